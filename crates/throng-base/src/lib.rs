@@ -1,0 +1,1 @@
+//! Time, the connection table, timers, a seeded prng and units: pure.

@@ -1,0 +1,1 @@
+//! Kernel facts: limits, sysctls, counters, listeners.

@@ -1,0 +1,1 @@
+//! What needs both ends: the labs and the reconciling of both counts.

@@ -1,0 +1,1 @@
+//! The generator: scenario, program, users, pace, source addresses.

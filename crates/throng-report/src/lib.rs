@@ -1,0 +1,1 @@
+//! Histograms, counters, snapshots, the run file and findings: what was measured.

@@ -1,0 +1,1 @@
+//! Server, accept topologies, limits, drain, Handler.

@@ -1,0 +1,1 @@
+//! Driver on virtual time, with faults; one seed decides everything.
