@@ -1,0 +1,220 @@
+//! The numbers themselves: what a server, a generator and a machine count.
+//!
+//! Counters only grow, from the start of the process; gauges are as of the moment of the snapshot;
+//! both add up over cores ([`Merge`]). Histograms are of one interval and are merged, never averaged.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+/// Sums what several cores counted.
+pub trait Merge {
+    /// Adds what `other` counted to what this one did.
+    fn merge(&mut self, other: &Self);
+}
+
+/// Occurrences by name: an errno's (`ECONNREFUSED`) or an error kind's (`expect_timeout`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tally(pub BTreeMap<String, u64>);
+
+impl Tally {
+    /// Counts `n` more of `name`.
+    pub fn add(&mut self, name: &str, n: u64) {
+        if n > 0 {
+            *self.0.entry(name.to_owned()).or_default() += n;
+        }
+    }
+
+    /// How many of `name`.
+    pub fn get(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+
+    /// How many of everything.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+}
+
+impl Merge for Tally {
+    fn merge(&mut self, other: &Self) {
+        for (name, n) in &other.0 {
+            self.add(name, *n);
+        }
+    }
+}
+
+/// Declares a struct of `u64` counters and gauges that can be merged field by field. A gauge whose
+/// name ends in `_most` is a maximum and merges as one.
+macro_rules! counters {
+    ($(#[$meta:meta])* $name:ident { $( $(#[$field_meta:meta])* $field:ident ),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct $name { $( $(#[$field_meta])* pub $field: u64, )* }
+
+        impl Merge for $name {
+            fn merge(&mut self, other: &Self) {
+                $( if stringify!($field).ends_with("_most") {
+                    self.$field = self.$field.max(other.$field);
+                } else {
+                    self.$field.add_assign(other.$field);
+                } )*
+            }
+        }
+    };
+}
+
+counters! {
+    /// What every core counts, whichever app runs on it.
+    CoreCounters {
+        /// Turns of the event loop.
+        turns,
+        /// Events that the driver reported.
+        events,
+        /// Bytes that the kernel handed over.
+        bytes_received,
+        /// Bytes that the kernel took.
+        bytes_sent,
+        /// Sends that the kernel took only in part, or not at all.
+        sends_blocked,
+        /// Connections that were closed because what they had not taken outgrew `pending_bytes_max`.
+        pending_overflows,
+        /// Callbacks that panicked; only the connection concerned was closed.
+        panics,
+        /// Messages from other cores.
+        mail_received,
+        /// Messages that did not fit into another core's mailbox.
+        mail_dropped,
+        /// Gauge: connections and users in the table.
+        slots,
+        /// Gauge: bytes that wait for slow peers.
+        pending_bytes,
+        /// The longest turn of the interval, in microseconds.
+        turn_us_most,
+    }
+}
+
+counters! {
+    /// What a server counts.
+    ServerCounters {
+        /// Connections accepted.
+        accepted,
+        /// Connections that ended, whoever ended them.
+        closed,
+        /// Gauge: connections open now.
+        open,
+        /// Messages (for raw TCP: reads that brought bytes) given to the handler.
+        messages_received,
+        /// Answers that the handler sent.
+        messages_sent,
+        /// Connections closed because nothing was heard for `idle_timeout`.
+        idle_timeouts,
+        /// Connections that ended with a reset or another socket error.
+        resets,
+        /// Connections moved to another core because this core's fd table was full, or by `dispatch`.
+        handed_over,
+        /// Connections that could not be moved and were closed.
+        hand_over_failures,
+        /// Times that a core stopped accepting because its fd table (EMFILE) or the system's (ENFILE) was full.
+        pauses_fd,
+        /// Times that a core stopped accepting because `connections_max` was reached.
+        pauses_max,
+        /// Gauge: cores that are not accepting now.
+        paused_cores,
+        /// `dispatch`: the longest queue of accepts that waited for the registry in the interval.
+        registry_mailbox_most,
+        /// Accepts that found nothing to accept.
+        accepts_empty,
+    }
+}
+
+/// A server at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerSnapshot {
+    /// Where it listens, `127.0.0.1:5555`.
+    pub listen: String,
+    /// `reuseport`, `shared` or `dispatch`.
+    pub accept: String,
+    /// Which handler: `ok`, `echo`, ….
+    pub handler: String,
+    /// Cores that run.
+    pub cores: u64,
+    /// The limit over all cores.
+    pub connections_max: u64,
+    /// What the cores counted, summed.
+    pub counters: ServerCounters,
+    /// What the loops counted, summed.
+    pub core: CoreCounters,
+    /// `accept4` failures by errno.
+    pub accept_errors: Tally,
+    /// Open connections of each core.
+    pub open_per_core: Vec<u64>,
+    /// The process.
+    pub process: ProcessUse,
+}
+
+counters! {
+    /// What a generator counts.
+    LoadCounters {
+        /// Users (closed model) or arrivals (open model) that should have started by now.
+        users_intended,
+        /// Users that have started an iteration of their program.
+        users_started,
+        /// Iterations that ended without an error.
+        users_finished,
+        /// Iterations that ended with an error.
+        users_failed,
+        /// Gauge: users in the midst of an iteration.
+        users_active,
+        /// Gauge: connections established.
+        connected,
+        /// Connects begun.
+        connects_started,
+        /// Connects that were established.
+        connects_ok,
+        /// Connects that failed, by any kind of failure.
+        connects_failed,
+        /// `send` steps done.
+        messages_sent,
+        /// `expect` steps that got what they waited for.
+        messages_answered,
+        /// Turns of `every` that were due by now.
+        turns_intended,
+        /// Turns of `every` that have begun.
+        turns_started,
+    }
+}
+
+/// Nanoseconds of CPU and bytes of memory of one process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessUse {
+    /// Process id; 0 when unknown.
+    pub pid: u32,
+    /// CPU time in user mode since the process began, in microseconds.
+    pub cpu_user_us: u64,
+    /// CPU time in the kernel since the process began, in microseconds.
+    pub cpu_system_us: u64,
+    /// Resident memory now, in bytes.
+    pub rss_bytes: u64,
+    /// Resident memory before the first connection, in bytes; growth per connection counts from here.
+    pub rss_bytes_at_start: u64,
+}
+
+/// CPU time of the whole machine since it was started, in microseconds, from the first line of `/proc/stat`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineUse {
+    /// CPUs on line.
+    pub cpus: u64,
+    /// Time that was not idle and not stolen, over all CPUs.
+    pub cpu_busy_us: u64,
+    /// Time that was idle or waited for a disk.
+    pub cpu_idle_us: u64,
+    /// Time that the hypervisor gave to others.
+    pub cpu_stolen_us: u64,
+}
