@@ -1,0 +1,156 @@
+//! From quantity to text.
+
+use std::time::Duration;
+
+/// The exact duration: `250ms`, `1.5s`, `1h30m`; zero is `0s`.
+pub fn show_duration(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    if nanos == 0 {
+        return "0s".to_owned();
+    }
+    if nanos < MINUTE {
+        let (unit, size) = small_unit(nanos);
+        return format!("{}{unit}", decimal(nanos, size));
+    }
+    let mut text = String::new();
+    let (hours, minutes, rest) = (nanos / HOUR, nanos % HOUR / MINUTE, nanos % MINUTE);
+    if hours > 0 {
+        text += &format!("{hours}h");
+    }
+    if minutes > 0 {
+        text += &format!("{minutes}m");
+    }
+    if rest > 0 {
+        text += &format!("{}s", decimal(rest, SECOND));
+    }
+    text
+}
+
+/// The exact count: `100k`, `2.5M`, and plain digits where a suffix would not shorten it.
+pub fn show_count(count: u64) -> String {
+    with_suffix(count, &[("G", 1_000_000_000), ("M", 1_000_000), ("k", 1_000)])
+}
+
+/// The exact number of bytes: `64KiB`, `1.5MiB`, `1MB`, `512`.
+pub fn show_bytes(bytes: u64) -> String {
+    if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 9) {
+        let binary = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+        for (unit, size) in binary {
+            if bytes >= size && bytes.is_multiple_of(size / 2) {
+                return format!("{}{unit}", decimal(bytes.into(), size.into()));
+            }
+        }
+    }
+    with_suffix(bytes, &[("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)])
+}
+
+/// The exact rate of `per_second`: `1k/s`, `0.3/s`; slow ones per minute or hour where that is whole.
+pub fn show_rate(per_second: f64) -> String {
+    let whole = |value: f64| value >= 0.0 && value.fract() == 0.0 && value < WHOLE_MAX;
+    if whole(per_second) {
+        return format!("{}/s", show_count(per_second as u64));
+    }
+    for (unit, seconds) in [("m", 60.0), ("h", 3_600.0)] {
+        let turns = (per_second * seconds).round();
+        if per_second < 1.0 && whole(turns) && turns / seconds == per_second {
+            return format!("{}/{unit}", show_count(turns as u64));
+        }
+    }
+    format!("{per_second}/s")
+}
+
+/// The share in per cent: 0.0001 is `0.01%`. Twelve digits are kept.
+pub fn show_share(share: f64) -> String {
+    let percent = format!("{:.12}", share * 100.0);
+    format!("{}%", percent.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// The duration in three digits: `1.23ms`, `45.6s`, `12m5s`.
+pub fn brief_duration(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    if nanos >= MINUTE {
+        return show_duration(Duration::from_secs((nanos + SECOND / 2) as u64 / SECOND as u64));
+    }
+    if nanos == 0 {
+        return "0s".to_owned();
+    }
+    let (_, size) = small_unit(nanos);
+    let step = three_digits(nanos, size);
+    let rounded = (nanos + step / 2) / step * step;
+    if rounded >= MINUTE {
+        return "1m".to_owned();
+    }
+    let (unit, size) = small_unit(rounded);
+    format!("{}{unit}", decimal(rounded, size))
+}
+
+/// The count in three digits: `950`, `12.3k`, `1.05M`.
+pub fn brief_count(count: f64) -> String {
+    if !count.is_finite() || count < 0.0 {
+        return format!("{count}");
+    }
+    let mut scaled = count;
+    for suffix in ["", "k", "M", "G"] {
+        if scaled < 999.5 || suffix == "G" {
+            let places = if scaled < 9.995 { 2 } else { usize::from(scaled < 99.95) };
+            let text = format!("{scaled:.places$}");
+            let text =
+                if places > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+            return format!("{text}{suffix}");
+        }
+        scaled /= 1_000.0;
+    }
+    unreachable!("the last suffix takes everything")
+}
+
+/// The largest unit below a minute that `nanos` reaches.
+fn small_unit(nanos: u128) -> (&'static str, u128) {
+    [("s", SECOND), ("ms", 1_000_000), ("us", 1_000)]
+        .into_iter()
+        .find(|(_, size)| nanos >= *size)
+        .unwrap_or(("ns", 1))
+}
+
+/// The value of the third digit of `nanos`, which has one to three of them before the point in units of `size`.
+fn three_digits(nanos: u128, size: u128) -> u128 {
+    let step = if nanos >= size * 100 {
+        size
+    } else if nanos >= size * 10 {
+        size / 10
+    } else {
+        size / 100
+    };
+    step.max(1)
+}
+
+/// `value / size` with as many decimal places as it takes.
+fn decimal(value: u128, size: u128) -> String {
+    let mut text = format!("{}", value / size);
+    let mut rest = value % size;
+    if rest > 0 {
+        text.push('.');
+    }
+    while rest > 0 {
+        rest *= 10;
+        text += &format!("{}", rest / size);
+        rest %= size;
+    }
+    text
+}
+
+/// With the largest suffix that leaves at most one digit behind the point, or plain.
+fn with_suffix(value: u64, suffixes: &[(&str, u64)]) -> String {
+    for &(suffix, size) in suffixes {
+        if value >= size && value.is_multiple_of(size / 10) {
+            return format!("{}{suffix}", decimal(value.into(), size.into()));
+        }
+    }
+    format!("{value}")
+}
+
+const SECOND: u128 = 1_000_000_000;
+const MINUTE: u128 = 60 * SECOND;
+const HOUR: u128 = 60 * MINUTE;
+
+/// Floats up to here hold every whole number.
+const WHOLE_MAX: f64 = (1u64 << 53) as f64;
