@@ -68,7 +68,11 @@ impl Sub for Instant {
 
 impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Self::FAR { f.write_str("never") } else { write!(f, "{:?}", Duration::from_nanos(self.0)) }
+        if *self == Self::FAR {
+            f.write_str("never")
+        } else {
+            write!(f, "{:?}", Duration::from_nanos(self.0))
+        }
     }
 }
 

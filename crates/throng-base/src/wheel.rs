@@ -1,1 +1,304 @@
-//! To be written.
+//! The coarse timers: millions of time-outs, each set, moved and cancelled in a few steps.
+//!
+//! A hierarchical timing wheel (Varghese and Lauck 1987) of three levels of 256 buckets. Its lists
+//! run through the entries of a table (16 bytes each), so that a timer allocates nothing. A
+//! timer never fires early and at most one [`TICK`] late.
+
+use std::time::Duration;
+
+use crate::Instant;
+
+/// How coarse the wheel is: 2^23 ns, about 8.4 ms.
+pub const TICK: Duration = Duration::from_nanos(1 << TICK_BITS);
+
+/// One timer's place in the wheel; lives inside the entry that it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Timer {
+    /// When it is due; [`Instant::FAR`] when it is not set.
+    due: Instant,
+    next: u32,
+    /// The entry before this one, or the bucket (with the `BUCKET` bit set) that begins with it.
+    before: u32,
+}
+
+impl Timer {
+    /// When it is due; [`Instant::FAR`] when it is not set.
+    pub const fn due(&self) -> Instant {
+        self.due
+    }
+
+    const fn is_linked(&self) -> bool {
+        self.before != NONE
+    }
+}
+
+impl Default for Timer {
+    fn default() -> Self {
+        Self { due: Instant::FAR, next: NONE, before: NONE }
+    }
+}
+
+/// A table whose entries contain a [`Timer`].
+pub trait Timers {
+    /// The timer of the entry at `index`, which is occupied.
+    fn timer(&mut self, index: u32) -> &mut Timer;
+}
+
+/// The wheel: heads of the lists, and which of them are not empty.
+pub struct Wheel {
+    /// The tick up to which everything has fired.
+    tick: u64,
+    heads: Box<[u32; LEVELS * BUCKETS]>,
+    occupied: [[u64; BUCKETS / 64]; LEVELS],
+}
+
+impl Wheel {
+    /// An empty wheel that stands at `now`.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            tick: now.as_nanos() >> TICK_BITS,
+            heads: Box::new([NONE; LEVELS * BUCKETS]),
+            occupied: Default::default(),
+        }
+    }
+
+    /// Sets the timer of entry `index` to `due`, wherever it stood before.
+    pub fn set(&mut self, timers: &mut impl Timers, index: u32, due: Instant) {
+        self.cancel(timers, index);
+        if due == Instant::FAR {
+            return;
+        }
+        timers.timer(index).due = due;
+        // The present tick's bucket has been emptied already.
+        self.link(timers, index, due, self.tick + 1);
+    }
+
+    /// Forgets the timer of entry `index`, if it is set.
+    pub fn cancel(&mut self, timers: &mut impl Timers, index: u32) {
+        let timer = timers.timer(index);
+        if !timer.is_linked() {
+            return;
+        }
+        let Timer { next, before, .. } = std::mem::take(timer);
+        if next != NONE {
+            timers.timer(next).before = before;
+        }
+        if before & BUCKET == 0 {
+            timers.timer(before).next = next;
+        } else {
+            self.set_head((before & !BUCKET) as usize, next);
+        }
+    }
+
+    /// Moves on to `now` and appends to `due` the entries whose timers are due; these are then not set.
+    pub fn advance(&mut self, timers: &mut impl Timers, now: Instant, due: &mut Vec<u32>) {
+        let target = now.as_nanos() >> TICK_BITS;
+        while self.tick < target {
+            let block_end = self.tick | (BUCKETS as u64 - 1);
+            let next = self.next_in_block().min(block_end + 1).min(target);
+            self.tick = next;
+            if next > block_end {
+                self.cascade(timers);
+            }
+            let bucket = (next % BUCKETS as u64) as usize;
+            while let Some(index) = self.pop(timers, bucket) {
+                due.push(index);
+            }
+        }
+    }
+
+    /// A moment at or before which nothing fires; waiting until then and calling [`Self::advance`]
+    /// makes progress. [`Instant::FAR`] when no timer is set.
+    pub fn next_due(&self) -> Instant {
+        let block = self.tick >> LEVEL_BITS;
+        let next = if self.occupied[0] != [0; BUCKETS / 64] {
+            self.next_in_block().min((block + 1) << LEVEL_BITS)
+        } else if let Some(distance) = self.distance(1, block) {
+            (block + distance) << LEVEL_BITS
+        } else if let Some(distance) = self.distance(2, block >> LEVEL_BITS) {
+            ((block >> LEVEL_BITS) + distance) << (2 * LEVEL_BITS)
+        } else {
+            return Instant::FAR;
+        };
+        Instant::from_nanos(next << TICK_BITS)
+    }
+
+    /// The next tick of this block of 256 at which a bucket of the lowest level is not empty; far away if none.
+    fn next_in_block(&self) -> u64 {
+        let position = (self.tick % BUCKETS as u64) as usize;
+        let block_start = self.tick - position as u64;
+        let mut mask = !0 << (position % 64);
+        mask &= mask - 1;
+        for word in position / 64..BUCKETS / 64 {
+            let bits = self.occupied[0][word] & mask;
+            if bits != 0 {
+                return block_start + word as u64 * 64 + u64::from(bits.trailing_zeros());
+            }
+            mask = !0;
+        }
+        u64::MAX
+    }
+
+    /// How many places after `position` the first bucket of `level` lies that is not empty: 1 to 256.
+    fn distance(&self, level: usize, position: u64) -> Option<u64> {
+        (1..=BUCKETS as u64).find(|distance| {
+            let bucket = ((position + distance) % BUCKETS as u64) as usize;
+            self.occupied[level][bucket / 64] >> (bucket % 64) & 1 == 1
+        })
+    }
+
+    /// A block of the lowest level begins: spreads what waited for it one level up.
+    fn cascade(&mut self, timers: &mut impl Timers) {
+        let block = self.tick >> LEVEL_BITS;
+        if block.is_multiple_of(BUCKETS as u64) {
+            self.spread(timers, 2, block >> LEVEL_BITS);
+        }
+        self.spread(timers, 1, block);
+    }
+
+    fn spread(&mut self, timers: &mut impl Timers, level: usize, position: u64) {
+        let bucket = level * BUCKETS + (position % BUCKETS as u64) as usize;
+        let mut index = self.heads[bucket];
+        self.set_head(bucket, NONE);
+        while index != NONE {
+            let timer = timers.timer(index);
+            let (due, next) = (timer.due, timer.next);
+            // `advance` empties the present tick's bucket right after this.
+            self.link(timers, index, due, self.tick);
+            index = next;
+        }
+    }
+
+    fn link(&mut self, timers: &mut impl Timers, index: u32, due: Instant, earliest: u64) {
+        // Rounded up, so that nothing fires early.
+        let tick = due.as_nanos().div_ceil(1 << TICK_BITS).max(earliest);
+        let distance = tick - self.tick;
+        let bucket = if distance < 1 << LEVEL_BITS {
+            tick % BUCKETS as u64
+        } else if distance < 1 << (2 * LEVEL_BITS) {
+            BUCKETS as u64 + (tick >> LEVEL_BITS) % BUCKETS as u64
+        } else {
+            // Farther than the wheel reaches (39 hours): comes round and is linked again.
+            let tick = tick.min(self.tick + (1 << (3 * LEVEL_BITS)) - 1);
+            2 * BUCKETS as u64 + (tick >> (2 * LEVEL_BITS)) % BUCKETS as u64
+        } as usize;
+        let head = self.heads[bucket];
+        if head != NONE {
+            timers.timer(head).before = index;
+        }
+        let timer = timers.timer(index);
+        timer.next = head;
+        timer.before = BUCKET | bucket as u32;
+        self.set_head(bucket, index);
+    }
+
+    fn pop(&mut self, timers: &mut impl Timers, bucket: usize) -> Option<u32> {
+        let index = self.heads[bucket];
+        if index == NONE {
+            return None;
+        }
+        self.cancel(timers, index);
+        Some(index)
+    }
+
+    fn set_head(&mut self, bucket: usize, index: u32) {
+        self.heads[bucket] = index;
+        let (level, bucket) = (bucket / BUCKETS, bucket % BUCKETS);
+        let bit = 1 << (bucket % 64);
+        if index == NONE {
+            self.occupied[level][bucket / 64] &= !bit;
+        } else {
+            self.occupied[level][bucket / 64] |= bit;
+        }
+    }
+}
+
+const TICK_BITS: u32 = 23;
+const LEVEL_BITS: u32 = 8;
+const LEVELS: usize = 3;
+const BUCKETS: usize = 1 << LEVEL_BITS;
+const NONE: u32 = u32::MAX;
+/// Marks `Timer::before` as the number of a bucket. Tables are smaller than 2^31 entries.
+const BUCKET: u32 = 1 << 31;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Prng;
+
+    struct Table(Vec<Timer>);
+
+    impl Timers for Table {
+        fn timer(&mut self, index: u32) -> &mut Timer {
+            &mut self.0[index as usize]
+        }
+    }
+
+    /// Runs random timers over random steps of time beside a plain list.
+    fn check(seed: u64, span_nanos: u64, step_nanos: u64) {
+        let mut prng = Prng::new(seed);
+        let mut now = Instant::from_nanos(prng.below(span_nanos));
+        let mut table = Table(vec![Timer::default(); 200]);
+        let mut wheel = Wheel::new(now);
+        let mut model: Vec<Option<Instant>> = vec![None; 200];
+        let mut due = Vec::new();
+        for _ in 0..2_000 {
+            let index = prng.below(200) as u32;
+            if prng.below(4) == 0 {
+                wheel.cancel(&mut table, index);
+                model[index as usize] = None;
+            } else {
+                let at = (now + Duration::from_nanos(prng.below(span_nanos))).saturating_sub(TICK);
+                wheel.set(&mut table, index, at);
+                model[index as usize] = Some(at);
+            }
+            let next = model.iter().flatten().min().copied();
+            assert!(wheel.next_due() >= Instant::ZERO);
+            if let Some(next) = next {
+                assert!(wheel.next_due() <= next + TICK, "sleeps past {next:?}");
+            } else {
+                assert_eq!(wheel.next_due(), Instant::FAR);
+            }
+            now += Duration::from_nanos(prng.below(step_nanos));
+            due.clear();
+            wheel.advance(&mut table, now, &mut due);
+            for index in &due {
+                let at = model[*index as usize].take().expect("fired without being set");
+                assert!(at <= now, "{at:?} fired early at {now:?}");
+            }
+            for at in model.iter().flatten() {
+                assert!(*at + TICK + TICK > now, "{at:?} did not fire by {now:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn fires_neither_early_nor_late_within_a_block() {
+        check(1, 1_000_000_000, 10_000_000);
+    }
+
+    #[test]
+    fn fires_neither_early_nor_late_over_blocks() {
+        check(2, 600_000_000_000, 1_000_000_000);
+    }
+
+    #[test]
+    fn fires_neither_early_nor_late_over_days() {
+        check(3, 200_000_000_000_000, 20_000_000_000_000);
+    }
+
+    #[test]
+    fn a_sleeper_that_trusts_next_due_makes_progress() {
+        let mut table = Table(vec![Timer::default(); 1]);
+        let mut wheel = Wheel::new(Instant::ZERO);
+        let at = Instant::ZERO + Duration::from_secs(7_000);
+        wheel.set(&mut table, 0, at);
+        let (mut due, mut wakes) = (Vec::new(), 0);
+        while due.is_empty() {
+            let next = wheel.next_due();
+            wheel.advance(&mut table, next, &mut due);
+            wakes += 1;
+            assert!(wakes < 10, "woke {wakes} times");
+        }
+    }
+}
