@@ -189,7 +189,23 @@ counters! {
     }
 }
 
-/// Nanoseconds of CPU and bytes of memory of one process.
+counters! {
+    /// What a generator counts for one class of users; the whole is in [`LoadCounters`].
+    ClassCounters {
+        /// Iterations that were started.
+        users_started,
+        /// Iterations that ended without an error.
+        users_finished,
+        /// Iterations that ended with an error.
+        users_failed,
+        /// Connects that were established.
+        connects_ok,
+        /// `expect` steps that got what they waited for.
+        messages_answered,
+    }
+}
+
+/// Microseconds of CPU and bytes of memory of one process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProcessUse {
@@ -217,4 +233,11 @@ pub struct MachineUse {
     pub cpu_idle_us: u64,
     /// Time that the hypervisor gave to others.
     pub cpu_stolen_us: u64,
+}
+
+impl ProcessUse {
+    /// CPU time in user mode and in the kernel, in microseconds.
+    pub fn cpu_us(&self) -> u64 {
+        self.cpu_user_us + self.cpu_system_us
+    }
 }

@@ -1,0 +1,128 @@
+//! What the measurements mean: a bottleneck by name, with its evidence and what to do about it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// One conclusion. Rules and the labs' verdicts make them; renderers only show them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable name, `accept_queue_overflow`.
+    pub id: String,
+    /// Where the cause is.
+    pub side: Side,
+    /// The counters that show it. A finding without evidence is an opinion.
+    #[serde(default)]
+    pub evidence: Vec<Evidence>,
+    /// How sure the rule is, 0 to 1.
+    pub confidence: f64,
+    /// The command or option that moves it; empty when there is nothing to do.
+    #[serde(default)]
+    pub remedy: String,
+    /// The conclusion in a sentence or two.
+    pub text: String,
+}
+
+impl Finding {
+    /// A finding that is certain, with no evidence and no remedy yet.
+    pub fn new(id: &str, side: Side, text: impl Into<String>) -> Self {
+        let (id, text) = (id.to_owned(), text.into());
+        Self { id, side, evidence: Vec::new(), confidence: 1.0, remedy: String::new(), text }
+    }
+
+    /// The same, with one more counter that shows it.
+    #[must_use]
+    pub fn shown_by(mut self, counter: &str, from: f64, to: f64, at_ms: u64) -> Self {
+        self.evidence.push(Evidence { counter: counter.to_owned(), from, to, at_ms });
+        self
+    }
+
+    /// The same, with this remedy.
+    #[must_use]
+    pub fn remedied_by(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = remedy.into();
+        self
+    }
+
+    /// The same, with this confidence, 0 to 1.
+    #[must_use]
+    pub fn with_confidence(mut self, confidence: f64) -> Self {
+        self.confidence = confidence.clamp(0.0, 1.0);
+        self
+    }
+}
+
+/// Where a cause is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The program under test.
+    Server,
+    /// The generator or its machine.
+    Client,
+    /// A limit or a queue of the operating system.
+    Kernel,
+    /// What lies between the machines.
+    Network,
+}
+
+/// A counter that moved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Its name as in the run file, `TcpExt.ListenOverflows`.
+    pub counter: String,
+    /// Its value before.
+    pub from: f64,
+    /// Its value after.
+    pub to: f64,
+    /// When it moved, in milliseconds since the run began.
+    pub at_ms: u64,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Server => "server",
+            Self::Client => "client",
+            Self::Kernel => "kernel",
+            Self::Network => "network",
+        })
+    }
+}
+
+/// The conclusion, then its evidence and the remedy, each on an indented line.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}] {}", self.side, self.text)?;
+        if self.confidence < 1.0 {
+            write!(f, " (confidence {:.0} %)", self.confidence * 100.0)?;
+        }
+        for Evidence { counter, from, to, at_ms } in &self.evidence {
+            write!(f, "\n  {counter}: {from} -> {to} at {:.1} s", *at_ms as f64 / 1000.0)?;
+        }
+        if !self.remedy.is_empty() {
+            write!(f, "\n  do: {}", self.remedy)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_reads_as_sentence_evidence_remedy() {
+        let finding = Finding::new("accept_queue_overflow", Side::Kernel, "The accept queue overflowed.")
+            .shown_by("TcpExt.ListenOverflows", 0.0, 311.0, 4_200)
+            .with_confidence(0.9)
+            .remedied_by("throng serve ok --backlog 4096");
+        assert_eq!(
+            finding.to_string(),
+            "[kernel] The accept queue overflowed. (confidence 90 %)\n  \
+             TcpExt.ListenOverflows: 0 -> 311 at 4.2 s\n  do: throng serve ok --backlog 4096"
+        );
+        let json = serde_json::to_string(&finding).unwrap();
+        assert_eq!(serde_json::from_str::<Finding>(&json).unwrap(), finding);
+    }
+}

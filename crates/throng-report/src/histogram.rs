@@ -1,0 +1,405 @@
+//! Latencies in microseconds, as an HDR histogram of three significant digits that costs memory only
+//! where values were recorded.
+//!
+//! The cells are ours and the encoded form is the `hdrhistogram` crate's: its own cells are written
+//! one by one when a histogram is made, which would make 74 KB resident for each of the many that a
+//! generator with many cores keeps.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
+
+/// The largest value, in microseconds: two minutes. Larger ones are recorded as this one.
+pub const HIGHEST_US: u64 = 120_000_000;
+
+/// How often each latency occurred, from 1 µs to two minutes, to three significant digits.
+///
+/// An empty histogram that was never recorded into owns no memory. The first value takes 74 KB of zeroed address space,
+/// of which one page becomes resident for each power of two that occurs (and the first two
+/// milliseconds share two pages).
+#[derive(Clone, Default)]
+pub struct Histogram {
+    /// Empty, or [`CELLS`] counters.
+    cells: Vec<u32>,
+    /// Bit `b` is set when a cell of block `b` ([`BLOCK`] cells, one page) may be other than zero.
+    touched: u32,
+    count: u64,
+}
+
+impl Histogram {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Records one latency of `us` microseconds.
+    #[inline]
+    pub fn record_us(&mut self, us: u64) {
+        self.record_n(us, 1);
+    }
+
+    /// Records `n` latencies of `us` microseconds each. A cell that is full (2^32 − 1) stays full.
+    #[inline]
+    pub fn record_n(&mut self, us: u64, n: u32) {
+        if self.cells.is_empty() {
+            self.cells = vec![0; CELLS];
+        }
+        let index = index_of(us.min(HIGHEST_US));
+        if let Some(cell) = self.cells.get_mut(index) {
+            *cell = cell.saturating_add(n);
+            self.touched |= 1 << (index / BLOCK);
+            self.count += u64::from(n);
+        }
+    }
+
+    /// Adds everything that `other` recorded.
+    pub fn merge(&mut self, other: &Self) {
+        if other.is_empty() {
+            return;
+        }
+        if self.cells.is_empty() {
+            self.cells = vec![0; CELLS];
+        }
+        for range in other.blocks() {
+            for (cell, add) in self.cells[range.clone()].iter_mut().zip(&other.cells[range]) {
+                *cell = cell.saturating_add(*add);
+            }
+        }
+        self.touched |= other.touched;
+        self.count += other.count;
+    }
+
+    /// Forgets everything; the memory stays. Costs nothing when there is nothing to forget, and
+    /// otherwise what was touched.
+    pub fn clear(&mut self) {
+        for range in self.blocks() {
+            self.cells[range].fill(0);
+        }
+        self.touched = 0;
+        self.count = 0;
+    }
+
+    /// How many values were recorded.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many values were two minutes or more (to the precision of that cell): the true values may
+    /// have been any longer.
+    pub fn saturated(&self) -> u64 {
+        self.cells.get(index_of(HIGHEST_US)).copied().unwrap_or(0).into()
+    }
+
+    /// The value, in microseconds, that `percent` per cent (0 to 100) of the values do not exceed; 0
+    /// when there are none. It is the upper end of its cell, so at most 0.1 % too large.
+    pub fn percentile(&self, percent: f64) -> u64 {
+        let share = (percent / 100.0).clamp(0.0, 1.0);
+        // The tolerance keeps 99.9 % of 1000 at the 999th value although 0.999 has no exact form.
+        let rank = ((self.count as f64 * share - 1e-6).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (value, n) in self.iter() {
+            seen += u64::from(n);
+            if seen >= rank {
+                return value;
+            }
+        }
+        self.max()
+    }
+
+    /// The largest value in microseconds, to the precision of its cell; 0 when there is none.
+    pub fn max(&self) -> u64 {
+        self.iter().last().map_or(0, |(value, _)| value)
+    }
+
+    /// The mean in microseconds, from the middles of the cells; 0 when there are no values.
+    pub fn mean(&self) -> f64 {
+        if self.is_empty() {
+            return 0.0;
+        }
+        let sum: f64 = self
+            .blocks()
+            .flatten()
+            .map(|index| middle_of(index) * f64::from(self.cells[index]))
+            .sum();
+        sum / self.count as f64
+    }
+
+    /// The cells that are not zero, in order: the highest value of each, in microseconds, and its count.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.blocks().flatten().filter_map(|index| {
+            let n = self.cells[index];
+            (n > 0).then(|| (highest_of(index), n))
+        })
+    }
+
+    /// The form that HdrHistogram libraries of every language read: V2 with deflate, in standard
+    /// base64. Starts with `HISTFAAA`.
+    pub fn encode(&self) -> String {
+        let mut wire = hdrhistogram::Histogram::<u64>::new_with_bounds(1, HIGHEST_US, DIGITS)
+            .expect("the bounds are constants that the crate accepts");
+        for (value, n) in self.iter() {
+            wire.saturating_record_n(value, n.into());
+        }
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&wire, &mut bytes)
+            .expect("writing to memory does not fail");
+        BASE64.encode(bytes)
+    }
+
+    /// Reads what [`encode`](Self::encode) or any other HdrHistogram library wrote; values keep three
+    /// significant digits and are capped at two minutes.
+    pub fn decode(text: &str) -> Result<Self, DecodeError> {
+        let bytes = BASE64.decode(text.trim()).map_err(|error| DecodeError(error.to_string()))?;
+        let wire: hdrhistogram::Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|error| DecodeError(error.to_string()))?;
+        let mut histogram = Self::new();
+        for cell in wire.iter_recorded() {
+            let n = u32::try_from(cell.count_at_value()).unwrap_or(u32::MAX);
+            histogram.record_n(cell.value_iterated_to(), n);
+        }
+        Ok(histogram)
+    }
+
+    /// The ranges of cells that may be other than zero.
+    fn blocks(&self) -> impl Iterator<Item = std::ops::Range<usize>> + use<> {
+        let touched = self.touched;
+        (0..CELLS / BLOCK)
+            .filter(move |block| touched & (1 << block) != 0)
+            .map(|block| block * BLOCK..(block + 1) * BLOCK)
+    }
+}
+
+impl crate::Merge for Histogram {
+    fn merge(&mut self, other: &Self) {
+        Histogram::merge(self, other);
+    }
+}
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.count == other.count && self.iter().eq(other.iter())
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Histogram({:?})", LatencySummary::from(self))
+    }
+}
+
+impl Serialize for Histogram {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.encode())
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::decode(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// What people ask of a histogram, in microseconds. All zero when `count` is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LatencySummary {
+    /// Half were at most this.
+    pub p50: u64,
+    /// 90 % were at most this.
+    pub p90: u64,
+    /// 99 % were at most this.
+    pub p99: u64,
+    /// 99.9 % were at most this.
+    pub p999: u64,
+    /// The largest.
+    pub max: u64,
+    /// The mean.
+    pub mean: u64,
+    /// How many there were.
+    pub count: u64,
+}
+
+impl From<&Histogram> for LatencySummary {
+    fn from(histogram: &Histogram) -> Self {
+        Self {
+            p50: histogram.percentile(50.0),
+            p90: histogram.percentile(90.0),
+            p99: histogram.percentile(99.0),
+            p999: histogram.percentile(99.9),
+            max: histogram.max(),
+            mean: histogram.mean().round() as u64,
+            count: histogram.count(),
+        }
+    }
+}
+
+/// A text that is not an encoded histogram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodeError(String);
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not an HdrHistogram in base64: {}", self.0)
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+/// Where a value is counted. The first 2048 values have a cell each; from there on every power of two
+/// is divided into 1024 cells, so a cell is never wider than a thousandth of its value.
+#[inline]
+const fn index_of(us: u64) -> usize {
+    let shift = shift_of(us);
+    ((shift as usize) * BLOCK) + (us >> shift) as usize
+}
+
+#[inline]
+const fn shift_of(us: u64) -> u32 {
+    // 2047 has 53 leading zeros: values below 2048 are not shifted.
+    53 - (us | 2047).leading_zeros()
+}
+
+/// The lowest value of a cell, and how many values share it.
+const fn span_of(index: usize) -> (u64, u64) {
+    let shift = (index / BLOCK).saturating_sub(1);
+    (((index - shift * BLOCK) as u64) << shift, 1 << shift)
+}
+
+fn highest_of(index: usize) -> u64 {
+    let (low, width) = span_of(index);
+    (low + width - 1).min(HIGHEST_US)
+}
+
+fn middle_of(index: usize) -> f64 {
+    let (low, _) = span_of(index);
+    (low as f64 + highest_of(index) as f64) / 2.0
+}
+
+/// Significant decimal digits.
+const DIGITS: u8 = 3;
+/// Cells of one power of two, and of one page of memory.
+const BLOCK: usize = 1024;
+/// All cells up to [`HIGHEST_US`].
+const CELLS: usize = (index_of(HIGHEST_US) / BLOCK + 1) * BLOCK;
+
+const _: () = assert!(CELLS / BLOCK <= 32, "one bit of `touched` for each block");
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(values: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        for value in values {
+            histogram.record_us(*value);
+        }
+        histogram
+    }
+
+    #[test]
+    fn a_histogram_that_was_never_used_owns_no_memory() {
+        assert_eq!(Histogram::new().cells.capacity(), 0);
+        assert_eq!(Histogram::new().percentile(99.0), 0);
+        assert_eq!(LatencySummary::from(&Histogram::new()), LatencySummary::default());
+    }
+
+    #[test]
+    fn percentiles_of_a_thousand_values_are_the_values_at_those_ranks() {
+        let h = of(&(1..=1000).collect::<Vec<_>>());
+        let summary = LatencySummary::from(&h);
+        assert_eq!((summary.p50, summary.p90, summary.p99, summary.p999), (500, 900, 990, 999));
+        assert_eq!((summary.max, summary.mean, summary.count), (1000, 501, 1000));
+        assert_eq!((h.percentile(0.0), h.percentile(100.0), h.mean()), (1, 1000, 500.5));
+    }
+
+    #[test]
+    fn values_above_two_minutes_saturate_and_are_counted() {
+        let h = of(&[5, HIGHEST_US - 200_000, HIGHEST_US + 1, u64::MAX]);
+        assert_eq!((h.saturated(), h.count(), h.max()), (2, 4, HIGHEST_US));
+    }
+
+    #[test]
+    fn a_full_cell_stays_full() {
+        let mut h = Histogram::new();
+        h.record_n(7, u32::MAX);
+        h.record_us(7);
+        assert_eq!(h.iter().collect::<Vec<_>>(), [(7, u32::MAX)]);
+    }
+
+    #[test]
+    fn clear_forgets_every_block() {
+        let mut h = of(&[0, 3_000, 9_000_000, u64::MAX]);
+        h.clear();
+        assert!(h.is_empty() && h.cells.iter().all(|cell| *cell == 0));
+        h.record_us(4);
+        assert_eq!((h.count(), h.max()), (1, 4));
+    }
+
+    #[test]
+    fn garbage_is_refused_with_a_reason() {
+        for text in ["", "?", "HISTFAAA", "AAAAAAAAAAAA"] {
+            assert!(Histogram::decode(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_encoded_form_begins_as_other_libraries_expect() {
+        assert!(of(&[1]).encode().starts_with("HISTFAAA"));
+    }
+
+    proptest! {
+        #[test]
+        fn merge_of_the_parts_is_the_whole(
+            left in prop::collection::vec(0..HIGHEST_US * 2, 0..200),
+            right in prop::collection::vec(0..50_000u64, 0..200),
+        ) {
+            let mut merged = of(&left);
+            merged.merge(&of(&right));
+            let whole = of(&[left, right].concat());
+            prop_assert_eq!(&merged, &whole);
+            prop_assert_eq!(LatencySummary::from(&merged), LatencySummary::from(&whole));
+        }
+
+        #[test]
+        fn decode_gives_back_what_was_encoded(values in prop::collection::vec(0..HIGHEST_US * 2, 0..200)) {
+            let h = of(&values);
+            let back = Histogram::decode(&h.encode()).unwrap();
+            prop_assert_eq!(&back, &h);
+            prop_assert_eq!(back.saturated(), h.saturated());
+        }
+
+        #[test]
+        fn percentiles_agree_with_the_sorted_values(
+            mut values in prop::collection::vec(1..HIGHEST_US, 1..300), percent in 0.0..=100.0f64,
+        ) {
+            let h = of(&values);
+            values.sort_unstable();
+            let rank = ((values.len() as f64 * percent / 100.0 - 1e-6).ceil() as usize).max(1);
+            let exact = values[rank - 1];
+            let got = h.percentile(percent);
+            prop_assert!(got >= exact && got - exact <= exact / 1000, "{got} for {exact}");
+        }
+
+        #[test]
+        fn cells_are_those_of_the_hdrhistogram_crate(value in 0..=HIGHEST_US) {
+            let crates = hdrhistogram::Histogram::<u32>::new_with_bounds(1, HIGHEST_US, DIGITS).unwrap();
+            prop_assert_eq!(crates.distinct_values(), CELLS);
+            prop_assert_eq!(highest_of(index_of(value)), crates.highest_equivalent(value).min(HIGHEST_US));
+            let (low, width) = span_of(index_of(value));
+            prop_assert!(low <= value && value < low + width);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! One line of the run file: what everybody said about one second.
+//!
+//! Counters and tallies are as of the end of the interval and count from the start, so a lost line
+//! costs their resolution and nothing else. Histograms are of the interval alone.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ClassCounters, CoreCounters, Event, Histogram, LoadCounters, MachineUse, ProcessUse,
+    ServerSnapshot, Tally,
+};
+
+/// What was measured in one interval, usually one second.
+///
+/// A run begins with an interval of no length (`at_ms` and `span_ms` 0): the counters of processes
+/// and of the machine before anything happened.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The interval's end, in milliseconds since the run began.
+    pub at_ms: u64,
+    /// Its length in milliseconds.
+    pub span_ms: u64,
+    /// The generator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadInterval>,
+    /// The server, when it is a throng server that could be asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerSnapshot>,
+    /// The generator's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineUse>,
+    /// The kernel's counters and gauges by name (`TcpExt.ListenOverflows`, `syn_recv`, …).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kernel: BTreeMap<String, i64>,
+    /// What happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
+}
+
+/// The generator's share of an interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoadInterval {
+    /// The phase of the load, as in the scenario: `ramp to 100k`.
+    pub phase: String,
+    /// Cores that run.
+    pub cores: u64,
+    /// What the users did.
+    pub counters: LoadCounters,
+    /// What the loops counted.
+    pub core: CoreCounters,
+    /// Errors of established connections by kind; failed connects are in `connect_failed` only.
+    #[serde(skip_serializing_if = "no_tally")]
+    pub errors: Tally,
+    /// Failed connects by errno, or `timeout`.
+    #[serde(skip_serializing_if = "no_tally")]
+    pub connect_failed: Tally,
+    /// From the intended moment of a connect until it was established.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub connect: Histogram,
+    /// From the intended moment of a message until its answer was whole.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub message: Histogram,
+    /// How much later than intended the generator did what depended on nobody else.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub lag: Histogram,
+    /// The generator's process.
+    pub process: ProcessUse,
+    /// The counters of each class of users, when there is more than one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<String, ClassCounters>,
+}
+
+fn no_tally(tally: &Tally) -> bool {
+    tally.0.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_comes_back_from_json() {
+        let mut load = LoadInterval { phase: "hold".into(), cores: 2, ..Default::default() };
+        load.connect.record_us(321);
+        load.connect_failed.add("ECONNREFUSED", 2);
+        let interval = Interval {
+            at_ms: 1000,
+            span_ms: 1000,
+            load: Some(load),
+            server: Some(ServerSnapshot { listen: "127.0.0.1:5555".into(), ..Default::default() }),
+            kernel: [("syn_recv".to_owned(), 7)].into(),
+            ..Default::default()
+        };
+        let json = serde_json::to_string(&interval).unwrap();
+        assert_eq!(serde_json::from_str::<Interval>(&json).unwrap(), interval);
+        assert!(!json.contains("\"message\":"), "an empty histogram is left out: {json}");
+    }
+
+    #[test]
+    fn fields_of_a_newer_version_are_passed_over() {
+        let json = r#"{"at_ms":1,"span_ms":1,"weather":"fine","load":{"phase":"p","mood":1}}"#;
+        assert_eq!(serde_json::from_str::<Interval>(json).unwrap().load.unwrap().phase, "p");
+    }
+}
