@@ -1,0 +1,346 @@
+//! `inet_diag` on the wire: `struct inet_diag_req_v2` out, `struct inet_diag_msg` in, as
+//! `linux/inet_diag.h` and `linux/netlink.h` lay them out. Pure: bytes to values.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use super::{Family, States};
+
+/// One socket, as the kernel describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Diag {
+    /// The TCP state's number: 1 is ESTABLISHED, 3 SYN-RECV, 10 LISTEN.
+    pub state: u8,
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end; port 0 for a listener.
+    pub peer: SocketAddr,
+    /// Bytes that nobody has read; for a listener, connections that nobody has accepted.
+    pub receive_queue: u32,
+    /// Bytes that the peer has not acknowledged; for a listener, its backlog.
+    pub send_queue: u32,
+    /// Who made it.
+    pub uid: u32,
+    /// Its inode; 0 for a connection in SYN-RECV or TIME-WAIT, which is no socket.
+    pub inode: u32,
+}
+
+/// One message of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// A socket.
+    Socket(Diag),
+    /// The answer is complete.
+    Done,
+    /// There is no answer, or no more of it: an errno.
+    Failed(i32),
+    /// Something to skip: padding, or the rest of an answer to an earlier question.
+    Other,
+}
+
+/// What is wrong with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// The kernel sent nothing at all.
+    Empty,
+    /// A message says that it is longer than what came.
+    Truncated,
+    /// A message is shorter than its own kind.
+    TooShort,
+    /// A socket of neither IPv4 nor IPv6.
+    Family(u8),
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("empty"),
+            Self::Truncated => f.write_str("cut short"),
+            Self::TooShort => f.write_str("a message too short for its kind"),
+            Self::Family(family) => write!(f, "unknown address family {family}"),
+        }
+    }
+}
+
+/// The messages of one datagram that answers the question numbered `sequence`.
+pub fn parse_diag(datagram: &[u8], sequence: u32) -> Messages<'_> {
+    Messages { rest: datagram, sequence }
+}
+
+/// See [`parse_diag`]. Ends after the first message that makes no sense.
+#[derive(Clone, Debug)]
+pub struct Messages<'a> {
+    rest: &'a [u8],
+    sequence: u32,
+}
+
+impl Iterator for Messages<'_> {
+    type Item = Result<Message, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let message = self.take();
+        if message.is_err() {
+            self.rest = &[];
+        }
+        Some(message)
+    }
+}
+
+impl Messages<'_> {
+    fn take(&mut self) -> Result<Message, Malformed> {
+        let header = self.rest.get(..HEADER_BYTES).ok_or(Malformed::Truncated)?;
+        let length = u32_at(header, 0)? as usize;
+        let (kind, sequence) = (u16_at(header, 4)?, u32_at(header, 8)?);
+        let body = self.rest.get(..length).ok_or(Malformed::Truncated)?;
+        let body = body.get(HEADER_BYTES..).ok_or(Malformed::TooShort)?;
+        // The last message of a datagram may lack its padding.
+        self.rest = self.rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        if sequence != self.sequence {
+            return Ok(Message::Other);
+        }
+        match kind {
+            SOCK_DIAG_BY_FAMILY => socket(body).map(Message::Socket),
+            NLMSG_DONE => Ok(match errno(body) {
+                Ok(code @ 1..) => Message::Failed(code),
+                _ => Message::Done,
+            }),
+            NLMSG_ERROR => errno(body).map(Message::Failed),
+            _ => Ok(Message::Other),
+        }
+    }
+}
+
+/// `struct inet_diag_msg`; the attributes after it are not asked for.
+fn socket(body: &[u8]) -> Result<Diag, Malformed> {
+    let body = body.get(..DIAG_BYTES).ok_or(Malformed::TooShort)?;
+    let family = body[0];
+    let interface = u32_at(body, 40)?;
+    let address = |port_at: usize, ip_at: usize| {
+        let port = u16::from_be_bytes([body[port_at], body[port_at + 1]]);
+        let ip: [u8; 16] = body[ip_at..ip_at + 16].try_into().map_err(|_| Malformed::TooShort)?;
+        match i32::from(family) {
+            libc::AF_INET => {
+                Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(ip[0], ip[1], ip[2], ip[3])), port))
+            }
+            libc::AF_INET6 => {
+                Ok(SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::from(ip), port, 0, interface)))
+            }
+            _ => Err(Malformed::Family(family)),
+        }
+    };
+    Ok(Diag {
+        state: body[1],
+        local: address(4, 8)?,
+        peer: address(6, 24)?,
+        receive_queue: u32_at(body, 56)?,
+        send_queue: u32_at(body, 60)?,
+        uid: u32_at(body, 64)?,
+        inode: u32_at(body, 68)?,
+    })
+}
+
+/// The kernel sends errors as negative numbers.
+fn errno(body: &[u8]) -> Result<i32, Malformed> {
+    Ok(u32_at(body, 0)?.cast_signed().saturating_neg())
+}
+
+/// The question: a dump of all sockets of `family` in one of `states`, filtered by local port.
+pub(super) fn request(family: Family, states: States, ports: &[u16], sequence: u32) -> Vec<u8> {
+    let filter = port_filter(ports);
+    let attribute = if filter.is_empty() { 0 } else { ATTRIBUTE_BYTES + filter.len() };
+    let length = HEADER_BYTES + REQUEST_BYTES + attribute;
+
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend_from_slice(&(length as u32).to_ne_bytes());
+    bytes.extend_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    bytes.extend_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
+    bytes.extend_from_slice(&sequence.to_ne_bytes());
+    bytes.extend_from_slice(&0_u32.to_ne_bytes());
+
+    let family = match family {
+        Family::V4 => libc::AF_INET,
+        Family::V6 => libc::AF_INET6,
+    };
+    bytes.extend_from_slice(&[family as u8, libc::IPPROTO_TCP as u8, 0, 0]);
+    bytes.extend_from_slice(&states.0.to_ne_bytes());
+    // A dump takes the id of a socket as a wildcard where it is zero.
+    bytes.resize(HEADER_BYTES + REQUEST_BYTES, 0);
+
+    if !filter.is_empty() {
+        bytes.extend_from_slice(&(attribute as u16).to_ne_bytes());
+        bytes.extend_from_slice(&INET_DIAG_REQ_BYTECODE.to_ne_bytes());
+        bytes.extend_from_slice(&filter);
+    }
+    bytes
+}
+
+/// A program in the kernel's filter language that accepts the given local ports; empty accepts all.
+///
+/// For each port `port >= p`, `port <= p`, and, but for the last, a jump to the end of the program.
+/// (A single test for equality is missing in kernels before 5.6.) An offset that leads exactly to the
+/// end accepts, one that leads four bytes past it rejects.
+fn port_filter(ports: &[u16]) -> Vec<u8> {
+    let ports = &ports[..ports.len().min(PORTS_MAX)];
+    let mut code = Vec::with_capacity(ports.len() * (2 * TEST_BYTES + OP_BYTES));
+    let mut op = |code_: u8, yes: u8, no: u16| {
+        code.extend_from_slice(&[code_, yes]);
+        code.extend_from_slice(&no.to_ne_bytes());
+    };
+    for (index, port) in ports.iter().enumerate() {
+        let after = ports.len() - index - 1;
+        let skip_jump = OP_BYTES as u16;
+        op(S_GE, TEST_BYTES as u8, 2 * TEST_BYTES as u16 + skip_jump);
+        op(0, 0, *port);
+        op(S_LE, TEST_BYTES as u8, TEST_BYTES as u16 + skip_jump);
+        op(0, 0, *port);
+        if after > 0 {
+            // Past this jump and the blocks after it; the last of them has no jump.
+            let to_end = OP_BYTES + after * (2 * TEST_BYTES + OP_BYTES) - OP_BYTES;
+            op(JMP, OP_BYTES as u8, to_end as u16);
+        }
+    }
+    code
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
+    let bytes = bytes.get(at..at + 2).ok_or(Malformed::TooShort)?;
+    Ok(u16::from_ne_bytes([bytes[0], bytes[1]]))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
+    let bytes = bytes.get(at..at + 4).ok_or(Malformed::TooShort)?;
+    Ok(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+}
+
+/// `struct nlmsghdr`.
+const HEADER_BYTES: usize = 16;
+/// `struct inet_diag_req_v2`.
+const REQUEST_BYTES: usize = 56;
+/// `struct inet_diag_msg`.
+const DIAG_BYTES: usize = 72;
+/// `struct rtattr`.
+const ATTRIBUTE_BYTES: usize = 4;
+/// `struct inet_diag_bc_op`.
+const OP_BYTES: usize = 4;
+/// A test for a port: the op and the operand in the `no` of a second one.
+const TEST_BYTES: usize = 2 * OP_BYTES;
+
+/// As many ports as a filter's 16-bit offsets can span; further ones are left out.
+const PORTS_MAX: usize = 3_000;
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const INET_DIAG_REQ_BYTECODE: u16 = 1;
+
+/// `enum` of `inet_diag_bc_op::code`.
+const JMP: u8 = 1;
+const S_GE: u8 = 2;
+const S_LE: u8 = 3;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A message as the kernel would send it.
+    fn message(kind: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
+        let mut bytes = ((HEADER_BYTES + body.len()) as u32).to_ne_bytes().to_vec();
+        bytes.extend_from_slice(&kind.to_ne_bytes());
+        bytes.extend_from_slice(&[2, 0]);
+        bytes.extend_from_slice(&sequence.to_ne_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(body);
+        bytes
+    }
+
+    /// A listener on 127.0.0.1:5555 with 3 of 128 waiting.
+    fn listener(family: i32) -> Vec<u8> {
+        let mut body = vec![family as u8, 10, 0, 0];
+        body.extend_from_slice(&5555_u16.to_be_bytes());
+        body.extend_from_slice(&[0; 2]);
+        body.extend_from_slice(&[127, 0, 0, 1]);
+        body.resize(56, 0);
+        for value in [3_u32, 128, 1000, 4711] {
+            body.extend_from_slice(&value.to_ne_bytes());
+        }
+        body
+    }
+
+    #[test]
+    fn a_listener_is_read_with_its_queue_and_backlog() {
+        let mut bytes = message(SOCK_DIAG_BY_FAMILY, 7, &listener(libc::AF_INET));
+        bytes.extend(message(NLMSG_DONE, 7, &[0; 4]));
+        let messages: Vec<_> = parse_diag(&bytes, 7).collect::<Result<_, _>>().unwrap();
+        let Message::Socket(diag) = messages[0] else { panic!("{messages:?}") };
+        assert_eq!(diag.local, "127.0.0.1:5555".parse().unwrap());
+        assert_eq!((diag.state, diag.receive_queue, diag.send_queue), (10, 3, 128));
+        assert_eq!((diag.uid, diag.inode), (1000, 4711));
+        assert_eq!(messages[1], Message::Done);
+    }
+
+    #[test]
+    fn errors_and_foreign_messages_are_told_apart() {
+        let check = |bytes: Vec<u8>, expected| {
+            assert_eq!(parse_diag(&bytes, 7).next(), Some(expected));
+        };
+        let enoent = (-libc::ENOENT).to_ne_bytes();
+        check(message(NLMSG_ERROR, 7, &enoent), Ok(Message::Failed(libc::ENOENT)));
+        check(message(NLMSG_DONE, 7, &enoent), Ok(Message::Failed(libc::ENOENT)));
+        check(message(NLMSG_ERROR, 6, &enoent), Ok(Message::Other));
+        check(message(NLMSG_ERROR, 7, &[]), Err(Malformed::TooShort));
+        check(message(SOCK_DIAG_BY_FAMILY, 7, &[2; 71]), Err(Malformed::TooShort));
+        check(message(SOCK_DIAG_BY_FAMILY, 7, &listener(1)), Err(Malformed::Family(1)));
+        let whole = message(SOCK_DIAG_BY_FAMILY, 7, &listener(libc::AF_INET));
+        check(whole[..40].to_vec(), Err(Malformed::Truncated));
+    }
+
+    /// Runs a filter the way the kernel does.
+    fn accepts(filter: &[u8], port: u16) -> bool {
+        let mut at = 0;
+        while at < filter.len() {
+            let (code, yes) = (filter[at], usize::from(filter[at + 1]));
+            let no = usize::from(u16_at(filter, at + 2).unwrap());
+            let operand = || u16_at(filter, at + OP_BYTES + 2).unwrap();
+            let taken = match code {
+                JMP => false,
+                S_GE => port >= operand(),
+                S_LE => port <= operand(),
+                code => panic!("op {code}"),
+            };
+            at += if taken { yes } else { no };
+        }
+        at == filter.len()
+    }
+
+    proptest! {
+        #[test]
+        fn a_filter_accepts_its_ports_alone(
+            ports in proptest::collection::vec(any::<u16>(), 1..9), other: u16,
+        ) {
+            let filter = port_filter(&ports);
+            for port in &ports {
+                prop_assert!(accepts(&filter, *port));
+            }
+            prop_assert_eq!(accepts(&filter, other), ports.contains(&other));
+        }
+
+        #[test]
+        fn random_bytes_never_panic_and_always_end(bytes: Vec<u8>, sequence: u32) {
+            prop_assert!(parse_diag(&bytes, sequence).count() <= bytes.len());
+        }
+
+        #[test]
+        fn a_damaged_answer_never_panics(at in 0_usize..88, value: u8, cut in 0_usize..200) {
+            let mut bytes = message(SOCK_DIAG_BY_FAMILY, 7, &listener(libc::AF_INET6));
+            bytes.extend(message(SOCK_DIAG_BY_FAMILY, 7, &listener(libc::AF_INET)));
+            bytes[at] = value;
+            bytes.truncate(cut);
+            prop_assert!(parse_diag(&bytes, 7).count() <= 2 + bytes.len() / HEADER_BYTES);
+        }
+    }
+}
