@@ -1,1 +1,30 @@
-//! The kernel interface of one core: epoll, sockets, fd tables, mailboxes, permits; the only unsafe crate.
+//! The kernel interface of one core, and the only crate with `unsafe` in it.
+//!
+//! [`Driver`] is what an event loop needs from the world below it: sockets, readiness, waiting, messages
+//! to other cores, permits. [`EpollDriver`] is Linux; `throng-sim` has another one on virtual time.
+//! Nothing here knows a protocol.
+
+mod clock;
+pub mod cores;
+mod driver;
+mod epoll;
+mod errno;
+pub mod fdtable;
+mod mailbox;
+pub mod netlink;
+mod passing;
+mod permits;
+mod socket;
+mod wait;
+
+pub use clock::Clock;
+pub use cores::{Cores, CoresOptions, spawn};
+pub use driver::{
+    CloseHow, ConnectSpec, CoreId, Driver, Event, Interest, ListenSpec, MailFull, MailKind, Ready,
+    SocketOptions, Source, Token,
+};
+pub use epoll::{EpollDriver, Fd};
+pub use errno::{Blame, Errno};
+pub use mailbox::{Mailbox, Post, Wake};
+pub use permits::Permits;
+pub use socket::{local_addr, peer_addr};

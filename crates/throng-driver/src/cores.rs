@@ -1,0 +1,183 @@
+//! The threads of the cores: each with its own fd table where that is possible, its mailbox and its seat
+//! among the others.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use rustix::event::EventfdFlags;
+
+use crate::mailbox::EventFd;
+use crate::passing::Hatch;
+use crate::{CoreId, EpollDriver, Errno, Mailbox, Permits, Post, fdtable};
+
+/// How cores are started.
+#[derive(Clone, Debug)]
+pub struct CoresOptions {
+    /// What the threads are called: `name-0`, `name-1`, ….
+    pub name: &'static str,
+    /// How many.
+    pub cores: usize,
+    /// Permits that they share.
+    pub permits: usize,
+    /// Bulk messages that a mailbox holds. Default 4,096.
+    pub mailbox_max: usize,
+    /// Whether every core gets an fd table of its own. Default true; where the machine
+    /// refuses it (see [`fdtable::can_be_private`]) all cores share one.
+    pub private_fds: bool,
+}
+
+impl Default for CoresOptions {
+    fn default() -> Self {
+        Self { name: "core", cores: 1, permits: usize::MAX, mailbox_max: 4_096, private_fds: true }
+    }
+}
+
+/// Cores that run. Dropping it does not stop them: tell them by [`Cores::post`], then [`Cores::join`].
+pub struct Cores<M> {
+    shared: Arc<Shared<M>>,
+    threads: Vec<JoinHandle<()>>,
+    private_fds: bool,
+}
+
+impl<M> Cores<M> {
+    /// A way to post to the cores, for the thread that started them or one that shares its fd table.
+    pub fn post(&self) -> Post<M> {
+        Post::new(Arc::clone(&self.shared.mailboxes))
+    }
+
+    /// The permits that the cores share.
+    pub fn permits(&self) -> &Permits {
+        &self.shared.permits
+    }
+
+    /// Whether every core has an fd table of its own.
+    pub fn private_fds(&self) -> bool {
+        self.private_fds
+    }
+
+    /// Waits until all cores have returned. True when none of them panicked.
+    pub fn join(&mut self) -> bool {
+        self.threads.drain(..).fold(true, |fine, thread| thread.join().is_ok() && fine)
+    }
+
+    /// Whether a core has ended.
+    pub fn any_ended(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+}
+
+/// Starts cores. `run` is called on each core's thread with its driver, after the core has its own fd
+/// table, and runs the core until it is told to stop.
+///
+/// # Errors
+/// Why the first core could not be set up; the others have ended by then.
+pub fn spawn<M, F>(options: &CoresOptions, run: F) -> Result<Cores<M>, Errno>
+where
+    M: Send + 'static,
+    F: Fn(EpollDriver<M>) + Send + Sync + 'static,
+{
+    let limit = fdtable::raise_limit();
+    let private_fds = options.private_fds && fdtable::can_be_private().is_ok();
+    let shared = Arc::new(Shared::new(options, private_fds, limit)?);
+    let run = Arc::new(run);
+    let (ready, is_ready) = mpsc::channel::<Result<(), Errno>>();
+    let mut threads = Vec::with_capacity(options.cores);
+    for core in 0..options.cores {
+        let (shared, run, ready) = (Arc::clone(&shared), Arc::clone(&run), ready.clone());
+        let body = move || {
+            let driver = seat(core, &shared, private_fds);
+            // A core's clones end before its thread is joined, so that what they share is closed in
+            // the table that it was opened in.
+            drop(shared);
+            match driver {
+                Ok(driver) => {
+                    let _ = ready.send(Ok(()));
+                    drop(ready);
+                    run(driver);
+                }
+                Err(errno) => {
+                    let _ = ready.send(Err(errno));
+                }
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("{}-{core}", options.name))
+            .stack_size(STACK_BYTES)
+            .spawn(body)
+            .map_err(|error| Errno(error.raw_os_error().unwrap_or(Errno::AGAIN.0)))?;
+        threads.push(thread);
+    }
+    drop(ready);
+    // All cores have their tables before the starter opens anything that they must not copy.
+    for _ in 0..options.cores {
+        is_ready.recv().unwrap_or(Err(Errno::INVALID))?;
+    }
+    Ok(Cores { shared, threads, private_fds })
+}
+
+/// Virtual; only what is touched counts.
+const STACK_BYTES: usize = 1 << 20;
+
+/// What all cores know.
+pub(crate) struct Shared<M> {
+    pub(crate) mailboxes: Arc<[Mailbox<M>]>,
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) permits: Permits,
+    /// Sockets that fit into a core's own fd table; none when the table is shared.
+    pub(crate) fds_max: Option<usize>,
+}
+
+/// The fds of one core that the others use.
+pub(crate) struct Seat {
+    pub(crate) eventfd: Arc<OwnedFd>,
+    pub(crate) hatch: Hatch,
+}
+
+impl Seat {
+    pub(crate) fn new() -> Result<Self, Errno> {
+        let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
+        Ok(Self { eventfd: Arc::new(rustix::event::eventfd(0, flags)?), hatch: Hatch::new()? })
+    }
+}
+
+impl<M> Shared<M> {
+    fn new(options: &CoresOptions, private_fds: bool, limit: usize) -> Result<Self, Errno> {
+        let mut seats = Vec::with_capacity(options.cores);
+        let mut mailboxes = Vec::with_capacity(options.cores);
+        for _ in 0..options.cores {
+            let seat = Seat::new()?;
+            mailboxes.push(Mailbox::new(
+                options.mailbox_max,
+                Box::new(EventFd(Arc::clone(&seat.eventfd))),
+            ));
+            seats.push(seat);
+        }
+        let fds_max = private_fds.then(|| fdtable::usable(limit, options.cores));
+        Ok(Self {
+            mailboxes: mailboxes.into(),
+            seats,
+            permits: Permits::new(options.permits),
+            fds_max,
+        })
+    }
+
+    fn kept_fds(&self) -> Vec<RawFd> {
+        let fds = |seat: &Seat| {
+            [seat.eventfd.as_raw_fd(), seat.hatch.into.as_raw_fd(), seat.hatch.out.as_raw_fd()]
+        };
+        self.seats.iter().flat_map(fds).collect()
+    }
+}
+
+fn seat<M: Send>(
+    core: CoreId,
+    shared: &Arc<Shared<M>>,
+    private_fds: bool,
+) -> Result<EpollDriver<M>, Errno> {
+    if private_fds {
+        fdtable::make_private()?;
+        fdtable::close_all_but(&mut shared.kept_fds());
+    }
+    EpollDriver::new(core, Arc::clone(shared))
+}

@@ -1,0 +1,249 @@
+//! The driver of Linux: epoll, edge-triggered for connections, level-triggered for listeners.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::epoll;
+use throng_base::Instant;
+
+use crate::cores::Shared;
+use crate::driver::{
+    CloseHow, ConnectSpec, CoreId, Driver, Event, Interest, ListenSpec, MailFull, MailKind, Ready,
+    Token,
+};
+use crate::passing::{BATCH, Passing};
+use crate::wait::{Patience, Waiter};
+use crate::{Clock, Errno, Permits, socket};
+
+/// A socket. Its number means something only in the fd table of the core that opened it, so it cannot leave the thread.
+#[derive(Debug)]
+pub struct Fd {
+    fd: OwnedFd,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Fd {
+    fn new(fd: OwnedFd) -> Self {
+        Self { fd, not_send: PhantomData }
+    }
+}
+
+impl AsFd for Fd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// One core's view of Linux.
+pub struct EpollDriver<M> {
+    core: CoreId,
+    shared: Arc<Shared<M>>,
+    set: OwnedFd,
+    waiter: Waiter,
+    buffer: Box<[MaybeUninit<libc::epoll_event>]>,
+    passing: Passing,
+    /// Sockets open in this table, those on their way included.
+    open: usize,
+    clock: Clock,
+}
+
+impl<M> EpollDriver<M> {
+    /// The driver of core `core`; called on the core's own thread.
+    pub(crate) fn new(core: CoreId, shared: Arc<Shared<M>>) -> Result<Self, Errno> {
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let waiter = Waiter::new(set.as_fd(), Token::WAKE.bits())?;
+        let own = &shared.seats[core];
+        add(
+            set.as_fd(),
+            &*own.eventfd,
+            Token::WAKE,
+            epoll::EventFlags::IN | epoll::EventFlags::ET,
+        )?;
+        add(set.as_fd(), &own.hatch.out, Token::PASSED, epoll::EventFlags::IN)?;
+        let buffer = (0..BATCH_MAX).map(|_| MaybeUninit::uninit()).collect();
+        let passing = Passing::new(shared.seats.len());
+        Ok(Self { core, shared, set, waiter, buffer, passing, open: 0, clock: Clock })
+    }
+
+    fn opened(&mut self, fd: OwnedFd) -> Fd {
+        self.open += 1;
+        Fd::new(fd)
+    }
+}
+
+impl<M: Send> Driver for EpollDriver<M> {
+    type Fd = Fd;
+    type Mail = M;
+
+    fn core(&self) -> CoreId {
+        self.core
+    }
+
+    fn cores(&self) -> usize {
+        self.shared.seats.len()
+    }
+
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn wait(&mut self, deadline: Instant, events: &mut Vec<Event>) {
+        self.passing.flush(&self.shared.seats);
+        let patience = if deadline == Instant::FAR {
+            Patience::Endless
+        } else {
+            match deadline.since(self.now()) {
+                span if span.is_zero() => Patience::None,
+                span => Patience::For(span),
+            }
+        };
+        // The one error that can be met is an interruption by a signal, and the loop comes back by itself.
+        let count = self.waiter.wait(self.set.as_fd(), &mut self.buffer, patience).unwrap_or(0);
+        for event in &self.buffer[..count] {
+            // SAFETY: the kernel has written the first `count` events.
+            let libc::epoll_event { events: bits, u64: token } = unsafe { event.assume_init() };
+            events.push(Event { token: Token::from_bits(token), ready: ready(bits) });
+        }
+    }
+
+    fn listen(&mut self, spec: &ListenSpec) -> Result<Fd, Errno> {
+        socket::listen(spec).map(|fd| self.opened(fd))
+    }
+
+    fn watch(&mut self, listener: &Fd, number: u32) -> Result<(), Errno> {
+        // Exclusive, so that a connect to a listener that several cores watch wakes one of them.
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
+        add(self.set.as_fd(), &listener.fd, Token::listener(number), flags)
+    }
+
+    fn unwatch(&mut self, listener: &Fd) -> Result<(), Errno> {
+        epoll::delete(&self.set, listener).map_err(Errno::from)
+    }
+
+    fn accept(&mut self, listener: &Fd) -> Result<Fd, Errno> {
+        socket::accept(listener.as_fd()).map(|fd| self.opened(fd))
+    }
+
+    fn connect(&mut self, spec: &ConnectSpec) -> Result<Fd, Errno> {
+        socket::connect(spec).map(|fd| self.opened(fd))
+    }
+
+    fn error(&mut self, fd: &Fd) -> Result<(), Errno> {
+        socket::error(fd.as_fd())
+    }
+
+    fn local_addr(&self, fd: &Fd) -> Option<SocketAddr> {
+        socket::local_addr(fd)
+    }
+
+    fn peer_addr(&self, fd: &Fd) -> Option<SocketAddr> {
+        socket::peer_addr(fd)
+    }
+
+    fn register(&mut self, fd: &Fd, token: Token, interest: Interest) -> Result<(), Errno> {
+        add(self.set.as_fd(), &fd.fd, token, flags(interest))
+    }
+
+    fn reregister(&mut self, fd: &Fd, token: Token, interest: Interest) -> Result<(), Errno> {
+        epoll::modify(&self.set, fd, epoll::EventData::new_u64(token.bits()), flags(interest))
+            .map_err(Errno::from)
+    }
+
+    fn recv(&mut self, fd: &Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        socket::recv(fd.as_fd(), buffer)
+    }
+
+    fn send(&mut self, fd: &Fd, bytes: &[u8]) -> Result<usize, Errno> {
+        socket::send(fd.as_fd(), bytes)
+    }
+
+    fn finish(&mut self, fd: &Fd) -> Result<(), Errno> {
+        socket::finish(fd.as_fd())
+    }
+
+    fn close(&mut self, fd: Fd, how: CloseHow) {
+        self.open -= 1;
+        socket::close(fd.fd, how);
+    }
+
+    fn pass(&mut self, fd: Fd, to: CoreId) -> Result<(), Errno> {
+        // From here on `passing` counts it.
+        self.open -= 1;
+        self.passing.leave(fd.fd, to);
+        Ok(())
+    }
+
+    fn take_passed(&mut self) -> Option<Fd> {
+        if let Some(fd) = self.passing.take() {
+            return Some(self.opened(fd));
+        }
+        // Sockets in transit may use the reserve; a core that has no room of its own passes them on.
+        let room = self.fd_room().map_or(usize::MAX, |room| room + BATCH);
+        self.passing.receive(&self.shared.seats[self.core].hatch, room);
+        self.passing.take().map(|fd| self.opened(fd))
+    }
+
+    fn pass_failures(&self) -> u64 {
+        self.passing.failures
+    }
+
+    fn fd_room(&self) -> Option<usize> {
+        let max = self.shared.fds_max?;
+        Some(max.saturating_sub(self.open + self.passing.held()))
+    }
+
+    fn has_private_fds(&self) -> bool {
+        self.shared.fds_max.is_some()
+    }
+
+    fn post(&mut self, to: CoreId, mail: M, kind: MailKind) -> Result<(), MailFull<M>> {
+        self.shared.mailboxes[to].post(mail, kind)
+    }
+
+    fn collect(&mut self, into: &mut Vec<M>) -> bool {
+        self.shared.mailboxes[self.core].collect(into)
+    }
+
+    fn wake(&mut self, core: CoreId) {
+        self.shared.mailboxes[core].wake();
+    }
+
+    fn permits(&self) -> &Permits {
+        &self.shared.permits
+    }
+}
+
+/// How many events a wait returns at most.
+const BATCH_MAX: usize = 256;
+
+fn add(
+    set: BorrowedFd<'_>,
+    fd: impl AsFd,
+    token: Token,
+    flags: epoll::EventFlags,
+) -> Result<(), Errno> {
+    epoll::add(set, fd, epoll::EventData::new_u64(token.bits()), flags).map_err(Errno::from)
+}
+
+const fn flags(interest: Interest) -> epoll::EventFlags {
+    let read = epoll::EventFlags::IN.union(epoll::EventFlags::RDHUP).union(epoll::EventFlags::ET);
+    match interest {
+        Interest::Read => read,
+        Interest::ReadWrite => read.union(epoll::EventFlags::OUT),
+    }
+}
+
+const fn ready(bits: u32) -> Ready {
+    const fn has(bits: u32, mask: i32) -> bool {
+        bits & mask as u32 != 0
+    }
+    Ready {
+        readable: has(bits, libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP),
+        writable: has(bits, libc::EPOLLOUT),
+        finished: has(bits, libc::EPOLLRDHUP | libc::EPOLLHUP),
+        error: has(bits, libc::EPOLLERR | libc::EPOLLHUP),
+    }
+}

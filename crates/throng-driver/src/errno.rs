@@ -1,0 +1,115 @@
+//! The errno table: the numbers that sockets meet, their names, and whose fault they are.
+
+use std::fmt;
+
+/// An error of the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Errno(pub i32);
+
+/// Whose fault an error is, which decides what to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// Nobody's: try again when told.
+    Transient,
+    /// The other end's, or the network's: this connection is over, nothing else is.
+    Peer,
+    /// A limit of this machine: pause, go on when something is freed.
+    Limit,
+    /// Ours: a wrong address, a wrong option.
+    Misuse,
+}
+
+macro_rules! table {
+    ($($(#[$meta:meta])* $constant:ident = $name:ident, $blame:ident, $text:literal;)*) => {
+        impl Errno {
+            $($(#[$meta])* #[doc = $text] pub const $constant: Self = Self(libc::$name);)*
+
+            /// The symbol, `ECONNREFUSED`; `E?` for a number outside the table.
+            pub const fn name(self) -> &'static str {
+                match self.0 { $(libc::$name => stringify!($name),)* _ => "E?" }
+            }
+
+            /// What it means, in words.
+            pub const fn text(self) -> &'static str {
+                match self.0 { $(libc::$name => $text,)* _ => "an unexpected error" }
+            }
+
+            /// Whose fault it is. What is not in the table is the peer's: it ends one connection, no core.
+            pub const fn blame(self) -> Blame {
+                match self.0 { $(libc::$name => Blame::$blame,)* _ => Blame::Peer }
+            }
+        }
+    };
+}
+
+table! {
+    AGAIN = EAGAIN, Transient, "nothing to do now";
+    INTR = EINTR, Transient, "interrupted by a signal";
+    IN_PROGRESS = EINPROGRESS, Transient, "begun, not decided yet";
+    CONN_ABORTED = ECONNABORTED, Peer, "the connection ended before it was accepted";
+    CONN_REFUSED = ECONNREFUSED, Peer, "nobody listens there";
+    CONN_RESET = ECONNRESET, Peer, "the other end reset the connection";
+    PIPE = EPIPE, Peer, "the other end takes no more bytes";
+    TIMED_OUT = ETIMEDOUT, Peer, "the other end did not answer";
+    HOST_UNREACHABLE = EHOSTUNREACH, Peer, "no route to the host";
+    NET_UNREACHABLE = ENETUNREACH, Peer, "no route to the network";
+    NET_DOWN = ENETDOWN, Peer, "the network is down";
+    HOST_DOWN = EHOSTDOWN, Peer, "the host is down";
+    PROTOCOL = EPROTO, Peer, "a protocol error";
+    NOT_CONNECTED = ENOTCONN, Peer, "not connected";
+    TABLE_FULL = EMFILE, Limit, "the fd table is full (RLIMIT_NOFILE)";
+    SYSTEM_FULL = ENFILE, Limit, "the system has no more open files (fs.file-max)";
+    NO_BUFFERS = ENOBUFS, Limit, "the kernel has no buffer space";
+    NO_MEMORY = ENOMEM, Limit, "the kernel has no memory (net.ipv4.tcp_mem)";
+    NO_SPACE = ENOSPC, Limit, "no epoll watches left (fs.epoll.max_user_watches)";
+    ADDR_NOT_AVAILABLE = EADDRNOTAVAIL, Limit, "no port left for this source address, or the address is not this machine's";
+    ADDR_IN_USE = EADDRINUSE, Limit, "the address and port are taken";
+    TOO_MANY_REFS = ETOOMANYREFS, Limit, "too many sockets are on their way between cores";
+    PERMISSION = EPERM, Misuse, "not permitted (a firewall rule, or a capability is missing)";
+    ACCESS = EACCES, Misuse, "not permitted";
+    BAD_FD = EBADF, Misuse, "not an open socket";
+    INVALID = EINVAL, Misuse, "an argument that the kernel does not take";
+    FAMILY = EAFNOSUPPORT, Misuse, "this machine does not speak that address family";
+}
+
+impl From<rustix::io::Errno> for Errno {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self(errno.raw_os_error())
+    }
+}
+
+impl From<Errno> for std::io::Error {
+    fn from(errno: Errno) -> Self {
+        Self::from_raw_os_error(errno.0)
+    }
+}
+
+impl fmt::Debug for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            "E?" => write!(f, "errno {}", self.0),
+            name => write!(f, "{name}: {}", self.text()),
+        }
+    }
+}
+
+impl std::error::Error for Errno {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_its_name_and_its_blame() {
+        assert_eq!(Errno::TABLE_FULL.name(), "EMFILE");
+        assert_eq!(Errno::TABLE_FULL.blame(), Blame::Limit);
+        assert_eq!(Errno(9999).blame(), Blame::Peer);
+        assert_eq!(Errno(9999).to_string(), "errno 9999");
+    }
+}

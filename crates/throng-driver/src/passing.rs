@@ -1,0 +1,161 @@
+//! Sockets on their way from one core's fd table to another's.
+//!
+//! Every core has a seqpacket pair, made before the tables part: all cores write to one end, the
+//! owner reads the other. A message carries up to 32 sockets (SCM_RIGHTS), since one socket a message costs
+//! 3.3 us and 32 of them next to nothing.
+
+use std::collections::VecDeque;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+use crate::cores::Seat;
+use crate::{CoreId, Errno};
+
+/// Both ends of one core's pair. The fds are open under the same numbers in every core's table.
+pub(crate) struct Hatch {
+    pub(crate) into: OwnedFd,
+    pub(crate) out: OwnedFd,
+}
+
+impl Hatch {
+    pub(crate) fn new() -> Result<Self, Errno> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (into, out) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        Ok(Self { into, out })
+    }
+}
+
+/// One core's sockets that wait to leave, and those that have arrived.
+pub(crate) struct Passing {
+    leaving: Vec<Vec<OwnedFd>>,
+    waiting: usize,
+    arrived: VecDeque<OwnedFd>,
+    pub(crate) failures: u64,
+}
+
+impl Passing {
+    pub(crate) fn new(cores: usize) -> Self {
+        Self {
+            leaving: (0..cores).map(|_| Vec::new()).collect(),
+            waiting: 0,
+            arrived: VecDeque::new(),
+            failures: 0,
+        }
+    }
+
+    /// How many sockets of this table wait to leave or to be taken.
+    pub(crate) fn held(&self) -> usize {
+        self.waiting + self.arrived.len()
+    }
+
+    pub(crate) fn leave(&mut self, fd: OwnedFd, to: CoreId) {
+        self.leaving[to].push(fd);
+        self.waiting += 1;
+    }
+
+    /// Sends what waits, 32 sockets a message. What a full hatch does not take stays for the next turn.
+    pub(crate) fn flush(&mut self, seats: &[Seat]) {
+        if self.waiting == 0 {
+            return;
+        }
+        for (to, leaving) in self.leaving.iter_mut().enumerate() {
+            while !leaving.is_empty() {
+                let count = leaving.len().min(BATCH);
+                match send(seats[to].hatch.into.as_fd(), &leaving[..count]) {
+                    Ok(()) => {}
+                    Err(Errno::AGAIN) => break,
+                    Err(_) => self.failures += count as u64,
+                }
+                // Sent, the other table has its own reference; failed, the connection ends here.
+                leaving.drain(..count);
+                self.waiting -= count;
+            }
+        }
+    }
+
+    /// Receives at most `room` sockets' worth of messages, so that none is lost to a full table.
+    pub(crate) fn receive(&mut self, hatch: &Hatch, room: usize) {
+        let mut messages = room / BATCH;
+        while messages > 0 {
+            match receive(hatch.out.as_fd(), &mut self.arrived) {
+                Ok(lost) => self.failures += u64::from(lost),
+                Err(_) => return,
+            }
+            messages -= 1;
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Option<OwnedFd> {
+        self.arrived.pop_front()
+    }
+}
+
+/// Sockets a message.
+pub(crate) const BATCH: usize = 32;
+
+fn send(hatch: BorrowedFd<'_>, sockets: &[OwnedFd]) -> Result<(), Errno> {
+    let borrowed: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let pushed = control.push(SendAncillaryMessage::ScmRights(&borrowed));
+    debug_assert!(pushed, "the space is made for a whole batch");
+    let count = [sockets.len() as u8];
+    sendmsg(hatch, &[IoSlice::new(&count)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives one message; says how many of its sockets the table had no room for.
+fn receive(hatch: BorrowedFd<'_>, into: &mut VecDeque<OwnedFd>) -> Result<u32, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut count = [0u8];
+    let received =
+        recvmsg(hatch, &mut [IoSliceMut::new(&mut count)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    if received.bytes == 0 {
+        return Err(Errno::AGAIN);
+    }
+    let before = into.len();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(fds) = message {
+            into.extend(fds);
+        }
+    }
+    Ok(u32::from(count[0]).saturating_sub((into.len() - before) as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_cross_in_order_and_beyond_a_batch() {
+        let seats = [Seat::new().unwrap(), Seat::new().unwrap()];
+        let mut from = Passing::new(2);
+        let mut pipes = Vec::new();
+        for _ in 0..50 {
+            let (read, write) = std::io::pipe().unwrap();
+            from.leave(write.into(), 1);
+            pipes.push(read);
+        }
+        from.flush(&seats);
+        assert_eq!((from.held(), from.failures), (0, 0));
+
+        let mut to = Passing::new(2);
+        to.receive(&seats[1].hatch, 1_000);
+        for (n, mut read) in pipes.into_iter().enumerate() {
+            let write = to.take().expect("all of them arrive");
+            rustix::io::write(&write, &[n as u8]).unwrap();
+            drop(write);
+            let mut byte = Vec::new();
+            std::io::Read::read_to_end(&mut read, &mut byte).unwrap();
+            assert_eq!(byte, [n as u8]);
+        }
+        assert!(to.take().is_none());
+    }
+}
