@@ -1,0 +1,189 @@
+// A bare epoll server: what the kernel's TCP costs when a program adds nothing to it.
+//
+// Every thread has its own SO_REUSEPORT listener and its own epoll. A connection is an fd: there is no
+// table, no buffer, no timer and no state. Whatever bytes arrive are answered "ok"; a connection that
+// the peer closes is closed. It prints nothing while it runs; on SIGTERM it prints one line of JSON.
+//
+//   server --port P [--threads N] [--backlog N] [--nodelay] [--shared-table]
+//
+// Two choices that a careful program would make too, since this is the judge of others:
+// each thread has its own fd table (with a table of one user the kernel need not count references to a
+// file at each call), and TCP_NODELAY is set on the listener, from which sockets inherit it.
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { EVENTS = 256, ACCEPTS_PER_TURN = 64, THREADS_MAX = 64 };
+
+struct options {
+    int port, threads, backlog;
+    bool nodelay, shared_table;
+};
+
+// One cache line or more for each thread; the main thread reads them once, at the end.
+struct worker {
+    pthread_t thread;
+    const struct options *options;
+    volatile uint64_t accepted, messages, closed, failed, turns;
+} __attribute__((aligned(128)));
+
+static void die(const char *what) {
+    perror(what);
+    exit(2);
+}
+
+static int listener(const struct options *options) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) die("socket");
+    int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on)) die("SO_REUSEPORT");
+    if (options->nodelay && setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on))
+        die("TCP_NODELAY");
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)options->port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (bind(fd, (struct sockaddr *)&address, sizeof address)) die("bind");
+    if (listen(fd, options->backlog)) die("listen");
+    return fd;
+}
+
+// Takes waiting connections. The listener is level-triggered, so a bounded batch loses nothing.
+// An accept that finds the queue empty is dear (the kernel has made a file by then), so the batch ends
+// after the first connection unless the queue held several the last time; `streak` remembers that.
+static void accept_some(struct worker *worker, int epoll, int listener, int *streak) {
+    int taken = 0;
+    while (taken < *streak) {
+        int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != ECONNABORTED) worker->failed++;
+            break;
+        }
+        taken++;
+        struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.fd = fd};
+        if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event)) {
+            worker->failed++;
+            close(fd);
+        }
+    }
+    worker->accepted += (uint64_t)taken;
+    bool all = taken == *streak;
+    *streak = !all ? 1 : *streak * 2 > ACCEPTS_PER_TURN ? ACCEPTS_PER_TURN : *streak * 2;
+}
+
+// Answers what is there and closes what has ended. A short read empties the socket, so it needs no
+// second read; edge-triggered events report whatever comes later.
+static void serve(struct worker *worker, int fd, uint32_t events) {
+    char bytes[4096];
+    for (;;) {
+        ssize_t got = recv(fd, bytes, sizeof bytes, 0);
+        if (got > 0) {
+            worker->messages++;
+            if (send(fd, "ok", 2, MSG_NOSIGNAL) != 2) {
+                worker->failed++;
+                break;
+            }
+            if (got == (ssize_t)sizeof bytes) continue;
+            if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))) return;
+            break;
+        }
+        if (got < 0 && errno == EAGAIN) return;
+        if (got < 0) worker->failed++;
+        break;
+    }
+    close(fd);
+    worker->closed++;
+}
+
+static void *run(void *argument) {
+    struct worker *worker = argument;
+    if (!worker->options->shared_table) (void)unshare(CLONE_FILES);
+    // Growing a table that is shared stalls every thread for a grace period of RCU; grow it once, now.
+    if (dup2(0, 15000) == 15000) close(15000);
+
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (epoll < 0) die("epoll_create1");
+    int accepting = listener(worker->options);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = accepting};
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, accepting, &event)) die("epoll_ctl");
+
+    int streak = 1;
+    struct epoll_event events[EVENTS];
+    for (;;) {
+        int count = epoll_wait(epoll, events, EVENTS, -1);
+        worker->turns++;
+        bool listener_ready = false;
+        for (int i = 0; i < count; i++) {
+            if (events[i].data.fd == accepting) {
+                accept_some(worker, epoll, accepting, &streak);
+                listener_ready = true;
+            } else {
+                serve(worker, events[i].data.fd, events[i].events);
+            }
+        }
+        if (!listener_ready) streak = 1;
+    }
+    return NULL;
+}
+
+static struct options parse(int count, char **arguments) {
+    struct options options = {.port = 0, .threads = 1, .backlog = 4096};
+    for (int i = 1; i < count; i++) {
+        const char *name = arguments[i];
+        if (!strcmp(name, "--nodelay")) options.nodelay = true;
+        else if (!strcmp(name, "--shared-table")) options.shared_table = true;
+        else if (!strcmp(name, "--port") && i + 1 < count) options.port = atoi(arguments[++i]);
+        else if (!strcmp(name, "--threads") && i + 1 < count) options.threads = atoi(arguments[++i]);
+        else if (!strcmp(name, "--backlog") && i + 1 < count) options.backlog = atoi(arguments[++i]);
+        else fprintf(stderr, "server: unknown argument %s\n", name), exit(2);
+    }
+    if (options.port <= 0 || options.threads < 1 || options.threads > THREADS_MAX)
+        fprintf(stderr, "server: --port, and --threads from 1 to %d\n", THREADS_MAX), exit(2);
+    return options;
+}
+
+int main(int count, char **arguments) {
+    struct options options = parse(count, arguments);
+    static struct worker workers[THREADS_MAX];
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    sigaddset(&stop, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &stop, NULL);
+    for (int i = 0; i < options.threads; i++) {
+        workers[i].options = &options;
+        if (pthread_create(&workers[i].thread, NULL, run, &workers[i])) die("pthread_create");
+    }
+    int signal_number;
+    sigwait(&stop, &signal_number);
+
+    uint64_t accepted = 0, messages = 0, closed = 0, failed = 0, turns = 0;
+    for (int i = 0; i < options.threads; i++) {
+        accepted += workers[i].accepted;
+        messages += workers[i].messages;
+        closed += workers[i].closed;
+        failed += workers[i].failed;
+        turns += workers[i].turns;
+    }
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    uint64_t cpu_us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
+                      (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    printf("{\"accepted\":%lu,\"messages\":%lu,\"closed\":%lu,\"failed\":%lu,\"turns\":%lu,\"cpu_us\":%lu}\n",
+           accepted, messages, closed, failed, turns, cpu_us);
+    return 0;
+}
