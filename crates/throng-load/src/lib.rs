@@ -1,1 +1,5 @@
 //! The generator: scenario, program, users, pace, source addresses.
+
+pub mod program;
+pub mod scenario;
+pub mod schedule;

@@ -1,0 +1,202 @@
+//! A scenario compiled for the hot path: one flat list of small ops, with everything parsed.
+//!
+//! A user is a place in this list and a few counters. Payloads, patterns and loops stand in side
+//! tables that all users of a core share; no op allocates.
+
+mod compile;
+mod matcher;
+
+pub use crate::scenario::{CloseHow, LOOPS_MAX, OnError, Template, TemplateVars};
+pub use matcher::{Fed, Matcher};
+
+use std::time::Duration;
+
+use throng_base::Prng;
+
+use crate::schedule::Paced;
+
+/// All classes of a scenario, compiled.
+#[derive(Clone, Debug)]
+pub struct Program {
+    ops: Vec<Op>,
+    templates: Vec<Template>,
+    matchers: Vec<Matcher>,
+    loops: Vec<Loop>,
+    classes: Vec<ProgramClass>,
+    weight_total: u64,
+    /// Prime to `weight_total`, so that multiples of it visit every place once.
+    stride: u64,
+}
+
+/// A class of users and where its ops begin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramClass {
+    /// As in the scenario.
+    pub name: String,
+    /// The place of its first op.
+    pub entry: u32,
+    /// What becomes of a user to whom an error happened.
+    pub on_error: OnError,
+    /// How many of its loops are inside one another at most.
+    pub loops_deepest: u8,
+    /// The classes before this one and this one together weigh this much.
+    weight_end: u64,
+}
+
+/// One thing that a user does. Spans are nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    /// Open the connection.
+    Connect {
+        /// After this long without success it is an error.
+        timeout_ns: u64,
+    },
+    /// Render [`Program::template`] and send it.
+    Send {
+        /// Its index.
+        template: u32,
+    },
+    /// Send random bytes.
+    SendRandom {
+        /// How many.
+        bytes: u32,
+    },
+    /// Feed what arrives to [`Program::matcher`] until it has matched.
+    Expect {
+        /// Its index.
+        matcher: u32,
+        /// After this long without a match it is an error.
+        timeout_ns: u64,
+    },
+    /// Think; [`jittered`] says how long this time.
+    Wait {
+        /// The middle.
+        span_ns: u64,
+        /// The share by which it varies either way, 0 to 1.
+        jitter: f32,
+    },
+    /// Begin [`Program::looping`]: its counter is set to turn 0, which is due now.
+    LoopBegin {
+        /// Its index.
+        index: u32,
+    },
+    /// The turn has ended: go back to the body for the next one, or on.
+    LoopEnd {
+        /// The index of its loop.
+        index: u32,
+    },
+    /// Keep the connection until the run ends.
+    Stay,
+    /// Close the connection.
+    Close {
+        /// How.
+        how: CloseHow,
+    },
+    /// The user has ended. A connection that is still open is closed.
+    End,
+}
+
+/// A loop of some class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loop {
+    /// Which of the user's [`LOOPS_MAX`] counters is this loop's: its depth, from 0.
+    pub slot: u8,
+    /// The place of the first op of its body.
+    pub body: u32,
+    /// The place behind its `LoopEnd`.
+    pub after: u32,
+    /// When turns begin and when there are no more.
+    pub turns: Turns,
+}
+
+/// When the turns of a loop begin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Turns {
+    /// Turn `k` is due at `pace.due(k)` after the loop began; there are `turns` of them.
+    Every {
+        /// When each is due.
+        pace: Paced,
+        /// `u64::MAX` for a loop that ends with its user.
+        turns: u64,
+    },
+    /// The next turn begins when the last has ended; there are this many.
+    Times(u64),
+    /// The next turn begins when the last has ended, unless the loop began this long ago.
+    For {
+        /// The length of the loop.
+        span_ns: u64,
+    },
+}
+
+impl Loop {
+    /// When turn `turn` begins, as a distance in nanoseconds from the beginning of the loop, or `None` when there is
+    /// no such turn. `passed_ns` is how long ago the loop began; an unpaced turn begins now.
+    ///
+    /// The result may lie before `passed_ns`: the turn is late, and its latencies count from when it was due.
+    pub fn turn_begins(&self, turn: u64, passed_ns: u64) -> Option<u64> {
+        match self.turns {
+            Turns::Every { pace, turns } => (turn < turns).then(|| nanos(pace.due(turn))),
+            Turns::Times(times) => (turn < times).then_some(passed_ns),
+            Turns::For { span_ns } => (turn == 0 || passed_ns < span_ns).then_some(passed_ns),
+        }
+    }
+}
+
+impl Program {
+    /// The op at `pc`.
+    pub fn op(&self, pc: u32) -> Op {
+        self.ops[pc as usize]
+    }
+
+    /// All ops, class after class.
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// The message of an [`Op::Send`].
+    pub fn template(&self, index: u32) -> &Template {
+        &self.templates[index as usize]
+    }
+
+    /// What an [`Op::Expect`] waits for.
+    pub fn matcher(&self, index: u32) -> &Matcher {
+        &self.matchers[index as usize]
+    }
+
+    /// The loop of an [`Op::LoopBegin`] or [`Op::LoopEnd`].
+    pub fn looping(&self, index: u32) -> &Loop {
+        &self.loops[index as usize]
+    }
+
+    /// The classes in the order of the scenario.
+    pub fn classes(&self) -> &[ProgramClass] {
+        &self.classes
+    }
+
+    /// The index of the class of user `user`. Of as many users as all weights together, each class has exactly its
+    /// weight, and the classes are mixed rather than one after another.
+    pub fn class_of(&self, user: u64) -> usize {
+        let turn = u128::from(user % self.weight_total) * u128::from(self.stride);
+        let place = (turn % u128::from(self.weight_total)) as u64;
+        self.classes.partition_point(|class| class.weight_end <= place)
+    }
+}
+
+/// A span that varies by the share `jitter` either way, evenly distributed.
+pub fn jittered(span_ns: u64, jitter: f32, prng: &mut Prng) -> u64 {
+    if jitter == 0.0 {
+        return span_ns;
+    }
+    let factor = 1.0 + f64::from(jitter) * (2.0 * prng.unit() - 1.0);
+    (span_ns as f64 * factor) as u64
+}
+
+/// Nanoseconds; more than 584 years count as that.
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+const _: () = assert!(size_of::<Op>() <= 16, "ops are small: a user fetches one per step");
+
+#[cfg(test)]
+mod tests;

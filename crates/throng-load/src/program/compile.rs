@@ -1,0 +1,131 @@
+//! From steps to ops.
+
+use super::{Loop, Matcher, Op, Program, ProgramClass, Turns, nanos};
+use crate::scenario::{Action, Class, Expected, Payload, Repeat, Scenario, Step};
+use crate::schedule::Paced;
+
+impl Program {
+    /// Compiles the classes of a scenario. A scenario that was read from a text has no more loops
+    /// inside one another than there are counters.
+    ///
+    /// # Panics
+    /// When there is no class, or all weights are 0.
+    pub fn compile(scenario: &Scenario) -> Self {
+        let mut program = Self {
+            ops: Vec::new(),
+            templates: Vec::new(),
+            matchers: Vec::new(),
+            loops: Vec::new(),
+            classes: Vec::new(),
+            weight_total: 0,
+            stride: 0,
+        };
+        for class in &scenario.classes {
+            program.class(class);
+        }
+        assert!(program.weight_total > 0, "a scenario has users");
+        program.stride = stride(program.weight_total);
+        program
+    }
+
+    fn class(&mut self, class: &Class) {
+        self.weight_total += u64::from(class.weight);
+        let entry = self.here();
+        self.steps(&class.steps, 0);
+        self.ops.push(Op::End);
+        self.classes.push(ProgramClass {
+            name: class.name.clone(),
+            entry,
+            on_error: class.on_error,
+            loops_deepest: deepest(&class.steps),
+            weight_end: self.weight_total,
+        });
+    }
+
+    fn steps(&mut self, steps: &[Step], depth: u8) {
+        for step in steps {
+            self.step(&step.action, depth);
+        }
+    }
+
+    fn step(&mut self, action: &Action, depth: u8) {
+        let op = match action {
+            Action::Connect { timeout } => Op::Connect { timeout_ns: nanos(*timeout) },
+            Action::Send(Payload::Random(bytes)) => Op::SendRandom { bytes: *bytes },
+            Action::Send(Payload::Template(template)) => {
+                Op::Send { template: index_of(&mut self.templates, template.clone()) }
+            }
+            Action::Expect { expected, timeout } => {
+                let matcher = match expected {
+                    Expected::Literal(bytes) => Matcher::literal(bytes),
+                    Expected::Bytes(bytes) => Matcher::bytes(*bytes),
+                    Expected::Until(pattern) => Matcher::until(pattern),
+                };
+                Op::Expect {
+                    matcher: index_of(&mut self.matchers, matcher),
+                    timeout_ns: nanos(*timeout),
+                }
+            }
+            Action::Wait { span, jitter } => {
+                Op::Wait { span_ns: nanos(*span), jitter: *jitter as f32 }
+            }
+            Action::Stay => Op::Stay,
+            Action::Close(how) => Op::Close { how: *how },
+            Action::Every { pace, span, steps } => {
+                let pace = Paced::new(*pace);
+                let turns = span.map_or(u64::MAX, |span| pace.turns_in(span));
+                return self.looped(Turns::Every { pace, turns }, steps, depth);
+            }
+            Action::Repeat { until, steps } => {
+                let turns = match until {
+                    Repeat::Times(times) => Turns::Times(*times),
+                    Repeat::For(span) => Turns::For { span_ns: nanos(*span) },
+                };
+                return self.looped(turns, steps, depth);
+            }
+        };
+        self.ops.push(op);
+    }
+
+    fn looped(&mut self, turns: Turns, steps: &[Step], depth: u8) {
+        let index = self.loops.len();
+        let body = self.here() + 1;
+        self.loops.push(Loop { slot: depth, body, after: 0, turns });
+        self.ops.push(Op::LoopBegin { index: index as u32 });
+        self.steps(steps, depth + 1);
+        self.ops.push(Op::LoopEnd { index: index as u32 });
+        self.loops[index].after = self.here();
+    }
+
+    fn here(&self) -> u32 {
+        u32::try_from(self.ops.len())
+            .expect("a scenario of four thousand million steps was read from a text")
+    }
+}
+
+/// The place of `value` in the table, where equal ones share one.
+fn index_of<T: PartialEq>(table: &mut Vec<T>, value: T) -> u32 {
+    let index = table.iter().position(|other| *other == value).unwrap_or_else(|| {
+        table.push(value);
+        table.len() - 1
+    });
+    index as u32
+}
+
+fn deepest(steps: &[Step]) -> u8 {
+    let of_step = |step: &Step| match &step.action {
+        Action::Every { steps, .. } | Action::Repeat { steps, .. } => 1 + deepest(steps),
+        _ => 0,
+    };
+    steps.iter().map(of_step).max().unwrap_or(0)
+}
+
+/// A number prime to `total` near its golden section: its multiples are spread evenly.
+fn stride(total: u64) -> u64 {
+    let golden = (total as f64 * 0.618_033_988_75) as u64;
+    (golden.max(1)..).find(|&stride| gcd(stride, total) == 1).unwrap_or(1)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

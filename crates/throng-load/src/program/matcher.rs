@@ -1,0 +1,252 @@
+//! What an answer must be, checked piece by piece as it arrives.
+//!
+//! Between two pieces a connection keeps four bytes of state and none of the answer.
+
+/// What must come next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Matcher(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Exactly these bytes. The state is how many of them have come.
+    Literal(Box<[u8]>),
+    /// As many bytes. The state is how many have come.
+    Bytes(u32),
+    /// Anything up to and with the pattern. The state is how long a beginning of the pattern the
+    /// bytes so far end with.
+    Until {
+        pattern: Box<[u8]>,
+        /// How long a proper beginning of the pattern its first `i + 1` bytes end with (Knuth, Morris, Pratt 1977).
+        borders: Box<[u32]>,
+    },
+}
+
+/// What a piece has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fed {
+    /// All of it belongs to the answer, which is not whole yet.
+    NeedMore,
+    /// The answer is whole. The state is 0 again.
+    Matched {
+        /// How many bytes of the piece belong to it; what follows is of the next answer.
+        consumed: usize,
+    },
+    /// This is another answer. The state is 0 again.
+    Mismatch {
+        /// The first byte of the piece that is wrong.
+        at: usize,
+    },
+}
+
+impl Matcher {
+    /// Exactly `bytes`.
+    ///
+    /// # Panics
+    /// When it is empty or longer than 4 GiB, as all of these.
+    pub fn literal(bytes: &[u8]) -> Self {
+        check_length(bytes.len());
+        Self(Kind::Literal(bytes.into()))
+    }
+
+    /// Any `count` bytes.
+    pub fn bytes(count: u32) -> Self {
+        check_length(count as usize);
+        Self(Kind::Bytes(count))
+    }
+
+    /// Anything up to the first `pattern`, and the pattern.
+    pub fn until(pattern: &[u8]) -> Self {
+        check_length(pattern.len());
+        Self(Kind::Until { pattern: pattern.into(), borders: borders(pattern) })
+    }
+
+    /// Takes the next piece of what has arrived. `state` is 0 before the first piece of an answer.
+    pub fn feed(&self, state: &mut u32, input: &[u8]) -> Fed {
+        let seen = *state as usize;
+        let (fed, next) = match &self.0 {
+            Kind::Literal(bytes) => feed_literal(bytes, seen, input),
+            Kind::Bytes(count) => feed_bytes(*count as usize, seen, input),
+            Kind::Until { pattern, borders } => feed_until(pattern, borders, seen, input),
+        };
+        // No state reaches the length of its pattern, which fits.
+        *state = next as u32;
+        fed
+    }
+}
+
+fn feed_literal(bytes: &[u8], seen: usize, input: &[u8]) -> (Fed, usize) {
+    let rest = &bytes[seen..];
+    let length = rest.len().min(input.len());
+    if rest[..length] != input[..length] {
+        let at = rest.iter().zip(input).position(|(a, b)| a != b).unwrap_or(0);
+        return (Fed::Mismatch { at }, 0);
+    }
+    if length == rest.len() {
+        (Fed::Matched { consumed: length }, 0)
+    } else {
+        (Fed::NeedMore, seen + length)
+    }
+}
+
+fn feed_bytes(count: usize, seen: usize, input: &[u8]) -> (Fed, usize) {
+    let missing = count - seen;
+    if input.len() >= missing {
+        (Fed::Matched { consumed: missing }, 0)
+    } else {
+        (Fed::NeedMore, seen + input.len())
+    }
+}
+
+fn feed_until(pattern: &[u8], borders: &[u32], mut seen: usize, input: &[u8]) -> (Fed, usize) {
+    let mut at = 0;
+    while at < input.len() {
+        if seen == 0 {
+            // Nothing has begun: skip to where something could.
+            match input[at..].iter().position(|&byte| byte == pattern[0]) {
+                Some(skipped) => at += skipped,
+                None => return (Fed::NeedMore, 0),
+            }
+        }
+        seen = step(pattern, borders, seen, input[at]);
+        at += 1;
+        if seen == pattern.len() {
+            return (Fed::Matched { consumed: at }, 0);
+        }
+    }
+    (Fed::NeedMore, seen)
+}
+
+/// How long a beginning of the pattern the bytes end with after one more byte.
+fn step(pattern: &[u8], borders: &[u32], mut seen: usize, byte: u8) -> usize {
+    while seen > 0 && pattern[seen] != byte {
+        seen = borders[seen - 1] as usize;
+    }
+    seen + usize::from(pattern[seen] == byte)
+}
+
+fn borders(pattern: &[u8]) -> Box<[u32]> {
+    let mut borders = vec![0u32; pattern.len()];
+    for end in 1..pattern.len() {
+        let before = borders[end - 1] as usize;
+        borders[end] = step(pattern, &borders[..end], before, pattern[end]) as u32;
+    }
+    borders.into()
+}
+
+fn check_length(length: usize) {
+    assert!(
+        length > 0 && u32::try_from(length).is_ok(),
+        "an answer of {length} bytes cannot be waited for"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Feeds pieces one after another, and gives the end with its place in the whole.
+    fn feed_all<'a>(matcher: &Matcher, pieces: impl IntoIterator<Item = &'a [u8]>) -> Fed {
+        let (mut state, mut before) = (0, 0);
+        for piece in pieces {
+            match matcher.feed(&mut state, piece) {
+                Fed::NeedMore => before += piece.len(),
+                ended => {
+                    assert_eq!(state, 0, "an ended answer leaves no state");
+                    return match ended {
+                        Fed::Matched { consumed } => Fed::Matched { consumed: before + consumed },
+                        Fed::Mismatch { at } => Fed::Mismatch { at: before + at },
+                        Fed::NeedMore => unreachable!(),
+                    };
+                }
+            }
+        }
+        Fed::NeedMore
+    }
+
+    fn check(matcher: &Matcher, input: &str, expected: Fed) {
+        assert_eq!(feed_all(matcher, [input.as_bytes()]), expected, "{matcher:?} <- {input:?}");
+        assert_eq!(
+            feed_all(matcher, input.as_bytes().chunks(1)),
+            expected,
+            "{matcher:?} <- {input:?} by bytes"
+        );
+    }
+
+    #[test]
+    fn a_literal_is_exact() {
+        let ok = Matcher::literal(b"ok");
+        check(&ok, "", Fed::NeedMore);
+        check(&ok, "o", Fed::NeedMore);
+        check(&ok, "ok", Fed::Matched { consumed: 2 });
+        check(&ok, "okok", Fed::Matched { consumed: 2 });
+        check(&ok, "no", Fed::Mismatch { at: 0 });
+        check(&ok, "on", Fed::Mismatch { at: 1 });
+    }
+
+    #[test]
+    fn bytes_are_counted() {
+        let four = Matcher::bytes(4);
+        check(&four, "abc", Fed::NeedMore);
+        check(&four, "abcde", Fed::Matched { consumed: 4 });
+    }
+
+    #[test]
+    fn until_finds_the_first_pattern_even_where_it_overlaps_itself() {
+        check(&Matcher::until(b"\n"), "hello\nrest", Fed::Matched { consumed: 6 });
+        check(&Matcher::until(b"\r\n\r\n"), "a\r\n\r\r\n\r\nb", Fed::Matched { consumed: 8 });
+        check(&Matcher::until(b"aab"), "aaab", Fed::Matched { consumed: 4 });
+        check(&Matcher::until(b"abab"), "ababab", Fed::Matched { consumed: 4 });
+        check(&Matcher::until(b"abcabd"), "abcabcabd", Fed::Matched { consumed: 9 });
+        check(&Matcher::until(b"aab"), "aaaaaa", Fed::NeedMore);
+    }
+
+    #[test]
+    #[should_panic(expected = "an answer of 0 bytes")]
+    fn an_empty_answer_is_refused() {
+        Matcher::until(b"");
+    }
+
+    /// What the answer is, found without any cleverness.
+    fn by_hand(matcher: &Matcher, input: &[u8]) -> Fed {
+        match &matcher.0 {
+            Kind::Literal(bytes) => match bytes.iter().zip(input).position(|(a, b)| a != b) {
+                Some(at) => Fed::Mismatch { at },
+                None if input.len() < bytes.len() => Fed::NeedMore,
+                None => Fed::Matched { consumed: bytes.len() },
+            },
+            Kind::Bytes(count) if input.len() < *count as usize => Fed::NeedMore,
+            Kind::Bytes(count) => Fed::Matched { consumed: *count as usize },
+            Kind::Until { pattern, .. } => {
+                match input.windows(pattern.len()).position(|window| window == &**pattern) {
+                    Some(at) => Fed::Matched { consumed: at + pattern.len() },
+                    None => Fed::NeedMore,
+                }
+            }
+        }
+    }
+
+    proptest! {
+        // Two letters only, so that patterns overlap themselves and almost match.
+        #[test]
+        fn splitting_the_input_anywhere_changes_nothing(
+            kind in 0..3,
+            pattern in "[ab]{1,6}",
+            input in "[ab]{0,24}",
+            cuts in prop::collection::vec(0usize..=24, 0..6),
+        ) {
+            let matcher = match kind {
+                0 => Matcher::literal(pattern.as_bytes()),
+                1 => Matcher::bytes(pattern.len() as u32),
+                _ => Matcher::until(pattern.as_bytes()),
+            };
+            let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(input.len())).collect();
+            cuts.sort_unstable();
+            cuts.push(input.len());
+            let mut begin = 0;
+            let pieces = cuts.into_iter().map(|cut| &input.as_bytes()[std::mem::replace(&mut begin, cut)..cut]);
+            prop_assert_eq!(feed_all(&matcher, pieces), by_hand(&matcher, input.as_bytes()));
+        }
+    }
+}

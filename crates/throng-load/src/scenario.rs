@@ -1,0 +1,249 @@
+//! What a user wrote: whom to load, how many users when, and what each user does.
+//!
+//! A scenario is read as a whole and every mistake in it is shown at once, with its line, a caret
+//! and what was probably meant. What comes out is plain data that the command line may still change
+//! before it is compiled into a [`Program`](crate::program::Program). `docs/scenario.md` is the
+//! reference of the language.
+
+mod diagnostics;
+mod flow;
+mod load;
+mod node;
+mod reader;
+mod steps;
+mod target;
+mod template;
+
+use std::ops::Range;
+
+pub use diagnostics::{Diagnostic, Diagnostics};
+pub use load::{Model, Phase, Spacing};
+pub use steps::{
+    Action, CONNECT_TIMEOUT_DEFAULT, CloseHow, EXPECT_TIMEOUT_DEFAULT, Expected, LOOPS_MAX,
+    MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, Pace, Payload, Repeat, Step,
+};
+pub use target::{Reach, Scheme, Target, TargetError};
+pub use template::{Segment, Template, TemplateError, TemplateVars};
+
+use node::{Kind, Node};
+use reader::Reader;
+
+/// A whole scenario, free of mistakes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Whom to connect to.
+    pub target: Target,
+    /// The phases of the load, one after another: at least one.
+    pub load: Vec<Phase>,
+    /// What the users do: at least one class.
+    pub classes: Vec<Class>,
+    /// What must hold for the run to have met its goal.
+    pub thresholds: Vec<Threshold>,
+}
+
+/// Users that do the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// Its key under `users`, or `user`.
+    pub name: String,
+    /// How many users are of this class, relative to the other classes; at least 1.
+    pub weight: u32,
+    /// What each of them does, from first to last.
+    pub steps: Vec<Step>,
+    /// What becomes of a user to whom an error happened.
+    pub on_error: OnError,
+}
+
+/// What becomes of a user to whom an error happened. The error is counted by kind in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnError {
+    /// Its connection is closed and it begins again.
+    #[default]
+    Restart,
+    /// Its connection is closed and it does nothing more.
+    Stop,
+    /// It goes on with the next step.
+    Continue,
+}
+
+/// A threshold as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Threshold {
+    /// `connect.p99 < 100ms`.
+    pub text: String,
+    /// Where it stands in the source.
+    pub span: Range<usize>,
+}
+
+impl Scenario {
+    /// Reads the YAML text `source`, which the diagnostics call `name`.
+    pub fn parse(source: &str, name: &str) -> Result<Self, Diagnostics> {
+        let mut reader = Reader::new(source);
+        let scenario = match Node::parse(source) {
+            Ok(root) => read(&mut reader, &root),
+            Err(mistake) => {
+                reader.mistakes.push(mistake);
+                None
+            }
+        };
+        match scenario {
+            Some(scenario) if reader.mistakes.is_empty() => Ok(scenario),
+            _ => Err(Diagnostics::new(name, source, reader.mistakes)),
+        }
+    }
+}
+
+fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
+    if matches!(root.kind, Kind::Nothing) {
+        reader.error(0..0, "the scenario is empty", "`target`, `load` and `user` belong here");
+        return None;
+    }
+    let fields = reader.fields(root, "a scenario", &KEYS)?;
+    if fields.get("probe").is_some() {
+        reader.error(fields.key_span("probe"), "`probe` is not in this version", "leave it out");
+    }
+    if let Some(protocol) = fields.get("protocol") {
+        read_protocol(reader, protocol);
+    }
+    let target = reader.require(&fields, "target", "a scenario", "target: tcp://127.0.0.1:5555");
+    let target = target.and_then(|node| read_target(reader, node));
+    let load =
+        reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
+    let load = load.and_then(|node| load::read(reader, node));
+    let thresholds =
+        fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
+
+    let on_error = fields.get("on_error");
+    let classes = match (fields.get("user"), fields.get("users")) {
+        (Some(user), None) => {
+            let steps = steps::read(reader, user);
+            let on_error =
+                on_error.map_or(Some(OnError::default()), |node| read_on_error(reader, node));
+            let one = |(steps, on_error)| {
+                vec![Class { name: "user".to_owned(), weight: 1, steps, on_error }]
+            };
+            steps.zip(on_error).map(one)
+        }
+        (None, Some(users)) => {
+            if on_error.is_some() {
+                let span = fields.key_span("on_error");
+                reader.error(
+                    span,
+                    "`on_error` belongs into each class of `users`",
+                    "move it there",
+                );
+            }
+            read_classes(reader, users)
+        }
+        (Some(_), Some(_)) => {
+            let span = fields.key_span("users");
+            let title = "a scenario has either `user` or `users`";
+            reader.error(span, title, "here is the second of them").help = Some(
+                "`user` is one class of users; `users` are several with a name each".to_owned(),
+            );
+            None
+        }
+        (None, None) => {
+            reader.require(&fields, "user", "a scenario", "user: [connect, wait: 1s, close]");
+            None
+        }
+    };
+    Some(Scenario { target: target?, load: load?, classes: classes?, thresholds: thresholds? })
+}
+
+fn read_target(reader: &mut Reader<'_>, node: &Node) -> Option<Target> {
+    let text = reader.text(node, "`target`", "a URL such as tcp://127.0.0.1:5555")?;
+    let read = Target::parse(text);
+    if let Err(error) = &read {
+        let span = reader.inner_span(node, error.span.clone());
+        let title = "`target` is a URL such as tcp://127.0.0.1:5555 or tcp://[::1]:5555";
+        reader.error(span, title, &*error.problem);
+    }
+    read.ok()
+}
+
+fn read_protocol(reader: &mut Reader<'_>, node: &Node) {
+    match node.scalar() {
+        Some("tcp") => {}
+        Some(later @ ("phoenix" | "websocket" | "ws")) => {
+            let title = format!("`protocol: {later}` is not in this version");
+            reader.error(node.span.clone(), title, "leave it out; `tcp://` speaks plain TCP");
+        }
+        Some(other) => {
+            reader.unknown(node.span.clone(), &format!("protocol `{other}`"), other, &["tcp"])
+        }
+        None => reader.wrong_kind(node, "`protocol`", "the name of a protocol"),
+    }
+}
+
+fn read_on_error(reader: &mut Reader<'_>, node: &Node) -> Option<OnError> {
+    let known =
+        [("restart", OnError::Restart), ("stop", OnError::Stop), ("continue", OnError::Continue)];
+    reader.one_of(node, "`on_error`", &known)
+}
+
+fn read_classes(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Class>> {
+    let Kind::Map(entries) = &node.kind else {
+        reader.wrong_kind(node, "`users`", "a mapping from the name of a class to its users");
+        return None;
+    };
+    if entries.is_empty() {
+        reader.error(node.span.clone(), "`users` has no class", "at least one belongs here");
+    }
+    let classes: Vec<_> =
+        entries.iter().map(|(name, class)| read_class(reader, name, class)).collect();
+    classes.into_iter().collect()
+}
+
+fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class> {
+    let name = reader.text(name, "the key of a class", "a name")?.to_owned();
+    let what = format!("the class `{name}`");
+    let fields = reader.fields(node, &what, &["weight", "user", "on_error"])?;
+    let weight = match fields.get("weight") {
+        None => Some(1),
+        Some(node) => read_weight(reader, node),
+    };
+    let on_error = match fields.get("on_error") {
+        None => Some(OnError::default()),
+        Some(node) => read_on_error(reader, node),
+    };
+    let steps = reader.require(&fields, "user", &what, "user: [connect, wait: 1s, close]");
+    let steps = steps.and_then(|node| steps::read(reader, node));
+    Some(Class { name, weight: weight?, steps: steps?, on_error: on_error? })
+}
+
+fn read_weight(reader: &mut Reader<'_>, node: &Node) -> Option<u32> {
+    let weight = reader.quantity(node, "`weight`", throng_base::units::parse_count)?;
+    match u32::try_from(weight) {
+        Ok(1..=WEIGHT_MAX) => return Some(weight as u32),
+        Ok(0) => reader.error(node.span.clone(), "a class of weight 0 has no users", "at least 1"),
+        _ => reader.error(
+            node.span.clone(),
+            "`weight` is too large",
+            format!("at most {WEIGHT_MAX}"),
+        ),
+    };
+    None
+}
+
+fn read_thresholds(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Threshold>> {
+    let Kind::List(items) = &node.kind else {
+        reader.wrong_kind(node, "`thresholds`", "a list such as `- connect.p99 < 100ms`");
+        return None;
+    };
+    let read = |item: &Node| {
+        let text = reader.text(item, "a threshold", "a comparison such as connect.p99 < 100ms")?;
+        Some(Threshold { text: text.to_owned(), span: item.span.clone() })
+    };
+    let thresholds: Vec<_> = items.iter().map(read).collect();
+    thresholds.into_iter().collect()
+}
+
+const KEYS: [&str; 8] =
+    ["target", "protocol", "load", "user", "users", "on_error", "probe", "thresholds"];
+
+/// The weights of all classes add up to less than 2^32 with up to four thousand classes.
+const WEIGHT_MAX: u32 = 1_000_000;
+
+#[cfg(test)]
+mod tests;

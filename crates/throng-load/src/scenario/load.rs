@@ -1,0 +1,305 @@
+//! How many users there are when.
+
+use std::time::Duration;
+
+use throng_base::units::{parse_count, parse_duration, parse_rate, show_count};
+
+use super::node::{Kind, Node};
+use super::reader::Reader;
+
+/// A stretch of the run. Phases follow one another without a gap.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    /// Closed model: the number of users goes to `to`, linearly. A user whose steps have ended
+    /// begins again.
+    Ramp {
+        /// Users at the end of the phase.
+        to: u32,
+        /// Its length; more than zero.
+        over: Duration,
+    },
+    /// The number of users stays; after `arrivals`, nobody new arrives.
+    Hold {
+        /// Its length; more than zero.
+        span: Duration,
+    },
+    /// Open model: users arrive whether or not earlier ones have finished; each goes through its
+    /// steps once.
+    Arrivals {
+        /// Arrivals per second at the beginning.
+        from: f64,
+        /// Arrivals per second at the end; the rate between them is linear.
+        to: f64,
+        /// The length of the phase; more than zero.
+        span: Duration,
+        /// No more than this many arrivals in the phase; at least 1.
+        most: Option<u64>,
+        /// How the gaps between arrivals are distributed.
+        spacing: Spacing,
+    },
+}
+
+/// How the gaps between arrivals are distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spacing {
+    /// At random, as independent people arrive: gaps are exponentially distributed.
+    #[default]
+    Poisson,
+    /// Like clockwork.
+    Even,
+}
+
+/// Who decides when a user begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// A fixed number of users, each beginning again when it ends: a slow server slows the load.
+    Closed,
+    /// Arrivals by the clock: a slow server is loaded all the same.
+    Open,
+}
+
+impl Phase {
+    /// How long the phase lasts.
+    pub fn length(&self) -> Duration {
+        match *self {
+            Self::Ramp { over, .. } => over,
+            Self::Hold { span } | Self::Arrivals { span, .. } => span,
+        }
+    }
+}
+
+impl Model {
+    /// The model of these phases; a load that never goes beyond `hold` counts as closed.
+    pub fn of(phases: &[Phase]) -> Self {
+        let open = phases.iter().any(|phase| matches!(phase, Phase::Arrivals { .. }));
+        if open { Self::Open } else { Self::Closed }
+    }
+}
+
+/// Reads the list of phases and checks that each can follow the one before it.
+pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Phase>> {
+    let Kind::List(items) = &node.kind else {
+        reader.wrong_kind(
+            node,
+            "`load`",
+            "a list of phases such as `- ramp: {to: 100, over: 10s}`",
+        );
+        return None;
+    };
+    if items.is_empty() {
+        reader.error(node.span.clone(), "`load` has no phase", "at least one belongs here");
+        return None;
+    }
+    let mut phases = Vec::new();
+    let mut complete = true;
+    for item in items {
+        match read_phase(reader, item) {
+            Some(phase) => phases.push((phase, item)),
+            None => complete = false,
+        }
+    }
+    if !complete {
+        return None;
+    }
+    check_order(reader, &phases);
+    Some(phases.into_iter().map(|(phase, _)| phase).collect())
+}
+
+fn read_phase(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
+    let what = "a load phase";
+    let Kind::Map(entries) = &node.kind else {
+        match node.scalar() {
+            Some(name) if !PHASES.contains(&name) => {
+                reader.unknown(node.span.clone(), &format!("load phase `{name}`"), name, &PHASES);
+            }
+            _ => reader.wrong_kind(node, what, "a mapping such as `ramp: {to: 100, over: 10s}`"),
+        }
+        return None;
+    };
+    let fields = reader.fields(node, what, &PHASES)?;
+    if let [_, (second, _), ..] = &entries[..] {
+        reader.error(
+            second.span.clone(),
+            "each phase is an item of its own",
+            "begin this one with `- `",
+        );
+        return None;
+    }
+    if let Some(node) = fields.get("ramp") {
+        read_ramp(reader, node)
+    } else if let Some(node) = fields.get("hold") {
+        let fields = reader.fields(node, "`hold`", &["for"])?;
+        let node = reader.require(&fields, "for", "`hold`", "hold: {for: 1m}")?;
+        Some(Phase::Hold { span: positive_duration(reader, node, "`for`")? })
+    } else {
+        read_arrivals(reader, fields.get("arrivals")?)
+    }
+}
+
+fn read_ramp(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
+    let fields = reader.fields(node, "`ramp`", &["to", "over"])?;
+    let to = reader
+        .require(&fields, "to", "`ramp`", "to: 100k")
+        .and_then(|node| read_users(reader, node));
+    let over = reader.require(&fields, "over", "`ramp`", "over: 15m");
+    let over = over.and_then(|node| positive_duration(reader, node, "`over`"));
+    Some(Phase::Ramp { to: to?, over: over? })
+}
+
+fn read_users(reader: &mut Reader<'_>, node: &Node) -> Option<u32> {
+    let users = reader.quantity(node, "`to`", parse_count)?;
+    let fits = u32::try_from(users).ok();
+    if fits.is_none() {
+        let most = u32::MAX;
+        reader.error(node.span.clone(), "more users than there can be", format!("at most {most}"));
+    }
+    fits
+}
+
+fn read_arrivals(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
+    let fields = reader.fields(node, "`arrivals`", &["rate", "for", "most", "spacing"])?;
+    let rate = reader.require(&fields, "rate", "`arrivals`", "rate: 1000/s");
+    let rate = rate.and_then(|node| read_rate(reader, node));
+    let span = reader.require(&fields, "for", "`arrivals`", "for: 100s");
+    let span = span.and_then(|node| positive_duration(reader, node, "`for`"));
+    let most = match fields.get("most") {
+        None => Some(None),
+        Some(node) => match reader.quantity(node, "`most`", parse_count) {
+            Some(0) => {
+                reader.error(node.span.clone(), "nobody would arrive", "at least 1");
+                None
+            }
+            read => read.map(Some),
+        },
+    };
+    let spacing = match fields.get("spacing") {
+        None => Some(Spacing::default()),
+        Some(node) => reader.one_of(
+            node,
+            "`spacing`",
+            &[("poisson", Spacing::Poisson), ("even", Spacing::Even)],
+        ),
+    };
+    let (from, to) = rate?;
+    Some(Phase::Arrivals { from, to, span: span?, most: most?, spacing: spacing? })
+}
+
+/// `1000/s`, or `{from, to}` for a rate that changes linearly over the phase.
+fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<(f64, f64)> {
+    if !matches!(node.kind, Kind::Map(_)) {
+        let rate = positive_rate(reader, node)?;
+        return Some((rate, rate));
+    }
+    let fields = reader.fields(node, "`rate`", &["from", "to"])?;
+    let from = reader.require(&fields, "from", "`rate`", "from: 0/s");
+    let from = from.and_then(|node| bounded_rate(reader, node, "`from`"));
+    let to = reader.require(&fields, "to", "`rate`", "to: 5k/s");
+    let to = to.and_then(|node| bounded_rate(reader, node, "`to`"));
+    let (from, to) = from.zip(to)?;
+    if from == 0.0 && to == 0.0 {
+        reader.error(
+            node.span.clone(),
+            "nobody would ever arrive",
+            "one of the two is more than 0",
+        );
+        return None;
+    }
+    Some((from, to))
+}
+
+/// A rate above zero.
+pub(super) fn positive_rate(reader: &mut Reader<'_>, node: &Node) -> Option<f64> {
+    let rate = bounded_rate(reader, node, "`rate`")?;
+    if rate == 0.0 {
+        reader.error(node.span.clone(), "nothing ever happens at this rate", "more than 0");
+        return None;
+    }
+    Some(rate)
+}
+
+/// A rate that a clock with nanoseconds can keep; zero is one.
+pub(super) fn bounded_rate(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<f64> {
+    let rate = reader.quantity(node, what, parse_rate)?;
+    if rate > RATE_MAX {
+        reader.error(
+            node.span.clone(),
+            "this rate is too high",
+            format!("at most {}/s", show_count(RATE_MAX as u64)),
+        );
+        return None;
+    }
+    Some(rate)
+}
+
+/// A length above zero.
+pub(super) fn positive_duration(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    what: &str,
+) -> Option<Duration> {
+    let duration = reader.quantity(node, what, parse_duration)?;
+    if duration.is_zero() {
+        reader.error(node.span.clone(), format!("{what} is longer than nothing"), "more than 0s");
+        return None;
+    }
+    Some(duration)
+}
+
+/// Which phase may follow which.
+///
+/// `ramp` sets a number of users that begin again when they end; `arrivals` has users that come once
+/// and whose number nobody sets. After arrivals there is no number to ramp from, and after a ramp no
+/// telling which users an arrival joins, so one load has one of the two. `hold` goes with both.
+fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
+    let model = match phases[0].0 {
+        Phase::Arrivals { .. } => Model::Open,
+        _ => Model::Closed,
+    };
+    let mut users = 0;
+    for (index, (phase, node)) in phases.iter().enumerate() {
+        let span = reader.first_line(&node.span);
+        match (phase, model) {
+            (Phase::Hold { .. }, _) if index == 0 => {
+                reader.error(
+                    span,
+                    "the load begins with `hold`, and there is nobody to hold",
+                    "`ramp` or `arrivals` comes first",
+                );
+            }
+            (Phase::Ramp { to, .. }, Model::Closed) => {
+                if *to == users {
+                    let title = format!("there are {} users already", show_count(users.into()));
+                    reader.error(
+                        span,
+                        title,
+                        "a ramp goes to another number; did you mean `hold`?",
+                    );
+                }
+                users = *to;
+            }
+            (Phase::Ramp { .. }, Model::Open) => {
+                reader
+                    .error(span, "`ramp` cannot follow `arrivals`", "this is the other model")
+                    .help = Some(ONE_MODEL.to_owned());
+            }
+            (Phase::Arrivals { .. }, Model::Closed) => {
+                reader
+                    .error(
+                        span,
+                        "`arrivals` cannot follow `ramp` or `hold`",
+                        "this is the other model",
+                    )
+                    .help = Some(ONE_MODEL.to_owned());
+            }
+            (Phase::Hold { .. } | Phase::Arrivals { .. }, _) => {}
+        }
+    }
+}
+
+const PHASES: [&str; 3] = ["ramp", "hold", "arrivals"];
+
+const ONE_MODEL: &str = "a load is either closed (`ramp`: a set number of users, each begins again) or open \
+    (`arrivals`: users come by the clock, once each); `hold` goes with both";
+
+/// Turns per second beyond which moments would be less than a nanosecond apart.
+const RATE_MAX: f64 = 1e9;

@@ -1,0 +1,226 @@
+//! The YAML document as a tree that remembers where everything stood.
+//!
+//! Scalars keep the text that was written: whether `1_000` is a number, a duration or a name is
+//! decided by whoever asks, not by YAML's guesses.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{Location, MessageFormatter, Spanned};
+
+use super::Diagnostic;
+
+/// A value and the bytes of the source that it covers.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) span: Range<usize>,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// Nothing was written, or `null`.
+    Nothing,
+    Scalar(String),
+    List(Vec<Node>),
+    Map(Vec<(Node, Node)>),
+}
+
+impl Node {
+    /// Reads one YAML document. What is not YAML is one diagnostic: the parser cannot go on after it.
+    pub(super) fn parse(source: &str) -> Result<Self, Diagnostic> {
+        let options = serde_saphyr::options! {
+            non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
+        };
+        let tree: Spanned<Tree> = serde_saphyr::from_str_with_options(source, options)
+            .map_err(|error| not_yaml(source, &error))?;
+        Ok(Self::from_tree(source, tree))
+    }
+
+    /// The written text of a scalar.
+    pub(super) fn scalar(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Scalar(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What this is, in words that fit behind "found".
+    pub(super) fn describe(&self) -> &'static str {
+        match self.kind {
+            Kind::Nothing => "nothing",
+            Kind::Scalar(_) => "a single value",
+            Kind::List(_) => "a list",
+            Kind::Map(_) => "a mapping",
+        }
+    }
+
+    /// Where the bytes `inner` of a scalar's text stand in the source. A scalar with escapes or line
+    /// breaks in it is pointed at as a whole.
+    pub(super) fn inner_span(&self, source: &str, inner: Range<usize>) -> Range<usize> {
+        let Some(text) = self.scalar() else { return self.span.clone() };
+        for quote in [0, 1] {
+            let start = self.span.start + quote;
+            if source.get(start..).is_some_and(|rest| rest.starts_with(text)) {
+                return start + inner.start..start + inner.end;
+            }
+        }
+        self.span.clone()
+    }
+
+    fn from_tree(source: &str, tree: Spanned<Tree>) -> Self {
+        let span = bytes_of(source, &tree.defined);
+        match tree.value {
+            Tree::Nothing => Self { span, kind: Kind::Nothing },
+            Tree::Text(text) => Self { span, kind: Kind::Scalar(text) },
+            Tree::Typed => {
+                let text = source[span.clone()].trim().to_owned();
+                Self { span, kind: Kind::Scalar(text) }
+            }
+            Tree::List(items) => {
+                let items: Vec<_> =
+                    items.into_iter().map(|item| Self::from_tree(source, item)).collect();
+                let end = items.last().map_or(span.end, |item| item.span.end);
+                Self { span: span.start..end.max(span.end), kind: Kind::List(items) }
+            }
+            Tree::Map(entries) => {
+                let entries: Vec<_> = entries
+                    .into_iter()
+                    .map(|(key, value)| {
+                        (Self::from_tree(source, key), Self::from_tree(source, value))
+                    })
+                    .collect();
+                let end = entries.last().map_or(span.end, |(_, value)| value.span.end);
+                Self { span: span.start..end.max(span.end), kind: Kind::Map(entries) }
+            }
+        }
+    }
+}
+
+/// What serde is told; YAML's own types of scalars are dropped in favour of their text.
+enum Tree {
+    Nothing,
+    Text(String),
+    /// A plain scalar that YAML takes for a number or a boolean: its text is in the source.
+    Typed,
+    List(Vec<Spanned<Tree>>),
+    Map(Vec<(Spanned<Tree>, Spanned<Tree>)>),
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TreeVisitor)
+    }
+}
+
+struct TreeVisitor;
+
+impl<'de> Visitor<'de> for TreeVisitor {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value, a list or a mapping")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Tree, E> {
+        Ok(Tree::Text(text.to_owned()))
+    }
+
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Tree, E> {
+        Ok(Tree::Typed)
+    }
+
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Tree, E> {
+        Ok(Tree::Typed)
+    }
+
+    fn visit_i128<E: de::Error>(self, _: i128) -> Result<Tree, E> {
+        Ok(Tree::Typed)
+    }
+
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<Tree, E> {
+        Ok(Tree::Typed)
+    }
+
+    fn visit_u128<E: de::Error>(self, _: u128) -> Result<Tree, E> {
+        Ok(Tree::Typed)
+    }
+
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Tree, E> {
+        Ok(Tree::Typed)
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Tree, E> {
+        Ok(Tree::Nothing)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Tree, E> {
+        Ok(Tree::Nothing)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
+        Tree::deserialize(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Tree::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Tree, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Tree::Map(map))
+    }
+}
+
+/// The bytes of a location, never beyond the source and never inside a character.
+fn bytes_of(source: &str, location: &Location) -> Range<usize> {
+    let span = location.span();
+    let start = usize::try_from(span.byte_offset().unwrap_or(0)).unwrap_or(0).min(source.len());
+    let length = usize::try_from(span.byte_len().unwrap_or(0)).unwrap_or(0);
+    let start = source.floor_char_boundary(start);
+    let end = source.ceil_char_boundary(start.saturating_add(length).min(source.len()));
+    let length = source[start..end].trim_end().len();
+    start..start + length
+}
+
+/// What the parser could not read. It knows the line and the column, not always the byte.
+fn not_yaml(source: &str, error: &serde_saphyr::Error) -> Diagnostic {
+    let error = error.without_snippet();
+    let span = error.location().map_or(0..0, |location| match location.span().byte_offset() {
+        Some(_) => bytes_of(source, &location),
+        None => place_of(source, &location),
+    });
+    match error {
+        serde_saphyr::Error::DuplicateMappingKey { key, .. } => {
+            let key = key.as_deref().unwrap_or("this key");
+            Diagnostic::new(span, format!("`{key}` is written twice"), "the second one")
+                .help("each key may appear once in a mapping")
+        }
+        serde_saphyr::Error::MultipleDocuments { .. } => {
+            Diagnostic::new(span, "a second document begins", "one file holds one scenario")
+        }
+        other => {
+            let message = serde_saphyr::UserMessageFormatter.format_message(other).into_owned();
+            Diagnostic::new(span, "this is not YAML", message)
+        }
+    }
+}
+
+/// The character at a line and column, both counted from one.
+fn place_of(source: &str, location: &Location) -> Range<usize> {
+    let line = usize::try_from(location.line()).unwrap_or(1).saturating_sub(1);
+    let column = usize::try_from(location.column()).unwrap_or(1).saturating_sub(1);
+    let begin: usize = source.split_inclusive('\n').take(line).map(str::len).sum();
+    let line = source[begin..].lines().next().unwrap_or("");
+    let start = begin + line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    let end = source.ceil_char_boundary((start + 1).min(source.len()));
+    start..if source[start..end].trim().is_empty() { start } else { end }
+}

@@ -1,0 +1,507 @@
+//! What a user does, step by step.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use throng_base::units::{parse_bytes, parse_count, parse_jitter};
+
+use super::flow;
+use super::load::{bounded_rate, positive_duration, positive_rate};
+use super::node::{Kind, Node};
+use super::reader::Reader;
+use super::template::Template;
+
+/// How long a connect may take when the scenario does not say.
+pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+
+/// How long an answer may take when the scenario does not say.
+pub const EXPECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+
+/// How deep `every` and `repeat` may be nested: a user has this many counters.
+pub const LOOPS_MAX: usize = 4;
+
+/// The largest message that `send` makes and that `expect` waits for.
+pub const MESSAGE_BYTES_MAX: u64 = 1 << 30;
+
+/// The longest text that `expect` looks for.
+pub const PATTERN_BYTES_MAX: usize = 64 * 1024;
+
+/// A step and where it stands in the source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The bytes of the source.
+    pub span: Range<usize>,
+    /// What is done.
+    pub action: Action,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Opens the connection.
+    Connect {
+        /// More than zero.
+        timeout: Duration,
+    },
+    /// Hands a message to the kernel.
+    Send(Payload),
+    /// Waits for what must come next.
+    Expect {
+        /// What must come.
+        expected: Expected,
+        /// More than zero.
+        timeout: Duration,
+    },
+    /// Think time.
+    Wait {
+        /// Its middle.
+        span: Duration,
+        /// By which share of `span` it varies either way, evenly distributed; 0 to 1.
+        jitter: f64,
+    },
+    /// A loop whose turns are due by the clock.
+    Every {
+        /// When each turn is due.
+        pace: Pace,
+        /// No turn is due at or after this; without it the loop goes on for as long as the user does.
+        span: Option<Duration>,
+        /// At least one.
+        steps: Vec<Step>,
+    },
+    /// A loop that begins its next turn when the last one has ended.
+    Repeat {
+        /// When it ends.
+        until: Repeat,
+        /// At least one.
+        steps: Vec<Step>,
+    },
+    /// Keeps the connection until the run ends or the other side closes.
+    Stay,
+    /// Closes the connection, or its sending half.
+    Close(CloseHow),
+}
+
+/// What `send` sends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Payload {
+    /// Text with variables, or the bytes of `{hex: ...}`.
+    Template(Template),
+    /// As many random bytes, others each time; at least 1.
+    Random(u32),
+}
+
+/// What `expect` waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Exactly these bytes; anything else is a mismatch.
+    Literal(Vec<u8>),
+    /// As many bytes, whatever they are; at least 1.
+    Bytes(u32),
+    /// Anything that ends with these bytes.
+    Until(Vec<u8>),
+}
+
+/// When the turns of `every` are due, counted from the moment the loop began. The first is due at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Turn k is due after k periods.
+    Period(Duration),
+    /// Turns per second, from the first number to the second, linearly over a time; then constant.
+    Rate {
+        /// Turns per second at the beginning.
+        from: f64,
+        /// Turns per second at the end; more than 0.
+        to: f64,
+        /// How long the change takes; zero for a constant rate.
+        over: Duration,
+    },
+}
+
+/// When `repeat` ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// After this many turns; at least 1.
+    Times(u64),
+    /// No turn begins after this long; at least one turn is taken.
+    For(Duration),
+}
+
+/// How `close` closes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CloseHow {
+    /// A FIN after everything has been sent.
+    #[default]
+    Normal,
+    /// A RST at once; what was not sent is lost and no port is left in TIME_WAIT.
+    Reset,
+    /// A FIN, but what the other side sends is still read.
+    Half,
+}
+
+/// Reads the steps of a user and checks that they can follow one another.
+pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Step>> {
+    let steps = read_list(reader, node, "`user`", 0)?;
+    flow::check(reader, &steps);
+    Some(steps)
+}
+
+fn read_list(reader: &mut Reader<'_>, node: &Node, what: &str, depth: usize) -> Option<Vec<Step>> {
+    let Kind::List(items) = &node.kind else {
+        reader.wrong_kind(node, what, "a list of steps such as `- connect`");
+        return None;
+    };
+    if items.is_empty() {
+        reader.error(
+            node.span.clone(),
+            format!("{what} has no steps"),
+            "at least one belongs here",
+        );
+        return None;
+    }
+    let steps: Vec<_> = items.iter().map(|item| read_step(reader, item, depth)).collect();
+    steps.into_iter().collect()
+}
+
+fn read_step(reader: &mut Reader<'_>, item: &Node, depth: usize) -> Option<Step> {
+    let (name, name_span, value) = match &item.kind {
+        Kind::Scalar(name) => (name.as_str(), item.span.clone(), None),
+        Kind::Map(entries) if !entries.is_empty() => {
+            let (name, value) = &entries[0];
+            if let [_, (second, _), ..] = &entries[..] {
+                let second_name = second.scalar().unwrap_or("this");
+                let label = if STEPS.contains(&second_name) {
+                    "begin this one with `- `".to_owned()
+                } else {
+                    format!(
+                        "if `{second_name}` is about the step, put it inside: {{..., {second_name}: ...}}"
+                    )
+                };
+                reader.error(second.span.clone(), "each step is an item of its own", label);
+                return None;
+            }
+            let text = reader.text(name, "a step", "a name")?;
+            (
+                text,
+                name.span.clone(),
+                Some(value).filter(|value| !matches!(value.kind, Kind::Nothing)),
+            )
+        }
+        _ => {
+            reader.wrong_kind(item, "a step", "a name such as `connect`, or `wait: 1s`");
+            return None;
+        }
+    };
+    let action = match (name, value) {
+        ("connect", value) => read_connect(reader, value),
+        ("stay", None) => Some(Action::Stay),
+        ("close", value) => read_close(reader, value),
+        ("send", Some(node)) => read_send(reader, node),
+        ("expect", Some(node)) => read_expect(reader, node),
+        ("wait", Some(node)) => read_wait(reader, node),
+        ("every", Some(node)) => read_every(reader, node, &name_span, depth),
+        ("repeat", Some(node)) => read_repeat(reader, node, &name_span, depth),
+        ("stay", Some(node)) => {
+            reader.error(node.span.clone(), "`stay` takes nothing", "leave this out").help =
+                Some("to stay for a time, write `wait: 1m`".to_owned());
+            None
+        }
+        ("send" | "expect" | "wait" | "every" | "repeat", None) => {
+            let (_, example) = EXAMPLES.iter().find(|(step, _)| *step == name)?;
+            let title = format!("`{name}` does not say what");
+            reader.error(name_span.clone(), title, format!("for example `{example}`"));
+            None
+        }
+        (later @ ("join" | "push" | "broadcast"), _) => {
+            let title = format!("the step `{later}` is not in this version");
+            reader.error(name_span.clone(), title, "it belongs to `protocol: phoenix`");
+            None
+        }
+        (name, _) => {
+            reader.unknown(name_span.clone(), &format!("step `{name}`"), name, &STEPS);
+            None
+        }
+    };
+    Some(Step { span: reader.first_line(&item.span), action: action? })
+}
+
+fn read_connect(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action> {
+    let timeout = match value {
+        None => None,
+        Some(node) => reader.fields(node, "`connect`", &["timeout"])?.get("timeout"),
+    };
+    Some(Action::Connect { timeout: read_timeout(reader, timeout, CONNECT_TIMEOUT_DEFAULT)? })
+}
+
+fn read_timeout(
+    reader: &mut Reader<'_>,
+    node: Option<&Node>,
+    default: Duration,
+) -> Option<Duration> {
+    node.map_or(Some(default), |node| positive_duration(reader, node, "`timeout`"))
+}
+
+fn read_close(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action> {
+    let known =
+        [("normal", CloseHow::Normal), ("reset", CloseHow::Reset), ("half", CloseHow::Half)];
+    value
+        .map_or(Some(CloseHow::Normal), |node| reader.one_of(node, "way to close", &known))
+        .map(Action::Close)
+}
+
+fn read_send(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
+    if node.scalar().is_some() {
+        return read_template(reader, node)
+            .map(|template| Action::Send(Payload::Template(template)));
+    }
+    let fields = reader.fields(node, "`send`", &["text", "hex", "random"])?;
+    let payload = match (fields.get("text"), fields.get("hex"), fields.get("random")) {
+        (Some(text), None, None) => Payload::Template(read_template(reader, text)?),
+        (None, Some(hex), None) => Payload::Template(Template::from_bytes(read_hex(reader, hex)?)),
+        (None, None, Some(length)) => Payload::Random(read_length(reader, length, "`random`")?),
+        _ => {
+            let span = reader.first_line(&fields.span);
+            reader.error(span, "`send` sends one thing", "one of `text`, `hex` and `random`");
+            return None;
+        }
+    };
+    Some(Action::Send(payload))
+}
+
+fn read_expect(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
+    if node.scalar().is_some() {
+        let expected = Expected::Literal(read_pattern(reader, node)?);
+        return Some(Action::Expect { expected, timeout: EXPECT_TIMEOUT_DEFAULT });
+    }
+    let known = ["text", "hex", "bytes", "until", "timeout"];
+    let fields = reader.fields(node, "`expect`", &known)?;
+    let timeout = read_timeout(reader, fields.get("timeout"), EXPECT_TIMEOUT_DEFAULT);
+    let given: Vec<_> =
+        known[..4].iter().filter_map(|key| fields.get(key).map(|node| (*key, node))).collect();
+    let expected = match given[..] {
+        [("text", node)] => Expected::Literal(read_pattern(reader, node)?),
+        [("hex", node)] => Expected::Literal(read_hex(reader, node)?),
+        [("bytes", node)] => Expected::Bytes(read_length(reader, node, "`bytes`")?),
+        [("until", node)] => Expected::Until(read_pattern(reader, node)?),
+        _ => {
+            let span = reader.first_line(&fields.span);
+            reader.error(
+                span,
+                "`expect` waits for one thing",
+                "one of `text`, `hex`, `bytes` and `until`",
+            );
+            return None;
+        }
+    };
+    Some(Action::Expect { expected, timeout: timeout? })
+}
+
+fn read_template(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
+    let text = reader.text(node, "`send`", "a text")?;
+    match Template::parse(text) {
+        Ok(template) if template.segments().is_empty() => {
+            reader.error(node.span.clone(), "an empty message cannot be sent", "at least one byte");
+            None
+        }
+        Ok(template) => Some(template),
+        Err(error) => {
+            let span = reader.inner_span(node, error.span);
+            reader.error(span, error.title, error.label);
+            None
+        }
+    }
+}
+
+/// A text without variables: what an answer must be is known before the run.
+fn read_pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
+    let text = reader.text(node, "`expect`", "a text")?;
+    let literal =
+        Template::parse(text).ok().and_then(|template| template.as_literal().map(<[u8]>::to_vec));
+    match literal {
+        None => {
+            let at = text.find("${").unwrap_or(0);
+            let span = reader.inner_span(node, at..text.len());
+            reader
+                .error(span, "`expect` knows no variables", "a plain `${` is written `$${`")
+                .help = Some(
+                "where the answer varies, wait for `{bytes: n}` or `{until: text}`".to_owned(),
+            );
+        }
+        Some(bytes) if bytes.is_empty() => {
+            reader.error(node.span.clone(), "nothing is expected", "at least one byte");
+        }
+        Some(bytes) if bytes.len() > PATTERN_BYTES_MAX => {
+            let label = format!("at most {PATTERN_BYTES_MAX} bytes");
+            reader.error(node.span.clone(), "this text is too long to wait for", label);
+        }
+        Some(bytes) => return Some(bytes),
+    }
+    None
+}
+
+/// Pairs of hexadecimal digits, with spaces between the bytes where one likes.
+fn read_hex(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
+    let text = reader.text(node, "`hex`", "bytes in hexadecimal such as de ad be ef")?;
+    let mut bytes = Vec::new();
+    let mut high: Option<(usize, u8)> = None;
+    for (at, letter) in text.char_indices() {
+        let value = letter.to_digit(16).map(|digit| digit as u8);
+        match (value, high) {
+            (None, None) if letter == ' ' || letter == '\n' => {}
+            (Some(value), None) => high = Some((at, value)),
+            (Some(value), Some((_, first))) => {
+                bytes.push(first << 4 | value);
+                high = None;
+            }
+            (None, _) => {
+                let span = reader.inner_span(node, at..at + letter.len_utf8());
+                let label = if high.is_some() {
+                    "the second digit of a byte belongs here"
+                } else {
+                    "not one of 0-9a-f"
+                };
+                reader.error(span, "`hex` is bytes in hexadecimal such as de ad be ef", label);
+                return None;
+            }
+        }
+    }
+    if let Some((at, _)) = high {
+        let span = reader.inner_span(node, at..at + 1);
+        reader.error(span, "`hex` is bytes in hexadecimal such as de ad be ef", "half a byte");
+        return None;
+    }
+    if bytes.is_empty() {
+        reader.error(node.span.clone(), "`hex` is empty", "at least one byte");
+        return None;
+    }
+    Some(bytes)
+}
+
+fn read_length(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<u32> {
+    match reader.quantity(node, what, parse_bytes)? {
+        0 => reader.error(node.span.clone(), format!("{what} is 0 bytes"), "at least 1"),
+        length if length > MESSAGE_BYTES_MAX => {
+            reader.error(node.span.clone(), format!("{what} is too large"), "at most 1GiB")
+        }
+        length => return u32::try_from(length).ok(),
+    };
+    None
+}
+
+fn read_wait(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
+    let (span, jitter) = reader.quantity(node, "`wait`", parse_jitter)?;
+    if jitter > 1.0 {
+        reader.error(node.span.clone(), "a wait cannot vary by more than itself", "at most ±100%");
+        return None;
+    }
+    Some(Action::Wait { span, jitter })
+}
+
+fn read_every(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    name: &Range<usize>,
+    depth: usize,
+) -> Option<Action> {
+    let fields = reader.fields(node, "`every`", &["period", "rate", "for", "do"])?;
+    let pace = match (fields.get("period"), fields.get("rate")) {
+        (Some(period), None) => positive_duration(reader, period, "`period`").map(Pace::Period),
+        (None, Some(rate)) => read_pace(reader, rate),
+        (Some(_), Some(_)) => {
+            let span = fields.key_span("rate");
+            reader.error(
+                span,
+                "`every` has both `period` and `rate`",
+                "one of them says when turns are due",
+            );
+            None
+        }
+        (None, None) => {
+            let label = "`period` or `rate` is missing, for example `period: 1s`";
+            reader.error(name.clone(), "`every` does not say how often", label);
+            None
+        }
+    };
+    let span = match fields.get("for") {
+        None => Some(None),
+        Some(node) => positive_duration(reader, node, "`for`").map(Some),
+    };
+    let steps = read_body(reader, &fields, "`every`", name, depth);
+    Some(Action::Every { pace: pace?, span: span?, steps: steps? })
+}
+
+/// `10/s`, or `{from, to, over}` for a rate that changes linearly and then stays.
+fn read_pace(reader: &mut Reader<'_>, node: &Node) -> Option<Pace> {
+    if !matches!(node.kind, Kind::Map(_)) {
+        let rate = positive_rate(reader, node)?;
+        return Some(Pace::Rate { from: rate, to: rate, over: Duration::ZERO });
+    }
+    let fields = reader.fields(node, "`rate`", &["from", "to", "over"])?;
+    let from = reader.require(&fields, "from", "`rate`", "from: 1/s");
+    let from = from.and_then(|node| bounded_rate(reader, node, "`from`"));
+    let to = reader.require(&fields, "to", "`rate`", "to: 10/s");
+    let to = to.and_then(|node| positive_rate(reader, node));
+    let over = reader.require(&fields, "over", "`rate`", "over: 10m");
+    let over = over.and_then(|node| positive_duration(reader, node, "`over`"));
+    Some(Pace::Rate { from: from?, to: to?, over: over? })
+}
+
+fn read_repeat(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    name: &Range<usize>,
+    depth: usize,
+) -> Option<Action> {
+    let fields = reader.fields(node, "`repeat`", &["times", "for", "do"])?;
+    let until = match (fields.get("times"), fields.get("for")) {
+        (Some(times), None) => match reader.quantity(times, "`times`", parse_count) {
+            Some(0) => {
+                reader.error(times.span.clone(), "nothing would be repeated", "at least 1");
+                None
+            }
+            times => times.map(Repeat::Times),
+        },
+        (None, Some(span)) => positive_duration(reader, span, "`for`").map(Repeat::For),
+        (Some(_), Some(_)) => {
+            let span = fields.key_span("for");
+            reader.error(
+                span,
+                "`repeat` has both `times` and `for`",
+                "one of them says when it ends",
+            );
+            None
+        }
+        (None, None) => {
+            let label = "`times` or `for` is missing, for example `times: 10`";
+            reader.error(name.clone(), "`repeat` does not say how often", label);
+            None
+        }
+    };
+    let steps = read_body(reader, &fields, "`repeat`", name, depth);
+    Some(Action::Repeat { until: until?, steps: steps? })
+}
+
+fn read_body(
+    reader: &mut Reader<'_>,
+    fields: &super::reader::Fields<'_>,
+    what: &str,
+    name: &Range<usize>,
+    depth: usize,
+) -> Option<Vec<Step>> {
+    if depth >= LOOPS_MAX {
+        let title = format!("loops are nested more than {LOOPS_MAX} deep");
+        reader.error(name.clone(), title, "this one is too deep");
+        return None;
+    }
+    let body = reader.require(fields, "do", what, "do: [send: ping]")?;
+    read_list(reader, body, "`do`", depth + 1)
+}
+
+const STEPS: [&str; 8] = ["connect", "send", "expect", "wait", "every", "repeat", "stay", "close"];
+
+const EXAMPLES: [(&str, &str); 5] = [
+    ("send", "send: hello"),
+    ("expect", "expect: ok"),
+    ("wait", "wait: 1s ±10%"),
+    ("every", "every: {period: 1s, do: [send: ping]}"),
+    ("repeat", "repeat: {times: 10, do: [send: ping]}"),
+];

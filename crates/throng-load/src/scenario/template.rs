@@ -1,0 +1,278 @@
+//! Text with variables in it: `device ${user.id} says ${random(1,6)}`.
+//!
+//! A template is parsed once, when the scenario is read; rendering it appends to a buffer of the
+//! caller's and allocates nothing else.
+
+use std::ops::Range;
+
+use throng_base::Prng;
+use throng_base::units::nearest;
+
+/// Pieces to be written one after another; text without variables is a single literal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    segments: Box<[Segment]>,
+}
+
+/// A piece of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// These bytes.
+    Literal(Box<[u8]>),
+    /// `${user.id}`: the number of the user over all cores and machines, from 0.
+    UserId,
+    /// `${counter}`: how many messages with a counter in them this user has sent before, from 0.
+    Counter,
+    /// `${random(a,b)}`: a whole number from the first to the second, both included.
+    Random(u64, u64),
+}
+
+/// What one user's templates are filled in with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TemplateVars {
+    /// The number of the user.
+    pub user_id: u64,
+    /// Messages with a counter in them so far.
+    pub counter: u64,
+    /// The user's own random numbers.
+    pub prng: Prng,
+}
+
+/// Why a text is not a template, and which of its bytes say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateError {
+    /// The bytes at fault.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub title: String,
+    /// What was expected or probably meant.
+    pub label: String,
+}
+
+impl Template {
+    /// Reads `text`; `$${` stands for a plain `${`.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let mut segments = Vec::new();
+        let mut literal = Vec::new();
+        let mut at = 0;
+        while let Some(found) = text[at..].find("${") {
+            let open = at + found;
+            if text[..open].ends_with('$') && open > at {
+                literal.extend_from_slice(text[at..open - 1].as_bytes());
+                literal.extend_from_slice(b"${");
+                at = open + 2;
+                continue;
+            }
+            literal.extend_from_slice(text[at..open].as_bytes());
+            let Some(length) = text[open..].find('}') else {
+                return Err(TemplateError {
+                    span: open..text.len(),
+                    title: "a variable is not closed".to_owned(),
+                    label: "`}` is missing; a plain `${` is written `$${`".to_owned(),
+                });
+            };
+            if !literal.is_empty() {
+                segments.push(Segment::Literal(std::mem::take(&mut literal).into()));
+            }
+            segments.push(variable(&text[open + 2..open + length], open + 2)?);
+            at = open + length + 1;
+        }
+        literal.extend_from_slice(text[at..].as_bytes());
+        if !literal.is_empty() {
+            segments.push(Segment::Literal(literal.into()));
+        }
+        Ok(Self { segments: segments.into() })
+    }
+
+    /// Bytes as they are, with nothing to fill in.
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        let literal = (!bytes.is_empty()).then(|| Segment::Literal(bytes.into()));
+        Self { segments: literal.into_iter().collect() }
+    }
+
+    /// The pieces in their order.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The whole text, when there is nothing to fill in.
+    pub fn as_literal(&self) -> Option<&[u8]> {
+        match &*self.segments {
+            [] => Some(&[]),
+            [Segment::Literal(bytes)] => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Appends the text for one message. A message with a counter in it, however often, counts once.
+    pub fn render(&self, vars: &mut TemplateVars, out: &mut Vec<u8>) {
+        let mut counted = false;
+        for segment in &self.segments {
+            match *segment {
+                Segment::Literal(ref bytes) => out.extend_from_slice(bytes),
+                Segment::UserId => digits(vars.user_id, out),
+                Segment::Counter => {
+                    digits(vars.counter, out);
+                    counted = true;
+                }
+                Segment::Random(low, high) => digits(vars.prng.between(low, high), out),
+            }
+        }
+        vars.counter += u64::from(counted);
+    }
+}
+
+/// The variable whose name and arguments are `inside`, which begins at byte `at` of the template.
+fn variable(inside: &str, at: usize) -> Result<Segment, TemplateError> {
+    let wrong = |title: &str, label: String| TemplateError {
+        span: at..at + inside.len(),
+        title: title.to_owned(),
+        label,
+    };
+    let (name, arguments) = match inside.split_once('(') {
+        Some((name, rest)) => (name.trim(), Some(rest.trim_end())),
+        None => (inside.trim(), None),
+    };
+    match (name, arguments) {
+        ("user.id", None) => Ok(Segment::UserId),
+        ("counter", None) => Ok(Segment::Counter),
+        ("random", Some(rest)) => {
+            let bounds = rest.strip_suffix(')').and_then(|rest| rest.split_once(','));
+            let number = |text: &str| text.trim().parse::<u64>().ok();
+            match bounds.map(|(low, high)| (number(low), number(high))) {
+                Some((Some(low), Some(high))) if low <= high => Ok(Segment::Random(low, high)),
+                Some((Some(low), Some(high))) => {
+                    let label = format!("{low} is more than {high}: random({high},{low})");
+                    Err(wrong("the range of a random number is empty", label))
+                }
+                _ => Err(wrong(
+                    "`random` takes two whole numbers",
+                    "as in ${random(1,6)}".to_owned(),
+                )),
+            }
+        }
+        ("random", None) => {
+            Err(wrong("`random` takes two whole numbers", "as in ${random(1,6)}".to_owned()))
+        }
+        ("user.id" | "counter", Some(_)) => {
+            Err(wrong("this variable takes nothing in brackets", format!("write ${{{name}}}")))
+        }
+        _ => {
+            let label = match nearest(name, NAMES) {
+                Some("random") => "did you mean `random(a,b)`?".to_owned(),
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "known are user.id, counter and random(a,b); a plain `${` is written `$${`"
+                    .to_owned(),
+            };
+            Err(wrong(&format!("unknown variable `{name}`"), label))
+        }
+    }
+}
+
+/// Appends a number in decimal.
+fn digits(mut number: u64, out: &mut Vec<u8>) {
+    let mut buffer = [0u8; 20];
+    let mut at = buffer.len();
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&buffer[at..]);
+}
+
+const NAMES: [&str; 3] = ["user.id", "counter", "random"];
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn render(text: &str, vars: &mut TemplateVars) -> String {
+        let mut out = Vec::new();
+        Template::parse(text).unwrap().render(vars, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn vars() -> TemplateVars {
+        TemplateVars { user_id: 42, counter: 0, prng: Prng::new(1) }
+    }
+
+    #[test]
+    fn variables_are_filled_in() {
+        let vars = &mut vars();
+        assert_eq!(render("user ${user.id}!", vars), "user 42!");
+        assert_eq!(render("${counter} ${counter}", vars), "0 0");
+        assert_eq!(render("${ counter }", vars), "1");
+        assert_eq!(render("no counter here", vars), "no counter here");
+        assert_eq!(render("${counter}", vars), "2");
+        assert_eq!(render("${random(7,7)}", vars), "7");
+        let thrown = render("${random(1, 6)}", vars).parse::<u64>().unwrap();
+        assert!((1..=6).contains(&thrown));
+    }
+
+    #[test]
+    fn dollars_that_open_nothing_stay() {
+        let vars = &mut vars();
+        for (text, rendered) in [
+            ("", ""),
+            ("$5 and 5$", "$5 and 5$"),
+            ("$${user.id}", "${user.id}"),
+            ("a$${${user.id}}", "a${42}"),
+            ("${user.id}${user.id}", "4242"),
+            ("{}", "{}"),
+        ] {
+            assert_eq!(render(text, vars), rendered, "{text}");
+        }
+        assert_eq!(Template::parse("$${a} b").unwrap().as_literal(), Some(&b"${a} b"[..]));
+        assert_eq!(Template::parse("x ${counter}").unwrap().as_literal(), None);
+    }
+
+    #[test]
+    fn mistakes_are_named_and_placed() {
+        for (text, at, says) in [
+            ("a ${user.ip} b", "user.ip", "did you mean `user.id`?"),
+            ("${contuer}", "contuer", "did you mean `counter`?"),
+            ("${rand(1,2)}", "rand(1,2)", "did you mean `random(a,b)`?"),
+            ("${banana}", "banana", "known are user.id"),
+            ("x ${user.id", "${user.id", "`}` is missing"),
+            ("${random}", "random", "${random(1,6)}"),
+            ("${random(1)}", "random(1)", "${random(1,6)}"),
+            ("${random(1,x)}", "random(1,x)", "${random(1,6)}"),
+            ("${random(6,1)}", "random(6,1)", "random(1,6)"),
+            ("${counter()}", "counter()", "write ${counter}"),
+            ("${}", "", "known are"),
+        ] {
+            let error = Template::parse(text).expect_err(text);
+            assert_eq!(&text[error.span.clone()], at, "{text}: {error:?}");
+            assert!(error.label.contains(says), "{text}: {error:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn text_without_variables_is_itself(text in "[^$]{0,40}") {
+            let template = Template::parse(&text).unwrap();
+            prop_assert_eq!(template.as_literal(), Some(text.as_bytes()));
+        }
+
+        #[test]
+        fn an_escaped_text_renders_as_the_text(text in "[a${}(]{0,12}") {
+            let escaped = text.replace("${", "$${");
+            // A dollar before the opening one would take part in the escape itself.
+            prop_assume!(!text.contains("$${"));
+            prop_assert_eq!(render(&escaped, &mut vars()), text);
+        }
+
+        #[test]
+        fn numbers_are_written_as_usual(number: u64) {
+            let mut out = Vec::new();
+            digits(number, &mut out);
+            prop_assert_eq!(String::from_utf8(out).unwrap(), number.to_string());
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The closed model: a number of users that follows a line of ramps and holds.
+//!
+//! User `k` is wanted while the line is above `k`. On the way up user `k` of a ramp from `a` to `b`
+//! begins after `(k - a) / (b - a)` of it: the first at once, the last a step before the end. On the way
+//! down the newest ends first, the last at the very end; a later ramp up begins with the lowest number missing.
+
+use std::time::Duration;
+
+use crate::scenario::Phase;
+
+/// Who begins and ends when.
+#[derive(Clone, Debug)]
+pub struct ClosedSchedule {
+    lines: Vec<Line>,
+}
+
+/// What happens to one user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, from the start of the run.
+    pub at: Duration,
+    /// The number of the user over all cores.
+    pub user: u64,
+    /// What.
+    pub change: Change,
+}
+
+/// The two things that can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The user begins, and begins again whenever it ends.
+    Start,
+    /// The user is stopped where it is.
+    Stop,
+}
+
+/// A straight piece of the line.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    begin: Duration,
+    length: Duration,
+    from: u32,
+    to: u32,
+}
+
+impl ClosedSchedule {
+    /// The line that the phases draw, from no users on. Phases of the open model leave it as it is.
+    pub fn new(phases: &[Phase]) -> Self {
+        let mut begin = Duration::ZERO;
+        let mut users = 0;
+        let mut lines = Vec::new();
+        for phase in phases {
+            let to = if let Phase::Ramp { to, .. } = phase { *to } else { users };
+            lines.push(Line { begin, length: phase.length(), from: users, to });
+            begin = begin.saturating_add(phase.length());
+            users = to;
+        }
+        Self { lines }
+    }
+
+    /// The height of the line at `t`; after the end, its last height.
+    pub fn target_at(&self, t: Duration) -> f64 {
+        let Some(line) = self.lines.iter().rev().find(|line| line.begin <= t) else { return 0.0 };
+        let (from, to) = (f64::from(line.from), f64::from(line.to));
+        let passed = (t - line.begin).as_secs_f64() / line.length.as_secs_f64();
+        from + (to - from) * passed.min(1.0)
+    }
+
+    /// When user `k` begins and ends, in turn: starts at even places, stops at odd ones. A user that
+    /// is still wanted at the end has no last stop.
+    pub fn moments_of(&self, k: u32) -> impl Iterator<Item = Duration> {
+        self.lines.iter().filter_map(move |line| line.crosses(k).then(|| line.moment_of(k)))
+    }
+
+    /// The length of all phases.
+    pub fn length(&self) -> Duration {
+        self.lines.last().map_or(Duration::ZERO, |line| line.begin.saturating_add(line.length))
+    }
+
+    /// The highest point of the line.
+    pub fn peak_users(&self) -> u32 {
+        self.lines.iter().map(|line| line.to).max().unwrap_or(0)
+    }
+
+    /// What happens on core `core` of `cores`, in the order of time.
+    ///
+    /// # Panics
+    /// When there is no such core.
+    pub fn events(&self, core: usize, cores: usize) -> impl Iterator<Item = Event> + use<> {
+        assert!(core < cores, "core {core} of {cores}");
+        let (core, cores) = (core as u64, cores as u64);
+        self.lines.clone().into_iter().flat_map(move |line| line.events(core, cores))
+    }
+}
+
+impl Line {
+    fn crosses(&self, k: u32) -> bool {
+        (self.from.min(self.to)..self.from.max(self.to)).contains(&k)
+    }
+
+    /// When the line crosses `k`.
+    fn moment_of(&self, k: u32) -> Duration {
+        let (passed, whole) = if self.to > self.from {
+            (k - self.from, self.to - self.from)
+        } else {
+            (self.from - k, self.from - self.to)
+        };
+        // Whole numbers: the last user of a ramp is not a rounding error away from its place.
+        let nanos = self.length.as_nanos() * u128::from(passed) / u128::from(whole);
+        self.begin.saturating_add(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    fn events(self, core: u64, cores: u64) -> impl Iterator<Item = Event> {
+        let (low, high) = (u64::from(self.from.min(self.to)), u64::from(self.from.max(self.to)));
+        let up = self.to > self.from;
+        let first = low + (core + cores - low % cores) % cores;
+        let count = high.saturating_sub(first).div_ceil(cores);
+        (0..count).map(move |index| {
+            let place = if up { index } else { count - 1 - index };
+            let user = first + place * cores;
+            let change = if up { Change::Start } else { Change::Stop };
+            Event { at: self.moment_of(user as u32), user, change }
+        })
+    }
+}

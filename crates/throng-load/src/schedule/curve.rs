@@ -1,0 +1,51 @@
+//! A rate that changes linearly over a time and then stays, and its integral both ways.
+
+use std::time::Duration;
+
+/// Turns per second: `from` at the beginning, `to` after `over` seconds and from then on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Curve {
+    from: f64,
+    to: f64,
+    over: f64,
+    /// Turns until `over`.
+    bend: f64,
+}
+
+impl Curve {
+    pub(super) fn new(from: f64, to: f64, over: Duration) -> Self {
+        let over = over.as_secs_f64();
+        Self { from, to, over, bend: (from + to) / 2.0 * over }
+    }
+
+    /// How many turns are due in the first `seconds`.
+    pub(super) fn count_by(&self, seconds: f64) -> f64 {
+        if seconds >= self.over {
+            return self.bend + self.to * (seconds - self.over);
+        }
+        seconds * (self.from + (self.to - self.from) * seconds / (2.0 * self.over))
+    }
+
+    /// The second at which `count` turns are due: infinite where that never happens.
+    ///
+    /// `count = from t + (to - from) t^2 / (2 over)`, solved in the form that loses no digits when
+    /// the two terms under the root nearly cancel.
+    pub(super) fn moment_of(&self, count: f64) -> f64 {
+        if count > self.bend {
+            return self.over + (count - self.bend) / self.to;
+        }
+        if count <= 0.0 {
+            return 0.0;
+        }
+        let slope = (self.to - self.from) / self.over;
+        let root = (self.from * self.from + 2.0 * slope * count).max(0.0).sqrt();
+        (2.0 * count / (self.from + root)).min(self.over)
+    }
+}
+
+/// Seconds as a duration; what is beyond all durations is the longest one.
+pub(super) fn duration(seconds: f64) -> Duration {
+    let nanos = seconds * 1e9;
+    // The cast saturates, so that an infinite moment is a far one.
+    Duration::from_nanos(nanos.round() as u64)
+}

@@ -1,0 +1,155 @@
+//! The open model: arrivals by the clock, one core's share of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::Prng;
+
+use super::OpenPhase;
+use super::curve::duration;
+use crate::scenario::{Phase, Spacing};
+
+/// The arrivals of one core, in the order of time, each found when it is asked for.
+///
+/// With even spacing arrival `k` of all cores has its exact moment, and core `i` of `n` takes every
+/// `n`-th. With Poisson spacing each core draws its own arrivals at a rate of one `n`-th (a sum of
+/// independent Poisson processes is one again), by stretching unit-rate gaps to the rate of the moment.
+/// Arrival `j` of core `i` is user `i + j n` in either case.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    next: Cursor,
+    /// The same arrivals once more, for counting those that are due.
+    due: Cursor,
+    due_count: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Cursor {
+    phases: Arc<[Share]>,
+    phase: usize,
+    /// Arrivals of this core in this phase so far.
+    taken: u64,
+    /// Poisson: the integral of this core's rate up to its last arrival in this phase.
+    energy: f64,
+    prng: Prng,
+    /// The arrival that was found and not yet taken.
+    peeked: Option<Duration>,
+}
+
+/// A phase as one core sees it.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    begin: Duration,
+    open: OpenPhase,
+    spacing: Spacing,
+    /// Even: the place of this core's first arrival among those of the phase.
+    first: u64,
+    /// The most arrivals of this core in this phase.
+    most: u64,
+    cores: u64,
+}
+
+impl Arrivals {
+    /// The share of core `core` of `cores`; phases of the closed model have no arrivals. The same
+    /// seed gives the same arrivals; every core draws numbers of its own from it.
+    ///
+    /// # Panics
+    /// When there is no such core.
+    pub fn new(phases: &[Phase], core: usize, cores: usize, seed: u64) -> Self {
+        assert!(core < cores, "core {core} of {cores}");
+        let (core, cores) = (core as u64, cores as u64);
+        let mut begin = Duration::ZERO;
+        // Arrivals of the phases before, over all cores: where the count goes on.
+        let mut before = 0;
+        let mut shares = Vec::new();
+        for phase in phases {
+            if let (Phase::Arrivals { spacing, .. }, Some(open)) = (phase, OpenPhase::of(phase)) {
+                let first = (core + cores - before % cores) % cores;
+                let of_all = if *spacing == Spacing::Even { open.count() } else { open.most };
+                let most = if of_all == u64::MAX {
+                    of_all
+                } else {
+                    of_all.saturating_sub(first).div_ceil(cores)
+                };
+                shares.push(Share { begin, open, spacing: *spacing, first, most, cores });
+                before += if of_all == u64::MAX { 0 } else { of_all };
+            }
+            begin = begin.saturating_add(phase.length());
+        }
+        let cursor = Cursor {
+            phases: shares.into(),
+            phase: 0,
+            taken: 0,
+            energy: 0.0,
+            prng: Prng::derive(seed, core),
+            peeked: None,
+        };
+        Self { next: cursor.clone(), due: cursor, due_count: 0 }
+    }
+
+    /// When the next user of this core arrives, without taking it.
+    pub fn peek(&mut self) -> Option<Duration> {
+        self.next.peek()
+    }
+
+    /// How many arrivals are due by `t` on this core: exactly those that the iterator gives with a moment
+    /// of at most `t`. Time goes forward: an earlier `t` than the last one counts nothing less.
+    pub fn intended_by(&mut self, t: Duration) -> u64 {
+        while self.due.peek().is_some_and(|at| at <= t) {
+            self.due.peeked = None;
+            self.due_count += 1;
+        }
+        self.due_count
+    }
+}
+
+impl Iterator for Arrivals {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let at = self.next.peek();
+        self.next.peeked = None;
+        at
+    }
+}
+
+impl Cursor {
+    fn peek(&mut self) -> Option<Duration> {
+        if self.peeked.is_none() {
+            self.peeked = self.find();
+        }
+        self.peeked
+    }
+
+    fn find(&mut self) -> Option<Duration> {
+        loop {
+            let share = *self.phases.get(self.phase)?;
+            if let Some(seconds) = self.find_in(&share) {
+                self.taken += 1;
+                return Some(share.begin.saturating_add(duration(seconds)));
+            }
+            self.phase += 1;
+            self.taken = 0;
+            self.energy = 0.0;
+        }
+    }
+
+    /// This core's next arrival in the phase, in seconds from its beginning.
+    fn find_in(&mut self, share: &Share) -> Option<f64> {
+        if self.taken >= share.most {
+            return None;
+        }
+        let seconds = match share.spacing {
+            Spacing::Even => {
+                let place = share.first + self.taken * share.cores;
+                share.open.curve.moment_of(place as f64)
+            }
+            Spacing::Poisson => {
+                self.energy += self.prng.exponential();
+                share.open.curve.moment_of(self.energy * share.cores as f64)
+            }
+        };
+        // An even arrival was counted as one of the phase; a random one may fall behind its end.
+        (share.spacing == Spacing::Even || seconds < share.open.seconds).then_some(seconds)
+    }
+}

@@ -1,0 +1,58 @@
+//! The turns of `every`.
+
+use std::time::Duration;
+
+use super::curve::{Curve, duration};
+use crate::scenario::Pace;
+
+/// When turn 0, 1, 2, ... of a loop is due, counted from its beginning. The number of the turn is
+/// all the state there is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Paced(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// Whole nanoseconds, so that turn a million is not a microsecond off.
+    Period(u64),
+    Curve(Curve),
+}
+
+impl Paced {
+    /// The pace as the scenario gives it.
+    pub fn new(pace: Pace) -> Self {
+        Self(match pace {
+            Pace::Period(period) => {
+                Kind::Period(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX))
+            }
+            Pace::Rate { from, to, over } => Kind::Curve(Curve::new(from, to, over)),
+        })
+    }
+
+    /// When turn `k` is due; turn 0 is due at once.
+    pub fn due(&self, k: u64) -> Duration {
+        match self.0 {
+            Kind::Period(nanos) => Duration::from_nanos(nanos.saturating_mul(k)),
+            Kind::Curve(curve) => duration(curve.moment_of(k as f64)),
+        }
+    }
+
+    /// How many turns are due before `span`: those that a loop with `for: span` takes.
+    pub fn turns_in(&self, span: Duration) -> u64 {
+        let seconds = span.as_secs_f64();
+        let mut turns = match self.0 {
+            Kind::Period(nanos) => {
+                let turns = span.as_nanos().div_ceil(u128::from(nanos.max(1)));
+                return u64::try_from(turns).unwrap_or(u64::MAX);
+            }
+            Kind::Curve(curve) => curve.count_by(seconds) as u64,
+        };
+        // The float may be one off either way; `due` is what decides.
+        while turns > 0 && self.due(turns - 1) >= span {
+            turns -= 1;
+        }
+        while self.due(turns) < span {
+            turns += 1;
+        }
+        turns
+    }
+}

@@ -1,0 +1,256 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::scenario::{Pace, Spacing};
+
+fn secs(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+fn ramp(to: u32, seconds: u64) -> Phase {
+    Phase::Ramp { to, over: Duration::from_secs(seconds) }
+}
+
+fn hold(seconds: u64) -> Phase {
+    Phase::Hold { span: Duration::from_secs(seconds) }
+}
+
+fn arrivals(from: f64, to: f64, seconds: u64, most: Option<u64>, spacing: Spacing) -> Phase {
+    Phase::Arrivals { from, to, span: Duration::from_secs(seconds), most, spacing }
+}
+
+/// Every core's events, in the order of time.
+fn all_events(phases: &[Phase], cores: usize) -> Vec<Event> {
+    let schedule = ClosedSchedule::new(phases);
+    let mut events: Vec<_> = (0..cores).flat_map(|core| schedule.events(core, cores)).collect();
+    events.sort_by_key(|event| event.at);
+    events
+}
+
+fn all_arrivals(phases: &[Phase], cores: usize) -> Vec<Duration> {
+    let mut moments: Vec<_> =
+        (0..cores).flat_map(|core| Arrivals::new(phases, core, cores, 7)).collect();
+    moments.sort();
+    moments
+}
+
+#[test]
+fn a_ramp_starts_users_one_by_one_and_stops_the_newest_first() {
+    let shown: Vec<String> = all_events(&[ramp(4, 4), hold(2), ramp(2, 2), ramp(3, 1)], 1)
+        .iter()
+        .map(|event| format!("{:?} {:?} {}", event.at, event.change, event.user))
+        .collect();
+    let expected = [
+        "0ns Start 0",
+        "1s Start 1",
+        "2s Start 2",
+        "3s Start 3",
+        "7s Stop 3",
+        "8s Stop 2",
+        "8s Start 2",
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn the_target_follows_the_line() {
+    let schedule = ClosedSchedule::new(&[ramp(100, 10), hold(5), ramp(0, 20)]);
+    for (t, target) in [
+        (0.0, 0.0),
+        (5.0, 50.0),
+        (10.0, 100.0),
+        (12.0, 100.0),
+        (25.0, 50.0),
+        (35.0, 0.0),
+        (99.0, 0.0),
+    ] {
+        assert_eq!(schedule.target_at(secs(t)), target, "at {t}");
+    }
+    assert_eq!(schedule.length(), secs(35.0));
+    assert_eq!(schedule.peak_users(), 100);
+    let of_user: Vec<_> = schedule.moments_of(50).collect();
+    assert_eq!(of_user, [secs(5.0), secs(25.0)]);
+}
+
+#[test]
+fn even_arrivals_have_their_exact_moments() {
+    let constant = all_arrivals(&[arrivals(1_000.0, 1_000.0, 100, None, Spacing::Even)], 3);
+    assert_eq!(constant.len(), 100_000);
+    assert!(constant.iter().zip(0u64..).all(|(at, k)| *at == Duration::from_millis(k)));
+    // 0 to 100/s over 10 s: k = 5 t^2.
+    let growing = all_arrivals(&[arrivals(0.0, 100.0, 10, None, Spacing::Even)], 4);
+    assert_eq!(growing.len(), 500);
+    for (k, at) in growing.iter().enumerate() {
+        assert!((at.as_secs_f64() - (k as f64 / 5.0).sqrt()).abs() < 2e-9, "{k}");
+    }
+    // 100/s to 0 over 10 s mirrors it: the last one comes at 10 - sqrt(1/5).
+    let falling = all_arrivals(&[arrivals(100.0, 0.0, 10, None, Spacing::Even)], 1);
+    assert_eq!(falling.len(), 500);
+    assert!((falling[499].as_secs_f64() - (10.0 - 0.2f64.sqrt())).abs() < 1e-6);
+}
+
+#[test]
+fn phases_of_arrivals_are_chained() {
+    let phases = [
+        arrivals(10.0, 10.0, 1, None, Spacing::Even),
+        hold(5),
+        arrivals(10.0, 10.0, 1, Some(3), Spacing::Even),
+    ];
+    let moments = all_arrivals(&phases, 4);
+    assert_eq!(moments.len(), 13);
+    assert_eq!(moments[10..], [secs(6.0), secs(6.1), secs(6.2)]);
+    assert_eq!(length(&phases), secs(7.0));
+    assert_eq!(arrivals_total(&phases), 13);
+}
+
+#[test]
+fn most_is_split_exactly_with_either_spacing() {
+    for spacing in [Spacing::Even, Spacing::Poisson] {
+        for cores in [1, 2, 3, 7] {
+            let phases = [
+                arrivals(1_000.0, 1_000.0, 10, Some(1_001), spacing),
+                arrivals(1_000.0, 1_000.0, 10, Some(10), spacing),
+            ];
+            assert_eq!(all_arrivals(&phases, cores).len(), 1_011, "{spacing:?} on {cores}");
+        }
+    }
+}
+
+#[test]
+fn poisson_arrivals_have_the_rate_and_the_spread_of_the_law() {
+    // Ten-thousand seconds at 10/s: the number in a second has mean 10 and variance 10.
+    let moments = all_arrivals(&[arrivals(10.0, 10.0, 10_000, None, Spacing::Poisson)], 3);
+    let mut seconds = vec![0.0f64; 10_000];
+    for at in &moments {
+        seconds[at.as_secs() as usize] += 1.0;
+    }
+    let mean = seconds.iter().sum::<f64>() / 1e4;
+    let variance = seconds.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / 1e4;
+    assert!((mean - 10.0).abs() < 0.15, "mean {mean}");
+    assert!((variance - 10.0).abs() < 0.7, "variance {variance}");
+    // Growing from nothing: a quarter arrives in the first half.
+    let moments = all_arrivals(&[arrivals(0.0, 1_000.0, 100, None, Spacing::Poisson)], 2);
+    let early = moments.iter().filter(|at| at.as_secs() < 50).count();
+    assert!((moments.len() as f64 - 50_000.0).abs() < 1_000.0, "{}", moments.len());
+    assert!((early as f64 / moments.len() as f64 - 0.25).abs() < 0.01, "{early}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_arrivals_and_another_core_others() {
+    let phases = [arrivals(100.0, 100.0, 1, None, Spacing::Poisson)];
+    let draw = |core, seed| Arrivals::new(&phases, core, 2, seed).collect::<Vec<_>>();
+    assert_eq!(draw(0, 1), draw(0, 1));
+    assert_ne!(draw(0, 1), draw(1, 1));
+    assert_ne!(draw(0, 1), draw(0, 2));
+}
+
+#[test]
+fn a_period_is_exact_after_a_billion_turns() {
+    let paced = Paced::new(Pace::Period(Duration::from_micros(333)));
+    assert_eq!(paced.due(1_000_000_000), Duration::from_secs(333_000));
+    assert_eq!(paced.turns_in(Duration::from_micros(666)), 2);
+    assert_eq!(paced.turns_in(Duration::from_micros(667)), 3);
+}
+
+#[test]
+fn a_growing_pace_goes_on_at_its_last_rate() {
+    // 1/s to 10/s over 10 s: 55 turns, then ten a second.
+    let paced = Paced::new(Pace::Rate { from: 1.0, to: 10.0, over: secs(10.0) });
+    assert_eq!(paced.due(0), Duration::ZERO);
+    assert!((paced.due(55).as_secs_f64() - 10.0).abs() < 1e-9);
+    assert!((paced.due(65).as_secs_f64() - 11.0).abs() < 1e-9);
+    // At 5 s: 5 + 0.45 * 25 = 16.25 turns.
+    assert_eq!(paced.turns_in(secs(5.0)), 17);
+    let constant = Paced::new(Pace::Rate { from: 4.0, to: 4.0, over: Duration::ZERO });
+    assert_eq!(constant.due(10), secs(2.5));
+}
+
+#[test]
+fn what_capacity_planning_asks() {
+    let closed = [ramp(100_000, 100), hold(60), ramp(0, 100)];
+    assert_eq!(
+        (peak_users(&closed), peak_rate(&closed), arrivals_total(&closed)),
+        (100_000, 1_000.0, 0)
+    );
+    let open = [arrivals(10.0, 500.0, 100, None, Spacing::Poisson)];
+    assert_eq!(
+        (peak_users(&open), peak_rate(&open), arrivals_total(&open)),
+        (25_500, 500.0, 25_500)
+    );
+}
+
+fn any_phases() -> impl Strategy<Value = Vec<Phase>> {
+    prop::collection::vec(
+        prop_oneof![
+            (0u32..200, 1u64..20).prop_map(|(to, s)| ramp(to, s)),
+            (1u64..5).prop_map(hold)
+        ],
+        1..6,
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_events_draw_the_line(phases in any_phases(), cores in 1usize..9) {
+        let schedule = ClosedSchedule::new(&phases);
+        let mut running = std::collections::BTreeSet::new();
+        for event in all_events(&phases, cores) {
+            match event.change {
+                Change::Start => prop_assert!(running.insert(event.user), "{} runs already", event.user),
+                Change::Stop => prop_assert!(running.remove(&event.user), "{} does not run", event.user),
+            }
+            let target = schedule.target_at(event.at);
+            // Cores are merged by time alone, so users of the same moment may be counted in any order.
+            prop_assert!((running.len() as f64 - target).abs() <= 1.0 + 1e-6 + cores as f64, "{} of {}", running.len(), target);
+        }
+        prop_assert_eq!(running.len() as f64, schedule.target_at(schedule.length()));
+        prop_assert!(running.iter().copied().eq(0..running.len() as u64), "the lowest numbers remain");
+    }
+
+    #[test]
+    fn each_core_is_in_order_and_has_its_own_users(phases in any_phases(), cores in 1usize..9) {
+        let schedule = ClosedSchedule::new(&phases);
+        for core in 0..cores {
+            let events: Vec<_> = schedule.events(core, cores).collect();
+            prop_assert!(events.is_sorted_by_key(|event| event.at));
+            prop_assert!(events.iter().all(|event| event.user % cores as u64 == core as u64));
+        }
+    }
+
+    #[test]
+    fn cores_together_arrive_as_one_would(
+        from in 0.0f64..500.0, to in 0.0f64..500.0, seconds in 1u64..8, cores in 1usize..9, most in 1u64..3_000,
+    ) {
+        let phases = [
+            arrivals(from, to + 0.1, seconds, Some(most), Spacing::Even),
+            arrivals(to, from + 0.1, seconds, None, Spacing::Even),
+        ];
+        prop_assert_eq!(all_arrivals(&phases, cores), all_arrivals(&phases, 1));
+        prop_assert_eq!(all_arrivals(&phases, cores).len() as u64, arrivals_total(&phases));
+    }
+
+    #[test]
+    fn intended_counts_what_has_been_due(rate in 1.0f64..500.0, core in 0usize..3, poisson: bool, steps in prop::collection::vec(0u64..700, 1..10)) {
+        let spacing = if poisson { Spacing::Poisson } else { Spacing::Even };
+        let phases = [arrivals(rate, rate * 2.0, 2, None, spacing), hold(1), arrivals(rate, rate, 1, None, spacing)];
+        let mut arrivals = Arrivals::new(&phases, core, 3, 9);
+        let mut t = Duration::ZERO;
+        for step in steps {
+            t += Duration::from_millis(step);
+            let due = Arrivals::new(&phases, core, 3, 9).take_while(|at| *at <= t).count();
+            prop_assert_eq!(arrivals.intended_by(t), due as u64);
+        }
+    }
+
+    #[test]
+    fn a_pace_never_goes_back_and_counts_its_turns(from in 0.0f64..100.0, to in 0.1f64..100.0, over in 1u64..10, span in 1u64..20) {
+        let paced = Paced::new(Pace::Rate { from, to, over: Duration::from_secs(over) });
+        let span = Duration::from_secs(span);
+        let turns = paced.turns_in(span);
+        prop_assert!((0..turns).map(|k| paced.due(k)).is_sorted());
+        prop_assert!(turns == 0 || paced.due(turns - 1) < span);
+        prop_assert!(paced.due(turns) >= span);
+    }
+}
