@@ -58,7 +58,8 @@ impl<M> Cores<M> {
 
     /// Waits until all cores have returned. True when none of them panicked.
     pub fn join(&mut self) -> bool {
-        self.threads.drain(..).fold(true, |fine, thread| thread.join().is_ok() && fine)
+        let ended: Vec<bool> = self.threads.drain(..).map(|thread| thread.join().is_ok()).collect();
+        ended.into_iter().all(|fine| fine)
     }
 
     /// Whether a core has ended.
@@ -177,7 +178,7 @@ fn seat<M: Send>(
 ) -> Result<EpollDriver<M>, Errno> {
     if private_fds {
         fdtable::make_private()?;
-        fdtable::close_all_but(&mut shared.kept_fds());
+        fdtable::close_all_but(shared.kept_fds());
     }
     EpollDriver::new(core, Arc::clone(shared))
 }

@@ -41,10 +41,10 @@ pub(crate) fn make_private() -> Result<(), Errno> {
 
 /// Closes, in the calling thread's own table, every fd above the standard streams but those in `keep`. What
 /// stayed open here would live on after its owner closed it: a listener would swallow connections.
-pub(crate) fn close_all_but(keep: &mut Vec<RawFd>) {
+pub(crate) fn close_all_but(mut keep: Vec<RawFd>) {
     keep.sort_unstable();
     let mut from = 3;
-    for &fd in keep.iter().filter(|&&fd| fd >= 3) {
+    for fd in keep.into_iter().filter(|&fd| fd >= 3) {
         close_range(from, fd - 1);
         from = fd + 1;
     }
@@ -69,7 +69,7 @@ mod tests {
         let (read, write) = std::io::pipe().unwrap();
         let closed = std::thread::spawn(move || {
             make_private().unwrap();
-            close_all_but(&mut Vec::new());
+            close_all_but(Vec::new());
             let gone = rustix::io::write(&write, b"x").is_err();
             (gone, write)
         });

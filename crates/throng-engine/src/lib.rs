@@ -1,1 +1,21 @@
-//! One event loop per core over a Driver.
+//! One event loop per core.
+//!
+//! A [`Core`] owns a [`Driver`](throng_driver::Driver), a table of connections, their timers, and an
+//! [`App`]: the server is one app, the generator is another. [`Core::turn`] is one wait, a bounded batch
+//! of events, then what is due. Nothing here names epoll or a protocol.
+//!
+//! The way of an input: driver event → receive into the core's one buffer → the connection's
+//! [`Session`](throng_proto::Session) cuts it into events → [`App::event`] → what the app appended is sent and what it
+//! asked for is done, after it has returned ([`settle`](core/index.html)) → effects on other connections, until none is left.
+
+mod app;
+mod connection;
+mod context;
+mod core;
+mod settle;
+mod timers;
+
+pub use app::{After, App, CloseReason};
+pub use connection::{Deadline, Pending};
+pub use context::{Conn, Desk, Sent};
+pub use core::{Core, Limits};

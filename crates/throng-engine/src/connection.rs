@@ -1,0 +1,122 @@
+//! One entry of a core's table: a socket in some state, a protocol, a deadline, and what the app keeps.
+
+use throng_base::Instant;
+use throng_base::wheel::Timer;
+
+/// An entry. Everything that only a few connections need at a time is behind one pointer, so that an idle
+/// one costs 48 bytes beside its session and the app's state.
+pub(crate) struct Entry<F, S, T> {
+    pub(crate) link: Link<F>,
+    /// Where the entry stands in the wheel, while its deadline is far.
+    pub(crate) timer: Timer,
+    /// When the app wants to be called, and how exactly.
+    pub(crate) wanted: Deadline,
+    /// Names the timer that counts; an entry of the heap or of the due list with another number is stale.
+    pub(crate) sequence: u32,
+    /// Bytes may be waiting in the socket that no event will tell again.
+    pub(crate) unread: bool,
+    /// The entry stands in the ready list.
+    pub(crate) queued: bool,
+    pub(crate) session: S,
+    pub(crate) state: T,
+}
+
+/// What the entry's socket is doing. One state, one enum.
+pub(crate) enum Link<F> {
+    /// There is none.
+    Detached,
+    /// Its connect is not decided.
+    Connecting(F),
+    /// It is established, and the kernel has taken everything that was sent.
+    Open(F),
+    /// It is established, and bytes wait for the kernel to take them.
+    Blocked(F, Box<Pending>),
+    /// It ends as soon as the kernel has taken the bytes that wait.
+    Draining(F, Box<Pending>),
+}
+
+impl<F> Link<F> {
+    pub(crate) fn fd(&self) -> Option<&F> {
+        match self {
+            Self::Detached => None,
+            Self::Connecting(fd)
+            | Self::Open(fd)
+            | Self::Blocked(fd, _)
+            | Self::Draining(fd, _) => Some(fd),
+        }
+    }
+
+    pub(crate) fn pending_bytes(&self) -> usize {
+        match self {
+            Self::Blocked(_, pending) | Self::Draining(_, pending) => pending.rest().len(),
+            Self::Detached | Self::Connecting(_) | Self::Open(_) => 0,
+        }
+    }
+}
+
+/// Bytes that the kernel has not taken yet.
+#[derive(Debug, Default)]
+pub struct Pending {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+impl Pending {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if self.taken > 0 && self.taken >= self.bytes.len() / 2 {
+            self.bytes.drain(..self.taken);
+            self.taken = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.bytes[self.taken..]
+    }
+
+    pub(crate) fn took(&mut self, count: usize) {
+        self.taken += count;
+    }
+}
+
+/// When an entry wants to be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deadline {
+    /// Not at all.
+    Never,
+    /// Within one [`TICK`](throng_base::wheel::TICK) after this moment: time-outs, heartbeats.
+    Coarse(Instant),
+    /// At this moment: pacing.
+    Exact(Instant),
+}
+
+impl Deadline {
+    /// The moment; [`Instant::FAR`] for never.
+    pub const fn moment(self) -> Instant {
+        match self {
+            Self::Never => Instant::FAR,
+            Self::Coarse(moment) | Self::Exact(moment) => moment,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pending_bytes_leave_in_order() {
+        let mut pending = Pending::default();
+        pending.push(b"abcdef");
+        pending.took(4);
+        pending.push(b"gh");
+        assert_eq!(pending.rest(), b"efgh");
+        pending.took(4);
+        assert!(pending.rest().is_empty());
+    }
+
+    #[test]
+    fn an_idle_entry_is_small() {
+        assert!(size_of::<Entry<i32, (), ()>>() <= 64, "{}", size_of::<Entry<i32, (), ()>>());
+    }
+}

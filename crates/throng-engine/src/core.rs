@@ -1,0 +1,358 @@
+//! One core: its loop, and how an event finds its way.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use throng_base::{Instant, Key};
+use throng_driver::{CloseHow, Driver, Errno, Event, Ready, Token};
+use throng_proto::{Input, Session};
+
+use crate::connection::Link;
+use crate::context::{Conn, Desk, Effect, Verdict};
+use crate::settle;
+use crate::{After, App, CloseReason};
+
+/// Limits of a core.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes that may wait for one slow peer. Default 1 MiB.
+    pub pending_bytes_max: usize,
+    /// How long a connection that closes may take to deliver what waits. Default 5 s.
+    pub drain_timeout: Duration,
+    /// The core's one receive buffer. Default 64 KiB.
+    pub receive_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            pending_bytes_max: 1 << 20,
+            drain_timeout: Duration::from_secs(5),
+            receive_bytes: 64 << 10,
+        }
+    }
+}
+
+/// An event loop with its connections and its app.
+pub struct Core<D: Driver, A: App<D>> {
+    app: A,
+    desk: Desk<D, A>,
+    receive: Box<[u8]>,
+    events: Vec<Event>,
+    mail: Vec<D::Mail>,
+    mail_left: bool,
+}
+
+impl<D: Driver, A: App<D>> Core<D, A> {
+    /// A core at rest; its app's [`App::started`] has been called.
+    pub fn new(driver: D, app: A, limits: Limits) -> Self {
+        let mut core = Self {
+            app,
+            desk: Desk::new(driver, limits),
+            receive: vec![0; limits.receive_bytes].into_boxed_slice(),
+            events: Vec::new(),
+            mail: Vec::new(),
+            // Mail may have been posted before the first wait.
+            mail_left: true,
+        };
+        core.app.started(&mut core.desk);
+        core.run_effects();
+        core
+    }
+
+    /// Turns until the app stops the core.
+    pub fn run(mut self) {
+        while self.turn() {}
+    }
+
+    /// One wait, a bounded batch of events, then what is due. False once the app has stopped the core.
+    pub fn turn(&mut self) -> bool {
+        self.desk.shell.driver.wait(self.next_due(), &mut self.events);
+        let begun = self.read_clock();
+        let counters = &mut self.desk.shell.counters;
+        counters.turns += 1;
+        counters.events += self.events.len() as u64;
+        let mut events = std::mem::take(&mut self.events);
+        for event in events.drain(..) {
+            self.handle(event);
+        }
+        self.events = events;
+        self.read_rest();
+        self.read_mail();
+        self.run_timers();
+        if self.app.due() <= self.read_clock() {
+            self.app.run_due(&mut self.desk);
+            self.run_effects();
+        }
+        self.app.turn_ended(&mut self.desk);
+        self.run_effects();
+        let took_us = self.read_clock().micros_since(begun);
+        let counters = &mut self.desk.shell.counters;
+        counters.turn_us_most = counters.turn_us_most.max(took_us);
+        !self.desk.shell.stopped
+    }
+
+    /// When the next turn has something to do even if nothing happens; [`Instant::ZERO`] for at once.
+    pub fn next_due(&self) -> Instant {
+        if self.mail_left || !self.desk.shell.ready.is_empty() || self.desk.shell.stopped {
+            return Instant::ZERO;
+        }
+        self.desk.timers.next_due().min(self.app.due())
+    }
+
+    /// The app, to look at.
+    pub fn app(&self) -> &A {
+        &self.app
+    }
+
+    /// The desk, to look at and to test with.
+    pub fn desk(&mut self) -> &mut Desk<D, A> {
+        &mut self.desk
+    }
+
+    fn handle(&mut self, event: Event) {
+        if let Some(key) = event.token.as_connection() {
+            self.read_clock();
+            self.connection_ready(key, event.ready);
+        } else if let Some(number) = event.token.as_listener() {
+            self.app.acceptable(&mut self.desk, number);
+        } else if event.token == Token::PASSED {
+            self.app.passed(&mut self.desk);
+        } else {
+            self.mail_left = true;
+            self.app.woken(&mut self.desk);
+        }
+        self.run_effects();
+    }
+
+    fn connection_ready(&mut self, key: Key, ready: Ready) {
+        let Some(entry) = self.desk.table.0.get_mut(key) else { return };
+        match &entry.link {
+            Link::Connecting(fd) => {
+                if ready.error
+                    && let Err(errno) = self.desk.shell.driver.error(fd)
+                {
+                    return settle::close_now(
+                        &mut self.desk,
+                        key,
+                        CloseReason::ConnectFailed(errno),
+                        CloseHow::Finish,
+                    );
+                }
+                if !ready.writable {
+                    return;
+                }
+                if let Link::Connecting(fd) = std::mem::replace(&mut entry.link, Link::Detached) {
+                    entry.link = Link::Open(fd);
+                }
+                self.call(key, A::opened);
+                // Whatever came with it is read in its place, after what `opened` asked for.
+                if ready.readable {
+                    self.run_effects();
+                    self.receive(key, ready.finished);
+                }
+            }
+            Link::Open(_) => {
+                if ready.readable || ready.error {
+                    self.receive(key, ready.finished || ready.error);
+                }
+            }
+            Link::Blocked(..) => {
+                if ready.writable || ready.error {
+                    settle::resume(&mut self.desk, key);
+                }
+                if ready.readable || ready.error {
+                    self.receive(key, ready.finished || ready.error);
+                }
+            }
+            Link::Draining(..) => settle::resume(&mut self.desk, key),
+            Link::Detached => {}
+        }
+    }
+
+    /// Receives until nothing is left, or until others must have their turn. `to_the_end`: a short read does
+    /// not mean that nothing is left.
+    fn receive(&mut self, key: Key, to_the_end: bool) {
+        for _ in 0..RECEIVES_MAX {
+            let Some(entry) = self.desk.table.0.get_mut(key) else { return };
+            let shell = &mut self.desk.shell;
+            let fd = match &entry.link {
+                Link::Open(fd) => fd,
+                Link::Blocked(fd, _) if A::READS_WHILE_BLOCKED => fd,
+                Link::Blocked(..) => {
+                    entry.unread = true;
+                    return;
+                }
+                _ => return,
+            };
+            let received: usize = match shell.driver.recv(fd, &mut self.receive) {
+                Ok(0) => return self.call(key, A::finished),
+                Ok(received) => received,
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR) => continue,
+                Err(errno) => {
+                    let reason = CloseReason::Failed(errno);
+                    return settle::close_now(&mut self.desk, key, reason, CloseHow::Finish);
+                }
+            };
+            shell.counters.bytes_received += received as u64;
+            let whole = received < self.receive.len();
+            self.deliver(key, received);
+            if whole && !to_the_end {
+                return;
+            }
+        }
+        let Some(entry) = self.desk.table.0.get_mut(key) else { return };
+        if !std::mem::replace(&mut entry.queued, true) {
+            self.desk.shell.ready.push_back(key);
+        }
+    }
+
+    /// Lets the session cut what was received into events, and the app answer them.
+    fn deliver(&mut self, key: Key, received: usize) {
+        let Self { app, desk, receive, .. } = self;
+        let Some(entry) = desk.table.0.get_mut(key) else { return };
+        let mut input = Input::new(&mut receive[..received]);
+        let mut conn = Conn::<D, A>::new(entry, &mut desk.shell, key);
+        let shielded = catch_unwind(AssertUnwindSafe(|| {
+            loop {
+                let shell = &mut *conn.shell;
+                let Some(event) = conn.entry.session.next(shell.now, &mut input, &mut shell.out)
+                else {
+                    break;
+                };
+                app.event(&mut conn, event);
+                if conn.verdict.close.is_some() {
+                    break;
+                }
+            }
+        }));
+        let verdict = conn.verdict;
+        self.settle(key, verdict, shielded.is_err());
+    }
+
+    /// Calls the app about one connection, then does what it asked for.
+    fn call(&mut self, key: Key, callback: impl FnOnce(&mut A, &mut Conn<'_, D, A>)) {
+        let Self { app, desk, .. } = self;
+        let Some(entry) = desk.table.0.get_mut(key) else { return };
+        let mut conn = Conn::<D, A>::new(entry, &mut desk.shell, key);
+        let shielded = catch_unwind(AssertUnwindSafe(|| callback(app, &mut conn)));
+        let verdict = conn.verdict;
+        self.settle(key, verdict, shielded.is_err());
+    }
+
+    fn settle(&mut self, key: Key, verdict: Verdict, panicked: bool) {
+        if !panicked {
+            return settle::settle(&mut self.desk, key, verdict);
+        }
+        self.desk.shell.counters.panics += 1;
+        self.desk.shell.out.clear();
+        settle::close_now(&mut self.desk, key, CloseReason::Panicked, CloseHow::Reset);
+    }
+
+    fn run_effects(&mut self) {
+        while let Some(effect) = self.desk.shell.effects.pop_front() {
+            match effect {
+                Effect::Opened(key) => self.call(key, A::opened),
+                Effect::Nudged(key) => self.call(key, A::nudged),
+                Effect::Drained(key) => self.call(key, A::drained),
+                Effect::Close(key, reason, how) => settle::close(&mut self.desk, key, reason, how),
+                Effect::Closed(key, reason) => self.closed(key, reason),
+            }
+        }
+    }
+
+    fn closed(&mut self, key: Key, reason: CloseReason) {
+        let Self { app, desk, .. } = self;
+        let Some(entry) = desk.table.0.get_mut(key) else { return };
+        let mut conn = Conn::<D, A>::new(entry, &mut desk.shell, key);
+        let after = catch_unwind(AssertUnwindSafe(|| app.closed(&mut conn, reason)));
+        let verdict = conn.verdict;
+        // What panics here is not asked a second time.
+        desk.shell.counters.panics += u64::from(after.is_err());
+        if let Ok(After::Keep) = after {
+            return settle::settle(desk, key, verdict);
+        }
+        desk.shell.out.clear();
+        desk.timers.cancel(&mut desk.table, key);
+        desk.table.0.remove(key);
+    }
+
+    /// Entries whose socket may hold more than one turn's share.
+    fn read_rest(&mut self) {
+        for _ in 0..self.desk.shell.ready.len() {
+            let Some(key) = self.desk.shell.ready.pop_front() else { return };
+            let Some(entry) = self.desk.table.0.get_mut(key) else { continue };
+            entry.queued = false;
+            self.read_clock();
+            self.receive(key, true);
+            self.run_effects();
+        }
+    }
+
+    fn read_mail(&mut self) {
+        if !std::mem::take(&mut self.mail_left) {
+            return;
+        }
+        self.mail_left = self.desk.shell.driver.collect(&mut self.mail);
+        let mut mail = std::mem::take(&mut self.mail);
+        self.desk.shell.counters.mail_received += mail.len() as u64;
+        for message in mail.drain(..) {
+            self.app.mail(&mut self.desk, message);
+            self.run_effects();
+        }
+        self.mail = mail;
+    }
+
+    fn run_timers(&mut self) {
+        let now = self.read_clock();
+        if self.desk.timers.next_due() > now {
+            return;
+        }
+        self.desk.timers.advance(&mut self.desk.table, now);
+        for _ in 0..TIMERS_MAX {
+            let Some(key) = self.desk.timers.pop(&mut self.desk.table) else { return };
+            self.read_clock();
+            self.timer_due(key);
+            self.run_effects();
+        }
+    }
+
+    fn timer_due(&mut self, key: Key) {
+        let Self { desk, .. } = self;
+        let Some(entry) = desk.table.0.get_mut(key) else { return };
+        let now = desk.shell.now;
+        if matches!(entry.link, Link::Draining(..)) {
+            desk.shell.counters.pending_overflows += 1;
+            return settle::close_now(desk, key, CloseReason::Overflow, CloseHow::Reset);
+        }
+        let sequence = entry.sequence;
+        if entry.session.deadline() <= now {
+            entry.session.handle_timeout(now, &mut desk.shell.out);
+        }
+        if entry.wanted.moment() <= now {
+            entry.wanted = crate::Deadline::Never;
+            self.call(key, A::deadline);
+        } else {
+            settle::settle(&mut self.desk, key, Verdict::default());
+        }
+        // Whichever of the two was not due is still to come, unless the callback has set it anew.
+        let Desk { table, timers, .. } = &mut self.desk;
+        if let Some(entry) = table.0.get_mut(key)
+            && entry.sequence == sequence
+            && (entry.wanted != crate::Deadline::Never || entry.session.deadline() != Instant::FAR)
+        {
+            timers.set(table, key, now);
+        }
+    }
+
+    fn read_clock(&mut self) -> Instant {
+        self.desk.shell.now = self.desk.shell.driver.now();
+        self.desk.shell.now
+    }
+}
+
+/// Receives of one connection in a turn.
+const RECEIVES_MAX: usize = 4;
+/// Timers that fire in a turn.
+const TIMERS_MAX: usize = 256;

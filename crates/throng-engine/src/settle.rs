@@ -1,0 +1,212 @@
+//! After a callback: what it appended is sent, what it asked for is done. Nothing here calls the app; what the
+//! app must hear of becomes an effect.
+
+use throng_base::Key;
+use throng_driver::{CloseHow, ConnectSpec, Driver, Errno, Interest, Token};
+
+use crate::connection::{Deadline, Entry, Link, Pending};
+use crate::context::{Desk, Effect, Shell, Verdict};
+use crate::{App, CloseReason};
+
+/// Carries out the verdict of a callback on its own connection.
+pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verdict: Verdict) {
+    let Some(entry) = desk.table.0.get_mut(key) else {
+        desk.shell.out.clear();
+        return;
+    };
+    let flushed = flush(entry, &mut desk.shell, key);
+    if let Some(deadline) = verdict.deadline {
+        entry.wanted = deadline;
+        desk.timers.set(&mut desk.table, key, desk.shell.now);
+    }
+    if let Err(errno) = flushed {
+        return close(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
+    }
+    let Some(entry) = desk.table.0.get_mut(key) else { return };
+    if entry.link.pending_bytes() > desk.shell.limits.pending_bytes_max {
+        desk.shell.counters.pending_overflows += 1;
+        return close(desk, key, CloseReason::Overflow, CloseHow::Reset);
+    }
+    if let Some((reason, how)) = verdict.close {
+        return close(desk, key, reason, how);
+    }
+    debug_assert!(
+        !verdict.finish || entry.link.pending_bytes() == 0,
+        "a blocked connection cannot finish"
+    );
+    if verdict.finish
+        && let Some(fd) = entry.link.fd()
+        && let Err(errno) = desk.shell.driver.finish(fd)
+    {
+        return close(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
+    }
+    if let Some(spec) = verdict.connect {
+        connect(desk, key, &spec);
+    }
+}
+
+/// Sends what is in the core's out buffer; keeps with the connection what the kernel does not take.
+pub(crate) fn flush<D: Driver, S, T>(
+    entry: &mut Entry<D::Fd, S, T>,
+    shell: &mut Shell<D>,
+    key: Key,
+) -> Result<(), Errno> {
+    if shell.out.is_empty() {
+        return Ok(());
+    }
+    let result = match &mut entry.link {
+        Link::Open(fd) => match send(shell, fd) {
+            Ok(taken) if taken == shell.out.len() => Ok(()),
+            Ok(taken) => {
+                let mut pending = Box::<Pending>::default();
+                pending.push(&shell.out[taken..]);
+                shell.counters.sends_blocked += 1;
+                shell.counters.pending_bytes += pending.rest().len() as u64;
+                let registered =
+                    shell.driver.reregister(fd, Token::connection(key), Interest::ReadWrite);
+                if let Link::Open(fd) = std::mem::replace(&mut entry.link, Link::Detached) {
+                    entry.link = Link::Blocked(fd, pending);
+                }
+                registered
+            }
+            Err(errno) => Err(errno),
+        },
+        Link::Blocked(_, pending) => {
+            pending.push(&shell.out);
+            shell.counters.pending_bytes += shell.out.len() as u64;
+            Ok(())
+        }
+        // Bytes for a socket that is not there, or is on its way out, are nobody's.
+        Link::Detached | Link::Connecting(_) | Link::Draining(..) => Ok(()),
+    };
+    shell.out.clear();
+    if shell.out.capacity() > OUT_KEPT_BYTES {
+        shell.out.shrink_to(OUT_KEPT_BYTES);
+    }
+    result
+}
+
+/// Sends the out buffer; says how much the kernel took.
+fn send<D: Driver>(shell: &mut Shell<D>, fd: &D::Fd) -> Result<usize, Errno> {
+    match shell.driver.send(fd, &shell.out) {
+        Ok(taken) => {
+            shell.counters.bytes_sent += taken as u64;
+            Ok(taken)
+        }
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// The socket has room again: sends what waits.
+pub(crate) fn resume<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
+    let Some(entry) = desk.table.0.get_mut(key) else { return };
+    let shell = &mut desk.shell;
+    let (Link::Blocked(fd, pending) | Link::Draining(fd, pending)) = &mut entry.link else {
+        return;
+    };
+    let sent = match shell.driver.send(fd, pending.rest()) {
+        Ok(taken) => taken,
+        Err(Errno::AGAIN | Errno::INTR) => return,
+        Err(errno) => return close_now(desk, key, CloseReason::Failed(errno), CloseHow::Finish),
+    };
+    pending.took(sent);
+    shell.counters.bytes_sent += sent as u64;
+    shell.counters.pending_bytes -= sent as u64;
+    if !pending.rest().is_empty() {
+        return;
+    }
+    match std::mem::replace(&mut entry.link, Link::Detached) {
+        Link::Blocked(fd, _) => {
+            entry.link = Link::Open(fd);
+            // What arrived while nothing was read is told by no event.
+            if entry.unread {
+                entry.unread = false;
+                if !std::mem::replace(&mut entry.queued, true) {
+                    shell.ready.push_back(key);
+                }
+            }
+            shell.effects.push_back(Effect::Drained(key));
+        }
+        Link::Draining(fd, _) => {
+            entry.link = Link::Open(fd);
+            close_now(desk, key, CloseReason::Asked, CloseHow::Finish);
+        }
+        link => entry.link = link,
+    }
+}
+
+/// Ends the connection: in order, once the kernel has taken what waits; by reset, at once.
+pub(crate) fn close<D: Driver, A: App<D>>(
+    desk: &mut Desk<D, A>,
+    key: Key,
+    reason: CloseReason,
+    how: CloseHow,
+) {
+    let Some(entry) = desk.table.0.get_mut(key) else { return };
+    let waits =
+        how == CloseHow::Finish && matches!(reason, CloseReason::Asked | CloseReason::Finished);
+    match std::mem::replace(&mut entry.link, Link::Detached) {
+        Link::Blocked(fd, pending) if waits => {
+            entry.link = Link::Draining(fd, pending);
+            entry.wanted = Deadline::Coarse(desk.shell.now + desk.shell.limits.drain_timeout);
+            desk.timers.set(&mut desk.table, key, desk.shell.now);
+        }
+        link => {
+            entry.link = link;
+            close_now(desk, key, reason, how);
+        }
+    }
+}
+
+/// Ends the socket at once; [`App::closed`](crate::App::closed) follows.
+pub(crate) fn close_now<D: Driver, A: App<D>>(
+    desk: &mut Desk<D, A>,
+    key: Key,
+    reason: CloseReason,
+    how: CloseHow,
+) {
+    let Some(entry) = desk.table.0.get_mut(key) else { return };
+    let pending = entry.link.pending_bytes() as u64;
+    desk.shell.counters.pending_bytes -= pending;
+    entry.unread = false;
+    entry.queued = false;
+    match std::mem::replace(&mut entry.link, Link::Detached) {
+        Link::Detached => {}
+        Link::Connecting(fd) | Link::Open(fd) | Link::Blocked(fd, _) | Link::Draining(fd, _) => {
+            desk.shell.driver.close(fd, how);
+        }
+    }
+    desk.timers.cancel(&mut desk.table, key);
+    // Events of this batch that name the old socket find nothing.
+    if let Some(key) = desk.table.0.renew(key) {
+        desk.shell.effects.push_back(Effect::Closed(key, reason));
+    }
+}
+
+fn connect<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, spec: &ConnectSpec) {
+    let driver = &mut desk.shell.driver;
+    let connected = driver.connect(spec).and_then(|fd| {
+        match driver.register(&fd, Token::connection(key), Interest::ReadWrite) {
+            Ok(()) => Ok(fd),
+            Err(errno) => {
+                driver.close(fd, CloseHow::Reset);
+                Err(errno)
+            }
+        }
+    });
+    match connected {
+        Ok(fd) => {
+            if let Some(entry) = desk.table.0.get_mut(key) {
+                entry.link = Link::Connecting(fd);
+            }
+        }
+        Err(errno) => {
+            desk.timers.cancel(&mut desk.table, key);
+            desk.shell.effects.push_back(Effect::Closed(key, CloseReason::ConnectFailed(errno)));
+        }
+    }
+}
+
+/// What the out buffer keeps between callbacks.
+const OUT_KEPT_BYTES: usize = 256 << 10;

@@ -1,0 +1,112 @@
+//! When entries are called: far deadlines wait in the wheel, exact ones move to the heap just before.
+
+use std::collections::VecDeque;
+
+use throng_base::heap::Heap;
+use throng_base::wheel::{TICK, Wheel};
+use throng_base::{Instant, Key};
+use throng_driver::Driver;
+use throng_proto::Session;
+
+use crate::context::Table;
+use crate::{App, Deadline};
+
+/// The deadlines of one core's entries.
+pub(crate) struct TimerQueue {
+    wheel: Wheel,
+    heap: Heap,
+    /// Expired, waiting for their turn; entries with a stale number are dropped.
+    due: VecDeque<(u32, u32)>,
+    expired: Vec<u32>,
+    sequence: u32,
+}
+
+impl TimerQueue {
+    pub(crate) fn new(wheel: Wheel) -> Self {
+        Self {
+            wheel,
+            heap: Heap::default(),
+            due: VecDeque::new(),
+            expired: Vec::new(),
+            sequence: 0,
+        }
+    }
+
+    /// Sets the deadline of `key` from what its app wants and what its session needs.
+    pub(crate) fn set<D: Driver, A: App<D>>(
+        &mut self,
+        table: &mut Table<D, A>,
+        key: Key,
+        now: Instant,
+    ) {
+        let Some(entry) = table.0.get_mut(key) else { return };
+        self.sequence = self.sequence.wrapping_add(1);
+        entry.sequence = self.sequence;
+        let session = entry.session.deadline();
+        let wanted =
+            if session < entry.wanted.moment() { Deadline::Coarse(session) } else { entry.wanted };
+        match wanted {
+            Deadline::Exact(moment) if moment <= now + NEAR => {
+                self.heap.push(moment, key.index(), self.sequence);
+                self.wheel.cancel(table, key.index());
+            }
+            // The wheel is at most one tick late, so one tick is left for the heap.
+            Deadline::Exact(moment) => {
+                self.wheel.set(table, key.index(), moment.saturating_sub(NEAR))
+            }
+            Deadline::Coarse(moment) => self.wheel.set(table, key.index(), moment),
+            Deadline::Never => self.wheel.cancel(table, key.index()),
+        }
+    }
+
+    /// Forgets the deadline of `key`.
+    pub(crate) fn cancel<D: Driver, A: App<D>>(&mut self, table: &mut Table<D, A>, key: Key) {
+        if let Some(entry) = table.0.get_mut(key) {
+            entry.wanted = Deadline::Never;
+            // No timer has this number until the counter has gone round.
+            self.sequence = self.sequence.wrapping_add(1);
+            entry.sequence = self.sequence;
+            self.wheel.cancel(table, key.index());
+        }
+    }
+
+    /// When the core must be awake for a timer; [`Instant::ZERO`] while expired ones wait.
+    pub(crate) fn next_due(&self) -> Instant {
+        if self.due.is_empty() {
+            self.wheel.next_due().min(self.heap.next_due())
+        } else {
+            Instant::ZERO
+        }
+    }
+
+    /// Collects what has expired by `now`.
+    pub(crate) fn advance<D: Driver, A: App<D>>(&mut self, table: &mut Table<D, A>, now: Instant) {
+        self.wheel.advance(table, now, &mut self.expired);
+        for index in self.expired.drain(..) {
+            let Some(entry) = table.0.at(index) else { continue };
+            match entry.wanted {
+                // A session's own deadline, being earlier, is not to be taken for the app's.
+                Deadline::Exact(moment) if moment > now && entry.session.deadline() > now => {
+                    self.heap.push(moment, index, entry.sequence);
+                }
+                _ => self.due.push_back((index, entry.sequence)),
+            }
+        }
+        while let Some(entry) = self.heap.pop_due(now) {
+            self.due.push_back(entry);
+        }
+    }
+
+    /// The next entry that is to be called.
+    pub(crate) fn pop<D: Driver, A: App<D>>(&mut self, table: &mut Table<D, A>) -> Option<Key> {
+        while let Some((index, sequence)) = self.due.pop_front() {
+            if table.0.at(index).is_some_and(|entry| entry.sequence == sequence) {
+                return table.0.key_at(index);
+            }
+        }
+        None
+    }
+}
+
+/// Exact deadlines nearer than this are kept in the heap.
+const NEAR: std::time::Duration = TICK.saturating_mul(2);

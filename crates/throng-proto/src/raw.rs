@@ -1,0 +1,37 @@
+//! Raw TCP: bytes as they come.
+
+use throng_base::Instant;
+
+use crate::{Input, Session};
+
+/// No protocol: an event is whatever one receive brought. It has no state.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Raw;
+
+impl Session for Raw {
+    type Event<'a> = &'a [u8];
+
+    fn next<'a>(
+        &mut self,
+        _now: Instant,
+        input: &mut Input<'a>,
+        _out: &mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        if input.is_empty() { None } else { Some(input.take_all()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_pass_through_once() {
+        let mut bytes = *b"hello";
+        let mut input = Input::new(&mut bytes);
+        let mut out = Vec::new();
+        assert_eq!(Raw.next(Instant::ZERO, &mut input, &mut out), Some(&b"hello"[..]));
+        assert_eq!(Raw.next(Instant::ZERO, &mut input, &mut out), None);
+        assert!(out.is_empty());
+    }
+}
