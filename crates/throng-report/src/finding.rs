@@ -113,10 +113,11 @@ mod tests {
 
     #[test]
     fn a_finding_reads_as_sentence_evidence_remedy() {
-        let finding = Finding::new("accept_queue_overflow", Side::Kernel, "The accept queue overflowed.")
-            .shown_by("TcpExt.ListenOverflows", 0.0, 311.0, 4_200)
-            .with_confidence(0.9)
-            .remedied_by("throng serve ok --backlog 4096");
+        let finding =
+            Finding::new("accept_queue_overflow", Side::Kernel, "The accept queue overflowed.")
+                .shown_by("TcpExt.ListenOverflows", 0.0, 311.0, 4_200)
+                .with_confidence(0.9)
+                .remedied_by("throng serve ok --backlog 4096");
         assert_eq!(
             finding.to_string(),
             "[kernel] The accept queue overflowed. (confidence 90 %)\n  \

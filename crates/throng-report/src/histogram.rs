@@ -205,7 +205,7 @@ impl Serialize for Histogram {
 
 impl<'de> Deserialize<'de> for Histogram {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let text = String::deserialize(deserializer)?;
         Self::decode(&text).map_err(serde::de::Error::custom)
     }
 }

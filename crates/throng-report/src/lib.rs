@@ -2,9 +2,38 @@
 //!
 //! One [`Interval`] a second holds everything both ends and the kernel said; the run file is those
 //! lines; every number that anybody is shown is rendered from it.
+//!
+//! ```
+//! use throng_report::runfile::{self, End, Header, RunFileWriter};
+//! use throng_report::{Interval, Summary, Threshold, render};
+//!
+//! let mut writer = RunFileWriter::create(Vec::new(), &Header::default())?;
+//! let _ = writer.interval(&Interval { at_ms: 1000, span_ms: 1000, ..Interval::default() });
+//! let _ = writer.end(&End::default());
+//!
+//! let file = runfile::read(&mut writer.into_inner().as_slice())?;
+//! let summary = Summary::of(&file);
+//! let threshold: Threshold = "errors < 10".parse()?;
+//! println!("{}", render::render_text(&summary, &[threshold.judge(&summary)]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+pub mod events;
+pub mod finding;
 pub mod histogram;
+pub mod interval;
+pub mod render;
+pub mod runfile;
 pub mod snapshot;
+pub mod summary;
+pub mod threshold;
+pub mod validity;
 
+pub use events::{Event, EventKind};
+pub use finding::{Evidence, Finding, Side};
 pub use histogram::{Histogram, LatencySummary};
+pub use interval::{Interval, LoadInterval};
 pub use snapshot::*;
+pub use summary::{Summary, SummaryFold};
+pub use threshold::{Judgement, Threshold};
+pub use validity::{Grade, Validity};

@@ -46,6 +46,13 @@ impl Merge for Tally {
     }
 }
 
+/// Whether a field tells how many there are now, rather than how many there were in all.
+fn is_gauge(field: &str) -> bool {
+    const GAUGES: [&str; 6] =
+        ["open", "paused_cores", "slots", "pending_bytes", "users_active", "connected"];
+    field.ends_with("_most") || GAUGES.contains(&field)
+}
+
 /// Declares a struct of `u64` counters and gauges that can be merged field by field. A gauge whose
 /// name ends in `_most` is a maximum and merges as one.
 macro_rules! counters {
@@ -54,6 +61,17 @@ macro_rules! counters {
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct $name { $( $(#[$field_meta])* pub $field: u64, )* }
+
+        impl $name {
+            /// What was counted since `earlier`; gauges and maxima are as of now.
+            pub fn since(&self, earlier: &Self) -> Self {
+                Self { $( $field: if is_gauge(stringify!($field)) {
+                    self.$field
+                } else {
+                    self.$field.saturating_sub(earlier.$field)
+                }, )* }
+            }
+        }
 
         impl Merge for $name {
             fn merge(&mut self, other: &Self) {
@@ -239,5 +257,33 @@ impl ProcessUse {
     /// CPU time in user mode and in the kernel, in microseconds.
     pub fn cpu_us(&self) -> u64 {
         self.cpu_user_us + self.cpu_system_us
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merging_cores_adds_counters_and_keeps_the_largest_maximum() {
+        let mut one = CoreCounters { turns: 3, slots: 5, turn_us_most: 80, ..Default::default() };
+        one.merge(&CoreCounters { turns: 4, slots: 6, turn_us_most: 70, ..Default::default() });
+        assert_eq!((one.turns, one.slots, one.turn_us_most), (7, 11, 80));
+    }
+
+    #[test]
+    fn since_subtracts_counters_and_leaves_gauges() {
+        let earlier = ServerCounters { accepted: 10, open: 9, ..Default::default() };
+        let now = ServerCounters { accepted: 25, open: 4, ..Default::default() };
+        let since = now.since(&earlier);
+        assert_eq!((since.accepted, since.open), (15, 4));
+    }
+
+    #[test]
+    fn a_tally_is_a_plain_object() {
+        let mut tally = Tally::default();
+        tally.add("ECONNREFUSED", 2);
+        tally.add("timeout", 0);
+        assert_eq!(serde_json::to_string(&tally).unwrap(), r#"{"ECONNREFUSED":2}"#);
     }
 }

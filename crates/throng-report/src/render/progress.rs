@@ -1,0 +1,118 @@
+//! One line an interval, for output that is piped.
+
+use super::{count, micros, rate};
+use crate::{Histogram, Interval};
+
+/// The line of `interval`; rates count from `previous`, or from the beginning. No newline at the end.
+///
+/// ```text
+///    12.0 s  ramp to 100k  connected 12k  connects 998/s of 1k/s  p99 1.20 ms  messages 2k/s  p99 800 µs  errors 3
+/// ```
+pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String {
+    let mut line = format!("{:>8.1} s", interval.at_ms as f64 / 1000.0);
+    if let Some(load) = &interval.load {
+        let nothing = Default::default();
+        let before = previous.and_then(|interval| interval.load.as_ref()).unwrap_or(&nothing);
+        let now = &load.counters;
+        let grown = now.since(&before.counters);
+        let per_second = |n: u64| match interval.span_ms {
+            0 => "-".to_owned(),
+            span_ms => rate(n as f64 * 1000.0 / span_ms as f64),
+        };
+        // Users that should have started and did not would each have begun a connect.
+        let late = now.users_intended.saturating_sub(now.users_started);
+        let late_before =
+            before.counters.users_intended.saturating_sub(before.counters.users_started);
+        let intended = grown.connects_started + late.saturating_sub(late_before);
+        line += &format!(
+            "  {}  connected {}  connects {} of {}{}",
+            load.phase,
+            count(now.connected as f64),
+            per_second(grown.connects_ok),
+            per_second(intended),
+            p99(&load.connect),
+        );
+        if now.messages_sent > 0 || now.messages_answered > 0 {
+            let messages = if now.messages_answered > 0 {
+                grown.messages_answered
+            } else {
+                grown.messages_sent
+            };
+            line += &format!("  messages {}", per_second(messages));
+            if grown.turns_intended > 0 {
+                line += &format!(" of {} turns", per_second(grown.turns_intended));
+            }
+            line += &p99(&load.message);
+        }
+        line += &format!("  errors {}", count((load.errors.total() + now.connects_failed) as f64));
+    } else if let Some(server) = &interval.server {
+        line += &format!("  open {}", count(server.counters.open as f64));
+    }
+    for event in &interval.events {
+        line += &format!("  [{}]", event.kind);
+    }
+    line
+}
+
+fn p99(histogram: &Histogram) -> String {
+    match histogram.is_empty() {
+        true => String::new(),
+        false => format!("  p99 {}", micros(histogram.percentile(99.0))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Event, EventKind, LoadCounters, LoadInterval};
+
+    fn interval(at_ms: u64, counters: LoadCounters) -> Interval {
+        let load = LoadInterval { phase: "ramp to 2k".into(), counters, ..Default::default() };
+        Interval { at_ms, span_ms: 1000, load: Some(load), ..Default::default() }
+    }
+
+    #[test]
+    fn a_line_shows_rates_of_its_interval_beside_what_was_intended() {
+        let before = interval(
+            1000,
+            LoadCounters {
+                users_intended: 500,
+                users_started: 500,
+                connects_started: 500,
+                connects_ok: 500,
+                ..Default::default()
+            },
+        );
+        let mut now = interval(
+            2000,
+            LoadCounters {
+                users_intended: 1500,
+                users_started: 1400,
+                connects_started: 1400,
+                connects_ok: 1390,
+                connects_failed: 2,
+                connected: 1390,
+                ..Default::default()
+            },
+        );
+        now.load.as_mut().unwrap().connect.record_us(1200);
+        assert_eq!(
+            progress_line(&now, Some(&before)),
+            "     2.0 s  ramp to 2k  connected 1.39k  connects 890/s of 1k/s  p99 1.20 ms  errors 2"
+        );
+    }
+
+    #[test]
+    fn messages_and_events_are_shown_when_there_are_any() {
+        let counters = LoadCounters {
+            messages_sent: 10,
+            messages_answered: 9,
+            turns_intended: 11,
+            ..Default::default()
+        };
+        let mut now = interval(1000, counters);
+        now.events.push(Event::new(900, EventKind::Steered { command: "stop 5".into() }));
+        let line = progress_line(&now, None);
+        assert!(line.contains("messages 9/s of 11/s turns  errors 0  [steered: stop 5]"), "{line}");
+    }
+}

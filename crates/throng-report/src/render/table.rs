@@ -1,0 +1,112 @@
+//! Aligned columns of plain text.
+
+use std::fmt;
+
+/// Which side of a column its cells keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table; `Display` writes it with two spaces between columns and no space at the ends of lines.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    align: Vec<Align>,
+    rows: Vec<Vec<String>>,
+    ruled: bool,
+}
+
+impl Table {
+    /// A table without head: the first column to the left, all others to the right.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A table whose first row is underlined.
+    pub fn with_head<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Self {
+        let mut table = Self { ruled: true, ..Self::default() };
+        table.row(head);
+        table
+    }
+
+    /// Says how the columns are aligned, from the first.
+    #[must_use]
+    pub fn aligned(mut self, align: &[Align]) -> Self {
+        self.align = align.to_vec();
+        self
+    }
+
+    /// Adds a row; it may be shorter than others.
+    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// Whether it has no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell: &String| cell.chars().count()).max().unwrap_or(0)
+        };
+        (0..columns).map(width).collect()
+    }
+
+    fn line(&self, row: &[String], widths: &[usize]) -> String {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let default = if column == 0 { Align::Left } else { Align::Right };
+            let gap = if column == 0 { "" } else { "  " };
+            line += &match self.align.get(column).unwrap_or(&default) {
+                Align::Left => format!("{gap}{cell:<width$}"),
+                Align::Right => format!("{gap}{cell:>width$}"),
+            };
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths = self.widths();
+        for (i, row) in self.rows.iter().enumerate() {
+            writeln!(f, "{}", self.line(row, &widths))?;
+            if i == 0 && self.ruled {
+                let rule: Vec<_> = widths.iter().map(|width| "-".repeat(*width)).collect();
+                writeln!(f, "{}", rule.join("  "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let mut table = Table::with_head(["", "rate", "p99"]);
+        table.row(["connects", "9.00k/s", "85 µs"]);
+        table.row(["x", "1/s"]);
+        assert_eq!(
+            table.to_string(),
+            "             rate    p99\n--------  -------  -----\nconnects  9.00k/s  85 µs\nx             1/s\n"
+        );
+    }
+
+    #[test]
+    fn a_column_can_be_aligned_to_the_left() {
+        let mut table = Table::new().aligned(&[Align::Right, Align::Left]);
+        table.row(["1", "a"]);
+        table.row(["10", "long"]);
+        assert_eq!(table.to_string(), " 1  a\n10  long\n");
+    }
+}

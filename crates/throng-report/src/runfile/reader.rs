@@ -1,0 +1,263 @@
+//! Reads a run file, whole or cut short, of this version or with fields of a later one.
+
+use std::io::{self, BufRead};
+use std::{fmt, mem};
+
+use serde::Deserialize;
+
+use super::{End, EndLine, Header, SCHEMA};
+use crate::Interval;
+
+/// A whole run file in memory. For a long run prefer [`RunFileReader`], which holds one line at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFile {
+    /// The first line.
+    pub header: Header,
+    /// The intervals, in order.
+    pub intervals: Vec<Interval>,
+    /// The last line; absent when the generator was killed.
+    pub end: Option<End>,
+    /// Lines that could not be read.
+    pub lines_torn: u64,
+    /// What a reader should know before believing the file, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Reads a run file whole.
+pub fn read(input: &mut impl BufRead) -> Result<RunFile, ReadError> {
+    let mut reader = RunFileReader::open(input)?;
+    let mut intervals = Vec::new();
+    while let Some(interval) = reader.next_interval()? {
+        intervals.push(interval);
+    }
+    let RunFileReader { header, end, lines_torn, warnings, .. } = reader;
+    Ok(RunFile { header, intervals, end, lines_torn, warnings })
+}
+
+/// Reads a run file line by line.
+#[derive(Debug)]
+pub struct RunFileReader<R> {
+    input: R,
+    header: Header,
+    end: Option<End>,
+    lines_torn: u64,
+    warnings: Vec<String>,
+    line: Vec<u8>,
+    line_number: u64,
+}
+
+impl<R: BufRead> RunFileReader<R> {
+    /// Reads the first line and refuses what is not a run file, or one of another schema.
+    pub fn open(mut input: R) -> Result<Self, ReadError> {
+        #[derive(Deserialize)]
+        struct SchemaOnly {
+            schema: String,
+        }
+        let mut line = Vec::new();
+        input.read_until(b'\n', &mut line)?;
+        if line.trim_ascii().is_empty() {
+            return Err(ReadError::Empty);
+        }
+        let SchemaOnly { schema } =
+            serde_json::from_slice(&line).map_err(ReadError::NotARunFile)?;
+        if schema != SCHEMA {
+            return Err(ReadError::UnknownSchema(schema));
+        }
+        let header = serde_json::from_slice(&line).map_err(ReadError::NotARunFile)?;
+        Ok(Self {
+            input,
+            header,
+            end: None,
+            lines_torn: 0,
+            warnings: Vec::new(),
+            line: Vec::new(),
+            line_number: 1,
+        })
+    }
+
+    /// The first line.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The last line, once every interval was read.
+    pub fn end(&self) -> Option<&End> {
+        self.end.as_ref()
+    }
+
+    /// Lines that could not be read, so far.
+    pub fn lines_torn(&self) -> u64 {
+        self.lines_torn
+    }
+
+    /// What a reader should know before believing the file, once every interval was read.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The next interval; `None` at the end of the file. Fails only when the input cannot be read.
+    pub fn next_interval(&mut self) -> Result<Option<Interval>, ReadError> {
+        loop {
+            let mut line = mem::take(&mut self.line);
+            line.clear();
+            let n = self.input.read_until(b'\n', &mut line)?;
+            self.line_number += 1;
+            if n == 0 {
+                self.say_what_is_missing();
+                return Ok(None);
+            }
+            let found = self.understand(line.trim_ascii());
+            self.line = line;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn understand(&mut self, line: &[u8]) -> Option<Interval> {
+        if line.is_empty() {
+            return None;
+        }
+        match serde_json::from_slice(line) {
+            Ok(interval) => return Some(interval),
+            Err(error) => match serde_json::from_slice::<EndLine>(line) {
+                Ok(EndLine { end }) => self.end = Some(end),
+                Err(_) => {
+                    self.lines_torn += 1;
+                    let number = self.line_number;
+                    self.warnings
+                        .push(format!("line {number} is torn and was passed over: {error}"));
+                }
+            },
+        }
+        None
+    }
+
+    fn say_what_is_missing(&mut self) {
+        match &self.end {
+            None => self.warnings.push(
+                "the last line is missing: the generator was killed, or still runs".to_owned(),
+            ),
+            Some(end) if end.lines_lost > 0 => {
+                let n = end.lines_lost;
+                self.warnings.push(format!("{n} lines could not be written during the run"));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Why a file cannot be read as a run file.
+#[derive(Debug)]
+pub enum ReadError {
+    /// It has no first line.
+    Empty,
+    /// Its first line is something else.
+    NotARunFile(serde_json::Error),
+    /// It was written by another version, under this schema.
+    UnknownSchema(String),
+    /// The operating system refused.
+    Io(io::Error),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "the run file is empty"),
+            Self::NotARunFile(error) => {
+                write!(
+                    f,
+                    "not a run file: the first line should hold \"schema\": \"{SCHEMA}\" ({error})"
+                )
+            }
+            Self::UnknownSchema(schema) => {
+                write!(
+                    f,
+                    "the run file's schema is {schema:?}; this version of throng reads {SCHEMA:?}"
+                )
+            }
+            Self::Io(error) => write!(f, "cannot read the run file: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{EndReason, RunFileWriter};
+    use super::*;
+
+    fn written() -> Vec<u8> {
+        let header = Header { target: "tcp://127.0.0.1:5555".into(), ..Header::default() };
+        let mut writer = RunFileWriter::create(Vec::new(), &header).unwrap();
+        for at_ms in [0, 1000, 2000] {
+            let _ = writer.interval(&Interval { at_ms, ..Interval::default() });
+        }
+        let _ = writer.end(&End { reason: EndReason::Interrupted, ..End::default() });
+        writer.into_inner()
+    }
+
+    #[test]
+    fn a_whole_file_is_read_without_warnings() {
+        let file = read(&mut written().as_slice()).unwrap();
+        assert_eq!(file.header.target, "tcp://127.0.0.1:5555");
+        assert_eq!(file.intervals.len(), 3);
+        assert_eq!(file.end.unwrap().reason, EndReason::Interrupted);
+        assert_eq!(file.warnings, [""; 0]);
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_gives_every_whole_line_before_the_cut() {
+        let bytes = written();
+        let first = bytes.iter().position(|b| *b == b'\n').unwrap();
+        for cut in first..bytes.len() {
+            let file = read(&mut &bytes[..cut]).unwrap();
+            let newlines = bytes[..cut].iter().filter(|b| **b == b'\n').count();
+            assert!(file.intervals.len() >= newlines.saturating_sub(1).min(3), "cut at {cut}");
+            assert!(file.lines_torn <= 1);
+            assert_eq!(file.end.is_none(), !file.warnings.is_empty(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_torn_line_in_the_middle_is_named_and_passed_over() {
+        let mut lines: Vec<_> =
+            written().split_inclusive(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
+        lines[2] = b"{\"at_ms\":10\xff\n".to_vec();
+        let file = read(&mut lines.concat().as_slice()).unwrap();
+        assert_eq!((file.intervals.len(), file.lines_torn), (2, 1));
+        assert!(file.warnings[0].starts_with("line 3 is torn"), "{:?}", file.warnings);
+    }
+
+    #[test]
+    fn an_unknown_schema_is_refused_by_name() {
+        let error = read(&mut &b"{\"schema\":\"throng.run/2\",\"started\":5}\n"[..]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            r#"the run file's schema is "throng.run/2"; this version of throng reads "throng.run/1""#
+        );
+    }
+
+    #[test]
+    fn another_file_is_refused() {
+        for text in ["", "\n", "hello\n", "{\"a\":1}\n", "[1]\n"] {
+            assert!(read(&mut text.as_bytes()).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn fields_of_a_later_version_are_passed_over() {
+        let text = "{\"schema\":\"throng.run/1\",\"mood\":1}\n{\"at_ms\":5,\"span_ms\":5,\"x\":2}\n\
+                    {\"end\":{\"reason\":\"moon_rose\",\"y\":[]}}\n";
+        let file = read(&mut text.as_bytes()).unwrap();
+        assert_eq!((file.intervals.len(), file.warnings.len()), (1, 0));
+        assert_eq!(file.end.unwrap().reason, EndReason::Unknown);
+    }
+}

@@ -1,0 +1,266 @@
+//! Appends lines, survives a full disk, and never loses a line that was written.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+
+use super::{End, Header, Interval, Line};
+
+/// Something that can be cut back to its first bytes and continued from there.
+pub trait Truncate {
+    /// Cuts everything after the first `len` bytes; the next write goes there.
+    fn truncate_to(&mut self, len: u64) -> io::Result<()>;
+}
+
+impl Truncate for File {
+    fn truncate_to(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)?;
+        self.seek(SeekFrom::Start(len)).map(drop)
+    }
+}
+
+impl Truncate for Vec<u8> {
+    fn truncate_to(&mut self, len: u64) -> io::Result<()> {
+        self.truncate(usize::try_from(len).unwrap_or(usize::MAX));
+        Ok(())
+    }
+}
+
+/// What became of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Appended {
+    /// It is written.
+    Whole,
+    /// It is written, after this many lines had been lost: the time for `run_file_resumed`.
+    Resumed {
+        /// Lines lost since the last one that was written.
+        lines_lost: u64,
+    },
+    /// It is lost, and the line before it was not: the time for `run_file_failed`.
+    Failed {
+        /// What the operating system said.
+        error: String,
+    },
+    /// It is lost like those before it.
+    StillFailing,
+}
+
+/// Writes a run file, each line with one write.
+///
+/// The output starts empty and belongs to the writer. When a line cannot be written (the disk is full),
+/// its half is cut off at once, so that the file ends with a whole line whatever happens next; where it
+/// cannot be cut off, the next line begins with a newline and the reader passes over the half.
+/// Every append tries again, so the file goes on when there is room again.
+#[derive(Debug)]
+pub struct RunFileWriter<W> {
+    out: W,
+    /// Bytes of the output up to the end of the last whole line.
+    whole_bytes: u64,
+    /// Bytes of half a line behind it.
+    half_bytes: u64,
+    lost_since_written: u64,
+    lines_lost: u64,
+    error: Option<String>,
+}
+
+impl<W: Write + Truncate> RunFileWriter<W> {
+    /// Writes the first line. A failure here means that the run should not start.
+    pub fn create(out: W, header: &Header) -> io::Result<Self> {
+        let mut writer = Self {
+            out,
+            whole_bytes: 0,
+            half_bytes: 0,
+            lost_since_written: 0,
+            lines_lost: 0,
+            error: None,
+        };
+        writer.write(&Line::Header(header))?;
+        Ok(writer)
+    }
+
+    /// Appends an interval.
+    pub fn interval(&mut self, interval: &Interval) -> Appended {
+        self.append(&Line::Interval(interval))
+    }
+
+    /// Appends the last line; `lines_lost` is filled in.
+    pub fn end(&mut self, end: &End) -> Appended {
+        let end = End { lines_lost: self.lines_lost, ..end.clone() };
+        self.append(&Line::End { end: &end })
+    }
+
+    /// Lines that could not be written, so far.
+    pub fn lines_lost(&self) -> u64 {
+        self.lines_lost
+    }
+
+    /// The last error, even if lines were written since.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// The output.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn append(&mut self, line: &Line<'_>) -> Appended {
+        match self.write(line) {
+            Ok(()) => match std::mem::take(&mut self.lost_since_written) {
+                0 => Appended::Whole,
+                lines_lost => Appended::Resumed { lines_lost },
+            },
+            Err(error) => {
+                let error = error.to_string();
+                self.error = Some(error.clone());
+                self.lines_lost += 1;
+                self.lost_since_written += 1;
+                match self.lost_since_written {
+                    1 => Appended::Failed { error },
+                    _ => Appended::StillFailing,
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, line: &Line<'_>) -> io::Result<()> {
+        self.cut_half();
+        let mut bytes = Vec::new();
+        if self.half_bytes > 0 {
+            bytes.push(b'\n');
+        }
+        serde_json::to_writer(&mut bytes, line)?;
+        bytes.push(b'\n');
+        let written = self.write_counted(&bytes).and_then(|()| self.out.flush());
+        match &written {
+            Ok(()) => self.whole_bytes += std::mem::take(&mut self.half_bytes),
+            Err(_) => self.cut_half(),
+        }
+        written
+    }
+
+    /// As `write_all`, but `half_bytes` knows how far it came.
+    fn write_counted(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.out.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    self.half_bytes += n as u64;
+                    bytes = &bytes[n..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn cut_half(&mut self) {
+        if self.half_bytes > 0 && self.out.truncate_to(self.whole_bytes).is_ok() {
+            self.half_bytes = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{RunFile, read};
+    use super::*;
+
+    /// A disk with a limit, on which cutting back may fail.
+    #[derive(Debug, Default)]
+    struct Disk {
+        bytes: Vec<u8>,
+        room: usize,
+        cuts: bool,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let n = bytes.len().min(self.room - self.bytes.len().min(self.room));
+            if n == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.bytes.extend_from_slice(&bytes[..n]);
+            Ok(n)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Truncate for Disk {
+        fn truncate_to(&mut self, len: u64) -> io::Result<()> {
+            match self.cuts {
+                true => self.bytes.truncate_to(len),
+                false => Err(io::ErrorKind::Unsupported.into()),
+            }
+        }
+    }
+
+    fn at(at_ms: u64) -> Interval {
+        Interval { at_ms, span_ms: 1000, ..Default::default() }
+    }
+
+    fn times(file: &RunFile) -> Vec<u64> {
+        file.intervals.iter().map(|interval| interval.at_ms).collect()
+    }
+
+    /// Writes one line whole, fails at two, the first of them half-way, makes room and writes two more.
+    fn run_over_a_full_disk(cuts: bool) -> (RunFile, usize) {
+        let disk = Disk { room: 1 << 20, cuts, ..Disk::default() };
+        let mut writer = RunFileWriter::create(disk, &Header::default()).unwrap();
+        assert_eq!(writer.interval(&at(1000)), Appended::Whole);
+        writer.out.room = writer.out.bytes.len() + 7;
+        assert!(matches!(writer.interval(&at(2000)), Appended::Failed { .. }));
+        let bytes_while_full = writer.out.bytes.len();
+        assert_eq!(writer.interval(&at(3000)), Appended::StillFailing);
+        writer.out.room = 1 << 20;
+        assert_eq!(writer.interval(&at(4000)), Appended::Resumed { lines_lost: 2 });
+        assert_eq!(writer.interval(&at(5000)), Appended::Whole);
+        assert_eq!(writer.end(&End::default()), Appended::Whole);
+        assert_eq!(writer.lines_lost(), 2);
+        assert!(writer.error().is_some());
+        (read(&mut writer.into_inner().bytes.as_slice()).unwrap(), bytes_while_full)
+    }
+
+    #[test]
+    fn a_full_disk_loses_the_lines_of_that_time_and_no_other() {
+        let (file, _) = run_over_a_full_disk(true);
+        assert_eq!(times(&file), [1000, 4000, 5000]);
+        assert_eq!(file.lines_torn, 0);
+        assert_eq!(file.end.unwrap().lines_lost, 2);
+    }
+
+    #[test]
+    fn half_a_line_that_cannot_be_cut_off_is_passed_over_by_the_reader() {
+        let (file, _) = run_over_a_full_disk(false);
+        assert_eq!(times(&file), [1000, 4000, 5000]);
+        assert_eq!(file.lines_torn, 1);
+    }
+
+    #[test]
+    fn the_file_ends_with_a_whole_line_while_the_disk_is_full() {
+        let (_, cut) = run_over_a_full_disk(true);
+        let (_, uncut) = run_over_a_full_disk(false);
+        assert_eq!(uncut - cut, 7);
+    }
+
+    #[test]
+    fn a_run_whose_first_line_cannot_be_written_does_not_start() {
+        let error = RunFileWriter::create(Disk::default(), &Header::default()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn a_real_file_is_cut_back_and_continued() {
+        let path = std::env::temp_dir().join(format!("throng-cut-{}.jsonl", std::process::id()));
+        let mut file = File::create(&path).unwrap();
+        file.write_all(b"whole\nha").unwrap();
+        file.truncate_to(6).unwrap();
+        file.write_all(b"next\n").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"whole\nnext\n");
+        std::fs::remove_file(&path).unwrap();
+    }
+}

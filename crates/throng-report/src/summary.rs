@@ -1,0 +1,232 @@
+//! A whole run in one JSON object: the `--json` file, the thresholds' subject, the last page of a report.
+//!
+//! Everything is computed from the run file alone. The rules behind the numbers:
+//!
+//! - *Rates*: `rate_most` is the best stretch of at least a second, `rate_mean` is over the time from the first
+//!   to the last interval in which there was any.
+//! - *CPU per connect and per message*: all CPU time of the process (or machine) in the *busy intervals*, divided by
+//!   what was done in them. An interval is busy with connects when it established at least a
+//!   tenth of what the best interval did, and likewise for messages; so the quiet hold after a ramp is not
+//!   charged to the connects, and a stray reconnect does not carry the cost of a second of messages. Where an
+//!   interval is busy with both, its CPU is charged to both: neither number can then be added to the other.
+//! - *Messages* are the answered ones; in a run that expects nothing, the sent ones.
+//! - *Memory per user or connection*: growth of resident memory since before the first connection, divided
+//!   by the connections, at the interval with the most connections.
+//! - *Server*: what its counters grew by since the first snapshot in the file. `null` when there is none.
+//! - A number that nothing was measured for is `null`, never 0.
+
+mod fold;
+mod rates;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use fold::SummaryFold;
+
+use crate::runfile::{EndReason, ReadError, RunFile, RunFileReader};
+use crate::{ClassCounters, LatencySummary, ServerCounters, Tally, Validity};
+
+/// The schema of [`Summary`] in JSON.
+pub const SCHEMA: &str = "throng.summary/1";
+
+/// A whole run. All latencies are in microseconds, all rates per second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Which run.
+    pub run: RunSummary,
+    /// Seconds from its beginning to its last interval.
+    pub duration_s: f64,
+    /// Whether to believe it.
+    pub validity: Validity,
+    /// Users.
+    pub users: UsersSummary,
+    /// Connects.
+    pub connect: ConnectSummary,
+    /// Messages.
+    pub message: MessageSummary,
+    /// Errors by kind, failed connects as `connect`.
+    pub errors: Tally,
+    /// Arrivals, or users in the closed model.
+    pub arrivals: ArrivalsSummary,
+    /// The generator's process.
+    pub generator: GeneratorSummary,
+    /// The generator's machine; loopback charges the kernel's receive work to whoever sends.
+    pub machine: MachineSummary,
+    /// The server, when it could be asked.
+    pub server: Option<ServerSummary>,
+    /// Users by class, when there is more than one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<String, ClassCounters>,
+}
+
+/// Which run it was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunSummary {
+    /// The target.
+    pub target: String,
+    /// The path or name of the scenario.
+    pub scenario: String,
+    /// When it began, RFC 3339.
+    pub started: String,
+    /// The version of throng.
+    pub throng_version: String,
+    /// How it ended; `null` when the file does not say.
+    pub end: Option<EndReason>,
+}
+
+/// Users, an iteration of the user's program each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UsersSummary {
+    /// That should have started.
+    pub intended: u64,
+    /// Iterations that started.
+    pub started: u64,
+    /// Iterations that ended without an error.
+    pub finished: u64,
+    /// Iterations that ended with an error.
+    pub failed: u64,
+    /// The most connections established at the end of an interval.
+    pub connected_most: u64,
+    /// The most users in the midst of an iteration at the end of an interval.
+    pub active_most: u64,
+}
+
+/// Connects.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConnectSummary {
+    /// Begun, and those of users that should have started and did not.
+    pub intended: u64,
+    /// Established.
+    pub ok: u64,
+    /// Failed, by errno or `timeout`.
+    pub failed: Tally,
+    /// Established per second in the best second.
+    pub rate_most: Option<f64>,
+    /// Established per second.
+    pub rate_mean: Option<f64>,
+    /// From the intended moment until established.
+    pub latency_us: LatencySummary,
+}
+
+/// Messages.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MessageSummary {
+    /// Sent.
+    pub sent: u64,
+    /// Answered as expected.
+    pub answered: u64,
+    /// Turns of `every` due per second.
+    pub intended_rate: Option<f64>,
+    /// Messages per second in the best second.
+    pub rate_most: Option<f64>,
+    /// Messages per second.
+    pub rate_mean: Option<f64>,
+    /// From the intended moment until answered.
+    pub latency_us: LatencySummary,
+}
+
+/// What the schedule asked for and what was done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ArrivalsSummary {
+    /// Due.
+    pub intended: u64,
+    /// Those of them that started.
+    pub achieved: u64,
+    /// The latter to the former.
+    pub ratio: Option<f64>,
+}
+
+/// What the generator used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GeneratorSummary {
+    /// CPU per established connect, in microseconds.
+    pub cpu_us_per_connect: Option<f64>,
+    /// CPU per message, in microseconds.
+    pub cpu_us_per_message: Option<f64>,
+    /// Resident memory per connected user.
+    pub rss_bytes_per_user: Option<f64>,
+    /// How late the generator was.
+    pub lag_us: LatencySummary,
+    /// Event loops.
+    pub cores: u64,
+    /// CPUs that it kept busy on average.
+    pub cpu_cores_used: Option<f64>,
+}
+
+/// What the whole machine used, both ends and the kernel where both are on it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineSummary {
+    /// CPUs on line.
+    pub cpus: u64,
+    /// Share of their time that was neither idle nor stolen.
+    pub cpu_busy_share: Option<f64>,
+    /// Share of their time that the hypervisor gave to others.
+    pub cpu_stolen_share: Option<f64>,
+    /// CPU of everything per established connect, in microseconds.
+    pub cpu_us_per_connect: Option<f64>,
+    /// CPU of everything per message, in microseconds.
+    pub cpu_us_per_message: Option<f64>,
+}
+
+/// What the server did and used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerSummary {
+    /// How it accepts.
+    pub accept: String,
+    /// Its handler.
+    pub handler: String,
+    /// Event loops.
+    pub cores: u64,
+    /// Its counters, of this run; gauges as of the end, maxima of the whole run.
+    #[serde(flatten)]
+    pub counters: ServerCounters,
+    /// The most connections open at the end of an interval.
+    pub open_most: u64,
+    /// Failed accepts by errno.
+    pub accept_errors: Tally,
+    /// CPU per accepted connection, in microseconds.
+    pub cpu_us_per_connection: Option<f64>,
+    /// CPU per message received, in microseconds.
+    pub cpu_us_per_message: Option<f64>,
+    /// Resident memory per open connection.
+    pub rss_bytes_per_connection: Option<f64>,
+    /// CPUs that it kept busy on average.
+    pub cpu_cores_used: Option<f64>,
+}
+
+impl Summary {
+    /// The summary of a run file that is in memory.
+    pub fn of(file: &RunFile) -> Self {
+        let mut fold = SummaryFold::new(&file.header);
+        file.intervals.iter().for_each(|interval| fold.add(interval));
+        fold.finish_read(file.end.as_ref(), file.lines_torn)
+    }
+
+    /// The summary of a run file that is read line by line, which a run of any length allows.
+    pub fn read(input: impl std::io::BufRead) -> Result<Self, ReadError> {
+        let mut reader = RunFileReader::open(input)?;
+        let mut fold = SummaryFold::new(reader.header());
+        while let Some(interval) = reader.next_interval()? {
+            fold.add(&interval);
+        }
+        Ok(fold.finish_read(reader.end(), reader.lines_torn()))
+    }
+
+    /// Connects and messages that were attempted.
+    pub fn attempts(&self) -> u64 {
+        let connects = self.connect.ok + self.connect.failed.total();
+        connects + self.message.sent.max(self.message.answered)
+    }
+}

@@ -1,0 +1,353 @@
+//! Takes in one interval after the other and ends in a [`Summary`]; holds no interval back.
+
+use super::rates::{Step, cores_used, cost, rate_mean, rate_most};
+use super::{
+    ArrivalsSummary, ConnectSummary, GeneratorSummary, MachineSummary, MessageSummary, RunSummary,
+    SCHEMA, ServerSummary, Summary, UsersSummary,
+};
+use crate::runfile::{End, EndReason, Header};
+use crate::validity::{Facts, LAG_DEGRADED_US};
+use crate::{
+    EventKind, Histogram, Interval, LatencySummary, LoadInterval, MachineUse, Merge, ProcessUse,
+    ServerSnapshot, Validity,
+};
+
+/// A summary in the making. The generator feeds it as it writes the run file; a reader as it reads one.
+#[derive(Debug, Default)]
+pub struct SummaryFold {
+    run: RunSummary,
+    end_ms: u64,
+    steps: Vec<Step>,
+    load: Load,
+    machine: Option<(MachineUse, MachineUse)>,
+    server: Option<Server>,
+    ports_exhausted: u64,
+    fds_exhausted: u64,
+}
+
+impl SummaryFold {
+    /// Begins with the first line.
+    pub fn new(header: &Header) -> Self {
+        let run = RunSummary {
+            target: header.target.clone(),
+            scenario: header.scenario.path.clone(),
+            started: header.started.clone(),
+            throng_version: header.throng_version.clone(),
+            end: None,
+        };
+        Self { run, ..Self::default() }
+    }
+
+    /// Takes in the next interval.
+    pub fn add(&mut self, interval: &Interval) {
+        let mut step = Step { span_ms: interval.span_ms, ..Step::default() };
+        self.end_ms = self.end_ms.max(interval.at_ms);
+        if let Some(load) = &interval.load {
+            self.load.add(load, &mut step);
+        }
+        if let Some(machine) = &interval.machine {
+            let (_, last) = self.machine.get_or_insert_with(|| (machine.clone(), machine.clone()));
+            let grown = machine.cpu_busy_us.saturating_sub(last.cpu_busy_us);
+            step.machine_cpu_us = (interval.span_ms > 0 && last != machine).then_some(grown);
+            *last = machine.clone();
+        }
+        if let Some(server) = &interval.server {
+            match &mut self.server {
+                Some(seen) => seen.add(server, &mut step),
+                None => self.server = Some(Server::first(server)),
+            }
+        }
+        for event in &interval.events {
+            match event.kind {
+                EventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
+                EventKind::GeneratorFdsExhausted { .. } => self.fds_exhausted += 1,
+                _ => {}
+            }
+        }
+        self.steps.push(step);
+    }
+
+    /// The summary of a run that is over, or of what there is of it so far. `lines_lost` are those that the
+    /// run file lacks.
+    pub fn finish(&self, end: Option<EndReason>, lines_lost: u64) -> Summary {
+        self.summary(end, lines_lost, false)
+    }
+
+    /// The summary of a run file that was read to its end.
+    pub(super) fn finish_read(&self, end: Option<&End>, lines_torn: u64) -> Summary {
+        // A line that could not be written whole is both lost to the writer and torn to the reader.
+        let lines_lost = end.map_or(0, |end| end.lines_lost).max(lines_torn);
+        self.summary(end.map(|end| end.reason), lines_lost, end.is_none())
+    }
+
+    fn summary(&self, end: Option<EndReason>, lines_lost: u64, end_missing: bool) -> Summary {
+        let Load { last, errors, .. } = &self.load;
+        let counters = &last.counters;
+        let missing = counters.users_intended.saturating_sub(counters.users_started);
+        let arrivals = ArrivalsSummary {
+            intended: counters.users_intended,
+            achieved: counters.users_intended - missing,
+            ratio: ratio(counters.users_intended - missing, counters.users_intended),
+        };
+        let lag_us = LatencySummary::from(&self.load.lag);
+        let facts = Facts {
+            intervals: self.load.intervals,
+            lag_us_p99: lag_us.p99,
+            arrivals_intended: arrivals.intended,
+            arrivals_achieved: arrivals.achieved,
+            turns_intended: counters.turns_intended,
+            turns_missed: self.load.turns_missed(),
+            lines_lost,
+            end_missing,
+            ports_exhausted: last.connect_failed.get("EADDRNOTAVAIL").max(self.ports_exhausted),
+            fds_exhausted: (last.connect_failed.get("EMFILE") + last.connect_failed.get("ENFILE"))
+                .max(self.fds_exhausted),
+        };
+        Summary {
+            schema: SCHEMA.to_owned(),
+            run: RunSummary { end, ..self.run.clone() },
+            duration_s: self.end_ms as f64 / 1000.0,
+            validity: Validity::of(&facts),
+            users: UsersSummary {
+                intended: counters.users_intended,
+                started: counters.users_started,
+                finished: counters.users_finished,
+                failed: counters.users_failed,
+                connected_most: self.load.memory.count_most,
+                active_most: self.load.active_most,
+            },
+            connect: ConnectSummary {
+                intended: counters.connects_started + missing,
+                ok: counters.connects_ok,
+                failed: last.connect_failed.clone(),
+                rate_most: rate_most(&self.steps, |step| step.connects),
+                rate_mean: rate_mean(&self.steps, |step| step.connects),
+                latency_us: (&self.load.connect).into(),
+            },
+            message: MessageSummary {
+                sent: counters.messages_sent,
+                answered: counters.messages_answered,
+                intended_rate: rate_mean(&self.steps, |step| step.turns_intended),
+                rate_most: rate_most(&self.steps, |step| self.messages(step)),
+                rate_mean: rate_mean(&self.steps, |step| self.messages(step)),
+                latency_us: (&self.load.message).into(),
+            },
+            errors: errors.clone(),
+            arrivals,
+            generator: self.generator(lag_us),
+            machine: self.machine(),
+            server: self.server.as_ref().map(|server| server.summary(&self.steps)),
+            classes: last.classes.clone(),
+        }
+    }
+
+    fn generator(&self, lag_us: LatencySummary) -> GeneratorSummary {
+        let cpu = |step: &Step| step.load_cpu_us;
+        GeneratorSummary {
+            cpu_us_per_connect: cost(&self.steps, |step| step.connects, cpu),
+            cpu_us_per_message: cost(&self.steps, |step| self.messages(step), cpu),
+            rss_bytes_per_user: self.load.memory.bytes_each(),
+            lag_us,
+            cores: self.load.last.cores,
+            cpu_cores_used: cores_used(&self.steps, cpu),
+        }
+    }
+
+    fn machine(&self) -> MachineSummary {
+        let Some((first, last)) = &self.machine else { return MachineSummary::default() };
+        let busy = last.cpu_busy_us.saturating_sub(first.cpu_busy_us);
+        let idle = last.cpu_idle_us.saturating_sub(first.cpu_idle_us);
+        let stolen = last.cpu_stolen_us.saturating_sub(first.cpu_stolen_us);
+        let cpu = |step: &Step| step.machine_cpu_us;
+        MachineSummary {
+            cpus: last.cpus,
+            cpu_busy_share: ratio(busy, busy + idle + stolen),
+            cpu_stolen_share: ratio(stolen, busy + idle + stolen),
+            cpu_us_per_connect: cost(&self.steps, |step| step.connects, cpu),
+            cpu_us_per_message: cost(&self.steps, |step| self.messages(step), cpu),
+        }
+    }
+
+    /// Answers, or sends in a run that expects none.
+    fn messages(&self, step: &Step) -> u64 {
+        match self.load.last.counters.messages_answered {
+            0 => step.sent,
+            _ => step.answered,
+        }
+    }
+}
+
+/// What the generator said so far.
+#[derive(Debug, Default)]
+struct Load {
+    intervals: u64,
+    /// The last that it said, without its histograms.
+    last: LoadInterval,
+    errors: crate::Tally,
+    connect: Histogram,
+    message: Histogram,
+    lag: Histogram,
+    active_most: u64,
+    memory: Memory,
+    /// By how many turns the backlog grew while the generator was late.
+    backlog_grown_late: u64,
+}
+
+impl Load {
+    fn add(&mut self, load: &LoadInterval, step: &mut Step) {
+        let (before, now) = (&self.last.counters, &load.counters);
+        let grown = now.since(before);
+        step.connects = grown.connects_ok;
+        step.sent = grown.messages_sent;
+        step.answered = grown.messages_answered;
+        step.turns_intended = grown.turns_intended;
+        // The process lives as long as the run: before the first line it had used nothing that counts.
+        let cpu_us = load.process.cpu_us().saturating_sub(self.last.process.cpu_us());
+        step.load_cpu_us = (load.process.pid != 0 && step.span_ms > 0).then_some(cpu_us);
+
+        if load.lag.percentile(99.0) > LAG_DEGRADED_US {
+            self.backlog_grown_late += backlog(now).saturating_sub(backlog(before));
+        }
+        self.connect.merge(&load.connect);
+        self.message.merge(&load.message);
+        self.lag.merge(&load.lag);
+        self.active_most = self.active_most.max(now.users_active);
+        self.memory.add(now.connected, &load.process);
+        self.errors = load.errors.clone();
+        if now.connects_failed > 0 {
+            self.errors.0.insert("connect".to_owned(), now.connects_failed);
+        }
+        self.intervals += u64::from(step.span_ms > 0);
+        self.last = LoadInterval {
+            connect: Histogram::new(),
+            message: Histogram::new(),
+            lag: Histogram::new(),
+            ..load.clone()
+        };
+    }
+
+    /// Turns that the generator kept from starting, and that did not start later.
+    fn turns_missed(&self) -> u64 {
+        backlog(&self.last.counters).min(self.backlog_grown_late)
+    }
+}
+
+fn backlog(counters: &crate::LoadCounters) -> u64 {
+    counters.turns_intended.saturating_sub(counters.turns_started)
+}
+
+/// What the server said so far; it may have been restarted in between.
+#[derive(Debug)]
+struct Server {
+    /// The first that this process said.
+    first: ServerSnapshot,
+    last: ServerSnapshot,
+    /// What its predecessors did in this run.
+    before: crate::ServerCounters,
+    errors_before: crate::Tally,
+    memory: Memory,
+    registry_mailbox_most: u64,
+}
+
+impl Server {
+    fn first(server: &ServerSnapshot) -> Self {
+        let mut memory = Memory::default();
+        memory.add(server.counters.open, &server.process);
+        Self {
+            first: server.clone(),
+            last: server.clone(),
+            before: Default::default(),
+            errors_before: Default::default(),
+            memory,
+            registry_mailbox_most: server.counters.registry_mailbox_most,
+        }
+    }
+
+    fn add(&mut self, server: &ServerSnapshot, step: &mut Step) {
+        if server.process.pid != self.last.process.pid {
+            self.before = self.counters();
+            self.errors_before = self.accept_errors();
+            // A process that begins within the run begins at zero.
+            self.first = ServerSnapshot::default();
+            self.last = ServerSnapshot::default();
+        }
+        let grown = server.counters.since(&self.last.counters);
+        step.accepted = grown.accepted;
+        step.received = grown.messages_received;
+        let cpu_us = server.process.cpu_us().saturating_sub(self.last.process.cpu_us());
+        step.server_cpu_us = (step.span_ms > 0).then_some(cpu_us);
+        self.memory.add(server.counters.open, &server.process);
+        self.registry_mailbox_most =
+            self.registry_mailbox_most.max(server.counters.registry_mailbox_most);
+        self.last = server.clone();
+    }
+
+    fn counters(&self) -> crate::ServerCounters {
+        let mut counters = self.before.clone();
+        counters.merge(&self.last.counters.since(&self.first.counters));
+        counters.open = self.last.counters.open;
+        counters.paused_cores = self.last.counters.paused_cores;
+        counters.registry_mailbox_most = self.registry_mailbox_most;
+        counters
+    }
+
+    fn accept_errors(&self) -> crate::Tally {
+        let mut errors = self.errors_before.clone();
+        for (errno, n) in &self.last.accept_errors.0 {
+            errors.add(errno, n.saturating_sub(self.first.accept_errors.get(errno)));
+        }
+        errors
+    }
+
+    fn summary(&self, steps: &[Step]) -> ServerSummary {
+        let cpu = |step: &Step| step.server_cpu_us;
+        ServerSummary {
+            accept: self.last.accept.clone(),
+            handler: self.last.handler.clone(),
+            cores: self.last.cores,
+            counters: self.counters(),
+            open_most: self.memory.count_most,
+            accept_errors: self.accept_errors(),
+            cpu_us_per_connection: cost(steps, |step| step.accepted, cpu),
+            cpu_us_per_message: cost(steps, |step| step.received, cpu),
+            rss_bytes_per_connection: self.memory.bytes_each(),
+            cpu_cores_used: cores_used(steps, cpu),
+        }
+    }
+}
+
+/// Memory that a process had grown by when it held the most connections.
+#[derive(Debug, Default)]
+struct Memory {
+    count_most: u64,
+    grown_bytes: u64,
+    known: bool,
+}
+
+impl Memory {
+    fn add(&mut self, count: u64, process: &ProcessUse) {
+        let grown_bytes = process.rss_bytes.saturating_sub(process.rss_bytes_at_start);
+        if count > self.count_most {
+            self.grown_bytes = grown_bytes;
+        } else if count == self.count_most {
+            // The same connections held for longer: memory may have followed a little later.
+            self.grown_bytes = self.grown_bytes.max(grown_bytes);
+        }
+        if count >= self.count_most {
+            self.known = process.rss_bytes > 0 && process.rss_bytes_at_start > 0;
+        }
+        self.count_most = self.count_most.max(count);
+    }
+
+    fn bytes_each(&self) -> Option<f64> {
+        let known = self.known && self.count_most > 0;
+        known.then(|| self.grown_bytes as f64 / self.count_most as f64)
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+use super::*;
+use crate::runfile::RunFile;
+use crate::validity::Grade;
+use crate::{CoreCounters, Event, LoadCounters, ServerCounters};
+
+fn load(counters: LoadCounters, cpu_us: u64, rss_bytes: u64) -> LoadInterval {
+    let process = ProcessUse {
+        pid: 1,
+        cpu_user_us: cpu_us / 4,
+        cpu_system_us: cpu_us - cpu_us / 4,
+        rss_bytes,
+        rss_bytes_at_start: 1_000_000,
+    };
+    LoadInterval { cores: 2, counters, process, ..Default::default() }
+}
+
+fn server(pid: u32, counters: ServerCounters, cpu_us: u64) -> ServerSnapshot {
+    let process = ProcessUse {
+        pid,
+        cpu_system_us: cpu_us,
+        rss_bytes: 2_000_000 + counters.open * 200,
+        rss_bytes_at_start: 2_000_000,
+        ..Default::default()
+    };
+    ServerSnapshot { counters, process, core: CoreCounters::default(), ..Default::default() }
+}
+
+/// A run with the baseline line at 0 and the given lines each a second after the one before.
+fn run(lines: Vec<Interval>) -> Summary {
+    let line = |(i, interval): (usize, Interval)| Interval {
+        at_ms: i as u64 * 1000,
+        span_ms: if i == 0 { 0 } else { 1000 },
+        ..interval
+    };
+    let file = RunFile {
+        header: Header::default(),
+        intervals: lines.into_iter().enumerate().map(line).collect(),
+        end: Some(End::default()),
+        lines_torn: 0,
+        warnings: Vec::new(),
+    };
+    Summary::of(&file)
+}
+
+fn of_load(load: LoadInterval) -> Interval {
+    Interval { load: Some(load), ..Default::default() }
+}
+
+/// A thousand arrivals in the first second, then 50 messages a second.
+fn connects_then_messages() -> Summary {
+    let at = |connects: u64, answered: u64| LoadCounters {
+        users_intended: 1000,
+        users_started: connects,
+        connects_started: connects,
+        connects_ok: connects,
+        connected: connects,
+        messages_sent: answered,
+        messages_answered: answered,
+        turns_intended: answered,
+        turns_started: answered,
+        ..Default::default()
+    };
+    let mut first = load(at(1000, 0), 30_000, 1_250_000);
+    first.connect.record_n(400, 1000);
+    first.lag.record_n(20, 1000);
+    run(vec![
+        of_load(load(LoadCounters { users_intended: 0, ..at(0, 0) }, 10_000, 1_000_000)),
+        of_load(first),
+        of_load(load(at(1000, 50), 30_500, 1_256_000)),
+        of_load(load(at(1000, 100), 31_000, 1_255_000)),
+    ])
+}
+
+#[test]
+fn connects_are_charged_what_was_used_while_connecting() {
+    let summary = connects_then_messages();
+    assert_eq!(summary.generator.cpu_us_per_connect, Some(20.0));
+    assert_eq!(summary.generator.cpu_us_per_message, Some(10.0));
+    assert_eq!(summary.generator.cpu_cores_used, Some(0.007));
+    assert_eq!(summary.generator.cores, 2);
+}
+
+#[test]
+fn memory_is_per_user_at_the_most_connections_from_before_the_first() {
+    assert_eq!(connects_then_messages().generator.rss_bytes_per_user, Some(256.0));
+}
+
+#[test]
+fn rates_and_latencies_are_those_of_the_lines() {
+    let summary = connects_then_messages();
+    assert_eq!(summary.duration_s, 3.0);
+    assert_eq!(summary.connect.rate_most, Some(1000.0));
+    assert_eq!(summary.connect.latency_us.p99, 400);
+    assert_eq!(summary.message.rate_mean, Some(50.0));
+    assert_eq!(summary.message.intended_rate, Some(50.0));
+    assert_eq!(summary.arrivals.ratio, Some(1.0));
+    assert_eq!(summary.users.connected_most, 1000);
+    assert_eq!(summary.validity, Validity::default());
+    assert_eq!(summary.server, None);
+}
+
+#[test]
+fn sent_messages_count_where_nothing_is_expected() {
+    let counters = LoadCounters { messages_sent: 30, ..Default::default() };
+    let summary = run(vec![Interval::default(), of_load(load(counters, 300, 0))]);
+    assert_eq!(summary.message.rate_most, Some(30.0));
+    assert_eq!(summary.generator.cpu_us_per_message, Some(10.0));
+    assert_eq!(summary.generator.rss_bytes_per_user, None);
+}
+
+#[test]
+fn failed_connects_are_errors_of_the_kind_connect() {
+    let mut failing = load(LoadCounters { connects_failed: 3, ..Default::default() }, 1, 1);
+    failing.connect_failed.add("ECONNREFUSED", 3);
+    failing.errors.add("expect_timeout", 2);
+    let summary = run(vec![of_load(failing)]);
+    assert_eq!(summary.errors.get("connect"), 3);
+    assert_eq!(summary.errors.total(), 5);
+    assert_eq!(summary.connect.failed.get("ECONNREFUSED"), 3);
+}
+
+/// A second in which 100 turns were due and 80 began, with this lag.
+fn eighty_of_a_hundred_turns(lag_us: u64) -> Summary {
+    let counters = LoadCounters { turns_intended: 100, turns_started: 80, ..Default::default() };
+    let mut second = load(counters, 0, 0);
+    second.lag.record_us(lag_us);
+    run(vec![Interval::default(), of_load(second)])
+}
+
+#[test]
+fn turns_that_wait_for_a_slow_target_do_not_degrade_the_run() {
+    assert_eq!(eighty_of_a_hundred_turns(1_000).validity.grade, Grade::Valid);
+}
+
+#[test]
+fn turns_that_a_late_generator_missed_invalidate_the_run() {
+    let validity = eighty_of_a_hundred_turns(50_000).validity;
+    assert_eq!(validity.grade, Grade::Invalid);
+    assert!(validity.reasons[0].contains("20 of 100 turns"), "{validity:?}");
+}
+
+#[test]
+fn exhausted_ports_degrade_the_run_whether_counted_or_told() {
+    let mut counted = load(LoadCounters::default(), 0, 0);
+    counted.connect_failed.add("EADDRNOTAVAIL", 4);
+    let told = Interval {
+        events: vec![Event::new(5, EventKind::PortsExhausted { source: "127.0.0.1".into() })],
+        ..of_load(load(LoadCounters::default(), 0, 0))
+    };
+    for line in [of_load(counted), told] {
+        let validity = run(vec![Interval::default(), line]).validity;
+        assert_eq!(validity.grade, Grade::Degraded);
+        assert!(validity.reasons[0].contains("no free port"), "{validity:?}");
+    }
+}
+
+#[test]
+fn a_file_without_an_end_or_with_torn_lines_is_degraded() {
+    let mut fold = SummaryFold::new(&Header::default());
+    fold.add(&Interval { span_ms: 1000, ..of_load(load(LoadCounters::default(), 0, 0)) });
+    assert_eq!(fold.finish_read(Some(&End::default()), 0).validity.grade, Grade::Valid);
+    assert_eq!(fold.finish_read(Some(&End::default()), 1).validity.grade, Grade::Degraded);
+    assert_eq!(fold.finish_read(None, 0).validity.grade, Grade::Degraded);
+    assert_eq!(fold.finish(None, 0).validity.grade, Grade::Valid, "while the run goes on");
+}
+
+#[test]
+fn a_server_is_charged_only_for_this_run() {
+    let at = |accepted, open, received| ServerCounters {
+        accepted,
+        open,
+        messages_received: received,
+        registry_mailbox_most: open / 100,
+        ..Default::default()
+    };
+    let line = |s: ServerSnapshot| Interval { server: Some(s), ..Default::default() };
+    let summary = run(vec![
+        line(server(7, at(5000, 0, 100), 900_000)),
+        line(server(7, at(6000, 1000, 100), 916_000)),
+        line(server(7, at(6000, 400, 300), 918_000)),
+    ]);
+    let server = summary.server.unwrap();
+    assert_eq!(
+        (server.counters.accepted, server.counters.open, server.open_most),
+        (1000, 400, 1000)
+    );
+    assert_eq!(server.counters.registry_mailbox_most, 10);
+    assert_eq!(server.cpu_us_per_connection, Some(16.0));
+    assert_eq!(server.cpu_us_per_message, Some(10.0));
+    assert_eq!(server.rss_bytes_per_connection, Some(200.0));
+    assert_eq!(server.cpu_cores_used, Some(0.009));
+}
+
+#[test]
+fn a_restarted_server_goes_on_counting_from_zero() {
+    let accepted = |accepted| ServerCounters { accepted, ..Default::default() };
+    let line = |s: ServerSnapshot| Interval { server: Some(s), ..Default::default() };
+    let summary = run(vec![
+        line(server(7, accepted(100), 50_000)),
+        line(server(7, accepted(150), 51_000)),
+        line(server(8, accepted(30), 600)),
+        line(server(8, accepted(70), 1_400)),
+    ]);
+    let server = summary.server.unwrap();
+    assert_eq!(server.counters.accepted, 50 + 70);
+    assert_eq!(server.cpu_us_per_connection, Some(20.0));
+}
+
+#[test]
+fn the_machine_is_measured_between_the_first_and_the_last_line() {
+    let line = |busy, idle, stolen, connects_ok| Interval {
+        machine: Some(MachineUse {
+            cpus: 2,
+            cpu_busy_us: busy,
+            cpu_idle_us: idle,
+            cpu_stolen_us: stolen,
+        }),
+        ..of_load(load(LoadCounters { connects_ok, ..Default::default() }, 0, 0))
+    };
+    let summary = run(vec![line(5_000, 7_000, 100, 0), line(8_000, 13_000, 1_100, 100)]);
+    assert_eq!(summary.machine.cpu_busy_share, Some(0.3));
+    assert_eq!(summary.machine.cpu_stolen_share, Some(0.1));
+    assert_eq!(summary.machine.cpu_us_per_connect, Some(30.0));
+    assert_eq!(summary.machine.cpu_us_per_message, None);
+}
+
+#[test]
+fn the_json_has_the_documented_fields_and_comes_back() {
+    let mut file_lines = vec![Interval::default(), of_load(load(LoadCounters::default(), 5, 5))];
+    file_lines[1].server = Some(server(1, ServerCounters::default(), 0));
+    let summary = run(file_lines);
+    let json = serde_json::to_value(&summary).unwrap();
+    for path in [
+        "/validity/grade",
+        "/validity/reasons",
+        "/users/connected_most",
+        "/connect/ok",
+        "/connect/failed",
+        "/connect/intended",
+        "/connect/rate_most",
+        "/connect/latency_us/p999",
+        "/message/intended_rate",
+        "/message/latency_us/max",
+        "/errors",
+        "/arrivals/ratio",
+        "/generator/cpu_us_per_connect",
+        "/generator/rss_bytes_per_user",
+        "/generator/lag_us/p99",
+        "/machine/cpu_busy_share",
+        "/machine/cpu_stolen_share",
+        "/server/accepted",
+        "/server/rss_bytes_per_connection",
+        "/duration_s",
+    ] {
+        assert!(json.pointer(path).is_some(), "{path} in {json:#}");
+    }
+    assert_eq!(serde_json::from_value::<Summary>(json).unwrap(), summary);
+}

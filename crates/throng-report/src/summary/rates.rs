@@ -1,0 +1,122 @@
+//! Rates and costs from what each interval did.
+
+/// What one interval did, as growth of counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Step {
+    pub span_ms: u64,
+    pub connects: u64,
+    pub sent: u64,
+    pub answered: u64,
+    pub turns_intended: u64,
+    pub accepted: u64,
+    pub received: u64,
+    /// CPU in microseconds; `None` in an interval for which it is not known.
+    pub load_cpu_us: Option<u64>,
+    pub machine_cpu_us: Option<u64>,
+    pub server_cpu_us: Option<u64>,
+}
+
+/// Per second, in the best stretch of at least a second; in a run shorter than that, over all of it.
+pub(super) fn rate_most(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
+    let (mut count, mut span_ms, mut first) = (0, 0, 0);
+    let mut best: Option<f64> = None;
+    for step in steps {
+        count += n(step);
+        span_ms += step.span_ms;
+        while span_ms - steps[first].span_ms >= STRETCH_MS {
+            span_ms -= steps[first].span_ms;
+            count -= n(&steps[first]);
+            first += 1;
+        }
+        if span_ms >= STRETCH_MS {
+            let rate = per_second(count, span_ms);
+            best = Some(best.map_or(rate, |best| best.max(rate)));
+        }
+    }
+    let best = best.or_else(|| (span_ms > 0).then(|| per_second(count, span_ms)));
+    best.filter(|rate| *rate > 0.0)
+}
+
+/// Per second, from the first to the last interval in which there was any.
+pub(super) fn rate_mean(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
+    let first = steps.iter().position(|step| n(step) > 0)?;
+    let last = steps.iter().rposition(|step| n(step) > 0)?;
+    let during = &steps[first..=last];
+    let span_ms: u64 = during.iter().map(|step| step.span_ms).sum();
+    (span_ms > 0).then(|| per_second(during.iter().map(&n).sum(), span_ms))
+}
+
+/// CPU microseconds for each one, over the busy intervals.
+pub(super) fn cost(
+    steps: &[Step],
+    n: impl Fn(&Step) -> u64,
+    cpu_us: impl Fn(&Step) -> Option<u64>,
+) -> Option<f64> {
+    let known = || steps.iter().filter_map(|step| Some((n(step), cpu_us(step)?)));
+    let most = known().map(|(n, _)| n).max()?;
+    let busy = known().filter(|(n, _)| *n > 0 && *n >= most / BUSY);
+    let (count, cpu_us) = busy.fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1));
+    (count > 0).then(|| cpu_us as f64 / count as f64)
+}
+
+/// CPUs kept busy on average, over the intervals for which that is known.
+pub(super) fn cores_used(steps: &[Step], cpu_us: impl Fn(&Step) -> Option<u64>) -> Option<f64> {
+    let known = steps.iter().filter_map(|step| Some((step.span_ms, cpu_us(step)?)));
+    let (span_ms, cpu_us) = known.fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1));
+    (span_ms > 0).then(|| cpu_us as f64 / (span_ms * 1000) as f64)
+}
+
+fn per_second(count: u64, span_ms: u64) -> f64 {
+    count as f64 * 1000.0 / span_ms as f64
+}
+
+/// A second; an interval that the scheduler made a little short still is one.
+const STRETCH_MS: u64 = 950;
+/// An interval is busy when it did at least this fraction of what the busiest did.
+const BUSY: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(done: &[(u64, u64, u64)]) -> Vec<Step> {
+        let step = |&(span_ms, connects, cpu_us): &(u64, u64, u64)| Step {
+            span_ms,
+            connects,
+            load_cpu_us: Some(cpu_us),
+            ..Step::default()
+        };
+        done.iter().map(step).collect()
+    }
+
+    #[test]
+    fn the_best_second_is_found_in_intervals_of_any_length() {
+        let most = |done: &[(u64, u64, u64)]| rate_most(&steps(done), |s| s.connects);
+        assert_eq!(most(&[(1000, 5, 0), (1000, 9, 0), (1000, 7, 0)]), Some(9.0));
+        let short: Vec<_> = (0..8).map(|i| (250, if i < 4 { 1 } else { 2 }, 0)).collect();
+        assert_eq!(most(&short), Some(8.0));
+        assert_eq!(most(&[(2000, 10, 0), (10, 1, 0)]), Some(11_000.0 / 2010.0));
+        assert_eq!(most(&[(500, 10, 0)]), Some(20.0));
+        assert_eq!(most(&[(1000, 0, 0)]), None);
+    }
+
+    #[test]
+    fn the_mean_rate_leaves_out_the_quiet_before_and_after() {
+        let done = [(1000, 0, 0), (1000, 10, 0), (1000, 0, 0), (1000, 20, 0), (60_000, 0, 0)];
+        assert_eq!(rate_mean(&steps(&done), |s| s.connects), Some(10.0));
+    }
+
+    #[test]
+    fn cost_is_that_of_the_busy_intervals() {
+        let done = [(1000, 100, 2000), (1000, 50, 1000), (1000, 1, 900_000), (1000, 0, 5)];
+        assert_eq!(cost(&steps(&done), |s| s.connects, |s| s.load_cpu_us), Some(20.0));
+        assert_eq!(cost(&steps(&done), |s| s.answered, |s| s.load_cpu_us), None);
+        assert_eq!(cost(&steps(&done), |s| s.connects, |s| s.server_cpu_us), None);
+    }
+
+    #[test]
+    fn cores_used_is_cpu_time_over_wall_time() {
+        let done = [(1000, 0, 1_500_000), (3000, 0, 500_000)];
+        assert_eq!(cores_used(&steps(&done), |s| s.load_cpu_us), Some(0.5));
+    }
+}

@@ -1,0 +1,302 @@
+//! Thresholds: `connect.p99 < 100ms`, `errors < 0.01%`, `connected_most >= 100k`.
+//!
+//! A threshold is a name out of the summary, a comparison and a value in the unit of the name ([`names`]
+//! lists them). A latency may also be written `p99.9`. `errors` is compared as a count, or with `%` as a share
+//! of all attempted connects and messages. What was not measured meets no threshold.
+
+mod metric;
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use throng_base::units::{self, UnitError};
+
+use crate::Summary;
+use metric::{Metric, Unit};
+
+pub use metric::names;
+
+/// A condition that a run should meet. Parsed with [`str::parse`].
+#[derive(Clone, Debug)]
+pub struct Threshold {
+    text: String,
+    metric: Metric,
+    unit: Unit,
+    comparison: Comparison,
+    limit: f64,
+}
+
+/// What a run made of a threshold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The threshold as it was written.
+    pub threshold: String,
+    /// Whether it was met.
+    pub met: bool,
+    /// What was measured: microseconds, bytes, a count, a rate per second or a share (1 = 100 %).
+    /// `null` when nothing was.
+    pub value: Option<f64>,
+    /// The same for people: `3.40 ms`.
+    pub measured: String,
+}
+
+/// Why a text is no threshold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThresholdError {
+    /// The bytes of the text at fault.
+    pub span: Range<usize>,
+    /// What is wrong with them.
+    pub problem: String,
+    /// What would have been right.
+    pub expected: String,
+    /// The name that was probably meant.
+    pub suggestion: Option<String>,
+}
+
+impl Threshold {
+    /// The threshold as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Compares it with what a run measured.
+    pub fn judge(&self, summary: &Summary) -> Judgement {
+        let value = self.metric.value(self.unit, summary);
+        Judgement {
+            threshold: self.text.clone(),
+            met: value.is_some_and(|value| self.comparison.holds(value, self.limit)),
+            value,
+            measured: value.map_or_else(|| "nothing".to_owned(), |value| self.unit.show(value)),
+        }
+    }
+}
+
+impl FromStr for Threshold {
+    type Err = ThresholdError;
+
+    fn from_str(text: &str) -> Result<Self, ThresholdError> {
+        let name_from = text.len() - text.trim_start().len();
+        let name_len = text[name_from..]
+            .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '-')))
+            .unwrap_or(text.len() - name_from);
+        let name_span = name_from..name_from + name_len;
+        let metric = named(&text[name_span.clone()], &name_span)?;
+
+        let rest = &text[name_span.end..];
+        let sign_from = name_span.end + rest.len() - rest.trim_start().len();
+        let sign_len = text[sign_from..]
+            .chars()
+            .take_while(|c| "<>=!≤≥".contains(*c))
+            .map(char::len_utf8)
+            .sum::<usize>();
+        let sign_span = sign_from..sign_from + sign_len;
+        let comparison =
+            Comparison::of(&text[sign_span.clone()]).ok_or_else(|| ThresholdError {
+                span: sign_span.clone(),
+                problem: match sign_len {
+                    0 => "the comparison is missing".to_owned(),
+                    _ => format!("`{}` compares nothing", &text[sign_span.clone()]),
+                },
+                expected: "one of <, <=, ==, >=, >".to_owned(),
+                suggestion: (&text[sign_span.clone()] == "=").then(|| "==".to_owned()),
+            })?;
+
+        let rest = &text[sign_span.end..];
+        let value = rest.trim();
+        let value_from = sign_span.end + rest.len() - rest.trim_start().len();
+        let unit = metric.unit(value);
+        let limit = unit.parse(value).map_err(|error| ThresholdError {
+            span: value_from + error.span.start..value_from + error.span.end,
+            problem: error.problem.to_string(),
+            expected: error.expected.to_owned(),
+            suggestion: None,
+        })?;
+        Ok(Self { text: text.trim().to_owned(), metric, unit, comparison, limit })
+    }
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Display for Judgement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.met { "met   " } else { "missed" };
+        write!(f, "{verdict}  {}  (measured {})", self.threshold, self.measured)
+    }
+}
+
+impl fmt::Display for ThresholdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (expected {})", self.problem, self.expected)?;
+        match &self.suggestion {
+            Some(suggestion) => write!(f, "; did you mean `{suggestion}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ThresholdError {}
+
+fn named(name: &str, span: &Range<usize>) -> Result<Metric, ThresholdError> {
+    Metric::named(name).ok_or_else(|| {
+        let names = names();
+        let suggestion = units::nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
+        ThresholdError {
+            span: span.clone(),
+            problem: match name {
+                "" => "the name of a measurement is missing".to_owned(),
+                _ => format!("nothing called `{name}` is measured"),
+            },
+            expected: "a name such as connect.p99, message.p999, errors or connect.rate_most"
+                .to_owned(),
+            suggestion,
+        }
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Less,
+    AtMost,
+    Equal,
+    AtLeast,
+    Greater,
+}
+
+impl Comparison {
+    fn of(sign: &str) -> Option<Self> {
+        Some(match sign {
+            "<" => Self::Less,
+            "<=" | "≤" => Self::AtMost,
+            "==" => Self::Equal,
+            ">=" | "≥" => Self::AtLeast,
+            ">" => Self::Greater,
+            _ => return None,
+        })
+    }
+
+    fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Self::Less => value < limit,
+            Self::AtMost => value <= limit,
+            Self::Equal => value == limit,
+            Self::AtLeast => value >= limit,
+            Self::Greater => value > limit,
+        }
+    }
+}
+
+impl Unit {
+    fn parse(self, text: &str) -> Result<f64, UnitError> {
+        Ok(match self {
+            Self::Micros => units::parse_duration(text)?.as_nanos() as f64 / 1000.0,
+            Self::Count => units::parse_count(text)? as f64,
+            Self::Rate => units::parse_rate(text)?,
+            Self::Share => units::parse_share(text)?,
+            Self::Bytes => units::parse_bytes(text)? as f64,
+        })
+    }
+
+    fn show(self, value: f64) -> String {
+        use crate::render::{bytes, micros, rate};
+        match self {
+            Self::Micros if value < 100.0 && value.fract() != 0.0 => format!("{value:.1} µs"),
+            Self::Micros => micros(value.round() as u64),
+            Self::Count => format!("{value}"),
+            Self::Rate => rate(value),
+            Self::Share => units::show_share((value * 1e6).round() / 1e6),
+            Self::Bytes => bytes(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LatencySummary;
+
+    fn measured() -> Summary {
+        let mut summary = Summary::default();
+        summary.connect.ok = 9_990;
+        summary.connect.failed.add("ECONNREFUSED", 10);
+        summary.errors.add("connect", 10);
+        summary.connect.rate_most = Some(12_000.0);
+        summary.connect.latency_us =
+            LatencySummary { p99: 99_999, p999: 300_000, count: 9_990, ..Default::default() };
+        summary.users.connected_most = 100_000;
+        summary.generator.cpu_us_per_connect = Some(17.25);
+        summary
+    }
+
+    #[track_caller]
+    fn check(text: &str, met: bool, shown: &str) {
+        let judgement = text.parse::<Threshold>().unwrap().judge(&measured());
+        assert_eq!((judgement.met, judgement.measured.as_str()), (met, shown), "{judgement:?}");
+    }
+
+    #[test]
+    fn thresholds_are_compared_in_the_unit_of_their_name() {
+        check("connect.p99 < 100ms", true, "100 ms");
+        check("connect.p99<99.999ms", false, "100 ms");
+        check("connect.p99.9 <= 300ms", true, "300 ms");
+        check("connect.rate_most > 10000/s", true, "12k/s");
+        check("connected_most >= 100k", true, "100000");
+        check("users.connected_most > 100k", false, "100000");
+        check("  generator.cpu_us_per_connect < 20us ", true, "17.2 µs");
+    }
+
+    #[test]
+    fn errors_are_a_count_or_a_share_of_what_was_attempted() {
+        check("errors <= 10", true, "10");
+        check("errors < 10", false, "10");
+        check("errors <= 0.1%", true, "0.1%");
+        check("errors < 0.1%", false, "0.1%");
+        check("errors.connect == 10", true, "10");
+        check("connect.failed == 0", false, "10");
+        check("connect.failed.ECONNREFUSED == 10", true, "10");
+        check("connect.failed.EMFILE == 0", true, "0");
+    }
+
+    #[test]
+    fn what_was_not_measured_meets_no_threshold() {
+        check("message.p99 < 1h", false, "nothing");
+        check("message.rate_most >= 0/s", false, "nothing");
+        check("server.rss_bytes_per_connection < 256B", false, "nothing");
+    }
+
+    #[track_caller]
+    fn check_error(text: &str, span: Range<usize>, suggestion: Option<&str>) {
+        let error = text.parse::<Threshold>().unwrap_err();
+        assert_eq!((error.span, error.suggestion.as_deref()), (span, suggestion), "{text}");
+    }
+
+    #[test]
+    fn errors_point_at_the_bytes_and_suggest_the_nearest_name() {
+        check_error("conect.p99 < 1s", 0..10, Some("connect.p99"));
+        check_error(" connect.p98 < 1s", 1..12, Some("connect.p90"));
+        check_error("bananas < 3", 0..7, None);
+        check_error("", 0..0, None);
+        check_error("connect.p99 = 1s", 12..13, Some("=="));
+        check_error("connect.p99 1s", 12..12, None);
+        check_error("connect.p99 < 10", 14..16, None);
+        check_error("connect.p99 < 10 parsecs", 17..24, None);
+        check_error("connect.rate_most > 10", 22..22, None);
+        check_error("errors <", 8..8, None);
+        check_error("errors. < 3", 0..7, Some("errors"));
+    }
+
+    #[test]
+    fn every_listed_name_is_a_threshold() {
+        for name in names() {
+            let units = ["1s", "1", "1/s", "1%", "1B"];
+            let parsed =
+                units.iter().filter(|unit| format!("{name} < {unit}").parse::<Threshold>().is_ok());
+            assert!(parsed.count() >= 1, "{name}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The names that a threshold may begin with, and what each is measured in.
+
+use crate::{LatencySummary, Summary};
+
+/// What a value is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// Microseconds, written as a duration.
+    Micros,
+    Count,
+    /// Per second.
+    Rate,
+    /// 1 is 100 %.
+    Share,
+    Bytes,
+}
+
+/// A measurement that has a name.
+#[derive(Clone, Debug)]
+pub(super) enum Metric {
+    Latency(fn(&Summary) -> LatencySummary, fn(&LatencySummary) -> u64),
+    Fixed(Unit, fn(&Summary) -> Option<f64>),
+    Errors,
+    ErrorsOfKind(String),
+    FailedConnects(String),
+}
+
+impl Metric {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        if name == "errors" {
+            return Some(Self::Errors);
+        }
+        if let Some((_, unit, get)) = FIXED.iter().find(|(known, ..)| *known == name) {
+            return Some(Self::Fixed(*unit, *get));
+        }
+        for (prefix, of) in LATENCIES {
+            if let Some(stat) = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('.')) {
+                let stat = if stat == "p99.9" { "p999" } else { stat };
+                if let Some((_, get)) = STATS.iter().find(|(known, _)| *known == stat) {
+                    return Some(Self::Latency(of, *get));
+                }
+            }
+        }
+        let below = |prefix| name.strip_prefix(prefix).filter(|rest| !rest.is_empty());
+        let failed = below("connect.failed.").map(|errno| Self::FailedConnects(errno.to_owned()));
+        failed.or_else(|| below("errors.").map(|kind| Self::ErrorsOfKind(kind.to_owned())))
+    }
+
+    /// The unit of the name, which for `errors` depends on how the limit is written.
+    pub(super) fn unit(&self, limit: &str) -> Unit {
+        match self {
+            Self::Latency(..) => Unit::Micros,
+            Self::Fixed(unit, _) => *unit,
+            Self::Errors | Self::ErrorsOfKind(_) if limit.ends_with('%') => Unit::Share,
+            Self::Errors | Self::ErrorsOfKind(_) | Self::FailedConnects(_) => Unit::Count,
+        }
+    }
+
+    /// What the run measured; `None` when it measured nothing of this.
+    pub(super) fn value(&self, unit: Unit, summary: &Summary) -> Option<f64> {
+        let count = match self {
+            Self::Latency(of, get) => {
+                let latency = of(summary);
+                return (latency.count > 0).then(|| get(&latency) as f64);
+            }
+            Self::Fixed(_, get) => return get(summary),
+            Self::Errors => summary.errors.total(),
+            Self::ErrorsOfKind(kind) => summary.errors.get(kind),
+            Self::FailedConnects(errno) => summary.connect.failed.get(errno),
+        } as f64;
+        match (unit, summary.attempts()) {
+            (Unit::Share, 0) => None,
+            (Unit::Share, attempts) => Some(count / attempts as f64),
+            _ => Some(count),
+        }
+    }
+}
+
+/// Every name that a threshold may begin with; `errors.KIND` and `connect.failed.ERRNO` exist besides.
+pub fn names() -> Vec<String> {
+    let latencies = LATENCIES
+        .iter()
+        .flat_map(|(prefix, _)| STATS.iter().map(move |(stat, _)| format!("{prefix}.{stat}")));
+    let fixed = FIXED.iter().map(|(name, ..)| (*name).to_owned());
+    latencies.chain(["errors".to_owned()]).chain(fixed).collect()
+}
+
+type LatencyOf = fn(&Summary) -> LatencySummary;
+type StatOf = fn(&LatencySummary) -> u64;
+type ValueOf = fn(&Summary) -> Option<f64>;
+
+const LATENCIES: [(&str, LatencyOf); 3] = [
+    ("connect", |s| s.connect.latency_us),
+    ("message", |s| s.message.latency_us),
+    ("generator.lag", |s| s.generator.lag_us),
+];
+
+const STATS: [(&str, StatOf); 6] = [
+    ("p50", |l| l.p50),
+    ("p90", |l| l.p90),
+    ("p99", |l| l.p99),
+    ("p999", |l| l.p999),
+    ("max", |l| l.max),
+    ("mean", |l| l.mean),
+];
+
+const FIXED: [(&str, Unit, ValueOf); 27] = [
+    ("connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
+    ("active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
+    ("users.connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
+    ("users.active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
+    ("users.started", Unit::Count, |s| Some(s.users.started as f64)),
+    ("users.finished", Unit::Count, |s| Some(s.users.finished as f64)),
+    ("users.failed", Unit::Count, |s| Some(s.users.failed as f64)),
+    ("connect.ok", Unit::Count, |s| Some(s.connect.ok as f64)),
+    ("connect.failed", Unit::Count, |s| Some(s.connect.failed.total() as f64)),
+    ("connect.rate_most", Unit::Rate, |s| s.connect.rate_most),
+    ("connect.rate_mean", Unit::Rate, |s| s.connect.rate_mean),
+    ("message.sent", Unit::Count, |s| Some(s.message.sent as f64)),
+    ("message.answered", Unit::Count, |s| Some(s.message.answered as f64)),
+    ("message.rate_most", Unit::Rate, |s| s.message.rate_most),
+    ("message.rate_mean", Unit::Rate, |s| s.message.rate_mean),
+    ("arrivals.ratio", Unit::Share, |s| s.arrivals.ratio),
+    ("generator.cpu_us_per_connect", Unit::Micros, |s| s.generator.cpu_us_per_connect),
+    ("generator.cpu_us_per_message", Unit::Micros, |s| s.generator.cpu_us_per_message),
+    ("generator.rss_bytes_per_user", Unit::Bytes, |s| s.generator.rss_bytes_per_user),
+    ("machine.cpu_busy_share", Unit::Share, |s| s.machine.cpu_busy_share),
+    ("machine.cpu_stolen_share", Unit::Share, |s| s.machine.cpu_stolen_share),
+    ("machine.cpu_us_per_connect", Unit::Micros, |s| s.machine.cpu_us_per_connect),
+    ("machine.cpu_us_per_message", Unit::Micros, |s| s.machine.cpu_us_per_message),
+    ("server.open_most", Unit::Count, |s| Some(s.server.as_ref()?.open_most as f64)),
+    ("server.cpu_us_per_connection", Unit::Micros, |s| s.server.as_ref()?.cpu_us_per_connection),
+    ("server.cpu_us_per_message", Unit::Micros, |s| s.server.as_ref()?.cpu_us_per_message),
+    ("server.rss_bytes_per_connection", Unit::Bytes, |s| {
+        s.server.as_ref()?.rss_bytes_per_connection
+    }),
+];

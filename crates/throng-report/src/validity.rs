@@ -1,0 +1,213 @@
+//! Whether a run measured the target or the generator itself.
+//!
+//! | rule | degraded | invalid |
+//! |---|---|---|
+//! | generator lag, p99 over the run | above 10 ms | above 100 ms |
+//! | arrivals that were due and did not start | above 1 % | above 5 % |
+//! | turns of `every` that the generator kept from starting | above 1 % | above 5 % |
+//! | lines of the run file lost or torn, or its end missing | any | |
+//! | ports or fds of the generator exhausted | any | |
+//! | no interval of the generator in the file | | always |
+//!
+//! An arrival waits for nobody, so every one that is missing is the generator's doing. A turn of `every`
+//! also waits for the answer to the turn before it, so a slow target delays turns: that is a finding about
+//! the target and not about the generator. A missing turn is laid on the generator only as far as the backlog
+//! of turns grew in intervals in which the generator itself was late (lag p99 above [`LAG_DEGRADED_US`]).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::render::micros;
+
+/// Generator lag (p99) above which a run is degraded, in microseconds.
+pub const LAG_DEGRADED_US: u64 = 10_000;
+/// Generator lag (p99) above which a run is invalid, in microseconds.
+pub const LAG_INVALID_US: u64 = 100_000;
+/// Share of arrivals or turns missing above which a run is degraded.
+pub const SHORTFALL_DEGRADED: f64 = 0.01;
+/// Share of arrivals or turns missing above which a run is invalid.
+pub const SHORTFALL_INVALID: f64 = 0.05;
+
+/// How far the numbers of a run can be trusted. Ordered from best to worst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// The generator did what it was told, when it was told.
+    #[default]
+    Valid,
+    /// Something was missing; read the reasons beside the numbers.
+    Degraded,
+    /// The numbers describe the generator, not the target.
+    Invalid,
+}
+
+/// A grade with its reasons, worst first; a valid run has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validity {
+    /// The worst of all.
+    pub grade: Grade,
+    /// One sentence each.
+    pub reasons: Vec<String>,
+}
+
+/// What the grade depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Intervals in which the generator said something.
+    pub intervals: u64,
+    /// 99 % of the generator's steps were at most this late, in microseconds.
+    pub lag_us_p99: u64,
+    /// Users or arrivals that should have started.
+    pub arrivals_intended: u64,
+    /// Those of them that did.
+    pub arrivals_achieved: u64,
+    /// Turns of `every` that were due.
+    pub turns_intended: u64,
+    /// Turns that did not begin because the generator was late.
+    pub turns_missed: u64,
+    /// Lines that the writer could not write or the reader could not read.
+    pub lines_lost: u64,
+    /// Whether the run file has no last line although the run is over.
+    pub end_missing: bool,
+    /// Connects that found no free port.
+    pub ports_exhausted: u64,
+    /// Connects that found no free fd.
+    pub fds_exhausted: u64,
+}
+
+impl Validity {
+    /// Grades a run by the rules in the module's documentation.
+    pub fn of(facts: &Facts) -> Self {
+        let mut found: Vec<(Grade, String)> = Vec::new();
+        if facts.intervals == 0 {
+            found.push((Grade::Invalid, "the generator reported nothing".to_owned()));
+        }
+        if let Some(grade) = above(facts.lag_us_p99, LAG_DEGRADED_US, LAG_INVALID_US) {
+            found.push((
+                grade,
+                format!("the generator was late by {} (p99)", micros(facts.lag_us_p99)),
+            ));
+        }
+        let missing = facts.arrivals_intended.saturating_sub(facts.arrivals_achieved);
+        found.extend(shortfall("arrivals", missing, facts.arrivals_intended));
+        found.extend(shortfall("turns of `every`", facts.turns_missed, facts.turns_intended));
+        let degraded = [
+            (facts.lines_lost, "lines of the run file are lost"),
+            (facts.ports_exhausted, "connects found no free port on the generator"),
+            (facts.fds_exhausted, "connects found no free fd in the generator"),
+        ];
+        for (n, text) in degraded.into_iter().filter(|(n, _)| *n > 0) {
+            found.push((Grade::Degraded, format!("{n} {text}")));
+        }
+        if facts.end_missing {
+            let reason =
+                "the run file lacks its last line: the generator was killed, or still runs";
+            found.push((Grade::Degraded, reason.to_owned()));
+        }
+        found.sort_by_key(|(grade, _)| std::cmp::Reverse(*grade));
+        Self {
+            grade: found.first().map_or(Grade::Valid, |(grade, _)| *grade),
+            reasons: found.into_iter().map(|(_, reason)| reason).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Grade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Valid => "valid",
+            Self::Degraded => "degraded",
+            Self::Invalid => "invalid",
+        })
+    }
+}
+
+fn above<T: PartialOrd>(value: T, degraded: T, invalid: T) -> Option<Grade> {
+    if value > invalid {
+        Some(Grade::Invalid)
+    } else {
+        (value > degraded).then_some(Grade::Degraded)
+    }
+}
+
+fn shortfall(what: &str, missing: u64, intended: u64) -> Option<(Grade, String)> {
+    let share = missing as f64 / intended.max(1) as f64;
+    let grade = above(share, SHORTFALL_DEGRADED, SHORTFALL_INVALID)?;
+    let percent = share * 100.0;
+    Some((
+        grade,
+        format!("the generator did not start {missing} of {intended} {what} ({percent:.1} %)"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sound() -> Facts {
+        Facts {
+            intervals: 10,
+            arrivals_intended: 1000,
+            arrivals_achieved: 1000,
+            ..Facts::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(facts: Facts, grade: Grade, reason: &str) {
+        let validity = Validity::of(&facts);
+        assert_eq!(validity.grade, grade, "{validity:?}");
+        match reason {
+            "" => assert_eq!(validity.reasons, [""; 0]),
+            _ => assert!(validity.reasons[0].contains(reason), "{validity:?}"),
+        }
+    }
+
+    #[test]
+    fn a_generator_on_time_is_valid_up_to_the_thresholds() {
+        check(sound(), Grade::Valid, "");
+        let edge = Facts { lag_us_p99: LAG_DEGRADED_US, arrivals_achieved: 990, ..sound() };
+        check(edge, Grade::Valid, "");
+    }
+
+    #[test]
+    fn lag_degrades_above_ten_and_invalidates_above_a_hundred_milliseconds() {
+        check(Facts { lag_us_p99: 10_001, ..sound() }, Grade::Degraded, "late by 10.0 ms");
+        check(Facts { lag_us_p99: 100_000, ..sound() }, Grade::Degraded, "late by 100 ms");
+        check(Facts { lag_us_p99: 100_001, ..sound() }, Grade::Invalid, "late by 100 ms");
+    }
+
+    #[test]
+    fn missing_arrivals_degrade_above_one_and_invalidate_above_five_per_cent() {
+        check(
+            Facts { arrivals_achieved: 989, ..sound() },
+            Grade::Degraded,
+            "11 of 1000 arrivals (1.1 %)",
+        );
+        check(Facts { arrivals_achieved: 950, ..sound() }, Grade::Degraded, "50 of 1000");
+        check(Facts { arrivals_achieved: 949, ..sound() }, Grade::Invalid, "51 of 1000");
+        check(Facts { arrivals_achieved: 2000, ..sound() }, Grade::Valid, "");
+    }
+
+    #[test]
+    fn turns_that_the_generator_missed_count_as_arrivals_do() {
+        let facts = Facts { turns_intended: 100, turns_missed: 6, ..sound() };
+        check(facts, Grade::Invalid, "6 of 100 turns of `every`");
+    }
+
+    #[test]
+    fn losses_and_exhaustion_degrade() {
+        check(Facts { lines_lost: 2, ..sound() }, Grade::Degraded, "2 lines");
+        check(Facts { ports_exhausted: 1, ..sound() }, Grade::Degraded, "no free port");
+        check(Facts { fds_exhausted: 1, ..sound() }, Grade::Degraded, "no free fd");
+        check(Facts { end_missing: true, ..sound() }, Grade::Degraded, "killed");
+    }
+
+    #[test]
+    fn the_worst_reason_comes_first() {
+        let facts = Facts { lines_lost: 1, arrivals_achieved: 0, ..sound() };
+        check(facts, Grade::Invalid, "arrivals");
+        check(Facts::default(), Grade::Invalid, "reported nothing");
+    }
+}
