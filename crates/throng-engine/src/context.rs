@@ -209,6 +209,7 @@ pub(crate) struct Verdict {
     pub(crate) finish: bool,
     pub(crate) connect: Option<ConnectSpec>,
     pub(crate) deadline: Option<Deadline>,
+    pub(crate) leave: bool,
 }
 
 /// What became of bytes that were sent.
@@ -327,6 +328,13 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     /// [`Self::is_blocked`]: what waits could not leave any more.
     pub fn finish(&mut self) {
         self.verdict.finish = true;
+    }
+
+    /// Takes an entry without a socket out of the table once the callback has returned; nothing more is
+    /// called for it.
+    pub fn leave(&mut self) {
+        debug_assert!(self.is_detached(), "an entry with a socket is closed, not removed");
+        self.verdict.leave = true;
     }
 
     /// Has [`App::deadline`] called then; replaces the deadline that was set.

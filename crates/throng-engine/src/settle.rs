@@ -40,6 +40,11 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
     {
         return close(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
     }
+    if verdict.leave {
+        desk.timers.cancel(&mut desk.table, key);
+        desk.table.0.remove(key);
+        return;
+    }
     if let Some(spec) = verdict.connect {
         connect(desk, key, &spec);
     }
