@@ -180,8 +180,10 @@ counters! {
     LoadCounters {
         /// Users (closed model) or arrivals (open model) that should have started by now.
         users_intended,
-        /// Users that have started an iteration of their program.
+        /// Of those, the ones that have started. What a user does again counts in `iterations`.
         users_started,
+        /// Times that a user began its program, the first time included.
+        iterations,
         /// Iterations that ended without an error.
         users_finished,
         /// Iterations that ended with an error.
