@@ -14,6 +14,7 @@ mod mailbox;
 pub mod netlink;
 mod passing;
 mod permits;
+pub mod process;
 mod socket;
 mod wait;
 
