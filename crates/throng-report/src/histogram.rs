@@ -1,14 +1,16 @@
 //! Latencies in microseconds, as an HDR histogram of three significant digits that costs memory only
 //! where values were recorded.
 //!
-//! The cells are ours and the encoded form is the `hdrhistogram` crate's: its own cells are written
-//! one by one when a histogram is made, which would make 74 KB resident for each of the many that a
+//! The cells are ours and the encoded form is the `hdrhistogram` crate's: its own cells are one array,
+//! written when a histogram is made, which would make 74 KB resident for each of the many that a
 //! generator with many cores keeps.
 
 use std::fmt;
+use std::io::Read as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
@@ -17,17 +19,16 @@ pub const HIGHEST_US: u64 = 120_000_000;
 
 /// How often each latency occurred, from 1 µs to two minutes, to three significant digits.
 ///
-/// An empty histogram that was never recorded into owns no memory. The first value takes 74 KB of zeroed address space,
-/// of which one page becomes resident for each power of two that occurs (and the first two
-/// milliseconds share two pages).
+/// Empty it is 152 bytes. Each power of two that occurs takes 4 KB (and the first two milliseconds
+/// 8 KB together), up to 74 KB.
 #[derive(Clone, Default)]
 pub struct Histogram {
-    /// Empty, or [`CELLS`] counters.
-    cells: Vec<u32>,
-    /// Bit `b` is set when a cell of block `b` ([`BLOCK`] cells, one page) may be other than zero.
-    touched: u32,
+    blocks: [Option<Box<Block>>; BLOCKS],
     count: u64,
 }
+
+/// The counters of one power of two.
+type Block = [u32; BLOCK];
 
 impl Histogram {
     /// An empty histogram.
@@ -44,13 +45,10 @@ impl Histogram {
     /// Records `n` latencies of `us` microseconds each. A cell that is full (2^32 − 1) stays full.
     #[inline]
     pub fn record_n(&mut self, us: u64, n: u32) {
-        if self.cells.is_empty() {
-            self.cells = vec![0; CELLS];
-        }
         let index = index_of(us.min(HIGHEST_US));
-        if let Some(cell) = self.cells.get_mut(index) {
+        if let Some(block) = self.blocks.get_mut(index / BLOCK) {
+            let cell = &mut block.get_or_insert_with(empty_block)[index % BLOCK];
             *cell = cell.saturating_add(n);
-            self.touched |= 1 << (index / BLOCK);
             self.count += u64::from(n);
         }
     }
@@ -60,25 +58,22 @@ impl Histogram {
         if other.is_empty() {
             return;
         }
-        if self.cells.is_empty() {
-            self.cells = vec![0; CELLS];
-        }
-        for range in other.blocks() {
-            for (cell, add) in self.cells[range.clone()].iter_mut().zip(&other.cells[range]) {
-                *cell = cell.saturating_add(*add);
+        for (block, add) in self.blocks.iter_mut().zip(&other.blocks) {
+            let Some(add) = add else { continue };
+            for (cell, n) in block.get_or_insert_with(empty_block).iter_mut().zip(add.iter()) {
+                *cell = cell.saturating_add(*n);
             }
         }
-        self.touched |= other.touched;
         self.count += other.count;
     }
 
     /// Forgets everything; the memory stays. Costs nothing when there is nothing to forget, and
-    /// otherwise what was touched.
+    /// otherwise 4 KB of zeros for each power of two that occurred.
     pub fn clear(&mut self) {
-        for range in self.blocks() {
-            self.cells[range].fill(0);
+        if self.is_empty() {
+            return;
         }
-        self.touched = 0;
+        self.blocks.iter_mut().flatten().for_each(|block| block.fill(0));
         self.count = 0;
     }
 
@@ -95,7 +90,8 @@ impl Histogram {
     /// How many values were two minutes or more (to the precision of that cell): the true values may
     /// have been any longer.
     pub fn saturated(&self) -> u64 {
-        self.cells.get(index_of(HIGHEST_US)).copied().unwrap_or(0).into()
+        let index = index_of(HIGHEST_US);
+        self.blocks[index / BLOCK].as_ref().map_or(0, |block| block[index % BLOCK].into())
     }
 
     /// The value, in microseconds, that `percent` per cent (0 to 100) of the values do not exceed; 0
@@ -116,7 +112,7 @@ impl Histogram {
 
     /// The largest value in microseconds, to the precision of its cell; 0 when there is none.
     pub fn max(&self) -> u64 {
-        self.iter().last().map_or(0, |(value, _)| value)
+        self.iter().next_back().map_or(0, |(value, _)| value)
     }
 
     /// The mean in microseconds, from the middles of the cells; 0 when there are no values.
@@ -124,20 +120,13 @@ impl Histogram {
         if self.is_empty() {
             return 0.0;
         }
-        let sum: f64 = self
-            .blocks()
-            .flatten()
-            .map(|index| middle_of(index) * f64::from(self.cells[index]))
-            .sum();
+        let sum: f64 = self.cells().map(|(index, n)| middle_of(index) * f64::from(n)).sum();
         sum / self.count as f64
     }
 
     /// The cells that are not zero, in order: the highest value of each, in microseconds, and its count.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.blocks().flatten().filter_map(|index| {
-            let n = self.cells[index];
-            (n > 0).then(|| (highest_of(index), n))
-        })
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u32)> + '_ {
+        self.cells().map(|(index, n)| (highest_of(index), n))
     }
 
     /// The form that HdrHistogram libraries of every language read: V2 with deflate, in standard
@@ -158,10 +147,10 @@ impl Histogram {
     /// Reads what [`encode`](Self::encode) or any other HdrHistogram library wrote; values keep three
     /// significant digits and are capped at two minutes.
     pub fn decode(text: &str) -> Result<Self, DecodeError> {
-        let bytes = BASE64.decode(text.trim()).map_err(|error| DecodeError(error.to_string()))?;
-        let wire: hdrhistogram::Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|error| DecodeError(error.to_string()))?;
+        let packed = BASE64.decode(text.trim()).map_err(DecodeError::new)?;
+        let bytes = inflate(&packed)?;
+        let wire: hdrhistogram::Histogram<u64> =
+            Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(DecodeError::new)?;
         let mut histogram = Self::new();
         for cell in wire.iter_recorded() {
             let n = u32::try_from(cell.count_at_value()).unwrap_or(u32::MAX);
@@ -170,12 +159,13 @@ impl Histogram {
         Ok(histogram)
     }
 
-    /// The ranges of cells that may be other than zero.
-    fn blocks(&self) -> impl Iterator<Item = std::ops::Range<usize>> + use<> {
-        let touched = self.touched;
-        (0..CELLS / BLOCK)
-            .filter(move |block| touched & (1 << block) != 0)
-            .map(|block| block * BLOCK..(block + 1) * BLOCK)
+    /// The cells that are not zero, in order: the index of each, and its count.
+    fn cells(&self) -> impl DoubleEndedIterator<Item = (usize, u32)> + '_ {
+        let blocks = self.blocks.iter().enumerate();
+        let present = blocks.filter_map(|(i, block)| Some((i * BLOCK, block.as_ref()?)));
+        let cells = present
+            .flat_map(|(from, block)| block.iter().enumerate().map(move |(i, n)| (from + i, *n)));
+        cells.filter(|(_, n)| *n > 0)
     }
 }
 
@@ -248,6 +238,12 @@ impl From<&Histogram> for LatencySummary {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError(String);
 
+impl DecodeError {
+    fn new(error: impl fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not an HdrHistogram in base64: {}", self.0)
@@ -255,6 +251,20 @@ impl fmt::Display for DecodeError {
 }
 
 impl std::error::Error for DecodeError {}
+
+/// The V2 form inside the deflated one, which must be as long as it says: the deserializer reserves what
+/// the length field asks for, and four flipped bits should not ask for gigabytes.
+fn inflate(packed: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    let deflated = packed.get(8..).ok_or_else(|| DecodeError::new("it is too short"))?;
+    let mut bytes = Vec::new();
+    let inflated = ZlibDecoder::new(deflated).take(ENCODED_BYTES_MAX).read_to_end(&mut bytes);
+    inflated.map_err(DecodeError::new)?;
+    let length = bytes.get(4..8).and_then(|field| Some(u32::from_be_bytes(field.try_into().ok()?)));
+    match length {
+        Some(length) if length as usize + HEADER_BYTES == bytes.len() => Ok(bytes),
+        _ => Err(DecodeError::new("its length is not what it says")),
+    }
+}
 
 /// Where a value is counted. The first 2048 values have a cell each; from there on every power of two
 /// is divided into 1024 cells, so a cell is never wider than a thousandth of its value.
@@ -288,12 +298,19 @@ fn middle_of(index: usize) -> f64 {
 
 /// Significant decimal digits.
 const DIGITS: u8 = 3;
-/// Cells of one power of two, and of one page of memory.
-const BLOCK: usize = 1024;
-/// All cells up to [`HIGHEST_US`].
-const CELLS: usize = (index_of(HIGHEST_US) / BLOCK + 1) * BLOCK;
+#[cold]
+fn empty_block() -> Box<Block> {
+    Box::new([0; BLOCK])
+}
 
-const _: () = assert!(CELLS / BLOCK <= 32, "one bit of `touched` for each block");
+/// Bytes of V2 before the counters.
+const HEADER_BYTES: usize = 40;
+/// More than the V2 form of any histogram of five digits or fewer has, in bytes.
+const ENCODED_BYTES_MAX: u64 = 16 << 20;
+/// Cells of one power of two.
+const BLOCK: usize = 1024;
+/// Powers of two up to [`HIGHEST_US`], where 0 to 1023 count as one.
+const BLOCKS: usize = index_of(HIGHEST_US) / BLOCK + 1;
 
 #[cfg(test)]
 mod tests {
@@ -310,10 +327,17 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_that_was_never_used_owns_no_memory() {
-        assert_eq!(Histogram::new().cells.capacity(), 0);
+    fn a_histogram_that_was_never_used_owns_nothing() {
+        assert_eq!(Histogram::new().blocks.iter().flatten().count(), 0);
         assert_eq!(Histogram::new().percentile(99.0), 0);
         assert_eq!(LatencySummary::from(&Histogram::new()), LatencySummary::default());
+    }
+
+    #[test]
+    fn memory_is_taken_only_for_the_powers_of_two_that_occur() {
+        let h = of(&[5_000_000, 200, 210, 5_000_001]);
+        assert_eq!(h.blocks.iter().flatten().count(), 2);
+        assert_eq!(std::mem::size_of::<Histogram>(), 152);
     }
 
     #[test]
@@ -343,7 +367,7 @@ mod tests {
     fn clear_forgets_every_block() {
         let mut h = of(&[0, 3_000, 9_000_000, u64::MAX]);
         h.clear();
-        assert!(h.is_empty() && h.cells.iter().all(|cell| *cell == 0));
+        assert!(h.is_empty() && h.cells().next().is_none());
         h.record_us(4);
         assert_eq!((h.count(), h.max()), (1, 4));
     }
@@ -353,6 +377,11 @@ mod tests {
         for text in ["", "?", "HISTFAAA", "AAAAAAAAAAAA"] {
             assert!(Histogram::decode(text).is_err(), "{text:?}");
         }
+        let wrong_length = [vec![0x1c, 0x84, 0x93, 0x13], vec![0xff; 4], vec![0; 32]].concat();
+        let mut encoder = flate2::write::ZlibEncoder::new(vec![0; 8], flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, &wrong_length).unwrap();
+        let error = Histogram::decode(&BASE64.encode(encoder.finish().unwrap())).unwrap_err();
+        assert!(error.to_string().contains("length"), "{error}");
     }
 
     #[test]
@@ -382,6 +411,16 @@ mod tests {
         }
 
         #[test]
+        fn a_damaged_histogram_is_an_error_or_another_histogram_but_no_panic(
+            values in prop::collection::vec(0..HIGHEST_US, 1..50), at in 0..4096usize, byte: u8,
+        ) {
+            let mut bytes = BASE64.decode(of(&values).encode()).unwrap();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            let _ = Histogram::decode(&BASE64.encode(bytes));
+        }
+
+        #[test]
         fn percentiles_agree_with_the_sorted_values(
             mut values in prop::collection::vec(1..HIGHEST_US, 1..300), percent in 0.0..=100.0f64,
         ) {
@@ -396,7 +435,7 @@ mod tests {
         #[test]
         fn cells_are_those_of_the_hdrhistogram_crate(value in 0..=HIGHEST_US) {
             let crates = hdrhistogram::Histogram::<u32>::new_with_bounds(1, HIGHEST_US, DIGITS).unwrap();
-            prop_assert_eq!(crates.distinct_values(), CELLS);
+            prop_assert_eq!(crates.distinct_values(), BLOCKS * BLOCK);
             prop_assert_eq!(highest_of(index_of(value)), crates.highest_equivalent(value).min(HIGHEST_US));
             let (low, width) = span_of(index_of(value));
             prop_assert!(low <= value && value < low + width);

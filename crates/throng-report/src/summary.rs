@@ -6,7 +6,7 @@
 //!   to the last interval in which there was any.
 //! - *CPU per connect and per message*: all CPU time of the process (or machine) in the *busy intervals*, divided by
 //!   what was done in them. An interval is busy with connects when it established at least a
-//!   tenth of what the best interval did, and likewise for messages; so the quiet hold after a ramp is not
+//!   tenth as many a second as the best interval, and likewise for messages; so the quiet hold after a ramp is not
 //!   charged to the connects, and a stray reconnect does not carry the cost of a second of messages. Where an
 //!   interval is busy with both, its CPU is charged to both: neither number can then be added to the other.
 //! - *Messages* are the answered ones; in a run that expects nothing, the sent ones.

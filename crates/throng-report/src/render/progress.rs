@@ -15,7 +15,9 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
         let before = previous.and_then(|interval| interval.load.as_ref()).unwrap_or(&nothing);
         let now = &load.counters;
         let grown = now.since(&before.counters);
-        let per_second = |n: u64| match interval.span_ms {
+        // Lines may be missing between the two.
+        let gap_ms = interval.at_ms.saturating_sub(previous.map_or(0, |previous| previous.at_ms));
+        let per_second = |n: u64| match interval.span_ms.max(gap_ms) {
             0 => "-".to_owned(),
             span_ms => rate(n as f64 * 1000.0 / span_ms as f64),
         };

@@ -40,7 +40,10 @@ impl SummaryFold {
 
     /// Takes in the next interval.
     pub fn add(&mut self, interval: &Interval) {
-        let mut step = Step { span_ms: interval.span_ms, ..Step::default() };
+        // Counters count from the start: where lines are missing, what they grew by took the whole gap.
+        let gap_ms = interval.at_ms.saturating_sub(self.end_ms);
+        let span_ms = interval.span_ms.max(gap_ms);
+        let mut step = Step { span_ms, ..Step::default() };
         self.end_ms = self.end_ms.max(interval.at_ms);
         if let Some(load) = &interval.load {
             self.load.add(load, &mut step);
@@ -48,7 +51,7 @@ impl SummaryFold {
         if let Some(machine) = &interval.machine {
             let (_, last) = self.machine.get_or_insert_with(|| (machine.clone(), machine.clone()));
             let grown = machine.cpu_busy_us.saturating_sub(last.cpu_busy_us);
-            step.machine_cpu_us = (interval.span_ms > 0 && last != machine).then_some(grown);
+            step.machine_cpu_us = (span_ms > 0 && last != machine).then_some(grown);
             *last = machine.clone();
         }
         if let Some(server) = &interval.server {

@@ -52,10 +52,12 @@ pub(super) fn cost(
     n: impl Fn(&Step) -> u64,
     cpu_us: impl Fn(&Step) -> Option<u64>,
 ) -> Option<f64> {
-    let known = || steps.iter().filter_map(|step| Some((n(step), cpu_us(step)?)));
-    let most = known().map(|(n, _)| n).max()?;
-    let busy = known().filter(|(n, _)| *n > 0 && *n >= most / BUSY);
-    let (count, cpu_us) = busy.fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1));
+    let rate = |step: &Step| per_second(n(step), step.span_ms.max(1));
+    let known = || steps.iter().filter_map(|step| Some((step, cpu_us(step)?)));
+    let most = known().map(|(step, _)| rate(step)).fold(0.0, f64::max);
+    let busy = known().filter(|(step, _)| n(step) > 0 && rate(step) >= most / BUSY);
+    let (count, cpu_us) =
+        busy.fold((0, 0), |sum, (step, cpu_us)| (sum.0 + n(step), sum.1 + cpu_us));
     (count > 0).then(|| cpu_us as f64 / count as f64)
 }
 
@@ -72,8 +74,8 @@ fn per_second(count: u64, span_ms: u64) -> f64 {
 
 /// A second; an interval that the scheduler made a little short still is one.
 const STRETCH_MS: u64 = 950;
-/// An interval is busy when it did at least this fraction of what the busiest did.
-const BUSY: u64 = 10;
+/// An interval is busy when it did at least this fraction of the busiest one's rate.
+const BUSY: f64 = 10.0;
 
 #[cfg(test)]
 mod tests {
@@ -108,7 +110,7 @@ mod tests {
 
     #[test]
     fn cost_is_that_of_the_busy_intervals() {
-        let done = [(1000, 100, 2000), (1000, 50, 1000), (1000, 1, 900_000), (1000, 0, 5)];
+        let done = [(1000, 100, 2000), (20_000, 2000, 40_000), (1000, 1, 900_000), (1000, 0, 5)];
         assert_eq!(cost(&steps(&done), |s| s.connects, |s| s.load_cpu_us), Some(20.0));
         assert_eq!(cost(&steps(&done), |s| s.answered, |s| s.load_cpu_us), None);
         assert_eq!(cost(&steps(&done), |s| s.connects, |s| s.server_cpu_us), None);

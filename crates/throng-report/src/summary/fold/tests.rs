@@ -81,6 +81,18 @@ fn connects_are_charged_what_was_used_while_connecting() {
 }
 
 #[test]
+fn lost_lines_do_not_make_the_next_line_look_fast() {
+    let at = |connects_ok| load(LoadCounters { connects_ok, ..Default::default() }, connects_ok, 0);
+    let mut fold = SummaryFold::new(&Header::default());
+    for (at_ms, connects) in [(0, 0), (1000, 100), (11_000, 1100), (12_000, 1200)] {
+        fold.add(&Interval { at_ms, span_ms: at_ms.min(1000), ..of_load(at(connects)) });
+    }
+    let summary = fold.finish(None, 9);
+    assert_eq!(summary.connect.rate_most, Some(100.0));
+    assert_eq!(summary.connect.rate_mean, Some(100.0));
+}
+
+#[test]
 fn memory_is_per_user_at_the_most_connections_from_before_the_first() {
     assert_eq!(connects_then_messages().generator.rss_bytes_per_user, Some(256.0));
 }
@@ -157,7 +169,11 @@ fn exhausted_ports_degrade_the_run_whether_counted_or_told() {
 #[test]
 fn a_file_without_an_end_or_with_torn_lines_is_degraded() {
     let mut fold = SummaryFold::new(&Header::default());
-    fold.add(&Interval { span_ms: 1000, ..of_load(load(LoadCounters::default(), 0, 0)) });
+    fold.add(&Interval {
+        at_ms: 1000,
+        span_ms: 1000,
+        ..of_load(load(LoadCounters::default(), 0, 0))
+    });
     assert_eq!(fold.finish_read(Some(&End::default()), 0).validity.grade, Grade::Valid);
     assert_eq!(fold.finish_read(Some(&End::default()), 1).validity.grade, Grade::Degraded);
     assert_eq!(fold.finish_read(None, 0).validity.grade, Grade::Degraded);
