@@ -1,1 +1,5 @@
-//! What needs both ends: the labs and the reconciling of both counts.
+//! What needs both ends of a test: the recorder that joins their counts, and the labs.
+//!
+//! [`recorder`] watches a run and writes its run file.
+
+pub mod recorder;

@@ -1,0 +1,221 @@
+//! Watches a run: once a second it asks generator, server and kernel, and writes what they said.
+//!
+//! The recorder runs on a thread of its own and on absolute boundaries: second 7 is asked for seven
+//! seconds after the run began, however long the sixth took. Nothing that it asks can stop it: a server
+//! whose control socket hangs costs [`SERVER_TIMEOUT`] of that thread and becomes an event, a disk that
+//! is full costs lines, which are counted.
+//!
+//! ```no_run
+//! # fn load() -> Box<dyn throng_lab::recorder::Generator> { unimplemented!() }
+//! use throng_lab::recorder::{Recorder, RecorderOptions, Sources};
+//!
+//! let options = RecorderOptions { run_file: Some("run.jsonl".into()), ..Default::default() };
+//! let recorder = Recorder::create(options)?; // fails here when the file cannot be written
+//! let recording = recorder.start(Sources::new(load()), |interval, previous| {
+//!     println!("{}", throng_report::render::progress_line(interval, previous));
+//! });
+//! let outcome = recording.wait();
+//! println!("{}", throng_report::render::render_text(&outcome.summary, &outcome.judgements));
+//! # Ok::<(), throng_lab::recorder::RecordError>(())
+//! ```
+
+mod beat;
+mod kernel;
+mod server;
+mod sources;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::{fmt, io};
+
+use throng_report::runfile::{End, Header, RunFileWriter, Truncate};
+use throng_report::{EventKind, Grade, Interval, Judgement, Summary, Threshold};
+
+use beat::Beat;
+pub use kernel::LiveKernel;
+pub use server::{ControlProbe, SERVER_TIMEOUT};
+pub use sources::{Generator, KernelProbe, KernelSample, ServerProbe, Sources};
+
+/// How a run is recorded.
+#[derive(Clone, Debug)]
+pub struct RecorderOptions {
+    /// Where the run file goes; it is overwritten. None: the summary is all that stays.
+    pub run_file: Option<PathBuf>,
+    /// The first line of the run file.
+    pub header: Header,
+    /// The length of an interval. Default 1 s.
+    pub interval: Duration,
+    /// What the run should meet.
+    pub thresholds: Vec<Threshold>,
+    /// How long the generator may take to ramp down after [`RecordingHandle::stop`]. Default 30 s.
+    pub ramp_down_timeout: Duration,
+}
+
+impl Default for RecorderOptions {
+    fn default() -> Self {
+        Self {
+            run_file: None,
+            header: Header::default(),
+            interval: Duration::from_secs(1),
+            thresholds: Vec::new(),
+            ramp_down_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A recorder whose run file has its first line.
+#[derive(Debug)]
+pub struct Recorder<W = File> {
+    options: RecorderOptions,
+    out: Option<RunFileWriter<W>>,
+}
+
+impl Recorder<File> {
+    /// Creates the run file and writes its first line. Call it before the load is started: a run that
+    /// cannot be recorded should not begin.
+    pub fn create(options: RecorderOptions) -> Result<Self, RecordError> {
+        let Some(path) = options.run_file.clone() else { return Ok(Self { options, out: None }) };
+        let fail = |error| RecordError { path: path.clone(), error };
+        let file = File::create(&path).map_err(fail)?;
+        let out = RunFileWriter::create(file, &options.header).map_err(fail)?;
+        Ok(Self { options, out: Some(out) })
+    }
+}
+
+impl<W: Write + Truncate + Send + 'static> Recorder<W> {
+    /// As [`Recorder::create`], to an output that is open already.
+    pub fn to(out: W, options: RecorderOptions) -> io::Result<Self> {
+        let out = RunFileWriter::create(out, &options.header)?;
+        Ok(Self { options, out: Some(out) })
+    }
+
+    /// Begins: takes the counters as they are now, then an interval after the other until the generator
+    /// has finished. `progress` gets each interval with the one before it, on the recorder's thread.
+    pub fn start(
+        self,
+        sources: Sources,
+        progress: impl FnMut(&Interval, Option<&Interval>) + Send + 'static,
+    ) -> Recording {
+        let (tell, told) = mpsc::channel();
+        let handle = RecordingHandle { tell, latest: Arc::default() };
+        let latest = Arc::clone(&handle.latest);
+        let run = move || {
+            Beat::new(self.options, self.out, sources, latest, Box::new(progress)).run(&told)
+        };
+        let thread = std::thread::Builder::new().name("recorder".into()).spawn(run);
+        Recording { handle, thread: thread.expect("a thread for the recorder") }
+    }
+}
+
+/// A run that is being recorded.
+#[derive(Debug)]
+pub struct Recording {
+    handle: RecordingHandle,
+    thread: JoinHandle<Outcome>,
+}
+
+impl Recording {
+    /// A way to steer the recording from elsewhere, such as a signal handler's thread.
+    pub fn handle(&self) -> RecordingHandle {
+        self.handle.clone()
+    }
+
+    /// Whether the last line is written.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for the end of the run.
+    pub fn wait(self) -> Outcome {
+        match self.thread.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// Steers a recording and tells how it stands. It does nothing once the recording is over.
+#[derive(Clone, Debug)]
+pub struct RecordingHandle {
+    tell: Sender<Tell>,
+    latest: Arc<Mutex<Option<Interval>>>,
+}
+
+impl RecordingHandle {
+    /// Asks the generator to ramp down, and names who asked (`SIGINT`). Asked a second time, the recorder
+    /// does not wait for that any longer.
+    pub fn stop(&self, by: &str) {
+        let _ = self.tell.send(Tell::Stop(by.to_owned()));
+    }
+
+    /// Writes an event into the next interval.
+    pub fn note(&self, event: EventKind) {
+        let _ = self.tell.send(Tell::Note(event));
+    }
+
+    /// The last interval that was recorded.
+    pub fn latest(&self) -> Option<Interval> {
+        lock(&self.latest).clone()
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The whole run.
+    pub summary: Summary,
+    /// What became of the thresholds, in their order.
+    pub judgements: Vec<Judgement>,
+    /// The last line of the run file.
+    pub end: End,
+    /// The last error of the run file, even if it was written again later.
+    pub run_file_error: Option<String>,
+}
+
+impl Outcome {
+    /// 0: every threshold was met; 1: one was missed; 3: the result is invalid.
+    pub fn exit_code(&self) -> u8 {
+        match (self.end.validity.grade, self.judgements.iter().all(|judgement| judgement.met)) {
+            (Grade::Invalid, _) => 3,
+            (_, false) => 1,
+            (_, true) => 0,
+        }
+    }
+}
+
+/// The run file cannot be written.
+#[derive(Debug)]
+pub struct RecordError {
+    /// Which file.
+    pub path: PathBuf,
+    /// What the operating system said.
+    pub error: io::Error,
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write the run file {}: {}", self.path.display(), self.error)
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+/// What others tell the recorder's thread.
+#[derive(Debug)]
+enum Tell {
+    Stop(String),
+    Note(EventKind),
+}
+
+/// An interval is replaced whole, so one that a panic left behind is still good.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! The recorder's thread: one interval after the other until the run is over.
+
+use std::io::Write;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use throng_report::runfile::{Appended, End, EndReason, RunFileWriter, Truncate};
+use throng_report::validity::LAG_DEGRADED_US;
+use throng_report::{Event, EventKind, Interval, LoadInterval, ServerSnapshot, SummaryFold};
+
+use super::server::ServerWatch;
+use super::{Generator, KernelProbe, Outcome, Receiver, RecorderOptions, Sources, Tell, lock};
+
+pub(super) type Progress = Box<dyn FnMut(&Interval, Option<&Interval>) + Send>;
+
+/// All that the thread owns.
+pub(super) struct Beat<W> {
+    options: RecorderOptions,
+    out: Option<RunFileWriter<W>>,
+    generator: Box<dyn Generator>,
+    server: Option<ServerWatch>,
+    kernel: Box<dyn KernelProbe>,
+    fold: SummaryFold,
+    progress: Progress,
+    latest: Arc<Mutex<Option<Interval>>>,
+    previous: Option<Interval>,
+    began: Instant,
+    /// Events for the next interval.
+    events: Vec<Event>,
+    /// Events of lines that could not be written: they go into the next line that can.
+    unwritten: Vec<Event>,
+    /// Set once the run was asked to end: who asked, and how long to wait for it.
+    stopping: Option<(String, Instant)>,
+}
+
+/// Why the thread woke up.
+enum Woken {
+    Boundary,
+    Over { reason: EndReason, detail: Option<String> },
+}
+
+impl<W: Write + Truncate> Beat<W> {
+    pub(super) fn new(
+        options: RecorderOptions,
+        out: Option<RunFileWriter<W>>,
+        sources: Sources,
+        latest: Arc<Mutex<Option<Interval>>>,
+        progress: Progress,
+    ) -> Self {
+        Self {
+            fold: SummaryFold::new(&options.header),
+            options,
+            out,
+            generator: sources.generator,
+            server: sources.server.map(ServerWatch::new),
+            kernel: sources.kernel,
+            progress,
+            latest,
+            previous: None,
+            began: Instant::now(),
+            events: Vec::new(),
+            unwritten: Vec::new(),
+            stopping: None,
+        }
+    }
+
+    pub(super) fn run(mut self, told: &Receiver<Tell>) -> Outcome {
+        self.record(self.began);
+        let mut boundary = self.began + self.options.interval;
+        let (reason, detail) = loop {
+            match self.sleep_until(boundary, told) {
+                Woken::Boundary => {
+                    let now = Instant::now();
+                    self.record(now);
+                    // An interval that took longer than one is followed by the next boundary, not by two.
+                    while boundary <= now {
+                        boundary += self.options.interval;
+                    }
+                }
+                Woken::Over { reason, detail } => break (reason, detail),
+            }
+        };
+        self.record(Instant::now());
+        self.finish(reason, detail)
+    }
+
+    fn sleep_until(&mut self, boundary: Instant, told: &Receiver<Tell>) -> Woken {
+        loop {
+            if let Some(over) = self.over() {
+                return over;
+            }
+            let now = Instant::now();
+            if now >= boundary {
+                return Woken::Boundary;
+            }
+            match told.recv_timeout((boundary - now).min(LOOK_EVERY)) {
+                Ok(Tell::Note(kind)) => self.event(kind),
+                Ok(Tell::Stop(by)) => self.stop(by),
+                Err(RecvTimeoutError::Timeout) => {}
+                // Nobody is left who could say anything; the run goes on to its end.
+                Err(RecvTimeoutError::Disconnected) => {
+                    std::thread::sleep((boundary - now).min(LOOK_EVERY));
+                }
+            }
+        }
+    }
+
+    fn over(&self) -> Option<Woken> {
+        if let Some(why) = self.generator.failure() {
+            return Some(Woken::Over { reason: EndReason::Failed, detail: Some(why) });
+        }
+        let finished = self.generator.is_finished();
+        match &self.stopping {
+            Some((by, until)) if finished || Instant::now() >= *until => {
+                let detail = match finished {
+                    true => by.clone(),
+                    false => format!("{by}; not every user had ended"),
+                };
+                Some(Woken::Over { reason: EndReason::Interrupted, detail: Some(detail) })
+            }
+            None if finished && self.server.as_ref().is_some_and(ServerWatch::is_lost) => {
+                let detail = "the server does not answer any more".to_owned();
+                Some(Woken::Over { reason: EndReason::TargetLost, detail: Some(detail) })
+            }
+            None if finished => Some(Woken::Over { reason: EndReason::Finished, detail: None }),
+            _ => None,
+        }
+    }
+
+    fn stop(&mut self, by: String) {
+        if let Some((_, until)) = &mut self.stopping {
+            *until = Instant::now();
+            return;
+        }
+        self.generator.ramp_down();
+        self.event(EventKind::Interrupted { by: by.clone() });
+        self.stopping = Some((by, Instant::now() + self.options.ramp_down_timeout));
+    }
+
+    /// Asks everybody and writes what they said. The generator is asked first: its histograms end with
+    /// the interval, and a server that hangs must not stretch them.
+    fn record(&mut self, now: Instant) {
+        let at_ms = self.at_ms(now);
+        let load = self.generator.snapshot();
+        for kind in self.generator.events() {
+            self.event(kind);
+        }
+        let server = self.ask_server(at_ms);
+        let sample = self.kernel.sample();
+        self.notice(at_ms, &load, server.as_ref());
+
+        let span_ms = at_ms - self.previous.as_ref().map_or(0, |previous| previous.at_ms);
+        let interval = Interval {
+            at_ms,
+            span_ms,
+            load: Some(load),
+            server,
+            machine: sample.machine,
+            kernel: sample.counters,
+            events: std::mem::take(&mut self.events),
+        };
+        self.write(&interval);
+        self.fold.add(&interval);
+        (self.progress)(&interval, self.previous.as_ref());
+        *lock(&self.latest) = Some(interval.clone());
+        self.previous = Some(interval);
+    }
+
+    fn ask_server(&mut self, at_ms: u64) -> Option<ServerSnapshot> {
+        let events = &mut self.events;
+        let watch = self.server.as_mut()?;
+        let snapshot = watch.snapshot(&mut |kind| events.push(Event::new(at_ms, kind)))?;
+        let before = self.previous.as_ref().and_then(|interval| interval.server.as_ref());
+        if before.is_none_or(|before| before.process.pid != snapshot.process.pid) {
+            self.kernel.server_is(snapshot.process.pid);
+        }
+        Some(snapshot)
+    }
+
+    /// Events that follow from counters.
+    fn notice(&mut self, at_ms: u64, load: &LoadInterval, server: Option<&ServerSnapshot>) {
+        let before = self.previous.as_ref();
+        let late = |load: &LoadInterval| load.lag.percentile(99.0) > LAG_DEGRADED_US;
+        let was_late = before.and_then(|interval| interval.load.as_ref()).is_some_and(late);
+        if late(load) && !was_late {
+            let lag_us_p99 = load.lag.percentile(99.0);
+            self.events.push(Event::new(at_ms, EventKind::GeneratorBehind { lag_us_p99 }));
+        }
+        let server_before = before.and_then(|interval| interval.server.as_ref());
+        if let (Some(server), Some(before)) = (server, server_before)
+            && server.counters.paused_cores > 0
+            && server.counters.pauses_max > before.counters.pauses_max
+        {
+            let connections_max = server.connections_max;
+            let kind = EventKind::ConnectionsMaxReached { connections_max };
+            self.events.push(Event::new(at_ms, kind));
+        }
+    }
+
+    fn write(&mut self, interval: &Interval) {
+        let Some(out) = &mut self.out else { return };
+        let appended = if self.unwritten.is_empty() {
+            out.interval(interval)
+        } else {
+            let events = [&self.unwritten[..], &interval.events[..]].concat();
+            out.interval(&Interval { events, ..interval.clone() })
+        };
+        if matches!(appended, Appended::Failed { .. } | Appended::StillFailing) {
+            self.unwritten.extend_from_slice(&interval.events);
+        } else {
+            self.unwritten.clear();
+        }
+        match appended {
+            Appended::Whole | Appended::StillFailing => {}
+            Appended::Resumed { lines_lost } => {
+                self.event(EventKind::RunFileResumed { lines_lost })
+            }
+            Appended::Failed { error } => self.event(EventKind::RunFileFailed { error }),
+        }
+    }
+
+    fn finish(mut self, reason: EndReason, detail: Option<String>) -> Outcome {
+        let lines_lost = self.out.as_ref().map_or(0, RunFileWriter::lines_lost);
+        let validity = self.fold.finish(Some(reason), lines_lost).validity;
+        let mut end = End { reason, detail, lines_lost, validity };
+        if let Some(out) = &mut self.out {
+            let _ = out.end(&end);
+            end.lines_lost = out.lines_lost();
+        }
+        let summary = self.fold.finish(Some(reason), end.lines_lost);
+        end.validity = summary.validity.clone();
+        let judgements =
+            self.options.thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
+        let run_file_error = self.out.as_ref().and_then(|out| out.error().map(str::to_owned));
+        Outcome { summary, judgements, end, run_file_error }
+    }
+
+    fn event(&mut self, kind: EventKind) {
+        self.events.push(Event::new(self.at_ms(Instant::now()), kind));
+    }
+
+    fn at_ms(&self, now: Instant) -> u64 {
+        now.duration_since(self.began).as_millis() as u64
+    }
+}
+
+/// How soon the recorder notices that a run is over.
+const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -1,0 +1,124 @@
+//! Asks the server without ever waiting long for it.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use throng_control::{Client, Request, Role, Verb};
+use throng_report::{EventKind, ServerSnapshot};
+
+use super::ServerProbe;
+
+/// How long the recorder waits for a server's snapshot. Default 200 ms.
+pub const SERVER_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// A throng server that answers on its control socket.
+#[derive(Debug)]
+pub struct ControlProbe {
+    path: PathBuf,
+    client: Option<Client>,
+}
+
+impl ControlProbe {
+    /// The server whose control socket is at `path`. It need not be there yet.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), client: None }
+    }
+}
+
+impl ServerProbe for ControlProbe {
+    fn snapshot(&mut self) -> Result<ServerSnapshot, String> {
+        let mut client = match self.client.take() {
+            Some(client) => client,
+            None => Client::connect(&self.path).map_err(|error| error.to_string())?,
+        };
+        let reply = client.ask(&Request::new(Verb::Snapshot)).map_err(|error| error.to_string())?;
+        if reply.role != Role::Server {
+            return Err(format!("{} belongs to a generator, not to a server", self.path.display()));
+        }
+        let snapshot = serde_json::from_value(reply.data).map_err(|error| error.to_string())?;
+        // Kept only now: after an error the connection is of no more use.
+        self.client = Some(client);
+        Ok(snapshot)
+    }
+}
+
+/// The probe on its own thread. A question that is not answered in time stays open, and no second one
+/// is asked until it is answered or has failed: a server that hangs is not buried under questions.
+#[derive(Debug)]
+pub(super) struct ServerWatch {
+    questions: Sender<()>,
+    answers: Receiver<Answer>,
+    unanswered: bool,
+    lost: bool,
+}
+
+type Answer = Result<ServerSnapshot, String>;
+
+impl ServerWatch {
+    pub(super) fn new(mut probe: Box<dyn ServerProbe>) -> Self {
+        let (questions, asked) = mpsc::channel();
+        let (answer, answers) = mpsc::channel();
+        let run = move || {
+            while asked.recv().is_ok() {
+                if answer.send(probe.snapshot()).is_err() {
+                    return;
+                }
+            }
+        };
+        // Nobody joins this thread: it may hang for as long as the server does.
+        let thread = std::thread::Builder::new().name("ask-server".into()).spawn(run);
+        thread.expect("a thread that asks the server");
+        Self { questions, answers, unanswered: false, lost: false }
+    }
+
+    /// The server's counters. `event` is called when the server was lost or is back.
+    pub(super) fn snapshot(&mut self, event: &mut impl FnMut(EventKind)) -> Option<ServerSnapshot> {
+        match self.ask() {
+            Ok(snapshot) => {
+                if std::mem::take(&mut self.lost) {
+                    event(EventKind::ServerBack { pid: snapshot.process.pid });
+                }
+                Some(snapshot)
+            }
+            Err(reason) => {
+                if !std::mem::replace(&mut self.lost, true) {
+                    event(EventKind::ServerLost { reason });
+                }
+                None
+            }
+        }
+    }
+
+    /// Whether the last question was not answered.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    fn ask(&mut self) -> Answer {
+        let deadline = Instant::now() + SERVER_TIMEOUT;
+        if self.unanswered {
+            // Whatever it says by now, it was asked in another interval.
+            match self.answers.try_recv() {
+                Ok(_) => self.unanswered = false,
+                Err(TryRecvError::Empty) => return Err(self.too_late()),
+                Err(TryRecvError::Disconnected) => return Err(GONE.into()),
+            }
+        }
+        if self.questions.send(()).is_err() {
+            return Err(GONE.into());
+        }
+        match self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(answer) => answer,
+            Err(RecvTimeoutError::Timeout) => Err(self.too_late()),
+            Err(RecvTimeoutError::Disconnected) => Err(GONE.into()),
+        }
+    }
+
+    fn too_late(&mut self) -> String {
+        self.unanswered = true;
+        format!("no answer on its control socket within {} ms", SERVER_TIMEOUT.as_millis())
+    }
+}
+
+const GONE: &str = "the thread that asks it has ended";

@@ -1,0 +1,78 @@
+//! Who is asked in each interval.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use throng_report::{EventKind, LoadInterval, MachineUse, ServerSnapshot};
+
+use super::LiveKernel;
+
+/// The generator, as the recorder sees it.
+pub trait Generator: Send {
+    /// Counters as of now, and histograms of the time since the last call.
+    fn snapshot(&mut self) -> LoadInterval;
+
+    /// Whether the load is over and every user has ended.
+    fn is_finished(&self) -> bool;
+
+    /// Ends the load early: no new users, and those that there are end.
+    fn ramp_down(&mut self);
+
+    /// What happened since the last call.
+    fn events(&mut self) -> Vec<EventKind> {
+        Vec::new()
+    }
+
+    /// Why the generator cannot go on, when it cannot.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The server, as the recorder sees it. It is asked on a thread of its own and may block.
+pub trait ServerProbe: Send {
+    /// Its counters as of now, or a sentence about why there are none.
+    fn snapshot(&mut self) -> Result<ServerSnapshot, String>;
+}
+
+/// The machine, as the recorder sees it.
+pub trait KernelProbe: Send {
+    /// Counters and gauges as of now.
+    fn sample(&mut self) -> KernelSample;
+
+    /// Says which process the server is, as soon as that is known and each time that it changes: its
+    /// kernel counters are those of its network namespace.
+    fn server_is(&mut self, _pid: u32) {}
+}
+
+/// What the kernel said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelSample {
+    /// CPU time of the machine.
+    pub machine: Option<MachineUse>,
+    /// Counters and gauges by name.
+    pub counters: BTreeMap<String, i64>,
+}
+
+/// Everybody who is asked.
+pub struct Sources {
+    /// The generator.
+    pub generator: Box<dyn Generator>,
+    /// The server, where there is one that answers.
+    pub server: Option<Box<dyn ServerProbe>>,
+    /// The machine.
+    pub kernel: Box<dyn KernelProbe>,
+}
+
+impl Sources {
+    /// `generator` and this machine, no server, listeners of every port.
+    pub fn new(generator: Box<dyn Generator>) -> Self {
+        Self { generator, server: None, kernel: Box::new(LiveKernel::new(&[])) }
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources").field("server", &self.server.is_some()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,277 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use throng_report::runfile::{EndReason, RunFile, read};
+use throng_report::{Event, LoadInterval, MachineUse, ProcessUse, ServerSnapshot};
+
+use super::*;
+
+/// Counts ten connects at each snapshot, and is over when it was told.
+#[derive(Clone, Default)]
+struct Fake(Arc<FakeState>);
+
+#[derive(Default)]
+struct FakeState {
+    connects: AtomicU64,
+    finished: AtomicBool,
+    told_to_end: AtomicBool,
+    /// Ends as soon as it is told to.
+    obeys: AtomicBool,
+}
+
+impl Generator for Fake {
+    fn snapshot(&mut self) -> LoadInterval {
+        let mut load = LoadInterval { phase: "hold".into(), cores: 1, ..Default::default() };
+        load.counters.connects_ok = self.0.connects.fetch_add(10, Ordering::Relaxed) + 10;
+        load.connect.record_us(500);
+        load
+    }
+
+    fn is_finished(&self) -> bool {
+        self.0.finished.load(Ordering::Relaxed)
+    }
+
+    fn ramp_down(&mut self) {
+        self.0.told_to_end.store(true, Ordering::Relaxed);
+        let obeys = self.0.obeys.load(Ordering::Relaxed);
+        self.0.finished.fetch_or(obeys, Ordering::Relaxed);
+    }
+}
+
+struct NoKernel;
+
+impl KernelProbe for NoKernel {
+    fn sample(&mut self) -> KernelSample {
+        let machine = MachineUse { cpus: 2, ..Default::default() };
+        KernelSample { machine: Some(machine), counters: [("syn_recv".to_owned(), 3)].into() }
+    }
+}
+
+/// A server that hangs while `hangs`, and fails while `fails`.
+#[derive(Clone, Default)]
+struct FakeServer {
+    hangs: Arc<AtomicBool>,
+    fails: Arc<AtomicBool>,
+    asked: Arc<AtomicU64>,
+}
+
+impl ServerProbe for FakeServer {
+    fn snapshot(&mut self) -> Result<ServerSnapshot, String> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        while self.hangs.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if self.fails.load(Ordering::Relaxed) {
+            return Err("connection refused".into());
+        }
+        let process = ProcessUse { pid: 77, ..Default::default() };
+        Ok(ServerSnapshot { handler: "ok".into(), process, ..Default::default() })
+    }
+}
+
+fn options(interval_ms: u64) -> RecorderOptions {
+    RecorderOptions {
+        interval: Duration::from_millis(interval_ms),
+        ramp_down_timeout: Duration::from_secs(10),
+        ..Default::default()
+    }
+}
+
+fn sources(fake: &Fake, server: Option<&FakeServer>) -> Sources {
+    let server = server.map(|server| Box::new(server.clone()) as Box<dyn ServerProbe>);
+    Sources { generator: Box::new(fake.clone()), server, kernel: Box::new(NoKernel) }
+}
+
+/// A memory that two can hold, with a limit like a disk's.
+#[derive(Clone, Debug)]
+struct Disk {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    room: Arc<AtomicU64>,
+}
+
+impl Disk {
+    fn new() -> Self {
+        Self { bytes: Arc::default(), room: Arc::new(AtomicU64::new(u64::MAX)) }
+    }
+
+    fn read(&self) -> RunFile {
+        read(&mut lock(&self.bytes).as_slice()).unwrap()
+    }
+}
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut held = lock(&self.bytes);
+        if (held.len() + bytes.len()) as u64 > self.room.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        held.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Truncate for Disk {
+    fn truncate_to(&mut self, len: u64) -> io::Result<()> {
+        lock(&self.bytes).truncate_to(len)
+    }
+}
+
+fn sleep_ms(ms: u64) {
+    std::thread::sleep(Duration::from_millis(ms));
+}
+
+/// Waits for `what`, at most five seconds.
+#[track_caller]
+fn until(mut what: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !what() {
+        assert!(began.elapsed() < Duration::from_secs(5), "it did not happen");
+        sleep_ms(5);
+    }
+}
+
+fn names(file: &RunFile) -> Vec<&'static str> {
+    let name = |event: &Event| match event.kind {
+        EventKind::ServerLost { .. } => "lost",
+        EventKind::ServerBack { .. } => "back",
+        EventKind::RunFileFailed { .. } => "file_failed",
+        EventKind::RunFileResumed { .. } => "file_resumed",
+        EventKind::Interrupted { .. } => "interrupted",
+        EventKind::Steered { .. } => "steered",
+        _ => "other",
+    };
+    file.intervals.iter().flat_map(|interval| &interval.events).map(name).collect()
+}
+
+#[test]
+fn a_run_is_written_as_it_goes_and_summed_up_at_its_end() {
+    let (fake, disk) = (Fake::default(), Disk::new());
+    let seen = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&seen);
+    let mut options = options(50);
+    let thresholds = ["connect.p99 < 1ms", "connect.rate_most > 1000000/s"];
+    options.thresholds = thresholds.map(|text| text.parse().unwrap()).to_vec();
+    let recording = Recorder::to(disk.clone(), options)
+        .unwrap()
+        .start(sources(&fake, Some(&FakeServer::default())), move |_, _| {
+            _ = count.fetch_add(1, Ordering::Relaxed)
+        });
+    let handle = recording.handle();
+    until(|| disk.read().intervals.len() >= 4);
+    assert!(handle.latest().is_some() && !recording.is_over());
+    fake.0.finished.store(true, Ordering::Relaxed);
+    let outcome = recording.wait();
+
+    let file = disk.read();
+    assert_eq!(file.intervals[0].at_ms, 0, "the counters before the run");
+    assert_eq!(file.intervals.len() as u64, seen.load(Ordering::Relaxed));
+    assert_eq!(file.intervals[1].kernel["syn_recv"], 3);
+    assert_eq!(file.intervals[1].server.as_ref().unwrap().process.pid, 77);
+    assert_eq!(file.end.as_ref().unwrap().reason, EndReason::Finished);
+    assert_eq!(outcome.summary.connect.ok, 10 * file.intervals.len() as u64);
+    assert_eq!(outcome.summary, Summary::of(&file), "the file says what the recorder says");
+    assert_eq!(outcome.judgements.iter().map(|j| j.met).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(outcome.exit_code(), 1);
+}
+
+#[test]
+fn intervals_keep_to_their_boundaries_while_the_server_hangs() {
+    let (fake, server, disk) = (Fake::default(), FakeServer::default(), Disk::new());
+    let recording = Recorder::to(disk.clone(), options(300))
+        .unwrap()
+        .start(sources(&fake, Some(&server)), |_, _| {});
+    until(|| disk.read().intervals.len() >= 2);
+    server.hangs.store(true, Ordering::Relaxed);
+    let asked = server.asked.load(Ordering::Relaxed);
+    until(|| disk.read().intervals.len() >= 6);
+    assert!(server.asked.load(Ordering::Relaxed) <= asked + 1, "one question at a time");
+    server.hangs.store(false, Ordering::Relaxed);
+    let lines = disk.read().intervals.len();
+    until(|| disk.read().intervals.len() >= lines + 3);
+    fake.0.finished.store(true, Ordering::Relaxed);
+    recording.wait();
+
+    let file = disk.read();
+    assert_eq!(names(&file), ["lost", "back"]);
+    for (i, interval) in file.intervals.iter().enumerate().take(file.intervals.len() - 1) {
+        let off = interval.at_ms.abs_diff(300 * i as u64);
+        assert!(off < 150, "interval {i} ended at {} ms", interval.at_ms);
+    }
+}
+
+#[test]
+fn a_server_that_ends_is_lost_and_the_run_says_so() {
+    let (fake, server, disk) = (Fake::default(), FakeServer::default(), Disk::new());
+    let recording = Recorder::to(disk.clone(), options(50))
+        .unwrap()
+        .start(sources(&fake, Some(&server)), |_, _| {});
+    until(|| disk.read().intervals.len() >= 2);
+    server.fails.store(true, Ordering::Relaxed);
+    until(|| names(&disk.read()) == ["lost"]);
+    fake.0.finished.store(true, Ordering::Relaxed);
+    assert_eq!(recording.wait().end.reason, EndReason::TargetLost);
+}
+
+#[test]
+fn a_full_disk_costs_lines_and_not_the_run() {
+    let (fake, disk) = (Fake::default(), Disk::new());
+    let recording =
+        Recorder::to(disk.clone(), options(50)).unwrap().start(sources(&fake, None), |_, _| {});
+    until(|| disk.read().intervals.len() >= 2);
+    disk.room.store(lock(&disk.bytes).len() as u64 + 5, Ordering::Relaxed);
+    let before = disk.read().intervals.len();
+    sleep_ms(200);
+    assert!(!recording.is_over());
+    disk.room.store(u64::MAX, Ordering::Relaxed);
+    until(|| disk.read().intervals.len() > before + 1);
+    fake.0.finished.store(true, Ordering::Relaxed);
+    let outcome = recording.wait();
+
+    let file = disk.read();
+    assert_eq!(names(&file), ["file_failed", "file_resumed"]);
+    assert!(outcome.end.lines_lost >= 1 && outcome.run_file_error.is_some());
+    assert_eq!(file.end.unwrap().lines_lost, outcome.end.lines_lost);
+    assert_eq!(outcome.end.validity.grade, Grade::Degraded);
+}
+
+#[test]
+fn stop_ramps_down_and_a_second_stop_does_not_wait_for_it() {
+    let (fake, disk) = (Fake::default(), Disk::new());
+    let recording =
+        Recorder::to(disk.clone(), options(50)).unwrap().start(sources(&fake, None), |_, _| {});
+    recording.handle().stop("SIGINT");
+    recording.handle().note(EventKind::Steered { command: "count".into() });
+    until(|| fake.0.told_to_end.load(Ordering::Relaxed));
+    sleep_ms(100);
+    assert!(!recording.is_over(), "its users have not ended yet");
+    recording.handle().stop("SIGINT");
+    let outcome = recording.wait();
+    assert_eq!(outcome.end.reason, EndReason::Interrupted);
+    assert_eq!(outcome.end.detail.as_deref(), Some("SIGINT; not every user had ended"));
+    assert_eq!(names(&disk.read()), ["interrupted", "steered"]);
+}
+
+#[test]
+fn a_generator_that_ends_when_told_is_not_waited_for() {
+    let fake = Fake::default();
+    fake.0.obeys.store(true, Ordering::Relaxed);
+    let recording =
+        Recorder::to(Disk::new(), options(10_000)).unwrap().start(sources(&fake, None), |_, _| {});
+    let began = Instant::now();
+    recording.handle().stop("SIGTERM");
+    let outcome = recording.wait();
+    assert_eq!(outcome.end.detail.as_deref(), Some("SIGTERM"));
+    assert!(began.elapsed() < Duration::from_secs(2), "it noticed after {:?}", began.elapsed());
+}
+
+#[test]
+fn a_run_file_that_cannot_be_written_is_refused_at_once() {
+    let path = PathBuf::from("/nonexistent/run.jsonl");
+    let error = Recorder::create(RecorderOptions { run_file: Some(path), ..Default::default() });
+    let error = error.unwrap_err();
+    assert!(error.to_string().starts_with("cannot write the run file /nonexistent/run.jsonl"));
+}
