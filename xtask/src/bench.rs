@@ -1,0 +1,208 @@
+//! `xtask bench`: throng beside its peers in one run, in interleaved rounds.
+//!
+//! In each round every workload is put to every peer, one after another; a server is started afresh for
+//! each measurement and stopped after it, so that no peer ever runs beside another. The order of the
+//! peers moves on by one each round, so that none always follows the same neighbour. What is compared
+//! and why it is fair stands in `bench/README.md`.
+
+mod client;
+mod cpu;
+mod gate;
+mod generator;
+mod peer;
+mod result;
+mod server;
+mod table;
+mod toolbox;
+mod workload;
+
+use peer::Peer;
+use result::{Report, Sample};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use toolbox::Toolbox;
+use workload::{Limits, Workload};
+
+/// What `xtask bench` can be told.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// How often everything is measured; the table shows medians over the rounds
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// Two short rounds: to see that it works, not to quote
+    #[arg(long)]
+    quick: bool,
+    /// Only these peers, by name or by the start of it (`ranch`); the bare loop is always measured
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only these workloads, by name
+    #[arg(long, value_delimiter = ',')]
+    workloads: Vec<String>,
+    /// Also write all samples and medians to this file as JSON
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// The throng binary; its rows are left out when it is missing
+    #[arg(long, default_value = "target/release/throng")]
+    throng: PathBuf,
+    /// The port of every server; below the range of ephemeral ports
+    #[arg(long, default_value_t = 23_000)]
+    port: u16,
+    /// Threads (schedulers) of every server and of the client
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=16))]
+    threads: u16,
+    /// Exit with 1 unless throng stays within its targets
+    #[arg(long)]
+    gate: bool,
+}
+
+/// How long each measurement takes.
+struct Length {
+    warmup_s: f64,
+    seconds: f64,
+}
+
+/// Runs the comparison and prints its table.
+///
+/// # Errors
+/// A sentence for whoever typed the command: a tool that is missing, a port that is taken, a server
+/// that does not start.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let rounds = if options.quick { options.rounds.min(2) } else { options.rounds };
+    let length = if options.quick {
+        Length { warmup_s: 0.4, seconds: 1.0 }
+    } else {
+        Length { warmup_s: 0.7, seconds: 2.0 }
+    };
+    let toolbox = Toolbox::prepare(options)?;
+    let (peers, missing) = peer::available(&toolbox, options)?;
+    let workloads = workload::chosen(&options.workloads)?;
+    let bench = Bench { options, toolbox, length };
+
+    let limits = bench.calibrate()?;
+    eprintln!(
+        "the bare loop's maximum: {:.0} connections/s, {:.0} messages/s",
+        limits.connections_per_s, limits.messages_per_s
+    );
+    let mut report = Report::new(limits, rounds, missing);
+    for round in 0..rounds {
+        for &workload in &workloads {
+            for peer in in_turn(&peers, round) {
+                if peer.takes(workload) {
+                    bench.measure(peer, workload, round, &mut report);
+                }
+            }
+        }
+        bench.measure_generators(round, &mut report);
+    }
+    finish(&bench, &report)
+}
+
+/// One run: the choices and the tools, everything that stays the same from sample to sample.
+struct Bench<'a> {
+    options: &'a Options,
+    toolbox: Toolbox,
+    length: Length,
+}
+
+impl Bench<'_> {
+    /// The bare loop's own maximum, the median of three; the offered rates are shares of it.
+    fn calibrate(&self) -> Result<Limits, String> {
+        let bare = Peer::bare();
+        let maximum = |workload: Workload| -> Result<f64, String> {
+            let mut rates = Vec::new();
+            for _ in 0..3 {
+                rates.push(self.sample(&bare, workload, 0, &Limits::unknown())?.rate);
+            }
+            Ok(result::median(rates))
+        };
+        Ok(Limits {
+            connections_per_s: maximum(Workload::ChurnSaturated)?,
+            messages_per_s: maximum(Workload::MessagesSaturated)?,
+        })
+    }
+
+    /// A sample that fails is reported and left out: one broken peer does not cost the others' rows.
+    fn measure(&self, peer: &Peer, workload: Workload, round: u32, report: &mut Report) {
+        match self.sample(peer, workload, round, &report.limits) {
+            Ok(sample) => {
+                eprintln!("{}", table::progress(&sample));
+                report.samples.push(sample);
+            }
+            Err(error) => report.fail(format!("{} {}: {error}", peer.name, workload.name())),
+        }
+    }
+
+    fn sample(
+        &self,
+        peer: &Peer,
+        workload: Workload,
+        round: u32,
+        limits: &Limits,
+    ) -> Result<Sample, String> {
+        let server =
+            server::Server::start(peer.command(&self.toolbox, self.options), self.options.port)?;
+        let mut load = std::process::Command::new(self.toolbox.bare_client());
+        load.args(workload.client_arguments(limits))
+            .args(["--port", &self.options.port.to_string()])
+            .args(["--threads", &self.options.threads.to_string()])
+            .args(["--warmup", &self.length.warmup_s.to_string()])
+            .args(["--seconds", &self.length.seconds.to_string()]);
+        let measured = client::run(load, server.id())?;
+        server.stop()?;
+        Ok(Sample::new(peer.name, workload, round, &measured))
+    }
+
+    fn measure_generators(&self, round: u32, report: &mut Report) {
+        if !peer::is_chosen("generator", &self.options.only) || !self.toolbox.has_throng() {
+            return;
+        }
+        match generator::compare(self, &report.limits, round) {
+            Ok(samples) => report.generators.extend(samples),
+            Err(error) => report.fail(format!("generator: {error}")),
+        }
+    }
+}
+
+/// The peers, beginning one further on in each round.
+fn in_turn(peers: &[Peer], round: u32) -> impl Iterator<Item = &Peer> {
+    let first = round as usize % peers.len().max(1);
+    peers[first..].iter().chain(&peers[..first])
+}
+
+fn finish(bench: &Bench<'_>, report: &Report) -> Result<ExitCode, String> {
+    let text = table::markdown(report, bench.options.threads);
+    println!("{text}");
+    let write = |path: PathBuf, text: &str| {
+        std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
+    };
+    let json = report.json();
+    write(bench.toolbox.folder().join("bench.md"), &text)?;
+    write(bench.toolbox.folder().join("bench.json"), &json)?;
+    if let Some(path) = &bench.options.json {
+        write(path.clone(), &json)?;
+    }
+    if !bench.options.gate {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let misses = gate::misses(report);
+    for miss in &misses {
+        println!("MISSED  {miss}");
+    }
+    Ok(if misses.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_round_begins_with_another_peer_and_measures_all() {
+        let peers = peer::all();
+        let names = |round| in_turn(&peers, round).map(|p| p.name).collect::<Vec<_>>();
+        assert_ne!(names(0)[0], names(1)[0]);
+        let (mut first, mut second) = (names(0), names(1));
+        first.sort_unstable();
+        second.sort_unstable();
+        assert_eq!(first, second);
+    }
+}

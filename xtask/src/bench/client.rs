@@ -1,0 +1,135 @@
+//! Runs the bare client and reads everybody's CPU time over its measured window.
+
+use super::cpu::{Machine, Process};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// What one run of the client saw, and what it cost whom within the window.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) summary: Summary,
+    pub(super) server_ns: u64,
+    pub(super) machine_busy_ns: u64,
+    pub(super) machine_total_ns: u64,
+}
+
+/// The client's last line.
+#[derive(Debug, serde::Deserialize)]
+pub(super) struct Summary {
+    /// What was asked for, a second; 0 when saturated.
+    pub(super) offered: f64,
+    /// Connections or messages within the window.
+    pub(super) done: u64,
+    pub(super) rate: f64,
+    pub(super) p50_us: f64,
+    pub(super) p99_us: f64,
+    pub(super) errors: Errors,
+    /// The client's own CPU time within the window.
+    pub(super) cpu_us: u64,
+    /// Of the whole run, not the window alone.
+    pub(super) total_done: u64,
+}
+
+/// Errors by kind, over the whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+pub(super) struct Errors {
+    connecting: u64,
+    reset: u64,
+    closed: u64,
+    unanswered: u64,
+}
+
+impl Errors {
+    pub(super) fn sum(self) -> u64 {
+        self.connecting + self.reset + self.closed + self.unanswered
+    }
+}
+
+/// Runs the client to its end against the server with process id `server`.
+pub(super) fn run(mut command: Command, server: u32) -> Result<Measured, String> {
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("cannot start the client: {e}"))?;
+    let mut child = Guard(child);
+    let output = child.0.stdout.take().ok_or("the client has no output")?;
+    let (mut start, mut end, mut summary) = (None, None, None);
+    for line in BufReader::new(output).lines() {
+        let line = line.map_err(|e| format!("cannot read from the client: {e}"))?;
+        match line.as_str() {
+            r#"{"event":"start"}"# => start = Some(Reading::take(server)?),
+            r#"{"event":"end"}"# => end = Some(Reading::take(server)?),
+            _ => summary = Some(line),
+        }
+    }
+    let status = child.0.wait().map_err(|e| format!("cannot wait for the client: {e}"))?;
+    let (Some(start), Some(end), Some(summary)) = (start, end, summary) else {
+        return Err(format!("the client ended early: {status}"));
+    };
+    let summary: Summary = serde_json::from_str(&summary)
+        .map_err(|e| format!("the client's summary does not parse: {e}"))?;
+    if summary.done == 0 {
+        return Err("nothing was answered".into());
+    }
+    let (machine_busy_ns, machine_total_ns) = end.machine.since(&start.machine);
+    Ok(Measured {
+        summary,
+        server_ns: end.server.since(&start.server),
+        machine_busy_ns,
+        machine_total_ns,
+    })
+}
+
+struct Reading {
+    server: Process,
+    machine: Machine,
+}
+
+impl Reading {
+    fn take(server: u32) -> Result<Self, String> {
+        Ok(Self { server: Process::read(server)?, machine: Machine::read()? })
+    }
+}
+
+/// No client outlives the harness's interest in it.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUMMARY: &str = r#"{"offered":0.0,"done":9,"rate":4.5,"p50_us":1.0,"p99_us":2.0,"errors":{"connecting":1,"reset":2,"closed":3,"unanswered":4},"cpu_us":5,"total_done":12}"#;
+
+    fn pretend(script: &str) -> Result<Measured, String> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        run(command, std::process::id())
+    }
+
+    #[test]
+    fn the_window_and_the_summary_are_read() {
+        let script = format!(
+            r#"echo '{{"event":"start"}}'; sleep 0.05; echo '{{"event":"end"}}'; sleep 0.05; echo '{SUMMARY}'"#
+        );
+        let measured = pretend(&script).unwrap();
+        assert_eq!(measured.summary.done, 9);
+        assert_eq!(measured.summary.errors.sum(), 10);
+        assert!(measured.machine_total_ns > 0);
+    }
+
+    #[test]
+    fn a_client_that_dies_is_an_error() {
+        let error = pretend(r#"echo '{"event":"start"}'; exit 2"#).unwrap_err();
+        assert!(error.contains("ended early"), "{error}");
+    }
+}

@@ -1,0 +1,151 @@
+//! CPU time of others, read from outside.
+//!
+//! Of a running process: the sum of `/proc/PID/task/*/schedstat`, which counts nanoseconds on a CPU,
+//! user and kernel, up to the last tick of each thread (4 ms at most). A thread that ends takes its
+//! share with it; when one has gone missing within the window, the process's `/proc/PID/stat` is used
+//! instead, which keeps the time of dead threads but counts in ticks of 10 ms.
+//!
+//! Of a process that has ended and is not yet reaped: `/proc/PID/stat`.
+//!
+//! On loopback the kernel does the receiver's work in the sender's name, and these kernels charge
+//! interrupts to whom they interrupt, so a process's CPU is never the whole truth: see [`Machine`].
+
+use std::collections::BTreeMap;
+use std::fs;
+
+/// What a process had used at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    threads_ns: BTreeMap<u32, u64>,
+    ticks_ns: u64,
+}
+
+impl Process {
+    pub(super) fn read(pid: u32) -> Result<Self, String> {
+        let gone = |e| format!("cannot read the CPU time of process {pid}: {e}");
+        let mut threads_ns = BTreeMap::new();
+        for entry in fs::read_dir(format!("/proc/{pid}/task")).map_err(gone)? {
+            let entry = entry.map_err(gone)?;
+            let Ok(thread) = entry.file_name().to_string_lossy().parse() else { continue };
+            // A thread may end between being listed and being read.
+            if let Ok(text) = fs::read_to_string(entry.path().join("schedstat"))
+                && let Some(ns) = text.split_whitespace().next().and_then(|n| n.parse().ok())
+            {
+                threads_ns.insert(thread, ns);
+            }
+        }
+        Ok(Self { threads_ns, ticks_ns: ended_ns(pid)? })
+    }
+
+    /// Nanoseconds on a CPU between an earlier reading and this one.
+    pub(super) fn since(&self, earlier: &Self) -> u64 {
+        if earlier.threads_ns.keys().any(|thread| !self.threads_ns.contains_key(thread)) {
+            return self.ticks_ns.saturating_sub(earlier.ticks_ns);
+        }
+        let before = |thread| earlier.threads_ns.get(thread).copied().unwrap_or(0);
+        self.threads_ns.iter().map(|(thread, ns)| ns.saturating_sub(before(thread))).sum()
+    }
+}
+
+/// All CPU time that a process has used, its dead threads included; also while it is a zombie.
+pub(super) fn ended_ns(pid: u32) -> Result<u64, String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))
+        .map_err(|e| format!("cannot read the CPU time of process {pid}: {e}"))?;
+    stat_ns(&text).ok_or_else(|| format!("cannot make sense of /proc/{pid}/stat"))
+}
+
+/// User and system time, the 14th and 15th field; the 2nd may itself hold spaces and parentheses.
+fn stat_ns(text: &str) -> Option<u64> {
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some((user + system) * TICK_NS)
+}
+
+/// What all CPUs together had done at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Machine {
+    busy_ns: u64,
+    total_ns: u64,
+}
+
+impl Machine {
+    pub(super) fn read() -> Result<Self, String> {
+        let text =
+            fs::read_to_string("/proc/stat").map_err(|e| format!("cannot read /proc/stat: {e}"))?;
+        Self::parse(&text).ok_or_else(|| "cannot make sense of /proc/stat".into())
+    }
+
+    /// Busy is user, nice, system and both kinds of interrupt; stolen time is nobody's work here.
+    fn parse(text: &str) -> Option<Self> {
+        let line = text.lines().next()?.strip_prefix("cpu ")?;
+        let ticks = line
+            .split_whitespace()
+            .take(8)
+            .map(str::parse)
+            .collect::<Result<Vec<u64>, _>>()
+            .ok()?;
+        let [user, nice, system, idle, iowait, irq, softirq, steal] = ticks[..] else {
+            return None;
+        };
+        let busy = user + nice + system + irq + softirq;
+        let total = busy + idle + iowait + steal;
+        Some(Self { busy_ns: busy * TICK_NS, total_ns: total * TICK_NS })
+    }
+
+    /// Nanoseconds that the CPUs were busy since an earlier reading, and how many there were to use.
+    pub(super) fn since(&self, earlier: &Self) -> (u64, u64) {
+        (
+            self.busy_ns.saturating_sub(earlier.busy_ns),
+            self.total_ns.saturating_sub(earlier.total_ns),
+        )
+    }
+}
+
+/// Linux counts for user space in hundredths of a second on every architecture that it still serves.
+const TICK_NS: u64 = 10_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(threads: &[(u32, u64)], ticks_ns: u64) -> Process {
+        Process { threads_ns: threads.iter().copied().collect(), ticks_ns }
+    }
+
+    #[test]
+    fn threads_that_appear_count_from_nothing() {
+        let before = process(&[(1, 100)], 0);
+        assert_eq!(process(&[(1, 150), (2, 30)], 0).since(&before), 80);
+    }
+
+    #[test]
+    fn a_thread_that_ended_makes_ticks_the_measure() {
+        let before = process(&[(1, 100), (2, 50)], 20_000_000);
+        assert_eq!(process(&[(1, 150)], 50_000_000).since(&before), 30_000_000);
+    }
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
+        let text = "7 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 11 31 0 0";
+        assert_eq!(stat_ns(text), Some(42 * TICK_NS));
+        assert_eq!(stat_ns("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn stolen_and_idle_time_is_not_busy() {
+        let machine = Machine::parse("cpu  1 2 3 100 5 6 7 50 0 0\ncpu0 1").unwrap();
+        assert_eq!(machine, Machine { busy_ns: 19 * TICK_NS, total_ns: 174 * TICK_NS });
+    }
+
+    #[test]
+    fn own_work_is_seen_from_outside() {
+        let id = std::process::id();
+        let before = Process::read(id).unwrap();
+        let began = std::time::Instant::now();
+        while began.elapsed() < std::time::Duration::from_millis(60) {
+            std::hint::spin_loop();
+        }
+        assert!(Process::read(id).unwrap().since(&before) > 5_000_000);
+    }
+}

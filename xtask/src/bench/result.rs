@@ -1,0 +1,287 @@
+//! What was measured, and the medians over it.
+
+use super::client::Measured;
+use super::generator;
+use super::peer::{BARE, RANCH_PLAIN, is_comparable_ranch};
+use super::workload::{Limits, Workload};
+use std::collections::BTreeMap;
+
+/// One peer under one workload in one round. "Operation" is a connection or a message.
+#[derive(Clone, Debug, serde::Serialize)]
+pub(super) struct Sample {
+    pub(super) peer: &'static str,
+    #[serde(serialize_with = "by_name")]
+    pub(super) workload: Workload,
+    pub(super) round: u32,
+    pub(super) server_us: f64,
+    pub(super) client_us: f64,
+    /// All CPUs together, per operation.
+    pub(super) machine_us: f64,
+    /// The share of all CPUs that neither server nor client used: others' work, and a measure of noise.
+    pub(super) foreign_share: f64,
+    pub(super) offered: f64,
+    pub(super) rate: f64,
+    pub(super) p50_us: f64,
+    pub(super) p99_us: f64,
+    pub(super) errors: u64,
+}
+
+impl Sample {
+    pub(super) fn new(
+        peer: &'static str,
+        workload: Workload,
+        round: u32,
+        measured: &Measured,
+    ) -> Self {
+        let summary = &measured.summary;
+        let each = |ns: u64| ns as f64 / 1e3 / summary.done as f64;
+        let client_ns = summary.cpu_us * 1_000;
+        let foreign_ns = measured.machine_busy_ns.saturating_sub(measured.server_ns + client_ns);
+        Self {
+            peer,
+            workload,
+            round,
+            server_us: each(measured.server_ns),
+            client_us: each(client_ns),
+            machine_us: each(measured.machine_busy_ns),
+            foreign_share: foreign_ns as f64 / measured.machine_total_ns.max(1) as f64,
+            offered: summary.offered,
+            rate: summary.rate,
+            p50_us: summary.p50_us,
+            p99_us: summary.p99_us,
+            errors: summary.errors.sum(),
+        }
+    }
+}
+
+/// The medians of one peer under one workload.
+#[derive(Clone, Debug, serde::Serialize)]
+pub(super) struct Row {
+    pub(super) peer: &'static str,
+    #[serde(serialize_with = "by_name")]
+    pub(super) workload: Workload,
+    pub(super) rounds: usize,
+    pub(super) server_us: f64,
+    pub(super) server_us_least: f64,
+    pub(super) server_us_most: f64,
+    pub(super) client_us: f64,
+    pub(super) machine_us: f64,
+    pub(super) foreign_share: f64,
+    pub(super) offered: f64,
+    pub(super) rate: f64,
+    pub(super) p50_us: f64,
+    pub(super) p99_us: f64,
+    pub(super) errors: u64,
+    /// Server CPU against the bare loop's, the median of the rounds' own ratios.
+    pub(super) to_bare: Option<f64>,
+    /// Against Ranch with its defaults.
+    pub(super) to_ranch: Option<f64>,
+    /// Against the cheapest shape of Ranch that answers as soon as it can.
+    pub(super) to_ranch_best: Option<f64>,
+}
+
+impl Row {
+    /// Whether the server did what was asked. One that falls behind works in larger batches, so its CPU
+    /// per operation is better than it would be at the offered rate.
+    pub(super) fn kept_up(&self) -> bool {
+        self.offered == 0.0 || self.rate >= 0.97 * self.offered
+    }
+}
+
+/// Everything of one run.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct Report {
+    pub(super) rounds: u32,
+    pub(super) limits: Limits,
+    /// Sentences: which peers are missing, and why.
+    pub(super) missing: Vec<String>,
+    /// Sentences: which samples failed, and why.
+    pub(super) failed: Vec<String>,
+    pub(super) samples: Vec<Sample>,
+    pub(super) generators: Vec<generator::Sample>,
+}
+
+impl Report {
+    pub(super) fn new(limits: Limits, rounds: u32, missing: Vec<String>) -> Self {
+        let (failed, samples, generators) = Default::default();
+        Self { rounds, limits, missing, failed, samples, generators }
+    }
+
+    pub(super) fn fail(&mut self, why: String) {
+        eprintln!("failed: {why}");
+        self.failed.push(why);
+    }
+
+    /// The table's rows: workloads in their order, peers in the order in which they were first seen.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for workload in Workload::ALL {
+            let best = self.best_ranch(workload);
+            for peer in self.peers(workload) {
+                rows.push(self.row(peer, workload, best));
+            }
+        }
+        rows
+    }
+
+    pub(super) fn json(&self) -> String {
+        #[derive(serde::Serialize)]
+        struct Whole<'a> {
+            schema: u32,
+            rows: Vec<Row>,
+            #[serde(flatten)]
+            report: &'a Report,
+        }
+        let whole = Whole { schema: 1, rows: self.rows(), report: self };
+        serde_json::to_string_pretty(&whole).expect("numbers and names always serialise")
+    }
+
+    fn row(&self, peer: &'static str, workload: Workload, best: Option<&'static str>) -> Row {
+        let samples = self.of(peer, workload);
+        let each = |value: fn(&Sample) -> f64| median(samples.iter().map(|s| value(s)).collect());
+        let server = || samples.iter().map(|s| s.server_us);
+        Row {
+            peer,
+            workload,
+            rounds: samples.len(),
+            server_us: each(|s| s.server_us),
+            server_us_least: server().fold(f64::INFINITY, f64::min),
+            server_us_most: server().fold(0.0, f64::max),
+            client_us: each(|s| s.client_us),
+            machine_us: each(|s| s.machine_us),
+            foreign_share: each(|s| s.foreign_share),
+            offered: each(|s| s.offered),
+            rate: each(|s| s.rate),
+            p50_us: each(|s| s.p50_us),
+            p99_us: each(|s| s.p99_us),
+            errors: samples.iter().map(|s| s.errors).sum(),
+            to_bare: self.ratio(peer, BARE, workload),
+            to_ranch: self.ratio(peer, RANCH_PLAIN, workload),
+            to_ranch_best: best.and_then(|best| self.ratio(peer, best, workload)),
+        }
+    }
+
+    /// The median over the rounds of the ratio within each: neighbours in time share the machine's mood.
+    fn ratio(&self, peer: &str, other: &str, workload: Workload) -> Option<f64> {
+        let others: BTreeMap<u32, f64> =
+            self.of(other, workload).iter().map(|s| (s.round, s.server_us)).collect();
+        let ratios: Vec<f64> = self
+            .of(peer, workload)
+            .iter()
+            .filter_map(|s| Some(s.server_us / others.get(&s.round)?))
+            .collect();
+        (!ratios.is_empty()).then(|| median(ratios))
+    }
+
+    fn best_ranch(&self, workload: Workload) -> Option<&'static str> {
+        self.peers(workload)
+            .into_iter()
+            .filter(|peer| is_comparable_ranch(peer))
+            .map(|peer| {
+                let costs = self.of(peer, workload).iter().map(|s| s.server_us).collect();
+                (median(costs), peer)
+            })
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, peer)| peer)
+    }
+
+    fn peers(&self, workload: Workload) -> Vec<&'static str> {
+        super::peer::all()
+            .into_iter()
+            .map(|peer| peer.name)
+            .filter(|peer| !self.of(peer, workload).is_empty())
+            .collect()
+    }
+
+    fn of(&self, peer: &str, workload: Workload) -> Vec<&Sample> {
+        self.samples.iter().filter(|s| s.peer == peer && s.workload == workload).collect()
+    }
+}
+
+/// The middle value, or the mean of the middle two; 0 of nothing.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    match values.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => values[n / 2],
+        n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
+    }
+}
+
+fn by_name<S: serde::Serializer>(workload: &Workload, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(workload.name())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn sample(peer: &'static str, round: u32, server_us: f64) -> Sample {
+        Sample {
+            peer,
+            workload: Workload::ChurnSaturated,
+            round,
+            server_us,
+            client_us: 20.0,
+            machine_us: 60.0,
+            foreign_share: 0.01,
+            offered: 0.0,
+            rate: 1_000.0,
+            p50_us: 10.0,
+            p99_us: 20.0,
+            errors: 0,
+        }
+    }
+
+    pub(in super::super) fn report(samples: Vec<Sample>) -> Report {
+        let limits = Limits { connections_per_s: 50_000.0, messages_per_s: 200_000.0 };
+        let mut report = Report::new(limits, 3, vec![]);
+        report.samples = samples;
+        report
+    }
+
+    #[test]
+    fn a_median_needs_no_order() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0]), 2.5);
+        assert_eq!(median(vec![]), 0.0);
+    }
+
+    #[test]
+    fn a_ratio_is_taken_within_each_round() {
+        // The machine was half as fast in the second round; the ratio of medians would be 1.5.
+        let report = report(vec![
+            sample(BARE, 0, 10.0),
+            sample("throng", 0, 11.0),
+            sample(BARE, 1, 20.0),
+            sample("throng", 1, 22.0),
+            sample(BARE, 2, 10.0),
+            sample("throng", 2, 11.0),
+        ]);
+        let row = report.rows().into_iter().find(|row| row.peer == "throng").unwrap();
+        assert!((row.to_bare.unwrap() - 1.1).abs() < 1e-9);
+        assert_eq!((row.server_us_least, row.server_us_most), (11.0, 22.0));
+        assert_eq!(row.to_ranch, None);
+    }
+
+    #[test]
+    fn the_best_ranch_is_the_cheapest_that_does_not_sleep() {
+        let report = report(vec![
+            sample("throng", 0, 30.0),
+            sample(RANCH_PLAIN, 0, 100.0),
+            sample("ranch/listeners", 0, 60.0),
+            sample("ranch/sleep", 0, 10.0),
+        ]);
+        let row = report.rows().into_iter().find(|row| row.peer == "throng").unwrap();
+        assert!((row.to_ranch.unwrap() - 0.3).abs() < 1e-9);
+        assert!((row.to_ranch_best.unwrap() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn falling_short_of_the_offered_rate_is_noticed() {
+        let mut late = sample(BARE, 0, 1.0);
+        late.offered = 1_100.0;
+        assert!(!report(vec![late]).rows()[0].kept_up());
+        assert!(report(vec![sample(BARE, 0, 1.0)]).rows()[0].kept_up());
+    }
+}

@@ -1,0 +1,128 @@
+//! What is asked of every peer.
+
+/// The bare loop's maxima, from which offered rates are taken.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub(super) struct Limits {
+    pub(super) connections_per_s: f64,
+    pub(super) messages_per_s: f64,
+}
+
+impl Limits {
+    /// For the saturated workloads, which need no rate.
+    pub(super) fn unknown() -> Self {
+        Self { connections_per_s: 0.0, messages_per_s: 0.0 }
+    }
+}
+
+/// One workload; each is measured on its own, against a server started for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Workload {
+    /// Connect, a byte, the reply, close; 1,000 at a time, each end starting the next.
+    ChurnSaturated,
+    /// The same as even arrivals at 25 % of the bare loop's maximum, which Ranch can follow.
+    Churn25,
+    /// The same at 40 %.
+    Churn40,
+    /// A byte each way on 5,000 open connections at 25 % of the bare loop's maximum.
+    Messages25,
+    /// The same at 50 %.
+    Messages50,
+    /// The same with a message under way on each connection at all times.
+    MessagesSaturated,
+}
+
+impl Workload {
+    /// In the order of the table.
+    pub(super) const ALL: [Self; 6] = [
+        Self::Churn25,
+        Self::Churn40,
+        Self::ChurnSaturated,
+        Self::Messages25,
+        Self::Messages50,
+        Self::MessagesSaturated,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Churn25 => "churn-25",
+            Self::Churn40 => "churn-40",
+            Self::ChurnSaturated => "churn-saturated",
+            Self::Messages25 => "messages-25",
+            Self::Messages50 => "messages-50",
+            Self::MessagesSaturated => "messages-saturated",
+        }
+    }
+
+    pub(super) fn is_churn(self) -> bool {
+        matches!(self, Self::Churn25 | Self::Churn40 | Self::ChurnSaturated)
+    }
+
+    /// The rate that is offered, or nothing when saturated.
+    pub(super) fn rate(self, limits: &Limits) -> Option<f64> {
+        match self {
+            Self::Churn25 => Some(0.25 * limits.connections_per_s),
+            Self::Churn40 => Some(0.40 * limits.connections_per_s),
+            Self::Messages25 => Some(0.25 * limits.messages_per_s),
+            Self::Messages50 => Some(0.50 * limits.messages_per_s),
+            Self::ChurnSaturated | Self::MessagesSaturated => None,
+        }
+    }
+
+    /// The client's mode, number of connections and rate.
+    pub(super) fn client_arguments(self, limits: &Limits) -> Vec<String> {
+        let (mode, connections) = match self {
+            Self::ChurnSaturated => ("churn", CLOSED_LOOP_CONNECTIONS),
+            Self::Churn25 | Self::Churn40 => ("churn", OPEN_LOOP_CONNECTIONS_MAX),
+            _ => ("messages", OPEN_CONNECTIONS),
+        };
+        let mut arguments = vec![mode.into(), "--connections".into(), connections.to_string()];
+        if let Some(rate) = self.rate(limits) {
+            arguments.extend(["--rate".into(), format!("{rate:.0}")]);
+        }
+        arguments
+    }
+}
+
+/// The workloads with these names; all when there are none.
+pub(super) fn chosen(names: &[String]) -> Result<Vec<Workload>, String> {
+    if names.is_empty() {
+        return Ok(Workload::ALL.to_vec());
+    }
+    names
+        .iter()
+        .map(|name| {
+            Workload::ALL.into_iter().find(|w| w.name() == name).ok_or_else(|| {
+                let known = Workload::ALL.map(Workload::name).join(", ");
+                format!("no workload is called {name}; there are {known}")
+            })
+        })
+        .collect()
+}
+
+/// Enough for a server that sleeps 20 ms to be kept busy, and below every backlog.
+const CLOSED_LOOP_CONNECTIONS: u32 = 1_000;
+/// Arrivals beyond this wait in the client, with their latency running.
+const OPEN_LOOP_CONNECTIONS_MAX: u32 = 4_000;
+const OPEN_CONNECTIONS: u32 = 5_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offered_rates_are_shares_of_the_bare_maximum() {
+        let limits = Limits { connections_per_s: 1_000.0, messages_per_s: 10_000.0 };
+        assert_eq!(Workload::Churn40.rate(&limits), Some(400.0));
+        assert_eq!(Workload::Messages25.rate(&limits), Some(2_500.0));
+        assert_eq!(Workload::Messages50.rate(&limits), Some(5_000.0));
+        assert_eq!(Workload::ChurnSaturated.rate(&limits), None);
+        assert!(!Workload::MessagesSaturated.client_arguments(&limits).contains(&"--rate".into()));
+    }
+
+    #[test]
+    fn an_unknown_workload_is_refused_with_the_known_names() {
+        let error = chosen(&["chrun".into()]).unwrap_err();
+        assert!(error.contains("churn-saturated"), "{error}");
+        assert_eq!(chosen(&[]).unwrap(), Workload::ALL);
+    }
+}
