@@ -66,6 +66,12 @@ pub trait Driver {
     fn pass(&mut self, fd: Self::Fd, to: CoreId) -> Result<(), Errno>;
     /// Takes the next socket that another core handed over.
     fn take_passed(&mut self) -> Option<Self::Fd>;
+    /// Gives another core a reference to `listener`, which that core is told of by [`Token::PASSED`]. Connects are
+    /// refused only once every core that has one has closed it.
+    fn share(&mut self, listener: &Self::Fd, to: CoreId) -> Result<(), Errno>;
+    /// Takes the next listener that another core shared with this one; to be asked after [`Self::take_passed`] has
+    /// no more.
+    fn take_shared(&mut self) -> Option<Self::Fd>;
     /// Sockets that were to be passed on and could not be; they have been closed. Counted since the start.
     fn pass_failures(&self) -> u64;
     /// How many sockets this core can still open before its fd table is full, where that is known.
@@ -82,6 +88,8 @@ pub trait Driver {
     ) -> Result<(), MailFull<Self::Mail>>;
     /// Appends a bounded batch of what other cores have posted; true when more is left.
     fn collect(&mut self, into: &mut Vec<Self::Mail>) -> bool;
+    /// How many messages wait in this core's mailbox.
+    fn mail_waiting(&self) -> usize;
     /// Makes another core's wait return with [`Token::WAKE`].
     fn wake(&mut self, core: CoreId);
 

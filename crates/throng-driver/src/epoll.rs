@@ -14,7 +14,7 @@ use crate::driver::{
     CloseHow, ConnectSpec, CoreId, Driver, Event, Interest, ListenSpec, MailFull, MailKind, Ready,
     Token,
 };
-use crate::passing::{BATCH, Passing};
+use crate::passing::{self, BATCH, Passing};
 use crate::wait::{Patience, Waiter};
 use crate::{Clock, Errno, Permits, socket};
 
@@ -186,6 +186,14 @@ impl<M: Send> Driver for EpollDriver<M> {
         self.passing.take().map(|fd| self.opened(fd))
     }
 
+    fn share(&mut self, listener: &Fd, to: CoreId) -> Result<(), Errno> {
+        passing::share(listener.as_fd(), &self.shared.seats[to].hatch)
+    }
+
+    fn take_shared(&mut self) -> Option<Fd> {
+        self.passing.take_listener().map(|fd| self.opened(fd))
+    }
+
     fn pass_failures(&self) -> u64 {
         self.passing.failures
     }
@@ -205,6 +213,10 @@ impl<M: Send> Driver for EpollDriver<M> {
 
     fn collect(&mut self, into: &mut Vec<M>) -> bool {
         self.shared.mailboxes[self.core].collect(into)
+    }
+
+    fn mail_waiting(&self) -> usize {
+        self.shared.mailboxes[self.core].waiting()
     }
 
     fn wake(&mut self, core: CoreId) {

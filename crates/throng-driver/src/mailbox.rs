@@ -70,6 +70,11 @@ impl<M> Mailbox<M> {
         !queue.is_empty()
     }
 
+    /// How many messages wait.
+    pub fn waiting(&self) -> usize {
+        self.queue().len()
+    }
+
     fn queue(&self) -> MutexGuard<'_, VecDeque<M>> {
         // Nothing panics while it holds the lock; a poisoned queue is whole all the same.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -99,6 +104,14 @@ impl<M> Post<M> {
     pub fn control(&self, to: CoreId, mail: M) {
         let posted = self.mailboxes[to].post(mail, MailKind::Control);
         debug_assert!(posted.is_ok(), "control mail was refused");
+    }
+
+    /// Posts a message that can be dropped.
+    ///
+    /// # Errors
+    /// The message again, when the mailbox is full.
+    pub fn bulk(&self, to: CoreId, mail: M) -> Result<(), MailFull<M>> {
+        self.mailboxes[to].post(mail, MailKind::Bulk)
     }
 
     /// Posts what `mail` makes for each core.

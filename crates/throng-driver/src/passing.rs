@@ -36,6 +36,7 @@ pub(crate) struct Passing {
     leaving: Vec<Vec<OwnedFd>>,
     waiting: usize,
     arrived: VecDeque<OwnedFd>,
+    listeners: VecDeque<OwnedFd>,
     pub(crate) failures: u64,
 }
 
@@ -45,6 +46,7 @@ impl Passing {
             leaving: (0..cores).map(|_| Vec::new()).collect(),
             waiting: 0,
             arrived: VecDeque::new(),
+            listeners: VecDeque::new(),
             failures: 0,
         }
     }
@@ -67,7 +69,8 @@ impl Passing {
         for (to, leaving) in self.leaving.iter_mut().enumerate() {
             while !leaving.is_empty() {
                 let count = leaving.len().min(BATCH);
-                match send(seats[to].hatch.into.as_fd(), &leaving[..count]) {
+                let sockets = leaving[..count].iter().map(AsFd::as_fd);
+                match send(&seats[to].hatch, sockets, count as u8) {
                     Ok(()) => {}
                     Err(Errno::AGAIN) => break,
                     Err(_) => self.failures += count as u64,
@@ -83,7 +86,7 @@ impl Passing {
     pub(crate) fn receive(&mut self, hatch: &Hatch, room: usize) {
         let mut messages = room / BATCH;
         while messages > 0 {
-            match receive(hatch.out.as_fd(), &mut self.arrived) {
+            match receive(hatch.out.as_fd(), &mut self.arrived, &mut self.listeners) {
                 Ok(lost) => self.failures += u64::from(lost),
                 Err(_) => return,
             }
@@ -94,39 +97,60 @@ impl Passing {
     pub(crate) fn take(&mut self) -> Option<OwnedFd> {
         self.arrived.pop_front()
     }
+
+    pub(crate) fn take_listener(&mut self) -> Option<OwnedFd> {
+        self.listeners.pop_front()
+    }
+}
+
+/// Sends another reference to a listener; this core keeps its own.
+pub(crate) fn share(listener: BorrowedFd<'_>, to: &Hatch) -> Result<(), Errno> {
+    send(to, std::iter::once(listener), A_LISTENER)
 }
 
 /// Sockets a message.
 pub(crate) const BATCH: usize = 32;
+/// What a message says instead of a number of connections when it carries one listener.
+const A_LISTENER: u8 = u8::MAX;
 
-fn send(hatch: BorrowedFd<'_>, sockets: &[OwnedFd]) -> Result<(), Errno> {
-    let borrowed: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
+fn send<'fd>(
+    hatch: &Hatch,
+    sockets: impl Iterator<Item = BorrowedFd<'fd>>,
+    what: u8,
+) -> Result<(), Errno> {
+    let borrowed: Vec<BorrowedFd<'_>> = sockets.collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let pushed = control.push(SendAncillaryMessage::ScmRights(&borrowed));
     debug_assert!(pushed, "the space is made for a whole batch");
-    let count = [sockets.len() as u8];
-    sendmsg(hatch, &[IoSlice::new(&count)], &mut control, SendFlags::NOSIGNAL)?;
+    sendmsg(&hatch.into, &[IoSlice::new(&[what])], &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
-/// Receives one message; says how many of its sockets the table had no room for.
-fn receive(hatch: BorrowedFd<'_>, into: &mut VecDeque<OwnedFd>) -> Result<u32, Errno> {
+/// Receives one message; says how many of its connections the table had no room for.
+fn receive(
+    hatch: BorrowedFd<'_>,
+    connections: &mut VecDeque<OwnedFd>,
+    listeners: &mut VecDeque<OwnedFd>,
+) -> Result<u32, Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut count = [0u8];
+    let mut what = [0u8];
     let received =
-        recvmsg(hatch, &mut [IoSliceMut::new(&mut count)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        recvmsg(hatch, &mut [IoSliceMut::new(&mut what)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
     if received.bytes == 0 {
         return Err(Errno::AGAIN);
     }
+    let is_listener = what[0] == A_LISTENER;
+    let into = if is_listener { listeners } else { connections };
     let before = into.len();
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(fds) = message {
             into.extend(fds);
         }
     }
-    Ok(u32::from(count[0]).saturating_sub((into.len() - before) as u32))
+    let lost = u32::from(what[0]).saturating_sub((into.len() - before) as u32);
+    Ok(if is_listener { 0 } else { lost })
 }
 
 #[cfg(test)]
@@ -157,5 +181,23 @@ mod tests {
             assert_eq!(byte, [n as u8]);
         }
         assert!(to.take().is_none());
+    }
+
+    #[test]
+    fn a_shared_listener_is_told_apart_from_connections_and_kept_by_its_owner() {
+        let seats = [Seat::new().unwrap(), Seat::new().unwrap()];
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut from = Passing::new(2);
+        from.leave(std::io::pipe().unwrap().0.into(), 1);
+        from.flush(&seats);
+        share(listener.as_fd(), &seats[1].hatch).unwrap();
+
+        let mut to = Passing::new(2);
+        to.receive(&seats[1].hatch, 1_000);
+        assert!(to.take().is_some() && to.take().is_none());
+        let copy = to.take_listener().expect("the listener arrives");
+        let copy = std::net::TcpListener::from(copy);
+        assert_eq!(copy.local_addr().unwrap(), listener.local_addr().unwrap());
+        assert_eq!(to.failures, 0);
     }
 }

@@ -61,6 +61,11 @@ impl Permits {
         core
     }
 
+    /// Whether a core that found no permit waits to be named.
+    pub fn anyone_waits(&self) -> bool {
+        self.anyone_waits.load(SeqCst)
+    }
+
     /// How many are taken.
     pub fn taken(&self) -> usize {
         self.taken.load(SeqCst)

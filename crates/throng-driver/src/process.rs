@@ -24,7 +24,8 @@ pub fn own_use() -> ProcessUse {
 pub fn rss_bytes() -> u64 {
     // smaps_rollup would be exact and takes the mmap lock for milliseconds; statm may be a few pages off.
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+    let pages: u64 =
+        statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
     pages * rustix::param::page_size() as u64
 }
 
