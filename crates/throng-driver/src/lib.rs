@@ -12,6 +12,7 @@ mod errno;
 pub mod fdtable;
 mod mailbox;
 pub mod netlink;
+pub mod netns;
 mod passing;
 mod permits;
 pub mod process;

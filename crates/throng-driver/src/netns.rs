@@ -1,0 +1,71 @@
+//! Network namespaces of single threads.
+//!
+//! The kernel keeps a namespace per thread, and a child process begins in that of the thread which
+//! started it. So a process that wants both ends of a test in namespaces of their own needs a thread
+//! for each, and no helper program: a namespace is gone with the last thread, process or open
+//! `/proc/…/ns/net` in it, however they ended.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+
+use crate::Errno;
+
+/// Moves the calling thread into a new network namespace, which has a loopback interface that is down
+/// and sysctls with their defaults.
+///
+/// # Errors
+/// `EPERM` without CAP_SYS_ADMIN; `EINVAL` where the kernel has no network namespaces; `ENOSPC` when
+/// `user.max_net_namespaces` is reached.
+pub fn unshare() -> Result<(), Errno> {
+    // SAFETY: the fd table stays shared; sockets that are open keep working in the namespace in which
+    // they were made.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.map_err(Errno::from)
+}
+
+/// Moves the calling thread into the network namespace of the process `pid`. True when that is another
+/// one than its own.
+///
+/// # Errors
+/// `ENOENT` when there is no such process; `EACCES` or `EPERM` when it is another user's.
+pub fn enter(pid: u32) -> Result<bool, Errno> {
+    let errno = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(libc::EIO));
+    let theirs = format!("/proc/{pid}/ns/net");
+    let name = |path: &str| std::fs::read_link(path).map_err(errno);
+    if name(&theirs)? == name("/proc/thread-self/ns/net")? {
+        return Ok(false);
+    }
+    let file = File::open(theirs).map_err(errno)?;
+    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_in_its_own_process_s_namespace_need_not_move() {
+        assert_eq!(enter(std::process::id()), Ok(false));
+    }
+
+    #[test]
+    fn there_is_no_way_into_the_namespace_of_a_process_that_does_not_exist() {
+        assert_eq!(enter(u32::MAX), Err(Errno(libc::ENOENT)));
+    }
+
+    #[test]
+    fn only_the_thread_that_asks_moves() {
+        let here = std::fs::read_link("/proc/self/ns/net").unwrap();
+        let there = std::thread::spawn(|| {
+            unshare()?;
+            Ok::<_, Errno>(std::fs::read_link("/proc/thread-self/ns/net").unwrap())
+        });
+        match there.join().unwrap() {
+            Ok(there) => assert_ne!(here, there),
+            Err(errno) => println!("skipped: {errno}"),
+        }
+        assert_eq!(std::fs::read_link("/proc/self/ns/net").unwrap(), here);
+    }
+}
