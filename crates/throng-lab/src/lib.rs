@@ -2,4 +2,5 @@
 //!
 //! [`recorder`] watches a run and writes its run file.
 
+pub mod isolate;
 pub mod recorder;

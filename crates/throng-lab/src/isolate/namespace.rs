@@ -1,0 +1,152 @@
+//! One network namespace: a thread that lives in it and does what has to be done there.
+
+use std::fs;
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+
+use throng_driver::{Errno, netns};
+
+use super::IsolateError;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A namespace without a name. Children of its thread begin in it.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    path: String,
+}
+
+impl Namespace {
+    /// A new one whose table of connections has `buckets` buckets.
+    pub(super) fn new(name: &str, buckets: u64) -> Result<Self, IsolateError> {
+        let (jobs, todo) = mpsc::channel::<Job>();
+        let (ready, is_ready) = mpsc::channel();
+        let run = move || {
+            let made = unshare_with(buckets);
+            let go_on = made.is_ok();
+            let _ = ready.send(made);
+            if go_on {
+                todo.into_iter().for_each(|job| job());
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+        let thread = thread.map_err(|error| IsolateError::Setup(error.to_string()))?;
+        let path =
+            is_ready.recv().unwrap_or(Err(Errno::PERMISSION)).map_err(IsolateError::Unshare)?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), path })
+    }
+
+    /// The file of `/proc` that stands for it.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Starts a process in it.
+    pub(super) fn spawn(&self, mut command: Command) -> io::Result<Child> {
+        self.run(move || command.spawn())
+    }
+
+    /// Runs lines of `ip` in it.
+    pub(super) fn ip(&self, lines: &str) -> Result<(), IsolateError> {
+        let mut command = Command::new("ip");
+        command.args(["-batch", "-"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = self.spawn(command).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => IsolateError::NoIp,
+            _ => IsolateError::Setup(format!("cannot start ip: {error}")),
+        })?;
+        let fail = |error: io::Error| IsolateError::Setup(format!("ip: {error}"));
+        // The pipe is closed at the end of the statement, which ends the batch.
+        child
+            .stdin
+            .take()
+            .map_or(Ok(()), |mut stdin| stdin.write_all(lines.as_bytes()))
+            .map_err(fail)?;
+        let output = child.wait_with_output().map_err(fail)?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(IsolateError::Setup(format!(
+                "ip failed: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            ))),
+        }
+    }
+
+    /// Sets one of its own sysctls, `net/core/somaxconn`.
+    pub(super) fn set_sysctl(
+        &self,
+        name: &'static str,
+        value: &'static str,
+    ) -> Result<(), IsolateError> {
+        self.run(move || fs::write(format!("/proc/sys/{name}"), value))
+            .map_err(|error| IsolateError::Setup(format!("sysctl {name} = {value}: {error}")))
+    }
+
+    fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, result) = mpsc::channel();
+        let jobs = self.jobs.as_ref().expect("kept until the namespace is dropped");
+        let job = Box::new(move || _ = done.send(job()));
+        jobs.send(job).expect("the thread takes jobs until then");
+        result.recv().expect("a job does not panic")
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Moves the thread into a new namespace. The size of a namespace's table is a sysctl of the one that it
+/// was made from, so there is one in between: the host's own sysctl stays as it is.
+fn unshare_with(buckets: u64) -> Result<String, Errno> {
+    netns::unshare()?;
+    // Kernels before 6.1 have one table for all namespaces, and no such sysctl.
+    if fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", buckets.to_string()).is_ok() {
+        netns::unshare()?;
+    }
+    // The name is resolved here: `thread-self` would be somebody else in the process that reads it.
+    let task = fs::read_link("/proc/thread-self").map_err(|_| Errno::PERMISSION)?;
+    Ok(format!("/proc/{}/ns/net", task.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_has_sysctls_and_a_table_of_its_own() {
+        let somaxconn = || fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+        let before = somaxconn();
+        let namespace = match Namespace::new("test", 4096) {
+            Ok(namespace) => namespace,
+            Err(error) => return println!("skipped: {error}"),
+        };
+        namespace.set_sysctl("net/core/somaxconn", "321").unwrap();
+        assert_eq!(namespace.run(somaxconn), "321\n");
+        assert_eq!(somaxconn(), before, "the host's is untouched");
+        let entries = namespace.run(|| fs::read_to_string("/proc/sys/net/ipv4/tcp_ehash_entries"));
+        if let Ok(entries) = entries {
+            assert_eq!(entries.trim(), "4096");
+        }
+    }
+
+    #[test]
+    fn a_failing_ip_says_what_it_did_not_like() {
+        let Ok(namespace) = Namespace::new("test", 4096) else {
+            return println!("skipped: not root");
+        };
+        match namespace.ip("link set nothing up\n") {
+            Err(IsolateError::Setup(what)) => assert!(what.contains("nothing"), "{what}"),
+            Err(IsolateError::NoIp) => println!("skipped: ip is not installed"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
