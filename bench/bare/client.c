@@ -1,7 +1,7 @@
 // The load of every row of the benchmark, and itself the bare client that generators are compared with.
 //
 //   client MODE --port P [--threads N] [--connections N] [--rate R] [--warmup S] [--seconds S]
-//               [--reply BYTES] [--sources N]
+//               [--reply BYTES] [--sources N] [--tick US]
 //
 //   churn     connect, send one byte, read the reply, close. Without --rate a closed loop: `connections`
 //             are in flight and each that ends starts the next. With it an open loop: even arrivals.
@@ -11,6 +11,10 @@
 //
 // A latency counts from the moment at which the schedule wanted the message or arrival, never from the
 // moment at which the client got round to it: a slow server delays the client but cannot hide it.
+//
+// With --tick the client looks at its schedule that often at most, and does then whatever has come due:
+// waking once for each message would cost it more than the message. The wait for the tick is part of the
+// latency, since that counts from the schedule.
 //
 // It prints {"event":"start"} and {"event":"end"} around the measured window, so that others can take
 // their own readings of the same window, and then one line of JSON with what it saw.
@@ -48,6 +52,7 @@ struct options {
     const char *mode_name;
     int port, threads, connections, reply, sources;
     double rate, warmup, seconds;
+    uint64_t tick; // ns
 };
 
 // One connection. `due` is the intended moment of what is under way, `owed` how many messages more have
@@ -283,12 +288,16 @@ static void *run(void *argument) {
     if (worker->epoll < 0) die("epoll_create1");
     if (worker->options->mode == CHURN) __atomic_add_fetch(&workers_ready, 1, __ATOMIC_SEQ_CST);
 
+    uint64_t look = 0; // when to look at the schedule again
     struct epoll_event events[EVENTS];
     for (;;) {
         uint64_t now = now_ns();
         if (phase == DRAINING && (worker->pending == 0 || now > drain_until)) break;
-        uint64_t next = what_is_due(worker, now);
-        uint64_t wait = next > now ? next - now : 0;
+        if (worker->options->tick == 0 || now >= look) {
+            look = what_is_due(worker, now);
+            if (look < now + worker->options->tick) look = now + worker->options->tick;
+        }
+        uint64_t wait = look > now ? look - now : 0;
         struct timespec timeout = {.tv_sec = (time_t)(wait / SECOND), .tv_nsec = (long)(wait % SECOND)};
         int count = epoll_pwait2(worker->epoll, events, EVENTS, &timeout, NULL);
         for (int i = 0; i < count; i++) on_event(worker, events[i].data.u32, events[i].events);
@@ -341,6 +350,7 @@ static struct options parse(int count, char **arguments) {
         else if (!strcmp(name, "--connections")) options.connections = atoi(value);
         else if (!strcmp(name, "--reply")) options.reply = atoi(value);
         else if (!strcmp(name, "--sources")) options.sources = atoi(value);
+        else if (!strcmp(name, "--tick")) options.tick = (uint64_t)atoi(value) * 1000;
         else if (!strcmp(name, "--rate")) options.rate = atof(value);
         else if (!strcmp(name, "--warmup")) options.warmup = atof(value);
         else if (!strcmp(name, "--seconds")) options.seconds = atof(value);

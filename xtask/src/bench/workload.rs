@@ -78,6 +78,9 @@ impl Workload {
         let mut arguments = vec![mode.into(), "--connections".into(), connections.to_string()];
         if let Some(rate) = self.rate(limits) {
             arguments.extend(["--rate".into(), format!("{rate:.0}")]);
+            if !self.is_churn() {
+                arguments.extend(["--tick".into(), MESSAGE_TICK_US.to_string()]);
+            }
         }
         arguments
     }
@@ -104,6 +107,8 @@ const CLOSED_LOOP_CONNECTIONS: u32 = 1_000;
 /// Arrivals beyond this wait in the client, with their latency running.
 const OPEN_LOOP_CONNECTIONS_MAX: u32 = 4_000;
 const OPEN_CONNECTIONS: u32 = 5_000;
+/// A client that woke for each message by itself would use up the machine before the server does.
+const MESSAGE_TICK_US: u32 = 200;
 
 #[cfg(test)]
 mod tests {
