@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::event::epoll;
 use throng_base::Instant;
@@ -92,6 +93,8 @@ impl<M: Send> Driver for EpollDriver<M> {
 
     fn wait(&mut self, deadline: Instant, events: &mut Vec<Event>) {
         self.passing.flush(&self.shared.seats);
+        let deadline =
+            if self.passing.is_stuck() { deadline.min(self.now() + FLUSH_AGAIN) } else { deadline };
         let patience = if deadline == Instant::FAR {
             Patience::Endless
         } else {
@@ -228,6 +231,8 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 }
 
+/// When to try again to pass sockets on that another core's full queue did not take.
+const FLUSH_AGAIN: Duration = Duration::from_millis(1);
 /// How many events a wait returns at most.
 const BATCH_MAX: usize = 256;
 

@@ -15,7 +15,7 @@ use rustix::net::{
 };
 
 use crate::cores::Seat;
-use crate::{CoreId, Errno};
+use crate::{Blame, CoreId, Errno};
 
 /// Both ends of one core's pair. The fds are open under the same numbers in every core's table.
 pub(crate) struct Hatch {
@@ -56,12 +56,17 @@ impl Passing {
         self.waiting + self.arrived.len()
     }
 
+    /// Whether sockets wait that the last flush could not send.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.waiting > 0
+    }
+
     pub(crate) fn leave(&mut self, fd: OwnedFd, to: CoreId) {
         self.leaving[to].push(fd);
         self.waiting += 1;
     }
 
-    /// Sends what waits, 32 sockets a message. What a full hatch does not take stays for the next turn.
+    /// Sends what waits, 32 sockets a message. What a full hatch does not take stays for the next time.
     pub(crate) fn flush(&mut self, seats: &[Seat]) {
         if self.waiting == 0 {
             return;
@@ -72,7 +77,7 @@ impl Passing {
                 let sockets = leaving[..count].iter().map(AsFd::as_fd);
                 match send(&seats[to].hatch, sockets, count as u8) {
                     Ok(()) => {}
-                    Err(Errno::AGAIN) => break,
+                    Err(errno) if errno == Errno::AGAIN || errno.blame() == Blame::Limit => break,
                     Err(_) => self.failures += count as u64,
                 }
                 // Sent, the other table has its own reference; failed, the connection ends here.

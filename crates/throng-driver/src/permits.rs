@@ -76,7 +76,8 @@ impl Permits {
         self.max.load(SeqCst)
     }
 
-    fn try_take(&self) -> bool {
+    /// Takes a permit; without one, nobody is remembered.
+    pub fn try_take(&self) -> bool {
         let max = self.max.load(SeqCst);
         let mut taken = self.taken.load(SeqCst);
         while taken < max {
