@@ -1,6 +1,7 @@
 //! What a callback may do: the [`Desk`] for the whole core, [`Conn`] for one connection.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use throng_base::wheel::{Timer, Timers, Wheel};
 use throng_base::{Instant, Key, Slab};
@@ -301,6 +302,26 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     /// The world below.
     pub fn driver(&mut self) -> &mut D {
         &mut self.shell.driver
+    }
+
+    /// Which core this is.
+    pub fn core(&self) -> CoreId {
+        self.shell.driver.core()
+    }
+
+    /// Bytes that wait for the kernel to take them.
+    pub fn pending_bytes(&self) -> usize {
+        self.entry.link.pending_bytes()
+    }
+
+    /// The address of the other end, while there is a socket.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.shell.driver.peer_addr(self.entry.link.fd()?)
+    }
+
+    /// The address of this end, while there is a socket.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.shell.driver.local_addr(self.entry.link.fd()?)
     }
 
     /// Connects once the callback has returned; [`App::opened`] or [`App::closed`] follows.
