@@ -173,6 +173,13 @@ impl Program {
         &self.classes
     }
 
+    /// Whether any step of class `class` waits for an answer.
+    pub fn expects(&self, class: usize) -> bool {
+        let entry = self.classes[class].entry as usize;
+        let mut ops = self.ops[entry..].iter().take_while(|op| **op != Op::End);
+        ops.any(|op| matches!(op, Op::Expect { .. }))
+    }
+
     /// The index of the class of user `user`. Of as many users as all weights together, each class has exactly its
     /// weight, and the classes are mixed rather than one after another.
     pub fn class_of(&self, user: u64) -> usize {

@@ -14,8 +14,6 @@ mod steps;
 mod target;
 mod template;
 
-use std::ops::Range;
-
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use load::{Model, Phase, Spacing};
 pub use steps::{
@@ -25,11 +23,13 @@ pub use steps::{
 pub use target::{Reach, Scheme, Target, TargetError};
 pub use template::{Segment, Template, TemplateError, TemplateVars};
 
+use throng_report::Threshold;
+
 use node::{Kind, Node};
 use reader::Reader;
 
 /// A whole scenario, free of mistakes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Scenario {
     /// Whom to connect to.
     pub target: Target,
@@ -64,15 +64,6 @@ pub enum OnError {
     Stop,
     /// It goes on with the next step.
     Continue,
-}
-
-/// A threshold as it was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Threshold {
-    /// `connect.p99 < 100ms`.
-    pub text: String,
-    /// Where it stands in the source.
-    pub span: Range<usize>,
 }
 
 impl Scenario {
@@ -231,12 +222,22 @@ fn read_thresholds(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Threshold
         reader.wrong_kind(node, "`thresholds`", "a list such as `- connect.p99 < 100ms`");
         return None;
     };
-    let read = |item: &Node| {
-        let text = reader.text(item, "a threshold", "a comparison such as connect.p99 < 100ms")?;
-        Some(Threshold { text: text.to_owned(), span: item.span.clone() })
-    };
-    let thresholds: Vec<_> = items.iter().map(read).collect();
+    let thresholds: Vec<_> = items.iter().map(|item| read_threshold(reader, item)).collect();
     thresholds.into_iter().collect()
+}
+
+fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
+    let text = reader.text(node, "a threshold", "a comparison such as connect.p99 < 100ms")?;
+    let read = text.parse::<Threshold>();
+    if let Err(error) = &read {
+        let span = reader.inner_span(node, error.span.clone());
+        let label = match &error.suggestion {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("expected {}", error.expected),
+        };
+        reader.error(span, format!("a threshold cannot be judged: {}", error.problem), label);
+    }
+    read.ok()
 }
 
 const KEYS: [&str; 8] =

@@ -44,6 +44,8 @@ impl Diagnostics {
     /// The mistakes `list` in `source`, which the reader knows as `name` (a path, usually).
     pub fn new(name: &str, source: &str, mut list: Vec<Diagnostic>) -> Self {
         list.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
+        // What stands behind an anchor of YAML is read once for each use.
+        list.dedup();
         Self { name: name.to_owned(), source: source.to_owned(), list }
     }
 

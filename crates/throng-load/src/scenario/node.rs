@@ -82,20 +82,31 @@ impl Node {
                 let items: Vec<_> =
                     items.into_iter().map(|item| Self::from_tree(source, item)).collect();
                 let end = items.last().map_or(span.end, |item| item.span.end);
-                Self { span: span.start..end.max(span.end), kind: Kind::List(items) }
+                Self { span: closed(source, span, end), kind: Kind::List(items) }
             }
             Tree::Map(entries) => {
-                let entries: Vec<_> = entries
-                    .into_iter()
-                    .map(|(key, value)| {
-                        (Self::from_tree(source, key), Self::from_tree(source, value))
-                    })
-                    .collect();
+                let both =
+                    |(key, value)| (Self::from_tree(source, key), Self::from_tree(source, value));
+                let entries: Vec<_> = entries.into_iter().map(both).collect();
                 let end = entries.last().map_or(span.end, |(_, value)| value.span.end);
-                Self { span: span.start..end.max(span.end), kind: Kind::Map(entries) }
+                Self { span: closed(source, span, end), kind: Kind::Map(entries) }
             }
         }
     }
+}
+
+/// The span of a collection that begins with `begin` and whose last member ends at `end`: the parser
+/// gives no end, so the closing bracket, where there is one, is looked for.
+fn closed(source: &str, begin: Range<usize>, end: usize) -> Range<usize> {
+    let end = end.max(begin.end);
+    let bracket = match source.as_bytes().get(begin.start) {
+        Some(b'[') => "]",
+        Some(b'{') => "}",
+        _ => return begin.start..end,
+    };
+    let rest = source[end..].trim_start_matches([' ', '\n', ',']);
+    let closing = source.len() - rest.len() + bracket.len();
+    begin.start..if rest.starts_with(bracket) { closing } else { end }
 }
 
 /// What serde is told; YAML's own types of scalars are dropped in favour of their text.
@@ -185,10 +196,20 @@ fn bytes_of(source: &str, location: &Location) -> Range<usize> {
     let span = location.span();
     let start = usize::try_from(span.byte_offset().unwrap_or(0)).unwrap_or(0).min(source.len());
     let length = usize::try_from(span.byte_len().unwrap_or(0)).unwrap_or(0);
-    let start = source.floor_char_boundary(start);
-    let end = source.ceil_char_boundary(start.saturating_add(length).min(source.len()));
+    let start = boundary_before(source, start);
+    let end = boundary_after(source, start.saturating_add(length));
     let length = source[start..end].trim_end().len();
     start..start + length
+}
+
+/// The last place at or before `at` where a character begins.
+fn boundary_before(source: &str, at: usize) -> usize {
+    (0..=at.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0)
+}
+
+/// The first place at or after `at` where a character ends.
+fn boundary_after(source: &str, at: usize) -> usize {
+    (at..source.len()).find(|&at| source.is_char_boundary(at)).unwrap_or(source.len())
 }
 
 /// What the parser could not read. It knows the line and the column, not always the byte.
@@ -221,6 +242,6 @@ fn place_of(source: &str, location: &Location) -> Range<usize> {
     let begin: usize = source.split_inclusive('\n').take(line).map(str::len).sum();
     let line = source[begin..].lines().next().unwrap_or("");
     let start = begin + line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
-    let end = source.ceil_char_boundary((start + 1).min(source.len()));
+    let end = boundary_after(source, start + 1);
     start..if source[start..end].trim().is_empty() { start } else { end }
 }

@@ -21,6 +21,8 @@ pub(super) struct Fields<'n> {
     /// The whole mapping.
     pub(super) span: Range<usize>,
     entries: Vec<(&'n str, &'n Node, &'n Node)>,
+    /// The keys that unknown ones were probably meant to be: they are not missing as well.
+    meant: Vec<String>,
 }
 
 impl<'n> Fields<'n> {
@@ -64,12 +66,13 @@ impl<'s> Reader<'s> {
             self.wrong_kind(node, what, &format!("a mapping with {}", list_of(known)));
             return None;
         };
-        let mut entries = Vec::new();
+        let (mut entries, mut meant) = (Vec::new(), Vec::new());
         for (key, value) in pairs {
             match key.scalar() {
                 Some(name) if known.contains(&name) => entries.push((name, key, value)),
                 Some(name) => {
                     self.unknown(key.span.clone(), &format!("key `{name}` in {what}"), name, known);
+                    meant.extend(nearest(name, known.iter().copied()).map(str::to_owned));
                 }
                 None => {
                     self.error(
@@ -80,7 +83,7 @@ impl<'s> Reader<'s> {
                 }
             }
         }
-        Some(Fields { span: node.span.clone(), entries })
+        Some(Fields { span: node.span.clone(), entries, meant })
     }
 
     /// A name that is not one of `known`.
@@ -102,7 +105,7 @@ impl<'s> Reader<'s> {
         example: &str,
     ) -> Option<&'n Node> {
         let value = fields.get(key);
-        if value.is_none() {
+        if value.is_none() && !fields.meant.iter().any(|meant| meant == key) {
             let span = self.first_line(&fields.span);
             self.error(
                 span,

@@ -53,17 +53,17 @@ impl Template {
     /// Reads `text`; `$${` stands for a plain `${`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut segments = Vec::new();
-        let mut literal = Vec::new();
+        let mut literal = String::new();
         let mut at = 0;
         while let Some(found) = text[at..].find("${") {
             let open = at + found;
             if text[..open].ends_with('$') && open > at {
-                literal.extend_from_slice(text[at..open - 1].as_bytes());
-                literal.extend_from_slice(b"${");
+                literal += &text[at..open - 1];
+                literal += "${";
                 at = open + 2;
                 continue;
             }
-            literal.extend_from_slice(text[at..open].as_bytes());
+            literal += &text[at..open];
             let Some(length) = text[open..].find('}') else {
                 return Err(TemplateError {
                     span: open..text.len(),
@@ -72,14 +72,14 @@ impl Template {
                 });
             };
             if !literal.is_empty() {
-                segments.push(Segment::Literal(std::mem::take(&mut literal).into()));
+                segments.push(Segment::Literal(std::mem::take(&mut literal).into_bytes().into()));
             }
             segments.push(variable(&text[open + 2..open + length], open + 2)?);
             at = open + length + 1;
         }
-        literal.extend_from_slice(text[at..].as_bytes());
+        literal += &text[at..];
         if !literal.is_empty() {
-            segments.push(Segment::Literal(literal.into()));
+            segments.push(Segment::Literal(literal.into_bytes().into()));
         }
         Ok(Self { segments: segments.into() })
     }

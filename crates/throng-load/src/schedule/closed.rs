@@ -69,7 +69,7 @@ impl ClosedSchedule {
     /// When user `k` begins and ends, in turn: starts at even places, stops at odd ones. A user that
     /// is still wanted at the end has no last stop.
     pub fn moments_of(&self, k: u32) -> impl Iterator<Item = Duration> {
-        self.lines.iter().filter_map(move |line| line.crosses(k).then(|| line.moment_of(k)))
+        self.lines.iter().filter(move |line| line.crosses(k)).map(move |line| line.moment_of(k))
     }
 
     /// The length of all phases.

@@ -1,0 +1,269 @@
+//! What a load needs, and whether this machine has it: known before the run starts.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use throng_base::units::show_count;
+use throng_driver::fdtable;
+
+use crate::scenario::{Action, Class, Model, Repeat, Scenario, Step};
+use crate::schedule;
+use crate::source::SourcePlan;
+
+/// What a scenario will ask for at its height.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    /// Connections open at once.
+    pub connections: u64,
+    /// Connections that end per second, each of which may leave its port in TIME-WAIT.
+    pub ends_per_s: f64,
+}
+
+impl Demand {
+    /// What `scenario` will ask for: exact in the closed model and for users that stay, an
+    /// estimate from the waits in the program otherwise.
+    pub fn of(scenario: &Scenario) -> Self {
+        let phases = &scenario.load;
+        let peak = schedule::peak_users(phases);
+        let spans = scenario.classes.iter().map(|class| span_of(&class.steps));
+        let longest =
+            spans.clone().try_fold(Duration::ZERO, |longest, span| Some(longest.max(span?)));
+        let shortest = spans.flatten().min().unwrap_or(Duration::MAX);
+        match Model::of(phases) {
+            Model::Closed => {
+                let ends = scenario.classes.iter().any(ends);
+                // No machine of ours makes more than this many connections a second.
+                let rate =
+                    (peak as f64 / shortest.as_secs_f64().max(1e-3)).min(CONNECTS_PER_S_MOST);
+                Self { connections: peak, ends_per_s: if ends { rate } else { 0.0 } }
+            }
+            Model::Open => {
+                let rate = schedule::peak_rate(phases);
+                let connections = match longest {
+                    // Answers take time too; a second is a slow server's.
+                    Some(span) => (rate * (span.as_secs_f64() + 1.0)).ceil() as u64,
+                    None => u64::MAX,
+                };
+                let ends = scenario.classes.iter().any(ends);
+                Self {
+                    connections: connections.min(peak),
+                    ends_per_s: if ends { rate } else { 0.0 },
+                }
+            }
+        }
+    }
+
+    /// Ports that are taken at once, when a port stays in TIME-WAIT for `time_wait`.
+    pub fn ports(&self, time_wait: Duration) -> u64 {
+        self.connections + (self.ends_per_s * time_wait.as_secs_f64()).ceil() as u64
+    }
+}
+
+/// What this machine offers to a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capacity {
+    /// What the run needs.
+    pub demand: Demand,
+    /// Cores of the generator.
+    pub cores: usize,
+    /// Connections that fit into one fd table.
+    pub fds_per_table: usize,
+    /// Whether each core has a table of its own.
+    pub private_fds: bool,
+    /// Source addresses.
+    pub addresses: usize,
+    /// The ports that the kernel chooses from.
+    pub port_range: RangeInclusive<u16>,
+    /// Connections that the sources reach, over all targets.
+    pub ports: u64,
+    /// How long a port of a closed connection cannot be used again.
+    pub time_wait: Duration,
+}
+
+impl Capacity {
+    /// Connections that fit into the fd tables.
+    pub fn fds(&self) -> u64 {
+        let tables = if self.private_fds { self.cores } else { 1 };
+        self.fds_per_table as u64 * tables as u64
+    }
+
+    /// The most connections at once, whichever limit comes first.
+    pub fn connections(&self) -> u64 {
+        self.fds().min(self.ports)
+    }
+
+    /// What does not fit, in words, with the command.
+    pub fn shortage(&self) -> Option<String> {
+        let needed = self.demand.connections;
+        if needed > self.fds() {
+            let table = show_count(self.fds_per_table as u64);
+            let tables = if self.private_fds { self.cores } else { 1 };
+            return Some(format!(
+                "{} connections at once do not fit into {tables} fd table(s) of {table} each\n\
+                 raise the limit (`ulimit -n {}` as root), or add cores with `--cores {}`",
+                show_count(needed),
+                needed + fdtable::RESERVED as u64,
+                needed.div_ceil(self.fds_per_table.max(1) as u64),
+            ));
+        }
+        if needed > self.ports {
+            return Some(format!(
+                "{} connections at once need as many ports; {} source address(es) with the ports {}-{} have {}\n\
+                 name more addresses with `--source ADDRESS/PREFIX`, or more ports with \
+                 `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`",
+                show_count(needed),
+                self.addresses,
+                self.port_range.start(),
+                self.port_range.end(),
+                show_count(self.ports),
+            ));
+        }
+        None
+    }
+
+    /// What may become short while it runs, in words.
+    pub fn warning(&self) -> Option<String> {
+        let ports = self.demand.ports(self.time_wait);
+        (ports > self.ports).then(|| {
+            format!(
+                "up to {} ports may be taken at once, {} of them in TIME-WAIT for {} s, and there are {}: \
+                 connects may fail with EADDRNOTAVAIL; name more addresses with `--source`",
+                show_count(ports),
+                show_count(ports - self.demand.connections),
+                self.time_wait.as_secs(),
+                show_count(self.ports),
+            )
+        })
+    }
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tables =
+            if self.private_fds { "each with its own fd table" } else { "sharing one fd table" };
+        writeln!(f, "connections  {} at once at most", show_count(self.demand.connections))?;
+        writeln!(
+            f,
+            "fds          {}: {} core(s), {tables} of {}",
+            show_count(self.fds()),
+            self.cores,
+            show_count(self.fds_per_table as u64)
+        )?;
+        write!(f, "ports        {}: {} source address(es)", show_count(self.ports), self.addresses)
+    }
+}
+
+/// How many cores a generator or server needs for `connections` at once: as many as there are CPUs, or as many
+/// tables as the connections fill.
+pub fn cores_for(connections: u64, cpus: usize, limit: usize, private_fds: bool) -> usize {
+    if !private_fds {
+        return cpus;
+    }
+    // Each core costs a few fds in every table, so the number is found by trying.
+    let fits = |cores: &usize| fdtable::usable(limit, *cores) as u64 * *cores as u64 >= connections;
+    (cpus..CORES_MAX).find(fits).unwrap_or(cpus)
+}
+
+/// The sources for a target on this machine, when nobody named any.
+pub fn loopback_sources(
+    demand: Demand,
+    range: &RangeInclusive<u16>,
+    time_wait: Duration,
+) -> SourcePlan {
+    // The kernel's search for a free port is short while less than half of them are taken.
+    let each = SourcePlan::Any.ports(range) / 2;
+    let mut count = demand.ports(time_wait).div_ceil(each.max(1)) as usize;
+    if demand.ends_per_s > 0.0 && demand.connections > 1 {
+        // Sockets in TIME-WAIT stay in the tables for a minute, even where their ports can be used again.
+        count = count.max(CHURN_ADDRESSES);
+    }
+    if count <= 1 { SourcePlan::Any } else { SourcePlan::loopback(count) }
+}
+
+/// How long the steps take at least; `None` when they have no end.
+fn span_of(steps: &[Step]) -> Option<Duration> {
+    steps.iter().try_fold(Duration::ZERO, |sum, step| {
+        let span = match &step.action {
+            Action::Wait { span, .. } => *span,
+            Action::Every { span, .. } => (*span)?,
+            Action::Repeat { until: Repeat::For(span), .. } => *span,
+            Action::Repeat { until: Repeat::Times(times), steps } => {
+                span_of(steps)?.saturating_mul(u32::try_from(*times).unwrap_or(u32::MAX))
+            }
+            Action::Stay => return None,
+            Action::Connect { .. } | Action::Send(_) | Action::Expect { .. } | Action::Close(_) => {
+                Duration::ZERO
+            }
+        };
+        Some(sum.saturating_add(span))
+    })
+}
+
+/// Whether users of the class close what they opened before the run ends.
+fn ends(class: &Class) -> bool {
+    fn closes(steps: &[Step]) -> bool {
+        steps.iter().any(|step| match &step.action {
+            Action::Close(_) => true,
+            Action::Every { steps, .. } | Action::Repeat { steps, .. } => closes(steps),
+            _ => false,
+        })
+    }
+    closes(&class.steps) || span_of(&class.steps).is_some()
+}
+
+const CONNECTS_PER_S_MOST: f64 = 100_000.0;
+const CORES_MAX: usize = 1_024;
+const CHURN_ADDRESSES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn demand(load: &str, user: &str) -> Demand {
+        let source = format!("target: tcp://127.0.0.1:1\nload: {load}\nuser: {user}\n");
+        Demand::of(&Scenario::parse(&source, "test").unwrap())
+    }
+
+    #[test]
+    fn closed_users_are_counted_exactly() {
+        let demand = demand("[{ramp: {to: 100k, over: 1m}}]", "[connect, {wait: 1s}, close]");
+        assert_eq!(demand.connections, 100_000);
+        assert!((demand.ends_per_s - 100_000.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn arrivals_that_stay_add_up_and_those_that_go_do_not() {
+        let load = "[{arrivals: {rate: 100/s, for: 100s}}]";
+        assert_eq!(demand(load, "[connect, stay]").connections, 10_000);
+        assert_eq!(demand(load, "[connect, {wait: 3s}, close]").connections, 400);
+        let short = "[{arrivals: {rate: 100/s, for: 1s}}]";
+        assert_eq!(demand(short, "[connect, {wait: 3s}, close]").connections, 100);
+    }
+
+    #[test]
+    fn tables_of_20_000_hold_200_000_on_eleven_cores() {
+        assert_eq!(cores_for(200_000, 2, 20_000, true), 11);
+        assert_eq!(cores_for(1_000, 2, 20_000, true), 2);
+        assert_eq!(cores_for(200_000, 2, 20_000, false), 2);
+    }
+
+    #[test]
+    fn a_shortage_names_what_is_short() {
+        let mut capacity = Capacity {
+            demand: Demand { connections: 50_000, ends_per_s: 0.0 },
+            cores: 2,
+            fds_per_table: 19_000,
+            private_fds: true,
+            addresses: 1,
+            port_range: 32_768..=60_999,
+            ports: 28_232,
+            time_wait: Duration::from_secs(60),
+        };
+        assert!(capacity.shortage().unwrap().contains("fd table"));
+        capacity.cores = 3;
+        assert!(capacity.shortage().unwrap().contains("--source"));
+        capacity.ports = 60_000;
+        assert_eq!(capacity.shortage(), None);
+    }
+}

@@ -1,0 +1,402 @@
+//! The generator as an app of the engine: one core's users, when they begin, what they do, and what
+//! is counted of it.
+//!
+//! A user is an entry of the core's table: a place in the program, a few small counters, a deadline and a
+//! seed. Its connection comes and goes; the user stays.
+
+mod leaving;
+mod slate;
+mod starts;
+mod steps;
+mod user;
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_driver::{CoreId, Driver, Errno, SocketOptions};
+use throng_engine::{After, App, CloseReason, Conn, Deadline, Desk};
+use throng_proto::Raw;
+
+pub use slate::{ErrorKind, Slate};
+
+use crate::program::Program;
+use crate::scenario::{Model, OnError, Phase};
+use crate::source::SourcePlan;
+use leaving::Leaving;
+use starts::{Action, Starts};
+use user::Doing;
+pub use user::User;
+
+/// What all cores of a generator know.
+#[derive(Debug)]
+pub struct Config {
+    /// What users do.
+    pub program: Program,
+    /// When they begin.
+    pub phases: Vec<Phase>,
+    /// Whom they connect to: user `k` to target `k mod n`.
+    pub targets: Vec<std::net::SocketAddr>,
+    /// From where.
+    pub sources: SourcePlan,
+    /// Options of their sockets.
+    pub options: SocketOptions,
+    /// Decides everything random.
+    pub seed: u64,
+    /// When the first phase begins, the same for all cores.
+    pub start_at: Instant,
+}
+
+/// What the control thread tells a core.
+#[derive(Debug)]
+pub enum Mail {
+    /// Hand over what was measured, and measure on in this slate.
+    Collect(Box<Slate>, Sender<Box<Slate>>),
+    /// So many more users, one a millisecond over all cores.
+    AddUsers(u64),
+    /// So many users leave, the newest first as far as that is known.
+    StopUsers(u64),
+    /// Nobody new begins until [`Self::Resume`]; the schedule waits.
+    Pause,
+    /// The schedule goes on where it was.
+    Resume,
+    /// Nobody new begins, and everybody leaves within [`RAMP_DOWN`].
+    RampDown,
+    /// The core ends at once.
+    Stop,
+}
+
+/// One core of the generator.
+pub struct Generator {
+    config: Arc<Config>,
+    model: Model,
+    starts: Starts,
+    leaving: Leaving,
+    stage: Stage,
+    sources: crate::source::Sources,
+    /// Whether a class has an `expect` at all; what arrives for another is nobody's.
+    expects: Vec<bool>,
+    slate: Box<Slate>,
+}
+
+/// How far the run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The schedule goes on.
+    Running,
+    /// The schedule is over: who stays leaves, who is busy may finish until then.
+    Finishing(Instant),
+    /// Everybody leaves.
+    Leaving,
+}
+
+impl Generator {
+    /// The core `core` of `cores` of the generator that `config` describes.
+    pub fn new(config: Arc<Config>, core: CoreId, cores: usize) -> Self {
+        let slate = Box::new(Slate::new(core, config.program.classes().len()));
+        Self {
+            model: Model::of(&config.phases),
+            starts: Starts::new(&config, core, cores),
+            leaving: Leaving::default(),
+            stage: Stage::Running,
+            sources: config.sources.of_core(core, cores),
+            expects: (0..config.program.classes().len())
+                .map(|class| config.program.expects(class))
+                .collect(),
+            slate,
+            config,
+        }
+    }
+
+    /// What was counted so far.
+    pub fn slate(&self) -> &Slate {
+        &self.slate
+    }
+
+    /// Whether the schedule is over and everybody has left.
+    pub fn is_finished(&self) -> bool {
+        self.slate.finished
+    }
+
+    fn start_user<D: Driver<Mail = Mail>>(
+        &mut self,
+        desk: &mut Desk<D, Self>,
+        id: u64,
+        due: Instant,
+    ) {
+        let class = self.config.program.class_of(id);
+        self.slate.counters.users_started += 1;
+        self.slate.lag.record_us(desk.now().micros_since(due));
+        let user = User::new(id, class as u16, self.config.seed, due);
+        let key = desk.insert(Raw, user);
+        self.starts.started(id, key.index());
+        desk.nudge(key);
+    }
+
+    /// Takes the user at place `index` out, if the user who lives there is meant.
+    fn stop_user<D: Driver<Mail = Mail>>(
+        &mut self,
+        desk: &mut Desk<D, Self>,
+        index: u32,
+        id: Option<u64>,
+    ) {
+        let Some(key) = desk.key_at(index) else { return };
+        if id.is_some_and(|id| desk.state(key).is_none_or(|user| user.id != id)) {
+            return;
+        }
+        desk.with(key, |conn| {
+            conn.state().doing = Doing::Stopping;
+            if conn.is_detached() {
+                conn.leave();
+            } else {
+                conn.close();
+            }
+        });
+    }
+
+    /// The schedule is over, or somebody ends the run.
+    fn end<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>, at_once: bool) {
+        self.starts.end();
+        let now = desk.now();
+        if at_once || self.model == Model::Closed {
+            self.stage = Stage::Leaving;
+            let everybody = desk.keys().iter().map(|key| key.index()).collect();
+            self.leaving.begin(everybody, now, RAMP_DOWN);
+            return;
+        }
+        self.stage = Stage::Finishing(now + FINISH_TIMEOUT);
+        let mut stayers = desk.keys();
+        stayers.retain(|key| desk.state(*key).is_some_and(|user| user.doing == Doing::Staying));
+        let stayers = stayers.iter().map(|key| key.index()).collect();
+        self.leaving.begin(stayers, now, RAMP_DOWN);
+    }
+
+    /// Completes the gauges and hands the slate over for a fresh one.
+    fn hand_over<D: Driver<Mail = Mail>>(
+        &mut self,
+        desk: &mut Desk<D, Self>,
+        blank: Box<Slate>,
+    ) -> Box<Slate> {
+        let slate = &mut self.slate;
+        slate.counters.users_intended = self.starts.intended_by(desk.now());
+        slate.counters.users_active = desk.len() as u64 - slate.resting;
+        slate.phase = self.starts.phase(desk.now());
+        slate.core = desk.counters();
+        let fresh = blank.carry_on(slate);
+        std::mem::replace(&mut self.slate, fresh)
+    }
+}
+
+impl<D: Driver<Mail = Mail>> App<D> for Generator {
+    type Session = Raw;
+    type State = User;
+
+    const READS_WHILE_BLOCKED: bool = true;
+
+    fn mail(&mut self, desk: &mut Desk<D, Self>, mail: Mail) {
+        match mail {
+            Mail::Collect(blank, reply) => {
+                let slate = self.hand_over(desk, blank);
+                // The control thread may have ended; then nobody wants it.
+                let _ = reply.send(slate);
+            }
+            Mail::AddUsers(count) => {
+                if self.stage == Stage::Running {
+                    self.starts.add(count, desk.now());
+                }
+            }
+            Mail::StopUsers(count) => {
+                let mut places: Vec<u32> = desk.keys().iter().map(|key| key.index()).collect();
+                let kept = places.len().saturating_sub(count as usize);
+                for index in places.drain(kept..) {
+                    self.stop_user(desk, index, None);
+                }
+            }
+            Mail::Pause => self.starts.pause(desk.now()),
+            Mail::Resume => self.starts.resume(desk.now()),
+            Mail::RampDown => self.end(desk, true),
+            Mail::Stop => desk.stop(),
+        }
+    }
+
+    fn due(&self) -> Instant {
+        let stage = match self.stage {
+            Stage::Running => self.starts.due(),
+            Stage::Finishing(until) => until,
+            Stage::Leaving => Instant::FAR,
+        };
+        stage.min(self.leaving.due())
+    }
+
+    fn run_due(&mut self, desk: &mut Desk<D, Self>) {
+        let now = desk.now();
+        for _ in 0..STARTS_MAX {
+            match self.starts.pop(now) {
+                Some(Action::Start { id, due }) => self.start_user(desk, id, due),
+                Some(Action::Stop { id, index }) => self.stop_user(desk, index, Some(id)),
+                None => break,
+            }
+        }
+        match self.stage {
+            Stage::Running if self.starts.is_over(now) => self.end(desk, false),
+            Stage::Finishing(until) if until <= now => self.end(desk, true),
+            _ => {}
+        }
+        for index in self.leaving.take(now) {
+            self.stop_user(desk, index, None);
+        }
+    }
+
+    fn turn_ended(&mut self, desk: &mut Desk<D, Self>) {
+        self.slate.finished = self.stage != Stage::Running && desk.is_empty();
+    }
+
+    fn nudged(&mut self, conn: &mut Conn<'_, D, Self>) {
+        self.begin(conn);
+    }
+
+    fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let now = conn.now();
+        let user = conn.state();
+        let waited_us = now.micros_since(user.intended);
+        user.intended = now;
+        user.established = true;
+        self.slate.connected(waited_us, user.class);
+        if user.doing == Doing::Connecting {
+            user.pc += 1;
+            conn.set_deadline(Deadline::Never);
+            self.advance(conn);
+        }
+    }
+
+    fn event(&mut self, conn: &mut Conn<'_, D, Self>, bytes: &[u8]) {
+        self.received(conn, bytes);
+    }
+
+    fn finished(&mut self, conn: &mut Conn<'_, D, Self>) {
+        conn.close_because(CloseReason::Finished);
+    }
+
+    fn drained(&mut self, conn: &mut Conn<'_, D, Self>) {
+        if conn.state().doing == Doing::Blocked {
+            self.advance(conn);
+        }
+    }
+
+    fn deadline(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let now = conn.now();
+        let user = conn.state();
+        match user.doing {
+            Doing::Connecting => {
+                user.doing = Doing::GivingUp;
+                conn.reset();
+            }
+            Doing::Expecting => self.fail(conn, ErrorKind::ExpectTimeout),
+            Doing::Waiting => {
+                self.slate.lag.record_us(now.micros_since(user.intended));
+                self.advance(conn);
+            }
+            Doing::Resting => {
+                self.slate.resting -= 1;
+                self.begin(conn);
+            }
+            Doing::Yielding => self.advance(conn),
+            Doing::Blocked
+            | Doing::Staying
+            | Doing::GivingUp
+            | Doing::Closing
+            | Doing::Failing
+            | Doing::Stopping => {}
+        }
+    }
+
+    fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> After {
+        let now = conn.now();
+        let user = conn.state();
+        if std::mem::take(&mut user.established) {
+            self.slate.counters.connected -= 1;
+        }
+        let half_closed = std::mem::take(&mut user.half_closed);
+        match (user.doing, reason) {
+            (Doing::Stopping, _) => {
+                self.iteration_over(user.class, false);
+                return After::Free;
+            }
+            (Doing::GivingUp, _) => {
+                self.slate.connect_failed(None);
+                return self.failed(conn);
+            }
+            (Doing::Failing, _) => return self.failed(conn),
+            (_, CloseReason::ConnectFailed(errno)) => {
+                self.slate.connect_failed(Some(errno));
+                if is_short_of_ports(errno) && self.sources.tries_again(user) {
+                    self.advance(conn);
+                    return After::Keep;
+                }
+                return self.failed(conn);
+            }
+            (Doing::Closing, _) => user.pc += 1,
+            // After a half-close the other end's FIN is the answer that was to come.
+            (_, CloseReason::Finished) if half_closed => {}
+            (_, reason) => return self.lost(conn, ErrorKind::of(reason)),
+        }
+        user.intended = now;
+        self.advance(conn);
+        if conn.state().doing == Doing::Stopping { After::Free } else { After::Keep }
+    }
+}
+
+impl Generator {
+    /// What becomes of a user whose iteration failed and whose connection is gone.
+    fn failed<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> After {
+        let now = conn.now();
+        let user = conn.state();
+        self.iteration_over(user.class, true);
+        let class = &self.config.program.classes()[usize::from(user.class)];
+        match class.on_error {
+            OnError::Continue => {
+                user.pc = self.pc_after_loss(user.pc);
+                user.intended = now;
+                self.advance(conn);
+                if conn.state().doing == Doing::Stopping { After::Free } else { After::Keep }
+            }
+            OnError::Restart if self.stage == Stage::Running => {
+                self.rest(conn);
+                After::Keep
+            }
+            OnError::Restart | OnError::Stop => After::Free,
+        }
+    }
+
+    /// Lets a user rest before it tries again, so that a target that refuses is not hammered.
+    fn rest<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let now = conn.now();
+        let user = conn.state();
+        user.doing = Doing::Resting;
+        let nanos = crate::program::jittered(
+            RESTART_PAUSE.as_nanos() as u64,
+            RESTART_JITTER,
+            &mut user.prng,
+        );
+        user.intended = now + Duration::from_nanos(nanos);
+        let until = user.intended;
+        self.slate.resting += 1;
+        conn.set_deadline(Deadline::Coarse(until));
+    }
+}
+
+/// Whether another source port might do.
+fn is_short_of_ports(errno: Errno) -> bool {
+    errno == Errno::ADDR_IN_USE || errno == Errno::ADDR_NOT_AVAILABLE
+}
+
+/// Users that a core begins in a turn: what came in meanwhile is not to wait longer than these take.
+const STARTS_MAX: usize = 32;
+/// How long a user rests after an error before it begins again, and by what share that varies.
+pub const RESTART_PAUSE: Duration = Duration::from_secs(1);
+const RESTART_JITTER: f32 = 0.1;
+/// How long everybody may take to leave at the end.
+pub const RAMP_DOWN: Duration = Duration::from_secs(1);
+/// Open model: how long after the last phase users may take to finish.
+pub const FINISH_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,0 +1,435 @@
+//! What a user does: op after op, until it has to wait for something.
+
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_driver::{ConnectSpec, Driver};
+use throng_engine::{After, Conn, Deadline};
+
+use super::user::{Doing, LoopCounter, User};
+use super::{ErrorKind, Generator, Mail, Stage};
+use crate::program::{CloseHow, Fed, Loop, Matcher, OnError, Op, TemplateVars, Turns, jittered};
+use crate::scenario::Model;
+
+/// Whether a user goes on with the next op or waits.
+enum Step {
+    Next,
+    Wait,
+}
+
+impl Generator {
+    /// The user begins its program, at the moment that it intends.
+    pub(super) fn begin<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        self.restart(conn.state());
+        self.advance(conn);
+    }
+
+    fn restart(&mut self, user: &mut User) {
+        let class = &self.config.program.classes()[usize::from(user.class)];
+        user.pc = class.entry;
+        user.message_from = Instant::FAR;
+        user.matched = 0;
+        user.inbox = None;
+        user.half_closed = false;
+        self.slate.counters.iterations += 1;
+        self.slate.classes[usize::from(user.class)].users_started += 1;
+    }
+
+    /// The user goes on from where it is.
+    pub(super) fn advance<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        for _ in 0..OPS_MAX {
+            if let Step::Wait = self.step(conn) {
+                return;
+            }
+        }
+        // A loop without a wait in it; others have their turn in between.
+        conn.state().doing = Doing::Yielding;
+        let now = conn.now();
+        conn.set_deadline(Deadline::Exact(now));
+    }
+
+    fn step<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> Step {
+        let pc = conn.state().pc;
+        match self.config.program.op(pc) {
+            Op::Connect { timeout_ns } => self.connect(conn, Duration::from_nanos(timeout_ns)),
+            Op::Send { template } => self.send(conn, |this, conn| {
+                let user = conn.state();
+                let counter = u64::from(user.counter);
+                let mut vars = TemplateVars { user_id: user.id, counter, prng: user.prng };
+                this.config.program.template(template).render(&mut vars, conn.out());
+                let user = conn.state();
+                user.counter = vars.counter as u32;
+                user.prng = vars.prng;
+            }),
+            Op::SendRandom { bytes } => self.send(conn, |_, conn| {
+                let mut prng = conn.state().prng;
+                let out = conn.out();
+                let begin = out.len();
+                out.resize(begin + bytes as usize, 0);
+                prng.fill(&mut out[begin..]);
+                conn.state().prng = prng;
+            }),
+            Op::Expect { matcher, timeout_ns } => {
+                self.expect(conn, matcher, Duration::from_nanos(timeout_ns))
+            }
+            Op::Wait { span_ns, jitter } => {
+                let user = conn.state();
+                let span = Duration::from_nanos(jittered(span_ns, jitter, &mut user.prng));
+                user.pc += 1;
+                // From the end of the step before, not from now: being late does not add up.
+                let due = user.intended + span;
+                self.wait_until(conn, due)
+            }
+            Op::LoopBegin { index } => {
+                let user = conn.state();
+                let slot = usize::from(self.config.program.looping(index).slot);
+                user.loops[slot] = LoopCounter { begun: user.intended, turn: 0, due: 0 };
+                self.turn(conn, index)
+            }
+            Op::LoopEnd { index } => {
+                let slot = usize::from(self.config.program.looping(index).slot);
+                conn.state().loops[slot].turn += 1;
+                self.turn(conn, index)
+            }
+            Op::Stay => {
+                if self.stage != Stage::Running {
+                    return self.end_of_program(conn);
+                }
+                conn.state().doing = Doing::Staying;
+                conn.set_deadline(Deadline::Never);
+                Step::Wait
+            }
+            Op::Close { how } => self.close(conn, how),
+            Op::End => self.end_of_program(conn),
+        }
+    }
+
+    fn connect<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        timeout: Duration,
+    ) -> Step {
+        if !conn.is_detached() {
+            // The language checks this; a connection that is still there after an error is used again.
+            conn.state().pc += 1;
+            return Step::Next;
+        }
+        let now = conn.now();
+        let user = conn.state();
+        user.doing = Doing::Connecting;
+        user.half_closed = false;
+        let target = self.config.targets[(user.id % self.config.targets.len() as u64) as usize];
+        let spec =
+            ConnectSpec { target, source: self.sources.choose(), options: self.config.options };
+        self.slate.counters.connects_started += 1;
+        conn.connect(spec);
+        conn.set_deadline(Deadline::Coarse(now + timeout));
+        Step::Wait
+    }
+
+    fn send<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        render: impl FnOnce(&Self, &mut Conn<'_, D, Self>),
+    ) -> Step {
+        if !conn.is_open() {
+            return self.not_connected(conn);
+        }
+        if conn.is_blocked() {
+            conn.state().doing = Doing::Blocked;
+            conn.set_deadline(Deadline::Never);
+            return Step::Wait;
+        }
+        render(self, conn);
+        let now = conn.now();
+        let user = conn.state();
+        if user.message_from == Instant::FAR {
+            user.message_from = user.intended;
+        }
+        user.intended = now;
+        user.pc += 1;
+        self.slate.counters.messages_sent += 1;
+        Step::Next
+    }
+
+    fn expect<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        matcher: u32,
+        timeout: Duration,
+    ) -> Step {
+        if !conn.is_open() {
+            return self.not_connected(conn);
+        }
+        let now = conn.now();
+        let user = conn.state();
+        user.matched = 0;
+        user.doing = Doing::Expecting;
+        conn.set_deadline(Deadline::Coarse(now + timeout));
+        let Some(mut inbox) = conn.state().inbox.take() else { return Step::Wait };
+        // What arrived early is the beginning of the answer, or all of it and more.
+        match feed(self.config.program.matcher(matcher), conn.state(), &inbox) {
+            Fed::NeedMore => Step::Wait,
+            Fed::Matched { consumed } => {
+                inbox.drain(..consumed);
+                if !inbox.is_empty() {
+                    conn.state().inbox = Some(inbox);
+                }
+                self.answered(conn);
+                Step::Next
+            }
+            Fed::Mismatch { .. } => {
+                self.fail(conn, ErrorKind::ExpectMismatch);
+                Step::Wait
+            }
+        }
+    }
+
+    /// Bytes have arrived.
+    pub(super) fn received<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        bytes: &[u8],
+    ) {
+        let mut rest = bytes;
+        while !rest.is_empty() && conn.state().doing == Doing::Expecting {
+            let Op::Expect { matcher, .. } = self.config.program.op(conn.state().pc) else { break };
+            match feed(self.config.program.matcher(matcher), conn.state(), rest) {
+                Fed::NeedMore => return,
+                Fed::Matched { consumed } => {
+                    rest = &rest[consumed..];
+                    // What follows waits for the next `expect`, which may be the next step.
+                    if !rest.is_empty() {
+                        return self.answered_with_more(conn, rest);
+                    }
+                    self.answered(conn);
+                    self.advance(conn);
+                }
+                Fed::Mismatch { .. } => return self.fail(conn, ErrorKind::ExpectMismatch),
+            }
+        }
+        if !rest.is_empty() {
+            self.keep(conn, rest);
+        }
+    }
+
+    fn answered_with_more<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        rest: &[u8],
+    ) {
+        self.answered(conn);
+        self.keep(conn, rest);
+        self.advance(conn);
+    }
+
+    fn answered<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let now = conn.now();
+        let user = conn.state();
+        let from =
+            if user.message_from == Instant::FAR { user.intended } else { user.message_from };
+        user.message_from = Instant::FAR;
+        user.intended = now;
+        user.pc += 1;
+        self.slate.answered(now.micros_since(from), user.class);
+        conn.set_deadline(Deadline::Never);
+    }
+
+    /// Keeps what nobody waits for yet, if any step of the class may.
+    fn keep<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, bytes: &[u8]) {
+        let user = conn.state();
+        let wanted = !matches!(
+            user.doing,
+            Doing::Staying | Doing::Closing | Doing::Failing | Doing::Stopping
+        ) && self.expects[usize::from(user.class)];
+        if !wanted {
+            return;
+        }
+        let inbox = user.inbox.get_or_insert_default();
+        inbox.extend_from_slice(bytes);
+        if inbox.len() > INBOX_BYTES_MAX {
+            self.fail(conn, ErrorKind::InboxOverflow);
+        }
+    }
+
+    /// Begins the next turn of a loop, or leaves it.
+    fn turn<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, index: u32) -> Step {
+        let now = conn.now();
+        let looping = *self.config.program.looping(index);
+        let user = conn.state();
+        let counter = &mut user.loops[usize::from(looping.slot)];
+        let ends_with_run = matches!(looping.turns, Turns::Every { turns: u64::MAX, .. });
+        if self.stage != Stage::Running && ends_with_run {
+            user.pc = looping.after;
+            return Step::Next;
+        }
+        let passed_ns = now.since(counter.begun).as_nanos() as u64;
+        let Some(begins_ns) = looping.turn_begins(u64::from(counter.turn), passed_ns) else {
+            user.pc = looping.after;
+            return Step::Next;
+        };
+        user.pc = looping.body;
+        if !matches!(looping.turns, Turns::Every { .. }) {
+            return Step::Next;
+        }
+        let due = counter.begun + Duration::from_nanos(begins_ns);
+        // Every turn is looked at once: those that came due while the last one went on are counted now.
+        let counted = counter.due;
+        while counter.due <= counter.turn || is_due(&looping, *counter, passed_ns) {
+            counter.due += 1;
+        }
+        let intended = u64::from(counter.due - counted);
+        self.slate.counters.turns_intended += intended;
+        self.slate.counters.turns_started += 1;
+        self.wait_until(conn, due)
+    }
+
+    /// The next op begins at `due`, which is what its latency counts from.
+    fn wait_until<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        due: Instant,
+    ) -> Step {
+        let now = conn.now();
+        let user = conn.state();
+        user.intended = due;
+        if due <= now {
+            return Step::Next;
+        }
+        user.doing = Doing::Waiting;
+        conn.set_deadline(Deadline::Exact(due));
+        Step::Wait
+    }
+
+    fn close<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        how: CloseHow,
+    ) -> Step {
+        if conn.is_detached() {
+            conn.state().pc += 1;
+            return Step::Next;
+        }
+        match how {
+            CloseHow::Half if conn.is_blocked() => {
+                conn.state().doing = Doing::Blocked;
+                conn.set_deadline(Deadline::Never);
+                return Step::Wait;
+            }
+            CloseHow::Half => {
+                let user = conn.state();
+                user.half_closed = true;
+                user.pc += 1;
+                conn.finish();
+                return Step::Next;
+            }
+            CloseHow::Normal => conn.close(),
+            CloseHow::Reset => conn.reset(),
+        }
+        conn.state().doing = Doing::Closing;
+        conn.set_deadline(Deadline::Never);
+        Step::Wait
+    }
+
+    fn end_of_program<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> Step {
+        if !conn.is_detached() {
+            // The end of `Closing` moves the user one op on, and it is to come back here.
+            let user = conn.state();
+            user.doing = Doing::Closing;
+            user.pc = user.pc.wrapping_sub(1);
+            conn.close();
+            conn.set_deadline(Deadline::Never);
+            return Step::Wait;
+        }
+        let user = conn.state();
+        self.iteration_over(user.class, false);
+        if self.model == Model::Closed && self.stage == Stage::Running {
+            self.restart(conn.state());
+            return Step::Next;
+        }
+        conn.state().doing = Doing::Stopping;
+        conn.leave();
+        Step::Wait
+    }
+
+    /// Counts the end of an iteration.
+    pub(super) fn iteration_over(&mut self, class: u16, failed: bool) {
+        let class = &mut self.slate.classes[usize::from(class)];
+        if failed {
+            class.users_failed += 1;
+            self.slate.counters.users_failed += 1;
+        } else {
+            class.users_finished += 1;
+            self.slate.counters.users_finished += 1;
+        }
+    }
+
+    fn not_connected<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> Step {
+        self.count_error(ErrorKind::NotConnected);
+        conn.state().pc += 1;
+        Step::Next
+    }
+
+    fn count_error(&mut self, kind: ErrorKind) {
+        self.slate.errors[kind as usize] += 1;
+    }
+
+    /// Something went wrong on a connection that is still there.
+    pub(super) fn fail<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        kind: ErrorKind,
+    ) {
+        self.count_error(kind);
+        let now = conn.now();
+        let user = conn.state();
+        let class = &self.config.program.classes()[usize::from(user.class)];
+        user.message_from = Instant::FAR;
+        user.inbox = None;
+        if class.on_error == OnError::Continue {
+            user.pc += 1;
+            user.intended = now;
+            return self.advance(conn);
+        }
+        user.doing = Doing::Failing;
+        conn.set_deadline(Deadline::Never);
+        conn.close();
+    }
+
+    /// A connection has gone that nobody meant to end.
+    pub(super) fn lost<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        kind: ErrorKind,
+    ) -> After {
+        self.count_error(kind);
+        conn.state().message_from = Instant::FAR;
+        self.failed(conn)
+    }
+
+    /// Where a user goes on whose connection has gone: behind the step that was at work.
+    pub(super) fn pc_after_loss(&self, pc: u32) -> u32 {
+        match self.config.program.op(pc) {
+            Op::Connect { .. } | Op::Send { .. } | Op::SendRandom { .. } | Op::Expect { .. } => {
+                pc + 1
+            }
+            _ => pc,
+        }
+    }
+}
+
+/// Whether the turn after those that were counted is due, too.
+fn is_due(looping: &Loop, counter: LoopCounter, passed_ns: u64) -> bool {
+    looping
+        .turn_begins(u64::from(counter.due), passed_ns)
+        .is_some_and(|begins_ns| begins_ns <= passed_ns)
+}
+
+fn feed(matcher: &Matcher, user: &mut User, bytes: &[u8]) -> Fed {
+    matcher.feed(&mut user.matched, bytes)
+}
+
+/// Ops that a user does without waiting before others have their turn.
+const OPS_MAX: usize = 64;
+/// Bytes kept for one user that no step waits for yet.
+pub(super) const INBOX_BYTES_MAX: usize = 64 << 10;

@@ -1,0 +1,397 @@
+//! A run of the generator: planned, started, steered and collected.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant as WallClock};
+
+use throng_base::units::{show_count, show_duration, show_rate};
+use throng_driver::{Clock, Cores, CoresOptions, Errno, Post, SocketOptions, fdtable, process};
+use throng_engine::{Core, Limits};
+use throng_report::{LoadInterval, Merge, Tally};
+
+use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
+use crate::generator::{Config, ErrorKind, Generator, Mail, Slate};
+use crate::program::Program;
+use crate::scenario::{Phase, Reach, Scenario, Target};
+use crate::source::SourcePlan;
+
+/// What the command line may set.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// Whom to connect to, in place of the scenario's target.
+    pub target: Option<Target>,
+    /// Cores. Default: the larger of the CPUs and the fd tables that the connections need.
+    pub cores: Option<usize>,
+    /// Source addresses. Default: as many of 127.0.0.0/8 as are needed for a target on this machine, else the kernel's choice.
+    pub sources: Vec<IpAddr>,
+    /// Ports that the generator hands out itself. Default: the kernel chooses them at connect.
+    pub source_ports: Option<RangeInclusive<u16>>,
+    /// Decides everything random. Default 1, so that two runs are alike.
+    pub seed: Option<u64>,
+    /// Options of the sockets.
+    pub sockets: SocketOptions,
+}
+
+/// A run that can start: its target is resolved, its capacity known.
+#[derive(Clone, Debug)]
+pub struct LoadPlan {
+    /// The addresses of the target.
+    pub targets: Vec<SocketAddr>,
+    /// What is needed and what there is.
+    pub capacity: Capacity,
+    /// Where connections leave from.
+    pub sources: SourcePlan,
+    /// The length of all phases.
+    pub length: Duration,
+    program: Program,
+    phases: Vec<Phase>,
+    options: SocketOptions,
+    seed: u64,
+}
+
+/// Why a run cannot start.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The target's name has no address.
+    Resolve {
+        /// The target.
+        target: Target,
+        /// What the resolver said.
+        error: String,
+    },
+    /// A limit of this machine is in the way; the text names it and the command.
+    Short(String),
+    /// The kernel refused something that every core needs.
+    Start(Errno),
+}
+
+impl LoadPlan {
+    /// Plans a run of `scenario`.
+    ///
+    /// # Errors
+    /// When the target cannot be resolved, or more is needed than this machine has.
+    pub fn new(scenario: &Scenario, options: &LoadOptions) -> Result<Self, LoadError> {
+        let target = options.target.as_ref().unwrap_or(&scenario.target);
+        let targets = resolve(target)?;
+        let demand = Demand::of(scenario);
+        let on_loopback = targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
+        let port_range = local_port_range();
+        let time_wait = time_wait(on_loopback);
+        let sources = match (&options.sources[..], &options.source_ports) {
+            ([], None) if on_loopback && targets.iter().all(SocketAddr::is_ipv4) => {
+                loopback_sources(demand, &port_range, time_wait)
+            }
+            ([], None) => SourcePlan::Any,
+            ([], Some(ports)) => SourcePlan::Explicit([targets[0].ip()].into(), ports.clone()),
+            (addresses, None) => SourcePlan::Late(addresses.into()),
+            (addresses, Some(ports)) => SourcePlan::Explicit(addresses.into(), ports.clone()),
+        };
+        let limit = fdtable::raise_limit();
+        let private_fds = fdtable::can_be_private().is_ok();
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = options
+            .cores
+            .unwrap_or_else(|| cores_for(demand.connections, cpus, limit, private_fds));
+        let capacity = Capacity {
+            demand,
+            cores,
+            fds_per_table: fdtable::usable(limit, cores),
+            private_fds,
+            addresses: sources.addresses(),
+            ports: sources.ports(&port_range).saturating_mul(targets.len() as u64),
+            port_range,
+            time_wait,
+        };
+        if let Some(shortage) = capacity.shortage() {
+            return Err(LoadError::Short(shortage));
+        }
+        Ok(Self {
+            targets,
+            capacity,
+            sources,
+            length: crate::schedule::length(&scenario.load),
+            program: Program::compile(scenario),
+            phases: scenario.load.clone(),
+            options: options.sockets,
+            seed: options.seed.unwrap_or(1),
+        })
+    }
+
+    /// The phases, as they are called in reports.
+    pub fn phase_names(&self) -> Vec<String> {
+        self.phases.iter().map(phase_name).collect()
+    }
+}
+
+/// A generator that runs.
+pub struct Load {
+    cores: Cores<Mail>,
+    post: Post<Mail>,
+    views: Vec<View>,
+    #[expect(clippy::vec_box, reason = "they travel in messages and are not to be moved")]
+    spare: Vec<Box<Slate>>,
+    replies: Receiver<Box<Slate>>,
+    reply: Sender<Box<Slate>>,
+    phases: Vec<String>,
+    classes: Vec<String>,
+    rss_bytes_at_start: u64,
+}
+
+/// What is known of one core.
+#[derive(Default)]
+struct View {
+    last: Slate,
+    /// A slate is on its way there or back.
+    asked: bool,
+}
+
+impl Load {
+    /// Starts a planned run. The first phase begins a moment later, at the same time on all cores.
+    ///
+    /// # Errors
+    /// When a core cannot be set up.
+    pub fn start(plan: LoadPlan) -> Result<Self, LoadError> {
+        let cores = plan.capacity.cores;
+        let phases = plan.phase_names();
+        let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
+        let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
+        let config = Arc::new(Config {
+            program: plan.program,
+            phases: plan.phases,
+            targets: plan.targets,
+            sources: plan.sources,
+            options: plan.options,
+            seed: plan.seed,
+            start_at,
+        });
+        let options = CoresOptions { name: "load", cores, ..CoresOptions::default() };
+        let cores = throng_driver::spawn(&options, move |driver| {
+            let (core, cores) =
+                (throng_driver::Driver::core(&driver), throng_driver::Driver::cores(&driver));
+            let generator = Generator::new(Arc::clone(&config), core, cores);
+            Core::new(driver, generator, Limits::default()).run();
+        })
+        .map_err(LoadError::Start)?;
+        let (reply, replies) = mpsc::channel();
+        let post = cores.post();
+        let views = (0..post.cores()).map(|_| View::default()).collect();
+        let rss_bytes_at_start = process::rss_bytes();
+        Ok(Self {
+            cores,
+            post,
+            views,
+            spare: Vec::new(),
+            replies,
+            reply,
+            phases,
+            classes,
+            rss_bytes_at_start,
+        })
+    }
+
+    /// What was measured since the last call. A core that does not answer within half a second is shown as it was;
+    /// what it measured comes with the next call.
+    pub fn snapshot(&mut self) -> LoadInterval {
+        let mut interval =
+            LoadInterval { cores: self.views.len() as u64, ..LoadInterval::default() };
+        for (core, view) in self.views.iter_mut().enumerate() {
+            if !std::mem::replace(&mut view.asked, true) {
+                let blank = self
+                    .spare
+                    .pop()
+                    .unwrap_or_else(|| Box::new(Slate::new(core, self.classes.len())));
+                self.post.control(core, Mail::Collect(blank, self.reply.clone()));
+            }
+        }
+        let give_up_at = WallClock::now() + COLLECT_TIMEOUT;
+        while self.views.iter().any(|view| view.asked) {
+            let patience = give_up_at.saturating_duration_since(WallClock::now());
+            let Ok(slate) = self.replies.recv_timeout(patience) else { break };
+            self.take_in(slate, &mut interval);
+        }
+        self.fill_in(&mut interval);
+        interval
+    }
+
+    /// Whether the schedule is over and everybody has left, as of the last [`Self::snapshot`].
+    pub fn is_finished(&self) -> bool {
+        self.views.iter().all(|view| view.last.finished)
+    }
+
+    /// Whether a core has ended that nobody stopped: a fault of throng.
+    pub fn is_broken(&self) -> bool {
+        self.cores.any_ended()
+    }
+
+    /// Users in their program, and connections established, as of the last [`Self::snapshot`].
+    pub fn counts(&self) -> (u64, u64) {
+        let sum = |f: fn(&Slate) -> u64| self.views.iter().map(|view| f(&view.last)).sum();
+        (sum(|slate| slate.counters.users_active), sum(|slate| slate.counters.connected))
+    }
+
+    /// Begins `count` more users, one a millisecond.
+    pub fn add_users(&self, count: u64) {
+        self.share(count, Mail::AddUsers);
+    }
+
+    /// Lets `count` users leave.
+    pub fn stop_users(&self, count: u64) {
+        self.share(count, Mail::StopUsers);
+    }
+
+    /// Nobody new begins until [`Self::resume`].
+    pub fn pause(&self) {
+        self.post.each(|_| Mail::Pause);
+    }
+
+    /// The schedule goes on where it was.
+    pub fn resume(&self) {
+        self.post.each(|_| Mail::Resume);
+    }
+
+    /// Ends the run in order: nobody new begins, everybody leaves.
+    pub fn ramp_down(&self) {
+        self.post.each(|_| Mail::RampDown);
+    }
+
+    /// Ends the cores, whatever their users are doing. True when none of them had panicked.
+    pub fn join(mut self) -> bool {
+        self.post.each(|_| Mail::Stop);
+        self.cores.join()
+    }
+
+    fn share(&self, count: u64, mail: impl Fn(u64) -> Mail) {
+        let cores = self.views.len() as u64;
+        self.post.each(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
+    }
+
+    fn take_in(&mut self, mut slate: Box<Slate>, interval: &mut LoadInterval) {
+        interval.connect.merge(&slate.connect);
+        interval.message.merge(&slate.message);
+        interval.lag.merge(&slate.lag);
+        interval.core.turn_us_most = interval.core.turn_us_most.max(slate.core.turn_us_most);
+        slate.connect.clear();
+        slate.message.clear();
+        slate.lag.clear();
+        let view = &mut self.views[slate.core_id];
+        view.asked = false;
+        // The used slate goes round again, so that its histograms are allocated once.
+        view.last.clone_counters_from(&slate);
+        self.spare.push(slate);
+    }
+
+    fn fill_in(&self, interval: &mut LoadInterval) {
+        let turn_us_most = interval.core.turn_us_most;
+        let mut failed = BTreeMap::new();
+        for View { last, .. } in &self.views {
+            interval.counters.merge(&last.counters);
+            interval.core.merge(&last.core);
+            for kind in ErrorKind::ALL {
+                interval.errors.add(kind.name(), last.errors[kind as usize]);
+            }
+            for (errno, count) in &last.connect_failures {
+                *failed
+                    .entry(errno.map_or_else(|| "timeout".to_owned(), errno_name))
+                    .or_default() += count;
+            }
+        }
+        interval.core.turn_us_most = turn_us_most;
+        interval.connect_failed = Tally(failed);
+        let phase = self.views.iter().map(|view| view.last.phase).max().unwrap_or(0);
+        interval.phase = self.phases.get(phase).cloned().unwrap_or_default();
+        if self.classes.len() > 1 {
+            for (class, name) in self.classes.iter().enumerate() {
+                let sum = interval.classes.entry(name.clone()).or_default();
+                for view in &self.views {
+                    if let Some(counters) = view.last.classes.get(class) {
+                        sum.merge(counters);
+                    }
+                }
+            }
+        }
+        interval.process = process::own_use();
+        interval.process.rss_bytes_at_start = self.rss_bytes_at_start;
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resolve { target, error } => write!(f, "{target} has no address: {error}"),
+            Self::Short(shortage) => f.write_str(shortage),
+            Self::Start(errno) => write!(f, "the generator's cores cannot start: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+fn errno_name(errno: Errno) -> String {
+    match errno.name() {
+        "E?" => format!("errno {}", errno.0),
+        name => name.to_owned(),
+    }
+}
+
+fn phase_name(phase: &Phase) -> String {
+    match phase {
+        Phase::Ramp { to, over } => {
+            format!("ramp to {} over {}", show_count(u64::from(*to)), show_duration(*over))
+        }
+        Phase::Hold { span } => format!("hold for {}", show_duration(*span)),
+        Phase::Arrivals { from, to, .. } if from == to => format!("arrivals {}", show_rate(*from)),
+        Phase::Arrivals { from, to, .. } => {
+            format!("arrivals {} to {}", show_rate(*from), show_rate(*to))
+        }
+    }
+}
+
+fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {
+    let wrong = |error: String| LoadError::Resolve { target: target.clone(), error };
+    let found = (target.host.as_str(), target.port)
+        .to_socket_addrs()
+        .map_err(|error| wrong(error.to_string()))?;
+    let mut addresses: Vec<SocketAddr> = found.collect();
+    addresses.dedup();
+    // Sources are of one family, so targets are too: the first that the resolver prefers.
+    if let Some(first) = addresses.first().copied() {
+        addresses.retain(|address| address.is_ipv4() == first.is_ipv4());
+    }
+    if addresses.is_empty() {
+        Err(wrong("the resolver knows none".to_owned()))
+    } else {
+        Ok(addresses)
+    }
+}
+
+/// The ports that the kernel gives to connections, here and in this network namespace.
+fn local_port_range() -> RangeInclusive<u16> {
+    let read = || {
+        let text =
+            std::fs::read_to_string(Path::new("/proc/sys/net/ipv4/ip_local_port_range")).ok()?;
+        let mut numbers = text.split_whitespace().map(str::parse);
+        Some(numbers.next()?.ok()?..=numbers.next()?.ok()?)
+    };
+    read().unwrap_or(32_768..=60_999)
+}
+
+/// How long the port of a closed connection is lost.
+fn time_wait(on_loopback: bool) -> Duration {
+    let reuse = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_tw_reuse").unwrap_or_default();
+    match reuse.trim() {
+        // After a second a new connection may take it over: anywhere, or on loopback only.
+        "1" => Duration::from_secs(1),
+        "2" if on_loopback => Duration::from_secs(1),
+        _ => Duration::from_secs(60),
+    }
+}
+
+/// From the start of the cores to the first user.
+const START_DELAY: Duration = Duration::from_millis(50);
+const START_DELAY_PER_CORE: Duration = Duration::from_millis(2);
+const COLLECT_TIMEOUT: Duration = Duration::from_millis(500);
