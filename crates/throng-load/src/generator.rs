@@ -146,7 +146,12 @@ impl Generator {
             return;
         }
         desk.with(key, |conn| {
-            conn.state().doing = Doing::Stopping;
+            match std::mem::replace(&mut conn.state().doing, Doing::Stopping) {
+                // The end of its connection is still to come.
+                Doing::Stopping => return,
+                Doing::Resting => self.slate.resting -= 1,
+                _ => {}
+            }
             if conn.is_detached() {
                 conn.leave();
             } else {

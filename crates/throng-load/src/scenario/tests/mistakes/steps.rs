@@ -1,0 +1,254 @@
+//! Mistakes in single steps.
+
+use super::user;
+
+#[test]
+fn an_unknown_step() {
+    let shown = user(
+        "  - conect
+  - wiat: 1s
+  - subscribe: news
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: unknown step `conect`
+ --> test.yaml:4:5
+  |
+4 |   - conect
+  |     ^^^^^^ did you mean `connect`?
+  |
+  = help: known here: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
+
+error: unknown step `wiat`
+ --> test.yaml:5:5
+  |
+5 |   - wiat: 1s
+  |     ^^^^ did you mean `wait`?
+  |
+  = help: known here: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
+
+error: unknown step `subscribe`
+ --> test.yaml:6:5
+  |
+6 |   - subscribe: news
+  |     ^^^^^^^^^ not known here
+  |
+  = help: known here: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
+"#);
+}
+
+#[test]
+fn two_steps_in_one_item() {
+    let shown = user(
+        "  - connect
+  - expect: ok
+    timeout: 1s
+  - send: a
+    close: reset
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: each step is an item of its own
+ --> test.yaml:6:5
+  |
+6 |     timeout: 1s
+  |     ^^^^^^^ if `timeout` is about the step, put it inside: {..., timeout: ...}
+
+error: each step is an item of its own
+ --> test.yaml:8:5
+  |
+8 |     close: reset
+  |     ^^^^^ begin this one with `- `
+"#);
+}
+
+#[test]
+fn a_step_without_what_it_needs() {
+    let shown = user(
+        "  - connect
+  - send
+  - expect:
+  - wait
+  - stay: 1m
+  - close: rest
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `send` does not say what
+ --> test.yaml:5:5
+  |
+5 |   - send
+  |     ^^^^ for example `send: hello`
+
+error: `expect` does not say what
+ --> test.yaml:6:5
+  |
+6 |   - expect:
+  |     ^^^^^^ for example `expect: ok`
+
+error: `wait` does not say what
+ --> test.yaml:7:5
+  |
+7 |   - wait
+  |     ^^^^ for example `wait: 1s ±10%`
+
+error: `stay` takes nothing
+ --> test.yaml:8:11
+  |
+8 |   - stay: 1m
+  |           ^^ leave this out
+  |
+  = help: to stay for a time, write `wait: 1m`
+
+error: unknown way to close `rest`
+ --> test.yaml:9:12
+  |
+9 |   - close: rest
+  |            ^^^^ did you mean `reset`?
+  |
+  = help: known here: `normal`, `reset`, `half`
+"#);
+}
+
+#[test]
+fn an_empty_user() {
+    let shown = user(
+        "  []
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `user` has no steps
+ --> test.yaml:4:3
+  |
+4 |   []
+  |   ^^ at least one belongs here
+"#);
+    let shown = user(
+        "  connect
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `user` is a list of steps such as `- connect`
+ --> test.yaml:4:3
+  |
+4 |   connect
+  |   ^^^^^^^ found a single value
+"#);
+}
+
+#[test]
+fn a_bad_template() {
+    let shown = user(
+        "  - connect
+  - send: hello ${user.ip} and ${random(6,1)}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: unknown variable `user.ip`
+ --> test.yaml:5:19
+  |
+5 |   - send: hello ${user.ip} and ${random(6,1)}
+  |                   ^^^^^^^ did you mean `user.id`?
+"#);
+    let shown = user(
+        "  - connect
+  - send: \"hello ${counter\\n\"
+  - expect: ${counter}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: a variable is not closed
+ --> test.yaml:5:11
+  |
+5 |   - send: "hello ${counter\n"
+  |           ^^^^^^^^^^^^^^^^^^^ `}` is missing; a plain `${` is written `$${`
+
+error: `expect` knows no variables
+ --> test.yaml:6:13
+  |
+6 |   - expect: ${counter}
+  |             ^^^^^^^^^^ a plain `${` is written `$${`
+  |
+  = help: where the answer varies, wait for `{bytes: n}` or `{until: text}`
+"#);
+}
+
+#[test]
+fn bytes_that_are_none() {
+    let shown = user(
+        "  - connect
+  - send: {hex: de a}
+  - send: {hex: xy}
+  - send: {random: 0}
+  - expect: {bytes: 0}
+  - expect: \"\"
+  - expect: {text: a, bytes: 1}
+  - send: {random: 2GiB}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `hex` is bytes in hexadecimal such as de ad be ef
+ --> test.yaml:5:20
+  |
+5 |   - send: {hex: de a}
+  |                    ^ half a byte
+
+error: `hex` is bytes in hexadecimal such as de ad be ef
+ --> test.yaml:6:17
+  |
+6 |   - send: {hex: xy}
+  |                 ^ not one of 0-9a-f
+
+error: `random` is 0 bytes
+ --> test.yaml:7:20
+  |
+7 |   - send: {random: 0}
+  |                    ^ at least 1
+
+error: `bytes` is 0 bytes
+ --> test.yaml:8:21
+  |
+8 |   - expect: {bytes: 0}
+  |                     ^ at least 1
+
+error: nothing is expected
+ --> test.yaml:9:13
+  |
+9 |   - expect: ""
+  |             ^^ at least one byte
+
+error: `expect` waits for one thing
+  --> test.yaml:10:13
+   |
+10 |   - expect: {text: a, bytes: 1}
+   |             ^^^^^^^^^^^^^^^^^^^ one of `text`, `hex`, `bytes` and `until`
+
+error: `random` is too large
+  --> test.yaml:11:20
+   |
+11 |   - send: {random: 2GiB}
+   |                    ^^^^ at most 1GiB
+"#);
+}
+
+#[test]
+fn a_jitter_beyond_all() {
+    let shown = user(
+        "  - wait: 1s ±101%
+  - wait: 1s ±10
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: a wait cannot vary by more than itself
+ --> test.yaml:4:11
+  |
+4 |   - wait: 1s ±101%
+  |           ^^^^^^^^ at most ±100%
+
+error: `wait` is a duration with an optional spread, such as 1s or 1s ±10%
+ --> test.yaml:5:15
+  |
+5 |   - wait: 1s ±10
+  |               ^^ the unit is missing
+"#);
+}
