@@ -187,7 +187,7 @@ impl<'a> Scan<'a> {
     fn whole(&self, number: &Number, factor: u128) -> Result<u64, UnitError> {
         let product = number.digits * factor;
         let divisor = 10u128.pow(number.scale);
-        if product % divisor != 0 {
+        if !product.is_multiple_of(divisor) {
             return Err(self.error(number.span.clone(), Problem::NotWhole));
         }
         u64::try_from(product / divisor)
