@@ -8,6 +8,7 @@
 mod diagnostics;
 mod flow;
 mod load;
+mod message;
 mod node;
 mod reader;
 mod steps;
@@ -16,10 +17,10 @@ mod template;
 
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use load::{Model, Phase, Spacing};
-pub use steps::{
-    Action, CONNECT_TIMEOUT_DEFAULT, CloseHow, EXPECT_TIMEOUT_DEFAULT, Expected, LOOPS_MAX,
-    MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, Pace, Payload, Repeat, Step,
+pub use message::{
+    EXPECT_TIMEOUT_DEFAULT, Expected, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, Payload,
 };
+pub use steps::{Action, CONNECT_TIMEOUT_DEFAULT, CloseHow, LOOPS_MAX, Pace, Repeat, Step};
 pub use target::{Reach, Scheme, Target, TargetError};
 pub use template::{Segment, Template, TemplateError, TemplateVars};
 

@@ -3,28 +3,19 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use throng_base::units::{parse_bytes, parse_count, parse_jitter};
+use throng_base::units::{parse_count, parse_jitter};
 
 use super::flow;
 use super::load::{bounded_rate, positive_duration, positive_rate};
+use super::message::{self, Expected, Payload};
 use super::node::{Kind, Node};
 use super::reader::Reader;
-use super::template::Template;
 
 /// How long a connect may take when the scenario does not say.
 pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// How long an answer may take when the scenario does not say.
-pub const EXPECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
-
 /// How deep `every` and `repeat` may be nested: a user has this many counters.
 pub const LOOPS_MAX: usize = 4;
-
-/// The largest message that `send` makes and that `expect` waits for.
-pub const MESSAGE_BYTES_MAX: u64 = 1 << 30;
-
-/// The longest text that `expect` looks for.
-pub const PATTERN_BYTES_MAX: usize = 64 * 1024;
 
 /// A step and where it stands in the source.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,26 +70,6 @@ pub enum Action {
     Stay,
     /// Closes the connection, or its sending half.
     Close(CloseHow),
-}
-
-/// What `send` sends.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Payload {
-    /// Text with variables, or the bytes of `{hex: ...}`.
-    Template(Template),
-    /// As many random bytes, others each time; at least 1.
-    Random(u32),
-}
-
-/// What `expect` waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expected {
-    /// Exactly these bytes; anything else is a mismatch.
-    Literal(Vec<u8>),
-    /// As many bytes, whatever they are; at least 1.
-    Bytes(u32),
-    /// Anything that ends with these bytes.
-    Until(Vec<u8>),
 }
 
 /// When the turns of `every` are due, counted from the moment the loop began. The first is due at once.
@@ -195,8 +166,9 @@ fn read_step(reader: &mut Reader<'_>, item: &Node, depth: usize) -> Option<Step>
         ("connect", value) => read_connect(reader, value),
         ("stay", None) => Some(Action::Stay),
         ("close", value) => read_close(reader, value),
-        ("send", Some(node)) => read_send(reader, node),
-        ("expect", Some(node)) => read_expect(reader, node),
+        ("send", Some(node)) => message::read_payload(reader, node).map(Action::Send),
+        ("expect", Some(node)) => message::read_expected(reader, node)
+            .map(|(expected, timeout)| Action::Expect { expected, timeout }),
         ("wait", Some(node)) => read_wait(reader, node),
         ("every", Some(node)) => read_every(reader, node, &name_span, depth),
         ("repeat", Some(node)) => read_repeat(reader, node, &name_span, depth),
@@ -232,7 +204,8 @@ fn read_connect(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action>
     Some(Action::Connect { timeout: read_timeout(reader, timeout, CONNECT_TIMEOUT_DEFAULT)? })
 }
 
-fn read_timeout(
+/// A time after which something is an error.
+pub(super) fn read_timeout(
     reader: &mut Reader<'_>,
     node: Option<&Node>,
     default: Duration,
@@ -246,145 +219,6 @@ fn read_close(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action> {
     value
         .map_or(Some(CloseHow::Normal), |node| reader.one_of(node, "way to close", &known))
         .map(Action::Close)
-}
-
-fn read_send(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
-    if node.scalar().is_some() {
-        return read_template(reader, node)
-            .map(|template| Action::Send(Payload::Template(template)));
-    }
-    let fields = reader.fields(node, "`send`", &["text", "hex", "random"])?;
-    let payload = match (fields.get("text"), fields.get("hex"), fields.get("random")) {
-        (Some(text), None, None) => Payload::Template(read_template(reader, text)?),
-        (None, Some(hex), None) => Payload::Template(Template::from_bytes(read_hex(reader, hex)?)),
-        (None, None, Some(length)) => Payload::Random(read_length(reader, length, "`random`")?),
-        _ => {
-            let span = reader.first_line(&fields.span);
-            reader.error(span, "`send` sends one thing", "one of `text`, `hex` and `random`");
-            return None;
-        }
-    };
-    Some(Action::Send(payload))
-}
-
-fn read_expect(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
-    if node.scalar().is_some() {
-        let expected = Expected::Literal(read_pattern(reader, node)?);
-        return Some(Action::Expect { expected, timeout: EXPECT_TIMEOUT_DEFAULT });
-    }
-    let known = ["text", "hex", "bytes", "until", "timeout"];
-    let fields = reader.fields(node, "`expect`", &known)?;
-    let timeout = read_timeout(reader, fields.get("timeout"), EXPECT_TIMEOUT_DEFAULT);
-    let given: Vec<_> =
-        known[..4].iter().filter_map(|key| fields.get(key).map(|node| (*key, node))).collect();
-    let expected = match given[..] {
-        [("text", node)] => Expected::Literal(read_pattern(reader, node)?),
-        [("hex", node)] => Expected::Literal(read_hex(reader, node)?),
-        [("bytes", node)] => Expected::Bytes(read_length(reader, node, "`bytes`")?),
-        [("until", node)] => Expected::Until(read_pattern(reader, node)?),
-        _ => {
-            let span = reader.first_line(&fields.span);
-            reader.error(
-                span,
-                "`expect` waits for one thing",
-                "one of `text`, `hex`, `bytes` and `until`",
-            );
-            return None;
-        }
-    };
-    Some(Action::Expect { expected, timeout: timeout? })
-}
-
-fn read_template(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
-    let text = reader.text(node, "`send`", "a text")?;
-    match Template::parse(text) {
-        Ok(template) if template.segments().is_empty() => {
-            reader.error(node.span.clone(), "an empty message cannot be sent", "at least one byte");
-            None
-        }
-        Ok(template) => Some(template),
-        Err(error) => {
-            let span = reader.inner_span(node, error.span);
-            reader.error(span, error.title, error.label);
-            None
-        }
-    }
-}
-
-/// A text without variables: what an answer must be is known before the run.
-fn read_pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
-    let text = reader.text(node, "`expect`", "a text")?;
-    let literal =
-        Template::parse(text).ok().and_then(|template| template.as_literal().map(<[u8]>::to_vec));
-    match literal {
-        None => {
-            let at = text.find("${").unwrap_or(0);
-            let span = reader.inner_span(node, at..text.len());
-            reader
-                .error(span, "`expect` knows no variables", "a plain `${` is written `$${`")
-                .help = Some(
-                "where the answer varies, wait for `{bytes: n}` or `{until: text}`".to_owned(),
-            );
-        }
-        Some(bytes) if bytes.is_empty() => {
-            reader.error(node.span.clone(), "nothing is expected", "at least one byte");
-        }
-        Some(bytes) if bytes.len() > PATTERN_BYTES_MAX => {
-            let label = format!("at most {PATTERN_BYTES_MAX} bytes");
-            reader.error(node.span.clone(), "this text is too long to wait for", label);
-        }
-        Some(bytes) => return Some(bytes),
-    }
-    None
-}
-
-/// Pairs of hexadecimal digits, with spaces between the bytes where one likes.
-fn read_hex(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
-    let text = reader.text(node, "`hex`", "bytes in hexadecimal such as de ad be ef")?;
-    let mut bytes = Vec::new();
-    let mut high: Option<(usize, u8)> = None;
-    for (at, letter) in text.char_indices() {
-        let value = letter.to_digit(16).map(|digit| digit as u8);
-        match (value, high) {
-            (None, None) if letter == ' ' || letter == '\n' => {}
-            (Some(value), None) => high = Some((at, value)),
-            (Some(value), Some((_, first))) => {
-                bytes.push(first << 4 | value);
-                high = None;
-            }
-            (None, _) => {
-                let span = reader.inner_span(node, at..at + letter.len_utf8());
-                let label = if high.is_some() {
-                    "the second digit of a byte belongs here"
-                } else {
-                    "not one of 0-9a-f"
-                };
-                reader.error(span, "`hex` is bytes in hexadecimal such as de ad be ef", label);
-                return None;
-            }
-        }
-    }
-    if let Some((at, _)) = high {
-        let span = reader.inner_span(node, at..at + 1);
-        reader.error(span, "`hex` is bytes in hexadecimal such as de ad be ef", "half a byte");
-        return None;
-    }
-    if bytes.is_empty() {
-        reader.error(node.span.clone(), "`hex` is empty", "at least one byte");
-        return None;
-    }
-    Some(bytes)
-}
-
-fn read_length(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<u32> {
-    match reader.quantity(node, what, parse_bytes)? {
-        0 => reader.error(node.span.clone(), format!("{what} is 0 bytes"), "at least 1"),
-        length if length > MESSAGE_BYTES_MAX => {
-            reader.error(node.span.clone(), format!("{what} is too large"), "at most 1GiB")
-        }
-        length => return u32::try_from(length).ok(),
-    };
-    None
 }
 
 fn read_wait(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
