@@ -1,1 +1,47 @@
-//! Kernel facts: limits, sysctls, counters, listeners.
+//! Kernel facts in: limits, sysctls, counters, control groups, listeners.
+//!
+//! Parsers are pure (`parse(&str)`), one file of the kernel each; [`Root`] says where that file is
+//! read; [`Fact`] keeps "unknown, because …" apart from zero. [`Sampler`] reads once a second what a
+//! run records, [`Facts`] reads once what does not change meanwhile.
+
+pub mod cgroup;
+pub mod conntrack;
+pub mod cpu;
+mod fact;
+mod facts;
+pub mod files;
+pub mod limits;
+mod listeners;
+pub mod meminfo;
+pub mod netdev;
+pub mod netstat;
+pub mod ports;
+pub mod pressure;
+pub mod process;
+mod root;
+mod sampler;
+pub mod sockstat;
+pub mod softnet;
+pub mod status;
+mod syn_recv;
+pub mod sysctl;
+mod text;
+
+pub use fact::{Fact, Malformed, Reason, Why};
+pub use facts::{Facts, SYSCTLS};
+pub use listeners::{ListenerReader, ListenerSummary};
+pub use root::{KeptFile, Root};
+pub use sampler::{KernelSample, ProcessSample, Sampler, SamplerOptions, Watched};
+pub use syn_recv::SynRecvMeter;
+
+/// A tree under `tests/data`.
+#[cfg(test)]
+fn recorded_root(kernel: &str) -> Root {
+    Root::new(format!("{}/tests/data/{kernel}", env!("CARGO_MANIFEST_DIR")))
+}
+
+/// A file of such a tree.
+#[cfg(test)]
+fn recorded(kernel: &str, path: &str) -> String {
+    recorded_root(kernel).text(path).into_result().expect(path)
+}

@@ -1,0 +1,108 @@
+//! Prints everything that can be read about this machine and one process, as a table:
+//! `cargo run -p throng-doctor --example facts [PID [PORT...]]`.
+
+use std::fmt::Display;
+use std::thread;
+use std::time::Duration;
+
+use throng_base::time::Instant;
+use throng_doctor::cgroup::CgroupReader;
+use throng_doctor::limits::Limit;
+use throng_doctor::process::{rss_exact, threads};
+use throng_doctor::status::Capability;
+use throng_doctor::{Fact, Facts, ListenerReader, Root, Sampler, SamplerOptions, Watched};
+
+fn main() {
+    let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u32>().ok());
+    let pid = numbers.next().unwrap_or_else(std::process::id);
+    let ports = numbers.filter_map(|port| u16::try_from(port).ok()).collect();
+    let root = Root::default();
+
+    heading("machine and process");
+    machine(&root, pid);
+    heading("control groups");
+    let mut groups = CgroupReader::locate(&root, pid);
+    row("cpu", groups.cpu().map(|cpu| format!("{cpu:?}")));
+    row("memory", groups.memory().map(|memory| format!("{memory:?}")));
+    heading("threads");
+    match threads(&root, pid) {
+        Fact::Known(threads) => {
+            for thread in threads {
+                let sched = thread.sched;
+                let text =
+                    format!("ran {} us, waited {} us", sched.run_ns / 1000, sched.delay_ns / 1000);
+                row(&format!("{} {}", thread.tid, thread.name), text);
+            }
+        }
+        Fact::Unknown(why) => row("threads", why),
+    }
+    heading("listeners: accept queue / backlog");
+    match ListenerReader::default().listeners() {
+        Fact::Known(listeners) => {
+            for listener in listeners {
+                let text = format!("{} / {}", listener.accept_queue, listener.backlog);
+                row(&listener.addr.to_string(), text);
+            }
+        }
+        Fact::Unknown(why) => row("listeners", why),
+    }
+
+    heading("one second: value, change");
+    let processes = vec![Watched { label: "it".into(), pid }];
+    let mut sampler = Sampler::new(SamplerOptions { root, ports, processes });
+    let first = sampler.sample(Instant::ZERO);
+    thread::sleep(Duration::from_secs(1));
+    let second = sampler.sample(Instant::from_nanos(1_000_000_000));
+    for (name, value) in &second.counters {
+        let change = first.counters.get(name).map(|before| value - before);
+        row(name, format!("{value:>16} {:>+12}", change.unwrap_or(0)));
+    }
+    row("machine", second.machine.map_or("unknown".into(), |machine| format!("{machine:?}")));
+    for process in &second.processes {
+        row(&process.label, process.used.clone().map(|used| format!("{used:?}")));
+    }
+    heading("unknown");
+    for why in &second.unknown {
+        row(&why.source, &why.reason);
+    }
+}
+
+fn machine(root: &Root, pid: u32) {
+    let facts = Facts::read(root, pid);
+    row("kernel", &facts.kernel);
+    row("memory", facts.memory.map(|memory| format!("{memory:?}")));
+    let fds = facts.limits.clone().map(|limits| limits.open_files);
+    row("open files, soft / hard", fds.map(|Limit { soft, hard }| format!("{soft:?} / {hard:?}")));
+    if let (Some(limits), Some(nr_open)) =
+        (facts.limits.known(), throng_doctor::files::nr_open(root).known())
+    {
+        row("usable fds per table", limits.usable_fds_per_table(nr_open.cast_unsigned()));
+    }
+    row(
+        "files of the machine",
+        facts.files.map(|files| format!("{} of {}", files.open, files.max)),
+    );
+    row(
+        "local ports",
+        facts
+            .local_ports
+            .map(|ports| format!("{}-{}, {} usable", ports.first, ports.last, ports.count())),
+    );
+    row("seccomp", facts.status.clone().map(|status| format!("{:?}", status.seccomp)));
+    for capability in [Capability::NetAdmin, Capability::SysAdmin, Capability::SysResource] {
+        let has = facts.status.clone().map(|status| status.has(capability));
+        row(&format!("capability {capability:?}"), has);
+    }
+    row("resident bytes, exact", rss_exact(root, pid));
+    for (name, value) in facts.sysctls {
+        row(name, value.map(|text| text.replace('\t', " ")));
+    }
+}
+
+fn heading(text: &str) {
+    println!("\n{text}");
+}
+
+fn row(name: &str, value: impl Display) {
+    println!("  {name:<36} {value}");
+}

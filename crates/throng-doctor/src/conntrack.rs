@@ -1,0 +1,75 @@
+//! Connection tracking: how full its table is, and what it dropped for that.
+//!
+//! The count and the drops are of one network namespace; the limit is the first namespace's for all.
+//! Where the module is not loaded nothing exists, and nothing is tracked.
+
+use crate::fact::Malformed;
+use crate::text::{hex, number};
+
+/// Entries now.
+pub const COUNT_PATH: &str = "proc/sys/net/netfilter/nf_conntrack_count";
+/// How many may be.
+pub const MAX_PATH: &str = "proc/sys/net/netfilter/nf_conntrack_max";
+/// What happened to packets, by CPU.
+pub const STAT_PATH: &str = "proc/thread-self/net/stat/nf_conntrack";
+
+/// Sums over all CPUs since the module was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConntrackStat {
+    /// Packets dropped because a new entry could not be made: the table was full.
+    pub dropped: u64,
+    /// Entries thrown out early to make room.
+    pub early_dropped: u64,
+    /// New connections that could not be entered.
+    pub insert_failed: u64,
+}
+
+/// Reads a count or the limit.
+pub fn parse_count(text: &str) -> Result<u64, Malformed> {
+    number(text.trim())
+}
+
+/// Reads the table of [`STAT_PATH`], whose columns differ between kernels and are found by name.
+pub fn parse_stat(text: &str) -> Result<ConntrackStat, Malformed> {
+    let mut lines = text.lines();
+    let names: Vec<_> = lines.next().unwrap_or_default().split_ascii_whitespace().collect();
+    let column = |name| {
+        names
+            .iter()
+            .position(|found| *found == name)
+            .ok_or(Malformed("a column for each kind of drop"))
+    };
+    let columns = [column("drop")?, column("early_drop")?, column("insert_failed")?];
+    let mut sums = [0_u64; 3];
+    for line in lines {
+        let values: Vec<_> = line.split_ascii_whitespace().collect();
+        for (sum, column) in sums.iter_mut().zip(columns) {
+            let value = values.get(column).ok_or(Malformed("a value in each column"))?;
+            *sum = sum.saturating_add(hex(value)?);
+        }
+    }
+    let [dropped, early_dropped, insert_failed] = sums;
+    Ok(ConntrackStat { dropped, early_dropped, insert_failed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded;
+
+    #[test]
+    fn drops_are_summed_over_cpus_in_every_layout() {
+        let old = parse_stat(&recorded("linux-4.19", STAT_PATH)).unwrap();
+        assert_eq!(old, ConntrackStat { dropped: 0x1a + 3, early_dropped: 0x10, insert_failed: 2 });
+        let new = parse_stat(&recorded("linux-6.18", STAT_PATH)).unwrap();
+        assert_eq!(new, ConntrackStat::default());
+        assert_eq!(parse_count(&recorded("linux-6.18", MAX_PATH)), Ok(262_144));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for text in ["", "entries found\n1 2\n", "drop early_drop insert_failed\n1 2\n"] {
+            assert!(parse_stat(text).is_err(), "{text:?}");
+        }
+    }
+}

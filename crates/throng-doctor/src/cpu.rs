@@ -1,0 +1,70 @@
+//! `/proc/stat`: what all CPUs together did since the machine was started.
+
+use throng_report::MachineUse;
+
+use crate::fact::Malformed;
+use crate::text::next;
+
+/// Reads the first line, and counts the lines of single CPUs.
+pub fn parse(text: &str) -> Result<MachineUse, Malformed> {
+    let line = text.lines().next().and_then(|line| line.strip_prefix("cpu "));
+    let mut words = line.ok_or(Malformed("the line of all CPUs"))?.split_ascii_whitespace();
+    let [user, nice, system, idle] =
+        [next(&mut words)?, next(&mut words)?, next(&mut words)?, next(&mut words)?];
+    // Added in Linux 2.5.41 and later. The columns after these (guest and guest_nice) are part of
+    // user and nice already.
+    let mut later = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+    let [iowait, irq, softirq, steal] = [later(), later(), later(), later()];
+
+    let cpus = text.lines().filter(|line| is_one_cpu(line)).count();
+    let sum = |ticks: &[u64]| {
+        ticks.iter().fold(0_u64, |sum, ticks| sum.saturating_add(*ticks)).saturating_mul(TICK_US)
+    };
+    Ok(MachineUse {
+        cpus: cpus as u64,
+        cpu_busy_us: sum(&[user, nice, system, irq, softirq]),
+        cpu_idle_us: sum(&[idle, iowait]),
+        cpu_stolen_us: sum(&[steal]),
+    })
+}
+
+fn is_one_cpu(line: &str) -> bool {
+    line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// `USER_HZ` is 100 on every architecture that throng is built for, whatever `CONFIG_HZ` is.
+pub(crate) const TICK_US: u64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded;
+
+    #[test]
+    fn busy_idle_and_stolen_are_kept_apart() {
+        let found = parse(&recorded("linux-4.19", "proc/stat")).unwrap();
+        assert_eq!(
+            found,
+            MachineUse {
+                cpus: 4,
+                cpu_busy_us: (4_705 + 150 + 1_120 + 30 + 75) * TICK_US,
+                cpu_idle_us: (1_617_790 + 250) * TICK_US,
+                cpu_stolen_us: 412 * TICK_US,
+            }
+        );
+        assert_eq!(parse(&recorded("linux-6.18", "proc/stat")).unwrap().cpus, 2);
+    }
+
+    #[test]
+    fn an_ancient_kernel_has_four_columns() {
+        let found = parse("cpu 1 2 3 4\ncpu0 1 2 3 4\n").unwrap();
+        assert_eq!((found.cpu_busy_us, found.cpu_idle_us), (60_000, 40_000));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for text in ["", "cpu0 1 2 3 4\n", "cpu 1 2 3\n", "cpu a b c d\n"] {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+    }
+}

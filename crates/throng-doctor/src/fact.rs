@@ -1,0 +1,172 @@
+//! What is known, and why the rest is not.
+
+use std::fmt;
+use std::io;
+
+/// A value that was read, or the reason why it could not be. Never a zero that stands for "unknown":
+/// a counter that cannot be read and a counter that says 0 lead to opposite conclusions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact<T> {
+    /// It was read.
+    Known(T),
+    /// It could not be read.
+    Unknown(Why),
+}
+
+impl<T> Fact<T> {
+    /// The value, where there is one.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// The reason, where there is no value.
+    pub fn why(&self) -> Option<&Why> {
+        match self {
+            Self::Known(_) => None,
+            Self::Unknown(why) => Some(why),
+        }
+    }
+
+    /// The value, or else the reason, for `?`.
+    pub fn into_result(self) -> Result<T, Why> {
+        match self {
+            Self::Known(value) => Ok(value),
+            Self::Unknown(why) => Err(why),
+        }
+    }
+
+    /// What follows from the value.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
+        match self {
+            Self::Known(value) => Fact::Known(f(value)),
+            Self::Unknown(why) => Fact::Unknown(why),
+        }
+    }
+}
+
+impl<T> From<Result<T, Why>> for Fact<T> {
+    fn from(read: Result<T, Why>) -> Self {
+        match read {
+            Ok(value) => Self::Known(value),
+            Err(why) => Self::Unknown(why),
+        }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Fact<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(value) => value.fmt(f),
+            Self::Unknown(why) => write!(f, "unknown ({why})"),
+        }
+    }
+}
+
+/// Why something is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// Where it would have been read: a file below the root, or `sock_diag`.
+    pub source: String,
+    /// What went wrong there.
+    pub reason: Reason,
+}
+
+impl Why {
+    /// `source` could not be read because of `reason`.
+    pub fn new(source: impl Into<String>, reason: impl Into<Reason>) -> Self {
+        Self { source: source.into(), reason: reason.into() }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.source, self.reason)
+    }
+}
+
+/// What went wrong with a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// No such file: another kernel version, a module that is not loaded, a process that is gone.
+    Missing,
+    /// This user, or this container, may not read it.
+    Refused,
+    /// The kernel has it, switched off (PSI with `psi=0`).
+    Unsupported,
+    /// It was read and made no sense.
+    Malformed(Malformed),
+    /// Any other error.
+    Failed(String),
+}
+
+impl From<io::Error> for Reason {
+    fn from(error: io::Error) -> Self {
+        /// The numbers are Linux's on every architecture that throng is built for.
+        const ESRCH: i32 = 3;
+        const EOPNOTSUPP: i32 = 95;
+        match (error.kind(), error.raw_os_error()) {
+            (io::ErrorKind::NotFound, _) | (_, Some(ESRCH)) => Self::Missing,
+            (io::ErrorKind::PermissionDenied, _) => Self::Refused,
+            (io::ErrorKind::Unsupported, _) | (_, Some(EOPNOTSUPP)) => Self::Unsupported,
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<Malformed> for Reason {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("does not exist here"),
+            Self::Refused => f.write_str("permission denied"),
+            Self::Unsupported => f.write_str("switched off in this kernel"),
+            Self::Malformed(what) => write!(f, "not understood: {what}"),
+            Self::Failed(error) => f.write_str(error),
+        }
+    }
+}
+
+/// What a parser expected and did not find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected {}", self.0)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_errno_becomes_a_reason() {
+        let check = |errno, expected: Reason| {
+            assert_eq!(Reason::from(io::Error::from_raw_os_error(errno)), expected);
+        };
+        check(2, Reason::Missing);
+        check(3, Reason::Missing);
+        check(1, Reason::Refused);
+        check(13, Reason::Refused);
+        check(95, Reason::Unsupported);
+        assert!(matches!(Reason::from(io::Error::from_raw_os_error(5)), Reason::Failed(_)));
+    }
+
+    #[test]
+    fn an_unknown_fact_says_where_and_why() {
+        let fact: Fact<u64> = Fact::Unknown(Why::new("proc/pressure/cpu", Reason::Unsupported));
+        assert_eq!(fact.to_string(), "unknown (proc/pressure/cpu: switched off in this kernel)");
+        assert_eq!(fact.map(|value| value + 1).known(), None);
+    }
+}

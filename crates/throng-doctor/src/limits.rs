@@ -1,0 +1,87 @@
+//! `/proc/PID/limits`: the resource limits of a process.
+
+use crate::fact::{Fact, Malformed};
+use crate::root::Root;
+use crate::text::{after, number};
+
+/// A soft and a hard limit; none is "unlimited".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// What holds now.
+    pub soft: Option<u64>,
+    /// How far the process itself may raise it.
+    pub hard: Option<u64>,
+}
+
+/// The limits that connections run into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// `RLIMIT_NOFILE`: fds in one fd table, and slots of one io_uring.
+    pub open_files: Limit,
+    /// `RLIMIT_NPROC`: threads of the user.
+    pub processes: Limit,
+    /// `RLIMIT_MEMLOCK`, in bytes.
+    pub locked_memory_bytes: Limit,
+    /// `RLIMIT_AS`, in bytes.
+    pub address_space_bytes: Limit,
+}
+
+impl Limits {
+    /// How many fds one fd table can hold once the soft limit is raised to the hard one, given
+    /// `fs.nr_open`: no table is ever larger than that.
+    pub fn usable_fds_per_table(&self, nr_open: u64) -> u64 {
+        self.open_files.hard.unwrap_or(u64::MAX).min(nr_open)
+    }
+}
+
+/// The limits of one process.
+pub fn limits(root: &Root, pid: u32) -> Fact<Limits> {
+    root.read(&format!("proc/{pid}/limits"), parse)
+}
+
+/// Reads `/proc/PID/limits`.
+pub fn parse(text: &str) -> Result<Limits, Malformed> {
+    let limit = |name| {
+        let line = after(text, name).ok_or(Malformed("a line for each limit"))?;
+        let mut words = line.split_ascii_whitespace();
+        let mut value = || match words.next() {
+            Some("unlimited") => Ok(None),
+            Some(word) => number(word).map(Some),
+            None => Err(Malformed("a soft and a hard limit")),
+        };
+        Ok(Limit { soft: value()?, hard: value()? })
+    };
+    Ok(Limits {
+        open_files: limit("Max open files ")?,
+        processes: limit("Max processes ")?,
+        locked_memory_bytes: limit("Max locked memory ")?,
+        address_space_bytes: limit("Max address space ")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{recorded, recorded_root};
+
+    #[test]
+    fn soft_and_hard_limits_are_read() {
+        let found = limits(&recorded_root("linux-6.18"), 4242).into_result().unwrap();
+        assert_eq!(found.open_files, Limit { soft: Some(20_000), hard: Some(20_000) });
+        assert_eq!(found.address_space_bytes, Limit { soft: None, hard: None });
+        assert_eq!(found.usable_fds_per_table(1 << 20), 20_000);
+    }
+
+    #[test]
+    fn nr_open_bounds_a_table_without_a_limit() {
+        let found = parse(&recorded("linux-5.15-container", "proc/self/limits")).unwrap();
+        assert_eq!(found.open_files, Limit { soft: Some(1024), hard: None });
+        assert_eq!(found.usable_fds_per_table(1 << 20), 1 << 20);
+    }
+
+    #[test]
+    fn a_limit_that_is_missing_is_not_zero() {
+        assert!(parse("Max open files  1 2 files\n").is_err());
+        assert!(parse("").is_err());
+    }
+}

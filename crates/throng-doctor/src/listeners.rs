@@ -1,0 +1,129 @@
+//! Listeners and their queues, by `sock_diag`.
+
+use throng_driver::netlink::{DiagError, DiagSocket, Family, ListenerState, States};
+
+use crate::fact::{Fact, Malformed, Reason, Why};
+
+/// What the listeners on the ports of interest say together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListenerSummary {
+    /// Listening sockets: one for each core with SO_REUSEPORT.
+    pub listeners: u64,
+    /// Connections that wait to be accepted, over all of them.
+    pub accept_queue: u64,
+    /// The same for the fullest of them.
+    pub accept_queue_most: u64,
+    /// The smallest backlog among them.
+    pub backlog: u64,
+    /// Listeners whose queue has no room: the next connection is dropped.
+    pub full: u64,
+}
+
+impl ListenerSummary {
+    /// Sums up the listeners on `ports`; no ports means all listeners.
+    pub fn of(listeners: &[ListenerState], ports: &[u16]) -> Self {
+        let mine =
+            |listener: &&ListenerState| ports.is_empty() || ports.contains(&listener.addr.port());
+        let mut summary = Self::default();
+        for listener in listeners.iter().filter(mine) {
+            let (queue, backlog) = (u64::from(listener.accept_queue), u64::from(listener.backlog));
+            summary.backlog =
+                if summary.listeners == 0 { backlog } else { summary.backlog.min(backlog) };
+            summary.listeners += 1;
+            summary.accept_queue += queue;
+            summary.accept_queue_most = summary.accept_queue_most.max(queue);
+            summary.full += u64::from(queue > backlog);
+        }
+        summary
+    }
+}
+
+/// Asks about both families, and keeps its socket. A kernel without IPv6 has no listeners there.
+#[derive(Debug, Default)]
+pub struct ListenerReader {
+    socket: Option<DiagSocket>,
+}
+
+impl ListenerReader {
+    /// Every listener of this network namespace.
+    pub fn listeners(&mut self) -> Fact<Vec<ListenerState>> {
+        self.ask(|socket| {
+            let mut found = socket.listeners(Family::V4)?;
+            found.extend(socket.listeners(Family::V6)?);
+            Ok(found)
+        })
+    }
+
+    /// Connections in SYN-RECV on local `ports`; no ports means all. Walks every socket of the
+    /// namespace: see [`SynRecvMeter`](crate::SynRecvMeter).
+    pub fn syn_recv(&mut self, ports: &[u16]) -> Fact<u64> {
+        self.ask(|socket| {
+            Ok(socket.count(Family::V4, States::SYN_RECV, ports)?
+                + socket.count(Family::V6, States::SYN_RECV, ports)?)
+        })
+    }
+
+    fn ask<T>(&mut self, ask: impl FnOnce(&mut DiagSocket) -> Result<T, DiagError>) -> Fact<T> {
+        let mut socket = match self.socket.take() {
+            Some(socket) => socket,
+            None => match DiagSocket::open() {
+                Ok(socket) => socket,
+                Err(error) => return Fact::Unknown(why(error)),
+            },
+        };
+        let answer = ask(&mut socket);
+        self.socket = Some(socket);
+        answer.map_err(why).into()
+    }
+}
+
+fn why(error: DiagError) -> Why {
+    let reason = match error {
+        DiagError::Open(errno) | DiagError::Send(errno) | DiagError::Refused(errno) => {
+            match std::io::Error::from(errno) {
+                refused if refused.kind() == std::io::ErrorKind::PermissionDenied => {
+                    Reason::Refused
+                }
+                missing if missing.kind() == std::io::ErrorKind::NotFound => Reason::Missing,
+                _ => Reason::Failed(error.to_string()),
+            }
+        }
+        DiagError::Malformed(_) => Malformed("an answer of inet_diag").into(),
+        DiagError::Receive(_) => Reason::Failed(error.to_string()),
+    };
+    Why::new(SOURCE, reason)
+}
+
+/// How `sock_diag` is named as the source of a fact.
+pub const SOURCE: &str = "sock_diag";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listener(addr: &str, accept_queue: u32, backlog: u32) -> ListenerState {
+        ListenerState { addr: addr.parse().unwrap(), accept_queue, backlog, inode: 1, uid: 0 }
+    }
+
+    #[test]
+    fn only_the_ports_of_interest_count() {
+        let all = [
+            listener("127.0.0.1:5555", 3, 128),
+            listener("[::]:5555", 65, 64),
+            listener("0.0.0.0:22", 9, 10),
+        ];
+        let mine = ListenerSummary::of(&all, &[5555]);
+        assert_eq!(
+            mine,
+            ListenerSummary {
+                listeners: 2,
+                accept_queue: 68,
+                accept_queue_most: 65,
+                backlog: 64,
+                full: 1,
+            }
+        );
+        assert_eq!(ListenerSummary::of(&all, &[]).listeners, 3);
+        assert_eq!(ListenerSummary::of(&all, &[80]), ListenerSummary::default());
+    }
+}

@@ -1,0 +1,48 @@
+//! `/proc/meminfo`: what is left of the machine's memory, and what the kernel's own objects
+//! (sockets among them) take.
+
+use crate::fact::Malformed;
+use crate::text::{after, next};
+
+/// Bytes of the whole machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// All of it.
+    pub total_bytes: u64,
+    /// What programs can still take without swapping; none before Linux 3.14.
+    pub available_bytes: Option<u64>,
+    /// What the kernel's object caches hold.
+    pub slab_bytes: u64,
+}
+
+/// Where it is.
+pub const PATH: &str = "proc/meminfo";
+
+/// Reads `/proc/meminfo`.
+pub fn parse(text: &str) -> Result<Memory, Malformed> {
+    let kib = |head| {
+        after(text, head)
+            .map(|line| next(&mut line.split_ascii_whitespace()).map(|n| n.saturating_mul(1024)))
+    };
+    Ok(Memory {
+        total_bytes: kib("MemTotal:").ok_or(Malformed("MemTotal"))??,
+        available_bytes: kib("MemAvailable:").transpose()?,
+        slab_bytes: kib("Slab:").ok_or(Malformed("Slab"))??,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded;
+
+    #[test]
+    fn an_old_kernel_does_not_say_what_is_available() {
+        let new = parse(&recorded("linux-6.18", PATH)).unwrap();
+        assert!(new.available_bytes.unwrap() < new.total_bytes);
+        let old = parse(&recorded("linux-3.10", PATH)).unwrap();
+        assert_eq!(old.available_bytes, None);
+        assert_eq!((old.total_bytes, old.slab_bytes), (8_010_184 * 1024, 412_040 * 1024));
+        assert!(parse("MemTotal: 1 kB\n").is_err());
+    }
+}

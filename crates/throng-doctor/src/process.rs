@@ -1,0 +1,183 @@
+//! What one process and its threads used: `/proc/PID/{stat,status,smaps_rollup}` and
+//! `/proc/PID/task/TID/schedstat`.
+
+use throng_report::ProcessUse;
+
+use crate::cpu::TICK_US;
+use crate::fact::{Fact, Malformed, Why};
+use crate::root::Root;
+use crate::status;
+use crate::text::{after, next};
+
+/// A process's CPU time and resident memory now.
+///
+/// CPU time comes in ticks of 10 ms, user and kernel time each, and counts threads that have ended;
+/// [`threads`] is exact and does not. Resident memory may lag by some pages per CPU between Linux
+/// 6.2 and 6.15; [`rss_exact`] does not. `rss_bytes_at_start` is the caller's to fill in.
+pub fn process_use(root: &Root, pid: u32) -> Fact<ProcessUse> {
+    let read = || -> Result<ProcessUse, Why> {
+        let stat = root.read(&format!("proc/{pid}/stat"), parse_stat).into_result()?;
+        let path = format!("proc/{pid}/status");
+        let status = root.read(&path, status::parse).into_result()?;
+        Ok(ProcessUse {
+            pid,
+            cpu_user_us: stat.user_us,
+            cpu_system_us: stat.system_us,
+            rss_bytes: status.rss_bytes.ok_or_else(|| Why::new(path, Malformed("VmRSS")))?,
+            ..ProcessUse::default()
+        })
+    };
+    read().into()
+}
+
+/// The interesting part of `/proc/PID/stat`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessStat {
+    /// The program's name, at most 15 bytes of it.
+    pub name: String,
+    /// CPU time in user mode, in microseconds, in steps of 10 ms.
+    pub user_us: u64,
+    /// CPU time in the kernel, in microseconds, in steps of 10 ms.
+    pub system_us: u64,
+    /// Threads now.
+    pub threads: u64,
+}
+
+/// Reads `/proc/PID/stat`. The name may itself hold spaces and brackets.
+pub fn parse_stat(text: &str) -> Result<ProcessStat, Malformed> {
+    let (head, rest) = text.rsplit_once(')').ok_or(Malformed("a name in brackets"))?;
+    let (_, name) = head.split_once('(').ok_or(Malformed("a name in brackets"))?;
+    // Fields as `man 5 proc` numbers them: 3 follows the name, 14 is utime, 15 stime, 20 num_threads.
+    let mut words = rest.split_ascii_whitespace().skip(14 - 3);
+    let (user, system) = (next(&mut words)?, next(&mut words)?);
+    let mut words = words.skip(20 - 16);
+    Ok(ProcessStat {
+        name: name.to_owned(),
+        user_us: user.saturating_mul(TICK_US),
+        system_us: system.saturating_mul(TICK_US),
+        threads: next(&mut words)?,
+    })
+}
+
+/// What one thread did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadUse {
+    /// The thread's id.
+    pub tid: u32,
+    /// Its name; empty where that cannot be read.
+    pub name: String,
+    /// Its time on a CPU and its wait for one.
+    pub sched: SchedStat,
+}
+
+/// `/proc/PID/task/TID/schedstat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SchedStat {
+    /// Nanoseconds on a CPU.
+    pub run_ns: u64,
+    /// Nanoseconds in which it could have run and had no CPU.
+    pub delay_ns: u64,
+    /// How often it got a CPU.
+    pub slices: u64,
+}
+
+/// Every thread that the process has now; one that ends while this reads is left out.
+pub fn threads(root: &Root, pid: u32) -> Fact<Vec<ThreadUse>> {
+    let read = || -> Result<Vec<ThreadUse>, Why> {
+        let path = format!("proc/{pid}/task");
+        let mut found = Vec::new();
+        let mut first_failure = None;
+        for name in root.names(&path).into_result()? {
+            let Ok(tid) = name.parse() else { continue };
+            let task = format!("{path}/{name}");
+            match root.read(&format!("{task}/schedstat"), parse_schedstat) {
+                Fact::Known(sched) => {
+                    let name = root.text(&format!("{task}/comm")).known().cloned();
+                    let name = name.unwrap_or_default().trim_end().to_owned();
+                    found.push(ThreadUse { tid, name, sched });
+                }
+                Fact::Unknown(why) => drop(first_failure.get_or_insert(why)),
+            }
+        }
+        match first_failure {
+            Some(why) if found.is_empty() => Err(why),
+            _ => Ok(found),
+        }
+    };
+    read().into()
+}
+
+/// The sum over the threads that the process has now, without their names.
+pub fn threads_total(root: &Root, pid: u32) -> Fact<(u64, SchedStat)> {
+    threads(root, pid).map(|threads| {
+        let sum = threads.iter().fold(SchedStat::default(), |sum, thread| SchedStat {
+            run_ns: sum.run_ns.saturating_add(thread.sched.run_ns),
+            delay_ns: sum.delay_ns.saturating_add(thread.sched.delay_ns),
+            slices: sum.slices.saturating_add(thread.sched.slices),
+        });
+        (threads.len() as u64, sum)
+    })
+}
+
+/// Reads `schedstat`.
+pub fn parse_schedstat(text: &str) -> Result<SchedStat, Malformed> {
+    let mut words = text.split_ascii_whitespace();
+    Ok(SchedStat {
+        run_ns: next(&mut words)?,
+        delay_ns: next(&mut words)?,
+        slices: next(&mut words)?,
+    })
+}
+
+/// Resident memory in bytes, exact. The kernel walks the process's page tables for it and holds its
+/// memory lock meanwhile: for the begin and the end of a run, not for every second.
+pub fn rss_exact(root: &Root, pid: u32) -> Fact<u64> {
+    root.read(&format!("proc/{pid}/smaps_rollup"), parse_smaps_rollup)
+}
+
+/// Reads `Rss:` of `/proc/PID/smaps_rollup` (since Linux 4.14), in bytes.
+pub fn parse_smaps_rollup(text: &str) -> Result<u64, Malformed> {
+    let line = after(text, "Rss:").ok_or(Malformed("a line of Rss"))?;
+    Ok(next(&mut line.split_ascii_whitespace())?.saturating_mul(1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded_root;
+
+    #[test]
+    fn a_process_is_read_with_its_threads() {
+        let root = recorded_root("linux-6.18");
+        let found = process_use(&root, 4242).into_result().unwrap();
+        assert_eq!(found.pid, 4242);
+        assert_eq!(found.cpu_user_us + found.cpu_system_us, 330_000);
+        assert!(found.rss_bytes > 4 << 20, "{found:?}");
+        let exact = rss_exact(&root, 4242).into_result().unwrap();
+        assert!(exact.abs_diff(found.rss_bytes) < 1 << 20, "{exact} {found:?}");
+
+        let (count, total) = threads_total(&root, 4242).into_result().unwrap();
+        assert_eq!(count, 2);
+        assert_eq!(total.run_ns, 335_427_153 + 260_251);
+        assert_eq!(total.delay_ns, 5_177_338);
+        assert_eq!(threads(&root, 4242).known().unwrap()[0].name, "python3");
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_unknown() {
+        let root = recorded_root("linux-6.18");
+        assert!(process_use(&root, 1).known().is_none());
+        assert!(threads(&root, 1).known().is_none());
+        assert!(rss_exact(&root, 1).known().is_none());
+    }
+
+    #[test]
+    fn a_name_may_hold_brackets_and_spaces() {
+        let text = "7 (a) b (c) R 1 7 7 0 -1 0 0 0 0 0 11 22 0 0 20 0 5 0 99 0 0";
+        let found = parse_stat(text).unwrap();
+        assert_eq!(found.name, "a) b (c");
+        assert_eq!((found.user_us, found.system_us, found.threads), (110_000, 220_000, 5));
+        assert!(parse_stat("7 (a) R 1 7").is_err());
+        assert!(parse_stat("7 a R 1 7").is_err());
+    }
+}

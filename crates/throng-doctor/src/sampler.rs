@@ -1,0 +1,370 @@
+//! One look at the kernel a second: everything that a run records.
+//!
+//! Counters and gauges have flat names, so that rules, reports and people use the same ones:
+//! `TcpExt.ListenOverflows` and `Tcp.RetransSegs` as the kernel names them, and `sockstat.tcp.tw`,
+//! `listener.accept_queue`, `process.server.run_delay_us` for the rest. A name that is absent is
+//! unknown in that second, never zero.
+
+mod record;
+
+use std::marker::PhantomData;
+
+use throng_base::time::Instant;
+use throng_report::{MachineUse, ProcessUse};
+
+use crate::cgroup::CgroupReader;
+use crate::fact::{Fact, Why};
+use crate::listeners::{ListenerReader, ListenerSummary};
+use crate::process::{process_use, threads_total};
+use crate::root::{KeptFile, Root};
+use crate::syn_recv::SynRecvMeter;
+use crate::{conntrack, cpu, files, meminfo, netdev, netstat, pressure, sockstat, softnet};
+
+pub use record::{KernelSample, ProcessSample};
+
+/// What to look at.
+#[derive(Clone, Debug, Default)]
+pub struct SamplerOptions {
+    /// Where to read; a recording is not asked for its listeners.
+    pub root: Root,
+    /// Listening ports of interest; empty means all.
+    pub ports: Vec<u16>,
+    /// Processes of interest. Control groups are those of the first one, or of this process.
+    pub processes: Vec<Watched>,
+}
+
+/// A process of interest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Its part in the names of its counters: `server`, `client`.
+    pub label: String,
+    /// Its id.
+    pub pid: u32,
+}
+
+/// Reads once a second.
+///
+/// It sees the network namespace of the thread that makes it, through files that stay open in that
+/// thread's fd table: hence it stays on that thread. About 20 fds.
+#[derive(Debug)]
+pub struct Sampler {
+    root: Root,
+    ports: Vec<u16>,
+    processes: Vec<Known>,
+    files: Files,
+    cgroups: CgroupReader,
+    listeners: ListenerReader,
+    syn_recv: SynRecvMeter,
+    stays_on_its_thread: PhantomData<*const ()>,
+}
+
+/// A watched process, and its memory when it was first seen.
+#[derive(Debug)]
+struct Known {
+    watched: Watched,
+    rss_bytes_at_start: Option<u64>,
+}
+
+/// The files that are read each second.
+#[derive(Debug)]
+struct Files {
+    netstat: KeptFile,
+    snmp: KeptFile,
+    sockstat: KeptFile,
+    sockstat6: KeptFile,
+    softnet: KeptFile,
+    dev: KeptFile,
+    stat: KeptFile,
+    meminfo: KeptFile,
+    file_nr: KeptFile,
+    conntrack_count: KeptFile,
+    conntrack_max: KeptFile,
+    conntrack_stat: KeptFile,
+    pressure: [(&'static str, KeptFile); 3],
+}
+
+impl Sampler {
+    /// Opens what can be opened; the rest is tried again at each sample.
+    pub fn new(options: SamplerOptions) -> Self {
+        let root = options.root;
+        let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
+        // `/proc/net` would be the namespace of the process's first thread.
+        let net = |name| root.keep(format!("proc/thread-self/net/{name}"));
+        let known = |watched| Known { watched, rss_bytes_at_start: None };
+        Self {
+            files: Files {
+                netstat: net("netstat"),
+                snmp: net("snmp"),
+                sockstat: net("sockstat"),
+                sockstat6: net("sockstat6"),
+                softnet: net("softnet_stat"),
+                dev: net("dev"),
+                stat: root.keep("proc/stat"),
+                meminfo: root.keep(meminfo::PATH),
+                file_nr: root.keep(files::FILE_NR_PATH),
+                conntrack_count: root.keep(conntrack::COUNT_PATH),
+                conntrack_max: root.keep(conntrack::MAX_PATH),
+                conntrack_stat: root.keep(conntrack::STAT_PATH),
+                pressure: ["cpu", "memory", "io"]
+                    .map(|name| (name, root.keep(format!("proc/pressure/{name}")))),
+            },
+            ports: options.ports,
+            processes: options.processes.into_iter().map(known).collect(),
+            cgroups: CgroupReader::locate(&root, pid),
+            listeners: ListenerReader::default(),
+            syn_recv: SynRecvMeter::default(),
+            stays_on_its_thread: PhantomData,
+            root,
+        }
+    }
+
+    /// Looks once. `now` decides whether half-open connections are counted this time. The sample
+    /// says in `doctor.sample_us` what it cost.
+    pub fn sample(&mut self, now: Instant) -> KernelSample {
+        let began = std::time::Instant::now();
+        let mut out = KernelSample::default();
+        let listen_drops = self.network(&mut out);
+        self.machine(&mut out);
+        self.conntrack(&mut out);
+        self.groups(&mut out);
+        self.listeners(&mut out, now, listen_drops);
+        self.watched(&mut out);
+        out.set("doctor.sample_us", began.elapsed().as_micros() as u64);
+        out
+    }
+
+    /// The namespace's counters. Returns `ListenDrops`.
+    fn network(&mut self, out: &mut KernelSample) -> Option<u64> {
+        let files = &mut self.files;
+        let mut listen_drops = None;
+        if let Some(counters) = out.take(files.netstat.read(netstat::parse)) {
+            listen_drops = counters.get("TcpExt", "ListenDrops");
+            out.set_all(&counters, "TcpExt", TCP_EXT);
+        }
+        if let Some(counters) = out.take(files.snmp.read(netstat::parse)) {
+            out.set_all(&counters, "Tcp", TCP);
+        }
+        if let Some(found) = out.take(files.sockstat.read(sockstat::parse)) {
+            out.set("sockstat.used", found.sockets_used);
+            out.set("sockstat.tcp.inuse", found.tcp_in_use);
+            out.set("sockstat.tcp.orphan", found.tcp_orphan);
+            out.set("sockstat.tcp.tw", found.tcp_time_wait);
+            out.set("sockstat.tcp.alloc", found.tcp_alloc);
+            out.set("sockstat.tcp.mem_pages", found.tcp_mem_pages);
+        }
+        if let Some(in_use) = out.take(files.sockstat6.read(sockstat::parse6)) {
+            out.set("sockstat.tcp6.inuse", in_use);
+        }
+        if let Some(devices) = out.take(files.dev.read(netdev::parse)) {
+            out.set_sum("dev.rx_packets", devices.iter().map(|device| device.received.packets));
+            out.set_sum("dev.tx_packets", devices.iter().map(|device| device.sent.packets));
+            out.set_sum("dev.rx_dropped", devices.iter().map(|device| device.received.dropped));
+            out.set_sum("dev.tx_dropped", devices.iter().map(|device| device.sent.dropped));
+            out.set_sum("dev.rx_errors", devices.iter().map(|device| device.received.errors));
+            out.set_sum("dev.tx_errors", devices.iter().map(|device| device.sent.errors));
+        }
+        listen_drops
+    }
+
+    fn machine(&mut self, out: &mut KernelSample) {
+        let files = &mut self.files;
+        let stat: Fact<MachineUse> = files.stat.read(cpu::parse);
+        out.machine = out.take(stat);
+        if let Some(cpus) = out.take(files.softnet.read(softnet::parse)) {
+            out.set_sum("softnet.processed", cpus.iter().map(|cpu| cpu.processed));
+            out.set_sum("softnet.dropped", cpus.iter().map(|cpu| cpu.dropped));
+            out.set_sum("softnet.time_squeeze", cpus.iter().map(|cpu| cpu.time_squeeze));
+        }
+        if let Some(memory) = out.take(files.meminfo.read(meminfo::parse)) {
+            out.set_some("memory.available_bytes", memory.available_bytes);
+            out.set("memory.slab_bytes", memory.slab_bytes);
+        }
+        if let Some(found) = out.take(files.file_nr.read(files::parse_file_nr)) {
+            out.set("files.open", found.open);
+            out.set("files.max", found.max);
+        }
+        for (name, file) in &mut files.pressure {
+            if let Some(found) = out.take(file.read(pressure::parse)) {
+                out.set(&format!("pressure.{name}.some_us"), found.some.total_us);
+                let full = found.full.map(|stall| stall.total_us);
+                out.set_some(&format!("pressure.{name}.full_us"), full);
+            }
+        }
+    }
+
+    fn conntrack(&mut self, out: &mut KernelSample) {
+        let files = &mut self.files;
+        let count = out.take(files.conntrack_count.read(conntrack::parse_count));
+        out.set_some("conntrack.count", count);
+        let max = out.take(files.conntrack_max.read(conntrack::parse_count));
+        out.set_some("conntrack.max", max);
+        if let Some(found) = out.take(files.conntrack_stat.read(conntrack::parse_stat)) {
+            out.set("conntrack.dropped", found.dropped);
+            out.set("conntrack.early_dropped", found.early_dropped);
+            out.set("conntrack.insert_failed", found.insert_failed);
+        }
+    }
+
+    fn groups(&mut self, out: &mut KernelSample) {
+        if let Some(found) = out.take(self.cgroups.cpu()) {
+            out.set_some("cgroup.cpu.limit_millicpus", found.limit_millicpus);
+            out.set("cgroup.cpu.throttled", found.throttled);
+            out.set("cgroup.cpu.throttled_us", found.throttled_us);
+        }
+        if let Some(found) = out.take(self.cgroups.memory()) {
+            out.set_some("cgroup.memory.limit_bytes", found.limit_bytes);
+            out.set("cgroup.memory.used_bytes", found.used_bytes);
+            out.set("cgroup.memory.limit_hits", found.limit_hits);
+            out.set("cgroup.memory.oom_kills", found.oom_kills);
+        }
+    }
+
+    fn listeners(&mut self, out: &mut KernelSample, now: Instant, listen_drops: Option<u64>) {
+        if !self.root.is_live() {
+            return;
+        }
+        if let Some(all) = out.take(self.listeners.listeners()) {
+            let mine = ListenerSummary::of(&all, &self.ports);
+            out.set("listener.count", mine.listeners);
+            out.set("listener.accept_queue", mine.accept_queue);
+            out.set("listener.accept_queue_most", mine.accept_queue_most);
+            out.set("listener.full", mine.full);
+            if mine.listeners > 0 {
+                out.set("listener.backlog", mine.backlog);
+            }
+        }
+        if self.syn_recv.due(now, listen_drops) {
+            let began = std::time::Instant::now();
+            let count = out.take(self.listeners.syn_recv(&self.ports));
+            let cost = began.elapsed();
+            self.syn_recv.asked(now + cost, cost);
+            out.set_some("listener.syn_recv", count);
+            out.set("doctor.syn_recv_us", cost.as_micros() as u64);
+        }
+    }
+
+    fn watched(&mut self, out: &mut KernelSample) {
+        for Known { watched, rss_bytes_at_start } in &mut self.processes {
+            let used = process_use(&self.root, watched.pid).map(|used| {
+                let at_start = *rss_bytes_at_start.get_or_insert(used.rss_bytes);
+                ProcessUse { rss_bytes_at_start: at_start, ..used }
+            });
+            if let Some((threads, total)) = out.take(threads_total(&self.root, watched.pid)) {
+                let label = &watched.label;
+                out.set(&format!("process.{label}.threads"), threads);
+                out.set(&format!("process.{label}.run_us"), total.run_ns / 1000);
+                out.set(&format!("process.{label}.run_delay_us"), total.delay_ns / 1000);
+            }
+            out.processes.push(ProcessSample { label: watched.label.clone(), used });
+        }
+    }
+}
+
+/// What is recorded of `Tcp`.
+const TCP: &[&str] = &[
+    "ActiveOpens",
+    "AttemptFails",
+    "CurrEstab",
+    "EstabResets",
+    "InErrs",
+    "InSegs",
+    "OutRsts",
+    "OutSegs",
+    "PassiveOpens",
+    "RetransSegs",
+];
+
+/// What is recorded of `TcpExt`: every way to lose a connection or a segment that some rule names.
+const TCP_EXT: &[&str] = &[
+    "EmbryonicRsts",
+    "ListenDrops",
+    "ListenOverflows",
+    "OfoPruned",
+    "PruneCalled",
+    "RcvPruned",
+    "SyncookiesFailed",
+    "SyncookiesRecv",
+    "SyncookiesSent",
+    "TCPAbortFailed",
+    "TCPAbortOnClose",
+    "TCPAbortOnData",
+    "TCPAbortOnLinger",
+    "TCPAbortOnMemory",
+    "TCPAbortOnTimeout",
+    "TCPBacklogDrop",
+    "TCPDeferAcceptDrop",
+    "TCPLostRetransmit",
+    "TCPMemoryPressures",
+    "TCPMemoryPressuresChrono",
+    "TCPMigrateReqFailure",
+    "TCPMinTTLDrop",
+    "TCPOFODrop",
+    "TCPRcvCollapsed",
+    "TCPRcvQDrop",
+    "TCPReqQFullDoCookies",
+    "TCPReqQFullDrop",
+    "TCPRetransFail",
+    "TCPSpuriousRtxHostQueues",
+    "TCPSynRetrans",
+    "TCPTimeWaitOverflow",
+    "TCPTimeouts",
+    "TCPWantZeroWindowAdv",
+    "TCPWqueueTooBig",
+    "TCPZeroWindowDrop",
+    "TW",
+    "TWKilled",
+    "TWRecycled",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fact::Reason;
+    use crate::recorded_root;
+
+    fn sample(kernel: &str) -> KernelSample {
+        let root = recorded_root(kernel);
+        let processes = vec![Watched { label: "server".into(), pid: 4242 }];
+        Sampler::new(SamplerOptions { root, processes, ..Default::default() })
+            .sample(Instant::from_nanos(1))
+    }
+
+    #[test]
+    fn a_recorded_machine_is_sampled_whole() {
+        let found = sample("linux-6.18");
+        assert_eq!(found.unknown, []);
+        assert_eq!(found.machine.as_ref().unwrap().cpus, 2);
+        assert_eq!(found.counters["process.server.threads"], 2);
+        assert_eq!(found.counters["process.server.run_us"], 335_687);
+        assert_eq!(found.counters["conntrack.max"], 262_144);
+        let used = found.processes[0].used.known().unwrap();
+        assert_eq!(used.rss_bytes_at_start, used.rss_bytes);
+        // Every counter of the lists exists in this kernel: a typing error would show here.
+        for (group, names) in [("Tcp", TCP), ("TcpExt", TCP_EXT)] {
+            for name in names {
+                assert!(found.counters.contains_key(&format!("{group}.{name}")), "{group}.{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_older_kernel_leaves_out_what_it_does_not_know() {
+        let found = sample("linux-4.19");
+        assert_eq!(found.counters["TcpExt.ListenOverflows"], 311);
+        assert_eq!(found.counters["softnet.dropped"], 0x502 + 0x81);
+        assert!(!found.counters.contains_key("TcpExt.TCPMigrateReqFailure"));
+        assert!(!found.counters.contains_key("pressure.cpu.some_us"));
+        let source = |why: &Why| why.source == "proc/pressure/cpu" && why.reason == Reason::Missing;
+        assert!(found.unknown.iter().any(source), "{:?}", found.unknown);
+    }
+
+    #[test]
+    fn where_nothing_can_be_read_nothing_is_zero() {
+        let found = sample("empty");
+        assert_eq!(found.counters.keys().collect::<Vec<_>>(), ["doctor.sample_us"]);
+        assert_eq!(found.machine, None);
+        assert!(found.processes[0].used.known().is_none());
+        assert!(found.unknown.len() >= 15, "{:?}", found.unknown);
+        assert!(found.unknown.iter().all(|why| why.reason == Reason::Missing));
+    }
+}

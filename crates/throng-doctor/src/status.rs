@@ -1,0 +1,124 @@
+//! `/proc/PID/status`: what a process may do, and what a container took from it.
+
+use crate::fact::{Fact, Malformed};
+use crate::root::Root;
+use crate::text::{after, hex, next};
+
+/// What a process may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The effective user.
+    pub uid: u64,
+    /// Its effective capabilities, a bit each.
+    pub capabilities: u64,
+    /// The capabilities that it can ever have.
+    pub bounding: u64,
+    /// The system-call filter; none where the kernel has no seccomp.
+    pub seccomp: Option<Seccomp>,
+    /// Whether a set-user-id program would gain nothing; none before Linux 4.10.
+    pub no_new_privileges: Option<bool>,
+    /// Resident memory in bytes; none for a kernel thread.
+    pub rss_bytes: Option<u64>,
+    /// Threads now.
+    pub threads: u64,
+}
+
+/// How system calls are filtered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seccomp {
+    /// Not at all.
+    Off,
+    /// All but four are forbidden.
+    Strict,
+    /// A filter decides: most containers have one.
+    Filter,
+}
+
+/// A capability that matters to throng, by its bit in `linux/capability.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Capability {
+    /// Ports below `net.ipv4.ip_unprivileged_port_start`.
+    NetBindService = 10,
+    /// Interfaces, queueing, some sysctls, `SO_*BUFFORCE`.
+    NetAdmin = 12,
+    /// Raw sockets.
+    NetRaw = 13,
+    /// Other users' processes under `/proc`.
+    SysPtrace = 19,
+    /// Namespaces, and more fds than `fs.file-max`.
+    SysAdmin = 21,
+    /// Hard limits can be raised.
+    SysResource = 24,
+}
+
+impl Status {
+    /// Whether the process has `capability` in effect.
+    pub fn has(&self, capability: Capability) -> bool {
+        self.capabilities & (1 << capability as u8) != 0
+    }
+}
+
+/// The status of one process.
+pub fn status(root: &Root, pid: u32) -> Fact<Status> {
+    root.read(&format!("proc/{pid}/status"), parse)
+}
+
+/// Reads `/proc/PID/status`.
+pub fn parse(text: &str) -> Result<Status, Malformed> {
+    let line = |head, expected| after(text, head).map(str::trim).ok_or(Malformed(expected));
+    let optional = |head| after(text, head).map(|line| next(&mut line.split_ascii_whitespace()));
+    let seccomp = match optional("Seccomp:").transpose()? {
+        None => None,
+        Some(0) => Some(Seccomp::Off),
+        Some(1) => Some(Seccomp::Strict),
+        Some(2) => Some(Seccomp::Filter),
+        Some(_) => return Err(Malformed("a seccomp mode of 0 to 2")),
+    };
+    Ok(Status {
+        uid: next(&mut line("Uid:", "a line of Uid")?.split_ascii_whitespace().skip(1))?,
+        capabilities: hex(line("CapEff:", "a line of CapEff")?)?,
+        bounding: hex(line("CapBnd:", "a line of CapBnd")?)?,
+        seccomp,
+        no_new_privileges: optional("NoNewPrivs:").transpose()?.map(|value| value != 0),
+        rss_bytes: optional("VmRSS:").transpose()?.map(|kb| kb.saturating_mul(1024)),
+        threads: next(&mut line("Threads:", "a line of Threads")?.split_ascii_whitespace())?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{recorded, recorded_root};
+
+    #[test]
+    fn root_outside_a_container_may_nearly_all() {
+        let found = status(&recorded_root("linux-6.18"), 4242).into_result().unwrap();
+        assert_eq!((found.uid, found.threads), (0, 2));
+        assert_eq!(found.seccomp, Some(Seccomp::Off));
+        assert!(found.has(Capability::NetAdmin) && found.has(Capability::SysAdmin));
+        assert!(!found.has(Capability::SysResource), "this machine took it away");
+    }
+
+    #[test]
+    fn a_container_shows_its_filter() {
+        let found = parse(&recorded("linux-5.15-container", "proc/self/status")).unwrap();
+        assert_eq!(found.seccomp, Some(Seccomp::Filter));
+        assert_eq!(found.no_new_privileges, Some(true));
+        assert!(!found.has(Capability::NetAdmin) && !found.has(Capability::NetBindService));
+        assert_eq!(found.uid, 10_001);
+    }
+
+    #[test]
+    fn an_old_kernel_without_seccomp_says_so() {
+        let found = parse(&recorded("linux-3.10", "proc/self/status")).unwrap();
+        assert_eq!((found.seccomp, found.no_new_privileges), (None, None));
+        assert!(found.has(Capability::SysResource));
+    }
+
+    #[test]
+    fn a_status_without_capabilities_is_refused() {
+        assert!(parse("Uid:\t0\t0\t0\t0\nThreads:\t1\n").is_err());
+        assert!(parse("").is_err());
+    }
+}

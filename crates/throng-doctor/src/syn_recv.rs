@@ -1,0 +1,111 @@
+//! When to count half-open connections. Pure: time is an argument.
+
+use std::time::Duration;
+
+use throng_base::time::Instant;
+
+/// Rations a question whose cost grows with every connection of the machine (41 ms at 400,000 sockets,
+/// 340 ms at two million).
+///
+/// After an answer that took `cost`, the next one is due no sooner than 100 times that later, so
+/// that over any stretch of time at most 1 % is spent asking. A quarter of that is enough while
+/// nothing points to half-open connections; the full share is for when `ListenDrops` has moved.
+#[derive(Clone, Debug, Default)]
+pub struct SynRecvMeter {
+    asked: Option<Asked>,
+    drops_at_last: Option<u64>,
+    drops_moved: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    ended: Instant,
+    cost: Duration,
+}
+
+impl SynRecvMeter {
+    /// Whether to ask now, given `TcpExt.ListenDrops` where it is known. A drop that comes while it
+    /// is too early to ask is remembered.
+    pub fn due(&mut self, now: Instant, listen_drops: Option<u64>) -> bool {
+        if let (Some(before), Some(after)) = (self.drops_at_last, listen_drops) {
+            self.drops_moved |= after > before;
+        }
+        self.drops_at_last = listen_drops.or(self.drops_at_last);
+        let Some(asked) = self.asked else { return true };
+        let factor = if self.drops_moved { RESTS_ALARMED } else { RESTS_QUIET };
+        now.since(asked.ended) >= asked.cost.saturating_mul(factor)
+    }
+
+    /// Notes that it was asked, when that ended, and how long it took.
+    pub fn asked(&mut self, ended: Instant, cost: Duration) {
+        self.asked = Some(Asked { ended, cost });
+        self.drops_moved = false;
+    }
+}
+
+/// Rests of one answer's cost each before the next: 1 % of the time.
+const RESTS_ALARMED: u32 = 100;
+
+/// The same in quiet times: 0.25 %.
+const RESTS_QUIET: u32 = 400;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn at_ms(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn the_first_question_is_due_at_once() {
+        assert!(SynRecvMeter::default().due(at_ms(5), None));
+    }
+
+    #[test]
+    fn an_expensive_answer_is_followed_by_a_long_rest() {
+        let mut meter = SynRecvMeter::default();
+        assert!(meter.due(at_ms(0), Some(7)));
+        meter.asked(at_ms(340), Duration::from_millis(340));
+        assert!(!meter.due(at_ms(135_000), Some(7)));
+        assert!(meter.due(at_ms(136_340), Some(7)));
+    }
+
+    #[test]
+    fn drops_shorten_the_rest_even_when_they_came_too_early() {
+        let mut meter = SynRecvMeter::default();
+        assert!(meter.due(at_ms(0), Some(7)));
+        meter.asked(at_ms(10), Duration::from_millis(10));
+        assert!(!meter.due(at_ms(500), Some(9)), "1 % of the time is not over");
+        assert!(meter.due(at_ms(1_010), Some(9)), "the drop is remembered");
+        meter.asked(at_ms(1_020), Duration::from_millis(10));
+        assert!(!meter.due(at_ms(2_100), Some(9)), "the old drop has been looked into");
+        assert!(!meter.due(at_ms(2_200), None), "an unknown count is no new drop");
+        assert!(meter.due(at_ms(2_300), Some(10)));
+    }
+
+    proptest! {
+        /// Whatever the answers cost and whatever is dropped, asking takes at most 1 % of the time
+        /// up to the moment when the next question is due.
+        #[test]
+        fn asking_takes_at_most_one_per_cent(
+            seconds in proptest::collection::vec((0_u64..600_000_000, any::<bool>()), 1..400),
+        ) {
+            let mut meter = SynRecvMeter::default();
+            let (mut drops, mut spent, mut now) = (0, Duration::ZERO, Instant::ZERO);
+            for (cost, dropped) in seconds {
+                drops += u64::from(dropped);
+                if meter.due(now, Some(drops)) {
+                    prop_assert!(spent * 100 <= now.since(Instant::ZERO), "{spent:?} at {now:?}");
+                    let cost = Duration::from_nanos(cost);
+                    spent += cost;
+                    now += cost;
+                    meter.asked(now, cost);
+                }
+                now += Duration::from_secs(1);
+            }
+        }
+    }
+}

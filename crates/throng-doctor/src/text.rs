@@ -1,0 +1,43 @@
+//! The little that all of the kernel's text formats share.
+
+use crate::fact::Malformed;
+
+/// A decimal number.
+pub(crate) fn number(word: &str) -> Result<u64, Malformed> {
+    word.parse().map_err(|_| Malformed("a number"))
+}
+
+/// A hexadecimal number without a prefix.
+pub(crate) fn hex(word: &str) -> Result<u64, Malformed> {
+    u64::from_str_radix(word, 16).map_err(|_| Malformed("a hexadecimal number"))
+}
+
+/// The next decimal number.
+pub(crate) fn next<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<u64, Malformed> {
+    number(words.next().ok_or(Malformed("another number"))?)
+}
+
+/// The value after `name` in a line of names and values that alternate.
+pub(crate) fn named(line: &str, name: &str) -> Option<u64> {
+    let mut words = line.split_ascii_whitespace();
+    while let Some(word) = words.next() {
+        let value = words.next()?;
+        if word == name {
+            return value.parse().ok();
+        }
+    }
+    None
+}
+
+/// The rest of the first line that begins with `head`.
+pub(crate) fn after<'a>(text: &'a str, head: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(head))
+}
+
+/// The number in the line that begins with the word `name` (`nr_throttled 12`).
+pub(crate) fn keyed(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(' ')?;
+        if key == name { value.trim().parse().ok() } else { None }
+    })
+}

@@ -1,0 +1,93 @@
+//! No text, however odd, makes a parser panic: `/proc` may be emulated (gVisor, lxcfs), and a later
+//! kernel may write what this one does not.
+
+use proptest::prelude::*;
+use throng_doctor::{
+    cgroup, conntrack, cpu, files, limits, meminfo, netdev, netstat, ports, pressure, process,
+    sockstat, softnet, status, sysctl,
+};
+
+fn parse_with_all(text: &str) {
+    let _ = netstat::parse(text);
+    let _ = sockstat::parse(text);
+    let _ = sockstat::parse6(text);
+    let _ = softnet::parse(text);
+    let _ = netdev::parse(text);
+    let _ = cpu::parse(text);
+    let _ = meminfo::parse(text);
+    let _ = process::parse_stat(text);
+    let _ = process::parse_schedstat(text);
+    let _ = process::parse_smaps_rollup(text);
+    let _ = status::parse(text);
+    let _ = limits::parse(text);
+    let _ = sysctl::parse_list::<1>(text);
+    let _ = sysctl::parse_list::<3>(text);
+    let _ = ports::parse_range(text);
+    let _ = ports::parse_ranges(text);
+    let _ = files::parse_file_nr(text);
+    let _ = conntrack::parse_count(text);
+    let _ = conntrack::parse_stat(text);
+    let _ = pressure::parse(text);
+    let _ = cgroup::parse_membership(text);
+    let _ = cgroup::parse_mounts(text);
+    let _ = cgroup::parse_cpu_stat(text);
+    let _ = cgroup::parse_cpu_max(text);
+    let _ = cgroup::parse_quota_v1(text);
+    let _ = cgroup::parse_memory_limit(text);
+    let _ = cgroup::parse_memory_events(text);
+}
+
+/// Real files, to be damaged.
+fn recordings() -> Vec<String> {
+    fn walk(dir: &std::path::Path, texts: &mut Vec<String>) {
+        for entry in std::fs::read_dir(dir).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                walk(&path, texts);
+            } else if let Ok(text) = std::fs::read_to_string(&path) {
+                texts.push(text);
+            }
+        }
+    }
+    let mut texts = Vec::new();
+    walk(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data"), &mut texts);
+    assert!(texts.len() > 80, "{}", texts.len());
+    texts
+}
+
+#[test]
+fn random_text_never_panics() {
+    proptest!(|(text: String)| parse_with_all(&text));
+    proptest!(|(text in "[a-zA-Z:0-9 \\n\\t.,=()/\\\\-]{0,300}")| parse_with_all(&text));
+}
+
+#[test]
+fn a_damaged_recording_never_panics() {
+    let recordings = recordings();
+    let damage = (0..recordings.len(), any::<prop::sample::Index>(), ".{0,3}", any::<bool>());
+    proptest!(ProptestConfig::with_cases(4096), |((which, at, put, cut) in damage)| {
+        let chars: Vec<char> = recordings[which].chars().collect();
+        let at = if chars.is_empty() { 0 } else { at.index(chars.len()) };
+        let mut text: String = chars[..at].iter().collect();
+        text.push_str(&put);
+        if !cut {
+            text.extend(&chars[(at + 1).min(chars.len())..]);
+        }
+        parse_with_all(&text);
+    });
+}
+
+#[test]
+fn huge_numbers_never_overflow() {
+    for text in recordings() {
+        let huge: String = text
+            .split_inclusive(|c: char| !c.is_ascii_digit())
+            .map(|piece| match piece.find(|c: char| !c.is_ascii_digit()) {
+                Some(0) => piece.to_owned(),
+                Some(end) => format!("{}{}", u64::MAX, &piece[end..]),
+                None => u64::MAX.to_string(),
+            })
+            .collect();
+        parse_with_all(&huge);
+    }
+}

@@ -1,0 +1,172 @@
+//! The sampler on the kernel that the test runs on.
+
+use std::env;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant as Clock};
+
+use throng_base::time::Instant;
+use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, Watched};
+
+const fn second(n: u64) -> Instant {
+    Instant::from_nanos(n * 1_000_000_000)
+}
+
+fn sampler(ports: Vec<u16>) -> Sampler {
+    let processes = vec![Watched { label: "self".into(), pid: std::process::id() }];
+    Sampler::new(SamplerOptions { ports, processes, ..SamplerOptions::default() })
+}
+
+#[test]
+fn an_accept_queue_that_overflows_shows_in_the_counters() {
+    let server = TcpListener::bind("127.0.0.1:0").expect("bind");
+    let addr = server.local_addr().expect("address");
+    let mut sampler = sampler(vec![addr.port()]);
+    let before = sampler.sample(second(0));
+    assert_eq!(before.counters["listener.count"], 1);
+    assert_eq!(before.counters["listener.accept_queue"], 0);
+    let backlog = before.counters["listener.backlog"];
+    assert!((1..=4096).contains(&backlog), "{backlog}");
+
+    // One more than the backlog fits; the ones after that are dropped and time out.
+    let clients: Vec<_> = (0..=backlog).map_while(|_| TcpStream::connect(addr).ok()).collect();
+    assert_eq!(clients.len() as i64, backlog + 1);
+    for _ in 0..3 {
+        assert!(TcpStream::connect_timeout(&addr, Duration::from_millis(50)).is_err());
+    }
+    let after = sampler.sample(second(1));
+    assert_eq!(after.counters["listener.accept_queue"], backlog + 1);
+    assert_eq!(after.counters["listener.full"], 1);
+    for name in ["TcpExt.ListenOverflows", "TcpExt.ListenDrops", "Tcp.ActiveOpens"] {
+        let grown = after.counters[name] - before.counters[name];
+        assert!(grown >= 3, "{name} grew by {grown}");
+    }
+    assert!(after.counters["process.self.run_us"] > before.counters["process.self.run_us"]);
+}
+
+/// The cost of looking, with this machine's own files. The bound is for a machine that is busy with
+/// other tests; the number that is printed is what matters.
+#[test]
+fn a_sample_is_cheap() {
+    let mut sampler = sampler(vec![1]);
+    sampler.sample(second(0));
+    let costs = |sampler: &mut Sampler, at| -> (u64, u64) {
+        let began = Clock::now();
+        let sample = sampler.sample(at);
+        let all = began.elapsed().as_micros() as u64;
+        let syn_recv = sample.counters.get("doctor.syn_recv_us").map_or(0, |us| us.cast_unsigned());
+        (all - syn_recv.min(all), syn_recv)
+    };
+    let mut plain = Vec::new();
+    let mut syn_recv = Vec::new();
+    for n in 1..=200 {
+        // Two thousand seconds apart, half-open connections are counted every time.
+        let (all, walked) = costs(&mut sampler, second(n * 2_000));
+        plain.push(all);
+        syn_recv.push(walked);
+    }
+    plain.sort_unstable();
+    syn_recv.sort_unstable();
+    println!(
+        "a sample: median {} us, p90 {} us; counting half-open connections: median {} us",
+        plain[100], plain[180], syn_recv[100]
+    );
+    assert!(plain[100] < 5_000, "median {} us", plain[100]);
+    assert!(syn_recv[0] > 0);
+}
+
+#[test]
+fn a_full_fd_table_does_not_blind_an_open_sampler() {
+    play(&["sh", "-c", "ulimit -n 64; exec \"$0\" \"$@\""], "full");
+}
+
+#[test]
+fn another_network_namespace_has_counters_of_its_own() {
+    if !probe(&["unshare", "-rn", "true"]) {
+        eprintln!("skipped: no network namespaces here");
+        return;
+    }
+    play(&["unshare", "-rn"], "namespace");
+}
+
+#[test]
+fn a_plain_user_is_told_what_is_refused() {
+    if !probe(&["setpriv", "--reuid", "65534", "--clear-groups", "true"]) {
+        eprintln!("skipped: not root, or no setpriv");
+        return;
+    }
+    play(&["setpriv", "--reuid", "65534", "--clear-groups"], "plain");
+}
+
+/// The three tests above, in a process of their own.
+#[test]
+fn in_another_process() {
+    match env::var("THRONG_TEST_ROLE").as_deref() {
+        Ok("full") => with_a_full_fd_table(),
+        Ok("namespace") => in_a_namespace(),
+        Ok("plain") => as_a_plain_user(),
+        _ => {}
+    }
+}
+
+fn probe(words: &[&str]) -> bool {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn play(prefix: &[&str], role: &str) {
+    // Another user may not be allowed to walk to the build directory.
+    let dir = tempfile::tempdir().expect("a directory");
+    let copy = dir.path().join("live");
+    fs::copy(env::current_exe().expect("own path"), &copy).expect("copy");
+    probe(&["chmod", "-R", "a+rx", &dir.path().to_string_lossy()]);
+    let output = Command::new(prefix[0])
+        .args(&prefix[1..])
+        .arg(copy)
+        .args(["--exact", "in_another_process", "--nocapture"])
+        .env("THRONG_TEST_ROLE", role)
+        .output()
+        .expect(role);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("1 passed"), "the other process ran its test: {said}");
+}
+
+fn with_a_full_fd_table() {
+    let mut sampler = sampler(vec![]);
+    sampler.sample(second(0));
+    let hoard: Vec<_> = (0..100).map_while(|_| fs::File::open("/dev/null").ok()).collect();
+    assert!(fs::File::open("/dev/null").is_err(), "the table is full");
+    let blind = sampler.sample(second(1));
+    drop(hoard);
+    for name in ["TcpExt.ListenOverflows", "sockstat.tcp.inuse", "listener.count", "files.open"] {
+        assert!(blind.counters.contains_key(name), "{name} in {:?}", blind.unknown);
+    }
+    // The process's own files are opened each time, and are missing with the reason, not as zero.
+    let because = |why: &throng_doctor::Why| matches!(&why.reason, Reason::Failed(text) if text.contains("os error 24"));
+    assert!(blind.unknown.iter().any(because), "{:?}", blind.unknown);
+    assert!(!blind.counters.contains_key("process.self.threads"));
+}
+
+fn in_a_namespace() {
+    let sample: KernelSample = sampler(vec![]).sample(second(0));
+    assert_eq!(sample.counters["Tcp.InSegs"], 0, "nothing has ever been sent here");
+    assert_eq!(sample.counters["listener.count"], 0);
+    assert!(!sample.counters.contains_key("listener.backlog"));
+    assert_eq!(sample.counters["listener.syn_recv"], 0);
+    assert!(sample.machine.is_some());
+}
+
+fn as_a_plain_user() {
+    let processes = vec![Watched { label: "init".into(), pid: 1 }];
+    let options = SamplerOptions { processes, ..SamplerOptions::default() };
+    let sample = Sampler::new(options).sample(second(0));
+    // The kernel tells listeners to anybody; another user's threads it may hide.
+    assert!(sample.counters.contains_key("listener.count"), "{:?}", sample.unknown);
+    assert!(sample.counters.contains_key("TcpExt.ListenDrops"));
+    let root = throng_doctor::Root::default();
+    let refused = throng_doctor::process::rss_exact(&root, 1);
+    assert_eq!(refused.why().expect("no memory of another user").reason, Reason::Refused);
+}
