@@ -6,7 +6,7 @@
 //! is full costs lines, which are counted.
 //!
 //! ```no_run
-//! # fn load() -> Box<dyn throng_lab::recorder::Generator> { unimplemented!() }
+//! # fn load() -> throng_load::run::Load { unimplemented!() }
 //! use throng_lab::recorder::{Recorder, RecorderOptions, Sources};
 //!
 //! let options = RecorderOptions { run_file: Some("run.jsonl".into()), ..Default::default() };
@@ -21,6 +21,7 @@
 
 mod beat;
 mod kernel;
+mod load;
 mod server;
 mod sources;
 

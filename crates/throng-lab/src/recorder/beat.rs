@@ -54,7 +54,7 @@ impl<W: Write + Truncate> Beat<W> {
             out,
             generator: sources.generator,
             server: sources.server.map(ServerWatch::new),
-            kernel: sources.kernel,
+            kernel: (sources.kernel)(),
             progress,
             latest,
             previous: None,
@@ -81,7 +81,11 @@ impl<W: Write + Truncate> Beat<W> {
                 Woken::Over { reason, detail } => break (reason, detail),
             }
         };
-        self.record(Instant::now());
+        let now = Instant::now();
+        let recorded_ms = self.previous.as_ref().map_or(0, |previous| previous.at_ms);
+        if self.at_ms(now) > recorded_ms + SLIVER_MS || !self.events.is_empty() {
+            self.record(now);
+        }
         self.finish(reason, detail)
     }
 
@@ -244,6 +248,9 @@ impl<W: Write + Truncate> Beat<W> {
         now.duration_since(self.began).as_millis() as u64
     }
 }
+
+/// A last interval shorter than this is not worth a line: its rates would be noise.
+const SLIVER_MS: u64 = 10;
 
 /// How soon the recorder notices that a run is over.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -35,8 +35,9 @@ pub trait ServerProbe: Send {
     fn snapshot(&mut self) -> Result<ServerSnapshot, String>;
 }
 
-/// The machine, as the recorder sees it.
-pub trait KernelProbe: Send {
+/// The machine, as the recorder sees it. It is made on the recorder's thread and stays there: what it
+/// reads depends on the thread's network namespace.
+pub trait KernelProbe {
     /// Counters and gauges as of now.
     fn sample(&mut self) -> KernelSample;
 
@@ -60,14 +61,28 @@ pub struct Sources {
     pub generator: Box<dyn Generator>,
     /// The server, where there is one that answers.
     pub server: Option<Box<dyn ServerProbe>>,
-    /// The machine.
-    pub kernel: Box<dyn KernelProbe>,
+    /// Makes the one that reads the machine.
+    pub kernel: Box<dyn FnOnce() -> Box<dyn KernelProbe> + Send>,
 }
 
 impl Sources {
     /// `generator` and this machine, no server, listeners of every port.
-    pub fn new(generator: Box<dyn Generator>) -> Self {
-        Self { generator, server: None, kernel: Box::new(LiveKernel::new(&[])) }
+    pub fn new(generator: impl Generator + 'static) -> Self {
+        let kernel = Box::new(|| Box::new(LiveKernel::new(Vec::new())) as Box<dyn KernelProbe>);
+        Self { generator: Box::new(generator), server: None, kernel }
+    }
+
+    /// The same with a server.
+    #[must_use]
+    pub fn with_server(self, server: impl ServerProbe + 'static) -> Self {
+        Self { server: Some(Box::new(server)), ..self }
+    }
+
+    /// The same with the listeners on `ports` alone, which are those of the target.
+    #[must_use]
+    pub fn with_ports(self, ports: Vec<u16>) -> Self {
+        let kernel = Box::new(|| Box::new(LiveKernel::new(ports)) as Box<dyn KernelProbe>);
+        Self { kernel, ..self }
     }
 }
 

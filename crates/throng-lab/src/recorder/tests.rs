@@ -79,7 +79,7 @@ fn options(interval_ms: u64) -> RecorderOptions {
 
 fn sources(fake: &Fake, server: Option<&FakeServer>) -> Sources {
     let server = server.map(|server| Box::new(server.clone()) as Box<dyn ServerProbe>);
-    Sources { generator: Box::new(fake.clone()), server, kernel: Box::new(NoKernel) }
+    Sources { generator: Box::new(fake.clone()), server, kernel: Box::new(|| Box::new(NoKernel)) }
 }
 
 /// A memory that two can hold, with a limit like a disk's.

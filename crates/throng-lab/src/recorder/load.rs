@@ -1,0 +1,49 @@
+//! The real generator, owned by the recorder or shared with whoever steers it.
+
+use std::sync::{Arc, Mutex};
+
+use throng_load::run::Load;
+use throng_report::LoadInterval;
+
+use super::{Generator, lock};
+
+impl Generator for Load {
+    fn snapshot(&mut self) -> LoadInterval {
+        Load::snapshot(self)
+    }
+
+    fn is_finished(&self) -> bool {
+        Load::is_finished(self)
+    }
+
+    fn ramp_down(&mut self) {
+        Load::ramp_down(self);
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.is_broken().then(|| "a core of the generator has ended that nobody stopped".to_owned())
+    }
+}
+
+/// A generator that a control socket steers meanwhile.
+impl<G: Generator> Generator for Arc<Mutex<G>> {
+    fn snapshot(&mut self) -> LoadInterval {
+        lock(self).snapshot()
+    }
+
+    fn is_finished(&self) -> bool {
+        lock(self).is_finished()
+    }
+
+    fn ramp_down(&mut self) {
+        lock(self).ramp_down();
+    }
+
+    fn events(&mut self) -> Vec<throng_report::EventKind> {
+        lock(self).events()
+    }
+
+    fn failure(&self) -> Option<String> {
+        lock(self).failure()
+    }
+}
