@@ -1,2 +1,102 @@
-//! The throng command.
-fn main() {}
+//! The `throng` command: both ends of a test with many connections, and what is made of its result.
+//!
+//! `main` is a table of commands; each has a file under `commands`, with its flags as typed at the
+//! top. The tables for `--help`, the man page and the completions are all made from those flags.
+
+mod commands;
+mod exit;
+mod interrupt;
+mod orphan;
+mod output;
+mod quantity;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use commands::{completions, ctl, doctor, man, report, run};
+use exit::{Exit, Failure};
+
+/// Small blocks cost the least memory here, and idle connections are made of small blocks.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How many connections can it hold, how fast can it take them, and what stops it?
+#[derive(Debug, Parser)]
+#[command(name = "throng", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Throng {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Ctl(ctl::Ctl),
+    Report(report::Report),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  throng serve echo                        a server on 127.0.0.1:5555
+  throng run scenario.yaml                 load it
+  throng ctl count                         ask what runs
+  throng report run.jsonl                  what came out
+
+Exit codes:
+  0  everything was met    1  a threshold was missed
+  2  it could not run      3  the result is invalid";
+
+fn main() -> ExitCode {
+    match run(Throng::parse().command) {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Run(run) => run.run(),
+        Command::Ctl(ctl) => ctl.run(),
+        Command::Report(report) => report.run(),
+        Command::Doctor(doctor) => doctor.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn each(command: &clap::Command, check: &mut impl FnMut(&clap::Command)) {
+        check(command);
+        command
+            .get_subcommands()
+            .filter(|sub| sub.get_name() != "help")
+            .for_each(|s| each(s, check));
+    }
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        Throng::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples_and_every_flag_a_sentence() {
+        each(&Throng::command(), &mut |command| {
+            let name = command.get_name();
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains("Examples:"), "{name} has no examples");
+            assert!(command.get_about().is_some(), "{name} says nothing about itself");
+            for flag in command.get_arguments() {
+                assert!(flag.get_help().is_some(), "{name}: {} is not explained", flag.get_id());
+            }
+        });
+    }
+}

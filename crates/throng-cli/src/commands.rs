@@ -1,0 +1,8 @@
+//! The commands, a file each.
+
+pub(crate) mod completions;
+pub(crate) mod ctl;
+pub(crate) mod doctor;
+pub(crate) mod man;
+pub(crate) mod report;
+pub(crate) mod run;

@@ -1,0 +1,169 @@
+//! `throng ctl`: ask and steer throng processes that run on this machine.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use throng_control::{Client, Process, Request, Verb, processes};
+use throng_report::render::Table;
+
+use crate::{Exit, Failure, output, quantity};
+
+/// Ask or steer a throng process that runs on this machine
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Ctl {
+    /// The process; not needed while only one can be meant
+    #[arg(long, global = true, value_name = "N")]
+    pid: Option<u32>,
+    /// Its control socket
+    #[arg(long, global = true, value_name = "PATH", conflicts_with = "pid")]
+    control: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Which throng processes run
+    #[command(after_help = "Examples:\n  throng ctl list\n  throng ctl list --json")]
+    List,
+    /// How many users or connections there are
+    #[command(after_help = "Examples:\n  throng ctl count\n  throng ctl count --pid 4242")]
+    Count,
+    /// Start N more users
+    #[command(after_help = "Examples:\n  throng ctl start 100\n  throng ctl start 10k")]
+    Start {
+        /// How many
+        #[arg(value_parser = quantity::count)]
+        n: usize,
+    },
+    /// Stop N users
+    #[command(after_help = "Examples:\n  throng ctl stop 50")]
+    Stop {
+        /// How many
+        #[arg(value_parser = quantity::count)]
+        n: usize,
+    },
+    /// Start no more users, or accept no more connections, until `resume`
+    #[command(after_help = "Examples:\n  throng ctl pause")]
+    Pause,
+    /// Go on after `pause`
+    #[command(after_help = "Examples:\n  throng ctl resume")]
+    Resume,
+    /// Let what is open end, and begin nothing more
+    #[command(after_help = "Examples:\n  throng ctl drain")]
+    Drain,
+    /// Drain, report and end the process
+    #[command(after_help = "Examples:\n  throng ctl shutdown --pid 4242")]
+    Shutdown,
+    /// Everything it counted
+    #[command(after_help = "Examples:\n  throng ctl snapshot | jq .counters")]
+    Snapshot,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  throng ctl list
+  throng ctl start 100
+  throng ctl count --json
+  throng ctl snapshot --pid 4242";
+
+impl Ctl {
+    pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        let request = match &self.what {
+            What::List => return Ok(self.list()),
+            What::Count => Request::new(Verb::Count),
+            What::Start { n } => Request::with_n(Verb::Start, *n as u64),
+            What::Stop { n } => Request::with_n(Verb::Stop, *n as u64),
+            What::Pause => Request::new(Verb::Pause),
+            What::Resume => Request::new(Verb::Resume),
+            What::Drain => Request::new(Verb::Drain),
+            What::Shutdown => Request::new(Verb::Shutdown),
+            What::Snapshot => Request::new(Verb::Snapshot),
+        };
+        let client = Client::connect(self.socket(request.verb)?);
+        let mut client = client.map_err(failure)?.with_timeout(ANSWER_TIMEOUT);
+        let data = client.ask(&request).map_err(failure)?.data;
+        match (self.json, request.verb) {
+            (true, _) => output::say_json(&data),
+            (false, Verb::Snapshot) => output::say(format!("{data:#}")),
+            (false, _) => output::say(in_words(&data)),
+        }
+        Ok(Exit::Met)
+    }
+
+    fn list(&self) -> Exit {
+        let found = processes();
+        if self.json {
+            let one = |p: &Process| json!({"pid": p.pid, "role": p.role, "title": p.title, "control": p.path});
+            output::say_json(&found.iter().map(one).collect::<Vec<_>>());
+        } else if found.is_empty() {
+            output::say("no throng process of this user runs on this machine");
+        } else {
+            output::say(table(&found).to_string());
+        }
+        Exit::Met
+    }
+
+    /// The socket that is meant: the one given, or that of the only process to which `verb` means something.
+    fn socket(&self, verb: Verb) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.control {
+            return Ok(path.clone());
+        }
+        let found = processes();
+        if let Some(pid) = self.pid {
+            return match found.iter().find(|process| process.pid == pid) {
+                Some(process) => Ok(process.path.clone()),
+                None => Err(Failure::new(format!(
+                    "process {pid} answers on no control socket of this user; `throng ctl list` shows who does"
+                ))),
+            };
+        }
+        // Users are started and stopped at the generator, so a server beside it is not meant.
+        let can =
+            |process: &&Process| !verb.needs_n() || process.role == throng_control::Role::Load;
+        match found.iter().filter(can).collect::<Vec<_>>()[..] {
+            [one] => Ok(one.path.clone()),
+            [] => Err(Failure::new("no throng process that could be meant runs on this machine")),
+            _ => Err(Failure::new(format!(
+                "several processes could be meant; add --pid N\n\n{}",
+                table(&found)
+            ))),
+        }
+    }
+}
+
+/// Draining may take this long.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+fn table(found: &[Process]) -> Table {
+    use throng_report::render::Align::{Left, Right};
+    let mut table =
+        Table::with_head(["pid", "role", "what", "control"]).aligned(&[Right, Left, Left, Left]);
+    for Process { pid, role, title, path } in found {
+        table.row([pid.to_string(), role.to_string(), title.clone(), path.display().to_string()]);
+    }
+    table
+}
+
+/// `users 1100, connected 1000`.
+fn in_words(data: &Value) -> String {
+    match data {
+        Value::Object(fields) => {
+            let word = |(name, value): (&String, &Value)| format!("{name} {value}");
+            fields.iter().map(word).collect::<Vec<_>>().join(", ")
+        }
+        Value::Null => "done".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn failure(error: throng_control::ControlError) -> Failure {
+    Failure::new(error.to_string())
+}

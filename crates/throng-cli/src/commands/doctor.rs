@@ -1,0 +1,87 @@
+//! `throng doctor`: the limits of this machine as connections meet them.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use throng_doctor::limits::Limit;
+use throng_doctor::meminfo::Memory;
+use throng_doctor::ports::LocalPorts;
+use throng_doctor::{Fact, Facts, Root};
+use throng_report::render::{Align, Table, bytes};
+
+use crate::{Exit, Failure, output};
+
+/// Show the limits of this machine that connections run into
+///
+/// These are the facts alone; what follows from them for a given number of connections is not
+/// diagnosed in this version.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Doctor {
+    /// The process whose limits are meant; this one without it
+    #[arg(long, value_name = "N")]
+    pid: Option<u32>,
+    /// Print JSON: an object of strings, `null` for what is not known
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  throng doctor
+  throng doctor --pid 4242
+  throng doctor --json | jq '.[\"fs.nr_open\"]'";
+
+impl Doctor {
+    pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        let pid = self.pid.unwrap_or_else(std::process::id);
+        let rows = rows(&Facts::read(&Root::default(), pid));
+        if self.json {
+            let known: BTreeMap<_, _> =
+                rows.iter().map(|(name, fact)| (name, fact.known())).collect();
+            output::say_json(&known);
+        } else {
+            let mut table = Table::new().aligned(&[Align::Left, Align::Left]);
+            rows.iter().for_each(|(name, fact)| table.row([name.clone(), fact.to_string()]));
+            output::say(table.to_string());
+        }
+        Ok(Exit::Met)
+    }
+}
+
+fn rows(facts: &Facts) -> Vec<(String, Fact<String>)> {
+    let mut rows = vec![
+        ("kernel".to_owned(), facts.kernel.clone()),
+        ("memory".to_owned(), facts.memory.clone().map(|memory| bytes(memory.total_bytes as f64))),
+        ("memory available".to_owned(), facts.memory.clone().map(|memory| available(&memory))),
+        ("fds of a table".to_owned(), facts.limits.clone().map(|limits| limit(&limits.open_files))),
+        ("threads".to_owned(), facts.limits.clone().map(|limits| limit(&limits.processes))),
+        ("locked memory".to_owned(), facts.limits.clone().map(|l| limit(&l.locked_memory_bytes))),
+        (
+            "open files".to_owned(),
+            facts.files.clone().map(|files| format!("{} of {}", files.open, files.max)),
+        ),
+        ("local ports".to_owned(), facts.local_ports.clone().map(|ports| show_ports(&ports))),
+        ("tracked connections".to_owned(), facts.conntrack_max.clone().map(|max| max.to_string())),
+    ];
+    rows.extend(facts.sysctls.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+    rows
+}
+
+fn available(memory: &Memory) -> String {
+    memory.available_bytes.map_or_else(|| "unknown".to_owned(), |available| bytes(available as f64))
+}
+
+/// `32768 to 60999, 28232 not reserved`.
+fn show_ports(ports: &LocalPorts) -> String {
+    format!("{} to {}, {} not reserved", ports.first, ports.last, ports.count())
+}
+
+/// `1024, can be raised to 20000`.
+fn limit(limit: &Limit) -> String {
+    let show = |value: Option<u64>| value.map_or_else(|| "unlimited".to_owned(), |n| n.to_string());
+    match limit.soft == limit.hard {
+        true => show(limit.soft),
+        false => format!("{}, can be raised to {}", show(limit.soft), show(limit.hard)),
+    }
+}

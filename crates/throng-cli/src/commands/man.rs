@@ -1,0 +1,57 @@
+//! `throng man`: the manual, made from the same definitions as `--help`.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory};
+use clap_mangen::Man as Page;
+
+use crate::{Exit, Failure, Throng, output};
+
+/// Print the manual page, or write those of all commands into a folder
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Man {
+    /// The command whose page is meant; throng's own without it
+    command: Option<String>,
+    /// Write throng.1, throng-serve.1, … into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    dir: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  throng man | man -l -
+  throng man serve | man -l -
+  throng man --dir ~/.local/share/man/man1";
+
+impl Man {
+    pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        let mut throng = Throng::command();
+        throng.build();
+        if let Some(dir) = &self.dir {
+            clap_mangen::generate_to(throng, dir).map_err(|error| {
+                Failure::new(format!("cannot write into {}: {error}", dir.display()))
+            })?;
+            return Ok(Exit::Met);
+        }
+        let command = match &self.command {
+            None => throng,
+            Some(name) => find(&throng, name)?,
+        };
+        let mut page = Vec::new();
+        Page::new(command).render(&mut page).expect("memory takes every byte");
+        output::say(String::from_utf8_lossy(&page));
+        Ok(Exit::Met)
+    }
+}
+
+fn find(throng: &clap::Command, name: &str) -> Result<clap::Command, Failure> {
+    throng.find_subcommand(name).cloned().ok_or_else(|| {
+        let names: Vec<_> = throng.get_subcommands().map(clap::Command::get_name).collect();
+        let meant = match throng_base::units::nearest(name, names.iter().copied()) {
+            Some(meant) => format!("; did you mean `{meant}`?"),
+            None => format!("; there are {}", names.join(", ")),
+        };
+        Failure::new(format!("there is no command `{name}`{meant}"))
+    })
+}

@@ -1,0 +1,226 @@
+//! `throng run`: load a target as a scenario says, and tell what came of it.
+//!
+//! Flags as typed are here; [`plan`] resolves them and refuses what must not or cannot run;
+//! [`live`] is the generator as the recorder and the control socket see it; [`progress`] and
+//! [`words`] are what is shown.
+
+mod beside;
+mod live;
+mod plan;
+mod progress;
+mod sources;
+mod words;
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use clap::Args;
+use throng_control::Role;
+use throng_lab::recorder::{ControlProbe, LiveKernel, Outcome, Recorder, RecorderOptions, Sources};
+use throng_load::run::Load;
+use throng_load::scenario::Target;
+use throng_report::render::render_text;
+use throng_report::runfile::EndReason;
+
+use crate::interrupt::{Interrupt, LOOK_EVERY};
+use crate::output::JsonOut;
+use crate::{Exit, Failure, output, quantity};
+use live::{Live, LoadControl};
+use plan::Plan;
+use progress::Progress;
+
+/// Load a server as a scenario says, and report
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Run {
+    /// The scenario
+    #[arg(value_name = "SCENARIO.yaml")]
+    scenario: PathBuf,
+    /// Whom to load, in place of the scenario's target
+    #[arg(long, value_name = "URL")]
+    target: Option<Target>,
+    /// Write the summary as JSON; `-` is standard output
+    #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
+    json: Option<JsonOut>,
+    /// The run file, appended to every interval
+    #[arg(long, value_name = "FILE", default_value = "run.jsonl")]
+    record: PathBuf,
+    /// Write no run file
+    #[arg(long, conflicts_with = "record")]
+    no_record: bool,
+    /// Event loops [default: one a CPU, more where the connections need their fd tables]
+    #[arg(long, value_name = "N", value_parser = quantity::cores)]
+    cores: Option<usize>,
+    /// Connect from this address, or from all of a network; may be given several times
+    #[arg(long, value_name = "ADDR[/PREFIX]", value_parser = sources::parse)]
+    source: Vec<sources::Network>,
+    /// Connect from these ports, handed out by throng [default: the kernel chooses]
+    #[arg(long, value_name = "LOW-HIGH", value_parser = sources::parse_ports)]
+    source_ports: Option<RangeInclusive<u16>>,
+    /// Decides everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Time between two lines, and between two entries of the run file
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::interval)]
+    interval: Duration,
+    /// Where to answer `throng ctl` [default: a file of this user]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// The control socket of the throng server that is loaded [default: found by its address]
+    #[arg(long, value_name = "PATH")]
+    server_control: Option<PathBuf>,
+    /// Load a public address: it is yours, or its owner said yes
+    #[arg(long)]
+    i_am_allowed: bool,
+    /// Show what would run and what it needs, and connect to nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// End when standard input does, as it does when the parent process is gone
+    #[arg(long)]
+    exit_with_parent: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  throng run scenario.yaml
+  throng run scenario.yaml --target tcp://10.0.0.7:5555 --json summary.json
+  throng run scenario.yaml --dry-run
+  throng run scenario.yaml --source 10.0.1.0/28 --record monday.jsonl
+  throng run scenario.yaml --json - | jq .connect.latency_us.p99
+
+While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
+Ctrl-C ramps down and reports; a second one ends at once.
+
+Exit codes:
+  0  every threshold was met    1  a threshold was missed
+  2  it could not run           3  the result is invalid";
+
+impl Run {
+    pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        let plan = Plan::new(self)?;
+        if self.dry_run {
+            output::say(words::plan(&plan));
+            return Ok(Exit::Met);
+        }
+        if let Some(json) = &self.json {
+            json.check()?;
+        }
+        let server = beside::find(self.server_control.as_deref(), &plan.load.targets)?;
+        let recorder = Recorder::create(self.recorder_options(&plan))
+            .map_err(|error| Failure::new(format!("{error}\n  the run was not started; --record FILE writes elsewhere, --no-record nowhere")))?;
+        let interrupt = Interrupt::install(self.exit_with_parent)?;
+        let quiet = self.json == Some(JsonOut::Stdout);
+        let progress = Progress::new(plan.load.length, quiet);
+        progress.note(&words::beginning(&plan, server.as_ref()));
+        let outcome = self.record(plan, server, recorder, &interrupt, &progress)?;
+        progress.finish();
+        self.finish(&outcome, &interrupt, quiet)
+    }
+
+    fn recorder_options(&self, plan: &Plan) -> RecorderOptions {
+        RecorderOptions {
+            run_file: (!self.no_record).then(|| self.record.clone()),
+            header: plan.header.clone(),
+            interval: self.interval,
+            thresholds: plan.thresholds.clone(),
+            ..RecorderOptions::default()
+        }
+    }
+
+    /// Runs the load to its end, or to somebody's wish.
+    fn record(
+        &self,
+        plan: Plan,
+        server: Option<beside::Server>,
+        recorder: Recorder,
+        interrupt: &Interrupt,
+        progress: &Progress,
+    ) -> Result<Outcome, Failure> {
+        let ports: Vec<u16> = plan.load.targets.iter().map(|target| target.port()).collect();
+        let title = format!("{} against {}", self.scenario.display(), plan.target);
+        let load = Load::start(plan.load).map_err(|error| Failure::new(error.to_string()))?;
+        let load = Arc::new(Mutex::new(Some(load)));
+        let sources = Sources {
+            generator: Box::new(Live::new(Arc::clone(&load))),
+            server: server.map(|server| Box::new(ControlProbe::new(server.control)) as Box<_>),
+            kernel: Box::new(move || Box::new(LiveKernel::new(ports)) as Box<_>),
+        };
+        let recording = recorder.start(sources, progress.callback());
+        let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());
+        let control =
+            throng_control::serve(self.control.as_deref(), Role::Load, &title, Arc::new(control));
+        if let Err(error) = &control {
+            recording.handle().stop("no control socket");
+            progress.note(&error.to_string());
+        }
+        let mut asked = false;
+        while !recording.is_over() {
+            if let Some(by) = interrupt.asked().filter(|_| !asked) {
+                asked = true;
+                progress.note(&format!(
+                    "{by}: ramping down, the report follows; once more ends at once"
+                ));
+                recording.handle().stop(&by.to_string());
+            }
+            progress.tick();
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let outcome = recording.wait();
+        // First the socket, whose threads steer the load, then the load.
+        drop(control.map_err(|error| Failure::new(error.to_string()))?);
+        if let Some(load) = live::lock(&load).take() {
+            load.join();
+        }
+        Ok(outcome)
+    }
+
+    /// Reports.
+    fn finish(
+        &self,
+        outcome: &Outcome,
+        interrupt: &Interrupt,
+        quiet: bool,
+    ) -> Result<Exit, Failure> {
+        let mut text = render_text(&outcome.summary, &outcome.judgements);
+        if let Some(by) = interrupt.asked() {
+            text += &format!("\ninterrupted by {by}: this is what had run by then");
+        }
+        if let Some(error) = &outcome.run_file_error {
+            text += &format!("\nthe run file is not whole: {error}");
+        } else if !self.no_record {
+            let path = self.record.display();
+            text += &format!("\nthe run is in {path}: throng report {path}");
+        }
+        match quiet {
+            true => output::complain(text),
+            false => output::say(format!("\n{text}")),
+        }
+        if let Some(json) = &self.json {
+            json.write(&words::summary_json(outcome))?;
+        }
+        if outcome.end.reason == EndReason::Failed {
+            let why = outcome.end.detail.as_deref().unwrap_or("a core of it has ended");
+            output::complain(format!("the generator failed: {why}"));
+            return Ok(Exit::Invalid);
+        }
+        let connect = &outcome.summary.connect;
+        if outcome.judgements.is_empty() && connect.ok == 0 && connect.failed.total() > 0 {
+            return Err(Failure::new(format!(
+                "no connection to the target was ever established ({})",
+                words::by_name(&connect.failed)
+            )));
+        }
+        Ok(match outcome.exit_code() {
+            0 => Exit::Met,
+            1 => Exit::Missed,
+            _ => Exit::Invalid,
+        })
+    }
+
+    fn addresses(&self) -> Result<Vec<IpAddr>, Failure> {
+        sources::addresses(&self.source)
+    }
+}

@@ -1,0 +1,82 @@
+//! The throng server beside us, when it is one that is loaded: its numbers belong into the report.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use throng_control::{Client, ControlError, Request, Role, Verb, processes};
+use throng_report::ServerSnapshot;
+
+use super::sources::is_local;
+use crate::Failure;
+
+/// A server that answers on its control socket.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) control: PathBuf,
+    pub(super) snapshot: ServerSnapshot,
+}
+
+/// The server whose control socket was given, or the one of this machine that listens on a target.
+///
+/// # Errors
+/// The one that was given does not answer.
+pub(super) fn find(
+    given: Option<&Path>,
+    targets: &[SocketAddr],
+) -> Result<Option<Server>, Failure> {
+    if let Some(path) = given {
+        return match ask(path) {
+            Ok(server) => Ok(Some(server)),
+            Err(error) => Err(Failure::new(format!("--server-control: {error}"))),
+        };
+    }
+    let servers = processes().into_iter().filter(|process| process.role == Role::Server);
+    let mut answering = servers.filter_map(|process| ask(&process.path).ok());
+    Ok(answering.find(|server| targets.iter().any(|target| server.is_at(*target))))
+}
+
+fn ask(path: &Path) -> Result<Server, ControlError> {
+    let mut client = Client::connect(path)?;
+    let data = client.ask(&Request::new(Verb::Snapshot))?.data;
+    let snapshot = serde_json::from_value(data)
+        .map_err(|error| ControlError::Malformed(path.to_owned(), error.to_string()))?;
+    Ok(Server { control: path.to_owned(), snapshot })
+}
+
+impl Server {
+    /// Whether connections to `target` come to this server, as far as its address tells.
+    fn is_at(&self, target: SocketAddr) -> bool {
+        self.snapshot.listen.parse().is_ok_and(|listen: SocketAddr| {
+            listen.port() == target.port()
+                && (listen.ip() == target.ip()
+                    || takes(listen.ip(), target.ip()) && is_local(target.ip()))
+        })
+    }
+}
+
+/// Whether a listener on `any` takes what comes to any address such as `address`.
+fn takes(any: IpAddr, address: IpAddr) -> bool {
+    // `::` listens on IPv4 too, unless told otherwise.
+    any.is_unspecified() && (any.is_ipv6() || address.is_ipv4())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_recognised_by_its_address() {
+        let check = |listen: &str, target: &str, expected| {
+            let snapshot = ServerSnapshot { listen: listen.to_owned(), ..Default::default() };
+            let server = Server { control: PathBuf::new(), snapshot };
+            assert_eq!(server.is_at(target.parse().unwrap()), expected, "{listen} {target}");
+        };
+        check("127.0.0.1:5555", "127.0.0.1:5555", true);
+        check("127.0.0.1:5555", "127.0.0.1:5556", false);
+        check("127.0.0.1:5555", "127.0.0.2:5555", false);
+        check("0.0.0.0:5555", "127.0.0.2:5555", true);
+        check("0.0.0.0:5555", "[::1]:5555", false);
+        check("[::]:5555", "127.0.0.1:5555", true);
+        check("0.0.0.0:5555", "198.51.100.1:5555", false);
+    }
+}

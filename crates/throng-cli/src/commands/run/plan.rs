@@ -1,0 +1,115 @@
+//! From flags to what will run, or to the reason why it will not.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::SystemTime;
+
+use throng_load::run::{LoadOptions, LoadPlan};
+use throng_load::scenario::{Diagnostics, Reach, Scenario, Target};
+use throng_report::Threshold;
+use throng_report::runfile::{Header, ScenarioSource};
+
+use super::{Run, words};
+use crate::{Failure, output};
+
+/// Everything that is settled before the first connect.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) target: Target,
+    pub(super) load: LoadPlan,
+    pub(super) thresholds: Vec<Threshold>,
+    pub(super) header: Header,
+}
+
+impl Plan {
+    /// Reads the scenario and the machine.
+    ///
+    /// # Errors
+    /// The scenario has mistakes, the target is not ours to load, or the machine is too small.
+    pub(super) fn new(typed: &Run) -> Result<Self, Failure> {
+        let path = &typed.scenario;
+        let source = std::fs::read_to_string(path)
+            .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
+        let name = path.display().to_string();
+        let scenario = Scenario::parse(&source, &name).map_err(|error| rendered(&error))?;
+        let target = typed.target.clone().unwrap_or_else(|| scenario.target.clone());
+        let options = LoadOptions {
+            target: typed.target.clone(),
+            cores: typed.cores,
+            sources: typed.addresses()?,
+            source_ports: typed.source_ports.clone(),
+            seed: Some(typed.seed),
+            ..LoadOptions::default()
+        };
+        let load = LoadPlan::new(&scenario, &options)
+            .map_err(|error| Failure::new(error.to_string().replace('\n', "\n  ")))?;
+        permit(&target, &load.targets, typed.i_am_allowed)?;
+        check_sources(&options, &load.targets)?;
+        let header = header(path, source, &target, &load);
+        Ok(Self { target, load, thresholds: scenario.thresholds, header })
+    }
+}
+
+/// Refuses to load what belongs to somebody.
+fn permit(target: &Target, addresses: &[SocketAddr], allowed: bool) -> Result<(), Failure> {
+    let public = |address: &&SocketAddr| !Reach::of(address.ip()).needs_no_permission();
+    match addresses.iter().find(public) {
+        Some(address) if !allowed => Err(Failure::new(format!(
+            "{target} is the public address {}: load goes there only with its owner's leave, which you confirm with --i-am-allowed",
+            address.ip()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn check_sources(options: &LoadOptions, targets: &[SocketAddr]) -> Result<(), Failure> {
+    let Some(target) = targets.first() else { return Ok(()) };
+    if let Some(other) = options.sources.iter().find(|source| source.is_ipv4() != target.is_ipv4())
+    {
+        return Err(Failure::new(format!(
+            "--source {other} cannot reach {}: one is IPv4, the other IPv6",
+            target.ip()
+        )));
+    }
+    let on_loopback = Reach::of(target.ip()) == Reach::Loopback;
+    if options.source_ports.is_some() && options.sources.is_empty() && !on_loopback {
+        return Err(Failure::new("--source-ports needs --source: the ports of which address?"));
+    }
+    Ok(())
+}
+
+fn rendered(mistakes: &Diagnostics) -> Failure {
+    Failure::rendered(mistakes.render(output::stderr_has_colors()))
+}
+
+fn header(path: &Path, source: String, target: &Target, load: &LoadPlan) -> Header {
+    Header {
+        started: words::rfc3339(SystemTime::now()),
+        throng_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: std::env::args().collect(),
+        scenario: ScenarioSource { path: path.display().to_string(), source },
+        target: target.to_string(),
+        users_planned: load.capacity.demand.connections,
+        capacity: Some(load.capacity.connections()),
+        machine: machine(),
+        ..Header::default()
+    }
+}
+
+fn machine() -> BTreeMap<String, String> {
+    let facts = throng_doctor::Facts::read(&throng_doctor::Root::default(), std::process::id());
+    let mut machine: BTreeMap<String, String> = BTreeMap::new();
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            machine.insert(name.to_owned(), value);
+        }
+    };
+    add("kernel", facts.kernel.known().cloned());
+    add("memory_bytes", facts.memory.known().map(|memory| memory.total_bytes.to_string()));
+    add("cpus", std::thread::available_parallelism().ok().map(|cpus| cpus.to_string()));
+    for (name, value) in &facts.sysctls {
+        add(name, value.known().cloned());
+    }
+    machine
+}

@@ -1,0 +1,159 @@
+//! How a run stands: a bar on a terminal, a line an interval anywhere else.
+
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use throng_base::units::show_duration;
+use throng_report::Interval;
+use throng_report::render::{count, micros, progress_line, rate};
+
+use crate::output;
+
+/// Where progress goes.
+#[derive(Clone)]
+pub(super) struct Progress {
+    how: How,
+    begun: Instant,
+    length: Duration,
+}
+
+#[derive(Clone)]
+enum How {
+    /// A bar on standard error, when both outputs are terminals.
+    Bar(ProgressBar),
+    /// Lines on standard output, or on standard error when the other one is for JSON.
+    Lines { on_stderr: bool },
+}
+
+impl Progress {
+    /// For a run of `length`. When `json_on_stdout`, nothing but JSON is written there.
+    pub(super) fn new(length: Duration, json_on_stdout: bool) -> Self {
+        let bar = io::stderr().is_terminal() && (json_on_stdout || io::stdout().is_terminal());
+        let how = match bar {
+            true => How::Bar(new_bar(length)),
+            false => How::Lines { on_stderr: json_on_stdout },
+        };
+        Self { how, begun: Instant::now(), length }
+    }
+
+    /// What the recorder calls with each interval and the one before it.
+    pub(super) fn callback(&self) -> impl FnMut(&Interval, Option<&Interval>) + Send + 'static {
+        let this = Arc::new(self.clone());
+        move |interval, previous| {
+            if interval.span_ms > 0 {
+                this.show(interval, previous);
+            }
+        }
+    }
+
+    /// Moves the bar.
+    pub(super) fn tick(&self) {
+        if let How::Bar(bar) = &self.how {
+            bar.set_position(self.begun.elapsed().min(self.length).as_millis() as u64);
+        }
+    }
+
+    /// A sentence beside the progress.
+    pub(super) fn note(&self, text: &str) {
+        match &self.how {
+            How::Bar(bar) => bar.println(text),
+            How::Lines { on_stderr: true } => output::complain(text),
+            How::Lines { on_stderr: false } => output::say(text),
+        }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn finish(&self) {
+        if let How::Bar(bar) = &self.how {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn show(&self, interval: &Interval, previous: Option<&Interval>) {
+        match &self.how {
+            How::Bar(bar) => {
+                bar.set_message(message(interval, previous));
+                for event in &interval.events {
+                    bar.println(event.to_string());
+                }
+            }
+            How::Lines { .. } => self.note(&progress_line(interval, previous)),
+        }
+    }
+}
+
+fn new_bar(length: Duration) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(
+        Some(length.as_millis().max(1) as u64),
+        ProgressDrawTarget::stderr_with_hz(10),
+    );
+    let bar_style = if output::no_color() { "{bar:24}" } else { "{bar:24.cyan/dim}" };
+    let template =
+        format!("{bar_style} {{elapsed}} of {} {{wide_msg}}", show_duration(round(length)));
+    let style = ProgressStyle::with_template(&template).expect("a template that is tested");
+    bar.set_style(style.progress_chars("━╸─"));
+    bar.set_message("starting");
+    bar
+}
+
+fn round(length: Duration) -> Duration {
+    if length.as_secs() > 0 { Duration::from_secs(length.as_secs()) } else { length }
+}
+
+/// `ramp to 100k: 12k connected, 998/s, p99 1.20 ms, 3 errors`.
+fn message(interval: &Interval, previous: Option<&Interval>) -> String {
+    let Some(load) = &interval.load else { return String::new() };
+    let nothing = Default::default();
+    let before = previous.and_then(|interval| interval.load.as_ref()).unwrap_or(&nothing);
+    let grown = load.counters.since(&before.counters);
+    // Messages where there are any, else connects.
+    let (done, latency) = match grown.messages_answered {
+        0 => (grown.connects_ok, &load.connect),
+        answered => (answered, &load.message),
+    };
+    let per_second = rate(done as f64 * 1000.0 / interval.span_ms.max(1) as f64);
+    let p99 = match latency.is_empty() {
+        true => String::new(),
+        false => format!(", p99 {}", micros(latency.percentile(99.0))),
+    };
+    let errors = load.errors.total() + load.counters.connects_failed;
+    format!(
+        "{}: {} connected, {per_second}{p99}, {} errors",
+        load.phase,
+        count(load.counters.connected as f64),
+        count(errors as f64)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_report::{LoadCounters, LoadInterval};
+
+    use super::*;
+
+    #[test]
+    fn the_bar_can_be_made() {
+        new_bar(Duration::from_secs(60));
+        new_bar(Duration::ZERO);
+    }
+
+    #[test]
+    fn the_message_has_connections_rate_latency_and_errors() {
+        let counters = LoadCounters {
+            connected: 12_000,
+            connects_ok: 998,
+            connects_failed: 3,
+            ..Default::default()
+        };
+        let mut load =
+            LoadInterval { phase: "ramp to 100k".into(), counters, ..Default::default() };
+        load.connect.record_us(1_200);
+        let interval = Interval { span_ms: 1000, load: Some(load), ..Default::default() };
+        assert_eq!(
+            message(&interval, None),
+            "ramp to 100k: 12k connected, 998/s, p99 1.20 ms, 3 errors"
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! What is said before and after a run.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use throng_base::units::{show_count, show_duration};
+use throng_lab::recorder::Outcome;
+use throng_report::Tally;
+use throng_report::render::{Align, Table, bytes};
+
+use super::beside::Server;
+use super::plan::Plan;
+
+/// The first lines of a run.
+pub(super) fn beginning(plan: &Plan, server: Option<&Server>) -> String {
+    let capacity = &plan.load.capacity;
+    let mut text = format!(
+        "{}: {} connections at most, {}; room for {}",
+        plan.target,
+        show_count(capacity.demand.connections),
+        show_duration(plan.load.length),
+        show_count(capacity.connections()),
+    );
+    if let Some(warning) = capacity.warning() {
+        text += &format!("\nwarning: {warning}");
+    }
+    if let Some(Server { snapshot, .. }) = server {
+        text += &format!(
+            "\nserver: throng serve {}, process {}, is asked for its numbers",
+            snapshot.handler, snapshot.process.pid
+        );
+    }
+    text
+}
+
+/// `--dry-run`: what would run, and what it needs.
+pub(super) fn plan(plan: &Plan) -> String {
+    let load = &plan.load;
+    let capacity = &load.capacity;
+    let mut table = Table::new().aligned(&[Align::Left, Align::Left]);
+    let targets: Vec<_> = load.targets.iter().map(ToString::to_string).collect();
+    table.row(["target".to_owned(), format!("{} ({})", plan.target, targets.join(", "))]);
+    let phases = load.phase_names();
+    table.row([
+        "load".to_owned(),
+        format!("{}; {} in all", phases.join(", "), show_duration(load.length)),
+    ]);
+    for threshold in &plan.thresholds {
+        table.row(["threshold", threshold.text()]);
+    }
+    let tables = if capacity.private_fds { capacity.cores } else { 1 };
+    let each = capacity.fds_per_table;
+    for (name, text) in [
+        ("connections", format!("{} at once at most", show_count(capacity.demand.connections))),
+        ("fds", format!("{} in {tables} fd table(s) of {each}", capacity.fds())),
+        ("ports", ports(plan)),
+        ("cores", capacity.cores.to_string()),
+        ("memory", memory(capacity.demand.connections)),
+    ] {
+        table.row([name.to_owned(), text]);
+    }
+    if let Some(warning) = capacity.warning() {
+        table.row(["warning".to_owned(), warning]);
+    }
+    table.to_string()
+}
+
+fn ports(plan: &Plan) -> String {
+    let capacity = &plan.load.capacity;
+    let needed = capacity.demand.ports(capacity.time_wait);
+    format!("{} at {} source address(es), {needed} needed", capacity.ports, capacity.addresses)
+}
+
+/// What the generator's side of so many connections takes.
+fn memory(connections: u64) -> String {
+    let own = connections * USER_BYTES;
+    let kernel = connections * KERNEL_BYTES;
+    format!("{} here and {} in the kernel", bytes(own as f64), bytes(kernel as f64))
+}
+
+/// A user with its connection, at most.
+const USER_BYTES: u64 = 256;
+/// A TCP socket with its epoll entry, measured on Linux 6.18; a server on this machine needs as much again.
+const KERNEL_BYTES: u64 = 4_000;
+
+/// The summary with what became of the thresholds.
+pub(super) fn summary_json(outcome: &Outcome) -> Value {
+    let mut value = serde_json::to_value(&outcome.summary).expect("plain data becomes JSON");
+    if let Value::Object(fields) = &mut value {
+        fields.insert("thresholds".to_owned(), json!(outcome.judgements));
+    }
+    value
+}
+
+/// `ECONNREFUSED 12, timeout 3`.
+pub(super) fn by_name(tally: &Tally) -> String {
+    tally.0.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
+}
+
+/// `2026-11-21T06:06:57Z`.
+pub(super) fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let (days, seconds) = ((since.as_secs() / 86_400) as i64, since.as_secs() % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The date of a day counted from 1970-01-01, in a calendar whose years begin in March, so that the leap
+/// day comes last.
+fn date(days: i64) -> (i64, i64, i64) {
+    let day = days + DAYS_FROM_0000_03_01;
+    let era = day.div_euclid(DAYS_OF_400_YEARS);
+    let of_era = day.rem_euclid(DAYS_OF_400_YEARS);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year_of_era + next, month, day)
+}
+
+const DAYS_FROM_0000_03_01: i64 = 719_468;
+const DAYS_OF_400_YEARS: i64 = 146_097;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_shown_as_rfc_3339() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_799, "2000-02-29T23:59:59Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_709_251_200, "2024-03-01T00:00:00Z"),
+            (4_107_542_399, "2100-02-28T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), text);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! How a command ends: its exit code, and the sentence on standard error when it could not run.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use crate::output;
+
+/// What the exit code says about what was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// 0: it was done, and every threshold was met.
+    Met,
+    /// 1: it was done, and a threshold was missed.
+    Missed,
+    /// 3: it was done, and the result is not to be believed.
+    Invalid,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Met => 0,
+            Exit::Missed => 1,
+            Exit::Invalid => 3,
+        })
+    }
+}
+
+/// 2: it could not run. The text says why, and what to type instead.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    text: String,
+    /// Whether the text says `error` itself, as a rendered diagnostic does.
+    is_rendered: bool,
+}
+
+impl Failure {
+    /// A sentence.
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_rendered: false }
+    }
+
+    /// A whole report, with its own beginning and colours.
+    pub(crate) fn rendered(text: String) -> Self {
+        Self { text, is_rendered: true }
+    }
+
+    /// Says it and returns the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        let error = if output::stderr_has_colors() { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
+        match self.is_rendered {
+            true => output::complain(&self.text),
+            false => output::complain(&format!("{error} {}", self.text)),
+        }
+        ExitCode::from(2)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

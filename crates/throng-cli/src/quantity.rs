@@ -1,0 +1,76 @@
+//! Flags with units, read as scenarios are: `64KiB`, `15m`, `100k`.
+
+use std::time::Duration;
+
+use throng_base::units;
+
+/// Bytes for the kernel, which counts them in 31 bits.
+pub(crate) fn socket_bytes(text: &str) -> Result<u32, String> {
+    let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
+    match u32::try_from(bytes) {
+        Ok(bytes) if bytes > 0 && i32::try_from(bytes).is_ok() => Ok(bytes),
+        _ => Err("a socket's buffer is between 1 byte and 2 GiB".to_owned()),
+    }
+}
+
+/// A length of time above zero.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    match units::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("this must be longer than nothing".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A length of time between two reports: at least 100 ms, so that reporting costs nothing.
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        short if short < INTERVAL_LEAST => Err("an interval is at least 100ms".to_owned()),
+        interval => Ok(interval),
+    }
+}
+
+const INTERVAL_LEAST: Duration = Duration::from_millis(100);
+
+/// A number above zero.
+pub(crate) fn count(text: &str) -> Result<usize, String> {
+    let count = units::parse_count(text).map_err(|error| error.to_string())?;
+    match usize::try_from(count) {
+        Ok(0) => Err("at least 1".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) => Err("this is too large".to_owned()),
+    }
+}
+
+/// Cores of one process: threads, and tables of fds.
+pub(crate) fn cores(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        cores if cores > CORES_MAX => Err(format!("at most {CORES_MAX} cores")),
+        cores => Ok(cores),
+    }
+}
+
+/// Each core has an eventfd and a passing socket in the tables of all others.
+const CORES_MAX: usize = 1_024;
+
+/// A listen backlog, 1 to 2^31.
+pub(crate) fn backlog(text: &str) -> Result<u32, String> {
+    let backlog = count(text)?;
+    i32::try_from(backlog).map(|backlog| backlog as u32).map_err(|_| "this is too large".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_with_their_units_and_limits() {
+        assert_eq!(socket_bytes("64KiB"), Ok(65_536));
+        assert!(socket_bytes("3GiB").unwrap_err().contains("2 GiB"));
+        assert_eq!(interval("0.5s"), Ok(Duration::from_millis(500)));
+        assert!(interval("10ms").unwrap_err().contains("100ms"));
+        assert!(duration("5").unwrap_err().contains("unit"));
+        assert_eq!(count("100k"), Ok(100_000));
+        assert!(count("0").is_err() && cores("2k").is_err() && backlog("4G").is_err());
+    }
+}
