@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// The name of an occupant: where it lives, and the how-many-eth to live there.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     index: u32,
     generation: u32,
