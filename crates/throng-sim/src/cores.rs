@@ -1,0 +1,161 @@
+//! The cores of one simulated process: what they share, and how they are reached.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use throng_base::Instant;
+use throng_driver::{CoreId, MailFull, MailKind, Permits};
+
+use crate::SimDriver;
+use crate::world::{Action, State, World};
+
+/// How the cores of a simulated process are set up.
+#[derive(Clone, Debug)]
+pub struct SimCoresOptions {
+    /// How many. Default 1.
+    pub cores: usize,
+    /// Permits that they share. Default: no limit.
+    pub permits: usize,
+    /// Bulk messages that a mailbox holds, those on their way included. Default 4,096.
+    pub mailbox_max: usize,
+    /// Sockets that fit into an fd table. Default: no limit.
+    pub fds_max: usize,
+    /// Whether every core has an fd table of its own. Default true.
+    pub private_fds: bool,
+}
+
+impl Default for SimCoresOptions {
+    fn default() -> Self {
+        Self {
+            cores: 1,
+            permits: usize::MAX,
+            mailbox_max: 4_096,
+            fds_max: usize::MAX,
+            private_fds: true,
+        }
+    }
+}
+
+/// The cores of one simulated process: a source of drivers, and the control thread's way to reach them.
+pub struct SimCores<M> {
+    world: World,
+    shared: Rc<Shared<M>>,
+}
+
+impl<M> SimCores<M> {
+    pub(crate) fn new(world: World, options: &SimCoresOptions) -> Self {
+        let shared = Rc::new(Shared::new(&mut world.borrow_mut(), options));
+        Self { world, shared }
+    }
+
+    /// The drivers of all cores, in order. To be asked for once.
+    pub fn drivers(&self) -> Vec<SimDriver<M>> {
+        let seats = self.shared.seats.iter().enumerate();
+        seats
+            .map(|(core, seat)| {
+                SimDriver::new(core, *seat, Rc::clone(&self.world), Rc::clone(&self.shared))
+            })
+            .collect()
+    }
+
+    /// Posts a control message, which is never refused, as the control thread does.
+    pub fn post(&self, to: CoreId, mail: M) {
+        let posted = self.shared.post(&mut self.world.borrow_mut(), to, mail, MailKind::Control);
+        debug_assert!(posted.is_ok(), "control mail was refused");
+    }
+
+    /// Wakes a core, as the control thread does.
+    pub fn wake(&self, core: CoreId) {
+        self.shared.wake(&mut self.world.borrow_mut(), core);
+    }
+
+    /// The permits that the cores share.
+    pub fn permits(&self) -> &Permits {
+        &self.shared.permits
+    }
+}
+
+/// What the cores of one process share.
+pub(crate) struct Shared<M> {
+    pub(crate) seats: Vec<usize>,
+    pub(crate) permits: Permits,
+    pub(crate) private_fds: bool,
+    mailboxes: Vec<RefCell<Mailbox<M>>>,
+    mailbox_max: usize,
+}
+
+/// Mail for one core, on its way or there, by the moment of its arrival.
+struct Mailbox<M> {
+    queue: BTreeMap<(Instant, u64), M>,
+    posted: u64,
+    /// When the last message arrives; nothing overtakes, as in a queue behind a lock.
+    last: Instant,
+}
+
+impl<M> Shared<M> {
+    fn new(world: &mut State, options: &SimCoresOptions) -> Self {
+        use crate::readiness::Seat;
+        use crate::world::Table;
+        let tables = if options.private_fds { options.cores } else { 1 };
+        let first_table = world.tables.len();
+        let first_seat = world.seats.len();
+        let table = || Table { open: 0, max: options.fds_max };
+        world.tables.extend(std::iter::repeat_with(table).take(tables));
+        world.seats.extend((0..options.cores).map(|core| Seat::new(first_table + core % tables)));
+        let mailbox =
+            || RefCell::new(Mailbox { queue: BTreeMap::new(), posted: 0, last: Instant::ZERO });
+        Self {
+            seats: (first_seat..first_seat + options.cores).collect(),
+            permits: Permits::new(options.permits),
+            private_fds: options.private_fds,
+            mailboxes: std::iter::repeat_with(mailbox).take(options.cores).collect(),
+            mailbox_max: options.mailbox_max,
+        }
+    }
+
+    pub(crate) fn post(
+        &self,
+        world: &mut State,
+        to: CoreId,
+        mail: M,
+        kind: MailKind,
+    ) -> Result<(), MailFull<M>> {
+        let mailbox = &mut *self.mailboxes[to].borrow_mut();
+        if kind == MailKind::Bulk && mailbox.queue.len() >= self.mailbox_max {
+            return Err(MailFull(mail));
+        }
+        mailbox.last = mailbox.last.max(world.mail_arrival());
+        mailbox.posted += 1;
+        mailbox.queue.insert((mailbox.last, mailbox.posted), mail);
+        world.schedule(mailbox.last, Action::Wake { seat: self.seats[to] });
+        Ok(())
+    }
+
+    pub(crate) fn wake(&self, world: &mut State, core: CoreId) {
+        let at = world.mail_arrival();
+        world.schedule(at, Action::Wake { seat: self.seats[core] });
+    }
+
+    pub(crate) fn waiting(&self, now: Instant, core: CoreId) -> usize {
+        let there = ..=(now, u64::MAX);
+        self.mailboxes[core].borrow().queue.range(there).count()
+    }
+
+    pub(crate) fn collect(&self, now: Instant, core: CoreId, into: &mut Vec<M>) -> bool {
+        let queue = &mut self.mailboxes[core].borrow_mut().queue;
+        let is_there = |queue: &BTreeMap<(Instant, u64), M>| {
+            queue.first_key_value().is_some_and(|((at, _), _)| *at <= now)
+        };
+        for _ in 0..COLLECT_MAX {
+            if !is_there(queue) {
+                return false;
+            }
+            into.extend(queue.pop_first().map(|(_, mail)| mail));
+        }
+        is_there(queue)
+    }
+}
+
+/// As many as the real mailbox hands over at a time.
+const COLLECT_MAX: usize = 256;

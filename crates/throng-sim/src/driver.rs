@@ -1,0 +1,303 @@
+//! The driver of one simulated core.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use throng_base::{Instant, Key};
+use throng_driver::{
+    CloseHow, ConnectSpec, CoreId, Driver, Errno, Event, Interest, ListenSpec, MailFull, MailKind,
+    Permits, Token,
+};
+
+use crate::cores::Shared;
+use crate::socket::Socket;
+use crate::trace::Note;
+use crate::world::{Action, State, World};
+
+/// One core's view of a simulated world. Its cores' mail is of type `M`.
+pub struct SimDriver<M> {
+    core: CoreId,
+    /// Where this core stands among all of the world.
+    seat: usize,
+    world: World,
+    shared: Rc<Shared<M>>,
+}
+
+/// A socket of a simulated world. One that is dropped is closed in order, and counted, see
+/// [`Sim::dropped_sockets`](crate::Sim::dropped_sockets).
+pub struct SimFd {
+    socket: Key,
+    table: usize,
+    world: World,
+}
+
+/// A driver whose core can take part in a simulation.
+pub trait Simulated: Driver {
+    /// The number of the core among all cores of the world.
+    fn seat(&self) -> usize;
+}
+
+impl<M> Simulated for SimDriver<M> {
+    fn seat(&self) -> usize {
+        self.seat
+    }
+}
+
+impl<M> SimDriver<M> {
+    pub(crate) fn new(core: CoreId, seat: usize, world: World, shared: Rc<Shared<M>>) -> Self {
+        Self { core, seat, world, shared }
+    }
+
+    fn fd(&self, socket: Key, table: usize) -> SimFd {
+        SimFd { socket, table, world: Rc::clone(&self.world) }
+    }
+
+    /// Opens a file in this core's table, if there is room, for the socket that `open` yields.
+    fn open(&self, open: impl FnOnce(&mut State) -> Result<Key, Errno>) -> Result<SimFd, Errno> {
+        let world = &mut *self.world.borrow_mut();
+        let table = world.seats[self.seat].table;
+        if world.tables[table].open >= world.tables[table].max {
+            return Err(Errno::TABLE_FULL);
+        }
+        if world.files >= world.faults.files_max {
+            return Err(Errno::SYSTEM_FULL);
+        }
+        let socket = open(world)?;
+        world.tables[table].open += 1;
+        world.files += 1;
+        Ok(self.fd(socket, table))
+    }
+
+    /// Takes what another core sent into this core's table; the reserve of fds makes room for it.
+    fn arrived(&self, socket: Key) -> SimFd {
+        let world = &mut *self.world.borrow_mut();
+        let table = world.seats[self.seat].table;
+        world.tables[table].open += 1;
+        world.files += 1;
+        self.fd(socket, table)
+    }
+}
+
+impl<M> Driver for SimDriver<M> {
+    type Fd = SimFd;
+    type Mail = M;
+
+    fn core(&self) -> CoreId {
+        self.core
+    }
+
+    fn cores(&self) -> usize {
+        self.shared.seats.len()
+    }
+
+    fn now(&self) -> Instant {
+        self.world.borrow().now
+    }
+
+    /// Never waits: the scheduler turns a core when something is there for it.
+    fn wait(&mut self, _deadline: Instant, events: &mut Vec<Event>) {
+        self.world.borrow_mut().wait(self.seat, events);
+    }
+
+    fn listen(&mut self, spec: &ListenSpec) -> Result<SimFd, Errno> {
+        self.open(|world| world.listen(spec))
+    }
+
+    fn watch(&mut self, listener: &SimFd, number: u32) -> Result<(), Errno> {
+        let world = &mut *self.world.borrow_mut();
+        if world.seats[self.seat].is_watching(listener.socket) {
+            return Err(Errno(17)); // EEXIST
+        }
+        let token = Token::listener(number);
+        world.watch(self.seat, listener.socket, token, Interest::Read, true);
+        Ok(())
+    }
+
+    fn unwatch(&mut self, listener: &SimFd) -> Result<(), Errno> {
+        let watched = self.world.borrow_mut().seats[self.seat].unwatch(listener.socket);
+        if watched { Ok(()) } else { Err(Errno(2)) } // ENOENT
+    }
+
+    fn accept(&mut self, listener: &SimFd) -> Result<SimFd, Errno> {
+        let fd = self.open(|world| world.accept(listener.socket))?;
+        self.world.borrow_mut().note(Note::Accept { seat: self.seat, socket: fd.socket });
+        Ok(fd)
+    }
+
+    fn connect(&mut self, spec: &ConnectSpec) -> Result<SimFd, Errno> {
+        self.open(|world| world.connect(spec))
+    }
+
+    fn error(&mut self, fd: &SimFd) -> Result<(), Errno> {
+        let mut world = self.world.borrow_mut();
+        let stream = world.stream_mut(fd.socket).ok_or(Errno::BAD_FD)?;
+        stream.error.take().map_or(Ok(()), Err)
+    }
+
+    fn local_addr(&self, fd: &SimFd) -> Option<SocketAddr> {
+        match self.world.borrow().sockets.get(fd.socket)? {
+            Socket::Listener(listener) => Some(listener.addr),
+            Socket::Stream(stream) => Some(stream.local),
+        }
+    }
+
+    fn peer_addr(&self, fd: &SimFd) -> Option<SocketAddr> {
+        self.world.borrow().stream(fd.socket).map(|stream| stream.remote)
+    }
+
+    fn register(&mut self, fd: &SimFd, token: Token, interest: Interest) -> Result<(), Errno> {
+        let world = &mut *self.world.borrow_mut();
+        let stream = world.stream_mut(fd.socket).ok_or(Errno::BAD_FD)?;
+        assert_eq!(stream.seat, None, "a socket is registered once");
+        stream.seat = Some(self.seat);
+        world.watch(self.seat, fd.socket, token, interest, false);
+        Ok(())
+    }
+
+    fn reregister(&mut self, fd: &SimFd, token: Token, interest: Interest) -> Result<(), Errno> {
+        let world = &mut *self.world.borrow_mut();
+        let stream = world.stream(fd.socket).ok_or(Errno::BAD_FD)?;
+        assert_eq!(stream.seat, Some(self.seat), "only what is registered can be changed");
+        world.watch(self.seat, fd.socket, token, interest, false);
+        Ok(())
+    }
+
+    fn recv(&mut self, fd: &SimFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.world.borrow_mut().recv(fd.socket, buffer)
+    }
+
+    fn send(&mut self, fd: &SimFd, bytes: &[u8]) -> Result<usize, Errno> {
+        self.world.borrow_mut().send(fd.socket, bytes)
+    }
+
+    fn finish(&mut self, fd: &SimFd) -> Result<(), Errno> {
+        self.world.borrow_mut().finish(fd.socket)
+    }
+
+    fn close(&mut self, mut fd: SimFd, how: CloseHow) {
+        fd.close(how);
+    }
+
+    fn pass(&mut self, mut fd: SimFd, to: CoreId) -> Result<(), Errno> {
+        let to = self.shared.seats[to];
+        let (socket, world) = fd.release();
+        let world = &mut *world.borrow_mut();
+        if let Some(stream) = world.stream(socket) {
+            assert_eq!(stream.seat, None, "a socket that is passed on must not be registered");
+        }
+        world.seats[self.seat].leaving.push((socket, to));
+        Ok(())
+    }
+
+    fn take_passed(&mut self) -> Option<SimFd> {
+        let socket = self.world.borrow_mut().seats[self.seat].passed.pop_front()?;
+        Some(self.arrived(socket))
+    }
+
+    fn share(&mut self, listener: &SimFd, to: CoreId) -> Result<(), Errno> {
+        let world = &mut *self.world.borrow_mut();
+        world.listener(listener.socket).ok_or(Errno::INVALID)?.refs += 1;
+        let (at, seat) = (world.mail_arrival(), self.shared.seats[to]);
+        world.schedule(at, Action::Shared { seat, listener: listener.socket });
+        Ok(())
+    }
+
+    fn take_shared(&mut self) -> Option<SimFd> {
+        let socket = self.world.borrow_mut().seats[self.seat].shared.pop_front()?;
+        Some(self.arrived(socket))
+    }
+
+    fn pass_failures(&self) -> u64 {
+        self.world.borrow().seats[self.seat].pass_failures
+    }
+
+    fn fd_room(&self) -> Option<usize> {
+        let world = self.world.borrow();
+        let table = &world.tables[world.seats[self.seat].table];
+        self.shared.private_fds.then(|| table.max.saturating_sub(table.open))
+    }
+
+    fn has_private_fds(&self) -> bool {
+        self.shared.private_fds
+    }
+
+    fn post(&mut self, to: CoreId, mail: M, kind: MailKind) -> Result<(), MailFull<M>> {
+        self.shared.post(&mut self.world.borrow_mut(), to, mail, kind)
+    }
+
+    fn collect(&mut self, into: &mut Vec<M>) -> bool {
+        self.shared.collect(self.world.borrow().now, self.core, into)
+    }
+
+    fn mail_waiting(&self) -> usize {
+        self.shared.waiting(self.world.borrow().now, self.core)
+    }
+
+    fn wake(&mut self, core: CoreId) {
+        self.shared.wake(&mut self.world.borrow_mut(), core);
+    }
+
+    fn permits(&self) -> &Permits {
+        &self.shared.permits
+    }
+}
+
+impl SimFd {
+    /// Takes the socket out of the table; nothing is left to drop.
+    fn release(&mut self) -> (Key, World) {
+        let socket = std::mem::replace(&mut self.socket, NO_SOCKET);
+        let world = Rc::clone(&self.world);
+        let state = &mut *world.borrow_mut();
+        state.tables[self.table].open -= 1;
+        state.files -= 1;
+        (socket, Rc::clone(&world))
+    }
+
+    fn close(&mut self, how: CloseHow) {
+        let (socket, world) = self.release();
+        world.borrow_mut().close(socket, self.table, how);
+    }
+}
+
+impl Drop for SimFd {
+    fn drop(&mut self) {
+        if self.socket != NO_SOCKET {
+            self.world.borrow_mut().dropped += 1;
+            self.close(CloseHow::Finish);
+        }
+    }
+}
+
+impl State {
+    /// Closes a reference that the cores of `table` had.
+    fn close(&mut self, socket: Key, table: usize, how: CloseHow) {
+        for seat in self.seats.iter_mut().filter(|seat| seat.table == table) {
+            seat.unwatch(socket);
+        }
+        if let Some(listener) = self.listener(socket) {
+            listener.refs -= 1;
+            if listener.refs == 0 {
+                self.close_listener(socket);
+            }
+        } else {
+            self.close_stream(socket, how);
+        }
+    }
+
+    /// Sends the sockets that this core passes on.
+    pub(crate) fn pass_leaving(&mut self, seat: usize) {
+        for (socket, to) in std::mem::take(&mut self.seats[seat].leaving) {
+            if self.happens(self.faults.pass_loss) {
+                self.seats[seat].pass_failures += 1;
+                self.note(Note::PassLost { socket });
+                self.close(socket, self.seats[seat].table, CloseHow::Finish);
+                continue;
+            }
+            self.note(Note::Passed { socket, to });
+            let at = self.mail_arrival();
+            self.schedule(at, Action::Passed { seat: to, socket });
+        }
+    }
+}
+
+const NO_SOCKET: Key = Key::new(u32::MAX, u32::MAX);

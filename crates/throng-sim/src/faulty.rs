@@ -1,0 +1,187 @@
+//! A driver whose system calls fail now and then.
+
+use std::net::SocketAddr;
+
+use throng_base::{Instant, Prng};
+use throng_driver::{
+    CloseHow, ConnectSpec, CoreId, Driver, Errno, Event, Interest, ListenSpec, MailFull, MailKind,
+    Permits, Token,
+};
+
+use crate::Faults;
+use crate::driver::Simulated;
+use crate::faults::happens;
+
+/// A driver around another one, simulated or real. A call that fails has not happened below: what was to be received
+/// is still there, what was to be sent has not left.
+pub struct Faulty<D> {
+    inner: D,
+    faults: Faults,
+    prng: Prng,
+}
+
+impl<D: Driver> Faulty<D> {
+    /// `inner` with the faults of system calls of `faults`, drawn from `prng`.
+    pub const fn new(inner: D, faults: Faults, prng: Prng) -> Self {
+        Self { inner, faults, prng }
+    }
+
+    fn fails(&mut self, with: Errno, chance: fn(&Faults) -> f64) -> Result<(), Errno> {
+        if happens(&mut self.prng, chance(&self.faults)) { Err(with) } else { Ok(()) }
+    }
+
+    /// What opens a socket can find both tables full.
+    fn opens(&mut self) -> Result<(), Errno> {
+        self.fails(Errno::TABLE_FULL, |faults| faults.table_full)?;
+        self.fails(Errno::SYSTEM_FULL, |faults| faults.system_full)
+    }
+
+    fn transfers(&mut self) -> Result<(), Errno> {
+        self.fails(Errno::INTR, |faults| faults.interrupted)?;
+        self.fails(Errno::NO_MEMORY, |faults| faults.no_memory)
+    }
+}
+
+impl<D: Simulated> Simulated for Faulty<D> {
+    fn seat(&self) -> usize {
+        self.inner.seat()
+    }
+}
+
+impl<D: Driver> Driver for Faulty<D> {
+    type Fd = D::Fd;
+    type Mail = D::Mail;
+
+    fn accept(&mut self, listener: &D::Fd) -> Result<D::Fd, Errno> {
+        self.opens()?;
+        let fd = self.inner.accept(listener)?;
+        match self.fails(Errno::CONN_ABORTED, |faults| faults.accept_aborted) {
+            Ok(()) => Ok(fd),
+            Err(errno) => {
+                self.inner.close(fd, CloseHow::Reset);
+                Err(errno)
+            }
+        }
+    }
+
+    fn connect(&mut self, spec: &ConnectSpec) -> Result<D::Fd, Errno> {
+        self.opens()?;
+        self.fails(Errno::ADDR_NOT_AVAILABLE, |faults| faults.no_port)?;
+        self.inner.connect(spec)
+    }
+
+    fn register(&mut self, fd: &D::Fd, token: Token, interest: Interest) -> Result<(), Errno> {
+        self.fails(Errno::NO_SPACE, |faults| faults.no_watch)?;
+        self.inner.register(fd, token, interest)
+    }
+
+    fn recv(&mut self, fd: &D::Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        self.transfers()?;
+        self.inner.recv(fd, buffer)
+    }
+
+    fn send(&mut self, fd: &D::Fd, bytes: &[u8]) -> Result<usize, Errno> {
+        self.transfers()?;
+        self.inner.send(fd, bytes)
+    }
+
+    fn core(&self) -> CoreId {
+        self.inner.core()
+    }
+
+    fn cores(&self) -> usize {
+        self.inner.cores()
+    }
+
+    fn now(&self) -> Instant {
+        self.inner.now()
+    }
+
+    fn wait(&mut self, deadline: Instant, events: &mut Vec<Event>) {
+        self.inner.wait(deadline, events);
+    }
+
+    fn listen(&mut self, spec: &ListenSpec) -> Result<D::Fd, Errno> {
+        self.inner.listen(spec)
+    }
+
+    fn watch(&mut self, listener: &D::Fd, number: u32) -> Result<(), Errno> {
+        self.inner.watch(listener, number)
+    }
+
+    fn unwatch(&mut self, listener: &D::Fd) -> Result<(), Errno> {
+        self.inner.unwatch(listener)
+    }
+
+    fn error(&mut self, fd: &D::Fd) -> Result<(), Errno> {
+        self.inner.error(fd)
+    }
+
+    fn local_addr(&self, fd: &D::Fd) -> Option<SocketAddr> {
+        self.inner.local_addr(fd)
+    }
+
+    fn peer_addr(&self, fd: &D::Fd) -> Option<SocketAddr> {
+        self.inner.peer_addr(fd)
+    }
+
+    fn reregister(&mut self, fd: &D::Fd, token: Token, interest: Interest) -> Result<(), Errno> {
+        self.inner.reregister(fd, token, interest)
+    }
+
+    fn finish(&mut self, fd: &D::Fd) -> Result<(), Errno> {
+        self.inner.finish(fd)
+    }
+
+    fn close(&mut self, fd: D::Fd, how: CloseHow) {
+        self.inner.close(fd, how);
+    }
+
+    fn pass(&mut self, fd: D::Fd, to: CoreId) -> Result<(), Errno> {
+        self.inner.pass(fd, to)
+    }
+
+    fn take_passed(&mut self) -> Option<D::Fd> {
+        self.inner.take_passed()
+    }
+
+    fn share(&mut self, listener: &D::Fd, to: CoreId) -> Result<(), Errno> {
+        self.inner.share(listener, to)
+    }
+
+    fn take_shared(&mut self) -> Option<D::Fd> {
+        self.inner.take_shared()
+    }
+
+    fn pass_failures(&self) -> u64 {
+        self.inner.pass_failures()
+    }
+
+    fn fd_room(&self) -> Option<usize> {
+        self.inner.fd_room()
+    }
+
+    fn has_private_fds(&self) -> bool {
+        self.inner.has_private_fds()
+    }
+
+    fn post(&mut self, to: CoreId, mail: D::Mail, kind: MailKind) -> Result<(), MailFull<D::Mail>> {
+        self.inner.post(to, mail, kind)
+    }
+
+    fn collect(&mut self, into: &mut Vec<D::Mail>) -> bool {
+        self.inner.collect(into)
+    }
+
+    fn mail_waiting(&self) -> usize {
+        self.inner.mail_waiting()
+    }
+
+    fn wake(&mut self, core: CoreId) {
+        self.inner.wake(core);
+    }
+
+    fn permits(&self) -> &Permits {
+        self.inner.permits()
+    }
+}

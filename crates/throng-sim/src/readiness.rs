@@ -1,0 +1,158 @@
+//! What a core is told, as epoll tells it: a wake-up puts a socket into the ready list, the wait looks what it is
+//! ready for then, and says nothing when that is nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use throng_base::Key;
+use throng_driver::{Event, Interest, Ready, Token};
+
+use crate::trace::Note;
+use crate::world::State;
+
+/// One driver's place in the world.
+#[derive(Debug, Default)]
+pub(crate) struct Seat {
+    /// The fd table that it uses.
+    pub(crate) table: usize,
+    watches: BTreeMap<Key, Watch>,
+    ready: Vec<Key>,
+    /// Another core has woken this one.
+    pub(crate) woken: bool,
+    /// Sockets that other cores have passed here.
+    pub(crate) passed: VecDeque<Key>,
+    /// Listeners that other cores share with this one.
+    pub(crate) shared: VecDeque<Key>,
+    /// Sockets that leave for other seats at the next wait.
+    pub(crate) leaving: Vec<(Key, usize)>,
+    pub(crate) pass_failures: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    token: Token,
+    interest: Interest,
+    /// Told again and again while it lasts.
+    level: bool,
+    /// It stands in the ready list.
+    queued: bool,
+}
+
+impl Seat {
+    pub(crate) fn new(table: usize) -> Self {
+        Self { table, ..Self::default() }
+    }
+
+    /// Whether a wait would return at once.
+    pub(crate) fn has_events(&self) -> bool {
+        self.woken || self.has_passed() || !self.ready.is_empty()
+    }
+
+    fn has_passed(&self) -> bool {
+        !self.passed.is_empty() || !self.shared.is_empty()
+    }
+
+    pub(crate) fn is_watching(&self, socket: Key) -> bool {
+        self.watches.contains_key(&socket)
+    }
+
+    pub(crate) fn unwatch(&mut self, socket: Key) -> bool {
+        self.ready.retain(|ready| *ready != socket);
+        self.watches.remove(&socket).is_some()
+    }
+
+    fn make_ready(&mut self, socket: Key) {
+        if let Some(watch) = self.watches.get_mut(&socket)
+            && !std::mem::replace(&mut watch.queued, true)
+        {
+            self.ready.push(socket);
+        }
+    }
+}
+
+impl State {
+    /// Starts or changes a watch. What is ready already is told.
+    pub(crate) fn watch(
+        &mut self,
+        seat: usize,
+        socket: Key,
+        token: Token,
+        interest: Interest,
+        level: bool,
+    ) {
+        let place = &mut self.seats[seat];
+        let queued = place.watches.get(&socket).is_some_and(|watch| watch.queued);
+        place.watches.insert(socket, Watch { token, interest, level, queued });
+        if self.poll(socket, interest) != Ready::default() {
+            self.seats[seat].make_ready(socket);
+        }
+    }
+
+    /// Puts a socket into the ready list of whoever watches it.
+    pub(crate) fn tell(&mut self, socket: Key) {
+        if let Some(seat) = self.stream(socket).and_then(|stream| stream.seat) {
+            self.seats[seat].make_ready(socket);
+        }
+    }
+
+    /// A listener has a connect for one of those who watch it.
+    pub(crate) fn tell_one(&mut self, listener: Key) {
+        let watching: Vec<usize> =
+            (0..self.seats.len()).filter(|seat| self.seats[*seat].is_watching(listener)).collect();
+        if !watching.is_empty() {
+            let seat = watching[self.prng.below(watching.len() as u64) as usize];
+            self.seats[seat].make_ready(listener);
+        }
+    }
+
+    /// The wait of a driver: a bounded batch, in an order of the seed's choosing.
+    pub(crate) fn wait(&mut self, seat: usize, events: &mut Vec<Event>) {
+        self.note(Note::Turn { seat });
+        self.pass_leaving(seat);
+        if self.happens(self.faults.spurious) {
+            let watches = &self.seats[seat].watches;
+            let nth = self.prng.below(watches.len() as u64) as usize;
+            if let Some(&socket) = watches.keys().nth(nth) {
+                self.seats[seat].make_ready(socket);
+            }
+        }
+        let told_before = events.len();
+        let place = &mut self.seats[seat];
+        let special = Ready { readable: true, ..Ready::default() };
+        if std::mem::take(&mut place.woken) {
+            events.push(Event { token: Token::WAKE, ready: special });
+        }
+        if place.has_passed() {
+            events.push(Event { token: Token::PASSED, ready: special });
+        }
+        let mut ready = std::mem::take(&mut place.ready);
+        for last in (1..ready.len()).rev() {
+            ready.swap(last, self.prng.below(last as u64 + 1) as usize);
+        }
+        let batch = self.prng.between(1, self.faults.batch_max as u64) as usize;
+        let rest = ready.split_off(batch.min(ready.len()));
+        self.seats[seat].ready = rest;
+        for socket in ready {
+            self.report(seat, socket, events);
+        }
+        for event in events[told_before..].iter().copied() {
+            self.trace.add(self.now, Note::Told { seat, event });
+        }
+    }
+
+    fn report(&mut self, seat: usize, socket: Key, events: &mut Vec<Event>) {
+        let Some(&Watch { token, interest, level, .. }) = self.seats[seat].watches.get(&socket)
+        else {
+            return;
+        };
+        let ready = self.poll(socket, interest);
+        let told = ready != Ready::default();
+        if told {
+            events.push(Event { token, ready });
+        }
+        if told && level {
+            self.seats[seat].ready.push(socket);
+        } else if let Some(watch) = self.seats[seat].watches.get_mut(&socket) {
+            watch.queued = false;
+        }
+    }
+}

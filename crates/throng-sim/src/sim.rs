@@ -1,0 +1,209 @@
+//! The scheduler: many cores in one thread, on one virtual clock.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use throng_base::{Instant, Prng};
+use throng_engine::{App, Core};
+
+use crate::Faults;
+use crate::cores::{SimCores, SimCoresOptions};
+use crate::driver::Simulated;
+use crate::faults::span;
+use crate::world::{State, World};
+
+/// A simulated world and the cores that run in it. One seed decides everything that happens.
+pub struct Sim {
+    world: World,
+    seed: u64,
+    prng: Prng,
+    members: Vec<Member>,
+    /// Turns since the clock moved last.
+    turns_at_once: u32,
+}
+
+/// A core, and until when its last turn keeps it busy.
+struct Member {
+    core: Rc<RefCell<dyn Turn>>,
+    busy_until: Instant,
+}
+
+/// A core without its types.
+trait Turn {
+    fn turn(&mut self) -> bool;
+    fn next_due(&self) -> Instant;
+    fn seat(&mut self) -> usize;
+}
+
+impl<D: Simulated, A: App<D>> Turn for Core<D, A> {
+    fn turn(&mut self) -> bool {
+        Core::turn(self)
+    }
+
+    fn next_due(&self) -> Instant {
+        Core::next_due(self)
+    }
+
+    fn seat(&mut self) -> usize {
+        self.desk().driver().seat()
+    }
+}
+
+impl Sim {
+    /// An empty world without faults.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            world: Rc::new(RefCell::new(State::new(seed))),
+            seed,
+            prng: Prng::derive(seed, 1),
+            members: Vec::new(),
+            turns_at_once: 0,
+        }
+    }
+
+    /// What decides everything.
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// A generator of random numbers for the test's own use; each call yields another sequence.
+    pub fn prng(&mut self) -> Prng {
+        Prng::new(self.prng.bits())
+    }
+
+    /// Changes the faults from now on.
+    pub fn set_faults(&self, faults: Faults) {
+        self.world.borrow_mut().faults = faults;
+    }
+
+    /// The faults that are in force.
+    pub fn faults(&self) -> Faults {
+        self.world.borrow().faults.clone()
+    }
+
+    /// Makes room for the cores of one process, which send each other mail of type `M`.
+    pub fn cores<M>(&self, options: &SimCoresOptions) -> SimCores<M> {
+        SimCores::new(Rc::clone(&self.world), options)
+    }
+
+    /// Lets a core run. It stays the test's to look at between steps.
+    pub fn spawn<D, A>(&mut self, core: Core<D, A>) -> Rc<RefCell<Core<D, A>>>
+    where
+        D: Simulated + 'static,
+        A: App<D> + 'static,
+    {
+        let core = Rc::new(RefCell::new(core));
+        let busy_until = self.now();
+        self.members.push(Member { core: Rc::clone(&core) as Rc<RefCell<dyn Turn>>, busy_until });
+        core
+    }
+
+    /// The time in the world.
+    pub fn now(&self) -> Instant {
+        self.world.borrow().now
+    }
+
+    /// Cores that have not stopped.
+    pub fn running(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Sockets that some program, or an accept queue, or the network still has.
+    pub fn sockets(&self) -> usize {
+        self.world.borrow().sockets.len() as usize
+    }
+
+    /// Files that are open in all fd tables.
+    pub fn files(&self) -> usize {
+        self.world.borrow().files
+    }
+
+    /// Sockets that were dropped instead of closed by their driver: a leak of the books, since the start. What
+    /// a core still holds when it ends counts too.
+    pub fn dropped_sockets(&self) -> u64 {
+        self.world.borrow().dropped
+    }
+
+    /// Lets the world go on for `span`. Returns early when nothing will ever happen again.
+    pub fn run_for(&mut self, span: Duration) {
+        self.run_until(span, |_| false);
+    }
+
+    /// Lets the world go on until `done` says so after a step, for `limit` at most. True when it did.
+    pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&Self) -> bool) -> bool {
+        let end = self.now() + limit;
+        loop {
+            if done(self) {
+                return true;
+            }
+            if !self.step(end) {
+                return false;
+            }
+        }
+    }
+
+    /// One turn of a core that has something to do, or one move of the clock; false when the world has
+    /// come to `end`, or to its own.
+    fn step(&mut self, end: Instant) -> bool {
+        let now = self.now();
+        self.world.borrow_mut().advance(now);
+        let mut next = self.world.borrow().next_action();
+        let mut ready = Vec::new();
+        for (index, member) in self.members.iter().enumerate() {
+            let due = self.wakes_at(member).max(member.busy_until);
+            if due <= now {
+                ready.push(index);
+            }
+            next = next.min(due);
+        }
+        if !ready.is_empty() {
+            let index = ready[self.prng.below(ready.len() as u64) as usize];
+            self.turn(index, now);
+            return true;
+        }
+        self.turns_at_once = 0;
+        let is_more = next <= end;
+        // A world in which nothing will happen stays at the moment of the last event.
+        if next != Instant::FAR {
+            self.world.borrow_mut().advance(next.min(end));
+        }
+        is_more && next != Instant::FAR
+    }
+
+    /// When a core's wait returns.
+    fn wakes_at(&self, member: &Member) -> Instant {
+        let mut core = member.core.borrow_mut();
+        if self.world.borrow().seats[core.seat()].has_events() {
+            return Instant::ZERO;
+        }
+        core.next_due()
+    }
+
+    fn turn(&mut self, index: usize, now: Instant) {
+        self.turns_at_once += 1;
+        assert!(
+            self.turns_at_once < TURNS_AT_ONCE_MAX,
+            "the cores turn and turn and the clock stands still"
+        );
+        let goes_on = self.members[index].core.borrow_mut().turn();
+        if !goes_on {
+            self.members.swap_remove(index);
+            return;
+        }
+        let world = &mut *self.world.borrow_mut();
+        let mut busy = span(&mut world.prng, Duration::ZERO, world.faults.turn_max);
+        if world.happens(world.faults.stall) {
+            busy = span(&mut world.prng, busy, world.faults.stall_max);
+        }
+        self.members[index].busy_until = now + busy;
+    }
+
+    /// The last things that happened, one a line.
+    pub fn trace(&self) -> String {
+        self.world.borrow().trace.to_string()
+    }
+}
+
+/// No test has that much to do at one moment.
+const TURNS_AT_ONCE_MAX: u32 = 100_000;

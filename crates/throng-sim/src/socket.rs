@@ -1,0 +1,227 @@
+//! Sockets, and how a connection comes about: SYN, accept queue, accept.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use throng_base::{Instant, Key};
+use throng_driver::{ConnectSpec, Errno, Interest, ListenSpec, Ready, Source};
+
+use crate::stream::{Phase, Stream};
+use crate::trace::Note;
+use crate::world::{Action, State};
+
+/// The sockets that listen at an address; more than one with SO_REUSEPORT.
+pub(crate) type Listeners = BTreeMap<SocketAddr, Vec<Key>>;
+
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Listener(Listener),
+    Stream(Box<Stream>),
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) addr: SocketAddr,
+    reuseport: bool,
+    backlog: usize,
+    /// Cores that have it.
+    pub(crate) refs: usize,
+    /// Established connections that wait to be accepted.
+    queue: VecDeque<Key>,
+}
+
+impl State {
+    pub(crate) fn stream(&self, socket: Key) -> Option<&Stream> {
+        match self.sockets.get(socket) {
+            Some(Socket::Stream(stream)) => Some(stream),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn stream_mut(&mut self, socket: Key) -> Option<&mut Stream> {
+        match self.sockets.get_mut(socket) {
+            Some(Socket::Stream(stream)) => Some(stream),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn listener(&mut self, socket: Key) -> Option<&mut Listener> {
+        match self.sockets.get_mut(socket) {
+            Some(Socket::Listener(listener)) => Some(listener),
+            _ => None,
+        }
+    }
+
+    /// What a socket is ready for, of what interests; a send buffer without room is noted.
+    pub(crate) fn poll(&mut self, socket: Key, interest: Interest) -> Ready {
+        match self.sockets.get_mut(socket) {
+            Some(Socket::Listener(listener)) => {
+                Ready { readable: !listener.queue.is_empty(), ..Ready::default() }
+            }
+            Some(Socket::Stream(stream)) => stream.poll(interest),
+            None => Ready::default(),
+        }
+    }
+
+    pub(crate) fn listen(&mut self, spec: &ListenSpec) -> Result<Key, Errno> {
+        let mut addr = spec.addr;
+        if addr.port() == 0 {
+            let range = self.faults.ports.clone();
+            let free = range.into_iter().find(|port| {
+                addr.set_port(*port);
+                !self.listeners.contains_key(&addr)
+            });
+            free.ok_or(Errno::ADDR_IN_USE)?;
+        }
+        let group = self.listeners.get(&addr).cloned().unwrap_or_default();
+        let shares = |key: &Key| matches!(self.sockets.get(*key), Some(Socket::Listener(other)) if other.reuseport);
+        if !group.is_empty() && !(spec.reuseport && group.iter().all(shares)) {
+            return Err(Errno::ADDR_IN_USE);
+        }
+        let socket = self.sockets.insert(Socket::Listener(Listener {
+            addr,
+            reuseport: spec.reuseport,
+            backlog: spec.backlog as usize,
+            refs: 1,
+            queue: VecDeque::new(),
+        }));
+        self.listeners.entry(addr).or_default().push(socket);
+        self.note(Note::Listen { socket, addr });
+        Ok(socket)
+    }
+
+    /// Ends a listener. Who waited in its queue is reset.
+    pub(crate) fn close_listener(&mut self, socket: Key) {
+        let Some(Socket::Listener(listener)) = self.sockets.remove(socket) else { return };
+        if let Some(group) = self.listeners.get_mut(&listener.addr) {
+            group.retain(|key| *key != socket);
+            if group.is_empty() {
+                self.listeners.remove(&listener.addr);
+            }
+        }
+        for child in listener.queue {
+            self.abort(child);
+        }
+    }
+
+    pub(crate) fn accept(&mut self, listener: Key) -> Result<Key, Errno> {
+        self.listener(listener).ok_or(Errno::INVALID)?.queue.pop_front().ok_or(Errno::AGAIN)
+    }
+
+    pub(crate) fn connect(&mut self, spec: &ConnectSpec) -> Result<Key, Errno> {
+        let source = match spec.source {
+            Source::Any => SocketAddr::new(loopback(spec.target), 0),
+            Source::Late(ip) => SocketAddr::new(ip, 0),
+            Source::Explicit(addr) => addr,
+        };
+        let (range, now) = (self.faults.ports.clone(), self.now);
+        let source = self.ports.take(source, spec.target, &range, now, &mut self.prng)?;
+        let stream = self.new_stream(source, spec.target, Phase::Connecting, None);
+        let client = self.sockets.insert(Socket::Stream(Box::new(stream)));
+        self.note(Note::Connect { socket: client, from: source, to: spec.target });
+        self.send_syn(client, 0);
+        Ok(client)
+    }
+
+    fn send_syn(&mut self, client: Key, attempt: u32) {
+        let at = self.now + self.delay();
+        if !self.happens(self.faults.syn_loss) {
+            return self.schedule(at, Action::Syn { client, attempt });
+        }
+        self.note(Note::SynLost { socket: client, attempt });
+        self.retry_syn(client, attempt, self.now);
+    }
+
+    /// Sends the SYN again 1 s after the first, 2 s after the second, and so on, and then gives up, as Linux does.
+    fn retry_syn(&mut self, client: Key, attempt: u32, sent: Instant) {
+        let at = sent + Duration::from_secs(1 << attempt);
+        let at = at.max(self.now);
+        if attempt < SYN_RETRIES {
+            self.schedule(at, Action::Syn { client, attempt: attempt + 1 });
+        } else {
+            self.schedule(at, Action::SynFailed { client, errno: Errno::TIMED_OUT });
+        }
+    }
+
+    pub(crate) fn syn_arrived(&mut self, client: Key, attempt: u32) {
+        let Some(stream) = self.stream(client) else { return };
+        let (from, to) = (stream.local, stream.remote);
+        let answer = self.now + self.delay();
+        let refused = self.happens(self.faults.refuse);
+        let Some(listener) = self.listener_for(from, to).filter(|_| !refused) else {
+            let errno = Errno::CONN_REFUSED;
+            return self.schedule(answer, Action::SynFailed { client, errno });
+        };
+        let full = self.listener(listener).is_some_and(|it| it.queue.len() > it.backlog);
+        if full {
+            self.note(Note::QueueFull { socket: client, listener });
+            return self.retry_syn(client, attempt, self.now);
+        }
+        let child = self.new_stream(to, from, Phase::Established, Some(client));
+        let child = self.sockets.insert(Socket::Stream(Box::new(child)));
+        // The answer leaves on the child's way, so that nothing that the child sends arrives before it.
+        let at = self.arrival(child);
+        self.schedule(at, Action::SynAnswered { client });
+        if let Some(stream) = self.stream_mut(client) {
+            stream.peer = Some(child);
+        }
+        if let Some(listener) = self.listener(listener) {
+            listener.queue.push_back(child);
+        }
+        self.tell_one(listener);
+        self.note(Note::Established { socket: client, child });
+    }
+
+    /// The listener for a pair of addresses; within a group of SO_REUSEPORT, the pair decides.
+    fn listener_for(&self, from: SocketAddr, to: SocketAddr) -> Option<Key> {
+        let any = match to.ip() {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let group = self
+            .listeners
+            .get(&to)
+            .or_else(|| self.listeners.get(&SocketAddr::new(any, to.port())))?;
+        let ip = match from.ip() {
+            IpAddr::V4(ip) => u64::from(ip.to_bits()),
+            IpAddr::V6(ip) => ip.to_bits() as u64,
+        };
+        let mut hash = throng_base::Prng::derive(ip, u64::from(from.port()));
+        group.get(hash.below(group.len() as u64) as usize).copied()
+    }
+
+    pub(crate) fn syn_answered(&mut self, client: Key) {
+        let Some(stream) = self.stream_mut(client) else { return };
+        if stream.phase != Phase::Connecting {
+            return;
+        }
+        stream.phase = Phase::Established;
+        self.tell(client);
+        if self.happens(self.faults.cut) {
+            let within = self.faults.cut_within.as_nanos() as u64;
+            let at = self.now + Duration::from_nanos(self.prng.below(within));
+            self.schedule(at, Action::Cut { socket: client });
+        }
+    }
+
+    pub(crate) fn connect_failed(&mut self, client: Key, errno: Errno) {
+        let Some(stream) = self.stream_mut(client) else { return };
+        stream.phase = Phase::Dead;
+        stream.error = Some(errno);
+        self.note(Note::ConnectFailed { socket: client, errno });
+        self.tell(client);
+    }
+}
+
+/// The address from which a connect leaves that asks for none: the target's own, or the loopback's.
+fn loopback(target: SocketAddr) -> IpAddr {
+    match target.ip() {
+        IpAddr::V4(ip) if ip.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        ip => ip,
+    }
+}
+
+/// How often a SYN is sent again: Linux's `tcp_syn_retries`.
+const SYN_RETRIES: u32 = 6;
