@@ -1,1 +1,55 @@
-//! Server, accept topologies, limits, drain, Handler.
+//! A server of very many TCP connections: one event loop for each core, a [`Handler`] on each, and limits that hold.
+//!
+//! ```
+//! use throng_server::{Connection, Handler, Server, ServerOptions};
+//!
+//! struct Shout;
+//!
+//! impl Handler for Shout {
+//!     type Conn = u64; // bytes of this connection so far
+//!     type Message = std::convert::Infallible;
+//!
+//!     fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
+//!         *conn.state() += bytes.len() as u64;
+//!         conn.send(&bytes.to_ascii_uppercase());
+//!     }
+//! }
+//!
+//! let server = Server::start(ServerOptions::default(), |_core| Shout)?;
+//! # use std::io::{Read, Write};
+//! # let mut client = std::net::TcpStream::connect(server.addr())?;
+//! # client.write_all(b"hello")?;
+//! # let mut answer = [0; 5];
+//! # client.read_exact(&mut answer)?;
+//! # assert_eq!(&answer, b"HELLO");
+//! # drop(client);
+//! server.drain(std::time::Duration::from_secs(5));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! How a connection comes in: the [acceptor](Accept) of a core takes a permit, then the connection, and
+//! places it on a core; the engine receives, the handler answers; the close gives the permit back and names the
+//! core that waits for one.
+
+mod acceptor;
+mod app;
+mod config;
+mod connection;
+mod events;
+mod handle;
+mod handler;
+pub mod handlers;
+mod mail;
+mod options;
+mod registry;
+mod server;
+
+pub use app::{ServerApp, Slot};
+pub use config::ServerConfig;
+pub use connection::Connection;
+pub use handle::ServerHandle;
+pub use handler::{ConnectionId, Ended, Handler};
+pub use mail::{CoreReport, Listening, Mail};
+pub use options::{Accept, ServerOptions};
+pub use server::{Is, Server, StartError};
+pub use throng_engine::Sent;

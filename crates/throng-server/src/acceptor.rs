@@ -1,0 +1,458 @@
+//! How one core accepts: a permit first, then the connection, then the core that it goes to.
+//!
+//! Accepting pauses in three ways, each with its own way back: no permit (a close on any core names this one), no
+//! fd or memory (the next close here, or 100 ms), and, in `dispatch`, waiting for the registry. While it pauses the
+//! listener is not watched; connects wait in the kernel's queue. Whoever goes on first accepts and
+//! only then watches again, so that a busy acceptor costs no calls to epoll.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_driver::{Blame, CloseHow, CoreId, Driver, Errno, ListenSpec};
+use throng_engine::Desk;
+use throng_proto::Raw;
+use throng_report::EventKind;
+
+use crate::app::{ServerApp, Slot};
+use crate::mail::{Listening, Mail, Parcel};
+use crate::{Accept, Handler};
+
+/// What a core knows about its accepting.
+pub(crate) struct Acceptor<F> {
+    core: CoreId,
+    cores: usize,
+    listener: Option<F>,
+    gate: Gate,
+    /// Accepts of the next batch: as many as the queue held last time, so that a quiet one costs no empty accept.
+    burst: usize,
+    /// Connections that this core's fd table holds beside the listener.
+    room: usize,
+    /// The next core to get what does not fit in here.
+    overflow_to: CoreId,
+    /// Sockets that wait to leave this table since the last wait.
+    leaving: usize,
+    /// Dispatch: accepted, and waiting to hear where it goes.
+    asking: Option<F>,
+    /// Who waits for the listener that core 0 shares.
+    pub(crate) expects: Option<Sender<Listening>>,
+    /// A connection of this core ended in this turn.
+    pub(crate) has_freed: bool,
+    /// A permit may have come back for this core.
+    pub(crate) was_named: bool,
+    pass_failures: u64,
+    pub(crate) errors: Vec<(Errno, u64)>,
+}
+
+/// Whether connects are told, or why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gate {
+    /// There is no listener.
+    Closed,
+    Watched,
+    /// Until the registry says where the last one goes.
+    Asking,
+    Paused(Pause),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pause {
+    why: Why,
+    since: Instant,
+    /// When to try again even if nothing happens.
+    until: Instant,
+    /// Whether an event told of it.
+    is_told: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// `connections_max` is reached, or all fd tables are full, which is the same number then.
+    Permits,
+    /// The kernel refused: EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC.
+    Kernel(Errno),
+}
+
+/// What came of one accept.
+enum Step {
+    Again,
+    Empty,
+    /// The table can hold no more that are on their way to others.
+    Enough,
+    Asking,
+    Pause(Why),
+    Closed,
+}
+
+impl<F> Default for Acceptor<F> {
+    fn default() -> Self {
+        Self {
+            core: 0,
+            cores: 1,
+            listener: None,
+            gate: Gate::Closed,
+            burst: 1,
+            room: usize::MAX,
+            overflow_to: 0,
+            leaving: 0,
+            asking: None,
+            expects: None,
+            has_freed: false,
+            was_named: false,
+            pass_failures: 0,
+            errors: Vec::new(),
+        }
+    }
+}
+
+impl<F> Acceptor<F> {
+    pub(crate) fn started(&mut self, core: CoreId, cores: usize, room: usize) {
+        self.core = core;
+        self.cores = cores;
+        // A core alone has nobody to pass to; then the kernel says when the table is full.
+        self.room = if cores > 1 { room } else { usize::MAX };
+        self.overflow_to = core;
+    }
+
+    pub(crate) fn is_paused(&self) -> bool {
+        matches!(self.gate, Gate::Paused(_))
+    }
+
+    /// When to try again.
+    pub(crate) fn due(&self) -> Instant {
+        match self.gate {
+            Gate::Paused(pause) => pause.until,
+            _ => Instant::FAR,
+        }
+    }
+
+    /// Gives a permit back and wakes the core that it is for.
+    pub(crate) fn give<D: Driver>(&mut self, driver: &mut D) {
+        match driver.permits().give() {
+            Some(core) if core == self.core => self.was_named = true,
+            Some(core) => driver.wake(core),
+            None => {}
+        }
+    }
+
+    fn count_error(&mut self, errno: Errno) {
+        match self.errors.iter_mut().find(|(known, _)| *known == errno) {
+            Some((_, count)) => *count += 1,
+            None => self.errors.push((errno, 1)),
+        }
+    }
+
+    fn next_overflow(&mut self) -> CoreId {
+        self.overflow_to = (self.overflow_to + 1) % self.cores;
+        if self.overflow_to == self.core {
+            self.overflow_to = (self.core + 1) % self.cores;
+        }
+        self.overflow_to
+    }
+}
+
+impl<H, D> ServerApp<H, D>
+where
+    H: Handler,
+    D: Driver<Mail = Mail<H::Message>>,
+{
+    /// Opens the listening socket and begins to accept.
+    pub(crate) fn listen(
+        &mut self,
+        desk: &mut Desk<D, Self>,
+        addr: SocketAddr,
+        shared_with_all: bool,
+    ) -> Result<SocketAddr, Errno> {
+        self.close_listener(desk);
+        let spec = ListenSpec {
+            addr,
+            backlog: self.config.backlog,
+            reuseport: !shared_with_all,
+            options: self.config.sockets,
+        };
+        let driver = desk.driver();
+        let listener = driver.listen(&spec)?;
+        let addr = driver.local_addr(&listener).unwrap_or(addr);
+        if shared_with_all {
+            for core in (0..driver.cores()).filter(|&core| core != self.acceptor.core) {
+                if let Err(errno) = driver.share(&listener, core) {
+                    driver.close(listener, CloseHow::Finish);
+                    return Err(errno);
+                }
+            }
+        }
+        self.begin(desk, listener);
+        Ok(addr)
+    }
+
+    /// Core 0 has shared its listening socket.
+    pub(crate) fn listener_arrived(&mut self, desk: &mut Desk<D, Self>, listener: D::Fd) {
+        let Some(reply) = self.acceptor.expects.take() else {
+            // Suspended meanwhile: kept, it would swallow connects.
+            return desk.driver().close(listener, CloseHow::Finish);
+        };
+        self.close_listener(desk);
+        self.begin(desk, listener);
+        let _ = reply.send((self.acceptor.core, Ok(None)));
+    }
+
+    fn begin(&mut self, desk: &mut Desk<D, Self>, listener: D::Fd) {
+        self.acceptor.listener = Some(listener);
+        if self.acceptor.asking.is_some() {
+            self.acceptor.gate = Gate::Asking;
+        } else {
+            self.open_gate(desk);
+        }
+    }
+
+    /// Accepts what is established already, as far as there are permits, and closes the listening socket. What
+    /// connects later is refused.
+    pub(crate) fn suspend(&mut self, desk: &mut Desk<D, Self>) {
+        if self.config.accept != Accept::Dispatch {
+            for _ in 0..self.config.backlog {
+                if !matches!(self.accept_one(desk), Step::Again) {
+                    break;
+                }
+            }
+        }
+        self.close_listener(desk);
+    }
+
+    pub(crate) fn close_listener(&mut self, desk: &mut Desk<D, Self>) {
+        self.acceptor.expects = None;
+        self.shut_gate(desk, Gate::Closed);
+        if let Some(listener) = self.acceptor.listener.take() {
+            desk.driver().close(listener, CloseHow::Finish);
+        }
+    }
+
+    /// Accepts a batch, and watches the listener from then on unless there is a reason not to.
+    pub(crate) fn accept(&mut self, desk: &mut Desk<D, Self>) {
+        let mut accepted = 0;
+        while accepted < self.acceptor.burst {
+            match self.accept_one(desk) {
+                Step::Again => accepted += 1,
+                Step::Empty => {
+                    self.acceptor.burst = accepted.max(1);
+                    return self.open_gate(desk);
+                }
+                Step::Enough => return self.open_gate(desk),
+                Step::Asking => return self.shut_gate(desk, Gate::Asking),
+                Step::Pause(why) => return self.pause(desk, why),
+                Step::Closed => return,
+            }
+        }
+        self.acceptor.burst = (self.acceptor.burst * 2).min(BURST_MAX);
+        self.open_gate(desk);
+    }
+
+    fn accept_one(&mut self, desk: &mut Desk<D, Self>) -> Step {
+        let Some(listener) = &self.acceptor.listener else { return Step::Closed };
+        if self.acceptor.leaving >= LEAVING_MAX {
+            return Step::Enough;
+        }
+        let driver = desk.driver();
+        if !driver.permits().take(self.acceptor.core) {
+            return Step::Pause(Why::Permits);
+        }
+        let errno = match driver.accept(listener) {
+            Ok(fd) => {
+                self.counters.accepted += 1;
+                return self.accepted(desk, fd);
+            }
+            Err(errno) => errno,
+        };
+        self.acceptor.give(driver);
+        match errno {
+            Errno::AGAIN => {
+                self.counters.accepts_empty += 1;
+                return Step::Empty;
+            }
+            Errno::INTR => return Step::Again,
+            _ => self.acceptor.count_error(errno),
+        }
+        match errno.blame() {
+            // The connection ended before it was accepted; the next one is fine.
+            Blame::Peer | Blame::Transient => Step::Again,
+            Blame::Limit | Blame::Misuse => Step::Pause(Why::Kernel(errno)),
+        }
+    }
+
+    fn accepted(&mut self, desk: &mut Desk<D, Self>, fd: D::Fd) -> Step {
+        if self.config.accept == Accept::Dispatch {
+            debug_assert!(self.acceptor.asking.is_none(), "one accept at a time waits");
+            self.acceptor.asking = Some(fd);
+            self.tell_registry(desk.driver(), Parcel::Ask(self.acceptor.core));
+            return Step::Asking;
+        }
+        match self.place(desk, fd) {
+            Ok(()) => Step::Again,
+            Err(errno) => Step::Pause(Why::Kernel(errno)),
+        }
+    }
+
+    /// The registry has said where the connection goes that waits here.
+    pub(crate) fn go(&mut self, desk: &mut Desk<D, Self>, to: CoreId) {
+        let Some(fd) = self.acceptor.asking.take() else { return };
+        if to != self.acceptor.core {
+            self.pass(desk.driver(), fd, to);
+        } else if let Err(errno) = self.place(desk, fd) {
+            return self.pause(desk, Why::Kernel(errno));
+        }
+        self.accept(desk);
+    }
+
+    /// Another core has handed a connection over.
+    pub(crate) fn arrived(&mut self, desk: &mut Desk<D, Self>, fd: D::Fd) {
+        if let Err(errno) = self.place(desk, fd) {
+            self.pause(desk, Why::Kernel(errno));
+        }
+    }
+
+    /// Takes a connection, or passes it on when the fd table is full. A permit was taken for it, and there are no more
+    /// permits than places: somewhere is one.
+    fn place(&mut self, desk: &mut Desk<D, Self>, fd: D::Fd) -> Result<(), Errno> {
+        if self.is_closing {
+            desk.driver().close(fd, CloseHow::Finish);
+            self.ended(desk.driver());
+            return Ok(());
+        }
+        if desk.len() >= self.acceptor.room {
+            let to = self.acceptor.next_overflow();
+            self.pass(desk.driver(), fd, to);
+            return Ok(());
+        }
+        desk.adopt(fd, Raw, Slot::default()).map(drop).map_err(|(fd, errno)| {
+            // No epoll watches left, or no memory.
+            self.acceptor.count_error(errno);
+            desk.driver().close(fd, CloseHow::Reset);
+            self.ended(desk.driver());
+            errno
+        })
+    }
+
+    fn pass(&mut self, driver: &mut D, fd: D::Fd, to: CoreId) {
+        self.counters.handed_over += 1;
+        self.acceptor.leaving += 1;
+        // What cannot be passed on is counted by the driver, and booked at the end of the turn.
+        let _ = driver.pass(fd, to);
+    }
+
+    /// The last thing of a turn: what other cores, and this one's closes, have made possible.
+    pub(crate) fn after_turn(&mut self, desk: &mut Desk<D, Self>) {
+        self.acceptor.leaving = 0;
+        self.book_pass_failures(desk.driver());
+        if std::mem::take(&mut self.acceptor.has_freed)
+            && let Gate::Paused(Pause { why: Why::Kernel(_), .. }) = self.acceptor.gate
+        {
+            self.accept(desk);
+        }
+        while std::mem::take(&mut self.acceptor.was_named) {
+            self.permit_came(desk);
+        }
+    }
+
+    /// A permit may have come back for this core. When it has no use for it, the next core that waits is to hear of it.
+    fn permit_came(&mut self, desk: &mut Desk<D, Self>) {
+        if let Gate::Paused(Pause { why: Why::Permits, .. }) = self.acceptor.gate {
+            return self.accept(desk);
+        }
+        let driver = desk.driver();
+        if driver.permits().anyone_waits() && driver.permits().try_take() {
+            self.acceptor.give(driver);
+        }
+    }
+
+    fn book_pass_failures(&mut self, driver: &mut D) {
+        let failures = driver.pass_failures();
+        while self.acceptor.pass_failures < failures {
+            self.acceptor.pass_failures += 1;
+            self.counters.hand_over_failures += 1;
+            self.ended(driver);
+        }
+    }
+
+    fn open_gate(&mut self, desk: &mut Desk<D, Self>) {
+        let Some(listener) = &self.acceptor.listener else { return };
+        if self.acceptor.gate == Gate::Watched {
+            return;
+        }
+        if let Err(errno) = desk.driver().watch(listener, LISTENER) {
+            self.acceptor.count_error(errno);
+            return self.pause(desk, Why::Kernel(errno));
+        }
+        self.tell_resumed(desk.now());
+        self.acceptor.gate = Gate::Watched;
+    }
+
+    fn shut_gate(&mut self, desk: &mut Desk<D, Self>, gate: Gate) {
+        if self.acceptor.gate == Gate::Watched
+            && let Some(listener) = &self.acceptor.listener
+        {
+            // By name, not by closing: a reference in another core's table would keep it in the set.
+            let _ = desk.driver().unwatch(listener);
+        }
+        self.tell_resumed(desk.now());
+        self.acceptor.gate = gate;
+    }
+
+    /// Tells that a pause is over, if it was told that it began.
+    fn tell_resumed(&self, now: Instant) {
+        if let Gate::Paused(Pause { since, is_told: true, .. }) = self.acceptor.gate {
+            let paused_ms = now.since(since).as_millis() as u64;
+            let core = self.acceptor.core as u32;
+            self.teller.tell(now, EventKind::AcceptResumed { core, paused_ms });
+        }
+    }
+
+    fn pause(&mut self, desk: &mut Desk<D, Self>, why: Why) {
+        if self.acceptor.listener.is_none() {
+            return;
+        }
+        let now = desk.now();
+        let until = match why {
+            Why::Permits => Instant::FAR,
+            Why::Kernel(_) => now + RETRY,
+        };
+        if let Gate::Paused(pause) = &mut self.acceptor.gate {
+            // Still paused, perhaps for another reason: the same pause.
+            (pause.why, pause.until) = (why, until);
+            return;
+        }
+        let is_told = self.tell_pause(desk, why);
+        self.shut_gate(desk, Gate::Paused(Pause { why, since: now, until, is_told }));
+    }
+
+    /// Counts a pause and tells of it.
+    fn tell_pause(&mut self, desk: &Desk<D, Self>, why: Why) -> bool {
+        let errno = match why {
+            Why::Kernel(errno) => Some(errno),
+            Why::Permits if self.config.limited_by_fds => Some(Errno::TABLE_FULL),
+            Why::Permits => None,
+        };
+        let connections_max = self.config.connections_max as u64;
+        let (core, open) = (self.acceptor.core as u32, desk.len() as u64);
+        match errno {
+            Some(errno) => {
+                self.counters.pauses_fd += 1;
+                let errno = errno.name().to_owned();
+                self.teller.paused(desk.now(), || EventKind::FdTableFull { core, errno, open })
+            }
+            None => {
+                self.counters.pauses_max += 1;
+                self.teller
+                    .paused(desk.now(), || EventKind::ConnectionsMaxReached { connections_max })
+            }
+        }
+    }
+}
+
+/// The number of a core's one listener.
+const LISTENER: u32 = 0;
+/// Accepts of one turn, so that connections that are open get their turn too.
+const BURST_MAX: usize = 64;
+/// Sockets of a full table that may be on their way to others: what the table keeps free for them.
+const LEAVING_MAX: usize = 32;
+/// How long to wait before asking the kernel again for what it did not have.
+const RETRY: Duration = Duration::from_millis(100);

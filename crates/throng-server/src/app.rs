@@ -1,0 +1,320 @@
+//! One core of a server: what the engine tells it, and what it tells the handler.
+
+use std::sync::Arc;
+
+use throng_base::{Instant, Key};
+use throng_driver::{CloseHow, CoreId, Driver, MailKind};
+use throng_engine::{After, App, CloseReason, Conn, Deadline, Desk};
+use throng_proto::Raw;
+use throng_report::{EventKind, ServerCounters};
+
+use crate::acceptor::Acceptor;
+use crate::events::Teller;
+use crate::mail::{Control, CoreReport, Mail, Parcel};
+use crate::registry::Registry;
+use crate::{Accept, Connection, Ended, Handler, ServerConfig};
+
+/// The server as an app of the engine, generic over the driver: Linux, or the simulation.
+pub struct ServerApp<H: Handler, D: Driver> {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) handler: H,
+    pub(crate) acceptor: Acceptor<D::Fd>,
+    /// The registry of `dispatch`, on core 0.
+    pub(crate) registry: Option<Registry>,
+    pub(crate) counters: ServerCounters,
+    pub(crate) teller: Teller,
+    /// The message for the connection that is being nudged.
+    inbox: Option<H::Message>,
+    /// Connections that arrive are closed: the server ends.
+    pub(crate) is_closing: bool,
+}
+
+/// What a server keeps for a connection.
+pub struct Slot<C> {
+    /// When something was heard of it last.
+    heard: Instant,
+    /// When the handler wants to be called.
+    pub(crate) timeout: Instant,
+    /// Whether it was closed for being idle.
+    is_idle: bool,
+    pub(crate) own: C,
+}
+
+impl<C> Slot<C> {
+    /// The earlier of what the handler wants and of the end of its idle time.
+    pub(crate) fn deadline(&self, idle_timeout: Option<std::time::Duration>) -> Deadline {
+        let idle_at = idle_timeout.map_or(Instant::FAR, |idle| self.heard + idle);
+        match self.timeout.min(idle_at) {
+            Instant::FAR => Deadline::Never,
+            moment => Deadline::Coarse(moment),
+        }
+    }
+}
+
+impl<H, D> ServerApp<H, D>
+where
+    H: Handler,
+    D: Driver<Mail = Mail<H::Message>>,
+{
+    /// A core's app. It listens once it is told to by [`Mail::listen`].
+    pub fn new(config: Arc<ServerConfig>, handler: H) -> Self {
+        let teller = Teller::new(config.events.clone(), config.epoch);
+        Self {
+            config,
+            handler,
+            acceptor: Acceptor::default(),
+            registry: None,
+            counters: ServerCounters::default(),
+            teller,
+            inbox: None,
+            is_closing: false,
+        }
+    }
+
+    /// The handler, to look at.
+    pub fn handler(&self) -> &H {
+        &self.handler
+    }
+
+    /// What this core has counted.
+    pub fn report(&mut self, desk: &mut Desk<D, Self>) -> CoreReport {
+        let mut server = self.counters.clone();
+        server.open = desk.len() as u64;
+        server.paused_cores = u64::from(self.acceptor.is_paused());
+        if let Some(registry) = &mut self.registry {
+            server.registry_mailbox_most = registry.take_mailbox_most();
+        }
+        CoreReport {
+            core: desk.core(),
+            server,
+            turns: desk.counters(),
+            accept_errors: self.acceptor.errors.clone(),
+        }
+    }
+
+    /// Lets the handler act on a connection.
+    fn handle(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        act: impl FnOnce(&mut H, &mut Connection<'_, H>),
+    ) {
+        let idle_timeout = self.config.idle_timeout;
+        let mut connection = Connection { wire: conn, idle_timeout, sent: 0 };
+        act(&mut self.handler, &mut connection);
+        self.counters.messages_sent += connection.sent;
+    }
+
+    /// A connection of this core, or one that was to become that, is no more.
+    pub(crate) fn ended(&mut self, driver: &mut D) {
+        self.counters.closed += 1;
+        self.acceptor.has_freed = true;
+        self.acceptor.give(driver);
+        if self.config.accept == Accept::Dispatch {
+            let core = driver.core();
+            self.tell_registry(driver, Parcel::End(core));
+        }
+    }
+
+    pub(crate) fn tell_registry(&self, driver: &mut D, parcel: Parcel<H::Message>) {
+        // Control mail is never refused.
+        let _ = driver.post(REGISTRY_CORE, Mail(parcel), MailKind::Control);
+    }
+
+    fn deliver(&mut self, desk: &mut Desk<D, Self>, key: Key, message: H::Message) {
+        let is_open = desk.with(key, |conn| conn.is_open()).unwrap_or(false);
+        if is_open {
+            // By way of the engine, which catches what panics. It comes at once: nothing else is queued now.
+            self.inbox = Some(message);
+            desk.nudge(key);
+        }
+    }
+
+    fn registry_mail(&mut self, desk: &mut Desk<D, Self>, parcel: &Parcel<H::Message>) {
+        let Some(registry) = &mut self.registry else { return };
+        registry.heard(|| desk.driver().mail_waiting());
+        let go = match *parcel {
+            Parcel::Ask(acceptor) => registry.ask(acceptor),
+            Parcel::End(core) => registry.ended(core),
+            _ => None,
+        };
+        if let Some(go) = go {
+            let _ = desk.post(go.acceptor, Mail(Parcel::Go(go.to)), MailKind::Control);
+        }
+    }
+
+    fn control(&mut self, desk: &mut Desk<D, Self>, control: Control) {
+        match control {
+            Control::Listen { addr, shared_with_all, reply } => {
+                self.is_closing = false;
+                let listening = self.listen(desk, addr, shared_with_all);
+                let _ = reply.send((desk.core(), listening.map(Some)));
+            }
+            Control::Expect { reply } => {
+                self.is_closing = false;
+                let _ = reply.send((desk.core(), Ok(None)));
+                self.acceptor.expects = Some(reply);
+            }
+            Control::Suspend { reply } => {
+                self.suspend(desk);
+                let _ = reply.send(desk.core());
+            }
+            Control::CloseAll => {
+                self.is_closing = true;
+                for key in desk.keys() {
+                    desk.close(key, CloseHow::Finish);
+                }
+            }
+            Control::Collect { reply } => {
+                let _ = reply.send(self.report(desk));
+            }
+            Control::Stop => {
+                self.close_listener(desk);
+                desk.stop();
+            }
+        }
+    }
+}
+
+impl<H, D> App<D> for ServerApp<H, D>
+where
+    H: Handler,
+    D: Driver<Mail = Mail<H::Message>>,
+{
+    type Session = Raw;
+    type State = Slot<H::Conn>;
+
+    fn started(&mut self, desk: &mut Desk<D, Self>) {
+        let cores = desk.driver().cores();
+        // One place of the table is the listener's.
+        let room = desk.driver().fd_room().map_or(usize::MAX, |room| room.saturating_sub(1));
+        self.acceptor.started(desk.core(), cores, room);
+        if self.config.accept == Accept::Dispatch && desk.core() == REGISTRY_CORE {
+            self.registry = Some(Registry::new(cores, room));
+        }
+    }
+
+    fn acceptable(&mut self, desk: &mut Desk<D, Self>, _number: u32) {
+        self.accept(desk);
+    }
+
+    fn passed(&mut self, desk: &mut Desk<D, Self>) {
+        while let Some(fd) = desk.driver().take_passed() {
+            self.arrived(desk, fd);
+        }
+        while let Some(listener) = desk.driver().take_shared() {
+            self.listener_arrived(desk, listener);
+        }
+    }
+
+    fn woken(&mut self, _desk: &mut Desk<D, Self>) {
+        // Perhaps a permit came back; the end of the turn looks.
+        self.acceptor.was_named = true;
+    }
+
+    fn mail(&mut self, desk: &mut Desk<D, Self>, Mail(parcel): Mail<H::Message>) {
+        match parcel {
+            Parcel::Message(key, message) => self.deliver(desk, key, message),
+            Parcel::Ask(_) | Parcel::End(_) => self.registry_mail(desk, &parcel),
+            Parcel::Go(to) => self.go(desk, to),
+            Parcel::Control(control) => self.control(desk, control),
+        }
+    }
+
+    fn due(&self) -> Instant {
+        self.acceptor.due()
+    }
+
+    fn run_due(&mut self, desk: &mut Desk<D, Self>) {
+        self.accept(desk);
+    }
+
+    fn turn_ended(&mut self, desk: &mut Desk<D, Self>) {
+        if let Some(registry) = &mut self.registry {
+            registry.turn_ended();
+        }
+        self.after_turn(desk);
+    }
+
+    fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let now = conn.now();
+        conn.state().heard = now;
+        if self.config.idle_timeout.is_some() {
+            let deadline = conn.state().deadline(self.config.idle_timeout);
+            conn.set_deadline(deadline);
+        }
+        self.handle(conn, H::open);
+    }
+
+    fn event(&mut self, conn: &mut Conn<'_, D, Self>, bytes: &[u8]) {
+        let now = conn.now();
+        conn.state().heard = now;
+        self.counters.messages_received += 1;
+        self.handle(conn, |handler, conn| handler.data(conn, bytes));
+    }
+
+    fn drained(&mut self, conn: &mut Conn<'_, D, Self>) {
+        self.handle(conn, H::drained);
+    }
+
+    fn nudged(&mut self, conn: &mut Conn<'_, D, Self>) {
+        if let Some(message) = self.inbox.take() {
+            self.handle(conn, |handler, conn| handler.message(conn, message));
+        }
+    }
+
+    fn deadline(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let (now, idle_timeout) = (conn.now(), self.config.idle_timeout);
+        let slot = conn.state();
+        if let Some(idle) = idle_timeout
+            && slot.heard + idle <= now
+        {
+            slot.is_idle = true;
+            self.counters.idle_timeouts += 1;
+            return conn.close();
+        }
+        // What was heard meanwhile has put the end off, and nothing else did: the timer is set again here.
+        let is_timeout = slot.timeout <= now;
+        if is_timeout {
+            slot.timeout = Instant::FAR;
+        }
+        let deadline = slot.deadline(idle_timeout);
+        conn.set_deadline(deadline);
+        if is_timeout {
+            self.handle(conn, H::timeout);
+        }
+    }
+
+    fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> After {
+        // The books first: the handler may panic.
+        self.ended(conn.driver());
+        let why = match reason {
+            CloseReason::Asked if conn.state().is_idle => Ended::Idle,
+            CloseReason::Asked => Ended::Asked,
+            CloseReason::Finished => Ended::Finished,
+            CloseReason::Failed(errno) | CloseReason::ConnectFailed(errno) => {
+                self.counters.resets += 1;
+                Ended::Failed(errno)
+            }
+            CloseReason::Overflow => Ended::Overflow,
+            CloseReason::Panicked => {
+                let core = conn.core();
+                self.teller.panicked(conn.now(), || EventKind::HandlerPanicked {
+                    core: core as u32,
+                    message: format!("in {}", H::NAME),
+                });
+                Ended::Panicked
+            }
+        };
+        self.handle(conn, |handler, conn| handler.close(conn, why));
+        After::Free
+    }
+}
+
+impl<C: Default> Default for Slot<C> {
+    fn default() -> Self {
+        Self { heard: Instant::ZERO, timeout: Instant::FAR, is_idle: false, own: C::default() }
+    }
+}
+
+/// Where the registry of `dispatch` lives.
+const REGISTRY_CORE: CoreId = 0;

@@ -1,0 +1,176 @@
+//! What a handler may do with the connection that it is called for.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_driver::{Driver, MailKind};
+use throng_engine::{Conn, Sent};
+
+use crate::app::ServerApp;
+use crate::mail::{Mail, Parcel};
+use crate::{ConnectionId, Handler};
+
+/// One connection, for the length of one call of its [`Handler`].
+pub struct Connection<'a, H: Handler> {
+    pub(crate) wire: &'a mut dyn Wire<H>,
+    pub(crate) idle_timeout: Option<Duration>,
+    /// Sends of this call.
+    pub(crate) sent: u64,
+}
+
+impl<H: Handler> Connection<'_, H> {
+    /// Its name.
+    pub fn id(&self) -> ConnectionId {
+        self.wire.id()
+    }
+
+    /// What the handler keeps for it.
+    pub fn state(&mut self) -> &mut H::Conn {
+        self.wire.state()
+    }
+
+    /// Sends `bytes` once the handler returns; all that one call sends leaves together.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.sent += 1;
+        self.wire.send(bytes);
+    }
+
+    /// Sends `bytes`, and all that was sent before in this call, now. Says how many bytes the kernel has
+    /// really taken, and how many wait in this process.
+    pub fn send_now(&mut self, bytes: &[u8]) -> Sent {
+        self.sent += 1;
+        self.wire.send_now(bytes)
+    }
+
+    /// Bytes that wait in this process because the other end does not read. While there are any, nothing is
+    /// received either.
+    pub fn pending_bytes(&self) -> usize {
+        self.wire.pending_bytes()
+    }
+
+    /// Ends the connection in order once the handler returns: what was sent is delivered first, for
+    /// `close_timeout` at most.
+    pub fn close(&mut self) {
+        self.wire.close();
+    }
+
+    /// Ends the connection by RST once the handler returns.
+    pub fn reset(&mut self) {
+        self.wire.reset();
+    }
+
+    /// Has [`Handler::timeout`] called after `span`, at most a tick of the wheel later; replaces what was set.
+    pub fn set_timeout(&mut self, span: Duration) {
+        self.wire.set_timeout(self.wire.now() + span, self.idle_timeout);
+    }
+
+    /// Forgets what [`Self::set_timeout`] set.
+    pub fn clear_timeout(&mut self) {
+        self.wire.set_timeout(Instant::FAR, self.idle_timeout);
+    }
+
+    /// The time, as of the present call.
+    pub fn now(&self) -> Instant {
+        self.wire.now()
+    }
+
+    /// The address of the other end; a system call.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.wire.peer_addr()
+    }
+
+    /// The address of this end; a system call.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.wire.local_addr()
+    }
+
+    /// Sends a message to a connection of any core, this one included. One that has ended by then loses it.
+    ///
+    /// # Errors
+    /// The message again, when `mailbox_max` messages wait for that core.
+    pub fn send_message(
+        &mut self,
+        to: ConnectionId,
+        message: H::Message,
+    ) -> Result<(), H::Message> {
+        self.wire.send_message(to, message)
+    }
+}
+
+/// A connection with the driver behind it out of sight, so that handlers are not generic over it.
+pub(crate) trait Wire<H: Handler> {
+    fn id(&self) -> ConnectionId;
+    fn state(&mut self) -> &mut H::Conn;
+    fn send(&mut self, bytes: &[u8]);
+    fn send_now(&mut self, bytes: &[u8]) -> Sent;
+    fn pending_bytes(&self) -> usize;
+    fn close(&mut self);
+    fn reset(&mut self);
+    fn set_timeout(&mut self, moment: Instant, idle_timeout: Option<Duration>);
+    fn now(&self) -> Instant;
+    fn peer_addr(&self) -> Option<SocketAddr>;
+    fn local_addr(&self) -> Option<SocketAddr>;
+    fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message>;
+}
+
+impl<H, D> Wire<H> for Conn<'_, D, ServerApp<H, D>>
+where
+    H: Handler,
+    D: Driver<Mail = Mail<H::Message>>,
+{
+    fn id(&self) -> ConnectionId {
+        ConnectionId::new(self.core(), self.key())
+    }
+
+    fn state(&mut self) -> &mut H::Conn {
+        &mut self.state().own
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.send(bytes);
+    }
+
+    fn send_now(&mut self, bytes: &[u8]) -> Sent {
+        self.send_now(bytes)
+    }
+
+    fn pending_bytes(&self) -> usize {
+        self.pending_bytes()
+    }
+
+    fn close(&mut self) {
+        self.close();
+    }
+
+    fn reset(&mut self) {
+        self.reset();
+    }
+
+    fn set_timeout(&mut self, moment: Instant, idle_timeout: Option<Duration>) {
+        let slot = self.state();
+        slot.timeout = moment;
+        let deadline = slot.deadline(idle_timeout);
+        self.set_deadline(deadline);
+    }
+
+    fn now(&self) -> Instant {
+        self.now()
+    }
+
+    fn peer_addr(&self) -> Option<SocketAddr> {
+        self.peer_addr()
+    }
+
+    fn local_addr(&self) -> Option<SocketAddr> {
+        self.local_addr()
+    }
+
+    fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
+        let mail = Mail(Parcel::Message(to.key(), message));
+        self.post(to.core(), mail, MailKind::Bulk).map_err(|full| match full.0.0 {
+            Parcel::Message(_, message) => message,
+            _ => unreachable!("what comes back is what was sent"),
+        })
+    }
+}

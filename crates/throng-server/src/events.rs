@@ -1,0 +1,47 @@
+//! How cores tell what a counter alone does not: seldom, and never waiting for a reader.
+
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_report::{Event, EventKind};
+
+/// One core's way to the server's queue of events. What repeats is told once a second at most; counters have all of it.
+pub(crate) struct Teller {
+    queue: Option<SyncSender<Event>>,
+    epoch: Instant,
+    pause_quiet_until: Instant,
+    panic_quiet_until: Instant,
+}
+
+impl Teller {
+    pub(crate) fn new(queue: Option<SyncSender<Event>>, epoch: Instant) -> Self {
+        Self { queue, epoch, pause_quiet_until: Instant::ZERO, panic_quiet_until: Instant::ZERO }
+    }
+
+    /// Accepting pauses; says whether that was told, so that its end is told too.
+    pub(crate) fn paused(&mut self, now: Instant, event: impl FnOnce() -> EventKind) -> bool {
+        if now < self.pause_quiet_until {
+            return false;
+        }
+        self.pause_quiet_until = now + QUIET;
+        self.tell(now, event());
+        true
+    }
+
+    pub(crate) fn panicked(&mut self, now: Instant, event: impl FnOnce() -> EventKind) {
+        if now >= self.panic_quiet_until {
+            self.panic_quiet_until = now + QUIET;
+            self.tell(now, event());
+        }
+    }
+
+    pub(crate) fn tell(&self, now: Instant, event: EventKind) {
+        if let Some(queue) = &self.queue {
+            // Full, nobody has read for long; the counters tell the rest.
+            let _ = queue.try_send(Event::new(now.since(self.epoch).as_millis() as u64, event));
+        }
+    }
+}
+
+const QUIET: Duration = Duration::from_secs(1);

@@ -1,0 +1,36 @@
+//! How other threads reach connections.
+
+use throng_driver::Post;
+
+use crate::mail::{Mail, Parcel};
+use crate::{ConnectionId, Handler};
+
+/// Sends messages to connections from any thread that shares the fd table of the one that started the server.
+pub struct ServerHandle<H: Handler> {
+    post: Post<Mail<H::Message>>,
+}
+
+impl<H: Handler> ServerHandle<H> {
+    pub(crate) const fn new(post: Post<Mail<H::Message>>) -> Self {
+        Self { post }
+    }
+
+    /// Has [`Handler::message`] called for the connection on its core. One that has ended by then loses the message.
+    ///
+    /// # Errors
+    /// The message again, when `mailbox_max` messages wait for that core.
+    pub fn send_message(&self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
+        self.post.bulk(to.core(), Mail(Parcel::Message(to.key(), message))).map_err(|full| {
+            match full.0.0 {
+                Parcel::Message(_, message) => message,
+                _ => unreachable!("what comes back is what was sent"),
+            }
+        })
+    }
+}
+
+impl<H: Handler> Clone for ServerHandle<H> {
+    fn clone(&self) -> Self {
+        Self { post: self.post.clone() }
+    }
+}

@@ -1,0 +1,116 @@
+//! The one registry of `dispatch`: every accept waits for it, and it hands connections out in turn.
+
+use std::collections::VecDeque;
+
+use throng_driver::CoreId;
+
+/// Lives on core 0 and hears of every accept and every end by that core's mailbox.
+pub(crate) struct Registry {
+    /// Connections of each core, those on their way to it included.
+    live: Vec<usize>,
+    /// Connections that a core's fd table holds.
+    room_max: usize,
+    next: CoreId,
+    /// Acceptors whose connection found no core with room.
+    waiting: VecDeque<CoreId>,
+    handled: usize,
+    mailbox_most: u64,
+}
+
+/// The answer to an acceptor: its connection goes to core `to`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Go {
+    pub(crate) acceptor: CoreId,
+    pub(crate) to: CoreId,
+}
+
+impl Registry {
+    pub(crate) fn new(cores: usize, room_max: usize) -> Self {
+        Self {
+            live: vec![0; cores],
+            room_max,
+            next: 0,
+            waiting: VecDeque::new(),
+            handled: 0,
+            mailbox_most: 0,
+        }
+    }
+
+    /// `acceptor` has accepted a connection and waits to hear where it belongs.
+    pub(crate) fn ask(&mut self, acceptor: CoreId) -> Option<Go> {
+        self.waiting.push_back(acceptor);
+        self.answer()
+    }
+
+    /// A connection of `core` has ended.
+    pub(crate) fn ended(&mut self, core: CoreId) -> Option<Go> {
+        debug_assert!(self.live[core] > 0, "more connections ended than were handed out");
+        self.live[core] = self.live[core].saturating_sub(1);
+        self.answer()
+    }
+
+    /// A message for the registry was read while `waiting` more were in the mailbox.
+    pub(crate) fn heard(&mut self, waiting: impl FnOnce() -> usize) {
+        // What was collected together stood in the mailbox together; what was left behind is asked for once.
+        if self.handled == 0 {
+            self.handled = waiting();
+        }
+        self.handled += 1;
+        self.mailbox_most = self.mailbox_most.max(self.handled as u64);
+    }
+
+    /// The batch is over.
+    pub(crate) fn turn_ended(&mut self) {
+        self.handled = 0;
+    }
+
+    /// The longest the mailbox was since the last call.
+    pub(crate) fn take_mailbox_most(&mut self) -> u64 {
+        std::mem::take(&mut self.mailbox_most)
+    }
+
+    fn answer(&mut self) -> Option<Go> {
+        let acceptor = *self.waiting.front()?;
+        let cores = self.live.len();
+        let to = (0..cores)
+            .map(|step| (self.next + step) % cores)
+            .find(|&core| self.live[core] < self.room_max)?;
+        self.waiting.pop_front();
+        self.live[to] += 1;
+        self.next = (to + 1) % cores;
+        Some(Go { acceptor, to })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_handed_out_in_turn() {
+        let mut registry = Registry::new(3, 10);
+        let to: Vec<_> = (0..5).map(|_| registry.ask(1).unwrap().to).collect();
+        assert_eq!(to, [0, 1, 2, 0, 1]);
+    }
+
+    #[test]
+    fn a_full_core_is_left_out_and_an_accept_waits_for_an_end() {
+        let mut registry = Registry::new(2, 1);
+        assert_eq!(registry.ask(0), Some(Go { acceptor: 0, to: 0 }));
+        assert_eq!(registry.ask(0), Some(Go { acceptor: 0, to: 1 }));
+        assert_eq!(registry.ask(1), None);
+        assert_eq!(registry.ended(0), Some(Go { acceptor: 1, to: 0 }));
+    }
+
+    #[test]
+    fn the_mailbox_is_measured_as_it_was_found() {
+        let mut registry = Registry::new(1, 100);
+        for _ in 0..3 {
+            registry.heard(|| 4);
+        }
+        registry.turn_ended();
+        registry.heard(|| 0);
+        assert_eq!(registry.take_mailbox_most(), 7);
+        assert_eq!(registry.take_mailbox_most(), 0);
+    }
+}
