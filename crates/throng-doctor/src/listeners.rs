@@ -54,12 +54,19 @@ impl ListenerReader {
         })
     }
 
-    /// Connections in SYN-RECV on local `ports`; no ports means all. Walks every socket of the
-    /// namespace: see [`SynRecvMeter`](crate::SynRecvMeter).
-    pub fn syn_recv(&mut self, ports: &[u16]) -> Fact<u64> {
+    /// Connections in SYN-RECV at those of `listeners` that are on `ports`; no ports means all. Walks
+    /// every socket of the namespace, once for each family that has such a listener: see
+    /// [`SynRecvMeter`](crate::SynRecvMeter). Without a listener nothing can be half-open.
+    pub fn syn_recv(&mut self, listeners: &[ListenerState], ports: &[u16]) -> Fact<u64> {
+        let on = |port| ports.is_empty() || ports.contains(&port);
+        let mine = |v4: bool| listeners.iter().any(|l| l.addr.is_ipv4() == v4 && on(l.addr.port()));
+        let families = [(Family::V4, mine(true)), (Family::V6, mine(false))];
         self.ask(|socket| {
-            Ok(socket.count(Family::V4, States::SYN_RECV, ports)?
-                + socket.count(Family::V6, States::SYN_RECV, ports)?)
+            let mut count = 0;
+            for (family, _) in families.into_iter().filter(|(_, listens)| *listens) {
+                count += socket.count(family, States::SYN_RECV, ports)?;
+            }
+            Ok(count)
         })
     }
 
@@ -95,7 +102,7 @@ fn why(error: DiagError) -> Why {
 }
 
 /// How `sock_diag` is named as the source of a fact.
-pub const SOURCE: &str = "sock_diag";
+const SOURCE: &str = "sock_diag";
 
 #[cfg(test)]
 mod tests {

@@ -83,40 +83,47 @@ pub struct SchedStat {
 
 /// Every thread that the process has now; one that ends while this reads is left out.
 pub fn threads(root: &Root, pid: u32) -> Fact<Vec<ThreadUse>> {
-    let read = || -> Result<Vec<ThreadUse>, Why> {
+    let mut found = Vec::new();
+    let each = |tid, task: &str, sched| {
+        let name = root.text(&format!("{task}/comm")).into_result().unwrap_or_default();
+        found.push(ThreadUse { tid, name: name.trim_end().to_owned(), sched });
+    };
+    each_thread(root, pid, each).map(|_| found)
+}
+
+/// How many threads the process has now, and the sum of what they did.
+pub fn threads_total(root: &Root, pid: u32) -> Fact<(u64, SchedStat)> {
+    let mut sum = SchedStat::default();
+    let each = |_, _: &str, sched: SchedStat| {
+        sum = SchedStat {
+            run_ns: sum.run_ns.saturating_add(sched.run_ns),
+            delay_ns: sum.delay_ns.saturating_add(sched.delay_ns),
+            slices: sum.slices.saturating_add(sched.slices),
+        };
+    };
+    each_thread(root, pid, each).map(|count| (count, sum))
+}
+
+/// Reads one file a thread. Unknown when there is no thread whose file can be read.
+fn each_thread(root: &Root, pid: u32, mut each: impl FnMut(u32, &str, SchedStat)) -> Fact<u64> {
+    let mut read = || -> Result<u64, Why> {
         let path = format!("proc/{pid}/task");
-        let mut found = Vec::new();
-        let mut first_failure = None;
+        let mut count = 0;
+        let mut failure = Why::new(&path, Malformed("at least one thread"));
         for name in root.names(&path).into_result()? {
             let Ok(tid) = name.parse() else { continue };
             let task = format!("{path}/{name}");
             match root.read(&format!("{task}/schedstat"), parse_schedstat) {
                 Fact::Known(sched) => {
-                    let name = root.text(&format!("{task}/comm")).known().cloned();
-                    let name = name.unwrap_or_default().trim_end().to_owned();
-                    found.push(ThreadUse { tid, name, sched });
+                    count += 1;
+                    each(tid, &task, sched);
                 }
-                Fact::Unknown(why) => drop(first_failure.get_or_insert(why)),
+                Fact::Unknown(why) => failure = why,
             }
         }
-        match first_failure {
-            Some(why) if found.is_empty() => Err(why),
-            _ => Ok(found),
-        }
+        if count > 0 { Ok(count) } else { Err(failure) }
     };
     read().into()
-}
-
-/// The sum over the threads that the process has now, without their names.
-pub fn threads_total(root: &Root, pid: u32) -> Fact<(u64, SchedStat)> {
-    threads(root, pid).map(|threads| {
-        let sum = threads.iter().fold(SchedStat::default(), |sum, thread| SchedStat {
-            run_ns: sum.run_ns.saturating_add(thread.sched.run_ns),
-            delay_ns: sum.delay_ns.saturating_add(thread.sched.delay_ns),
-            slices: sum.slices.saturating_add(thread.sched.slices),
-        });
-        (threads.len() as u64, sum)
-    })
 }
 
 /// Reads `schedstat`.

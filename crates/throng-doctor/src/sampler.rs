@@ -13,7 +13,7 @@ use throng_base::time::Instant;
 use throng_report::{MachineUse, ProcessUse};
 
 use crate::cgroup::CgroupReader;
-use crate::fact::{Fact, Why};
+use crate::fact::Fact;
 use crate::listeners::{ListenerReader, ListenerSummary};
 use crate::process::{process_use, threads_total};
 use crate::root::{KeptFile, Root};
@@ -223,19 +223,18 @@ impl Sampler {
         if !self.root.is_live() {
             return;
         }
-        if let Some(all) = out.take(self.listeners.listeners()) {
-            let mine = ListenerSummary::of(&all, &self.ports);
-            out.set("listener.count", mine.listeners);
-            out.set("listener.accept_queue", mine.accept_queue);
-            out.set("listener.accept_queue_most", mine.accept_queue_most);
-            out.set("listener.full", mine.full);
-            if mine.listeners > 0 {
-                out.set("listener.backlog", mine.backlog);
-            }
+        let Some(all) = out.take(self.listeners.listeners()) else { return };
+        let mine = ListenerSummary::of(&all, &self.ports);
+        out.set("listener.count", mine.listeners);
+        out.set("listener.accept_queue", mine.accept_queue);
+        out.set("listener.accept_queue_most", mine.accept_queue_most);
+        out.set("listener.full", mine.full);
+        if mine.listeners > 0 {
+            out.set("listener.backlog", mine.backlog);
         }
         if self.syn_recv.due(now, listen_drops) {
             let began = std::time::Instant::now();
-            let count = out.take(self.listeners.syn_recv(&self.ports));
+            let count = out.take(self.listeners.syn_recv(&all, &self.ports));
             let cost = began.elapsed();
             self.syn_recv.asked(now + cost, cost);
             out.set_some("listener.syn_recv", count);
@@ -319,7 +318,7 @@ const TCP_EXT: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::Reason;
+    use crate::fact::{Reason, Why};
     use crate::recorded_root;
 
     fn sample(kernel: &str) -> KernelSample {
