@@ -124,13 +124,35 @@ impl Bench<'_> {
 
     /// A sample that fails is reported and left out: one broken peer does not cost the others' rows.
     fn measure(&self, peer: &Peer, workload: Workload, round: u32, report: &mut Report) {
-        match self.sample(peer, workload, round, &report.limits) {
+        match self.quietest(peer, workload, round, &report.limits) {
             Ok(sample) => {
                 eprintln!("{}", table::progress(&sample));
                 report.samples.push(sample);
             }
             Err(error) => report.fail(format!("{} {}: {error}", peer.name, workload.name())),
         }
+    }
+
+    /// Measures again while others use much of the machine, and keeps the sample that was disturbed
+    /// least. The choice looks at others' CPU alone, never at the result.
+    fn quietest(
+        &self,
+        peer: &Peer,
+        workload: Workload,
+        round: u32,
+        limits: &Limits,
+    ) -> Result<Sample, String> {
+        let mut best = self.sample(peer, workload, round, limits)?;
+        for _ in 1..ATTEMPTS_MAX {
+            if best.foreign_share <= FOREIGN_SHARE_MOST {
+                break;
+            }
+            let again = self.sample(peer, workload, round, limits)?;
+            if again.foreign_share < best.foreign_share {
+                best = again;
+            }
+        }
+        Ok(best)
     }
 
     fn sample(
@@ -194,6 +216,9 @@ fn finish(bench: &Bench<'_>, report: &Report) -> Result<ExitCode, String> {
     }
     Ok(if verdict.misses.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
+
+const ATTEMPTS_MAX: u32 = 3;
+const FOREIGN_SHARE_MOST: f64 = 0.10;
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Instant;
 
 /// What a process had used at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,42 +64,44 @@ fn stat_ns(text: &str) -> Option<u64> {
 }
 
 /// What all CPUs together had done at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// Busy is what is left of the time that passed on each CPU without idle and stolen time. The kernel's
+/// own counters of busy time are samples at ticks and miss short bursts between timers, up to half of
+/// all work at low rates; its idle time is measured.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
-    busy_ns: u64,
-    total_ns: u64,
+    at: Instant,
+    cpus: u64,
+    not_busy_ns: u64,
 }
 
 impl Machine {
     pub(super) fn read() -> Result<Self, String> {
         let text =
             fs::read_to_string("/proc/stat").map_err(|e| format!("cannot read /proc/stat: {e}"))?;
-        Self::parse(&text).ok_or_else(|| "cannot make sense of /proc/stat".into())
+        Self::parse(&text, Instant::now()).ok_or_else(|| "cannot make sense of /proc/stat".into())
     }
 
-    /// Busy is user, nice, system and both kinds of interrupt; stolen time is nobody's work here.
-    fn parse(text: &str) -> Option<Self> {
-        let line = text.lines().next()?.strip_prefix("cpu ")?;
-        let ticks = line
+    fn parse(text: &str, at: Instant) -> Option<Self> {
+        let ticks = text
+            .lines()
+            .next()?
+            .strip_prefix("cpu ")?
             .split_whitespace()
             .take(8)
             .map(str::parse)
             .collect::<Result<Vec<u64>, _>>()
             .ok()?;
-        let [user, nice, system, idle, iowait, irq, softirq, steal] = ticks[..] else {
-            return None;
-        };
-        let busy = user + nice + system + irq + softirq;
-        let total = busy + idle + iowait + steal;
-        Some(Self { busy_ns: busy * TICK_NS, total_ns: total * TICK_NS })
+        let [_, _, _, idle, iowait, _, _, steal] = ticks[..] else { return None };
+        let cpus = text.lines().skip(1).take_while(|line| line.starts_with("cpu")).count() as u64;
+        Some(Self { at, cpus, not_busy_ns: (idle + iowait + steal) * TICK_NS })
     }
 
-    /// Nanoseconds that the CPUs were busy since an earlier reading, and how many there were to use.
+    /// Nanoseconds that the CPUs were busy since an earlier reading, and how many passed on all of them.
     pub(super) fn since(&self, earlier: &Self) -> (u64, u64) {
-        (
-            self.busy_ns.saturating_sub(earlier.busy_ns),
-            self.total_ns.saturating_sub(earlier.total_ns),
-        )
+        let passed = u64::try_from((self.at - earlier.at).as_nanos()).unwrap_or(u64::MAX);
+        let total = passed.saturating_mul(self.cpus);
+        (total.saturating_sub(self.not_busy_ns.saturating_sub(earlier.not_busy_ns)), total)
     }
 }
 
@@ -108,6 +111,7 @@ const TICK_NS: u64 = 10_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn process(threads: &[(u32, u64)], ticks_ns: u64) -> Process {
         Process { threads_ns: threads.iter().copied().collect(), ticks_ns }
@@ -133,17 +137,22 @@ mod tests {
     }
 
     #[test]
-    fn stolen_and_idle_time_is_not_busy() {
-        let machine = Machine::parse("cpu  1 2 3 100 5 6 7 50 0 0\ncpu0 1").unwrap();
-        assert_eq!(machine, Machine { busy_ns: 19 * TICK_NS, total_ns: 174 * TICK_NS });
+    fn busy_is_what_idle_and_stolen_time_leave_of_all_cpus() {
+        let began = Instant::now();
+        let at = |second, idle, steal| {
+            let text = format!("cpu  0 0 0 {idle} 0 0 0 {steal} 0 0\ncpu0 0\ncpu1 0\nintr 0");
+            Machine::parse(&text, began + Duration::from_secs(second)).unwrap()
+        };
+        let (busy, total) = at(1, 150, 10).since(&at(0, 100, 0));
+        assert_eq!((busy, total), (1_400_000_000, 2_000_000_000));
     }
 
     #[test]
     fn own_work_is_seen_from_outside() {
         let id = std::process::id();
         let before = Process::read(id).unwrap();
-        let began = std::time::Instant::now();
-        while began.elapsed() < std::time::Duration::from_millis(60) {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(60) {
             std::hint::spin_loop();
         }
         assert!(Process::read(id).unwrap().since(&before) > 5_000_000);

@@ -163,6 +163,9 @@ impl Sample {
         if connections == 0 {
             return Err(format!("{generator} made no connections"));
         }
+        if cpu_ns == 0 {
+            return Err(format!("{generator} is not the process that did the work"));
+        }
         let cpu_us = cpu_ns as f64 / 1e3 / connections as f64;
         Ok(Self { generator, round, connections, cpu_us })
     }
