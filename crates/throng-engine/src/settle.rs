@@ -110,10 +110,16 @@ pub(crate) fn resume<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
     let (Link::Blocked(fd, pending) | Link::Draining(fd, pending)) = &mut entry.link else {
         return;
     };
-    let sent = match shell.driver.send(fd, pending.rest()) {
-        Ok(taken) => taken,
-        Err(Errno::AGAIN | Errno::INTR) => return,
-        Err(errno) => return close_now(desk, key, CloseReason::Failed(errno), CloseHow::Finish),
+    let sent = loop {
+        match shell.driver.send(fd, pending.rest()) {
+            Ok(taken) => break taken,
+            Err(Errno::AGAIN) => return,
+            // Room that was told once is not told again.
+            Err(Errno::INTR) => {}
+            Err(errno) => {
+                return close_now(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
+            }
+        }
     };
     pending.took(sent);
     shell.counters.bytes_sent += sent as u64;

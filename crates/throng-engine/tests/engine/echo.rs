@@ -1,0 +1,115 @@
+//! Bytes that go to an echo server and back, under every mix of faults.
+
+use std::time::Duration;
+
+use crate::scripted::{Heard, Raws, dial, spawn};
+use throng_base::Prng;
+use throng_engine::{CloseReason, Deadline, Limits};
+use throng_sim::{Faults, Sim, check};
+
+/// Sends back what it receives.
+fn echo() -> Raws<false> {
+    Raws::new(|conn, heard| match heard {
+        Heard::Event(bytes) => conn.send(bytes),
+        Heard::Finished => conn.close_because(CloseReason::Finished),
+        _ => {}
+    })
+    .listening()
+}
+
+/// What user `id` sends: its own bytes, as many as its own number says.
+fn stream_of(seed: u64, id: u32) -> Vec<u8> {
+    let mut prng = Prng::derive(seed, u64::from(id));
+    let mut bytes = vec![0; prng.below(60_000) as usize + 1];
+    prng.fill(&mut bytes);
+    bytes
+}
+
+/// Sends its stream in pieces of random sizes at random moments, whether or not the last piece has been taken.
+fn talker(seed: u64) -> Raws<true> {
+    let mut prng = Prng::derive(seed, 999);
+    let mut sent = std::collections::BTreeMap::new();
+    let mut received = std::collections::BTreeMap::<u32, usize>::new();
+    Raws::new(move |conn, heard| {
+        let id = *conn.state();
+        let stream = stream_of(seed, id);
+        match heard {
+            Heard::Opened | Heard::Deadline => {
+                let sent = sent.entry(id).or_insert(0);
+                let end = (*sent + prng.below(9_000) as usize).min(stream.len());
+                match prng.below(2) {
+                    0 => conn.send(&stream[*sent..end]),
+                    _ => {
+                        conn.send_now(&stream[*sent..end]);
+                    }
+                }
+                *sent = end;
+                if end < stream.len() {
+                    let at = conn.now() + Duration::from_micros(prng.below(20_000));
+                    conn.set_deadline(if prng.below(2) == 0 {
+                        Deadline::Exact(at)
+                    } else {
+                        Deadline::Coarse(at)
+                    });
+                }
+            }
+            Heard::Event(bytes) => {
+                let received = received.entry(id).or_insert(0);
+                *received += bytes.len();
+                if *received == stream.len() {
+                    conn.close();
+                }
+            }
+            // The server had no watch for it, or was cut off.
+            Heard::Finished => conn.close_because(CloseReason::Finished),
+            _ => {}
+        }
+    })
+}
+
+fn exchange(sim: &mut Sim, faults: Faults, users: u32) {
+    let seed = sim.seed();
+    sim.set_faults(faults);
+    let server = spawn(sim, echo(), Limits::default());
+    let receive_bytes = 1 + sim.prng().below(3_000) as usize;
+    let client = spawn(sim, talker(seed), Limits { receive_bytes, ..Limits::default() });
+    (0..users).for_each(|id| {
+        dial(&client, id);
+    });
+    sim.run_for(Duration::from_secs(300));
+
+    for id in 0..users {
+        let core = client.borrow();
+        let heard = core.app().heard_of(id);
+        let closes: Vec<&Heard> =
+            heard.iter().filter(|heard| matches!(heard, Heard::Closed(_))).collect();
+        assert_eq!(closes.len(), 1, "user {id} was closed {closes:?}");
+        let (sent, got) = (stream_of(seed, id), core.app().bytes_of(id));
+        assert!(sent.starts_with(&got), "user {id} received other bytes than it sent");
+        if *closes[0] == Heard::Closed(CloseReason::Asked) {
+            assert_eq!(got.len(), sent.len(), "user {id} closed early");
+        }
+    }
+    for mut core in [client.borrow_mut().desk().counters(), server.borrow_mut().desk().counters()] {
+        core.turns = 0;
+        assert_eq!((core.slots, core.pending_bytes, core.panics), (0, 0, 0));
+    }
+    assert_eq!(sim.dropped_sockets(), 0);
+    assert_eq!(sim.files(), 1, "only the listener is open");
+    assert_eq!(sim.sockets(), 1, "only the listener is left");
+}
+
+#[test]
+fn bytes_come_back_as_they_were_sent() {
+    check(10, |sim| exchange(sim, Faults::none(), 20));
+}
+
+#[test]
+fn bytes_come_back_as_they_were_sent_over_a_rough_network() {
+    check(25, |sim| exchange(sim, Faults::rough(), 12));
+}
+
+#[test]
+fn what_came_back_before_a_failure_is_what_was_sent() {
+    check(25, |sim| exchange(sim, Faults::hostile(), 12));
+}

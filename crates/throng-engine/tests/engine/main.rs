@@ -1,0 +1,4 @@
+//! The engine on virtual time: what apps are told, and when, whatever the network does.
+
+mod echo;
+mod scripted;

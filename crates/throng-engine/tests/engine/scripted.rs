@@ -1,0 +1,274 @@
+//! An app that does what a test says and remembers all it heard.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use throng_base::{Instant, Key};
+use throng_driver::{ConnectSpec, Driver, ListenSpec, SocketOptions, Source};
+use throng_engine::{After, App, CloseReason, Conn, Core, Desk, Limits};
+use throng_proto::{Raw, Session};
+use throng_sim::{Faulty, Sim, SimCores, SimCoresOptions, SimDriver, SimFd};
+
+/// The driver of all tests: system calls fail as the world's faults say when the core is made.
+pub(crate) type Sut = Faulty<SimDriver<u64>>;
+
+/// A protocol whose events are bytes.
+pub(crate) trait Bytes: for<'a> Session<Event<'a> = &'a [u8]> + Default + 'static {}
+
+impl<S: for<'a> Session<Event<'a> = &'a [u8]> + Default + 'static> Bytes for S {}
+
+/// What the engine told about a connection.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Heard {
+    Opened,
+    Event(Vec<u8>),
+    Finished,
+    Drained,
+    Deadline,
+    Nudged,
+    Closed(CloseReason),
+}
+
+/// One callback.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) at: Instant,
+    /// Which connection or user: its state.
+    pub(crate) id: u32,
+    pub(crate) key: Key,
+    pub(crate) heard: Heard,
+}
+
+pub(crate) type Reaction<S, const READS: bool> =
+    Box<dyn FnMut(&mut Conn<'_, Sut, Scripted<S, READS>>, &Heard)>;
+pub(crate) type DeskReaction<S, const READS: bool> =
+    Box<dyn FnMut(&mut Desk<Sut, Scripted<S, READS>>, DeskHeard)>;
+
+/// What the engine told about the core.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum DeskHeard {
+    Mail(u64),
+    Woken,
+    Due,
+    TurnEnded,
+}
+
+/// An app whose every connection is a number, and which reacts as it is told.
+pub(crate) struct Scripted<S: Bytes, const READS: bool> {
+    pub(crate) log: Vec<Entry>,
+    pub(crate) core_log: Vec<(Instant, DeskHeard)>,
+    pub(crate) after: After,
+    pub(crate) due: Instant,
+    /// Sockets that could not be adopted.
+    pub(crate) refused: u32,
+    react: Reaction<S, READS>,
+    desk_react: DeskReaction<S, READS>,
+    listen: Option<SocketAddr>,
+    listener: Option<SimFd>,
+    next_id: u32,
+}
+
+impl<S: Bytes, const READS: bool> Scripted<S, READS> {
+    /// An app that has no listener.
+    pub(crate) fn new(react: impl FnMut(&mut Conn<'_, Sut, Self>, &Heard) + 'static) -> Self {
+        Self {
+            log: Vec::new(),
+            core_log: Vec::new(),
+            after: After::Free,
+            due: Instant::FAR,
+            refused: 0,
+            react: Box::new(react),
+            desk_react: Box::new(|_, _| ()),
+            listen: None,
+            listener: None,
+            next_id: 0,
+        }
+    }
+
+    /// Listens at the server's address.
+    pub(crate) fn listening(mut self) -> Self {
+        self.listen = Some(server_addr());
+        self
+    }
+
+    /// Reacts to what concerns the core, too.
+    pub(crate) fn on_desk(
+        mut self,
+        react: impl FnMut(&mut Desk<Sut, Self>, DeskHeard) + 'static,
+    ) -> Self {
+        self.desk_react = Box::new(react);
+        self
+    }
+
+    /// Keeps entries whose socket has gone.
+    pub(crate) fn keeping(mut self) -> Self {
+        self.after = After::Keep;
+        self
+    }
+
+    /// What was heard of one connection.
+    pub(crate) fn heard_of(&self, id: u32) -> Vec<Heard> {
+        self.log.iter().filter(|entry| entry.id == id).map(|entry| entry.heard.clone()).collect()
+    }
+
+    /// Everything that was heard but events, in order.
+    pub(crate) fn heard(&self) -> Vec<Heard> {
+        self.log.iter().map(|entry| entry.heard.clone()).collect()
+    }
+
+    /// All bytes of one connection's events.
+    pub(crate) fn bytes_of(&self, id: u32) -> Vec<u8> {
+        let events = self.log.iter().filter(|entry| entry.id == id);
+        events
+            .filter_map(|entry| match &entry.heard {
+                Heard::Event(bytes) => Some(bytes.clone()),
+                _ => None,
+            })
+            .flatten()
+            .collect()
+    }
+
+    pub(crate) fn count(&self, what: impl Fn(&Heard) -> bool) -> usize {
+        self.log.iter().filter(|entry| what(&entry.heard)).count()
+    }
+
+    fn hear(&mut self, conn: &mut Conn<'_, Sut, Self>, heard: Heard) {
+        let entry = Entry { at: conn.clock(), id: *conn.state(), key: conn.key(), heard };
+        let heard = entry.heard.clone();
+        self.log.push(entry);
+        (self.react)(conn, &heard);
+    }
+
+    fn desk_hear(&mut self, desk: &mut Desk<Sut, Self>, heard: DeskHeard) {
+        if heard != DeskHeard::TurnEnded {
+            self.core_log.push((desk.driver().now(), heard));
+        }
+        (self.desk_react)(desk, heard);
+    }
+}
+
+impl<S: Bytes, const READS: bool> App<Sut> for Scripted<S, READS> {
+    type Session = S;
+    type State = u32;
+
+    const READS_WHILE_BLOCKED: bool = READS;
+
+    fn started(&mut self, desk: &mut Desk<Sut, Self>) {
+        if let Some(addr) = self.listen {
+            let options = SocketOptions::default();
+            let spec = ListenSpec { addr, backlog: 1_000, reuseport: true, options };
+            let listener = desk.driver().listen(&spec).expect("nobody else listens there");
+            desk.driver().watch(&listener, 0).expect("it is not watched yet");
+            self.listener = Some(listener);
+        }
+    }
+
+    fn acceptable(&mut self, desk: &mut Desk<Sut, Self>, _number: u32) {
+        let Some(listener) = &self.listener else { return };
+        while let Ok(fd) = desk.driver().accept(listener) {
+            match desk.adopt(fd, S::default(), self.next_id) {
+                Ok(_) => self.next_id += 1,
+                Err((fd, _)) => {
+                    self.refused += 1;
+                    desk.driver().close(fd, Default::default());
+                }
+            }
+        }
+    }
+
+    fn woken(&mut self, desk: &mut Desk<Sut, Self>) {
+        self.desk_hear(desk, DeskHeard::Woken);
+    }
+
+    fn mail(&mut self, desk: &mut Desk<Sut, Self>, mail: u64) {
+        self.desk_hear(desk, DeskHeard::Mail(mail));
+    }
+
+    fn due(&self) -> Instant {
+        self.due
+    }
+
+    fn run_due(&mut self, desk: &mut Desk<Sut, Self>) {
+        self.due = Instant::FAR;
+        self.desk_hear(desk, DeskHeard::Due);
+    }
+
+    fn turn_ended(&mut self, desk: &mut Desk<Sut, Self>) {
+        self.desk_hear(desk, DeskHeard::TurnEnded);
+    }
+
+    fn opened(&mut self, conn: &mut Conn<'_, Sut, Self>) {
+        self.hear(conn, Heard::Opened);
+    }
+
+    fn event(&mut self, conn: &mut Conn<'_, Sut, Self>, event: &[u8]) {
+        self.hear(conn, Heard::Event(event.to_vec()));
+    }
+
+    fn finished(&mut self, conn: &mut Conn<'_, Sut, Self>) {
+        self.hear(conn, Heard::Finished);
+    }
+
+    fn drained(&mut self, conn: &mut Conn<'_, Sut, Self>) {
+        self.hear(conn, Heard::Drained);
+    }
+
+    fn deadline(&mut self, conn: &mut Conn<'_, Sut, Self>) {
+        self.hear(conn, Heard::Deadline);
+    }
+
+    fn nudged(&mut self, conn: &mut Conn<'_, Sut, Self>) {
+        self.hear(conn, Heard::Nudged);
+    }
+
+    fn closed(&mut self, conn: &mut Conn<'_, Sut, Self>, reason: CloseReason) -> After {
+        self.hear(conn, Heard::Closed(reason));
+        self.after
+    }
+}
+
+pub(crate) type Raws<const READS: bool> = Scripted<Raw, READS>;
+pub(crate) type Running<S, const READS: bool> = Rc<RefCell<Core<Sut, Scripted<S, READS>>>>;
+
+/// Lets an app run on a core of its own, in a process of its own.
+pub(crate) fn spawn<S: Bytes, const READS: bool>(
+    sim: &mut Sim,
+    app: Scripted<S, READS>,
+    limits: Limits,
+) -> Running<S, READS> {
+    let cores = sim.cores(&SimCoresOptions::default());
+    spawn_on(sim, &cores, vec![app], limits).remove(0)
+}
+
+/// Lets one app run on each core of a process.
+pub(crate) fn spawn_on<S: Bytes, const READS: bool>(
+    sim: &mut Sim,
+    cores: &SimCores<u64>,
+    apps: Vec<Scripted<S, READS>>,
+    limits: Limits,
+) -> Vec<Running<S, READS>> {
+    let faults = sim.faults();
+    let mut running = Vec::new();
+    for (driver, app) in cores.drivers().into_iter().zip(apps) {
+        let driver = Faulty::new(driver, faults.clone(), sim.prng());
+        running.push(sim.spawn(Core::new(driver, app, limits)));
+    }
+    running
+}
+
+/// Puts a user into a core's table and lets it connect to the server.
+pub(crate) fn dial<S: Bytes, const READS: bool>(core: &Running<S, READS>, id: u32) -> Key {
+    let mut core = core.borrow_mut();
+    let key = core.desk().insert(S::default(), id);
+    core.desk().with(key, |conn| conn.connect(to_server()));
+    key
+}
+
+pub(crate) fn to_server() -> ConnectSpec {
+    ConnectSpec { target: server_addr(), source: Source::Any, options: SocketOptions::default() }
+}
+
+pub(crate) fn server_addr() -> SocketAddr {
+    "127.0.0.1:7000".parse().unwrap()
+}
