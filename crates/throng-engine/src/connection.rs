@@ -59,6 +59,8 @@ impl<F> Link<F> {
 pub struct Pending {
     bytes: Vec<u8>,
     taken: usize,
+    /// Nothing is to be sent after these bytes.
+    pub(crate) then_finish: bool,
 }
 
 impl Pending {

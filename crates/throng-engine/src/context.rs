@@ -345,8 +345,8 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         self.verdict.close = Some((reason, CloseHow::Finish));
     }
 
-    /// Tells the other end, once the callback has returned, that nothing more will be sent. Not while
-    /// [`Self::is_blocked`]: what waits could not leave any more.
+    /// Tells the other end, once the callback has returned and what was sent is taken, that nothing more will be
+    /// sent.
     pub fn finish(&mut self) {
         self.verdict.finish = true;
     }

@@ -30,15 +30,17 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
     if let Some((reason, how)) = verdict.close {
         return close(desk, key, reason, how);
     }
-    debug_assert!(
-        !verdict.finish || entry.link.pending_bytes() == 0,
-        "a blocked connection cannot finish"
-    );
-    if verdict.finish
-        && let Some(fd) = entry.link.fd()
-        && let Err(errno) = desk.shell.driver.finish(fd)
-    {
-        return close(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
+    if verdict.finish {
+        match &mut entry.link {
+            Link::Open(fd) => {
+                if let Err(errno) = desk.shell.driver.finish(fd) {
+                    return close(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
+                }
+            }
+            // What waits leaves first.
+            Link::Blocked(_, pending) => pending.then_finish = true,
+            Link::Detached | Link::Connecting(_) | Link::Draining(..) => {}
+        }
     }
     if verdict.leave {
         desk.timers.cancel(&mut desk.table, key);
@@ -128,8 +130,12 @@ pub(crate) fn resume<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
         return;
     }
     match std::mem::replace(&mut entry.link, Link::Detached) {
-        Link::Blocked(fd, _) => {
+        Link::Blocked(fd, pending) => {
+            let finished = if pending.then_finish { shell.driver.finish(&fd) } else { Ok(()) };
             entry.link = Link::Open(fd);
+            if let Err(errno) = finished {
+                return close_now(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
+            }
             // What arrived while nothing was read is told by no event.
             if entry.unread {
                 entry.unread = false;

@@ -1,4 +1,5 @@
 //! The engine on virtual time: what apps are told, and when, whatever the network does.
 
+mod closing;
 mod echo;
 mod scripted;
