@@ -17,6 +17,8 @@ pub(crate) struct Entry<F, S, T> {
     pub(crate) unread: bool,
     /// The entry stands in the ready list.
     pub(crate) queued: bool,
+    /// The other end has finished, and the app knows.
+    pub(crate) ended: bool,
     pub(crate) session: S,
     pub(crate) state: T,
 }

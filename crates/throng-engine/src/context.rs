@@ -142,6 +142,7 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
             sequence: 0,
             unread: false,
             queued: false,
+            ended: false,
             session,
             state,
         })

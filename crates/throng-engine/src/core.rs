@@ -185,8 +185,19 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 }
                 _ => return,
             };
+            if entry.ended {
+                // A receive says nothing but the end again; an error is asked for.
+                if let Err(errno) = shell.driver.error(fd) {
+                    let reason = CloseReason::Failed(errno);
+                    settle::close_now(&mut self.desk, key, reason, CloseHow::Finish);
+                }
+                return;
+            }
             let received: usize = match shell.driver.recv(fd, &mut self.receive) {
-                Ok(0) => return self.call(key, A::finished),
+                Ok(0) => {
+                    entry.ended = true;
+                    return self.call(key, A::finished);
+                }
                 Ok(received) => received,
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => continue,

@@ -188,6 +188,7 @@ pub(crate) fn close_now<D: Driver, A: App<D>>(
     desk.shell.counters.pending_bytes -= pending;
     entry.unread = false;
     entry.queued = false;
+    entry.ended = false;
     match std::mem::replace(&mut entry.link, Link::Detached) {
         Link::Detached => {}
         Link::Connecting(fd) | Link::Open(fd) | Link::Blocked(fd, _) | Link::Draining(fd, _) => {
