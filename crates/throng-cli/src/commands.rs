@@ -3,6 +3,8 @@
 pub(crate) mod completions;
 pub(crate) mod ctl;
 pub(crate) mod doctor;
+pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod serve;

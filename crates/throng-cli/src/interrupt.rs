@@ -59,6 +59,18 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// Sets `flag` as well, at the first signal.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub(crate) fn also_set(&self, flag: &Arc<AtomicBool>) -> Result<(), Failure> {
+        for signal in [SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(flag))
+                .map_err(|error| Failure::new(format!("cannot handle signals: {error}")))?;
+        }
+        Ok(())
+    }
+
     /// Who asked, once somebody has.
     pub(crate) fn asked(&self) -> Option<By> {
         let by = self.by.load(Ordering::Relaxed);

@@ -4,17 +4,19 @@
 //! top. The tables for `--help`, the man page and the completions are all made from those flags.
 
 mod commands;
+mod control;
 mod exit;
 mod interrupt;
 mod orphan;
 mod output;
+mod progress;
 mod quantity;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{completions, ctl, doctor, man, report, run};
+use commands::{completions, ctl, doctor, lab, man, report, run, serve};
 use exit::{Exit, Failure};
 
 /// Small blocks cost the least memory here, and idle connections are made of small blocks.
@@ -31,7 +33,9 @@ struct Throng {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Serve(serve::Serve),
     Run(run::Run),
+    Lab(lab::Lab),
     Ctl(ctl::Ctl),
     Report(report::Report),
     Doctor(doctor::Doctor),
@@ -45,6 +49,7 @@ Examples:
   throng run scenario.yaml                 load it
   throng ctl count                         ask what runs
   throng report run.jsonl                  what came out
+  throng lab                               the bundled experiments
 
 Exit codes:
   0  everything was met    1  a threshold was missed
@@ -59,7 +64,9 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Serve(serve) => serve.run(),
         Command::Run(run) => run.run(),
+        Command::Lab(lab) => lab.run(),
         Command::Ctl(ctl) => ctl.run(),
         Command::Report(report) => report.run(),
         Command::Doctor(doctor) => doctor.run(),

@@ -1,13 +1,11 @@
 //! `throng run`: load a target as a scenario says, and tell what came of it.
 //!
 //! Flags as typed are here; [`plan`] resolves them and refuses what must not or cannot run;
-//! [`live`] is the generator as the recorder and the control socket see it; [`progress`] and
-//! [`words`] are what is shown.
+//! [`live`] is the generator as it is steered; [`words`] is what is shown before and after.
 
 mod beside;
 mod live;
 mod plan;
-mod progress;
 mod sources;
 mod words;
 
@@ -27,10 +25,10 @@ use throng_report::runfile::EndReason;
 
 use crate::interrupt::{Interrupt, LOOK_EVERY};
 use crate::output::JsonOut;
+use crate::progress::Progress;
 use crate::{Exit, Failure, output, quantity};
-use live::{Live, LoadControl};
+use live::LoadControl;
 use plan::Plan;
-use progress::Progress;
 
 /// Load a server as a scenario says, and report
 #[derive(Debug, Args)]
@@ -142,9 +140,9 @@ impl Run {
         let ports: Vec<u16> = plan.load.targets.iter().map(|target| target.port()).collect();
         let title = format!("{} against {}", self.scenario.display(), plan.target);
         let load = Load::start(plan.load).map_err(|error| Failure::new(error.to_string()))?;
-        let load = Arc::new(Mutex::new(Some(load)));
+        let load = Arc::new(Mutex::new(load));
         let sources = Sources {
-            generator: Box::new(Live::new(Arc::clone(&load))),
+            generator: Box::new(Arc::clone(&load)),
             server: server.map(|server| Box::new(ControlProbe::new(server.control)) as Box<_>),
             kernel: Box::new(move || Box::new(LiveKernel::new(ports)) as Box<_>),
         };
@@ -171,7 +169,7 @@ impl Run {
         let outcome = recording.wait();
         // First the socket, whose threads steer the load, then the load.
         drop(control.map_err(|error| Failure::new(error.to_string()))?);
-        if let Some(load) = live::lock(&load).take() {
+        if let Some(load) = Arc::into_inner(load).and_then(|load| load.into_inner().ok()) {
             load.join();
         }
         Ok(outcome)

@@ -13,7 +13,7 @@ use crate::output;
 
 /// Where progress goes.
 #[derive(Clone)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     how: How,
     begun: Instant,
     length: Duration,
@@ -29,7 +29,7 @@ enum How {
 
 impl Progress {
     /// For a run of `length`. When `json_on_stdout`, nothing but JSON is written there.
-    pub(super) fn new(length: Duration, json_on_stdout: bool) -> Self {
+    pub(crate) fn new(length: Duration, json_on_stdout: bool) -> Self {
         let bar = io::stderr().is_terminal() && (json_on_stdout || io::stdout().is_terminal());
         let how = match bar {
             true => How::Bar(new_bar(length)),
@@ -39,7 +39,7 @@ impl Progress {
     }
 
     /// What the recorder calls with each interval and the one before it.
-    pub(super) fn callback(&self) -> impl FnMut(&Interval, Option<&Interval>) + Send + 'static {
+    pub(crate) fn callback(&self) -> impl FnMut(&Interval, Option<&Interval>) + Send + 'static {
         let this = Arc::new(self.clone());
         move |interval, previous| {
             if interval.span_ms > 0 {
@@ -49,14 +49,14 @@ impl Progress {
     }
 
     /// Moves the bar.
-    pub(super) fn tick(&self) {
+    pub(crate) fn tick(&self) {
         if let How::Bar(bar) = &self.how {
             bar.set_position(self.begun.elapsed().min(self.length).as_millis() as u64);
         }
     }
 
     /// A sentence beside the progress.
-    pub(super) fn note(&self, text: &str) {
+    pub(crate) fn note(&self, text: &str) {
         match &self.how {
             How::Bar(bar) => bar.println(text),
             How::Lines { on_stderr: true } => output::complain(text),
@@ -65,13 +65,14 @@ impl Progress {
     }
 
     /// Takes the bar away.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         if let How::Bar(bar) = &self.how {
             bar.finish_and_clear();
         }
     }
 
-    fn show(&self, interval: &Interval, previous: Option<&Interval>) {
+    /// Shows an interval.
+    pub(crate) fn show(&self, interval: &Interval, previous: Option<&Interval>) {
         match &self.how {
             How::Bar(bar) => {
                 bar.set_message(message(interval, previous));

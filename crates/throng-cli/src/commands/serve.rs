@@ -1,0 +1,212 @@
+//! `throng serve`: a server on this machine, until it is told to end.
+
+mod words;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use throng_control::Role;
+use throng_report::{Event, ServerSnapshot};
+use throng_server::{Accept, Handler, Server, ServerOptions, handlers};
+
+use crate::control::{AnyServer, ServerControl};
+use crate::interrupt::{Interrupt, LOOK_EVERY};
+use crate::{Exit, Failure, output, quantity};
+
+/// Run a server: ok, echo, pingpong or hold
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Serve {
+    /// What it does with its connections
+    handler: Behaviour,
+    /// Where to listen; port 0 lets the kernel choose
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5555")]
+    listen: SocketAddr,
+    /// Event loops [default: one a CPU, more where --connections-max needs their fd tables]
+    #[arg(long, value_name = "N", value_parser = quantity::cores)]
+    cores: Option<usize>,
+    /// How connections find their core: a listener a core, one listener for all, or one registry
+    #[arg(long, value_name = "HOW", default_value = "reuseport",
+        value_parser = PossibleValuesParser::new(["reuseport", "shared", "dispatch"]))]
+    accept: String,
+    /// Connections that may wait for accept, for each listener
+    #[arg(long, value_name = "N", default_value = "4096", value_parser = quantity::backlog)]
+    backlog: u32,
+    /// Connections over all cores [default: what the fd tables hold]
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
+    connections_max: Option<usize>,
+    /// Close a connection of which nothing was heard for so long [default: never]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    idle_timeout: Option<Duration>,
+    /// Send buffer of each connection, such as 64KiB [default: the kernel's]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::socket_bytes)]
+    sndbuf: Option<u32>,
+    /// Receive buffer of each connection [default: the kernel's]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::socket_bytes)]
+    rcvbuf: Option<u32>,
+    /// How long open connections may take to end once the server is told to
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::duration)]
+    drain_timeout: Duration,
+    /// Print a line in every interval of this length
+    #[arg(long, value_name = "TIME", value_parser = quantity::interval)]
+    stats: Option<Duration>,
+    /// Print JSON: a line when it listens, one an interval with --stats, one at the end
+    #[arg(long)]
+    json: bool,
+    /// Where to answer `throng ctl` [default: a file of this user]
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// End when standard input does, as it does when the parent process is gone
+    #[arg(long)]
+    exit_with_parent: bool,
+}
+
+/// A built-in handler.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "lowercase")]
+enum Behaviour {
+    /// Answer any packet with `ok`
+    Ok,
+    /// Send back what comes
+    Echo,
+    /// Answer each 4-byte `Ping` with `Pong`
+    PingPong,
+    /// Accept, and keep
+    Hold,
+    #[value(hide = true)]
+    Chat,
+    #[value(hide = true)]
+    Channels,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  throng serve echo
+  throng serve ok --listen 0.0.0.0:9000 --accept shared --backlog 1024
+  throng serve hold --listen '[::1]:5555' --connections-max 200k --stats 1s
+  throng serve pingpong --idle-timeout 90s --sndbuf 16KiB --rcvbuf 16KiB";
+
+impl Serve {
+    pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        let interrupt = Interrupt::install(self.exit_with_parent)?;
+        let server = self.start()?;
+        let control = ServerControl {
+            server: Arc::clone(&server),
+            interrupt: interrupt.clone(),
+            drain_timeout: self.drain_timeout,
+        };
+        let title = format!("{} on {}", self.handler.name(), server.addr());
+        let control =
+            throng_control::serve(self.control.as_deref(), Role::Server, &title, Arc::new(control))
+                .map_err(|error| Failure::new(error.to_string()))?;
+        let snapshot = server.snapshot();
+        if self.json {
+            output::say_json(&json!({
+                "event": "listening",
+                "addr": server.addr().to_string(),
+                "pid": std::process::id(),
+                "control": control.path(),
+                "cores": snapshot.cores,
+                "connections_max": snapshot.connections_max,
+            }));
+        } else {
+            output::say(words::beginning(&snapshot, self, control.path()));
+        }
+        let by = self.watch(&*server, &interrupt);
+        let left = server.open();
+        if !self.json {
+            output::say(format!("{by}: no more connections; {left} are open"));
+        }
+        let drained = server.drain(self.drain_timeout);
+        let last = server.snapshot();
+        drop(control);
+        if self.json {
+            output::say_json(
+                &json!({"event": "stopped", "by": by, "open": left, "drained": drained, "snapshot": last}),
+            );
+        } else {
+            output::say(words::end(&last, left, drained));
+        }
+        server.stop();
+        Ok(Exit::Met)
+    }
+
+    fn start(&self) -> Result<Arc<dyn AnyServer>, Failure> {
+        match self.handler {
+            Behaviour::Ok => self.with(|| handlers::Ok),
+            Behaviour::Echo => self.with(|| handlers::Echo),
+            Behaviour::PingPong => self.with(|| handlers::PingPong),
+            Behaviour::Hold => self.with(|| handlers::Hold),
+            later @ (Behaviour::Chat | Behaviour::Channels) => Err(Failure::new(format!(
+                "`{}` is not in this version; there are ok, echo, pingpong and hold",
+                later.name()
+            ))),
+        }
+    }
+
+    fn with<H: Handler>(&self, make: fn() -> H) -> Result<Arc<dyn AnyServer>, Failure>
+    where
+        Server<H>: Send + Sync,
+    {
+        match Server::start(self.options(), move |_| make()) {
+            Ok(server) => Ok(Arc::new(server)),
+            Err(error) => Err(words::not_started(&error)),
+        }
+    }
+
+    fn options(&self) -> ServerOptions {
+        ServerOptions {
+            listen: self.listen,
+            cores: self.cores,
+            accept: self.accept.parse().unwrap_or(Accept::Reuseport),
+            backlog: self.backlog,
+            connections_max: self.connections_max,
+            idle_timeout: self.idle_timeout,
+            sndbuf_bytes: self.sndbuf,
+            rcvbuf_bytes: self.rcvbuf,
+            ..ServerOptions::default()
+        }
+    }
+
+    /// Prints what was asked for until somebody wants the server to end, and says who.
+    fn watch(&self, server: &dyn AnyServer, interrupt: &Interrupt) -> String {
+        let mut before = (Instant::now(), server.snapshot());
+        loop {
+            if let Some(by) = interrupt.asked() {
+                return by.to_string();
+            }
+            std::thread::sleep(LOOK_EVERY);
+            server.events().iter().for_each(|event| self.tell(event));
+            if self.stats.is_some_and(|interval| before.0.elapsed() >= interval) {
+                let now = (Instant::now(), server.snapshot());
+                self.show(&before.1, &now.1, now.0 - before.0);
+                before = now;
+            }
+        }
+    }
+
+    fn tell(&self, event: &Event) {
+        match self.json {
+            true => output::say_json(event),
+            false => output::say(event.to_string()),
+        }
+    }
+
+    fn show(&self, before: &ServerSnapshot, now: &ServerSnapshot, span: Duration) {
+        match self.json {
+            true => output::say_json(&json!({"event": "stats", "snapshot": now})),
+            false => output::say(words::stats(before, now, span)),
+        }
+    }
+}
+
+impl Behaviour {
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
