@@ -33,11 +33,15 @@ pub(crate) struct Acceptor<F> {
     overflow_to: CoreId,
     /// Sockets that wait to leave this table since the last wait.
     leaving: usize,
+    /// To which core a socket was passed on last.
+    passed_to: CoreId,
     /// Dispatch: accepted, and waiting to hear where it goes.
     asking: Option<F>,
     /// Who waits for the listener that core 0 shares.
     pub(crate) expects: Option<Sender<Listening>>,
-    /// A connection of this core ended in this turn.
+    /// Connections of this core that ended in this turn and are not booked yet.
+    pub(crate) ended: usize,
+    /// A connection has ended since this core looked last.
     pub(crate) has_freed: bool,
     /// A permit may have come back for this core.
     pub(crate) was_named: bool,
@@ -96,8 +100,10 @@ impl<F> Default for Acceptor<F> {
             room: usize::MAX,
             overflow_to: 0,
             leaving: 0,
+            passed_to: 0,
             asking: None,
             expects: None,
+            ended: 0,
             has_freed: false,
             was_named: false,
             pass_failures: 0,
@@ -119,9 +125,10 @@ impl<F> Acceptor<F> {
         matches!(self.gate, Gate::Paused(_))
     }
 
-    /// When to try again.
+    /// When the core must be awake: to try again, or at once, to book what ended when the turn was over already.
     pub(crate) fn due(&self) -> Instant {
         match self.gate {
+            _ if self.ended > 0 || self.was_named => Instant::ZERO,
             Gate::Paused(pause) => pause.until,
             _ => Instant::FAR,
         }
@@ -247,6 +254,15 @@ where
         self.open_gate(desk);
     }
 
+    /// Tries again what the kernel refused a while ago.
+    pub(crate) fn retry(&mut self, desk: &mut Desk<D, Self>) {
+        if let Gate::Paused(pause) = self.acceptor.gate
+            && pause.until <= desk.now()
+        {
+            self.accept(desk);
+        }
+    }
+
     fn accept_one(&mut self, desk: &mut Desk<D, Self>) -> Step {
         let Some(listener) = &self.acceptor.listener else { return Step::Closed };
         if self.acceptor.leaving >= LEAVING_MAX {
@@ -315,7 +331,7 @@ where
     fn place(&mut self, desk: &mut Desk<D, Self>, fd: D::Fd) -> Result<(), Errno> {
         if self.is_closing {
             desk.driver().close(fd, CloseHow::Finish);
-            self.ended(desk.driver());
+            self.ended(desk.driver(), self.acceptor.core);
             return Ok(());
         }
         if desk.len() >= self.acceptor.room {
@@ -327,7 +343,7 @@ where
             // No epoll watches left, or no memory.
             self.acceptor.count_error(errno);
             desk.driver().close(fd, CloseHow::Reset);
-            self.ended(desk.driver());
+            self.ended(desk.driver(), self.acceptor.core);
             errno
         })
     }
@@ -335,6 +351,7 @@ where
     fn pass(&mut self, driver: &mut D, fd: D::Fd, to: CoreId) {
         self.counters.handed_over += 1;
         self.acceptor.leaving += 1;
+        self.acceptor.passed_to = to;
         // What cannot be passed on is counted by the driver, and booked at the end of the turn.
         let _ = driver.pass(fd, to);
     }
@@ -342,6 +359,9 @@ where
     /// The last thing of a turn: what other cores, and this one's closes, have made possible.
     pub(crate) fn after_turn(&mut self, desk: &mut Desk<D, Self>) {
         self.acceptor.leaving = 0;
+        for _ in 0..std::mem::take(&mut self.acceptor.ended) {
+            self.ended(desk.driver(), self.acceptor.core);
+        }
         self.book_pass_failures(desk.driver());
         if std::mem::take(&mut self.acceptor.has_freed)
             && let Gate::Paused(Pause { why: Why::Kernel(_), .. }) = self.acceptor.gate
@@ -369,7 +389,8 @@ where
         while self.acceptor.pass_failures < failures {
             self.acceptor.pass_failures += 1;
             self.counters.hand_over_failures += 1;
-            self.ended(driver);
+            // In `dispatch`, the one topology in which it matters, one is on its way at a time.
+            self.ended(driver, self.acceptor.passed_to);
         }
     }
 

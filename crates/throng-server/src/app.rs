@@ -79,6 +79,7 @@ where
     /// What this core has counted.
     pub fn report(&mut self, desk: &mut Desk<D, Self>) -> CoreReport {
         let mut server = self.counters.clone();
+        server.closed += self.acceptor.ended as u64;
         server.open = desk.len() as u64;
         server.paused_cores = u64::from(self.acceptor.is_paused());
         if let Some(registry) = &mut self.registry {
@@ -104,13 +105,12 @@ where
         self.counters.messages_sent += connection.sent;
     }
 
-    /// A connection of this core, or one that was to become that, is no more.
-    pub(crate) fn ended(&mut self, driver: &mut D) {
+    /// A connection that belonged to `core`, or was to, is no more.
+    pub(crate) fn ended(&mut self, driver: &mut D, core: CoreId) {
         self.counters.closed += 1;
         self.acceptor.has_freed = true;
         self.acceptor.give(driver);
         if self.config.accept == Accept::Dispatch {
-            let core = driver.core();
             self.tell_registry(driver, Parcel::End(core));
         }
     }
@@ -225,7 +225,7 @@ where
     }
 
     fn run_due(&mut self, desk: &mut Desk<D, Self>) {
-        self.accept(desk);
+        self.retry(desk);
     }
 
     fn turn_ended(&mut self, desk: &mut Desk<D, Self>) {
@@ -285,8 +285,10 @@ where
     }
 
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> After {
-        // The books first: the handler may panic.
-        self.ended(conn.driver());
+        // Booked at the end of the turn, whether the handler panics or not: its permit is another connection's only
+        // once the handler has heard of the end.
+        self.acceptor.ended += 1;
+        let core = conn.core();
         let why = match reason {
             CloseReason::Asked if conn.state().is_idle => Ended::Idle,
             CloseReason::Asked => Ended::Asked,
@@ -297,7 +299,6 @@ where
             }
             CloseReason::Overflow => Ended::Overflow,
             CloseReason::Panicked => {
-                let core = conn.core();
                 self.teller.panicked(conn.now(), || EventKind::HandlerPanicked {
                     core: core as u32,
                     message: format!("in {}", H::NAME),

@@ -1,0 +1,69 @@
+//! What the tests on real sockets have in common.
+#![allow(dead_code, unreachable_pub)]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use throng_server::{Accept, ServerOptions};
+
+pub const TOPOLOGIES: [Accept; 3] = [Accept::Reuseport, Accept::Shared, Accept::Dispatch];
+/// Longer than anything takes that is to happen.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+/// Long enough for what is not to happen to happen.
+pub const A_WHILE: Duration = Duration::from_millis(200);
+
+pub fn options(accept: Accept, cores: usize) -> ServerOptions {
+    ServerOptions { accept, cores: Some(cores), ..ServerOptions::default() }
+}
+
+/// A client that gives up after [`PATIENCE`].
+pub fn connect(addr: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&addr, PATIENCE).expect("the server takes connects");
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Sends a byte and waits for the `ok`.
+pub fn ask(stream: &mut TcpStream) {
+    stream.write_all(b"?").unwrap();
+    let mut answer = [0; 2];
+    stream.read_exact(&mut answer).expect("the server answers");
+    assert_eq!(&answer, b"ok");
+}
+
+/// Whether the `ok` for a byte that was sent has come within [`A_WHILE`].
+pub fn is_answered(stream: &mut TcpStream) -> bool {
+    stream.set_read_timeout(Some(A_WHILE)).unwrap();
+    let read = stream.read(&mut [0; 2]);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    match read {
+        Ok(read) => read > 0,
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Whether the other end has closed, in order or by reset.
+pub fn is_closed_by_peer(stream: &mut TcpStream) -> bool {
+    match stream.read(&mut [0; 64]) {
+        Ok(read) => read == 0,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    }
+}
+
+/// Waits until `condition` holds; panics when it does not within [`PATIENCE`].
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Reads the `ok` for a byte that was sent.
+pub fn read_ok(stream: &mut TcpStream) {
+    let mut answer = [0; 2];
+    stream.read_exact(&mut answer).expect("the server answers");
+    assert_eq!(&answer, b"ok");
+}
