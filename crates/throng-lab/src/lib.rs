@@ -1,6 +1,24 @@
 //! What needs both ends of a test: the recorder that joins their counts, and the labs.
 //!
-//! [`recorder`] watches a run and writes its run file.
+//! [`recorder`] watches a run and writes its run file. [`labs`] lists the bundled experiments and
+//! [`run`] runs one: both ends are processes of this same program, and the report puts what they
+//! did beside what the original article says.
 
+mod connscale;
+mod ends;
+mod erlang;
+mod fast_connect;
+mod fast_receive;
 pub mod isolate;
+mod knee;
+mod lab;
+mod machine;
+mod measure;
+mod reconcile;
 pub mod recorder;
+mod report;
+mod stressgrid_100k;
+
+pub use lab::{LabError, LabInfo, LabOptions, LabProgress, labs, run};
+pub use machine::{Machine, Shortage};
+pub use report::{LabReport, LabTable};

@@ -1,0 +1,305 @@
+//! The two ends of a lab as processes of this program, and what a lab sees of them.
+//!
+//! Each end reads its standard input, which is a pipe from the lab, and ends when that does: the kernel
+//! closes it however the lab ends. Each is in a process group of its own, so that Ctrl-C on the terminal
+//! reaches the lab alone, which then lets the load ramp down.
+
+mod follow;
+mod process;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use throng_control::{Client, Request, Verb};
+use throng_report::runfile::RunFile;
+use throng_report::{Interval, ServerSnapshot};
+
+use crate::isolate::{self, Isolation};
+use crate::lab::{LabError, LabOptions, LabProgress};
+use follow::Follow;
+use process::Process;
+
+/// Where a lab happens: the program, a folder for its files, and the namespaces if there are any.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    program: PathBuf,
+    /// Scenarios, run files, output.
+    folder: PathBuf,
+    /// Control sockets: their paths may not be longer than 107 bytes, so they are not kept elsewhere.
+    sockets: PathBuf,
+    isolation: Option<Isolation>,
+    stop: Arc<AtomicBool>,
+}
+
+/// A server to be started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ServerSpec<'a> {
+    /// The name of its row, for its files.
+    pub(crate) row: &'a str,
+    /// `ok`, `pingpong`, ….
+    pub(crate) handler: &'a str,
+    /// `reuseport`, `shared`, `dispatch`.
+    pub(crate) accept: &'a str,
+    /// Event loops.
+    pub(crate) cores: u64,
+}
+
+/// A load to be run against a server.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadSpec<'a> {
+    /// The name of its row.
+    pub(crate) row: &'a str,
+    /// The scenario's text; its target is replaced.
+    pub(crate) scenario: &'a str,
+    /// How long it should take.
+    pub(crate) seconds: u64,
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub(crate) struct ServerEnd {
+    process: Process,
+    /// Where it listens.
+    pub(crate) addr: SocketAddr,
+    /// Its control socket; none when it is not a throng server.
+    control: Option<PathBuf>,
+}
+
+/// Whether a run should go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Go {
+    On,
+    /// The load ramps down and the row ends.
+    Stop,
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// Everything that was recorded.
+    pub(crate) file: RunFile,
+    /// Whether the user ended it early.
+    pub(crate) interrupted: bool,
+}
+
+impl Stage {
+    pub(crate) fn new(lab: &str, options: &LabOptions) -> Result<Self, LabError> {
+        let program = match &options.program {
+            Some(program) => program.clone(),
+            None => std::env::current_exe()
+                .map_err(|error| LabError::File("/proc/self/exe".into(), error))?,
+        };
+        let sockets = std::env::temp_dir().join(format!("throng-{lab}-{}", std::process::id()));
+        let folder = options.keep_files.clone().unwrap_or_else(|| sockets.clone());
+        for folder in [&sockets, &folder] {
+            fs::create_dir_all(folder).map_err(|error| LabError::File(folder.clone(), error))?;
+        }
+        let isolation = match options.isolate {
+            true => Some(Isolation::new(options.users.unwrap_or(0))?),
+            false => None,
+        };
+        Ok(Self { program, folder, sockets, isolation, stop: Arc::clone(&options.stop) })
+    }
+
+    /// Whether the user asked for the end of the lab.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether each end has a namespace of its own.
+    pub(crate) fn is_isolated(&self) -> bool {
+        self.isolation.is_some()
+    }
+
+    /// A path for a file of this lab.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Starts a throng server and waits until it listens.
+    pub(crate) fn serve(&self, spec: ServerSpec<'_>) -> Result<ServerEnd, LabError> {
+        let control = self.sockets.join(format!("{}.server.sock", spec.row));
+        let mut command = Command::new(&self.program);
+        command.args(["serve", spec.handler, "--accept", spec.accept, "--backlog", BACKLOG]);
+        command.args(["--listen", &self.listen_at(0).to_string()]);
+        command.args(["--cores", &spec.cores.to_string(), "--exit-with-parent"]);
+        command.arg("--control").arg(&control);
+        let mut process = self.start_server(spec.row, command)?;
+        let addr = self.wait_for(&mut process, || listens_at(&control))?;
+        Ok(ServerEnd { process, addr, control: Some(control) })
+    }
+
+    /// Starts some other server, and waits until it accepts connections at `addr`.
+    pub(crate) fn serve_other(
+        &self,
+        row: &str,
+        command: Command,
+        addr: SocketAddr,
+    ) -> Result<ServerEnd, LabError> {
+        let mut process = self.start_server(row, command)?;
+        let ready = || std::net::TcpStream::connect_timeout(&addr, WAIT_STEP).ok().map(|_| addr);
+        let addr = self.wait_for(&mut process, ready)?;
+        Ok(ServerEnd { process, addr, control: None })
+    }
+
+    /// Where a server is to listen.
+    pub(crate) fn listen_at(&self, port: u16) -> SocketAddr {
+        match self.isolation {
+            Some(_) => SocketAddr::from((isolate::SERVER_ADDRESS, port)),
+            None => SocketAddr::from(([127, 0, 0, 1], port)),
+        }
+    }
+
+    fn start_server(&self, row: &str, command: Command) -> Result<Process, LabError> {
+        let spawn = |command| match &self.isolation {
+            Some(isolation) => isolation.spawn_server(command),
+            None => { command }.spawn(),
+        };
+        Process::start("server", command, self.path(&format!("{row}.server.log")), spawn)
+    }
+
+    fn wait_for<T>(
+        &self,
+        process: &mut Process,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Result<T, LabError> {
+        let began = Instant::now();
+        loop {
+            if let Some(found) = ready() {
+                return Ok(found);
+            }
+            if let Some(error) = process.ended_early() {
+                return Err(error);
+            }
+            if began.elapsed() > START_TIMEOUT || self.is_stopped() {
+                return Err(process.failed(&format!("was not ready within {START_TIMEOUT:?}")));
+            }
+            std::thread::sleep(WAIT_STEP);
+        }
+    }
+
+    /// Runs a load against `server` to its end. `each` sees every interval and may end it early, as
+    /// may the user.
+    pub(crate) fn load(
+        &self,
+        spec: &LoadSpec<'_>,
+        server: &ServerEnd,
+        progress: &mut dyn FnMut(LabProgress<'_>),
+        mut each: impl FnMut(&Interval) -> Go,
+    ) -> Result<Run, LabError> {
+        let row = spec.row;
+        let scenario = self.path(&format!("{row}.yaml"));
+        fs::write(&scenario, spec.scenario)
+            .map_err(|error| LabError::File(scenario.clone(), error))?;
+        let record = self.path(&format!("{row}.jsonl"));
+        let _ = fs::remove_file(&record);
+        let control = self.load_control(row);
+        let command = self.load_command(&scenario, server, &record, &control);
+        let spawn = |command| match &self.isolation {
+            Some(isolation) => isolation.spawn_load(command),
+            None => { command }.spawn(),
+        };
+        let log = self.path(&format!("{row}.load.log"));
+        let mut process = Process::start("generator", command, log, spawn)?;
+
+        let mut follow = Follow::new(&record);
+        let mut asked_to_end = false;
+        let mut interrupted = false;
+        let mut give_up_at = Instant::now() + Duration::from_secs(spec.seconds) + END_TIMEOUT;
+        loop {
+            let ended = process.has_ended();
+            let mut go = Go::On;
+            follow.read(&mut |interval, previous| {
+                progress(LabProgress::Interval { row, interval, previous, seconds: spec.seconds });
+                if each(interval) == Go::Stop {
+                    go = Go::Stop;
+                }
+            });
+            if ended {
+                break;
+            }
+            interrupted |= self.is_stopped();
+            if !asked_to_end && (interrupted || go == Go::Stop) {
+                ask_to_end(&control);
+                asked_to_end = true;
+                give_up_at = Instant::now() + END_TIMEOUT;
+            }
+            if Instant::now() > give_up_at {
+                return Err(process.failed("did not end in time and was killed"));
+            }
+            std::thread::sleep(WAIT_STEP);
+        }
+        process.check_ran()?;
+        let file = follow.whole().map_err(|error| LabError::File(record, error))?;
+        Ok(Run { file, interrupted })
+    }
+
+    fn load_command(
+        &self,
+        scenario: &Path,
+        server: &ServerEnd,
+        record: &Path,
+        control: &Path,
+    ) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg("run").arg(scenario).args(["--target", &format!("tcp://{}", server.addr)]);
+        command.arg("--record").arg(record).arg("--control").arg(control);
+        command.arg("--exit-with-parent");
+        if let Some(control) = &server.control {
+            command.arg("--server-control").arg(control);
+        }
+        if self.isolation.is_some() {
+            for source in isolate::sources() {
+                command.args([OsStr::new("--source"), OsStr::new(&source.to_string())]);
+            }
+        }
+        command
+    }
+
+    /// The control socket of a row's generator.
+    pub(crate) fn load_control(&self, row: &str) -> PathBuf {
+        self.sockets.join(format!("{row}.load.sock"))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.sockets);
+    }
+}
+
+impl ServerEnd {
+    /// Ends it, and waits until it has.
+    pub(crate) fn stop(mut self) {
+        self.process.stop();
+    }
+}
+
+fn listens_at(control: &Path) -> Option<SocketAddr> {
+    let mut client = Client::connect(control).ok()?.with_timeout(Duration::from_secs(1));
+    let reply = client.ask(&Request::new(Verb::Snapshot)).ok()?;
+    let snapshot: ServerSnapshot = serde_json::from_value(reply.data).ok()?;
+    snapshot.listen.parse().ok()
+}
+
+/// A generator that does not answer is not asked again: the time-out ends it.
+fn ask_to_end(control: &Path) {
+    if let Ok(client) = Client::connect(control) {
+        let _ = client.with_timeout(Duration::from_secs(2)).ask(&Request::new(Verb::Shutdown));
+    }
+}
+
+/// What every server of every row gets.
+const BACKLOG: &str = "4096";
+/// How long an end may take until it is ready.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a load may take to end after its phases, or after it was told to.
+const END_TIMEOUT: Duration = Duration::from_secs(90);
+/// How often a lab looks.
+const WAIT_STEP: Duration = Duration::from_millis(100);

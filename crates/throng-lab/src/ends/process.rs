@@ -1,0 +1,137 @@
+//! A child that ends when the lab does.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::lab::LabError;
+
+/// A process whose standard input is a pipe from here; its output goes to a file.
+#[derive(Debug)]
+pub(super) struct Process {
+    end: &'static str,
+    child: Child,
+    log: PathBuf,
+    status: Option<ExitStatus>,
+}
+
+impl Process {
+    pub(super) fn start(
+        end: &'static str,
+        mut command: Command,
+        log: PathBuf,
+        spawn: impl FnOnce(Command) -> io::Result<Child>,
+    ) -> Result<Self, LabError> {
+        let file = File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
+        let (out, err) = file.map_err(|error| LabError::File(log.clone(), error))?;
+        command.stdin(Stdio::piped()).stdout(out).stderr(err).process_group(0);
+        let child = spawn(command).map_err(|error| LabError::End {
+            end,
+            said: format!("could not be started: {error}"),
+        })?;
+        Ok(Self { end, child, log, status: None })
+    }
+
+    pub(super) fn has_ended(&mut self) -> bool {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status.is_some()
+    }
+
+    /// The error, when it has ended although it should be there.
+    pub(super) fn ended_early(&mut self) -> Option<LabError> {
+        self.has_ended().then(|| self.failed("ended early"))
+    }
+
+    /// The error, when it ended without having run: 0, 1 and 3 are a run's own results.
+    pub(super) fn check_ran(&mut self) -> Result<(), LabError> {
+        match self.status.and_then(|status| status.code()) {
+            Some(0 | 1 | 3) => Ok(()),
+            Some(code) => Err(self.failed(&format!("failed with exit code {code}"))),
+            None => Err(self.failed("was killed")),
+        }
+    }
+
+    /// An error with the last lines of its output.
+    pub(super) fn failed(&self, what: &str) -> LabError {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n  ");
+        let said = match last.is_empty() {
+            true => what.to_owned(),
+            false => format!("{what}; the last that it said:\n  {last}"),
+        };
+        LabError::End { end: self.end, said }
+    }
+
+    /// Closes its standard input, waits, and kills it if that was not enough.
+    pub(super) fn stop(&mut self) {
+        drop(self.child.stdin.take());
+        let began = Instant::now();
+        while !self.has_ended() {
+            if began.elapsed() > STOP_TIMEOUT {
+                let _ = self.child.kill();
+                self.status = self.child.wait().ok();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+const LINES_SHOWN: usize = 12;
+/// How long an end may take to end in order.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(program: &str, args: &[&str]) -> Process {
+        let mut command = Command::new(program);
+        command.args(args);
+        let id = format!("{}-{:?}", std::process::id(), std::thread::current().id());
+        let log = std::env::temp_dir().join(format!("throng-lab-process-{id}.log"));
+        Process::start("server", command, log, |mut command| command.spawn()).unwrap()
+    }
+
+    fn wait(process: &mut Process) {
+        let began = Instant::now();
+        while !process.has_ended() && began.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_process_that_reads_its_input_ends_with_it() {
+        let mut process = start("cat", &[]);
+        assert!(!process.has_ended());
+        let began = Instant::now();
+        process.stop();
+        assert!(began.elapsed() < Duration::from_secs(2));
+        assert!(process.check_ran().is_ok());
+        fs::remove_file(&process.log).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_fails_is_quoted() {
+        let mut process = start("sh", &["-c", "echo no such file >&2; exit 2"]);
+        wait(&mut process);
+        let error = process.check_ran().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the server failed with exit code 2; the last that it said:\n  no such file"
+        );
+        fs::remove_file(&process.log).unwrap();
+    }
+}

@@ -1,0 +1,104 @@
+//! The Erlang article's own servers, where `erl` is installed: compiled from `bench/erlang` for the lab.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use crate::ends::{ServerEnd, Stage};
+use crate::lab::LabError;
+
+/// One of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Article {
+    /// The name of its row and its files.
+    pub(crate) row: &'static str,
+    /// What it does.
+    pub(crate) title: &'static str,
+    /// What the article reports for it.
+    pub(crate) messages_per_second: Option<f64>,
+    shape: &'static str,
+}
+
+/// The servers that receive messages, or a sentence about why there are none.
+pub(crate) fn prepare(stage: &Stage) -> Result<Vec<Article>, String> {
+    let source = stage.path("gen_tcp_ok.erl");
+    fs::write(&source, MODULE).map_err(|error| format!("{}: {error}", source.display()))?;
+    let folder = source.parent().unwrap_or(&source);
+    let mut erlc = Command::new("erlc");
+    erlc.arg("-o").arg(folder).arg(&source).stdin(Stdio::null());
+    match erlc.output() {
+        Err(_) => {
+            Err("the article's own servers are left out: erl is not installed (apt-get install \
+                       erlang-base)"
+                .to_owned())
+        }
+        Ok(output) if !output.status.success() => {
+            let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            Err(format!("the article's own servers are left out: erlc failed: {said}"))
+        }
+        Ok(_) => Ok(SERVERS.to_vec()),
+    }
+}
+
+impl Article {
+    /// Starts it with `schedulers` schedulers that do not spin while they wait.
+    pub(crate) fn start(&self, stage: &Stage, schedulers: u64) -> Result<ServerEnd, LabError> {
+        let addr = stage
+            .listen_at(free_port().map_err(|error| LabError::File("127.0.0.1:0".into(), error))?);
+        let mut erl: Vec<&OsStr> = ["erl", "-noinput"].map(OsStr::new).to_vec();
+        let schedulers = format!("{schedulers}:{schedulers}");
+        let (port, folder) = (addr.port().to_string(), stage.path(""));
+        erl.extend(["+S", &schedulers].map(OsStr::new));
+        erl.extend(["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"].map(OsStr::new));
+        erl.extend([OsStr::new("-pa"), folder.as_os_str()]);
+        erl.extend(["-run", "gen_tcp_ok", "main", self.shape, &port].map(OsStr::new));
+        // Erlang does not notice that its standard input has ended; the shell around it does.
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "\"$@\" & child=$!; cat >/dev/null; kill $child; wait $child", "sh"])
+            .args(erl);
+        stage.serve_other(self.row, command, addr)
+    }
+}
+
+/// A port of loopback that nobody listens on at this moment.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+const MODULE: &str = include_str!("../../../bench/erlang/gen_tcp_ok.erl");
+
+/// The shapes that differ in how they receive and respond.
+const SERVERS: [Article; 3] = [
+    Article {
+        row: "gen_tcp-one",
+        title: "gen_tcp, a process each",
+        messages_per_second: Some(70_000.0),
+        shape: "one",
+    },
+    Article {
+        row: "gen_tcp-readers",
+        title: "gen_tcp, 100 readers",
+        messages_per_second: Some(100_000.0),
+        shape: "readers",
+    },
+    Article {
+        row: "gen_tcp-responders",
+        title: "gen_tcp, 200 responders",
+        messages_per_second: Some(70_000.0),
+        shape: "responders",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shape_is_one_that_the_module_knows() {
+        for server in SERVERS {
+            assert!(MODULE.contains(&format!("start(\"{}\"", server.shape)), "{}", server.shape);
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! The lab `fast-connect`: at which rate of new connections do the first of them time out?
+
+use std::time::Duration;
+
+use serde::Serialize;
+use throng_base::units::show_duration;
+use throng_report::render::{count, micros, or_dash, rate};
+use throng_report::validity::LAG_DEGRADED_US;
+use throng_report::{Interval, Summary};
+
+use crate::ends::{Go, LoadSpec, ServerSpec};
+use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::measure::{failures, grown, latency, steps, timeouts};
+use crate::report::{LabReport, LabTable, SCHEMA};
+
+pub(crate) const INFO: LabInfo = LabInfo {
+    name: "fast-connect",
+    article: "Fast TCP sockets (Erlang Central): accepting connections",
+    summary: "arrivals grow without end; each connects, sends, is answered, closes: the rate at which time-outs begin",
+};
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Found {
+    /// By how much the rate of arrivals grew each second.
+    slope: f64,
+    /// The best second without time-outs, and before what timed out first had arrived.
+    rate_most: Option<f64>,
+    /// p99 over the seconds up to the best one.
+    connect_p99_us: u64,
+    message_p99_us: u64,
+    /// Why it went no further.
+    end: Limit,
+    /// When, in milliseconds since the run began.
+    end_ms: u64,
+    timeouts: u64,
+    failed: u64,
+    overflows: Option<u64>,
+    server_cpu_us: Option<f64>,
+    load_cpu_us: Option<f64>,
+    machine_busy_share: Option<f64>,
+}
+
+/// Why the rate went no further.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Limit {
+    /// The load had reached its end.
+    #[default]
+    None,
+    /// Connects or answers timed out.
+    Timeouts,
+    /// Something else failed: no port, no fd, a reset.
+    Failures,
+    /// The generator itself was late.
+    Generator,
+}
+
+pub(crate) fn run(
+    lab: &Lab<'_>,
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> Result<LabReport, LabError> {
+    let seconds = lab.options.seconds.unwrap_or(60);
+    // `--users` is how many arrive in all; a rate that grows from 0 to R in T seconds lets R T / 2 arrive.
+    let rate_end = match lab.options.users {
+        Some(users) => 2.0 * users as f64 / seconds as f64,
+        None => (RATE_PER_CPU * lab.machine.cpus) as f64,
+    };
+    // As many as arrive within a time-out may be open at once.
+    let open = (rate_end * (TIMEOUT.as_secs_f64() + 1.0)) as u64;
+    lab.check(open)?;
+    let text = scenario(rate_end.round() as u64, Duration::from_secs(seconds), None, TIMEOUT);
+    progress(LabProgress::Row { name: ROW, number: 1, of: 1, seconds });
+    let cores = lab.machine.cores_for(open);
+    let server =
+        lab.stage.serve(ServerSpec { row: ROW, handler: "ok", accept: "reuseport", cores })?;
+    let spec = LoadSpec { row: ROW, scenario: &text, seconds };
+    let mut bad_seconds = 0;
+    let mut failed_before = 0;
+    let run = lab.stage.load(&spec, &server, progress, |interval| {
+        let failed = interval.load.as_ref().map_or(0, failures);
+        bad_seconds = if failed > failed_before { bad_seconds + 1 } else { 0 };
+        failed_before = failed;
+        // More of the same would say nothing new, and the machine is suffering.
+        if bad_seconds >= BAD_SECONDS_MOST { Go::Stop } else { Go::On }
+    })?;
+    server.stop();
+
+    let slope = rate_end / seconds as f64;
+    let found = Found { slope, ..find(&run.file.intervals, TIMEOUT) };
+    let summary = Summary::of(&run.file);
+    let server = summary.server.as_ref();
+    let found = Found {
+        overflows: grown(&run.file.intervals, "TcpExt.ListenOverflows"),
+        server_cpu_us: server.and_then(|server| server.cpu_us_per_connection),
+        load_cpu_us: summary.generator.cpu_us_per_connect,
+        machine_busy_share: summary.machine.cpu_busy_share,
+        ..found
+    };
+    Ok(LabReport {
+        schema: SCHEMA,
+        lab: INFO.name,
+        article: INFO.article,
+        setup: format!(
+            "arrivals from 0 to {} in {seconds} s ({} more each second; the article: 44.4/s), time-out {}, on {} CPUs",
+            rate(rate_end),
+            rate(slope),
+            show_duration(TIMEOUT),
+            lab.machine.cpus
+        ),
+        tables: vec![table(&found)],
+        verdict: verdict(&found),
+        notes: summary.validity.reasons.clone(),
+        interrupted: run.interrupted,
+        rows: serde_json::to_value([&found]).expect("rows are plain data"),
+    })
+}
+
+/// The article's scenario with arrivals up to `rate_end`.
+fn scenario(rate_end: u64, span: Duration, most: Option<&str>, timeout: Duration) -> String {
+    let most = most.map_or_else(String::new, |most| format!("      most: {most}\n"));
+    let (span, timeout) = (show_duration(span), show_duration(timeout));
+    format!(
+        "target: tcp://127.0.0.1:4444
+load:
+  - arrivals:
+      rate: {{from: 0/s, to: {rate_end}/s}}
+      for: {span}
+{most}      spacing: even
+user:
+  - connect: {{timeout: {timeout}}}
+  - send: \"I'm requesting the service\"
+  - expect: {{text: ok, timeout: {timeout}}}
+  - close
+on_error: stop
+"
+    )
+}
+
+/// The best rate before the first failure. What timed out first had arrived `timeout` earlier, so the
+/// seconds since then do not count. Pure.
+fn find(intervals: &[Interval], timeout: Duration) -> Found {
+    let mut found = Found::default();
+    let mut end = None;
+    for (interval, before, now, _) in steps(intervals) {
+        let limit = if timeouts(now) > timeouts(before) {
+            Limit::Timeouts
+        } else if failures(now) > failures(before) {
+            Limit::Failures
+        } else if now.lag.percentile(99.0) > LAG_DEGRADED_US {
+            Limit::Generator
+        } else {
+            continue;
+        };
+        let patience = if limit == Limit::Timeouts { timeout } else { Duration::ZERO };
+        let began_ms = interval.at_ms - interval.span_ms;
+        end = Some((limit, began_ms.saturating_sub(patience.as_millis() as u64)));
+        break;
+    }
+    let last = intervals.last().and_then(|interval| interval.load.as_ref());
+    found.timeouts = last.map_or(0, timeouts);
+    found.failed = last.map_or(0, failures);
+    let (limit, end_ms) = end.unwrap_or((Limit::None, u64::MAX));
+    found.end = limit;
+    found.end_ms = end_ms.min(intervals.last().map_or(0, |interval| interval.at_ms));
+    let mut best_at_ms = 0;
+    for (interval, before, now, seconds) in steps(intervals) {
+        if interval.at_ms > end_ms || interval.span_ms < WHOLE_SECOND_MS {
+            continue;
+        }
+        let answered = now.counters.messages_answered - before.counters.messages_answered;
+        let per_second = answered as f64 / seconds;
+        if found.rate_most.is_none_or(|most| per_second > most) && answered > 0 {
+            found.rate_most = Some(per_second);
+            best_at_ms = interval.at_ms;
+        }
+    }
+    let good = || intervals.iter().filter(|interval| interval.at_ms <= best_at_ms);
+    found.connect_p99_us = latency(good(), |load| &load.connect).p99;
+    found.message_p99_us = latency(good(), |load| &load.message).p99;
+    found
+}
+
+fn table(found: &Found) -> LabTable {
+    let mut table = LabTable::new(
+        "The highest rate without time-outs",
+        ["server", "rate", "connect p99", "answer p99", "CPU of the server, each"],
+    );
+    let dash = || "-".to_owned();
+    table.row([
+        "throng serve ok, here".to_owned(),
+        or_dash(found.rate_most, rate),
+        micros(found.connect_p99_us),
+        micros(found.message_p99_us),
+        or_dash(found.server_cpu_us, |us| format!("{us:.1} µs")),
+    ]);
+    for (server, article) in ARTICLE {
+        table.row([format!("{server} (article, 8 cores)"), rate(article), dash(), dash(), dash()]);
+    }
+    table
+}
+
+/// Sentences about what was found. Pure.
+fn verdict(found: &Found) -> Vec<String> {
+    let Some(most) = found.rate_most else {
+        return vec![
+            "Nobody was answered before the first failure: there is no rate to report.".to_owned(),
+        ];
+    };
+    let at = format!("{:.0} s", found.end_ms as f64 / 1000.0);
+    let mut said = vec![match found.end {
+        Limit::None => format!(
+            "{} and no time-out: the load ended before the server did. Ask for more with --users (how many arrive in all) or a longer --seconds.",
+            rate(most)
+        ),
+        Limit::Timeouts => format!(
+            "{} without time-outs; those who arrived after {at} were the first to wait too long.",
+            rate(most)
+        ),
+        Limit::Failures => format!(
+            "{} until connections began to fail, with other errors than time-outs, at {at}.",
+            rate(most)
+        ),
+        Limit::Generator => format!(
+            "{} until the generator itself fell behind at {at}: the server may be able to do more than this machine can ask for.",
+            rate(most)
+        ),
+    }];
+    if let Some(busy) = found.machine_busy_share
+        && busy >= BUSY
+    {
+        said.push(format!(
+            "The machine's CPUs were busy {:.0} % of the time with both ends on it: CPU was the limit.",
+            busy * 100.0
+        ));
+    }
+    if let Some(overflows) = found.overflows.filter(|n| *n > 0) {
+        said.push(format!("The accept queue overflowed {} times.", count(overflows as f64)));
+    }
+    let best = ARTICLE
+        .iter()
+        .copied()
+        .fold(("", 0.0), |best, row| if row.1 > best.1 { row } else { best });
+    said.push(format!(
+        "That is {:.1} times the article's best ({} with {}), on other hardware: compare the servers side by side with `make bench`.",
+        most / best.1,
+        rate(best.1),
+        best.0
+    ));
+    said
+}
+
+/// What the article reports.
+const ARTICLE: [(&str, f64); 5] = [
+    ("Ranch as it comes", 11_000.0),
+    ("Ranch, sleep for a time-out", 24_000.0),
+    ("gen_tcp, one acceptor", 18_000.0),
+    ("gen_tcp, sleep for a time-out", 23_000.0),
+    ("gen_tcp, three acceptors", 32_000.0),
+];
+
+const ROW: &str = "throng";
+/// Both ends on one machine do some 12,000 to 15,000 of these a second and CPU.
+const RATE_PER_CPU: u64 = 25_000;
+/// The charts of the article show time-outs at one second; its worker's own is five.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// Seconds with failures in a row after which the rest of the load is left out.
+const BAD_SECONDS_MOST: u32 = 3;
+/// Shorter last intervals make noisy rates.
+const WHOLE_SECOND_MS: u64 = 500;
+/// Above this share of busy time CPU was the limit.
+const BUSY: f64 = 0.85;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::LoadInterval;
+
+    use super::*;
+    use crate::lab::assert_same_scenario;
+
+    #[test]
+    fn the_article_s_sizes_give_the_bundled_scenario() {
+        let bundled = include_str!("../../../labs/fast-connect.yaml");
+        let text = scenario(42_164, Duration::from_secs(949), Some("20M"), Duration::from_secs(5));
+        assert_same_scenario(&text, bundled);
+    }
+
+    /// Seconds in which so many were answered, timed out, and failed otherwise.
+    fn run(seconds: &[(u64, u64, u64)]) -> Vec<Interval> {
+        let mut total = LoadInterval::default();
+        let mut intervals = vec![Interval { load: Some(total.clone()), ..Default::default() }];
+        for (i, (answered, timed_out, refused)) in seconds.iter().enumerate() {
+            total.counters.messages_answered += answered;
+            total.errors.add("expect_timeout", *timed_out);
+            total.connect_failed.add("ECONNREFUSED", *refused);
+            total.counters.connects_failed += refused;
+            let load = Some(total.clone());
+            intervals.push(Interval {
+                at_ms: 1000 * (i as u64 + 1),
+                span_ms: 1000,
+                load,
+                ..Default::default()
+            });
+        }
+        intervals
+    }
+
+    #[track_caller]
+    fn check(seconds: &[(u64, u64, u64)], rate_most: Option<f64>, end: Limit, end_ms: u64) {
+        let found = find(&run(seconds), Duration::from_secs(1));
+        assert_eq!((found.rate_most, found.end, found.end_ms), (rate_most, end, end_ms));
+    }
+
+    #[test]
+    fn the_best_second_before_the_first_time_out_s_arrival_counts() {
+        check(
+            &[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 5, 0), (900, 0, 0)],
+            Some(200.0),
+            Limit::Timeouts,
+            2000,
+        );
+    }
+
+    #[test]
+    fn a_run_without_failures_ends_with_its_load() {
+        check(&[(100, 0, 0), (200, 0, 0), (150, 0, 0)], Some(200.0), Limit::None, 3000);
+    }
+
+    #[test]
+    fn other_failures_count_from_when_they_happen() {
+        check(&[(100, 0, 0), (200, 0, 0), (300, 0, 7)], Some(200.0), Limit::Failures, 2000);
+    }
+
+    #[test]
+    fn a_late_generator_is_named_and_not_the_server() {
+        let mut intervals = run(&[(100, 0, 0), (200, 0, 0), (300, 0, 0)]);
+        intervals[3].load.as_mut().unwrap().lag.record_us(50_000);
+        let found = find(&intervals, Duration::from_secs(1));
+        assert_eq!((found.rate_most, found.end), (Some(200.0), Limit::Generator));
+        assert!(verdict(&found)[0].contains("the generator itself fell behind at 2 s"));
+    }
+
+    #[test]
+    fn a_server_that_never_answers_has_no_rate() {
+        check(&[(0, 0, 0), (0, 9, 0)], None, Limit::Timeouts, 0);
+        let said = verdict(&Found::default());
+        assert!(said[0].contains("there is no rate"), "{said:?}");
+    }
+
+    #[test]
+    fn the_verdict_names_the_limit_and_compares_with_the_article() {
+        let found = Found {
+            rate_most: Some(16_000.0),
+            end: Limit::Timeouts,
+            end_ms: 31_000,
+            machine_busy_share: Some(0.97),
+            overflows: Some(12),
+            ..Found::default()
+        };
+        let said = verdict(&found).join("\n");
+        for text in
+            ["16k/s without time-outs", "after 31 s", "97 %", "overflowed 12 times", "0.5 times"]
+        {
+            assert!(said.contains(text), "no {text:?} in {said}");
+        }
+    }
+}

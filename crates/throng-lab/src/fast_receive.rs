@@ -1,0 +1,394 @@
+//! The lab `fast-receive`: many open connections, each asking more and more often: when does latency leave the ground?
+
+use std::time::Duration;
+
+use serde::Serialize;
+use throng_base::units::show_duration;
+use throng_report::render::{count, micros, or_dash, rate};
+use throng_report::{Grade, Interval, Summary};
+
+use crate::ends::{Go, LoadSpec, Run, ServerSpec};
+use crate::erlang::{self, Article};
+use crate::knee::{FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
+use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::measure::{failures, latency, steps};
+use crate::report::{LabReport, LabTable, SCHEMA};
+
+pub(crate) const INFO: LabInfo = LabInfo {
+    name: "fast-receive",
+    article: "Fast TCP sockets (Erlang Central): receiving messages",
+    summary: "25,000 connections, 1 to 10 messages a second on each: the rate at which latency leaves the ground",
+};
+
+/// What one server came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Row {
+    server: String,
+    /// What the article reports for it, in messages per second.
+    article: Option<f64>,
+    /// Messages per second before latency left the ground; the most of all when it never did.
+    rate_at_knee: Option<f64>,
+    /// Whether it left the ground at all.
+    has_knee: bool,
+    /// Messages per second in the best second, whatever the latency.
+    rate_most: Option<f64>,
+    /// The most that was asked for in a second.
+    intended_most: f64,
+    /// Up to the knee.
+    p50_us: u64,
+    p99_us: u64,
+    ground_us: Option<u64>,
+    connected_most: u64,
+    failed: u64,
+    grade: Grade,
+    reasons: Vec<String>,
+}
+
+pub(crate) fn run(
+    lab: &Lab<'_>,
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> Result<LabReport, LabError> {
+    let mut notes = Vec::new();
+    let peers = peers(lab).unwrap_or_else(|why| {
+        progress(LabProgress::Note(&why));
+        notes.push(why);
+        Vec::new()
+    });
+    // The same load for all rows: an Erlang server has one fd table, and more in it than connections.
+    let users = lab.users(match peers.is_empty() {
+        true => 25_000,
+        false => lab.machine.fds_per_table.saturating_sub(PEER_FDS).clamp(1, 25_000),
+    });
+    lab.check(users)?;
+    let grows = Duration::from_secs(lab.options.seconds.unwrap_or(20));
+    let shape = Shape { users, per_second: 5_000.min(users), grows };
+    let text = scenario(&shape);
+    let seconds = (shape.connects() + grows).as_secs();
+    let of = 1 + peers.len();
+
+    progress(LabProgress::Row { name: THRONG, number: 1, of, seconds });
+    let cores = lab.machine.cores_for(users);
+    let server =
+        lab.stage.serve(ServerSpec { row: THRONG, handler: "ok", accept: "reuseport", cores })?;
+    let spec = LoadSpec { row: THRONG, scenario: &text, seconds };
+    let run = lab.stage.load(&spec, &server, progress, |_| Go::On)?;
+    server.stop();
+    let mut interrupted = run.interrupted;
+    let mut rows = vec![row("throng serve ok", None, &run)];
+
+    for (i, peer) in peers.iter().enumerate() {
+        if interrupted || lab.stage.is_stopped() {
+            interrupted = true;
+            break;
+        }
+        progress(LabProgress::Row { name: peer.row, number: i + 2, of, seconds });
+        match peer_row(lab, peer, &text, seconds, progress) {
+            Ok((row, was_interrupted)) => {
+                interrupted |= was_interrupted;
+                rows.push(row);
+            }
+            // One server that cannot run leaves the others standing.
+            Err(error) => notes.push(format!("{} is missing: {error}", peer.row)),
+        }
+    }
+    for row in rows.iter().filter(|row| row.grade != Grade::Valid) {
+        notes.push(format!("{} is {}: {}", row.server, row.grade, row.reasons.join("; ")));
+    }
+    notes.push(format!(
+        "the knee is the first second of at least {STAYS_UP} whose p99 is above {TIMES_GROUND} times the median p99 of the \
+         first quarter and above {}",
+        micros(FLOOR_US)
+    ));
+    Ok(LabReport {
+        schema: SCHEMA,
+        lab: INFO.name,
+        article: INFO.article,
+        setup: format!(
+            "{} connections, 1 to 10 messages a second on each, growing for {} ({} to {} in all), on {} CPUs",
+            count(users as f64),
+            show_duration(grows),
+            rate(users as f64),
+            rate(10.0 * users as f64),
+            lab.machine.cpus
+        ),
+        tables: vec![table(&rows)],
+        verdict: verdict(&rows),
+        notes,
+        interrupted,
+        rows: serde_json::to_value(&rows).expect("rows are plain data"),
+    })
+}
+
+/// The article's servers that can run here, or why there are none.
+fn peers(lab: &Lab<'_>) -> Result<Vec<Article>, String> {
+    if lab.stage.is_isolated() {
+        return Err(
+            "the article's servers listen on loopback only: --isolate leaves them out".to_owned()
+        );
+    }
+    let most = lab.machine.fds_per_table.saturating_sub(PEER_FDS);
+    if lab.options.users.is_some_and(|users| users > most) {
+        return Err(format!(
+            "the article's servers have one fd table, which holds {most} connections here: they are left out \
+             (raise ulimit -n)"
+        ));
+    }
+    erlang::prepare(lab.stage)
+}
+
+fn peer_row(
+    lab: &Lab<'_>,
+    peer: &Article,
+    text: &str,
+    seconds: u64,
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> Result<(Row, bool), LabError> {
+    let server = peer.start(lab.stage, lab.machine.cpus)?;
+    let spec = LoadSpec { row: peer.row, scenario: text, seconds };
+    let run = lab.stage.load(&spec, &server, progress, |_| Go::On)?;
+    server.stop();
+    Ok((row(peer.title, peer.messages_per_second, &run), run.interrupted))
+}
+
+/// How the load grows.
+struct Shape {
+    users: u64,
+    /// Connects per second before it begins to grow.
+    per_second: u64,
+    grows: Duration,
+}
+
+impl Shape {
+    fn connects(&self) -> Duration {
+        Duration::from_millis((1000 * self.users).div_ceil(self.per_second.max(1)))
+    }
+}
+
+fn scenario(shape: &Shape) -> String {
+    let Shape { users, per_second, grows } = shape;
+    let (connects, grows) = (show_duration(shape.connects()), show_duration(*grows));
+    format!(
+        "target: tcp://127.0.0.1:4444
+load:
+  - arrivals: {{rate: {per_second}/s, for: {connects}, most: {users}, spacing: even}}
+  - hold: {{for: {grows}}}
+user:
+  - connect
+  - every:
+      rate: {{from: 1/s, to: 10/s, over: {grows}}}
+      for: {grows}
+      do:
+        - send: \"I'm requesting the service\"
+        - expect: {{text: ok, timeout: 5s}}
+  - close
+on_error: stop
+"
+    )
+}
+
+fn row(server: &str, article: Option<f64>, run: &Run) -> Row {
+    let summary = Summary::of(&run.file);
+    let points = points(&run.file.intervals);
+    let found = knee(&points);
+    let until_ms = found.map_or(u64::MAX, |Knee { at_ms, .. }| at_ms.saturating_sub(1));
+    let good = run.file.intervals.iter().filter(|interval| interval.at_ms <= until_ms);
+    let ground = latency(good, |load| &load.message);
+    let last = run.file.intervals.iter().rev().find_map(|interval| interval.load.as_ref());
+    let most = points.iter().map(|point| point.rate).fold(0.0, f64::max);
+    Row {
+        server: server.to_owned(),
+        article,
+        rate_at_knee: found.map_or((most > 0.0).then_some(most), |knee| Some(knee.rate)),
+        has_knee: found.is_some(),
+        rate_most: summary.message.rate_most,
+        intended_most: points.iter().map(|point| point.intended_rate).fold(0.0, f64::max),
+        p50_us: ground.p50,
+        p99_us: ground.p99,
+        ground_us: crate::knee::ground(&points),
+        connected_most: summary.users.connected_most,
+        failed: last.map_or(0, failures),
+        grade: summary.validity.grade,
+        reasons: summary.validity.reasons,
+    }
+}
+
+/// The seconds in which messages were due.
+fn points(intervals: &[Interval]) -> Vec<Point> {
+    let point = |(interval, before, now, seconds): (
+        &Interval,
+        &throng_report::LoadInterval,
+        &throng_report::LoadInterval,
+        f64,
+    )| {
+        let grown = now.counters.since(&before.counters);
+        (grown.turns_intended > 0 && interval.span_ms >= WHOLE_SECOND_MS).then(|| Point {
+            at_ms: interval.at_ms,
+            intended_rate: grown.turns_intended as f64 / seconds,
+            rate: grown.messages_answered as f64 / seconds,
+            p99_us: (!now.message.is_empty()).then(|| now.message.percentile(99.0)),
+        })
+    };
+    steps(intervals).filter_map(point).collect()
+}
+
+fn table(rows: &[Row]) -> LabTable {
+    let mut table = LabTable::new(
+        "Messages per second",
+        [
+            "server",
+            "at the knee",
+            "p50 until then",
+            "p99 until then",
+            "most",
+            "asked for",
+            "failed",
+            "",
+            "the article, 8 cores",
+        ],
+    );
+    for row in rows {
+        table.row([
+            row.server.clone(),
+            match row.has_knee {
+                true => or_dash(row.rate_at_knee, rate),
+                false => "no knee".to_owned(),
+            },
+            micros(row.p50_us),
+            micros(row.p99_us),
+            or_dash(row.rate_most, rate),
+            rate(row.intended_most),
+            count(row.failed as f64),
+            row.grade.to_string(),
+            or_dash(row.article, rate),
+        ]);
+    }
+    table
+}
+
+/// Sentences about the rows, the first of which is throng's. Pure.
+fn verdict(rows: &[Row]) -> Vec<String> {
+    let Some(first) = rows.first().filter(|row| row.rate_at_knee.is_some()) else {
+        return vec!["No message was answered: there is nothing to compare.".to_owned()];
+    };
+    let mut said: Vec<_> = rows.iter().map(about).collect();
+    let mine = first.rate_at_knee.unwrap_or(0.0);
+    for row in &rows[1..] {
+        let Some(theirs) = row.rate_at_knee.filter(|rate| *rate > 0.0) else { continue };
+        let factor = mine / theirs;
+        let at_least = if first.has_knee || !row.has_knee { "" } else { "at least " };
+        said.push(match factor {
+            _ if !first.has_knee && !row.has_knee => format!(
+                "{} and {} both took all that was asked for: this load tells them apart by latency alone.",
+                first.server, row.server
+            ),
+            factor if (1.0 / NOISE..=NOISE).contains(&factor) => format!(
+                "{} and {} do not differ on this machine ({} and {}).",
+                first.server,
+                row.server,
+                rate(mine),
+                rate(theirs)
+            ),
+            factor => format!("{} took {at_least}{factor:.1} times as many as {}.", first.server, row.server),
+        });
+    }
+    said
+}
+
+fn about(row: &Row) -> String {
+    match (row.rate_at_knee, row.has_knee) {
+        (None, _) => format!("{}: no message was answered.", row.server),
+        (Some(most), false) => format!(
+            "{}: latency stayed on the ground up to {} (p99 {}); ask for more with --users.",
+            row.server,
+            rate(most),
+            micros(row.p99_us)
+        ),
+        (Some(most), true) => format!(
+            "{}: latency left the ground above {} (p50 {}, p99 {} until then).",
+            row.server,
+            rate(most),
+            micros(row.p50_us),
+            micros(row.p99_us)
+        ),
+    }
+}
+
+const THRONG: &str = "throng";
+/// fds of an Erlang server that are not connections.
+const PEER_FDS: u64 = 128;
+/// A last interval shorter than this makes a noisy rate.
+const WHOLE_SECOND_MS: u64 = 500;
+/// Rates of single runs are alike within this factor.
+const NOISE: f64 = 1.10;
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+    use crate::lab::assert_same_scenario;
+
+    #[test]
+    fn the_article_s_sizes_give_the_bundled_scenario() {
+        let bundled = include_str!("../../../labs/fast-receive.yaml");
+        let shape = Shape { users: 25_000, per_second: 500, grows: Duration::from_secs(1200) };
+        assert_same_scenario(&scenario(&shape), bundled);
+    }
+
+    fn row(server: &str, rate: f64, has_knee: bool) -> Row {
+        Row {
+            server: server.into(),
+            rate_at_knee: Some(rate),
+            has_knee,
+            p50_us: 300,
+            p99_us: 2000,
+            ..Row::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(rows: &[Row], says: &[&str]) {
+        let said = verdict(rows);
+        assert_eq!(said.len(), says.len(), "{said:#?}");
+        for (sentence, text) in said.iter().zip(says) {
+            assert!(sentence.contains(text), "no {text:?} in {sentence:?}");
+        }
+    }
+
+    #[test]
+    fn each_server_gets_a_sentence_and_a_comparison() {
+        check(
+            &[
+                row("throng", 100_000.0, true),
+                row("ranch", 25_000.0, true),
+                row("gen_tcp", 95_000.0, true),
+            ],
+            &[
+                "throng: latency left the ground above 100k/s (p50 300 µs, p99 2.00 ms",
+                "ranch: latency left the ground above 25",
+                "gen_tcp: latency",
+                "throng took 4.0 times as many as ranch",
+                "throng and gen_tcp do not differ",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_server_without_a_knee_took_at_least_that() {
+        check(
+            &[row("throng", 100_000.0, false), row("ranch", 25_000.0, true)],
+            &["stayed on the ground up to 100k/s", "left the ground", "took at least 4.0 times"],
+        );
+        check(
+            &[row("throng", 100.0, false), row("ranch", 100.0, false)],
+            &["stayed on the ground", "stayed on the ground", "both took all"],
+        );
+    }
+
+    #[test]
+    fn no_answers_are_nothing_to_compare() {
+        check(&[], &["nothing to compare"]);
+        check(&[Row::default()], &["nothing to compare"]);
+        let silent = Row { server: "ranch".into(), ..Row::default() };
+        check(&[row("throng", 1.0, true), silent], &["throng", "ranch: no message was answered"]);
+    }
+}

@@ -1,0 +1,207 @@
+//! The bundled experiments by name.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::Serialize;
+use throng_base::units::nearest;
+use throng_report::Interval;
+
+use crate::ends::Stage;
+use crate::isolate::IsolateError;
+use crate::machine::{Machine, Shortage};
+use crate::report::LabReport;
+use crate::{connscale, fast_connect, fast_receive, stressgrid_100k};
+
+/// What a lab is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LabInfo {
+    /// As it is typed: `stressgrid-100k`.
+    pub name: &'static str,
+    /// The article that it redoes.
+    pub article: &'static str,
+    /// The question, in a sentence.
+    pub summary: &'static str,
+}
+
+/// How a lab is run.
+#[derive(Clone, Debug, Default)]
+pub struct LabOptions {
+    /// Users. Default: what suits the machine and the lab, up to the article's number.
+    pub users: Option<u64>,
+    /// Seconds that the load of each row lasts, not counting what cannot be shortened. Default: so that
+    /// the whole lab takes a minute or two.
+    pub seconds: Option<u64>,
+    /// Whether each end gets a network namespace of its own; needs root.
+    pub isolate: bool,
+    /// Where scenarios, run files and the ends' output are kept. Default: nowhere.
+    pub keep_files: Option<PathBuf>,
+    /// The program whose `serve` and `run` are the two ends. Default: this one.
+    pub program: Option<PathBuf>,
+    /// Whether a size that does not fit is tried all the same.
+    pub force: bool,
+    /// Set to end the lab early: the load ramps down and what was measured is reported.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What a lab tells while it runs.
+#[derive(Debug)]
+pub enum LabProgress<'a> {
+    /// A sentence worth knowing: how to steer the run, what is left out and why.
+    Note(&'a str),
+    /// Another row of the table begins.
+    Row {
+        /// Its name: `reuseport`.
+        name: &'a str,
+        /// Which one it is, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+        /// How long it should take.
+        seconds: u64,
+    },
+    /// A second of it has passed.
+    Interval {
+        /// The row's name.
+        row: &'a str,
+        /// What was measured.
+        interval: &'a Interval,
+        /// The interval before it.
+        previous: Option<&'a Interval>,
+        /// How long the row should take.
+        seconds: u64,
+    },
+}
+
+/// Why a lab gave no result.
+#[derive(Debug)]
+pub enum LabError {
+    /// There is no lab of that name.
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The nearest name.
+        nearest: Option<&'static str>,
+    },
+    /// The machine is too small for the users that were asked for.
+    TooBig(Vec<Shortage>),
+    /// The namespaces could not be made.
+    Isolate(IsolateError),
+    /// One of the two ends could not be started, or ended when it should not.
+    End {
+        /// `server` or `generator`.
+        end: &'static str,
+        /// What happened, and the last that it said.
+        said: String,
+    },
+    /// A file could not be written or read.
+    File(PathBuf, std::io::Error),
+}
+
+/// All labs, in the order in which a newcomer should meet them.
+pub fn labs() -> &'static [LabInfo] {
+    &[stressgrid_100k::INFO, fast_connect::INFO, fast_receive::INFO, connscale::INFO]
+}
+
+/// Runs the lab `name`; `progress` is called on this thread.
+///
+/// # Errors
+/// [`LabError`]. A lab that was stopped early is no error: its report says so.
+pub fn run(
+    name: &str,
+    options: &LabOptions,
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> Result<LabReport, LabError> {
+    let run = match name {
+        "stressgrid-100k" => stressgrid_100k::run,
+        "fast-connect" => fast_connect::run,
+        "fast-receive" => fast_receive::run,
+        "connscale" => connscale::run,
+        _ => {
+            let nearest = nearest(name, labs().iter().map(|lab| lab.name));
+            return Err(LabError::Unknown { name: name.to_owned(), nearest });
+        }
+    };
+    let machine = Machine::read(options.isolate);
+    let stage = Stage::new(name, options)?;
+    run(&Lab { options, machine, stage: &stage }, progress)
+}
+
+/// What every lab works with.
+pub(crate) struct Lab<'a> {
+    pub(crate) options: &'a LabOptions,
+    pub(crate) machine: Machine,
+    pub(crate) stage: &'a Stage,
+}
+
+impl Lab<'_> {
+    /// How many users to run: those asked for, or `wanted` as far as it fits.
+    pub(crate) fn users(&self, wanted: u64) -> u64 {
+        self.options.users.unwrap_or_else(|| wanted.min(self.machine.pairs_most()).max(1))
+    }
+
+    /// Refuses a number of users that does not fit, unless it is to be tried all the same.
+    pub(crate) fn check(&self, connections: u64) -> Result<(), LabError> {
+        let short = self.machine.shortages(connections);
+        if short.is_empty() || self.options.force { Ok(()) } else { Err(LabError::TooBig(short)) }
+    }
+}
+
+impl From<IsolateError> for LabError {
+    fn from(error: IsolateError) -> Self {
+        Self::Isolate(error)
+    }
+}
+
+impl fmt::Display for LabError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name, nearest } => {
+                write!(f, "there is no lab `{name}`")?;
+                match nearest {
+                    Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
+                    None => {
+                        let names: Vec<_> = labs().iter().map(|lab| lab.name).collect();
+                        write!(f, "; there are {}", names.join(", "))
+                    }
+                }
+            }
+            Self::TooBig(shortages) => {
+                f.write_str("so many users do not fit on this machine:")?;
+                shortages.iter().try_for_each(|shortage| write!(f, "\n  {shortage}"))
+            }
+            Self::Isolate(error) => error.fmt(f),
+            Self::End { end, said } => write!(f, "the {end} {said}"),
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for LabError {}
+
+/// The labs scale the articles' scenarios; at the articles' own sizes they must be the files under `labs`.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn assert_same_scenario(ours: &str, bundled: &str) {
+    use throng_load::{program::Program, scenario::Scenario};
+    let parse = |text, name| Scenario::parse(text, name).unwrap();
+    let (ours, bundled) = (parse(ours, "ours"), parse(bundled, "bundled"));
+    let program = |scenario| format!("{:#?}", Program::compile(scenario));
+    assert_eq!(program(&ours), program(&bundled));
+    assert_eq!((ours.target, ours.load), (bundled.target, bundled.load));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_lab_gets_the_nearest_name() {
+        let error = run("conscale", &LabOptions::default(), &mut |_| {}).unwrap_err();
+        assert_eq!(error.to_string(), "there is no lab `conscale`; did you mean `connscale`?");
+        let error = run("x", &LabOptions::default(), &mut |_| {}).unwrap_err();
+        assert!(error.to_string().contains("stressgrid-100k, fast-connect"), "{error}");
+    }
+}

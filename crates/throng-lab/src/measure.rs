@@ -1,0 +1,95 @@
+//! What labs take from the intervals of a run.
+
+use throng_report::{Histogram, Interval, LatencySummary, LoadInterval};
+
+/// By how much a kernel counter grew over the run; none where the kernel does not have it.
+pub(crate) fn grown(intervals: &[Interval], counter: &str) -> Option<u64> {
+    let values = || intervals.iter().filter_map(|interval| interval.kernel.get(counter).copied());
+    u64::try_from(values().next_back()?.saturating_sub(values().next()?)).ok()
+}
+
+/// The most that a gauge of the kernel showed.
+pub(crate) fn most(intervals: &[Interval], gauge: &str) -> Option<u64> {
+    let values = intervals.iter().filter_map(|interval| interval.kernel.get(gauge).copied());
+    values.max().and_then(|most| u64::try_from(most).ok())
+}
+
+/// Latency over the intervals that `take` chooses.
+pub(crate) fn latency<'a>(
+    intervals: impl IntoIterator<Item = &'a Interval>,
+    histogram: impl Fn(&LoadInterval) -> &Histogram,
+) -> LatencySummary {
+    let mut merged = Histogram::new();
+    let loads = intervals.into_iter().filter_map(|interval| interval.load.as_ref());
+    loads.for_each(|load| merged.merge(histogram(load)));
+    LatencySummary::from(&merged)
+}
+
+/// The generator's share of each interval beside that of the interval before it, and the seconds between.
+pub(crate) fn steps(
+    intervals: &[Interval],
+) -> impl Iterator<Item = (&Interval, &LoadInterval, &LoadInterval, f64)> {
+    intervals.windows(2).filter_map(|pair| {
+        let (before, now) = (pair[0].load.as_ref()?, pair[1].load.as_ref()?);
+        let seconds = pair[1].span_ms as f64 / 1000.0;
+        (seconds > 0.0).then_some((&pair[1], before, now, seconds))
+    })
+}
+
+/// Time-outs of connects and of answers so far.
+pub(crate) fn timeouts(load: &LoadInterval) -> u64 {
+    let of_connects = ["timeout", "ETIMEDOUT"].map(|kind| load.connect_failed.get(kind));
+    let of_answers = ["expect_timeout", "ETIMEDOUT"].map(|kind| load.errors.get(kind));
+    of_connects.iter().sum::<u64>() + of_answers.iter().sum::<u64>()
+}
+
+/// Everything that failed so far.
+pub(crate) fn failures(load: &LoadInterval) -> u64 {
+    load.counters.connects_failed + load.errors.total()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(at_ms: u64, counters: &[(&str, i64)]) -> Interval {
+        let kernel = counters.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        let load = Some(LoadInterval::default());
+        Interval { at_ms, span_ms: 1000, kernel, load, ..Default::default() }
+    }
+
+    #[test]
+    fn a_counter_that_was_never_read_is_unknown_and_not_zero() {
+        let run = [
+            interval(1, &[("drops", 5), ("queue", 9)]),
+            interval(2, &[]),
+            interval(3, &[("drops", 12), ("queue", 0)]),
+        ];
+        assert_eq!(grown(&run, "drops"), Some(7));
+        assert_eq!(grown(&run, "overflows"), None);
+        assert_eq!(most(&run, "queue"), Some(9));
+        assert_eq!(most(&run, "syn_recv"), None);
+    }
+
+    #[test]
+    fn histograms_are_merged_and_not_averaged() {
+        let mut run = [interval(1, &[]), interval(2, &[])];
+        for us in 1..=99 {
+            run[0].load.as_mut().unwrap().connect.record_us(us);
+        }
+        run[1].load.as_mut().unwrap().connect.record_us(100_000);
+        let latency = latency(&run, |load| &load.connect);
+        assert_eq!((latency.count, latency.p50), (100, 50));
+        assert!(latency.max >= 99_000);
+    }
+
+    #[test]
+    fn time_outs_of_connects_and_answers_add_up() {
+        let mut load = LoadInterval::default();
+        load.connect_failed.add("timeout", 2);
+        load.connect_failed.add("ECONNREFUSED", 7);
+        load.errors.add("expect_timeout", 3);
+        load.errors.add("reset", 7);
+        assert_eq!(timeouts(&load), 5);
+    }
+}

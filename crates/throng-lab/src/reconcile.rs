@@ -1,0 +1,115 @@
+//! Both ends' counts of the same connections, side by side.
+
+use serde::Serialize;
+use throng_report::Interval;
+
+/// What the two ends made of the connections, over the quiet seconds of a run.
+///
+/// A connection that its client has established and that is neither open at the server nor waiting
+/// in its accept queue is half-open: the handshake's last packet was dropped at a full queue, and the
+/// server has never heard of it. The two ends are not asked at the very same moment, so only seconds count
+/// in which the number of connections hardly moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Reconciled {
+    /// Seconds in which the counts could be compared.
+    pub(crate) seconds: u64,
+    /// The most half-open connections in one of them.
+    pub(crate) half_open_most: u64,
+    /// Half-open connections in the last of them.
+    pub(crate) half_open_last: u64,
+    /// The most that the server held and no client knew of: closed by the client, not yet by the server.
+    pub(crate) unknown_to_client_most: u64,
+}
+
+/// Compares the two ends; none where no second was quiet or the server did not answer.
+pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciled> {
+    let mut found = Reconciled::default();
+    for pair in intervals.windows(2) {
+        let (Some(before), Some((client, server))) = (connected(&pair[0]), both(&pair[1])) else {
+            continue;
+        };
+        let moved = client.abs_diff(before);
+        if client == 0 || moved * 100 > client {
+            continue;
+        }
+        // What was on its way while the ends were asked is no finding: as much as moved in the second
+        // is far more than moves in the milliseconds between two questions.
+        let half_open = client.saturating_sub(server + moved);
+        found.seconds += 1;
+        found.half_open_last = half_open;
+        found.half_open_most = found.half_open_most.max(half_open);
+        found.unknown_to_client_most =
+            found.unknown_to_client_most.max(server.saturating_sub(client + moved));
+    }
+    (found.seconds > 0).then_some(found)
+}
+
+fn connected(interval: &Interval) -> Option<u64> {
+    interval.load.as_ref().map(|load| load.counters.connected)
+}
+
+fn both(interval: &Interval) -> Option<(u64, u64)> {
+    let server = interval.server.as_ref()?.counters.open;
+    let waiting = interval.kernel.get(ACCEPT_QUEUE).copied().unwrap_or(0);
+    Some((connected(interval)?, server + u64::try_from(waiting).unwrap_or(0)))
+}
+
+/// As the doctor's sampler names it.
+pub(crate) const ACCEPT_QUEUE: &str = "listener.accept_queue";
+
+#[cfg(test)]
+mod tests {
+    use throng_report::{LoadInterval, ServerSnapshot};
+
+    use super::*;
+
+    /// An interval in which the client had `client` connections and the server `open` and `waiting`.
+    fn interval((client, open, waiting): (u64, u64, i64)) -> Interval {
+        let mut load = LoadInterval::default();
+        load.counters.connected = client;
+        let mut server = ServerSnapshot::default();
+        server.counters.open = open;
+        Interval {
+            load: Some(load),
+            server: Some(server),
+            kernel: [(ACCEPT_QUEUE.to_owned(), waiting)].into(),
+            ..Interval::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(counts: &[(u64, u64, i64)], seconds: u64, half_open: u64, unknown: u64) {
+        let intervals: Vec<_> = counts.iter().copied().map(interval).collect();
+        let found = reconcile(&intervals).unwrap();
+        let found = (found.seconds, found.half_open_most, found.unknown_to_client_most);
+        assert_eq!(found, (seconds, half_open, unknown));
+    }
+
+    #[test]
+    fn what_the_client_has_and_the_server_has_not_is_half_open() {
+        check(&[(500, 2, 0), (500, 2, 0)], 1, 498, 0);
+        check(&[(500, 500, 0), (500, 500, 0)], 1, 0, 0);
+    }
+
+    #[test]
+    fn what_waits_to_be_accepted_is_not_half_open() {
+        check(&[(500, 400, 100), (500, 400, 100)], 1, 0, 0);
+    }
+
+    #[test]
+    fn seconds_in_which_connections_come_and_go_are_left_out() {
+        check(&[(0, 0, 0), (5000, 4000, 0), (10_000, 9000, 0), (10_000, 10_000, 0)], 1, 0, 0);
+        check(&[(10_000, 9_950, 0), (10_050, 10_000, 0)], 1, 0, 0);
+    }
+
+    #[test]
+    fn a_connection_that_only_the_server_has_is_counted_apart() {
+        check(&[(500, 510, 0), (500, 510, 0)], 1, 0, 10);
+    }
+
+    #[test]
+    fn without_a_server_that_answers_nothing_is_known() {
+        let alone = Interval { server: None, ..interval((500, 0, 0)) };
+        assert_eq!(reconcile(&[alone.clone(), alone]), None);
+    }
+}

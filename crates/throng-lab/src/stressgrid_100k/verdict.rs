@@ -1,0 +1,200 @@
+//! What the three rows say, in words. Pure.
+
+use throng_report::render::{count, micros, or_dash, rate};
+
+use super::Row;
+
+/// Sentences about `rows`, in their order, with `users` users of about a second each.
+pub(super) fn verdict(rows: &[Row], users: u64) -> Vec<String> {
+    let measured: Vec<_> = rows.iter().filter(|row| row.rate_most.is_some()).collect();
+    if measured.is_empty() {
+        return vec!["No row established a connection: there is nothing to compare.".to_owned()];
+    }
+    let mut said = Vec::new();
+    said.extend(taken_or_not(&measured, users));
+    for pair in measured.windows(2) {
+        said.push(compare(pair[0], pair[1]));
+    }
+    said.extend(measured.iter().filter_map(|row| queues(row)));
+    said
+}
+
+/// Whether the load that was offered was the limit.
+fn taken_or_not(rows: &[&Row], users: u64) -> Option<String> {
+    let offered = users as f64;
+    let took = |row: &&Row| row.rate_most.is_some_and(|rate| rate >= TAKEN * offered);
+    if rows.iter().all(|row| took(&row)) {
+        return Some(format!(
+            "Every row took all that was offered, {}: this load finds no limit. Ask for more with --users.",
+            rate(offered)
+        ));
+    }
+    let best = rows.iter().filter_map(|row| row.rate_most).fold(0.0, f64::max);
+    Some(format!(
+        "{} users offer {}; the best row took {} of it ({:.0} %).",
+        count(offered),
+        rate(offered),
+        rate(best),
+        best / offered * 100.0
+    ))
+}
+
+/// One sentence about two rows: how they differ, or that they do not.
+fn compare(a: &Row, b: &Row) -> String {
+    let (rate_a, rate_b) = (a.rate_most.unwrap_or(0.0), b.rate_most.unwrap_or(0.0));
+    let mut differs = Vec::new();
+    if !alike(rate_a, rate_b, RATE_NOISE) {
+        differs.push(format!(
+            "{} took {} and {} {} ({:+.0} %)",
+            a.accept,
+            rate(rate_a),
+            b.accept,
+            rate(rate_b),
+            (rate_b / rate_a.max(1.0) - 1.0) * 100.0
+        ));
+    }
+    if let (Some(p90_a), Some(p90_b)) = (a.connect_p90_us, b.connect_p90_us)
+        && !alike(p90_a as f64, p90_b as f64, LATENCY_NOISE)
+        && p90_a.max(p90_b) >= LATENCY_MATTERS_US
+    {
+        differs.push(format!(
+            "the p90 of a connect was {} with {} and {} with {}",
+            micros(p90_a),
+            a.accept,
+            micros(p90_b),
+            b.accept
+        ));
+    }
+    if let (Some(cpu_a), Some(cpu_b)) = (a.server_cpu_us, b.server_cpu_us)
+        && !alike(cpu_a, cpu_b, CPU_NOISE)
+    {
+        differs.push(format!(
+            "a connection cost the server {cpu_a:.1} µs of CPU with {} and {cpu_b:.1} µs with {}",
+            a.accept, b.accept
+        ));
+    }
+    if differs.is_empty() {
+        return format!(
+            "{} and {} do not differ on this machine: {} and {}, p90 {} and {}. A single run tells apart \
+             {:.0} % in rate and no less.",
+            a.accept,
+            b.accept,
+            rate(rate_a),
+            rate(rate_b),
+            or_dash(a.connect_p90_us, micros),
+            or_dash(b.connect_p90_us, micros),
+            (RATE_NOISE - 1.0) * 100.0
+        );
+    }
+    let mut sentence = differs.join("; ");
+    sentence.push('.');
+    sentence
+}
+
+/// Where connections waited, when they did.
+fn queues(row: &Row) -> Option<String> {
+    let accept = &row.accept;
+    match (row.overflows.unwrap_or(0), row.registry_mailbox_most.unwrap_or(0)) {
+        (overflows, _) if overflows > 0 => Some(format!(
+            "{accept}: the accept queue overflowed {} times: the kernel dropped those handshakes, and their \
+             clients came back a second later. A longer queue only helps against bursts.",
+            count(overflows as f64)
+        )),
+        (_, waiting) if accept == "dispatch" && waiting >= MAILBOX_WAITS => Some(format!(
+            "dispatch: up to {} accepts waited for the one registry, as in the article (20 to 200).",
+            count(waiting as f64)
+        )),
+        _ => None,
+    }
+}
+
+fn alike(a: f64, b: f64, factor: f64) -> bool {
+    a.max(b) <= factor * a.min(b)
+}
+
+/// A row took what was offered when it reached this share: users also spend time connecting.
+const TAKEN: f64 = 0.95;
+/// Rates of single runs on a machine with neighbours are alike within this factor.
+const RATE_NOISE: f64 = 1.10;
+/// So are percentiles of latency.
+const LATENCY_NOISE: f64 = 2.0;
+/// And CPU per connection, which neighbours disturb least.
+const CPU_NOISE: f64 = 1.10;
+/// Below this, whatever the factor, nobody notices.
+const LATENCY_MATTERS_US: u64 = 2_000;
+/// The least that the article's supervisor had waiting when it was the limit.
+const MAILBOX_WAITS: u64 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(accept: &str, rate: f64, p90_us: u64, server_cpu_us: f64) -> Row {
+        Row {
+            accept: accept.into(),
+            rate_most: Some(rate),
+            connect_p90_us: Some(p90_us),
+            server_cpu_us: Some(server_cpu_us),
+            overflows: Some(0),
+            ..Row::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(rows: &[Row], users: u64, says: &[&str], never: &[&str]) {
+        let said = verdict(rows, users).join("\n");
+        for text in says {
+            assert!(said.contains(text), "no {text:?} in:\n{said}");
+        }
+        for text in never {
+            assert!(!said.contains(text), "{text:?} in:\n{said}");
+        }
+    }
+
+    #[test]
+    fn rows_that_do_not_differ_are_said_not_to_differ() {
+        let rows = [
+            row("dispatch", 30_000.0, 1500, 18.0),
+            row("shared", 31_000.0, 1400, 18.5),
+            row("reuseport", 32_500.0, 900, 17.9),
+        ];
+        let says =
+            ["dispatch and shared do not differ", "shared and reuseport do not differ", "81 %"];
+        check(&rows, 40_000, &says, &["overflowed", "waited", "all that was offered"]);
+    }
+
+    #[test]
+    fn the_article_s_own_numbers_give_the_article_s_story() {
+        let mut dispatch = row("dispatch", 82_000.0, 1_000_000, 40.0);
+        dispatch.registry_mailbox_most = Some(200);
+        let mut shared = row("shared", 70_000.0, 1_000_000, 30.0);
+        shared.overflows = Some(1234);
+        let rows = [dispatch, shared, row("reuseport", 99_000.0, 1500, 25.0)];
+        let says = [
+            "dispatch: up to 200 accepts waited for the one registry",
+            "shared: the accept queue overflowed 1.23k times",
+            "shared took 70k/s and reuseport 99k/s (+41 %)",
+            "the p90 of a connect was 1.00 s with shared and 1.50 ms with reuseport",
+            "cost the server 30.0 µs of CPU with shared and 25.0 µs with reuseport",
+        ];
+        check(&rows, 100_000, &says, &["do not differ", "no limit"]);
+    }
+
+    #[test]
+    fn a_load_that_every_row_takes_finds_no_limit() {
+        let rows = ["dispatch", "shared", "reuseport"].map(|accept| row(accept, 990.0, 300, 20.0));
+        check(&rows, 1000, &["took all that was offered, 1k/s", "--users"], &["best row"]);
+    }
+
+    #[test]
+    fn a_difference_too_small_to_notice_is_none() {
+        let rows = [row("dispatch", 990.0, 100, 20.0), row("shared", 990.0, 1900, 20.0)];
+        check(&rows, 1000, &["do not differ"], &["p90 of a connect was"]);
+    }
+
+    #[test]
+    fn no_rows_are_nothing_to_compare() {
+        check(&[], 10, &["nothing to compare"], &[]);
+        check(&[Row::default()], 10, &["nothing to compare"], &[]);
+    }
+}
