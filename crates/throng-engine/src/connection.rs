@@ -3,6 +3,8 @@
 use throng_base::Instant;
 use throng_base::wheel::Timer;
 
+use crate::CloseReason;
+
 /// An entry. Everything that only a few connections need at a time is behind one pointer, so that an idle
 /// one costs 48 bytes beside its session and the app's state.
 pub(crate) struct Entry<F, S, T> {
@@ -48,6 +50,11 @@ impl<F> Link<F> {
         }
     }
 
+    /// Whether the app has closed it already; all that it hears of it any more is the end.
+    pub(crate) fn is_draining(&self) -> bool {
+        matches!(self, Self::Draining(..))
+    }
+
     pub(crate) fn pending_bytes(&self) -> usize {
         match self {
             Self::Blocked(_, pending) | Self::Draining(_, pending) => pending.rest().len(),
@@ -61,8 +68,19 @@ impl<F> Link<F> {
 pub struct Pending {
     bytes: Vec<u8>,
     taken: usize,
-    /// Nothing is to be sent after these bytes.
-    pub(crate) then_finish: bool,
+    pub(crate) then: Then,
+}
+
+/// What happens once the bytes that wait have left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Then {
+    /// The connection goes on.
+    #[default]
+    GoOn,
+    /// Nothing more is sent.
+    Finish,
+    /// The connection is closed, for this reason.
+    Close(CloseReason),
 }
 
 impl Pending {

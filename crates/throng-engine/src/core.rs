@@ -94,7 +94,10 @@ impl<D: Driver, A: App<D>> Core<D, A> {
 
     /// When the next turn has something to do even if nothing happens; [`Instant::ZERO`] for at once.
     pub fn next_due(&self) -> Instant {
-        if self.mail_left || !self.desk.shell.ready.is_empty() || self.desk.shell.stopped {
+        let shell = &self.desk.shell;
+        // Effects are left only when somebody has used the desk between two turns.
+        let is_busy = self.mail_left || !shell.ready.is_empty() || !shell.effects.is_empty();
+        if is_busy || shell.stopped {
             return Instant::ZERO;
         }
         self.desk.timers.next_due().min(self.app.due())
@@ -242,10 +245,13 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         self.settle(key, verdict, shielded.is_err());
     }
 
-    /// Calls the app about one connection, then does what it asked for.
+    /// Calls the app about one connection, unless it has closed it, then does what it asked for.
     fn call(&mut self, key: Key, callback: impl FnOnce(&mut A, &mut Conn<'_, D, A>)) {
         let Self { app, desk, .. } = self;
         let Some(entry) = desk.table.0.get_mut(key) else { return };
+        if entry.link.is_draining() {
+            return;
+        }
         let mut conn = Conn::<D, A>::new(entry, &mut desk.shell, key);
         let shielded = catch_unwind(AssertUnwindSafe(|| callback(app, &mut conn)));
         let verdict = conn.verdict;

@@ -4,7 +4,7 @@
 use throng_base::Key;
 use throng_driver::{CloseHow, ConnectSpec, Driver, Errno, Interest, Token};
 
-use crate::connection::{Deadline, Entry, Link, Pending};
+use crate::connection::{Deadline, Entry, Link, Pending, Then};
 use crate::context::{Desk, Effect, Shell, Verdict};
 use crate::{App, CloseReason};
 
@@ -14,6 +14,14 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
         desk.shell.out.clear();
         return;
     };
+    if entry.link.is_draining() {
+        desk.shell.out.clear();
+        // It is closed already; the one thing left to ask for is to be quick about it.
+        if let Some((reason, CloseHow::Reset)) = verdict.close {
+            close_now(desk, key, reason, CloseHow::Reset);
+        }
+        return;
+    }
     let flushed = flush(entry, &mut desk.shell, key);
     if let Some(deadline) = verdict.deadline {
         entry.wanted = deadline;
@@ -38,7 +46,7 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
                 }
             }
             // What waits leaves first.
-            Link::Blocked(_, pending) => pending.then_finish = true,
+            Link::Blocked(_, pending) => pending.then = Then::Finish,
             Link::Detached | Link::Connecting(_) | Link::Draining(..) => {}
         }
     }
@@ -129,28 +137,23 @@ pub(crate) fn resume<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
     if !pending.rest().is_empty() {
         return;
     }
-    match std::mem::replace(&mut entry.link, Link::Detached) {
-        Link::Blocked(fd, pending) => {
-            let finished = if pending.then_finish { shell.driver.finish(&fd) } else { Ok(()) };
-            entry.link = Link::Open(fd);
-            if let Err(errno) = finished {
+    match pending.then {
+        Then::Close(reason) => return close_now(desk, key, reason, CloseHow::Finish),
+        Then::Finish => {
+            if let Err(errno) = shell.driver.finish(fd) {
                 return close_now(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
             }
-            // What arrived while nothing was read is told by no event.
-            if entry.unread {
-                entry.unread = false;
-                if !std::mem::replace(&mut entry.queued, true) {
-                    shell.ready.push_back(key);
-                }
-            }
-            shell.effects.push_back(Effect::Drained(key));
         }
-        Link::Draining(fd, _) => {
-            entry.link = Link::Open(fd);
-            close_now(desk, key, CloseReason::Asked, CloseHow::Finish);
-        }
-        link => entry.link = link,
+        Then::GoOn => {}
     }
+    if let Link::Blocked(fd, _) = std::mem::replace(&mut entry.link, Link::Detached) {
+        entry.link = Link::Open(fd);
+    }
+    // What arrived while nothing was read is told by no event.
+    if std::mem::take(&mut entry.unread) && !std::mem::replace(&mut entry.queued, true) {
+        shell.ready.push_back(key);
+    }
+    shell.effects.push_back(Effect::Drained(key));
 }
 
 /// Ends the connection: in order, once the kernel has taken what waits; by reset, at once.
@@ -164,11 +167,14 @@ pub(crate) fn close<D: Driver, A: App<D>>(
     let waits =
         how == CloseHow::Finish && matches!(reason, CloseReason::Asked | CloseReason::Finished);
     match std::mem::replace(&mut entry.link, Link::Detached) {
-        Link::Blocked(fd, pending) if waits => {
+        Link::Blocked(fd, mut pending) if waits => {
+            pending.then = Then::Close(reason);
             entry.link = Link::Draining(fd, pending);
             entry.wanted = Deadline::Coarse(desk.shell.now + desk.shell.limits.drain_timeout);
             desk.timers.set(&mut desk.table, key, desk.shell.now);
         }
+        // It is on its way out.
+        link @ Link::Draining(..) if waits => entry.link = link,
         link => {
             entry.link = link;
             close_now(desk, key, reason, how);

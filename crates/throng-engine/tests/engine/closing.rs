@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use throng_base::Prng;
-use throng_driver::Errno;
+use throng_base::wheel::TICK;
+use throng_driver::{CloseHow, Driver, Errno};
 use throng_engine::{CloseReason, Deadline, Limits};
-use throng_sim::{Faults, check};
+use throng_sim::{Faults, Sim, SimCoresOptions, SimFd, check};
 
-use crate::scripted::{Heard, Raws, dial, spawn};
+use crate::scripted::{Entry, Heard, Raws, dial, spawn, to_server};
 
 /// So much that no window takes it at once.
 fn a_lot() -> Vec<u8> {
@@ -130,5 +131,139 @@ fn a_half_closed_connection_that_fails_is_closed() {
         sim.run_for(Duration::from_secs(10));
         let failed = Heard::Closed(CloseReason::Failed(Errno::PIPE));
         assert_eq!(server.borrow().app().heard_of(0), [Heard::Opened, Heard::Finished, failed]);
+    });
+}
+
+#[test]
+fn a_close_that_waits_is_not_hurried_by_another() {
+    check(10, |sim| {
+        sim.set_faults(narrow());
+        let server = spawn(sim, listener(), Limits::default());
+        let client = Raws::<true>::new(|conn, heard| match heard {
+            Heard::Opened => {
+                conn.send(&a_lot());
+                conn.close();
+            }
+            // Whatever is asked for now comes too late.
+            _ => {
+                conn.send(b"too late");
+                conn.set_deadline(Deadline::Never);
+                conn.close();
+            }
+        });
+        let client = spawn(sim, client, Limits::default());
+        let key = dial(&client, 0);
+        sim.run_for(Duration::from_millis(1));
+        {
+            let mut core = client.borrow_mut();
+            let desk = core.desk();
+            assert!(desk.counters().pending_bytes > 0);
+            desk.nudge(key);
+            desk.close(key, CloseHow::Finish);
+            desk.with(key, |conn| {
+                conn.send(b"too late");
+                conn.set_deadline(Deadline::Never);
+                conn.close();
+            });
+        }
+        sim.run_for(Duration::from_secs(4));
+        assert_eq!(server.borrow().app().bytes_of(0), a_lot());
+        let closed = Heard::Closed(CloseReason::Asked);
+        assert_eq!(client.borrow().app().heard_of(0), [Heard::Opened, closed]);
+    });
+}
+
+#[test]
+fn a_close_that_waits_keeps_its_reason() {
+    check(5, |sim| {
+        sim.set_faults(narrow());
+        let server = Raws::<true>::new(|conn, heard| match heard {
+            Heard::Opened => conn.send(&a_lot()),
+            Heard::Finished => conn.close_because(CloseReason::Finished),
+            _ => {}
+        });
+        let server = spawn(sim, server.listening(), Limits::default());
+        let client = Raws::<true>::new(|conn, heard| match heard {
+            Heard::Opened => conn.finish(),
+            Heard::Finished => conn.close(),
+            _ => {}
+        });
+        let client = spawn(sim, client, Limits::default());
+        dial(&client, 0);
+        sim.run_for(Duration::from_secs(4));
+        assert_eq!(client.borrow().app().bytes_of(0), a_lot());
+        let closed = Heard::Closed(CloseReason::Finished);
+        assert_eq!(server.borrow().app().heard_of(0), [Heard::Opened, Heard::Finished, closed]);
+    });
+}
+
+/// Takes nothing: a program that is stopped, or that is busy for ever.
+fn deaf_peer(sim: &mut Sim) -> SimFd {
+    let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
+    driver.connect(&to_server()).unwrap()
+}
+
+#[test]
+fn a_close_that_nobody_takes_is_a_reset_after_the_drain_timeout() {
+    check(5, |sim| {
+        sim.set_faults(narrow());
+        let server = Raws::<false>::new(|conn, heard| {
+            if *heard == Heard::Opened {
+                conn.send(&a_lot());
+                conn.close();
+            }
+        });
+        let server = spawn(sim, server.listening(), Limits::default());
+        let peer = deaf_peer(sim);
+        let begin = sim.now();
+        sim.run_for(Duration::from_secs(20));
+        let core = server.borrow();
+        let [Entry { heard: Heard::Opened, .. }, Entry { heard, at, .. }] = &core.app().log[..]
+        else {
+            panic!("{:?}", core.app().log)
+        };
+        assert_eq!(*heard, Heard::Closed(CloseReason::Overflow));
+        let took = at.since(begin);
+        let drain_timeout = Limits::default().drain_timeout;
+        assert!(drain_timeout <= took && took <= drain_timeout + 2 * TICK, "{took:?}");
+        drop(core);
+        assert_eq!(server.borrow_mut().desk().counters().pending_bytes, 0);
+        drop(peer);
+    });
+}
+
+#[test]
+fn who_does_not_read_is_not_read_and_closed_when_too_much_waits() {
+    check(5, |sim| {
+        sim.set_faults(narrow());
+        // Answers everything tenfold; the client asks for as much as it is let, and reads nothing.
+        let server = Raws::<false>::new(|conn, heard| {
+            if let Heard::Event(bytes) = heard {
+                conn.send(&bytes.repeat(10));
+            }
+        });
+        let limits = Limits { receive_bytes: 1_000, ..Limits::default() };
+        let server = spawn(sim, server.listening(), limits);
+        let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
+        let peer = driver.connect(&to_server()).unwrap();
+        for _ in 0..1_000 {
+            let _ = driver.send(&peer, &[7; 3_000]);
+            sim.run_for(Duration::from_millis(1));
+        }
+        let core = server.borrow_mut().desk().counters();
+        assert_eq!((core.slots, core.pending_overflows), (1, 0), "it is paused, not closed");
+        // One receive's answers at the most, beside what the windows hold.
+        assert!(core.pending_bytes <= 10_000, "{}", core.pending_bytes);
+        assert!(core.bytes_received <= 30_000, "{}", core.bytes_received);
+
+        // What is sent without being asked for has its limit.
+        let key = server.borrow_mut().desk().keys()[0];
+        server.borrow_mut().desk().with(key, |conn| conn.send(&vec![0; limits.pending_bytes_max]));
+        sim.run_for(Duration::from_millis(1));
+        let core = server.borrow_mut().desk().counters();
+        assert_eq!((core.slots, core.pending_overflows, core.pending_bytes), (0, 1, 0));
+        let heard = server.borrow().app().heard();
+        assert_eq!(heard.last(), Some(&Heard::Closed(CloseReason::Overflow)));
+        drop(peer);
     });
 }
