@@ -63,7 +63,8 @@ impl Peer {
             Program::Erlang(module, shape) => {
                 let mut command = Command::new("erl");
                 command.args(["+S", &format!("{threads}:{threads}")]).args(NO_BUSY_WAIT);
-                command.arg("-noinput");
+                // `+Bd`: Ctrl-C, which reaches the whole process group, ends it too.
+                command.args(["+Bd", "-noinput"]);
                 for folder in toolbox.erlang_paths() {
                     command.arg("-pa").arg(folder);
                 }

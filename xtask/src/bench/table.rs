@@ -24,7 +24,7 @@ pub(super) fn markdown(report: &Report, threads: u16) -> String {
     let foreign = 100.0 * rows.iter().map(|r| r.foreign_share).fold(0.0, f64::max);
     _ = writeln!(
         text,
-        "Medians of {} rounds on {} CPUs; {threads} threads for each server and for the client. The bare \
+        "Medians of up to {} rounds on {} CPUs; {threads} threads for each server and for the client. The bare \
          loop's maximum, from which the offered rates are taken: {} connections/s, {} messages/s. \
          Others on this machine used up to {foreign:.0} % of it (median of the worst row).\n",
         report.rounds,
