@@ -90,7 +90,7 @@ fn new_bar(length: Duration) -> ProgressBar {
         Some(length.as_millis().max(1) as u64),
         ProgressDrawTarget::stderr_with_hz(10),
     );
-    let bar_style = if output::no_color() { "{bar:24}" } else { "{bar:24.cyan/dim}" };
+    let bar_style = if output::no_color() { "{bar:16}" } else { "{bar:16.cyan/dim}" };
     let template =
         format!("{bar_style} {{elapsed}} of {} {{wide_msg}}", show_duration(round(length)));
     let style = ProgressStyle::with_template(&template).expect("a template that is tested");
@@ -103,7 +103,7 @@ fn round(length: Duration) -> Duration {
     if length.as_secs() > 0 { Duration::from_secs(length.as_secs()) } else { length }
 }
 
-/// `ramp to 100k: 12k connected, 998/s, p99 1.20 ms, 3 errors`.
+/// `12k connected, 998/s, p99 1.20 ms, 3 errors, ramp to 100k`: on a narrow terminal the end is cut off.
 fn message(interval: &Interval, previous: Option<&Interval>) -> String {
     let Some(load) = &interval.load else { return String::new() };
     let nothing = Default::default();
@@ -121,10 +121,10 @@ fn message(interval: &Interval, previous: Option<&Interval>) -> String {
     };
     let errors = load.errors.total() + load.counters.connects_failed;
     format!(
-        "{}: {} connected, {per_second}{p99}, {} errors",
-        load.phase,
+        "{} connected, {per_second}{p99}, {} errors, {}",
         count(load.counters.connected as f64),
-        count(errors as f64)
+        count(errors as f64),
+        load.phase,
     )
 }
 
@@ -154,7 +154,7 @@ mod tests {
         let interval = Interval { span_ms: 1000, load: Some(load), ..Default::default() };
         assert_eq!(
             message(&interval, None),
-            "ramp to 100k: 12k connected, 998/s, p99 1.20 ms, 3 errors"
+            "12k connected, 998/s, p99 1.20 ms, 3 errors, ramp to 100k"
         );
     }
 }

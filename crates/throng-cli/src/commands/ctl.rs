@@ -129,7 +129,10 @@ impl Ctl {
             |process: &&Process| !verb.needs_n() || process.role == throng_control::Role::Load;
         match found.iter().filter(can).collect::<Vec<_>>()[..] {
             [one] => Ok(one.path.clone()),
-            [] => Err(Failure::new("no throng process that could be meant runs on this machine")),
+            [] => Err(Failure::new(match verb.needs_n() {
+                true => "no throng process that runs a load runs on this machine",
+                false => "no throng process of this user runs on this machine",
+            })),
             _ => Err(Failure::new(format!(
                 "several processes could be meant; add --pid N\n\n{}",
                 table(&found)

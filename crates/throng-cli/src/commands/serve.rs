@@ -118,19 +118,21 @@ impl Serve {
             output::say(words::beginning(&snapshot, self, control.path()));
         }
         let by = self.watch(&*server, &interrupt);
-        let left = server.open();
-        if !self.json {
-            output::say(format!("{by}: no more connections; {left} are open"));
+        server.suspend();
+        let open = server.open();
+        match self.json {
+            true => output::say_json(&json!({"event": "draining", "by": by, "open": open})),
+            false => output::say(format!("{by}: no more connections; {open} are open")),
         }
         let drained = server.drain(self.drain_timeout);
         let last = server.snapshot();
         drop(control);
         if self.json {
             output::say_json(
-                &json!({"event": "stopped", "by": by, "open": left, "drained": drained, "snapshot": last}),
+                &json!({"event": "stopped", "by": by, "drained": drained, "snapshot": last}),
             );
         } else {
-            output::say(words::end(&last, left, drained));
+            output::say(words::end(&last, open, drained));
         }
         server.stop();
         Ok(Exit::Met)

@@ -1,0 +1,120 @@
+//! Ends that nobody planned: signals to the generator, signals to the server.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::process::{Place, Running, Serving, run_file};
+
+/// A run against `server` that would last a minute, with 10 users who talk all the time.
+fn long_run(place: &Place, server: &Serving) -> Running {
+    let talk = "[connect, {every: {period: 50ms, do: [{send: Ping}, {expect: {text: Ping, timeout: 1s}}]}}]";
+    let load = "[{ramp: {to: 10, over: 200ms}}, {hold: {for: 1m}}]";
+    place.write("talk.yaml", &server.scenario(load, talk));
+    let mut run = place.start(&["run", "talk.yaml", "--interval", "200ms", "--json", "out.json"]);
+    run.line_with("connected 10 ");
+    run.line_with("messages");
+    run
+}
+
+#[test]
+fn ctrl_c_ramps_down_and_reports() {
+    for (signal, name) in [(Signal::INT, "Ctrl-C"), (Signal::TERM, "SIGTERM")] {
+        let place = Place::new();
+        let server = place.serve(&["echo"]);
+        let run = long_run(&place, &server);
+        run.signal(signal);
+        let finished = run.finish();
+        assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
+        for part in [
+            &format!("{name}: ramping down"),
+            "connections at most",
+            &format!("interrupted by {name}"),
+        ] {
+            assert!(finished.stdout.contains(part), "{part:?} is not in {}", finished.stdout);
+        }
+        let lines = run_file(&place.path("run.jsonl"));
+        assert_eq!(lines.last().unwrap()["end"]["reason"], "interrupted");
+        assert!(place.path("out.json").exists());
+        // Nobody was cut off: each connection was closed in order.
+        let snapshot = place.throng(&["ctl", "snapshot"]).json();
+        assert_eq!(snapshot["counters"]["resets"], 0, "{snapshot}");
+        assert_eq!(snapshot["counters"]["open"], 0);
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_is_noticed_and_reported_by_kind_of_error() {
+    let place = Place::new();
+    let server = place.serve(&["echo"]);
+    let mut run = long_run(&place, &server);
+    server.process.signal(Signal::KILL);
+    let line = run.line_with("the server");
+    assert!(line.contains("control socket") || line.contains("throng"), "{line}");
+    run.line_with("connected 0 ");
+    // Whoever lost its connection comes back a moment later, and is refused.
+    (0..12).for_each(|_| _ = run.line_with("connected 0 "));
+    run.signal(Signal::INT);
+    let finished = run.finish();
+    let text = std::fs::read_to_string(place.path("out.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(summary["connect"]["failed"]["ECONNREFUSED"].as_u64() > Some(0), "{finished:#?}");
+    let errors = summary["errors"].as_object().unwrap();
+    let lost: u64 =
+        errors.iter().filter(|(kind, _)| *kind != "connect").filter_map(|(_, n)| n.as_u64()).sum();
+    assert!(lost >= 10, "each of the 10 connections was lost: {errors:?}");
+    assert!(
+        summary["server"]["accepted"].as_u64() >= Some(10),
+        "what it said last is kept: {text}"
+    );
+}
+
+#[test]
+fn a_generator_that_is_killed_leaves_a_run_file_up_to_the_last_interval() {
+    let place = Place::new();
+    let server = place.serve(&["echo"]);
+    let mut run = long_run(&place, &server);
+    let seen: f64 = run.line().split_whitespace().next().unwrap().parse().unwrap();
+    run.signal(Signal::KILL);
+    run.finish();
+    let lines = run_file(&place.path("run.jsonl"));
+    let last = lines.last().unwrap();
+    assert!(last["at_ms"].as_f64().unwrap() >= seen * 1000.0 - 50.0, "{seen} s were shown: {last}");
+    let report = place.throng(&["report"]).exits(0);
+    assert!(report.stdout.contains("lacks its last line"), "{report:#?}");
+    crate::process::eventually("the server forgets the connections", || {
+        place.throng(&["ctl", "count", "--json"]).json()["open"] == 0
+    });
+}
+
+#[test]
+fn a_generator_that_was_stopped_for_a_while_grades_itself_invalid() {
+    let place = Place::new();
+    let server = place.serve(&["echo"]);
+    let run = long_run(&place, &server);
+    run.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_millis(1_500));
+    run.signal(Signal::CONT);
+    std::thread::sleep(Duration::from_millis(300));
+    run.signal(Signal::INT);
+    let finished = run.finish().exits(3);
+    assert!(finished.stdout.contains("Invalid run"), "{finished:#?}");
+    assert!(finished.stdout.contains("because the generator was late"), "{finished:#?}");
+}
+
+#[test]
+fn a_process_ends_with_its_parent() {
+    let place = Place::new();
+    let mut server = place.serve(&["echo", "--exit-with-parent"]);
+    let talk =
+        server.scenario("[{ramp: {to: 2, over: 100ms}}, {hold: {for: 1m}}]", "[connect, stay]");
+    place.write("stay.yaml", &talk);
+    let mut run = place.start(&["run", "stay.yaml", "--interval", "200ms", "--exit-with-parent"]);
+    run.line_with("connected 2 ");
+    run.close_stdin();
+    let finished = run.finish();
+    assert!(finished.stdout.contains("the end of the parent process"), "{finished:#?}");
+    server.process.close_stdin();
+    let stopped = server.process.finish().exits(0);
+    assert!(stopped.stdout.contains("\"by\":\"the end of the parent process\""), "{stopped:#?}");
+}

@@ -1,0 +1,108 @@
+//! What is generated from the flags, and what a terminal gets.
+
+use std::process::Command;
+
+use crate::process::{Finished, Place};
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    let place = Place::new();
+    for command in ["serve", "run", "lab", "ctl", "report", "doctor", "completions", "man"] {
+        let help = place.throng(&[command, "--help"]).exits(0).stdout;
+        assert!(
+            help.contains("Examples:") && help.contains(&format!("throng {command}")),
+            "{help}"
+        );
+    }
+    assert!(place.throng(&["run", "--help"]).stdout.contains("Exit codes:"));
+    place.throng(&["reprot"]).exits(2).complains(&["'report'"]);
+}
+
+#[test]
+fn completions_and_manual_know_every_command() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.throng(&["completions", shell]).exits(0).stdout;
+        assert!(script.contains("server-control") && script.contains("pingpong"), "{shell}");
+    }
+    let page = place.throng(&["man", "run"]).exits(0).stdout;
+    assert!(page.starts_with(".ie") && page.contains("dry\\-run"), "{page}");
+    place.throng(&["man", "rum"]).exits(2).complains(&["did you mean `run`?"]);
+    std::fs::create_dir(place.path("man")).unwrap();
+    place.throng(&["man", "--dir", "man"]).exits(0);
+    assert!(place.path("man/throng.1").exists() && place.path("man/throng-serve.1").exists());
+}
+
+#[test]
+fn the_doctor_shows_facts_as_text_and_as_json() {
+    let place = Place::new();
+    let text = place.throng(&["doctor"]).exits(0).stdout;
+    assert!(text.lines().any(|line| line.starts_with("net.core.somaxconn ")), "{text}");
+    let facts = place.throng(&["doctor", "--json"]).exits(0).json();
+    let number: u64 = facts["fs.nr_open"].as_str().unwrap().parse().unwrap();
+    assert!(number > 0);
+}
+
+#[test]
+fn labs_are_listed_and_a_mistyped_one_suggested() {
+    let place = Place::new();
+    let list = place.throng(&["lab"]).exits(0).stdout;
+    for name in ["stressgrid-100k", "fast-connect", "fast-receive", "connscale"] {
+        assert!(list.contains(name), "{list}");
+    }
+    place.throng(&["lab", "conscale"]).exits(2).complains(&["did you mean `connscale`?"]);
+}
+
+#[test]
+fn a_report_of_nothing_is_exit_code_2() {
+    let place = Place::new();
+    place.throng(&["report"]).exits(2).complains(&["run.jsonl"]);
+    place.write("not-a-run.jsonl", "hello\n");
+    place.throng(&["report", "not-a-run.jsonl"]).exits(2).complains(&["not-a-run.jsonl"]);
+}
+
+/// Runs it on a terminal, which `script` provides; both outputs come back as one.
+fn on_a_terminal(place: &Place, command: &str, no_color: bool) -> String {
+    let command = format!("{} {command}", env!("CARGO_BIN_EXE_throng"));
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(place.path("."));
+    script.env_remove("NO_COLOR").env("TERM", "xterm").env("XDG_RUNTIME_DIR", place.path("."));
+    if no_color {
+        script.env("NO_COLOR", "1");
+    }
+    Finished::from(script.output().unwrap()).stdout
+}
+
+/// Whether the text sets colours or weights: `ESC [ … m`.
+fn has_colors(text: &str) -> bool {
+    text.split("\x1b[").skip(1).any(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';');
+        end.is_some_and(|end| rest[end..].starts_with('m') && !matches!(&rest[..end], "" | "0"))
+    })
+}
+
+#[test]
+fn no_color_means_no_colors_on_a_terminal_too() {
+    let place = Place::new();
+    place.write("typo.yaml", "target: tcp://127.0.0.1:1\nload: []\nusre: []\n");
+    let server = place.serve(&["hold"]);
+    place.write("good.yaml", &server.scenario("[{ramp: {to: 2, over: 300ms}}]", "[connect, stay]"));
+    for command in ["run typo.yaml", "run --nonsense", "run missing.yaml", "run good.yaml"] {
+        let (colored, plain) =
+            (on_a_terminal(&place, command, false), on_a_terminal(&place, command, true));
+        assert!(has_colors(&colored), "{command}: {colored:?}");
+        assert!(!has_colors(&plain), "{command}: {plain:?}");
+    }
+}
+
+#[test]
+fn a_terminal_gets_a_bar_with_connections_rate_latency_and_errors() {
+    let place = Place::new();
+    let server = place.serve(&["hold"]);
+    place.write("good.yaml", &server.scenario("[{ramp: {to: 20, over: 1s}}]", "[connect, stay]"));
+    let shown = on_a_terminal(&place, "run good.yaml --interval 200ms", true);
+    assert!(shown.contains('━'), "{shown:?}");
+    let bar = shown.split('\r').filter(|line| line.contains('━')).find(|line| line.contains("p99"));
+    let bar = bar.unwrap_or_else(|| panic!("{shown:?}"));
+    assert!(bar.contains("connected") && bar.contains("/s") && bar.contains("0 errors"), "{bar:?}");
+}

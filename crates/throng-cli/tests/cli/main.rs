@@ -1,0 +1,9 @@
+//! The `throng` command as its users meet it: real processes on loopback, their exit codes, their output.
+
+mod end;
+mod help;
+mod process;
+mod refuse;
+mod run;
+mod serve;
+mod steer;

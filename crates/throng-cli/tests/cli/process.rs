@@ -1,0 +1,228 @@
+//! Processes under test. Each test has a folder of its own, for its files and its control sockets, so that
+//! tests that run at the same time do not see each other.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Where a test works.
+pub(crate) struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a scenario and returns its name.
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.path(name), text).unwrap();
+        name.to_owned()
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
+        command
+            .args(args)
+            .current_dir(self.dir.path())
+            .env("XDG_RUNTIME_DIR", self.dir.path())
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn throng(&self, args: &[&str]) -> Finished {
+        Finished::from(self.command(args).output().unwrap())
+    }
+
+    /// Starts it and lets it run.
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        Running::new(self.command(args))
+    }
+
+    /// Starts `throng serve` with `args` on a free port.
+    pub(crate) fn serve(&self, args: &[&str]) -> Serving {
+        let mut all = vec!["serve"];
+        all.extend(args);
+        all.extend(["--listen", "127.0.0.1:0", "--json"]);
+        let mut process = self.start(&all);
+        let hello: Value = serde_json::from_str(&process.line()).unwrap();
+        assert_eq!(hello["event"], "listening", "{hello}");
+        Serving { addr: hello["addr"].as_str().unwrap().to_owned(), hello, process }
+    }
+
+    /// What `throng ctl count` says of the process with this id.
+    pub(crate) fn count(&self, pid: u32) -> Value {
+        self.throng(&["ctl", "count", "--json", "--pid", &pid.to_string()]).json()
+    }
+}
+
+/// A server under test.
+pub(crate) struct Serving {
+    pub(crate) addr: String,
+    pub(crate) hello: Value,
+    pub(crate) process: Running,
+}
+
+impl Serving {
+    /// A scenario against it; `load` and `user` in YAML.
+    pub(crate) fn scenario(&self, load: &str, user: &str) -> String {
+        format!("target: tcp://{}\nload: {load}\nuser: {user}\n", self.addr)
+    }
+}
+
+/// A process that ran to its end.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Finished {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Finished {
+    /// Asserts on the exit code.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        self
+    }
+
+    /// Asserts that standard error has all of `parts`.
+    #[track_caller]
+    pub(crate) fn complains(self, parts: &[&str]) -> Self {
+        for part in parts {
+            assert!(self.stderr.contains(part), "{part:?} is not in {}", self.stderr);
+        }
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+}
+
+/// A process that runs; it is killed when the test is over.
+pub(crate) struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    stdin: Option<ChildStdin>,
+}
+
+impl Running {
+    fn new(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let stdin = child.stdin.take();
+        Self { child, stdout, stdin }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line of its output.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Reads lines until one has `part`.
+    #[track_caller]
+    pub(crate) fn line_with(&mut self, part: &str) -> String {
+        loop {
+            let line = self.line();
+            assert!(!line.is_empty(), "it ended before it said {part:?}");
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Lets its standard input end.
+    pub(crate) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn finish(mut self) -> Finished {
+        let status = self.wait();
+        let mut finished =
+            Finished { code: status.code(), stdout: String::new(), stderr: String::new() };
+        self.stdout.read_to_string(&mut finished.stdout).unwrap();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut finished.stderr).unwrap();
+        finished
+    }
+
+    #[track_caller]
+    fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks again and again until `holds`.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A run file as it lies there.
+pub(crate) fn run_file(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Far more than anything here takes, for machines that are busy.
+const PATIENCE: Duration = Duration::from_secs(60);

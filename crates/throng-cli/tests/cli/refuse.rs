@@ -1,0 +1,97 @@
+//! What `throng run` refuses before anything is sent.
+
+use crate::process::Place;
+
+const STAY: &str =
+    "target: tcp://127.0.0.1:5555\nload: [{ramp: {to: 5, over: 1s}}]\nuser: [connect, stay]\n";
+
+#[test]
+fn a_typo_is_shown_where_it_stands_with_the_nearest_name() {
+    let place = Place::new();
+    place.write("typo.yaml", &STAY.replace("connect,", "conect,"));
+    let finished = place.throng(&["run", "typo.yaml"]).exits(2);
+    assert!(!place.path("run.jsonl").exists(), "the run was not started");
+    finished.complains(&["typo.yaml:3", "user: [conect, stay]", "^^^^^^", "`connect`"]);
+}
+
+#[test]
+fn a_threshold_with_a_typo_is_shown_where_it_stands() {
+    let place = Place::new();
+    place.write("typo.yaml", &format!("{STAY}thresholds:\n  - conect.p99 < 1s\n"));
+    let finished = place.throng(&["run", "typo.yaml"]).exits(2);
+    finished.complains(&["typo.yaml:5", "conect.p99 < 1s", "^", "connect"]);
+}
+
+#[test]
+fn a_public_target_is_refused_and_the_flag_is_named_once() {
+    let place = Place::new();
+    place.write("stay.yaml", STAY);
+    let public = ["run", "stay.yaml", "--target", "tcp://203.0.113.9:80"];
+    let finished = place.throng(&public).exits(2).complains(&["public address 203.0.113.9"]);
+    assert_eq!(finished.stderr.matches("--i-am-allowed").count(), 1, "{finished:#?}");
+    assert!(!place.path("run.jsonl").exists());
+    for target in ["tcp://10.1.2.3:80", "tcp://198.18.0.9:80", "tcp://[::1]:80"] {
+        place.throng(&["run", "stay.yaml", "--dry-run", "--target", target]).exits(0);
+    }
+    let allowed = [&public[..], &["--i-am-allowed", "--dry-run"]].concat();
+    place.throng(&allowed).exits(0);
+}
+
+#[test]
+fn a_run_that_cannot_be_recorded_does_not_start() {
+    let place = Place::new();
+    let server = place.serve(&["hold"]);
+    place.write("stay.yaml", &server.scenario("[{ramp: {to: 5, over: 1s}}]", "[connect, stay]"));
+    let finished = place.throng(&["run", "stay.yaml", "--record", "no/such/folder.jsonl"]).exits(2);
+    finished.complains(&["no/such/folder.jsonl", "was not started", "--no-record"]);
+    let finished = place.throng(&["run", "stay.yaml", "--json", "no/such/out.json"]).exits(2);
+    finished.complains(&["no/such/out.json"]);
+    let snapshot = place.throng(&["ctl", "snapshot"]).json();
+    assert_eq!(snapshot["counters"]["accepted"], 0);
+}
+
+#[test]
+fn too_few_ports_or_fds_are_said_with_numbers_and_the_command() {
+    let place = Place::new();
+    place.write("many.yaml", &STAY.replace("to: 5,", "to: 100k,"));
+    let finished = place.throng(&["run", "many.yaml", "--source", "127.0.0.1"]).exits(2);
+    finished.complains(&["100k connections", "1 source address", "--source"]);
+    let finished = place.throng(&[
+        "run",
+        "many.yaml",
+        "--source",
+        "127.0.0.1",
+        "--source-ports",
+        "10000-10009",
+    ]);
+    finished.exits(2).complains(&["100k connections", "10"]);
+}
+
+#[test]
+fn a_source_that_is_not_ours_is_refused_with_the_command() {
+    let place = Place::new();
+    place.write("stay.yaml", STAY);
+    let finished = place.throng(&["run", "stay.yaml", "--source", "198.51.100.7"]).exits(2);
+    finished.complains(&["ip address add 198.51.100.7/32"]);
+    let finished = place.throng(&["run", "stay.yaml", "--source", "::1"]).exits(2);
+    finished.complains(&["one is IPv4, the other IPv6"]);
+}
+
+#[test]
+fn flags_that_make_no_sense_are_exit_code_2() {
+    let place = Place::new();
+    place.write("stay.yaml", STAY);
+    for (flags, says) in [
+        (&["--interval", "5"][..], "unit is missing"),
+        (&["--interval", "1ms"], "at least 100ms"),
+        (&["--target", "127.0.0.1:80"], "scheme is missing"),
+        (&["--source", "10.0.0.0/8"], "a prefix of /16"),
+        (&["--source-ports", "9-5"], "9 is above 5"),
+        (&["--server-control", "/nowhere.sock"], "/nowhere.sock"),
+        (&["--recrod", "x"], "--record"),
+    ] {
+        let args = [&["run", "stay.yaml"][..], flags].concat();
+        place.throng(&args).exits(2).complains(&[says]);
+    }
+    place.throng(&["run", "missing.yaml"]).exits(2).complains(&["cannot read missing.yaml"]);
+}

@@ -1,0 +1,115 @@
+//! `throng run` from its beginning to its end.
+
+use crate::process::{Place, run_file};
+
+const LOAD: &str = "[{ramp: {to: 20, over: 500ms}}, {hold: {for: 1s}}]";
+const PING: &str =
+    "[connect, {every: {period: 100ms, for: 5s, do: [{send: Ping}, {expect: Ping}]}}]";
+
+#[test]
+fn a_run_reports_both_ends() {
+    let place = Place::new();
+    let server = place.serve(&["echo"]);
+    place.write(
+        "ping.yaml",
+        &(server.scenario(LOAD, PING) + "thresholds: [connected_most >= 20]\n"),
+    );
+    let run = ["run", "ping.yaml", "--json", "out.json", "--interval", "500ms"];
+    let finished = place.throng(&run);
+    // A busy machine can make the generator late, which makes the run invalid and nothing else wrong.
+    assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
+    let text = std::fs::read_to_string(place.path("out.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let number = |pointer: &str| {
+        let value = summary.pointer(pointer);
+        value.and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{pointer} in {text}"))
+    };
+    assert_eq!(summary["schema"], "throng.summary/1");
+    assert!(summary["validity"]["grade"].is_string());
+    assert_eq!(number("/users/connected_most"), 20.0);
+    assert_eq!(number("/connect/ok"), 20.0);
+    assert_eq!(summary["connect"]["failed"], serde_json::json!({}));
+    for quantile in ["p50", "p90", "p99", "p999", "max"] {
+        assert!(number(&format!("/connect/latency_us/{quantile}")) > 0.0);
+        assert!(number(&format!("/message/latency_us/{quantile}")) > 0.0);
+    }
+    assert!(number("/connect/rate_most") > 0.0 && number("/message/rate_most") > 0.0);
+    assert_eq!(number("/message/sent"), number("/message/answered"));
+    assert!(number("/generator/lag_us/p99") >= 0.0 && number("/machine/cpus") >= 1.0);
+    assert_eq!(number("/server/accepted"), 20.0);
+    assert_eq!(number("/server/messages_received"), number("/message/sent"));
+    assert_eq!(summary["thresholds"][0]["met"], true);
+
+    let lines = run_file(&place.path("run.jsonl"));
+    assert_eq!(lines[0]["schema"], "throng.run/1");
+    assert_eq!(lines[0]["scenario"]["path"], "ping.yaml");
+    assert_eq!(lines.last().unwrap()["end"]["reason"], "finished");
+    let report = place.throng(&["report", "--json"]).json();
+    assert_eq!(report["connect"], summary["connect"], "the report is made from the run file");
+}
+
+#[test]
+fn what_is_piped_is_a_line_an_interval_and_has_no_escape_sequences() {
+    let place = Place::new();
+    let server = place.serve(&["hold"]);
+    place.write(
+        "stay.yaml",
+        &server.scenario("[{ramp: {to: 5, over: 1s}}, {hold: {for: 1s}}]", "[connect, stay]"),
+    );
+    let finished = place.throng(&["run", "stay.yaml", "--interval", "200ms", "--no-record"]);
+    let lines = finished.stdout.lines().filter(|line| line.contains("  connected ")).count();
+    assert!((10..=13).contains(&lines), "2 s are 10 lines, and some for the end: {finished:#?}");
+    assert!(!finished.stdout.contains('\x1b') && !finished.stderr.contains('\x1b'));
+    assert!(!place.path("run.jsonl").exists(), "--no-record");
+}
+
+#[test]
+fn json_on_standard_output_is_nothing_but_json() {
+    let place = Place::new();
+    let server = place.serve(&["hold"]);
+    place.write("stay.yaml", &server.scenario("[{ramp: {to: 5, over: 300ms}}]", "[connect, stay]"));
+    let finished = place.throng(&["run", "stay.yaml", "--json", "-", "--interval", "100ms"]);
+    assert_eq!(finished.json()["connect"]["ok"], 5);
+    assert!(
+        finished.stderr.contains("connected 5"),
+        "progress is on standard error: {finished:#?}"
+    );
+}
+
+#[test]
+fn a_missed_threshold_is_exit_code_1() {
+    let place = Place::new();
+    let server = place.serve(&["hold"]);
+    let scenario = server.scenario("[{ramp: {to: 5, over: 300ms}}]", "[connect, stay]");
+    place.write("stay.yaml", &(scenario + "thresholds: [connected_most >= 6]\n"));
+    let finished = place.throng(&["run", "stay.yaml"]);
+    assert!(finished.stdout.contains("missed  connected_most >= 6"), "{finished:#?}");
+    // Invalid (3) would outrank it on a machine that is busy enough.
+    assert!(matches!(finished.code, Some(1 | 3)), "{finished:#?}");
+}
+
+#[test]
+fn a_target_that_refuses_everything_is_exit_code_2_and_named() {
+    let place = Place::new();
+    let server = place.serve(&["hold"]);
+    let scenario = server.scenario("[{ramp: {to: 5, over: 300ms}}]", "[connect, stay]");
+    place.write("stay.yaml", &scenario);
+    drop(server);
+    let finished = place.throng(&["run", "stay.yaml"]).exits(2);
+    finished.complains(&["no connection to the target was ever established", "ECONNREFUSED"]);
+}
+
+#[test]
+fn a_dry_run_shows_the_plan_and_connects_to_nothing() {
+    let place = Place::new();
+    let server = place.serve(&["hold"]);
+    let scenario = server.scenario("[{ramp: {to: 1k, over: 1m}}]", "[connect, stay]");
+    place.write("stay.yaml", &(scenario + "thresholds: [connect.p99 < 1s]\n"));
+    let plan = place.throng(&["run", "stay.yaml", "--dry-run"]).exits(0).stdout;
+    for part in ["ramp to 1k over 1m", "connect.p99 < 1s", "1k at once", "ports", "fds", "memory"] {
+        assert!(plan.contains(part), "{part} is not in {plan}");
+    }
+    assert!(!place.path("run.jsonl").exists());
+    let snapshot = place.throng(&["ctl", "snapshot"]).json();
+    assert_eq!(snapshot["counters"]["accepted"], 0);
+}

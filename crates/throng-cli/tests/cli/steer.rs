@@ -1,0 +1,66 @@
+//! `throng ctl`.
+
+use crate::process::{Place, eventually};
+
+#[test]
+fn users_of_a_running_load_are_started_and_stopped() {
+    let place = Place::new();
+    let server = place.serve(&["hold"]);
+    place.write(
+        "stay.yaml",
+        &server.scenario("[{ramp: {to: 10, over: 100ms}}, {hold: {for: 1m}}]", "[connect, stay]"),
+    );
+    let mut run = place.start(&["run", "stay.yaml", "--interval", "100ms"]);
+    run.line_with("connected 10 ");
+    place.throng(&["ctl", "start", "15"]).exits(0);
+    run.line_with("connected 25 ");
+    place.throng(&["ctl", "stop", "5"]).exits(0);
+    run.line_with("connected 20 ");
+    let count = place.count(run.pid());
+    assert_eq!((count["users"].as_u64(), count["connected"].as_u64()), (Some(20), Some(20)));
+    eventually("the server counts the same", || place.count(server.process.pid())["open"] == 20);
+    place.throng(&["ctl", "shutdown", "--pid", &run.pid().to_string()]).exits(0);
+    let finished = run.finish();
+    assert!(finished.stdout.contains("interrupted by throng ctl shutdown"), "{finished:#?}");
+    let lines = crate::process::run_file(&place.path("run.jsonl"));
+    let steered = lines.iter().filter_map(|line| line["events"].as_array()).flatten();
+    let commands: Vec<_> = steered.filter_map(|event| event["command"].as_str()).collect();
+    assert_eq!(commands[..2], ["start 15", "stop 5"], "what was asked is in the run file");
+}
+
+#[test]
+fn a_server_pauses_and_resumes() {
+    let place = Place::new();
+    let server = place.serve(&["hold"]);
+    place.throng(&["ctl", "pause"]).exits(0);
+    assert!(std::net::TcpStream::connect(&server.addr).is_err());
+    place.throng(&["ctl", "resume"]).exits(0);
+    let _open = std::net::TcpStream::connect(&server.addr).unwrap();
+    eventually("it is let in", || place.count(server.process.pid())["open"] == 1);
+}
+
+#[test]
+fn who_is_meant_is_found_or_asked_for() {
+    let place = Place::new();
+    place.throng(&["ctl", "count"]).exits(2).complains(&["no throng process"]);
+    let list = place.throng(&["ctl", "list"]).exits(0);
+    assert!(list.stdout.contains("no throng process"), "{list:#?}");
+    let one = place.serve(&["hold"]);
+    let other = place.serve(&["echo", "--control", "there.sock"]);
+    let finished =
+        place.throng(&["ctl", "count"]).exits(2).complains(&["--pid", "hold on", "echo on"]);
+    assert!(finished.stderr.contains(&one.process.pid().to_string()), "{finished:#?}");
+    let pid = other.process.pid();
+    assert_eq!(place.count(pid)["open"], 0);
+    place.throng(&["ctl", "count", "--control", "there.sock"]).exits(0);
+    let list = place.throng(&["ctl", "list", "--json"]).json();
+    assert_eq!(list.as_array().map(Vec::len), Some(2), "{list}");
+    place
+        .throng(&["ctl", "start", "5", "--pid", &pid.to_string()])
+        .exits(2)
+        .complains(&["cannot `start`"]);
+    place
+        .throng(&["ctl", "count", "--pid", "4194999"])
+        .exits(2)
+        .complains(&["4194999", "ctl list"]);
+}
