@@ -2,6 +2,7 @@
 
 use throng_base::Instant;
 use throng_base::wheel::Timer;
+use throng_proto::Session;
 
 use crate::CloseReason;
 
@@ -23,6 +24,19 @@ pub(crate) struct Entry<F, S, T> {
     pub(crate) ended: bool,
     pub(crate) session: S,
     pub(crate) state: T,
+}
+
+impl<F, S: Session, T> Entry<F, S, T> {
+    /// When it wants to be called exactly, and when within a tick; [`Instant::FAR`] for never. The session is
+    /// asked while it has a connection.
+    pub(crate) fn deadlines(&self) -> (Instant, Instant) {
+        let session = if self.link.is_live() { self.session.deadline() } else { Instant::FAR };
+        match self.wanted {
+            Deadline::Never => (Instant::FAR, session),
+            Deadline::Coarse(moment) => (Instant::FAR, moment.min(session)),
+            Deadline::Exact(moment) => (moment, session),
+        }
+    }
 }
 
 /// What the entry's socket is doing. One state, one enum.
@@ -48,6 +62,11 @@ impl<F> Link<F> {
             | Self::Blocked(fd, _)
             | Self::Draining(fd, _) => Some(fd),
         }
+    }
+
+    /// Whether it is established and not closed.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self, Self::Open(_) | Self::Blocked(..))
     }
 
     /// Whether the app has closed it already; all that it hears of it any more is the end.

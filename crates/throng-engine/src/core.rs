@@ -10,7 +10,7 @@ use throng_proto::{Input, Session};
 use crate::connection::Link;
 use crate::context::{Conn, Desk, Effect, Verdict};
 use crate::settle;
-use crate::{After, App, CloseReason};
+use crate::{After, App, CloseReason, Deadline};
 
 /// Limits of a core.
 #[derive(Clone, Copy, Debug)]
@@ -211,7 +211,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             };
             shell.counters.bytes_received += received as u64;
             let whole = received < self.receive.len();
-            self.deliver(key, received);
+            self.run_session(key, received, false);
             if whole && !to_the_end {
                 return;
             }
@@ -222,23 +222,24 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         }
     }
 
-    /// Lets the session cut what was received into events, and the app answer them.
-    fn deliver(&mut self, key: Key, received: usize) {
+    /// Gives the session what was received, or tells it that its deadline has come; then lets the app answer
+    /// every event that it has to tell.
+    fn run_session(&mut self, key: Key, received: usize, timed_out: bool) {
         let Self { app, desk, receive, .. } = self;
         let Some(entry) = desk.table.0.get_mut(key) else { return };
         let mut input = Input::new(&mut receive[..received]);
         let mut conn = Conn::<D, A>::new(entry, &mut desk.shell, key);
         let shielded = catch_unwind(AssertUnwindSafe(|| {
-            loop {
+            if timed_out {
+                conn.entry.session.handle_timeout(conn.shell.now, &mut conn.shell.out);
+            }
+            while conn.verdict.close.is_none() {
                 let shell = &mut *conn.shell;
                 let Some(event) = conn.entry.session.next(shell.now, &mut input, &mut shell.out)
                 else {
                     break;
                 };
                 app.event(&mut conn, event);
-                if conn.verdict.close.is_some() {
-                    break;
-                }
             }
         }));
         let verdict = conn.verdict;
@@ -336,29 +337,24 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     }
 
     fn timer_due(&mut self, key: Key) {
-        let Self { desk, .. } = self;
-        let Some(entry) = desk.table.0.get_mut(key) else { return };
-        let now = desk.shell.now;
-        if matches!(entry.link, Link::Draining(..)) {
-            desk.shell.counters.pending_overflows += 1;
-            return settle::close_now(desk, key, CloseReason::Overflow, CloseHow::Reset);
+        let Some(entry) = self.desk.table.0.get_mut(key) else { return };
+        let (now, sequence) = (self.desk.shell.now, entry.sequence);
+        if entry.link.is_live() && entry.session.deadline() <= now {
+            self.run_session(key, 0, true);
         }
-        let sequence = entry.sequence;
-        if entry.session.deadline() <= now {
-            entry.session.handle_timeout(now, &mut desk.shell.out);
-        }
+        let Some(entry) = self.desk.table.0.get_mut(key) else { return };
         if entry.wanted.moment() <= now {
-            entry.wanted = crate::Deadline::Never;
+            entry.wanted = Deadline::Never;
+            if entry.link.is_draining() {
+                self.desk.shell.counters.pending_overflows += 1;
+                let reason = CloseReason::Overflow;
+                return settle::close_now(&mut self.desk, key, reason, CloseHow::Reset);
+            }
             self.call(key, A::deadline);
-        } else {
-            settle::settle(&mut self.desk, key, Verdict::default());
         }
-        // Whichever of the two was not due is still to come, unless the callback has set it anew.
+        // Whatever was not due is still to come, unless a callback has set it anew.
         let Desk { table, timers, .. } = &mut self.desk;
-        if let Some(entry) = table.0.get_mut(key)
-            && entry.sequence == sequence
-            && (entry.wanted != crate::Deadline::Never || entry.session.deadline() != Instant::FAR)
-        {
+        if table.0.get_mut(key).is_some_and(|entry| entry.sequence == sequence) {
             timers.set(table, key, now);
         }
     }

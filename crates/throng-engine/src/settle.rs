@@ -26,6 +26,8 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
     if let Some(deadline) = verdict.deadline {
         entry.wanted = deadline;
         desk.timers.set(&mut desk.table, key, desk.shell.now);
+    } else {
+        desk.timers.hasten(&mut desk.table, key, desk.shell.now);
     }
     if let Err(errno) = flushed {
         return close(desk, key, CloseReason::Failed(errno), CloseHow::Finish);

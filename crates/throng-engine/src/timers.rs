@@ -42,20 +42,32 @@ impl TimerQueue {
         let Some(entry) = table.0.get_mut(key) else { return };
         self.sequence = self.sequence.wrapping_add(1);
         entry.sequence = self.sequence;
-        let session = entry.session.deadline();
-        let wanted =
-            if session < entry.wanted.moment() { Deadline::Coarse(session) } else { entry.wanted };
-        match wanted {
-            Deadline::Exact(moment) if moment <= now + NEAR => {
-                self.heap.push(moment, key.index(), self.sequence);
-                self.wheel.cancel(table, key.index());
-            }
-            // The wheel is at most one tick late, so one tick is left for the heap.
-            Deadline::Exact(moment) => {
-                self.wheel.set(table, key.index(), moment.saturating_sub(NEAR))
-            }
-            Deadline::Coarse(moment) => self.wheel.set(table, key.index(), moment),
-            Deadline::Never => self.wheel.cancel(table, key.index()),
+        let (exact, coarse) = entry.deadlines();
+        // The wheel is at most one tick late, so one tick is left for the heap.
+        let wake = if exact <= now + NEAR {
+            self.heap.push(exact, key.index(), self.sequence);
+            coarse
+        } else if exact == Instant::FAR {
+            coarse
+        } else {
+            coarse.min(exact.saturating_sub(NEAR))
+        };
+        self.wheel.set(table, key.index(), wake);
+    }
+
+    /// Sets the deadline of `key` if its session needs a timer earlier than the one that is set. One that is
+    /// set too early is left: what a session puts off with every message costs nothing here.
+    pub(crate) fn hasten<D: Driver, A: App<D>>(
+        &mut self,
+        table: &mut Table<D, A>,
+        key: Key,
+        now: Instant,
+    ) {
+        if let Some(entry) = table.0.get_mut(key)
+            && entry.session.deadline() < entry.timer.due()
+            && entry.link.is_live()
+        {
+            self.set(table, key, now);
         }
     }
 
@@ -82,16 +94,18 @@ impl TimerQueue {
     /// Collects what has expired by `now`.
     pub(crate) fn advance<D: Driver, A: App<D>>(&mut self, table: &mut Table<D, A>, now: Instant) {
         self.wheel.advance(table, now, &mut self.expired);
-        for index in self.expired.drain(..) {
+        let mut expired = std::mem::take(&mut self.expired);
+        for index in expired.drain(..) {
             let Some(entry) = table.0.at(index) else { continue };
-            match entry.wanted {
-                // A session's own deadline, being earlier, is not to be taken for the app's.
-                Deadline::Exact(moment) if moment > now && entry.session.deadline() > now => {
-                    self.heap.push(moment, index, entry.sequence);
-                }
-                _ => self.due.push_back((index, entry.sequence)),
+            let (exact, coarse) = entry.deadlines();
+            if exact.min(coarse) <= now {
+                self.due.push_back((index, entry.sequence));
+            } else if let Some(key) = table.0.key_at(index) {
+                // An exact one moves to the heap; what a session has put off is set anew.
+                self.set(table, key, now);
             }
         }
+        self.expired = expired;
         while let Some(entry) = self.heap.pop_due(now) {
             self.due.push_back(entry);
         }

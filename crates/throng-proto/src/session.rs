@@ -27,6 +27,6 @@ pub trait Session {
         Instant::FAR
     }
 
-    /// The deadline has come.
+    /// The deadline has come. [`Self::next`] is called after it, with nothing received.
     fn handle_timeout(&mut self, _now: Instant, _out: &mut Vec<u8>) {}
 }

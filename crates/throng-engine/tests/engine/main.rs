@@ -3,3 +3,5 @@
 mod closing;
 mod echo;
 mod scripted;
+mod sessions;
+mod timers;

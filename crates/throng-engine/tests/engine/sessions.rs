@@ -1,0 +1,165 @@
+//! Protocols with deadlines of their own.
+
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_base::wheel::TICK;
+use throng_driver::Driver;
+use throng_engine::{CloseReason, Deadline, Limits};
+use throng_proto::{Input, Session};
+use throng_sim::{Faults, SimCoresOptions, check};
+
+use crate::scripted::{Heard, Scripted, dial, spawn, to_server};
+
+/// Sends a ping after each 100 ms in which it heard nothing, and says `gone` instead of the third.
+struct Patience {
+    deadline: Instant,
+    silences: u32,
+    is_gone: bool,
+    panics: bool,
+}
+
+const SILENCE: Duration = Duration::from_millis(100);
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { deadline: Instant::ZERO, silences: 0, is_gone: false, panics: false }
+    }
+}
+
+impl Session for Patience {
+    type Event<'a> = &'a [u8];
+
+    fn next<'a>(
+        &mut self,
+        now: Instant,
+        input: &mut Input<'a>,
+        _out: &mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        if std::mem::take(&mut self.is_gone) {
+            return Some(b"gone");
+        }
+        if input.is_empty() {
+            return None;
+        }
+        self.silences = 0;
+        self.deadline = now + SILENCE;
+        Some(input.take_all())
+    }
+
+    fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    fn handle_timeout(&mut self, now: Instant, out: &mut Vec<u8>) {
+        assert!(!self.panics, "as it was told to");
+        assert!(now >= self.deadline, "called before its time");
+        self.silences += 1;
+        self.deadline = now + SILENCE;
+        if self.silences == 3 {
+            self.is_gone = true;
+            self.deadline = Instant::FAR;
+        } else {
+            out.extend_from_slice(b"ping");
+        }
+    }
+}
+
+#[test]
+fn a_session_is_called_at_its_deadlines_and_its_events_are_told() {
+    check(5, |sim| {
+        let server = Scripted::<Patience, false>::new(|conn, heard| {
+            if *heard == Heard::Event(b"gone".to_vec()) {
+                conn.close();
+            }
+        });
+        let server = spawn(sim, server.listening(), Limits::default());
+        let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
+        let peer = driver.connect(&to_server()).unwrap();
+        sim.run_for(Duration::from_secs(1));
+        let core = server.borrow();
+        let log = &core.app().log;
+        let gone =
+            [Heard::Opened, Heard::Event(b"gone".to_vec()), Heard::Closed(CloseReason::Asked)];
+        assert_eq!(core.app().heard_of(0), gone);
+        // The first deadline is at once, then two silences.
+        let took = log[1].at.since(log[0].at);
+        assert!(2 * SILENCE <= took && took <= 2 * SILENCE + 3 * TICK, "{took:?}");
+        let mut heard = [0; 20];
+        let received = driver.recv(&peer, &mut heard).unwrap();
+        assert_eq!(&heard[..received], b"pingping");
+        driver.close(peer, Default::default());
+    });
+}
+
+#[test]
+fn a_session_that_hears_something_is_not_timed_out() {
+    check(5, |sim| {
+        let server = Scripted::<Patience, false>::new(|_, _| ());
+        let server = spawn(sim, server.listening(), Limits::default());
+        let client = Scripted::<throng_proto::Raw, true>::new(|conn, heard| {
+            if matches!(heard, Heard::Opened | Heard::Deadline) {
+                conn.send(b"x");
+                conn.set_deadline(Deadline::Exact(conn.now() + Duration::from_millis(60)));
+            }
+        });
+        let client = spawn(sim, client, Limits::default());
+        dial(&client, 0);
+        sim.run_for(Duration::from_secs(5));
+        // The first byte is there before the first tick.
+        assert_eq!(client.borrow().app().bytes_of(0), b"");
+        assert_eq!(server.borrow().app().bytes_of(0).len(), 84);
+    });
+}
+
+#[test]
+fn exact_deadlines_are_exact_beside_those_of_a_session() {
+    check(20, |sim| {
+        let mut prng = sim.prng();
+        let mut wanted = None;
+        let client = Scripted::<Patience, true>::new(move |conn, heard| match heard {
+            Heard::Opened | Heard::Deadline => {
+                if let Some(wanted) = wanted {
+                    assert_eq!(conn.clock(), wanted);
+                }
+                let at = conn.now() + Duration::from_nanos(prng.below(300_000_000));
+                wanted = Some(at);
+                conn.set_deadline(Deadline::Exact(at));
+            }
+            _ => {}
+        });
+        let server = Scripted::<throng_proto::Raw, false>::new(|conn, heard| {
+            if let Heard::Event(_) = heard {
+                conn.send(b"pong");
+            }
+        });
+        spawn(sim, server.listening(), Limits::default());
+        let client = spawn(sim, client, Limits::default());
+        dial(&client, 0);
+        sim.run_for(Duration::from_secs(20));
+        let core = client.borrow();
+        assert!(core.app().count(|heard| *heard == Heard::Deadline) > 80);
+        assert!(core.app().bytes_of(0).len() > 400, "the session goes on beside");
+    });
+}
+
+#[test]
+fn a_session_that_panics_ends_its_connection_alone() {
+    check(3, |sim| {
+        sim.set_faults(Faults::rough());
+        let server = Scripted::<Patience, false>::new(|conn, heard| {
+            if *heard == Heard::Opened && *conn.state() == 0 {
+                conn.session().0.panics = true;
+            }
+        });
+        let server = spawn(sim, server.listening(), Limits::default());
+        let client = Scripted::<throng_proto::Raw, true>::new(|_, _| ());
+        let client = spawn(sim, client, Limits::default());
+        dial(&client, 0);
+        dial(&client, 1);
+        sim.run_for(Duration::from_secs(70));
+        let core = server.borrow();
+        assert_eq!(core.app().heard_of(0), [Heard::Opened, Heard::Closed(CloseReason::Panicked)]);
+        assert_eq!(core.app().bytes_of(1), b"gone");
+    });
+}

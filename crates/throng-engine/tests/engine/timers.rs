@@ -1,0 +1,157 @@
+//! Deadlines of entries, and the core's own.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use throng_base::wheel::TICK;
+use throng_base::{Instant, Prng};
+use throng_engine::{Deadline, Limits};
+use throng_proto::Raw;
+use throng_sim::{Sim, SimCoresOptions, check};
+
+use crate::scripted::{DeskHeard, Heard, Raws, spawn, spawn_on};
+
+/// What each entry's deadline is, as far as the app knows.
+type Wanted = Rc<RefCell<BTreeMap<u32, Deadline>>>;
+
+/// A deadline some microseconds to some seconds ahead, or behind, or none.
+fn draw(prng: &mut Prng, now: Instant) -> Deadline {
+    let reach = [1_000, 10_000_000, 40_000_000, 5_000_000_000][prng.below(4) as usize];
+    let at =
+        (now + Duration::from_nanos(prng.below(reach))).saturating_sub(Duration::from_nanos(500));
+    match prng.below(5) {
+        0 => Deadline::Never,
+        1 | 2 => Deadline::Coarse(at),
+        _ => Deadline::Exact(at),
+    }
+}
+
+fn entries_are_called_when_they_want(sim: &mut Sim) {
+    let wanted = Wanted::default();
+    let (mut prng, mut other) = (sim.prng(), sim.prng());
+    let (mine, theirs) = (Rc::clone(&wanted), Rc::clone(&wanted));
+    let app = Raws::<false>::new(move |conn, heard| {
+        if *heard != Heard::Deadline {
+            return;
+        }
+        let (id, now) = (*conn.state(), conn.clock());
+        match mine.borrow_mut().remove(&id) {
+            Some(Deadline::Exact(at)) => assert!(now == at, "{id}: {at:?}, not {now:?}"),
+            Some(Deadline::Coarse(at)) => {
+                assert!(at <= now && now <= at + TICK, "{id}: {at:?}, not {now:?}");
+            }
+            none => panic!("{id} was called at {now:?} and wanted {none:?}"),
+        }
+        // One that is over is as good as one that is due now.
+        let next = not_before(draw(&mut prng, now), now);
+        if next != Deadline::Never {
+            mine.borrow_mut().insert(id, next);
+            conn.set_deadline(next);
+        }
+    })
+    .on_desk(move |desk, heard| {
+        if heard != DeskHeard::Mail(0) {
+            return;
+        }
+        let (now, keys) = (desk.now(), desk.keys());
+        let key = keys[other.below(keys.len() as u64) as usize];
+        let id = *desk.state(key).unwrap();
+        let next = not_before(draw(&mut other, now), now);
+        desk.with(key, |conn| conn.set_deadline(next));
+        match next {
+            Deadline::Never => theirs.borrow_mut().remove(&id),
+            next => theirs.borrow_mut().insert(id, next),
+        };
+    });
+    let cores = sim.cores(&SimCoresOptions::default());
+    let core = spawn_on(sim, &cores, vec![app], Limits::default()).remove(0);
+    for id in 0..50 {
+        core.borrow_mut().desk().insert(Raw, id);
+    }
+    let mut prng = sim.prng();
+    for _ in 0..500 {
+        cores.post(0, 0);
+        sim.run_for(Duration::from_nanos(prng.below(20_000_000)));
+    }
+    sim.run_for(Duration::from_secs(1));
+    let (now, wanted) = (sim.now(), wanted.borrow());
+    let late = wanted.values().filter(|wanted| wanted.moment() + TICK < now).count();
+    assert_eq!(late, 0, "all that was due was called");
+    assert!(core.borrow().app().log.len() > 100);
+}
+
+fn not_before(deadline: Deadline, now: Instant) -> Deadline {
+    match deadline {
+        Deadline::Never => Deadline::Never,
+        Deadline::Coarse(at) => Deadline::Coarse(at.max(now)),
+        Deadline::Exact(at) => Deadline::Exact(at.max(now)),
+    }
+}
+
+#[test]
+fn exact_deadlines_are_called_at_their_moment_coarse_ones_within_a_tick_cancelled_ones_never() {
+    check(40, entries_are_called_when_they_want);
+}
+
+#[test]
+fn a_deadline_that_is_over_is_called_at_once() {
+    check(1, |sim| {
+        let core = spawn(sim, Raws::<false>::new(|_, _| ()), Limits::default());
+        let now = sim.now();
+        for (id, past) in [0, 1, 20].into_iter().enumerate() {
+            let mut core = core.borrow_mut();
+            let key = core.desk().insert(Raw, id as u32);
+            let at = now.saturating_sub(Duration::from_secs(past));
+            core.desk().with(key, |conn| conn.set_deadline(Deadline::Exact(at)));
+        }
+        sim.run_for(Duration::from_secs(1));
+        let core = core.borrow();
+        assert_eq!(core.app().log.len(), 3);
+        assert!(core.app().log.iter().all(|entry| entry.at == now));
+    });
+}
+
+#[test]
+fn an_entry_that_left_is_not_called_and_neither_is_its_heir() {
+    check(10, |sim| {
+        let core = spawn(sim, Raws::<false>::new(|_, _| ()), Limits::default());
+        let mut prng = sim.prng();
+        for id in 0..200 {
+            let mut core = core.borrow_mut();
+            let desk = core.desk();
+            let key = desk.insert(Raw, id);
+            let at = desk.now() + Duration::from_nanos(prng.below(30_000_000));
+            let deadline = match prng.below(2) {
+                0 => Deadline::Exact(at),
+                _ => Deadline::Coarse(at),
+            };
+            desk.with(key, |conn| conn.set_deadline(deadline));
+            desk.remove(key);
+            // Takes the place over, and wants nothing.
+            desk.insert(Raw, id + 1_000);
+            drop(core);
+            sim.run_for(Duration::from_nanos(prng.below(3_000_000)));
+        }
+        sim.run_for(Duration::from_secs(1));
+        assert_eq!(core.borrow().app().heard(), []);
+    });
+}
+
+#[test]
+fn more_timers_than_a_turn_takes_are_all_called_at_their_moment() {
+    check(3, |sim| {
+        let core = spawn(sim, Raws::<false>::new(|_, _| ()), Limits::default());
+        let at = sim.now() + Duration::from_millis(100);
+        for id in 0..1_000 {
+            let mut core = core.borrow_mut();
+            let key = core.desk().insert(Raw, id);
+            core.desk().with(key, |conn| conn.set_deadline(Deadline::Exact(at)));
+        }
+        sim.run_for(Duration::from_secs(1));
+        let core = core.borrow();
+        assert_eq!(core.app().log.len(), 1_000);
+        assert!(core.app().log.iter().all(|entry| entry.at == at));
+    });
+}
