@@ -19,10 +19,6 @@ use clap::{Parser, Subcommand};
 use commands::{completions, ctl, doctor, lab, man, report, run, serve};
 use exit::{Exit, Failure};
 
-/// Small blocks cost the least memory here, and idle connections are made of small blocks.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// How many connections can it hold, how fast can it take them, and what stops it?
 #[derive(Debug, Parser)]
 #[command(name = "throng", version, arg_required_else_help = true, after_help = EXAMPLES)]
