@@ -227,9 +227,10 @@ fn connect<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, spec: &Connect
                 entry.link = Link::Connecting(fd);
             }
         }
+        // What was asked for before it failed is not done any more: the next to be told is this.
         Err(errno) => {
-            desk.timers.cancel(&mut desk.table, key);
-            desk.shell.effects.push_back(Effect::Closed(key, CloseReason::ConnectFailed(errno)));
+            let reason = CloseReason::ConnectFailed(errno);
+            close_now(desk, key, reason, CloseHow::Finish);
         }
     }
 }

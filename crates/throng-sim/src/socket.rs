@@ -77,7 +77,8 @@ impl State {
         }
         let group = self.listeners.get(&addr).cloned().unwrap_or_default();
         let shares = |key: &Key| matches!(self.sockets.get(*key), Some(Socket::Listener(other)) if other.reuseport);
-        if !group.is_empty() && !(spec.reuseport && group.iter().all(shares)) {
+        let is_free = group.is_empty() || (spec.reuseport && group.iter().all(shares));
+        if !is_free {
             return Err(Errno::ADDR_IN_USE);
         }
         let socket = self.sockets.insert(Socket::Listener(Listener {
