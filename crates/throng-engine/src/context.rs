@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use throng_base::wheel::{Timer, Timers, Wheel};
 use throng_base::{Instant, Key, Slab};
@@ -166,13 +167,17 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
         self.shell.effects.push_back(Effect::Close(key, CloseReason::Asked, how));
     }
 
-    /// Lets `f` act on one connection from outside its own callbacks.
+    /// Lets `f` act on one connection from outside its own callbacks. None when it is gone, or when `f` panics, which
+    /// ends the connection.
     pub fn with<R>(&mut self, key: Key, f: impl FnOnce(&mut Conn<'_, D, A>) -> R) -> Option<R> {
         let mut conn = Conn::new(self.table.0.get_mut(key)?, &mut self.shell, key);
-        let result = f(&mut conn);
+        let shielded = catch_unwind(AssertUnwindSafe(|| f(&mut conn)));
         let verdict = conn.verdict;
-        settle::settle(self, key, verdict);
-        Some(result)
+        match &shielded {
+            Ok(_) => settle::settle(self, key, verdict),
+            Err(_) => settle::panicked(self, key),
+        }
+        shielded.ok()
     }
 
     /// Puts `mail` into another core's mailbox.

@@ -260,12 +260,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     }
 
     fn settle(&mut self, key: Key, verdict: Verdict, panicked: bool) {
-        if !panicked {
-            return settle::settle(&mut self.desk, key, verdict);
+        if panicked {
+            settle::panicked(&mut self.desk, key);
+        } else {
+            settle::settle(&mut self.desk, key, verdict);
         }
-        self.desk.shell.counters.panics += 1;
-        self.desk.shell.out.clear();
-        settle::close_now(&mut self.desk, key, CloseReason::Panicked, CloseHow::Reset);
     }
 
     fn run_effects(&mut self) {

@@ -62,6 +62,13 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
     }
 }
 
+/// A callback panicked: its connection ends, and nothing that it appended is sent.
+pub(crate) fn panicked<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
+    desk.shell.counters.panics += 1;
+    desk.shell.out.clear();
+    close_now(desk, key, CloseReason::Panicked, CloseHow::Reset);
+}
+
 /// Sends what is in the core's out buffer; keeps with the connection what the kernel does not take.
 pub(crate) fn flush<D: Driver, S, T>(
     entry: &mut Entry<D::Fd, S, T>,

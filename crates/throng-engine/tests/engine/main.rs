@@ -2,6 +2,8 @@
 
 mod closing;
 mod echo;
+mod mail;
 mod scripted;
 mod sessions;
+mod slots;
 mod timers;

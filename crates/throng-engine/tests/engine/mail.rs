@@ -1,0 +1,125 @@
+//! What cores tell each other, and the order of what is done.
+
+use std::time::Duration;
+
+use throng_driver::{CloseHow, MailKind};
+use throng_engine::{CloseReason, Limits};
+use throng_proto::Raw;
+use throng_sim::{Faults, Sim, SimCoresOptions, check};
+
+use crate::scripted::{DeskHeard, Heard, Raws, spawn_on};
+
+/// Two cores; the first posts `count` numbers of each kind to the second, some in every turn.
+fn posts(sim: &mut Sim, count: u64, mailbox_max: usize) -> (Vec<u64>, u64) {
+    let options = SimCoresOptions { cores: 2, mailbox_max, ..SimCoresOptions::default() };
+    let cores = sim.cores(&options);
+    let mut prng = sim.prng();
+    let mut next = 0;
+    let poster = Raws::<false>::new(|_, _| ()).on_desk(move |desk, heard| {
+        if heard != DeskHeard::Mail(0) {
+            return;
+        }
+        for _ in 0..prng.between(1, 50) {
+            if next < count {
+                let _ = desk.post(1, 2 * next, MailKind::Control);
+                let _ = desk.post(1, 2 * next + 1, MailKind::Bulk);
+                next += 1;
+            }
+        }
+        if next < count {
+            desk.post(0, 0, MailKind::Control).unwrap();
+        }
+    });
+    let running =
+        spawn_on(sim, &cores, vec![poster, Raws::<false>::new(|_, _| ())], Limits::default());
+    cores.post(0, 0);
+    sim.run_for(Duration::from_secs(60));
+    let received: Vec<u64> = running[1]
+        .borrow()
+        .app()
+        .core_log
+        .iter()
+        .filter_map(|(_, heard)| match heard {
+            DeskHeard::Mail(mail) => Some(*mail),
+            _ => None,
+        })
+        .collect();
+    let counters = running[1].borrow_mut().desk().counters();
+    assert_eq!(counters.mail_received, received.len() as u64);
+    let dropped = running[0].borrow_mut().desk().counters().mail_dropped;
+    (received, dropped)
+}
+
+#[test]
+fn mail_arrives_once_and_in_order() {
+    check(20, |sim| {
+        sim.set_faults(Faults::rough());
+        let (received, dropped) = posts(sim, 2_000, usize::MAX);
+        assert_eq!(dropped, 0);
+        assert!(received.iter().copied().eq(0..4_000));
+    });
+}
+
+#[test]
+fn a_full_mailbox_drops_bulk_mail_counts_it_and_keeps_control_mail() {
+    check(20, |sim| {
+        sim.set_faults(Faults::rough());
+        let (received, dropped) = posts(sim, 2_000, 20);
+        assert!(dropped > 0, "the mailbox was never full");
+        assert_eq!(received.len() as u64 + dropped, 4_000);
+        let control = received.iter().filter(|mail| *mail % 2 == 0);
+        assert!(control.copied().eq((0..4_000).step_by(2)));
+        assert!(received.is_sorted());
+    });
+}
+
+#[test]
+fn a_wake_up_is_never_lost() {
+    check(20, |sim| {
+        sim.set_faults(Faults::rough());
+        let cores = sim.cores(&SimCoresOptions::default());
+        let app = Raws::<false>::new(|_, _| ());
+        let core = spawn_on(sim, &cores, vec![app], Limits::default()).remove(0);
+        let mut prng = sim.prng();
+        for _ in 0..200 {
+            let before = core.borrow().app().core_log.len();
+            cores.wake(0);
+            sim.run_for(Duration::from_nanos(prng.below(100_000_000) + 60_000_000));
+            let core = core.borrow();
+            assert!(
+                core.app().core_log[before..].iter().any(|(_, heard)| *heard == DeskHeard::Woken)
+            );
+        }
+    });
+}
+
+#[test]
+fn what_callbacks_ask_for_is_done_in_the_order_of_asking_and_never_within_one() {
+    check(3, |sim| {
+        let cores = sim.cores(&SimCoresOptions::default());
+        let app = Raws::<false>::new(|_, _| ()).on_desk(|desk, heard| {
+            if heard != DeskHeard::Mail(0) {
+                return;
+            }
+            let keys: Vec<_> = (0..4).map(|id| desk.insert(Raw, id)).collect();
+            desk.nudge(keys[2]);
+            desk.close(keys[0], CloseHow::Finish);
+            desk.nudge(keys[1]);
+            // It is gone by then.
+            desk.nudge(keys[0]);
+            desk.close(keys[0], CloseHow::Reset);
+            desk.nudge(keys[3]);
+            assert_eq!(desk.len(), 4);
+        });
+        let core = spawn_on(sim, &cores, vec![app], Limits::default()).remove(0);
+        cores.post(0, 0);
+        sim.run_for(Duration::from_secs(1));
+        let core = core.borrow();
+        let heard: Vec<_> = core.app().log.iter().map(|entry| (entry.id, &entry.heard)).collect();
+        let closed = Heard::Closed(CloseReason::Asked);
+        // A close is told after what had been asked for before it was done.
+        let expected =
+            [(2, &Heard::Nudged), (1, &Heard::Nudged), (3, &Heard::Nudged), (0, &closed)];
+        assert_eq!(heard, expected);
+    });
+}

@@ -1,0 +1,222 @@
+//! Who is meant: keys, places of the table that change hands, and callbacks that panic.
+
+use std::time::Duration;
+
+use throng_base::Key;
+use throng_driver::{CloseHow, ConnectSpec};
+use throng_engine::{CloseReason, Limits};
+use throng_proto::Raw;
+use throng_sim::{Faults, SimCoresOptions, check};
+
+use crate::scripted::{DeskHeard, Heard, Raws, dial, spawn, spawn_on, to_server};
+
+/// Sends back what it receives.
+fn echo() -> Raws<false> {
+    Raws::new(|conn, heard| match heard {
+        Heard::Event(bytes) => conn.send(bytes),
+        Heard::Finished => conn.close(),
+        _ => {}
+    })
+    .listening()
+}
+
+#[test]
+fn a_stale_event_of_a_place_that_changed_hands_reaches_nobody() {
+    check(20, |sim| {
+        // A core that is busy meets wake-ups and events of sockets in one batch.
+        sim.set_faults(Faults { turn_max: Duration::from_micros(300), ..Faults::none() });
+        spawn(sim, echo(), Limits::default());
+        let mut prng = sim.prng();
+        // Users connect again as soon as their connection is gone, which a wake-up sees to.
+        let app = Raws::<true>::new(|conn, heard| match heard {
+            Heard::Opened => {
+                let sent = conn.send_now(b"hello");
+                assert_eq!(sent.taken, 5, "it was said to be open and is not");
+            }
+            Heard::Closed(CloseReason::Asked) => conn.connect(to_server()),
+            Heard::Event(_) | Heard::Drained => {}
+            other => panic!("{other:?}"),
+        })
+        .keeping()
+        .on_desk(move |desk, heard| {
+            if heard == DeskHeard::Woken {
+                for key in desk.keys() {
+                    if prng.below(2) == 0 {
+                        desk.close(key, CloseHow::Reset);
+                    }
+                }
+            }
+        });
+        let cores = sim.cores(&SimCoresOptions::default());
+        let client = spawn_on(sim, &cores, vec![app], Limits::default()).remove(0);
+        (0..10).for_each(|id| {
+            dial(&client, id);
+        });
+        let mut prng = sim.prng();
+        for _ in 0..300 {
+            cores.wake(0);
+            sim.run_for(Duration::from_nanos(prng.below(300_000)));
+        }
+        sim.run_for(Duration::from_secs(1));
+        assert_eq!(client.borrow_mut().desk().counters().panics, 0);
+        let core = client.borrow();
+        assert!(core.app().count(|heard| *heard == Heard::Opened) > 100);
+        let open = sim.sockets() - 1;
+        assert_eq!(open, 20, "ten connections, both ends of each");
+    });
+}
+
+/// Panics in the callback that `when` chooses, for connection 3.
+fn panics(when: fn(&Heard) -> bool) {
+    check(3, move |sim| {
+        let server = Raws::<false>::new(move |conn, heard| {
+            assert!(*conn.state() != 3 || !when(heard), "as it was told to");
+            match heard {
+                Heard::Opened => {
+                    conn.set_deadline(throng_engine::Deadline::Exact(
+                        conn.now() + Duration::from_millis(10),
+                    ));
+                }
+                Heard::Event(bytes) => conn.send(bytes),
+                Heard::Finished => conn.close(),
+                _ => {}
+            }
+        });
+        let server = spawn(sim, server.listening(), Limits::default());
+        let client = Raws::<true>::new(|conn, heard| match heard {
+            Heard::Opened => {
+                conn.send(b"hello");
+                conn.set_deadline(throng_engine::Deadline::Exact(
+                    conn.now() + Duration::from_secs(1),
+                ));
+            }
+            Heard::Deadline | Heard::Finished => conn.close(),
+            _ => {}
+        });
+        let client = spawn(sim, client, Limits::default());
+        (0..10).for_each(|id| {
+            dial(&client, id);
+        });
+        sim.run_for(Duration::from_secs(10));
+        let counters = server.borrow_mut().desk().counters();
+        assert_eq!((counters.panics, counters.slots, counters.pending_bytes), (1, 0, 0));
+        let core = server.borrow();
+        for id in 0..10 {
+            let heard = core.app().heard_of(id);
+            let closes = heard.iter().filter(|heard| matches!(heard, Heard::Closed(_))).count();
+            assert_eq!(closes, 1);
+            if id != 3 {
+                assert_eq!(core.app().bytes_of(id), b"hello");
+            }
+        }
+        assert_eq!(sim.dropped_sockets(), 0);
+        assert_eq!(sim.files(), 1);
+    });
+}
+
+#[test]
+fn a_panic_when_opened_ends_one_connection() {
+    panics(|heard| *heard == Heard::Opened);
+}
+
+#[test]
+fn a_panic_in_an_event_ends_one_connection() {
+    panics(|heard| matches!(heard, Heard::Event(_)));
+}
+
+#[test]
+fn a_panic_at_a_deadline_ends_one_connection() {
+    panics(|heard| *heard == Heard::Deadline);
+}
+
+#[test]
+fn a_panic_when_finished_ends_one_connection() {
+    panics(|heard| *heard == Heard::Finished);
+}
+
+#[test]
+fn a_panic_when_closed_leaves_nothing_behind() {
+    panics(|heard| matches!(heard, Heard::Closed(_)));
+}
+
+#[test]
+fn a_panic_from_outside_its_callbacks_ends_one_connection() {
+    check(1, |sim| {
+        let core = spawn(sim, Raws::<false>::new(|_, _| ()), Limits::default());
+        {
+            let mut core = core.borrow_mut();
+            let desk = core.desk();
+            let key = desk.insert(Raw, 0);
+            desk.insert(Raw, 1);
+            let done = desk.with(key, |_| panic!("as it was told to"));
+            assert_eq!(done, None::<()>);
+        }
+        sim.run_for(Duration::from_secs(1));
+        let counters = core.borrow_mut().desk().counters();
+        assert_eq!((counters.panics, counters.slots), (1, 1));
+        let closed = Heard::Closed(CloseReason::Panicked);
+        assert_eq!(core.borrow().app().heard_of(0), [closed]);
+    });
+}
+
+#[test]
+fn a_socket_that_cannot_be_watched_leaves_no_entry() {
+    check(3, |sim| {
+        let server = {
+            sim.set_faults(Faults { no_watch: 1.0, ..Faults::none() });
+            spawn(sim, echo(), Limits::default())
+        };
+        sim.set_faults(Faults::none());
+        let client = Raws::<true>::new(|conn, heard| {
+            if *heard == Heard::Finished {
+                conn.close();
+            }
+        });
+        let client = spawn(sim, client, Limits::default());
+        dial(&client, 0);
+        sim.run_for(Duration::from_secs(1));
+        assert_eq!(server.borrow().app().refused, 1);
+        assert_eq!(server.borrow().app().log, []);
+        assert!(server.borrow_mut().desk().is_empty());
+        let closed = Heard::Closed(CloseReason::Asked);
+        assert_eq!(client.borrow().app().heard_of(0), [Heard::Opened, Heard::Finished, closed]);
+        assert_eq!(sim.files(), 1);
+    });
+}
+
+/// A connect that fails at once: there is no address of that family to leave from.
+fn nowhere() -> ConnectSpec {
+    let mut spec = to_server();
+    spec.source = throng_driver::Source::Explicit("127.0.0.1:9".parse().unwrap());
+    spec
+}
+
+#[test]
+fn a_connect_that_fails_at_once_is_told_once_and_before_anything_else() {
+    check(5, |sim| {
+        spawn(sim, echo(), Limits::default());
+        // The first takes the one port; the second fails, and a nudge comes between that and its being told.
+        let app = Raws::<true>::new(|conn, heard| match heard {
+            Heard::Nudged => conn.connect(to_server()),
+            Heard::Opened => conn.send(b"hello"),
+            _ => {}
+        })
+        .on_desk(|desk, heard| {
+            if heard == DeskHeard::Mail(0) {
+                let keys: Vec<Key> = (0..2).map(|id| desk.insert(Raw, id)).collect();
+                desk.with(keys[0], |conn| conn.connect(nowhere()));
+                desk.nudge(keys[1]);
+                desk.with(keys[1], |conn| conn.connect(nowhere()));
+            }
+        });
+        let cores = sim.cores(&SimCoresOptions::default());
+        let client = spawn_on(sim, &cores, vec![app], Limits::default()).remove(0);
+        cores.post(0, 0);
+        sim.run_for(Duration::from_secs(1));
+        let core = client.borrow();
+        let failed = CloseReason::ConnectFailed(throng_driver::Errno::ADDR_NOT_AVAILABLE);
+        assert_eq!(core.app().heard_of(1), [Heard::Closed(failed)]);
+        assert_eq!(core.app().bytes_of(0), b"hello");
+        assert_eq!(sim.dropped_sockets(), 0);
+    });
+}
