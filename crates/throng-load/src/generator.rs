@@ -87,7 +87,8 @@ enum Stage {
     Running,
     /// The schedule is over: who stays leaves, who is busy may finish until then.
     Finishing(Instant),
-    /// Everybody leaves.
+    /// Everybody leaves. The measurement is over: nobody begins anything, and what the crowd at the exit
+    /// does to latencies is not recorded.
     Leaving,
 }
 
@@ -186,7 +187,10 @@ impl Generator {
         let slate = &mut self.slate;
         slate.counters.users_intended = self.starts.intended_by(desk.now());
         slate.counters.users_active = desk.len() as u64 - slate.resting;
-        slate.phase = self.starts.phase(desk.now());
+        slate.phase = match self.stage {
+            Stage::Leaving => self.config.phases.len(),
+            Stage::Running | Stage::Finishing(_) => self.starts.phase(desk.now()),
+        };
         slate.core = desk.counters();
         let fresh = blank.carry_on(slate);
         std::mem::replace(&mut self.slate, fresh)
@@ -267,7 +271,8 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
         let waited_us = now.micros_since(user.intended);
         user.intended = now;
         user.established = true;
-        self.slate.connected(waited_us, user.class);
+        let measured = self.stage != Stage::Leaving;
+        self.slate.connected(measured.then_some(waited_us), user.class);
         if user.doing == Doing::Connecting {
             user.pc += 1;
             conn.set_deadline(Deadline::Never);
@@ -292,6 +297,11 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     fn deadline(&mut self, conn: &mut Conn<'_, D, Self>) {
         let now = conn.now();
         let user = conn.state();
+        let begins_something =
+            matches!(user.doing, Doing::Waiting | Doing::Resting | Doing::Yielding);
+        if begins_something && self.stage == Stage::Leaving {
+            return;
+        }
         match user.doing {
             Doing::Connecting => {
                 user.doing = Doing::GivingUp;

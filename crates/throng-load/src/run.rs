@@ -157,7 +157,8 @@ impl Load {
     /// When a core cannot be set up.
     pub fn start(plan: LoadPlan) -> Result<Self, LoadError> {
         let cores = plan.capacity.cores;
-        let phases = plan.phase_names();
+        let mut phases = plan.phase_names();
+        phases.push("everybody leaves".to_owned());
         let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
         let config = Arc::new(Config {

@@ -61,15 +61,21 @@ impl Slate {
         self
     }
 
-    pub(super) fn connected(&mut self, waited_us: u64, class: u16) {
-        self.connect.record_us(waited_us);
+    /// Counts a connect; its latency too, while the measurement goes on.
+    pub(super) fn connected(&mut self, waited_us: Option<u64>, class: u16) {
+        if let Some(waited_us) = waited_us {
+            self.connect.record_us(waited_us);
+        }
         self.counters.connects_ok += 1;
         self.counters.connected += 1;
         self.classes[usize::from(class)].connects_ok += 1;
     }
 
-    pub(super) fn answered(&mut self, waited_us: u64, class: u16) {
-        self.message.record_us(waited_us);
+    /// Counts an answer; its latency too, while the measurement goes on.
+    pub(super) fn answered(&mut self, waited_us: Option<u64>, class: u16) {
+        if let Some(waited_us) = waited_us {
+            self.message.record_us(waited_us);
+        }
         self.counters.messages_answered += 1;
         self.classes[usize::from(class)].messages_answered += 1;
     }
@@ -169,7 +175,7 @@ mod tests {
     #[test]
     fn counters_go_on_and_histograms_begin_anew() {
         let mut slate = Slate::new(3, 1);
-        slate.connected(10, 0);
+        slate.connected(Some(10), 0);
         slate.connect_failed(None);
         slate.connect_failed(None);
         slate.connect_failed(Some(Errno::CONN_REFUSED));

@@ -231,7 +231,8 @@ impl Generator {
         user.message_from = Instant::FAR;
         user.intended = now;
         user.pc += 1;
-        self.slate.answered(now.micros_since(from), user.class);
+        let measured = self.stage != Stage::Leaving;
+        self.slate.answered(measured.then(|| now.micros_since(from)), user.class);
         conn.set_deadline(Deadline::Never);
     }
 
@@ -262,6 +263,11 @@ impl Generator {
         if self.stage != Stage::Running && ends_with_run {
             user.pc = looping.after;
             return Step::Next;
+        }
+        if self.stage == Stage::Leaving {
+            user.doing = Doing::Staying;
+            conn.set_deadline(Deadline::Never);
+            return Step::Wait;
         }
         let passed_ns = now.since(counter.begun).as_nanos() as u64;
         let Some(begins_ns) = looping.turn_begins(u64::from(counter.turn), passed_ns) else {
