@@ -1,8 +1,9 @@
 //! The threads of the cores: each with its own fd table where that is possible, its mailbox and its seat
 //! among the others.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 
 use rustix::event::EventfdFlags;
@@ -133,12 +134,18 @@ pub(crate) struct Shared<M> {
 pub(crate) struct Seat {
     pub(crate) eventfd: Arc<OwnedFd>,
     pub(crate) hatch: Hatch,
+    /// Sockets for this core, where all cores share one fd table.
+    pub(crate) lobby: Mutex<VecDeque<OwnedFd>>,
 }
 
 impl Seat {
     pub(crate) fn new() -> Result<Self, Errno> {
         let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
-        Ok(Self { eventfd: Arc::new(rustix::event::eventfd(0, flags)?), hatch: Hatch::new()? })
+        Ok(Self {
+            eventfd: Arc::new(rustix::event::eventfd(0, flags)?),
+            hatch: Hatch::new()?,
+            lobby: Mutex::default(),
+        })
     }
 }
 

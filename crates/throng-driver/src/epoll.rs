@@ -65,7 +65,7 @@ impl<M> EpollDriver<M> {
         )?;
         add(set.as_fd(), &own.hatch.out, Token::PASSED, epoll::EventFlags::IN)?;
         let buffer = (0..BATCH_MAX).map(|_| MaybeUninit::uninit()).collect();
-        let passing = Passing::new(shared.seats.len());
+        let passing = Passing::new(shared.seats.len(), shared.fds_max.is_none());
         Ok(Self { core, shared, set, waiter, buffer, passing, open: 0, clock: Clock })
     }
 
@@ -185,7 +185,7 @@ impl<M: Send> Driver for EpollDriver<M> {
         }
         // Sockets in transit may use the reserve; a core that has no room of its own passes them on.
         let room = self.fd_room().map_or(usize::MAX, |room| room + BATCH);
-        self.passing.receive(&self.shared.seats[self.core].hatch, room);
+        self.passing.receive(&self.shared.seats[self.core], room);
         self.passing.take().map(|fd| self.opened(fd))
     }
 

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -37,16 +38,20 @@ pub(crate) struct Passing {
     waiting: usize,
     arrived: VecDeque<OwnedFd>,
     listeners: VecDeque<OwnedFd>,
+    /// Whether all cores share one fd table: then a socket is handed over by its number, and needs no second one, which
+    /// a full table would not have.
+    is_one_table: bool,
     pub(crate) failures: u64,
 }
 
 impl Passing {
-    pub(crate) fn new(cores: usize) -> Self {
+    pub(crate) fn new(cores: usize, is_one_table: bool) -> Self {
         Self {
             leaving: (0..cores).map(|_| Vec::new()).collect(),
             waiting: 0,
             arrived: VecDeque::new(),
             listeners: VecDeque::new(),
+            is_one_table,
             failures: 0,
         }
     }
@@ -72,6 +77,12 @@ impl Passing {
             return;
         }
         for (to, leaving) in self.leaving.iter_mut().enumerate() {
+            if self.is_one_table && !leaving.is_empty() {
+                self.waiting -= leaving.len();
+                lock(&seats[to].lobby).extend(leaving.drain(..));
+                // A full hatch is as good: there is something in it that makes the other core look.
+                let _ = send(&seats[to].hatch, std::iter::empty(), LOOK_INTO_THE_LOBBY);
+            }
             while !leaving.is_empty() {
                 let count = leaving.len().min(BATCH);
                 let sockets = leaving[..count].iter().map(AsFd::as_fd);
@@ -88,10 +99,13 @@ impl Passing {
     }
 
     /// Receives at most `room` sockets' worth of messages, so that none is lost to a full table.
-    pub(crate) fn receive(&mut self, hatch: &Hatch, room: usize) {
+    pub(crate) fn receive(&mut self, own: &Seat, room: usize) {
         let mut messages = room / BATCH;
+        if self.is_one_table {
+            self.arrived.append(&mut lock(&own.lobby));
+        }
         while messages > 0 {
-            match receive(hatch.out.as_fd(), &mut self.arrived, &mut self.listeners) {
+            match receive(own.hatch.out.as_fd(), &mut self.arrived, &mut self.listeners) {
                 Ok(lost) => self.failures += u64::from(lost),
                 Err(_) => return,
             }
@@ -117,6 +131,12 @@ pub(crate) fn share(listener: BorrowedFd<'_>, to: &Hatch) -> Result<(), Errno> {
 pub(crate) const BATCH: usize = 32;
 /// What a message says instead of a number of connections when it carries one listener.
 const A_LISTENER: u8 = u8::MAX;
+/// What a message says that carries nothing: sockets wait in the lobby of the core's seat.
+const LOOK_INTO_THE_LOBBY: u8 = 0;
+
+fn lock(lobby: &Mutex<VecDeque<OwnedFd>>) -> MutexGuard<'_, VecDeque<OwnedFd>> {
+    lobby.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn send<'fd>(
     hatch: &Hatch,
@@ -126,8 +146,10 @@ fn send<'fd>(
     let borrowed: Vec<BorrowedFd<'_>> = sockets.collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let pushed = control.push(SendAncillaryMessage::ScmRights(&borrowed));
-    debug_assert!(pushed, "the space is made for a whole batch");
+    if !borrowed.is_empty() {
+        let pushed = control.push(SendAncillaryMessage::ScmRights(&borrowed));
+        debug_assert!(pushed, "the space is made for a whole batch");
+    }
     sendmsg(&hatch.into, &[IoSlice::new(&[what])], &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }
@@ -160,12 +182,14 @@ fn receive(
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     #[test]
     fn sockets_cross_in_order_and_beyond_a_batch() {
         let seats = [Seat::new().unwrap(), Seat::new().unwrap()];
-        let mut from = Passing::new(2);
+        let mut from = Passing::new(2, false);
         let mut pipes = Vec::new();
         for _ in 0..50 {
             let (read, write) = std::io::pipe().unwrap();
@@ -175,8 +199,8 @@ mod tests {
         from.flush(&seats);
         assert_eq!((from.held(), from.failures), (0, 0));
 
-        let mut to = Passing::new(2);
-        to.receive(&seats[1].hatch, 1_000);
+        let mut to = Passing::new(2, false);
+        to.receive(&seats[1], 1_000);
         for (n, mut read) in pipes.into_iter().enumerate() {
             let write = to.take().expect("all of them arrive");
             rustix::io::write(&write, &[n as u8]).unwrap();
@@ -192,17 +216,33 @@ mod tests {
     fn a_shared_listener_is_told_apart_from_connections_and_kept_by_its_owner() {
         let seats = [Seat::new().unwrap(), Seat::new().unwrap()];
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut from = Passing::new(2);
+        let mut from = Passing::new(2, false);
         from.leave(std::io::pipe().unwrap().0.into(), 1);
         from.flush(&seats);
         share(listener.as_fd(), &seats[1].hatch).unwrap();
 
-        let mut to = Passing::new(2);
-        to.receive(&seats[1].hatch, 1_000);
+        let mut to = Passing::new(2, false);
+        to.receive(&seats[1], 1_000);
         assert!(to.take().is_some() && to.take().is_none());
         let copy = to.take_listener().expect("the listener arrives");
         let copy = std::net::TcpListener::from(copy);
         assert_eq!(copy.local_addr().unwrap(), listener.local_addr().unwrap());
         assert_eq!(to.failures, 0);
+    }
+
+    #[test]
+    fn in_one_table_a_socket_keeps_its_number() {
+        let seats = [Seat::new().unwrap(), Seat::new().unwrap()];
+        let (mut from, mut to) = (Passing::new(2, true), Passing::new(2, true));
+        let pipes: Vec<_> = (0..40).map(|_| OwnedFd::from(std::io::pipe().unwrap().0)).collect();
+        let numbers: Vec<_> = pipes.iter().map(AsRawFd::as_raw_fd).collect();
+        pipes.into_iter().for_each(|pipe| from.leave(pipe, 1));
+        from.flush(&seats);
+        assert_eq!((from.held(), from.failures), (0, 0));
+        to.receive(&seats[1], BATCH);
+        let arrived: Vec<_> = std::iter::from_fn(|| to.take()).collect();
+        assert_eq!(arrived.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>(), numbers);
+        to.receive(&seats[1], 1_000);
+        assert!(to.take().is_none(), "the hatch is empty too");
     }
 }
