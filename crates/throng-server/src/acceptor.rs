@@ -25,8 +25,11 @@ pub(crate) struct Acceptor<F> {
     cores: usize,
     listener: Option<F>,
     gate: Gate,
-    /// Accepts of the next batch: as many as the queue held last time, so that a quiet one costs no empty accept.
+    /// Accepts of the next batch: as many as the queue held last time, so that a quiet one costs no empty accept. It
+    /// grows when batches fill turn after turn.
     burst: usize,
+    has_filled: bool,
+    had_filled: bool,
     /// Connections that this core's fd table holds beside the listener.
     room: usize,
     /// The next core to get what does not fit in here.
@@ -97,6 +100,8 @@ impl<F> Default for Acceptor<F> {
             listener: None,
             gate: Gate::Closed,
             burst: 1,
+            has_filled: false,
+            had_filled: false,
             room: usize::MAX,
             overflow_to: 0,
             leaving: 0,
@@ -179,6 +184,12 @@ where
             options: self.config.sockets,
         };
         let driver = desk.driver();
+        if spec.reuseport && self.acceptor.core == 0 && addr.port() != 0 {
+            // SO_REUSEPORT would let another server of the same user listen here too, and take half of the connects.
+            let alone =
+                driver.listen(&ListenSpec { reuseport: false, backlog: 1, ..spec.clone() })?;
+            driver.close(alone, CloseHow::Finish);
+        }
         let listener = driver.listen(&spec)?;
         let addr = driver.local_addr(&listener).unwrap_or(addr);
         if shared_with_all {
@@ -250,7 +261,10 @@ where
                 Step::Closed => return,
             }
         }
-        self.acceptor.burst = (self.acceptor.burst * 2).min(BURST_MAX);
+        self.acceptor.has_filled = true;
+        if self.acceptor.had_filled {
+            self.acceptor.burst = (self.acceptor.burst * 2).min(BURST_MAX);
+        }
         self.open_gate(desk);
     }
 
@@ -359,6 +373,7 @@ where
     /// The last thing of a turn: what other cores, and this one's closes, have made possible.
     pub(crate) fn after_turn(&mut self, desk: &mut Desk<D, Self>) {
         self.acceptor.leaving = 0;
+        self.acceptor.had_filled = std::mem::take(&mut self.acceptor.has_filled);
         for _ in 0..std::mem::take(&mut self.acceptor.ended) {
             self.ended(desk.driver(), self.acceptor.core);
         }

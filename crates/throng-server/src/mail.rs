@@ -54,7 +54,7 @@ pub struct CoreReport {
 }
 
 impl<M> Mail<M> {
-    /// To one core: open a listening socket. The answer says where.
+    /// To one core, core 0 first: open a listening socket. The answer says where.
     pub const fn listen(addr: SocketAddr, reply: Sender<Listening>) -> Self {
         Self::control(Control::Listen { addr, shared_with_all: false, reply })
     }

@@ -340,11 +340,14 @@ fn answers_until<T>(answers: &Receiver<T>, count: usize, timeout: Duration) -> V
 
 /// Where `count` cores say that they listen, or what the first says that cannot.
 fn listening(answers: &Receiver<Listening>, count: usize) -> Result<Option<SocketAddr>, Errno> {
-    let answers = answers_until(answers, count, STEERING_MAX);
-    if answers.len() < count {
-        return Err(Errno::TIMED_OUT);
+    let deadline = Instant::now() + STEERING_MAX;
+    let mut addr = None;
+    for _ in 0..count {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let (_, listening) = answers.recv_timeout(left).map_err(|_| Errno::TIMED_OUT)?;
+        addr = addr.or(listening?);
     }
-    answers.into_iter().try_fold(None, |addr, (_, listening)| Ok(addr.or(listening?)))
+    Ok(addr)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

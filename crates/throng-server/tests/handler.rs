@@ -1,0 +1,321 @@
+//! What a handler can do, on real sockets.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use support::*;
+use throng_report::EventKind;
+use throng_server::{
+    Accept, Connection, ConnectionId, Ended, Handler, Is, Sent, Server, ServerOptions, handlers,
+};
+
+/// Does what the first byte of a packet says, and reports.
+struct Puppet(Sender<Told>);
+
+#[derive(Debug, PartialEq)]
+enum Told {
+    Open(ConnectionId),
+    Sent(Sent),
+    Message(u32),
+    Timeout,
+    Drained,
+    Ended(Ended),
+}
+
+impl Handler for Puppet {
+    type Conn = ();
+    type Message = (Option<ConnectionId>, u32);
+
+    fn open(&mut self, conn: &mut Connection<'_, Self>) {
+        let _ = self.0.send(Told::Open(conn.id()));
+    }
+
+    fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
+        match bytes[0] {
+            b'f' => {
+                let sent = conn.send_now(&[b'x'; 64 << 10]);
+                let _ = self.0.send(Told::Sent(sent));
+            }
+            b'F' => conn.send(&vec![b'x'; 64 << 20]),
+            b'p' => panic!("as asked (this is the test's)"),
+            b't' => conn.set_timeout(Duration::from_millis(50)),
+            b'c' => conn.close(),
+            b'r' => conn.reset(),
+            b'a' => {
+                let text = format!("{:?}", (conn.peer_addr().unwrap(), conn.local_addr().unwrap()));
+                conn.send(text.as_bytes());
+            }
+            _ => conn.send(b"ok"),
+        }
+    }
+
+    fn message(&mut self, conn: &mut Connection<'_, Self>, (to, n): Self::Message) {
+        match to {
+            Some(to) => conn.send_message(to, (None, n + 1)).unwrap(),
+            None if n == 666 => panic!("as asked (this is the test's)"),
+            None => {
+                let _ = self.0.send(Told::Message(n));
+                conn.send(b"ok");
+            }
+        }
+    }
+
+    fn timeout(&mut self, conn: &mut Connection<'_, Self>) {
+        let _ = self.0.send(Told::Timeout);
+        conn.send(b"ok");
+    }
+
+    fn drained(&mut self, _conn: &mut Connection<'_, Self>) {
+        let _ = self.0.send(Told::Drained);
+    }
+
+    fn close(&mut self, _conn: &mut Connection<'_, Self>, why: Ended) {
+        let _ = self.0.send(Told::Ended(why));
+    }
+}
+
+fn puppets(options: ServerOptions) -> (Server<Puppet>, std::sync::mpsc::Receiver<Told>) {
+    let (tell, told) = channel();
+    (Server::start(options, move |_| Puppet(tell.clone())).unwrap(), told)
+}
+
+#[test]
+fn send_now_says_what_the_kernel_has_taken() {
+    let options = ServerOptions { sndbuf_bytes: Some(64 << 10), ..options(Accept::Reuseport, 1) };
+    let (server, told) = puppets(options);
+    let mut client = connect(server.addr());
+    let (mut taken, mut pending) = (0, 0);
+    assert!(matches!(told.recv_timeout(PATIENCE), Ok(Told::Open(_))));
+    // The peer does not read: sooner or later the kernel takes no more.
+    while pending == 0 {
+        client.write_all(b"f").unwrap();
+        let Ok(Told::Sent(sent)) = told.recv_timeout(PATIENCE) else { panic!("not sent") };
+        assert_eq!(sent.taken + sent.pending, 64 << 10);
+        (taken, pending) = (taken + sent.taken, sent.pending);
+    }
+    assert_eq!(server.snapshot().core.pending_bytes, pending as u64);
+    assert_eq!(server.snapshot().core.bytes_sent, taken as u64);
+    // It reads at last: everything comes.
+    client.read_exact(&mut vec![0; taken + pending]).unwrap();
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Drained));
+    assert_eq!(server.snapshot().core.pending_bytes, 0);
+    client.write_all(b"?").unwrap();
+    read_ok(&mut client);
+}
+
+#[test]
+fn a_peer_that_never_reads_is_reset_at_the_limit() {
+    let (server, told) = puppets(options(Accept::Reuseport, 1));
+    let mut client = connect(server.addr());
+    client.write_all(b"F").unwrap();
+    let overflow = Told::Ended(Ended::Overflow);
+    eventually("the reset", || told.try_iter().any(|told| told == overflow));
+    assert_eq!(server.snapshot().core.pending_overflows, 1);
+    assert_eq!(server.snapshot().core.pending_bytes, 0);
+    drop(client);
+}
+
+#[test]
+fn an_idle_connection_is_closed_after_the_timeout_and_a_talking_one_is_not() {
+    let idle = Duration::from_millis(300);
+    let options = ServerOptions { idle_timeout: Some(idle), ..options(Accept::Reuseport, 2) };
+    let (server, told) = puppets(options);
+    let mut talks = connect(server.addr());
+    let begun = Instant::now();
+    let mut is_silent = connect(server.addr());
+    for _ in 0..8 {
+        ask(&mut talks);
+        std::thread::sleep(idle / 6);
+    }
+    assert!(is_closed_by_peer(&mut is_silent));
+    assert!(begun.elapsed() >= idle);
+    ask(&mut talks);
+    eventually("the handler hears", || {
+        told.try_iter().any(|told| told == Told::Ended(Ended::Idle))
+    });
+    assert_eq!(server.snapshot().counters.idle_timeouts, 1);
+    assert!(is_closed_by_peer(&mut talks), "its turn comes too");
+}
+
+#[test]
+fn a_timeout_comes_once_and_does_not_disturb_the_idle_timeout() {
+    let idle = Duration::from_millis(250);
+    let options = ServerOptions { idle_timeout: Some(idle), ..options(Accept::Reuseport, 1) };
+    let (server, told) = puppets(options);
+    let mut client = connect(server.addr());
+    client.write_all(b"t").unwrap();
+    read_ok(&mut client);
+    assert!(is_closed_by_peer(&mut client));
+    let heard: Vec<_> = (0..3).map(|_| told.recv_timeout(PATIENCE).unwrap()).skip(1).collect();
+    assert_eq!(heard, [Told::Timeout, Told::Ended(Ended::Idle)]);
+    drop(server);
+    assert_eq!(told.iter().next(), None, "nothing came twice");
+}
+
+#[test]
+fn a_message_reaches_a_connection_from_any_thread_and_from_any_core() {
+    let (server, told) = puppets(options(Accept::Dispatch, 2));
+    let mut clients = [connect(server.addr()), connect(server.addr())];
+    let mut ids = Vec::new();
+    while ids.len() < 2 {
+        match told.recv_timeout(PATIENCE) {
+            Ok(Told::Open(id)) => ids.push(id),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_ne!(ids[0].core(), ids[1].core(), "one on each core");
+    let sender = server.sender();
+    std::thread::spawn(move || {
+        sender.send_message(ids[0], (None, 7)).unwrap();
+        // To the first, which sends it on to the second: on the other core.
+        sender.send_message(ids[0], (Some(ids[1]), 10)).unwrap();
+        sender.send_message(ids[0], (Some(ids[0]), 20)).unwrap();
+    })
+    .join()
+    .unwrap();
+    let mut heard: Vec<_> = (0..3).map(|_| told.recv_timeout(PATIENCE).unwrap()).collect();
+    heard.sort_by_key(|told| if let Told::Message(n) = told { *n } else { 0 });
+    assert_eq!(heard, [Told::Message(7), Told::Message(11), Told::Message(21)]);
+    // Two answers went to one client and one to the other.
+    clients.iter_mut().for_each(read_ok);
+}
+
+#[test]
+fn a_message_to_a_connection_that_has_ended_is_lost_and_nothing_else() {
+    let (server, told) = puppets(options(Accept::Reuseport, 1));
+    let mut client = connect(server.addr());
+    let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not opened") };
+    client.write_all(b"c").unwrap();
+    assert!(is_closed_by_peer(&mut client));
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(Ended::Asked)));
+    // The next connection lives in the same place of the table.
+    let mut next = connect(server.addr());
+    ask(&mut next);
+    server.sender().send_message(id, (None, 1)).unwrap();
+    ask(&mut next);
+    let heard: Vec<_> = told.try_iter().skip(1).collect();
+    assert_eq!(heard, []);
+}
+
+#[test]
+fn a_full_mailbox_refuses_messages_and_gives_them_back() {
+    struct Deaf(Sender<ConnectionId>);
+    impl Handler for Deaf {
+        type Conn = ();
+        type Message = u32;
+        fn open(&mut self, conn: &mut Connection<'_, Self>) {
+            let _ = self.0.send(conn.id());
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        fn data(&mut self, _conn: &mut Connection<'_, Self>, _bytes: &[u8]) {}
+    }
+    let (tell, told) = channel();
+    let options = ServerOptions { mailbox_max: 3, ..options(Accept::Reuseport, 1) };
+    let server = Server::start(options, move |_| Deaf(tell.clone())).unwrap();
+    let _client = connect(server.addr());
+    let id = told.recv_timeout(PATIENCE).unwrap();
+    let refused: Vec<_> =
+        (0..5).filter_map(|n| server.sender().send_message(id, n).err()).collect();
+    assert_eq!(refused, [3, 4]);
+}
+
+#[test]
+fn a_panic_ends_its_connection_and_frees_its_permit() {
+    for accept in TOPOLOGIES {
+        let options = ServerOptions { connections_max: Some(3), ..options(accept, 2) };
+        let (server, told) = puppets(options);
+        let mut stays = connect(server.addr());
+        ask(&mut stays);
+        for _ in 0..10 {
+            let mut client = connect(server.addr());
+            ask(&mut client);
+            client.write_all(b"p").unwrap();
+            assert!(is_closed_by_peer(&mut client));
+        }
+        ask(&mut stays);
+        let by_panic =
+            || told.try_iter().filter(|told| *told == Told::Ended(Ended::Panicked)).count();
+        let mut panics = 0;
+        eventually("ten panics", || {
+            panics += by_panic();
+            panics == 10
+        });
+        assert!(server.wait_for_connections(Is::Exactly, 1, PATIENCE));
+        let snapshot = server.snapshot();
+        assert_eq!((snapshot.core.panics, snapshot.counters.closed), (10, 10), "{accept}");
+        assert!(
+            server
+                .events()
+                .iter()
+                .any(|event| matches!(event.kind, EventKind::HandlerPanicked { .. }))
+        );
+        assert!(server.stop(), "no core has panicked");
+    }
+}
+
+#[test]
+fn a_panic_about_a_message_ends_its_connection_only() {
+    let (server, told) = puppets(options(Accept::Reuseport, 1));
+    let mut client = connect(server.addr());
+    let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not opened") };
+    server.sender().send_message(id, (None, 666)).unwrap();
+    assert!(is_closed_by_peer(&mut client));
+    ask(&mut connect(server.addr()));
+    assert!(server.stop(), "no core has panicked");
+}
+
+#[test]
+fn a_connection_knows_its_addresses() {
+    let (server, _told) = puppets(options(Accept::Reuseport, 1));
+    let mut client = connect(server.addr());
+    client.write_all(b"a").unwrap();
+    let expected = format!("{:?}", (client.local_addr().unwrap(), server.addr()));
+    let mut answer = vec![0; expected.len()];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(String::from_utf8(answer).unwrap(), expected);
+}
+
+#[test]
+fn a_reset_is_a_reset() {
+    let (server, told) = puppets(options(Accept::Reuseport, 1));
+    let mut client = connect(server.addr());
+    client.write_all(b"r").unwrap();
+    let error = client.read(&mut [0; 1]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    assert_eq!(told.iter().nth(1), Some(Told::Ended(Ended::Asked)));
+    drop(server);
+}
+
+#[test]
+fn pongs_follow_pings_however_they_are_cut() {
+    let server = Server::start(options(Accept::Reuseport, 1), |_| handlers::PingPong).unwrap();
+    let mut client = connect(server.addr());
+    for part in [&b"Pi"[..], b"ngPing", b"P", b"ing"] {
+        client.write_all(part).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut answer = [0; 12];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"PongPongPong");
+    client.write_all(b"Pink").unwrap();
+    assert!(is_closed_by_peer(&mut client));
+}
+
+#[test]
+fn an_echo_returns_and_a_hold_keeps_silent() {
+    let echo = Server::start(options(Accept::Reuseport, 1), |_| handlers::Echo).unwrap();
+    let mut client = connect(echo.addr());
+    client.write_all(b"hello").unwrap();
+    let mut answer = [0; 5];
+    client.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"hello");
+
+    let hold = Server::start(options(Accept::Reuseport, 1), |_| handlers::Hold).unwrap();
+    let mut client = connect(hold.addr());
+    client.write_all(b"hello").unwrap();
+    assert!(!is_answered(&mut client));
+    assert_eq!(hold.snapshot().counters.messages_received, 1);
+}

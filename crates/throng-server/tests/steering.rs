@@ -1,0 +1,128 @@
+//! Suspend, resume, drain and stop, on real sockets.
+
+mod support;
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use support::*;
+use throng_driver::Errno;
+use throng_report::EventKind;
+use throng_server::{Accept, Is, Server, ServerOptions, StartError, handlers};
+
+#[test]
+fn a_suspended_server_refuses_connects_and_serves_those_it_has() {
+    for accept in TOPOLOGIES {
+        let server = Server::start(options(accept, 3), |_| handlers::Ok).unwrap();
+        let mut open: Vec<_> = (0..30).map(|_| connect(server.addr())).collect();
+        open.iter_mut().for_each(ask);
+        server.suspend();
+        for _ in 0..20 {
+            // Every reference in every fd table is closed: not one connect gets through.
+            assert!(TcpStream::connect(server.addr()).is_err(), "{accept}");
+        }
+        open.iter_mut().for_each(ask);
+        for _ in 0..3 {
+            server.resume().unwrap();
+            let mut again: Vec<_> = (0..30).map(|_| connect(server.addr())).collect();
+            again.iter_mut().for_each(ask);
+            server.suspend();
+            assert!(TcpStream::connect(server.addr()).is_err(), "{accept}");
+            again.iter_mut().for_each(ask);
+        }
+        open.iter_mut().for_each(ask);
+        assert!(server.stop());
+    }
+}
+
+#[test]
+fn what_has_connected_before_the_suspension_is_accepted() {
+    let server = Server::start(options(Accept::Reuseport, 2), |_| handlers::Ok).unwrap();
+    for _ in 0..20 {
+        let mut streams: Vec<_> = (0..20).map(|_| connect(server.addr())).collect();
+        server.suspend();
+        streams.iter_mut().for_each(ask);
+        server.resume().unwrap();
+    }
+}
+
+#[test]
+fn a_drain_lets_connections_end_and_closes_the_rest() {
+    for accept in TOPOLOGIES {
+        let server = Server::start(options(accept, 2), |_| handlers::Ok).unwrap();
+        let mut stays = connect(server.addr());
+        let mut goes = connect(server.addr());
+        ask(&mut stays);
+        ask(&mut goes);
+        drop(goes);
+        assert!(!server.drain(Duration::from_millis(100)), "{accept}: one had to be closed");
+        assert!(is_closed_by_peer(&mut stays));
+        assert_eq!(server.open(), 0);
+        assert!(
+            matches!(server.events()[..], [ref event] if event.kind == EventKind::Draining { open: 1 }
+            || event.kind == EventKind::Draining { open: 2 })
+        );
+
+        server.resume().unwrap();
+        let mut last = connect(server.addr());
+        ask(&mut last);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                drop(last);
+            });
+            let begun = Instant::now();
+            assert!(server.drain(PATIENCE), "{accept}: all ended by themselves");
+            assert!(begun.elapsed() < PATIENCE / 2);
+        });
+    }
+}
+
+#[test]
+fn connections_end_with_their_server() {
+    let server = Server::start(options(Accept::Shared, 3), |_| handlers::Ok).unwrap();
+    let mut clients: Vec<_> = (0..30).map(|_| connect(server.addr())).collect();
+    clients.iter_mut().for_each(ask);
+    let addr = server.addr();
+    drop(server);
+    assert!(clients.iter_mut().all(is_closed_by_peer));
+    assert!(TcpStream::connect(addr).is_err());
+}
+
+#[test]
+fn an_address_that_is_taken_is_an_error() {
+    for accept in TOPOLOGIES {
+        let first = Server::start(options(accept, 2), |_| handlers::Ok).unwrap();
+        let options = ServerOptions { listen: first.addr(), ..options(accept, 2) };
+        match Server::start(options, |_| handlers::Ok) {
+            Err(StartError::Listen(addr, Errno::ADDR_IN_USE)) => assert_eq!(addr, first.addr()),
+            Err(other) => panic!("{accept}: {other}"),
+            Ok(_) => panic!("{accept}: two servers listen on one address"),
+        }
+        ask(&mut connect(first.addr()));
+    }
+}
+
+#[test]
+fn a_core_that_stalls_is_reported_as_it_was_last() {
+    struct Stall;
+    impl throng_server::Handler for Stall {
+        type Conn = ();
+        type Message = std::convert::Infallible;
+        fn data(&mut self, _conn: &mut throng_server::Connection<'_, Self>, _bytes: &[u8]) {
+            std::thread::sleep(Duration::from_millis(900));
+        }
+    }
+    let server = Server::start(options(Accept::Dispatch, 2), |_| Stall).unwrap();
+    let mut clients: Vec<_> = (0..2).map(|_| connect(server.addr())).collect();
+    assert!(server.wait_for_connections(Is::Exactly, 2, PATIENCE));
+    clients[0].write_all(b"x").unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    let begun = Instant::now();
+    let snapshot = server.snapshot();
+    assert!(begun.elapsed() < Duration::from_millis(500), "nobody waits for a stalled core");
+    assert_eq!(snapshot.open_per_core, [1, 1]);
+    assert_eq!(server.silent_cores().len(), 1);
+    eventually("the core answers again", || server.silent_cores().is_empty());
+}
