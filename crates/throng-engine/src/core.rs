@@ -240,6 +240,13 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     break;
                 };
                 app.event(&mut conn, event);
+                // Many small questions may have large answers.
+                if conn.shell.out.len() >= settle::OUT_KEPT_BYTES {
+                    conn.send_now(&[]);
+                    if conn.entry.link.pending_bytes() > conn.shell.limits.pending_bytes_max {
+                        break;
+                    }
+                }
             }
         }));
         let verdict = conn.verdict;

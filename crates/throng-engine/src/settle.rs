@@ -243,4 +243,4 @@ fn connect<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, spec: &Connect
 }
 
 /// What the out buffer keeps between callbacks.
-const OUT_KEPT_BYTES: usize = 256 << 10;
+pub(crate) const OUT_KEPT_BYTES: usize = 256 << 10;

@@ -163,3 +163,43 @@ fn a_session_that_panics_ends_its_connection_alone() {
         assert_eq!(core.app().bytes_of(1), b"gone");
     });
 }
+
+/// Every byte is a message.
+#[derive(Default)]
+struct Bytewise;
+
+impl Session for Bytewise {
+    type Event<'a> = &'a [u8];
+
+    fn next<'a>(
+        &mut self,
+        _now: Instant,
+        input: &mut Input<'a>,
+        _out: &mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        if input.is_empty() { None } else { Some(input.take(1)) }
+    }
+}
+
+#[test]
+fn a_flood_of_questions_with_large_answers_is_cut_off_at_the_limit() {
+    check(3, |sim| {
+        let server = Scripted::<Bytewise, false>::new(|conn, heard| {
+            if let Heard::Event(_) = heard {
+                conn.send(&[0; 10_000]);
+            }
+        });
+        let server = spawn(sim, server.listening(), Limits::default());
+        let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
+        let peer = driver.connect(&to_server()).unwrap();
+        sim.run_for(Duration::from_millis(1));
+        assert_eq!(driver.send(&peer, &[1; 60_000]), Ok(60_000));
+        sim.run_for(Duration::from_secs(1));
+        let core = server.borrow();
+        let answered = core.app().count(|heard| matches!(heard, Heard::Event(_)));
+        assert!((100..250).contains(&answered), "{answered}");
+        let heard = core.app().heard();
+        assert_eq!(heard.last(), Some(&Heard::Closed(CloseReason::Overflow)));
+        driver.close(peer, Default::default());
+    });
+}
