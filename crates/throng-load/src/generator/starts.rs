@@ -200,12 +200,12 @@ impl Starts {
         }
     }
 
-    /// Whether the schedule is over: nobody will begin or end any more by plan.
+    /// Whether the schedule is over: nobody will begin or end any more by plan. A generator that is
+    /// far behind does not make up for it without end; what it has not begun then is missing, and is told.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        self.paused_since.is_none()
-            && self.upcoming.is_none()
-            && now >= self.end_at()
-            && self.by_hand.due() == Instant::FAR
+        let is_done = self.upcoming.is_none() && self.by_hand.due() == Instant::FAR;
+        let end_at = if is_done { self.end_at() } else { self.end_at() + OVERTIME };
+        self.paused_since.is_none() && now >= end_at
     }
 
     /// Nobody begins any more.
@@ -233,6 +233,8 @@ impl ByHand {
 
 /// Numbers of users that were asked for by hand begin here, beyond every scheduled one.
 const BY_HAND: u64 = 1 << 40;
+/// How long after the last phase users may still begin that should have begun in it.
+const OVERTIME: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
