@@ -50,7 +50,7 @@ impl Failure {
         let error = if output::stderr_has_colors() { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
         match self.is_rendered {
             true => output::complain(&self.text),
-            false => output::complain(&format!("{error} {}", self.text)),
+            false => output::complain(format!("{error} {}", self.text)),
         }
         ExitCode::from(2)
     }

@@ -34,10 +34,12 @@ fn a_run_reports_both_ends() {
         assert!(number(&format!("/message/latency_us/{quantile}")) > 0.0);
     }
     assert!(number("/connect/rate_most") > 0.0 && number("/message/rate_most") > 0.0);
-    assert_eq!(number("/message/sent"), number("/message/answered"));
+    // The end of the load may come between a message and its answer, once for each of the 20 users.
+    let (sent, answered) = (number("/message/sent"), number("/message/answered"));
+    assert!(answered <= sent && sent - answered <= 20.0, "{text}");
     assert!(number("/generator/lag_us/p99") >= 0.0 && number("/machine/cpus") >= 1.0);
     assert_eq!(number("/server/accepted"), 20.0);
-    assert_eq!(number("/server/messages_received"), number("/message/sent"));
+    assert!((answered..=sent).contains(&number("/server/messages_received")), "{text}");
     assert_eq!(summary["thresholds"][0]["met"], true);
 
     let lines = run_file(&place.path("run.jsonl"));
@@ -67,7 +69,10 @@ fn what_is_piped_is_a_line_an_interval_and_has_no_escape_sequences() {
 fn json_on_standard_output_is_nothing_but_json() {
     let place = Place::new();
     let server = place.serve(&["hold"]);
-    place.write("stay.yaml", &server.scenario("[{ramp: {to: 5, over: 300ms}}]", "[connect, stay]"));
+    place.write(
+        "stay.yaml",
+        &server.scenario("[{ramp: {to: 5, over: 300ms}}, {hold: {for: 700ms}}]", "[connect, stay]"),
+    );
     let finished = place.throng(&["run", "stay.yaml", "--json", "-", "--interval", "100ms"]);
     assert_eq!(finished.json()["connect"]["ok"], 5);
     assert!(

@@ -41,9 +41,7 @@ fn why_connections(snapshot: &ServerSnapshot, typed: &Serve) -> String {
         Some(wanted) if wanted as u64 == max => "--connections-max".to_owned(),
         _ => {
             let each = max / snapshot.cores.max(1);
-            format!(
-                "{each} a core, whose fd table holds {limit}: ulimit -Hn; more --cores have more tables"
-            )
+            format!("{each} fds a core; `ulimit -Hn` is {limit}, more --cores have more tables")
         }
     }
 }
