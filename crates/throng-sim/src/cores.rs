@@ -21,6 +21,9 @@ pub struct SimCoresOptions {
     pub mailbox_max: usize,
     /// Sockets that fit into an fd table. Default: no limit.
     pub fds_max: usize,
+    /// Those of them that [`Driver::fd_room`](throng_driver::Driver::fd_room) does not tell of, kept for sockets on their
+    /// way. Default 0.
+    pub fds_reserved: usize,
     /// Whether every core has an fd table of its own. Default true.
     pub private_fds: bool,
 }
@@ -32,6 +35,7 @@ impl Default for SimCoresOptions {
             permits: usize::MAX,
             mailbox_max: 4_096,
             fds_max: usize::MAX,
+            fds_reserved: 0,
             private_fds: true,
         }
     }
@@ -81,6 +85,7 @@ pub(crate) struct Shared<M> {
     pub(crate) seats: Vec<usize>,
     pub(crate) permits: Permits,
     pub(crate) private_fds: bool,
+    pub(crate) fds_reserved: usize,
     mailboxes: Vec<RefCell<Mailbox<M>>>,
     mailbox_max: usize,
 }
@@ -109,6 +114,7 @@ impl<M> Shared<M> {
             seats: (first_seat..first_seat + options.cores).collect(),
             permits: Permits::new(options.permits),
             private_fds: options.private_fds,
+            fds_reserved: options.fds_reserved,
             mailboxes: std::iter::repeat_with(mailbox).take(options.cores).collect(),
             mailbox_max: options.mailbox_max,
         }

@@ -214,7 +214,8 @@ impl<M> Driver for SimDriver<M> {
     fn fd_room(&self) -> Option<usize> {
         let world = self.world.borrow();
         let table = &world.tables[world.seats[self.seat].table];
-        self.shared.private_fds.then(|| table.max.saturating_sub(table.open))
+        let told = table.max.saturating_sub(self.shared.fds_reserved);
+        self.shared.private_fds.then(|| told.saturating_sub(table.open))
     }
 
     fn has_private_fds(&self) -> bool {
@@ -289,6 +290,8 @@ impl State {
         for (socket, to) in std::mem::take(&mut self.seats[seat].leaving) {
             if self.happens(self.faults.pass_loss) {
                 self.seats[seat].pass_failures += 1;
+                // The wait returns at once, so that the core can book it.
+                self.schedule(self.now, Action::Wake { seat });
                 self.note(Note::PassLost { socket });
                 self.close(socket, self.seats[seat].table, CloseHow::Finish);
                 continue;

@@ -191,7 +191,10 @@ impl Sim {
             self.members.swap_remove(index);
             return;
         }
+        let seat = self.members[index].core.borrow_mut().seat();
         let world = &mut *self.world.borrow_mut();
+        // The next thing a core does is to wait, and before it waits it sends what it passes on.
+        world.pass_leaving(seat);
         let mut busy = span(&mut world.prng, Duration::ZERO, world.faults.turn_max);
         if world.happens(world.faults.stall) {
             busy = span(&mut world.prng, busy, world.faults.stall_max);
