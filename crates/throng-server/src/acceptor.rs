@@ -279,6 +279,9 @@ where
 
     fn accept_one(&mut self, desk: &mut Desk<D, Self>) -> Step {
         let Some(listener) = &self.acceptor.listener else { return Step::Closed };
+        if self.acceptor.asking.is_some() {
+            return Step::Asking;
+        }
         if self.acceptor.leaving >= LEAVING_MAX {
             return Step::Enough;
         }
@@ -443,7 +446,8 @@ where
     }
 
     fn pause(&mut self, desk: &mut Desk<D, Self>, why: Why) {
-        if self.acceptor.listener.is_none() {
+        if self.acceptor.listener.is_none() || self.acceptor.asking.is_some() {
+            // It does not accept anyhow; whoever begins again finds out for himself.
             return;
         }
         let now = desk.now();

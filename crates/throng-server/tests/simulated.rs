@@ -1,0 +1,356 @@
+//! The whole server on virtual time, with everything going wrong that can: limits hold, nobody is left
+//! waiting, and the books balance.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use throng_base::Prng;
+use throng_base::wheel::TICK;
+use throng_driver::{ConnectSpec, SocketOptions, Source};
+use throng_engine::{After, App, CloseReason, Conn, Core, Deadline, Desk, Limits};
+use throng_proto::Raw;
+use throng_report::{Merge, ServerCounters};
+use throng_server::{Accept, Connection, Ended, Handler, Listening, Mail, ServerApp, ServerConfig};
+use throng_sim::{Faults, Faulty, Sim, SimCores, SimCoresOptions, SimDriver, check};
+
+type Message = std::convert::Infallible;
+type ServerDriver = Faulty<SimDriver<Mail<Message>>>;
+type UsersCore = Rc<RefCell<Core<SimDriver<()>, Users>>>;
+type ServerCore = Rc<RefCell<Core<ServerDriver, ServerApp<Watcher, ServerDriver>>>>;
+
+const TOPOLOGIES: [Accept; 3] = [Accept::Reuseport, Accept::Shared, Accept::Dispatch];
+/// Longer than any run takes in which nobody is stuck.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+/// Answers `?` with `ok`, panics at `!`, and counts how many connections there are over all cores.
+#[derive(Clone, Default)]
+struct Watcher {
+    open: Rc<Cell<usize>>,
+    most: Rc<Cell<usize>>,
+}
+
+impl Handler for Watcher {
+    type Conn = ();
+    type Message = Message;
+
+    fn open(&mut self, _conn: &mut Connection<'_, Self>) {
+        self.open.set(self.open.get() + 1);
+        self.most.set(self.most.get().max(self.open.get()));
+    }
+
+    fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
+        assert_eq!(bytes, b"?", "this is the test's own panic");
+        conn.send(b"ok");
+    }
+
+    fn close(&mut self, _conn: &mut Connection<'_, Self>, _why: Ended) {
+        self.open.set(self.open.get() - 1);
+    }
+}
+
+/// Users that connect, ask, read the answer and close, over and over, until each has been served often enough.
+struct Users {
+    target: ConnectSpec,
+    count: usize,
+    rounds: u32,
+    /// The chance that one makes the server's handler panic.
+    panics: f64,
+    /// Whether it leaves the close to the server.
+    stays: bool,
+    prng: Prng,
+    served: usize,
+}
+
+#[derive(Default)]
+struct User {
+    rounds_left: u32,
+    received: usize,
+    /// It asked for a panic: being cut off is what it waits for.
+    provokes: bool,
+}
+
+impl App<SimDriver<()>> for Users {
+    type Session = Raw;
+    type State = User;
+
+    fn started(&mut self, desk: &mut Desk<SimDriver<()>, Self>) {
+        for _ in 0..self.count {
+            let key = desk.insert(Raw, User { rounds_left: self.rounds, ..User::default() });
+            let span = Duration::from_millis(self.prng.below(30));
+            desk.with(key, |conn| conn.set_deadline(Deadline::Exact(conn.now() + span)));
+        }
+    }
+
+    fn deadline(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>) {
+        if conn.is_detached() {
+            conn.connect(self.target);
+        } else {
+            conn.close();
+        }
+    }
+
+    fn opened(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>) {
+        let provokes = self.prng.unit() < self.panics;
+        *conn.state() = User { received: 0, provokes, ..*conn.state() };
+        conn.send(if provokes { b"!" } else { b"?" });
+    }
+
+    fn event(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, bytes: &[u8]) {
+        conn.state().received += bytes.len();
+        if conn.state().received == 2 && !self.stays {
+            // It stays for a while, so that the limits are met.
+            let stay = Duration::from_millis(self.prng.below(40));
+            conn.set_deadline(Deadline::Exact(conn.now() + stay));
+        }
+    }
+
+    fn closed(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, reason: CloseReason) -> After {
+        let was_connected = !matches!(reason, CloseReason::ConnectFailed(_));
+        let user = conn.state();
+        if was_connected && (user.received == 2 || user.provokes) {
+            user.rounds_left -= 1;
+            self.served += 1;
+        }
+        if user.rounds_left == 0 {
+            return After::Free;
+        }
+        let pause = Duration::from_millis(1 + self.prng.below(20));
+        conn.set_deadline(Deadline::Exact(conn.now() + pause));
+        After::Keep
+    }
+}
+
+/// A server in a simulated world.
+struct Simulated {
+    cores: SimCores<Mail<Message>>,
+    running: Vec<ServerCore>,
+    accept: Accept,
+    watcher: Watcher,
+}
+
+impl Simulated {
+    fn start(
+        sim: &mut Sim,
+        accept: Accept,
+        options: &SimCoresOptions,
+        idle: Option<Duration>,
+    ) -> Self {
+        let cores = sim.cores(options);
+        let config = Arc::new(ServerConfig {
+            accept,
+            connections_max: options.permits,
+            idle_timeout: idle,
+            backlog: 1_000,
+            ..ServerConfig::default()
+        });
+        let watcher = Watcher::default();
+        let mut running = Vec::new();
+        for driver in cores.drivers() {
+            let driver = Faulty::new(driver, sim.faults(), sim.prng());
+            let app = ServerApp::new(Arc::clone(&config), watcher.clone());
+            running.push(sim.spawn(Core::new(driver, app, Limits::default())));
+        }
+        let server = Self { cores, running, accept, watcher };
+        server.listen(sim);
+        server
+    }
+
+    /// As the control thread does it.
+    fn listen(&self, sim: &mut Sim) {
+        let (reply, answers) = channel::<Listening>();
+        let others = 1..self.running.len();
+        let heard = |sim: &mut Sim, count: usize| {
+            let mut left = count;
+            let listens = sim.run_until(PATIENCE, |_| {
+                left -= answers.try_iter().inspect(|(_, answer)| assert!(answer.is_ok())).count();
+                left == 0
+            });
+            assert!(listens, "the cores listen");
+        };
+        if self.accept == Accept::Reuseport {
+            self.cores.post(0, Mail::listen(addr(), reply.clone()));
+            heard(sim, 1);
+            others.for_each(|core| self.cores.post(core, Mail::listen(addr(), reply.clone())));
+            heard(sim, self.running.len() - 1);
+        } else {
+            others.for_each(|core| self.cores.post(core, Mail::expect(reply.clone())));
+            heard(sim, self.running.len() - 1);
+            self.cores.post(0, Mail::listen_for_all(addr(), reply.clone()));
+            heard(sim, self.running.len());
+        }
+    }
+
+    fn suspend(&self, sim: &mut Sim) {
+        let (reply, answers) = channel();
+        (0..self.running.len())
+            .for_each(|core| self.cores.post(core, Mail::suspend(reply.clone())));
+        let mut left = self.running.len();
+        assert!(sim.run_until(PATIENCE, |_| {
+            left -= answers.try_iter().count();
+            left == 0
+        }));
+    }
+
+    /// What all cores counted together.
+    fn counters(&self, sim: &mut Sim) -> ServerCounters {
+        let (reply, answers) = channel();
+        (0..self.running.len())
+            .for_each(|core| self.cores.post(core, Mail::collect(reply.clone())));
+        let (mut sum, mut left) = (ServerCounters::default(), self.running.len());
+        assert!(sim.run_until(PATIENCE, |_| {
+            for report in answers.try_iter() {
+                sum.merge(&report.server);
+                left -= 1;
+            }
+            left == 0
+        }));
+        sum
+    }
+
+    /// Nothing is open, no permit is out, and what came has gone.
+    fn assert_balanced(&self, sim: &mut Sim) {
+        let gone = sim.run_until(PATIENCE, |_| self.cores.permits().taken() == 0);
+        assert!(gone, "{} permits were never given back", self.cores.permits().taken());
+        assert_eq!(self.watcher.open.get(), 0);
+        let counters = self.counters(sim);
+        assert_eq!((counters.open, counters.accepted), (0, counters.closed));
+        assert_eq!(sim.dropped_sockets(), 0, "a socket was dropped, not closed");
+    }
+}
+
+fn addr() -> SocketAddr {
+    "127.0.0.1:7000".parse().unwrap()
+}
+
+fn users(sim: &mut Sim, rounds: u32, panics: f64) -> UsersCore {
+    let target =
+        ConnectSpec { target: addr(), source: Source::Any, options: SocketOptions::default() };
+    let prng = sim.prng();
+    spawn(sim, Users { target, count: USERS, rounds, panics, stays: false, prng, served: 0 })
+}
+
+fn spawn(sim: &mut Sim, users: Users) -> UsersCore {
+    let cores = sim.cores(&SimCoresOptions::default());
+    let driver = cores.drivers().pop().unwrap();
+    sim.spawn(Core::new(driver, users, Limits::default()))
+}
+
+fn runs_to_the_end(
+    accept: Accept,
+    options: &SimCoresOptions,
+    faults: fn(&mut Prng) -> Faults,
+    panics: f64,
+) {
+    check(RUNS, |sim| {
+        let faults = faults(&mut sim.prng());
+        sim.set_faults(faults);
+        let server = Simulated::start(sim, accept, options, None);
+        let users = users(sim, ROUNDS, panics);
+        let mut is_exact = true;
+        let done = sim.run_until(PATIENCE, |_| {
+            is_exact &= server.cores.permits().taken() <= options.permits;
+            users.borrow().app().served == USERS * ROUNDS as usize
+        });
+        assert!(is_exact && server.watcher.most.get() <= options.permits, "more than the limit");
+        assert!(done, "{} of {} were served", users.borrow().app().served, USERS * ROUNDS as usize);
+        server.assert_balanced(sim);
+    });
+}
+
+const RUNS: u64 = 25;
+const USERS: usize = 40;
+const ROUNDS: u32 = 5;
+
+#[test]
+fn connections_max_is_exact_and_nobody_is_stuck() {
+    for accept in TOPOLOGIES {
+        let options = SimCoresOptions { cores: 3, permits: 7, ..SimCoresOptions::default() };
+        runs_to_the_end(accept, &options, Faults::draw, 0.0);
+    }
+}
+
+#[test]
+fn full_private_tables_leave_nobody_stuck_while_others_have_room() {
+    for accept in TOPOLOGIES {
+        // Four connections beside the listener in each of three tables.
+        let options = SimCoresOptions {
+            cores: 3,
+            permits: 12,
+            fds_max: 5 + 64,
+            fds_reserved: 64,
+            ..SimCoresOptions::default()
+        };
+        runs_to_the_end(accept, &options, Faults::draw, 0.0);
+    }
+}
+
+#[test]
+fn a_full_shared_table_leaves_nobody_stuck() {
+    for accept in TOPOLOGIES {
+        let options = SimCoresOptions {
+            cores: 3,
+            fds_max: 12,
+            private_fds: false,
+            ..SimCoresOptions::default()
+        };
+        runs_to_the_end(accept, &options, Faults::draw, 0.0);
+    }
+}
+
+#[test]
+fn panics_take_their_connection_and_no_permit() {
+    for accept in TOPOLOGIES {
+        let options = SimCoresOptions { cores: 3, permits: 7, ..SimCoresOptions::default() };
+        runs_to_the_end(accept, &options, Faults::draw, 0.2);
+    }
+}
+
+#[test]
+fn a_server_that_is_suspended_and_resumed_serves_everybody() {
+    for accept in TOPOLOGIES {
+        check(RUNS, |sim| {
+            let faults = Faults::draw(&mut sim.prng());
+            sim.set_faults(faults);
+            let options = SimCoresOptions { cores: 3, permits: 9, ..SimCoresOptions::default() };
+            let server = Simulated::start(sim, accept, &options, None);
+            let users = users(sim, ROUNDS, 0.0);
+            let mut prng = sim.prng();
+            for _ in 0..4 {
+                sim.run_for(Duration::from_millis(prng.below(60)));
+                server.suspend(sim);
+                sim.run_for(Duration::from_millis(prng.below(30)));
+                server.listen(sim);
+            }
+            let all = USERS * ROUNDS as usize;
+            assert!(sim.run_until(PATIENCE, |_| users.borrow().app().served == all));
+            server.assert_balanced(sim);
+        });
+    }
+}
+
+#[test]
+fn an_idle_connection_is_closed_within_a_tick_of_its_time() {
+    check(RUNS, |sim| {
+        let idle = Duration::from_secs(30);
+        let options = SimCoresOptions { cores: 2, ..SimCoresOptions::default() };
+        let server = Simulated::start(sim, Accept::Reuseport, &options, Some(idle));
+        let target =
+            ConnectSpec { target: addr(), source: Source::Any, options: SocketOptions::default() };
+        let prng = sim.prng();
+        let sleepers =
+            Users { target, count: 20, rounds: 1, panics: 0.0, stays: true, prng, served: 0 };
+        let sleepers = spawn(sim, sleepers);
+        assert!(sim.run_until(PATIENCE, |_| server.watcher.open.get() == 20));
+        let all_open = sim.now();
+        sim.run_for(idle - Duration::from_millis(200));
+        assert_eq!(server.watcher.open.get(), 20, "it is not time yet");
+        server.assert_balanced(sim);
+        assert!(sim.now() - all_open <= idle + TICK * 2, "{:?}", sim.now() - all_open);
+        assert_eq!(server.counters(sim).idle_timeouts, 20);
+        assert!(sim.run_until(PATIENCE, |_| sleepers.borrow().app().served == 20));
+    });
+}
