@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 use crate::{Failure, orphan};
@@ -52,6 +52,8 @@ impl Interrupt {
             flag::register(signal, again).map_err(refused)?;
             flag::register_usize(signal, Arc::clone(&by), value as usize + 1).map_err(refused)?;
         }
+        // With a handler, a run file that reaches `ulimit -f` is an error of the write, as a full disk is.
+        flag::register(SIGXFSZ, Arc::default()).map_err(refused)?;
         let interrupt = Self { by };
         if exit_with_parent {
             orphan::watch(interrupt.clone());

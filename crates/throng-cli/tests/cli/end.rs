@@ -117,3 +117,20 @@ fn a_process_ends_with_its_parent() {
     let stopped = server.process.finish().exits(0);
     assert!(stopped.stdout.contains("\"by\":\"the end of the parent process\""), "{stopped:#?}");
 }
+
+#[test]
+fn a_run_file_that_cannot_grow_is_said_and_the_run_goes_on() {
+    let place = Place::new();
+    let server = place.serve(&["echo"]);
+    let load = "[{ramp: {to: 5, over: 200ms}}, {hold: {for: 2s}}]";
+    let talk = "[connect, {every: {period: 50ms, do: [{send: Ping}, {expect: Ping}]}}]";
+    place.write("talk.yaml", &server.scenario(load, talk));
+    // 80 blocks of 512 bytes: the first line and a few intervals.
+    let finished = place.shell("ulimit -f 80; exec throng run talk.yaml --interval 100ms");
+    assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
+    assert!(finished.stdout.contains("the run file is not whole"), "{finished:#?}");
+    let lines = finished.stdout.lines().filter(|line| line.contains("connected 5 ")).count();
+    assert!(lines >= 10, "the run went on: {finished:#?}");
+    let report = place.throng(&["report", "--json"]).json();
+    assert!(report["connect"]["ok"].as_u64() > Some(0), "what was written is readable: {report}");
+}

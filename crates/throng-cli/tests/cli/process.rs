@@ -46,6 +46,14 @@ impl Place {
         Finished::from(self.command(args).output().unwrap())
     }
 
+    /// Runs a line of shell, to which `throng` is this one.
+    pub(crate) fn shell(&self, line: &str) -> Finished {
+        let line = line.replace("throng ", &format!("{} ", env!("CARGO_BIN_EXE_throng")));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).current_dir(self.dir.path());
+        Finished::from(shell.env("XDG_RUNTIME_DIR", self.dir.path()).output().unwrap())
+    }
+
     /// Starts it and lets it run.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         Running::new(self.command(args))
