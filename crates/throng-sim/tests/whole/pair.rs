@@ -1,0 +1,201 @@
+//! A server and a generator in one world.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use throng_engine::{Core, Limits};
+use throng_load::generator::{Config, Generator, Mail as LoadMail, Slate};
+use throng_load::program::Program;
+use throng_load::scenario::Scenario;
+use throng_load::source::SourcePlan;
+use throng_report::{LoadCounters, Merge, ServerCounters};
+use throng_server::handlers::Echo;
+use throng_server::{Accept, Listening, Mail, ServerApp, ServerConfig};
+use throng_sim::{Faulty, Sim, SimCores, SimCoresOptions, SimDriver};
+
+type ServerDriver = Faulty<SimDriver<Mail<Infallible>>>;
+type LoadDriver = Faulty<SimDriver<LoadMail>>;
+pub(crate) type ServerCore = Rc<RefCell<Core<ServerDriver, ServerApp<Echo, ServerDriver>>>>;
+pub(crate) type LoadCore = Rc<RefCell<Core<LoadDriver, Generator>>>;
+
+/// Both ends.
+pub(crate) struct Pair {
+    pub(crate) server: SimCores<Mail<Infallible>>,
+    pub(crate) server_cores: Vec<ServerCore>,
+    pub(crate) load: SimCores<LoadMail>,
+    pub(crate) load_cores: Vec<LoadCore>,
+    accept: Accept,
+    shape: Shape,
+}
+
+/// How large both are.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub(crate) server_cores: usize,
+    pub(crate) connections_max: usize,
+    /// Of each fd table of the server.
+    pub(crate) fds_max: usize,
+    pub(crate) backlog: u32,
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) load_cores: usize,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            server_cores: 3,
+            connections_max: usize::MAX,
+            fds_max: usize::MAX,
+            backlog: 100,
+            idle_timeout: None,
+            load_cores: 2,
+        }
+    }
+}
+
+impl Pair {
+    /// Starts a server, and then a generator that plays `scenario` (without its target).
+    pub(crate) fn start(sim: &mut Sim, accept: Accept, shape: Shape, scenario: &str) -> Self {
+        let server = sim.cores(&SimCoresOptions {
+            cores: shape.server_cores,
+            permits: shape.connections_max,
+            fds_max: shape.fds_max,
+            ..SimCoresOptions::default()
+        });
+        let config = Arc::new(ServerConfig {
+            accept,
+            backlog: shape.backlog,
+            idle_timeout: shape.idle_timeout,
+            connections_max: shape.connections_max,
+            ..ServerConfig::default()
+        });
+        let faults = sim.faults();
+        let mut server_cores = Vec::new();
+        for driver in server.drivers() {
+            let driver = Faulty::new(driver, faults.clone(), sim.prng());
+            let app = ServerApp::new(Arc::clone(&config), Echo);
+            server_cores.push(sim.spawn(Core::new(driver, app, Limits::default())));
+        }
+        let load = sim.cores(&SimCoresOptions { cores: shape.load_cores, ..Default::default() });
+        let mut pair = Self { server, server_cores, load, load_cores: Vec::new(), accept, shape };
+        pair.listen(sim);
+
+        let text = format!("target: tcp://{}\n{scenario}", server_addr());
+        let scenario = Scenario::parse(&text, "test").unwrap();
+        let config = Arc::new(Config {
+            program: Program::compile(&scenario),
+            phases: scenario.load.clone(),
+            targets: vec![server_addr()],
+            sources: SourcePlan::Any,
+            options: Default::default(),
+            seed: sim.seed(),
+            start_at: sim.now() + Duration::from_millis(100),
+        });
+        for (core, driver) in pair.load.drivers().into_iter().enumerate() {
+            let driver = Faulty::new(driver, faults.clone(), sim.prng());
+            let app = Generator::new(Arc::clone(&config), core, pair.shape.load_cores);
+            pair.load_cores.push(sim.spawn(Core::new(driver, app, Limits::default())));
+        }
+        pair
+    }
+
+    /// Has the server listen, as its control thread does.
+    pub(crate) fn listen(&self, sim: &mut Sim) {
+        let (reply, answers) = channel::<Listening>();
+        let mut hear = |sim: &mut Sim, count: usize| {
+            for _ in 0..count {
+                let mut answer = None;
+                sim.run_until(Duration::from_secs(10), |_| {
+                    answer = answer.take().or_else(|| answers.try_recv().ok());
+                    answer.is_some()
+                });
+                answer.expect("a core did not answer").1.expect("a core cannot listen");
+            }
+        };
+        let cores = self.shape.server_cores;
+        if self.accept == Accept::Reuseport {
+            for core in 0..cores {
+                self.server.post(core, Mail::listen(server_addr(), reply.clone()));
+                hear(sim, 1);
+            }
+        } else {
+            (1..cores).for_each(|core| self.server.post(core, Mail::expect(reply.clone())));
+            hear(sim, cores - 1);
+            self.server.post(0, Mail::listen_for_all(server_addr(), reply.clone()));
+            hear(sim, cores);
+        }
+    }
+
+    /// Has the server close its listeners.
+    pub(crate) fn suspend(&self, sim: &mut Sim) {
+        let (reply, answers) = channel();
+        (0..self.shape.server_cores)
+            .for_each(|core| self.server.post(core, Mail::suspend(reply.clone())));
+        let mut heard = 0;
+        sim.run_until(Duration::from_secs(10), |_| {
+            heard += answers.try_iter().count();
+            heard == self.shape.server_cores
+        });
+        assert_eq!(heard, self.shape.server_cores);
+    }
+
+    /// Runs until the schedule is over, everybody has left, and the server knows.
+    pub(crate) fn finish(&self, sim: &mut Sim, limit: Duration) {
+        let over = sim.run_until(limit, |_| self.is_over());
+        let server = self.server_counters(sim);
+        assert!(over, "{:?} {server:?}", self.load_counters());
+        // What the network still has.
+        sim.run_for(Duration::from_secs(200));
+    }
+
+    fn is_over(&self) -> bool {
+        let finished = |core: &LoadCore| core.borrow().app().is_finished();
+        self.load_cores.iter().all(finished) && self.open() == 0
+    }
+
+    /// Connections in the tables of the server's cores.
+    pub(crate) fn open(&self) -> usize {
+        self.server_cores.iter().map(|core| core.borrow_mut().desk().len()).sum()
+    }
+
+    pub(crate) fn slates(&self) -> Vec<Slate> {
+        self.load_cores.iter().map(|core| core.borrow().app().slate().clone()).collect()
+    }
+
+    pub(crate) fn load_counters(&self) -> LoadCounters {
+        let mut sum = LoadCounters::default();
+        self.slates().iter().for_each(|slate| sum.merge(&slate.counters));
+        sum
+    }
+
+    /// Errors of established connections, and connects that timed out.
+    pub(crate) fn errors(&self) -> u64 {
+        self.slates().iter().flat_map(|slate| slate.errors).sum::<u64>()
+            + self.load_counters().connects_failed
+    }
+
+    /// What the server says that it counted.
+    pub(crate) fn server_counters(&self, sim: &mut Sim) -> ServerCounters {
+        let (reply, answers) = channel();
+        let cores = self.shape.server_cores;
+        (0..cores).for_each(|core| self.server.post(core, Mail::collect(reply.clone())));
+        let mut reports = Vec::new();
+        sim.run_until(Duration::from_secs(10), |_| {
+            reports.extend(answers.try_iter());
+            reports.len() == cores
+        });
+        assert_eq!(reports.len(), cores);
+        let mut sum = ServerCounters::default();
+        reports.iter().for_each(|report| sum.merge(&report.server));
+        sum
+    }
+}
+
+pub(crate) fn server_addr() -> SocketAddr {
+    "127.0.0.1:5555".parse().unwrap()
+}
