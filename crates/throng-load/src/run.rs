@@ -87,7 +87,15 @@ impl LoadPlan {
                 loopback_sources(demand, &port_range, time_wait)
             }
             ([], None) => SourcePlan::Any,
-            ([], Some(ports)) => SourcePlan::Explicit([targets[0].ip()].into(), ports.clone()),
+            // This machine's own address is the target's, on loopback alone.
+            ([], Some(ports)) if on_loopback => {
+                SourcePlan::Explicit([targets[0].ip()].into(), ports.clone())
+            }
+            ([], Some(_)) => {
+                let what =
+                    "source ports are handed out by address: name the addresses with `--source`";
+                return Err(LoadError::Short(what.to_owned()));
+            }
             (addresses, None) => SourcePlan::Late(addresses.into()),
             (addresses, Some(ports)) => SourcePlan::Explicit(addresses.into(), ports.clone()),
         };
