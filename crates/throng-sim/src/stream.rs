@@ -303,6 +303,8 @@ impl State {
             stream.fin_arrived = true;
             self.tell(to);
         }
+        // Linux wakes who finished, too, once the other end has acknowledged it.
+        self.tell(from);
         self.free_if_over(to);
         self.free_if_over(from);
     }
