@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use throng_base::{Instant, Key};
+use throng_base::Key;
 use throng_driver::{ConnectSpec, Errno, Interest, ListenSpec, Ready, Source};
 
 use crate::stream::{Phase, Stream};
@@ -122,23 +122,14 @@ impl State {
         let stream = self.new_stream(source, spec.target, Phase::Connecting, None);
         let client = self.sockets.insert(Socket::Stream(Box::new(stream)));
         self.note(Note::Connect { socket: client, from: source, to: spec.target });
-        self.send_syn(client, 0);
+        let at = self.now + self.delay();
+        self.schedule(at, Action::Syn { client, attempt: 0 });
         Ok(client)
     }
 
-    fn send_syn(&mut self, client: Key, attempt: u32) {
-        let at = self.now + self.delay();
-        if !self.happens(self.faults.syn_loss) {
-            return self.schedule(at, Action::Syn { client, attempt });
-        }
-        self.note(Note::SynLost { socket: client, attempt });
-        self.retry_syn(client, attempt, self.now);
-    }
-
     /// Sends the SYN again 1 s after the first, 2 s after the second, and so on, and then gives up, as Linux does.
-    fn retry_syn(&mut self, client: Key, attempt: u32, sent: Instant) {
-        let at = sent + Duration::from_secs(1 << attempt);
-        let at = at.max(self.now);
+    fn retry_syn(&mut self, client: Key, attempt: u32) {
+        let at = self.now + Duration::from_secs(1 << attempt);
         if attempt < SYN_RETRIES {
             self.schedule(at, Action::Syn { client, attempt: attempt + 1 });
         } else {
@@ -149,6 +140,10 @@ impl State {
     pub(crate) fn syn_arrived(&mut self, client: Key, attempt: u32) {
         let Some(stream) = self.stream(client) else { return };
         let (from, to) = (stream.local, stream.remote);
+        if self.happens(self.faults.syn_loss) {
+            self.note(Note::SynLost { socket: client, attempt });
+            return self.retry_syn(client, attempt);
+        }
         let answer = self.now + self.delay();
         let refused = self.happens(self.faults.refuse);
         let Some(listener) = self.listener_for(from, to).filter(|_| !refused) else {
@@ -158,7 +153,7 @@ impl State {
         let full = self.listener(listener).is_some_and(|it| it.queue.len() > it.backlog);
         if full {
             self.note(Note::QueueFull { socket: client, listener });
-            return self.retry_syn(client, attempt, self.now);
+            return self.retry_syn(client, attempt);
         }
         let child = self.new_stream(to, from, Phase::Established, Some(client));
         let child = self.sockets.insert(Socket::Stream(Box::new(child)));

@@ -107,7 +107,7 @@ impl Pair {
     /// Has the server listen, as its control thread does.
     pub(crate) fn listen(&self, sim: &mut Sim) {
         let (reply, answers) = channel::<Listening>();
-        let mut hear = |sim: &mut Sim, count: usize| {
+        let hear = |sim: &mut Sim, count: usize| {
             for _ in 0..count {
                 let mut answer = None;
                 sim.run_until(Duration::from_secs(10), |_| {
