@@ -161,6 +161,8 @@ pub struct ServerSnapshot {
     pub handler: String,
     /// Cores that run.
     pub cores: u64,
+    /// Cores that did not answer in time, stalled in a handler say: what they counted is as of their last answer.
+    pub cores_silent: u64,
     /// The limit over all cores.
     pub connections_max: u64,
     /// What the cores counted, summed.
