@@ -1,30 +1,26 @@
 //! How one core accepts: a permit first, then the connection, then the core that it goes to.
 //!
-//! Accepting pauses in three ways, each with its own way back: no permit (a close on any core names this one), no
-//! fd or memory (the next close here, or 100 ms), and, in `dispatch`, waiting for the registry. While it pauses the
-//! listener is not watched; connects wait in the kernel's queue. Whoever goes on first accepts and
+//! While there is a reason not to accept, the [gate](crate::gate) is shut. Whoever goes on first accepts and
 //! only then watches again, so that a busy acceptor costs no calls to epoll.
 
-use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{Blame, CloseHow, CoreId, Driver, Errno, ListenSpec};
+use throng_driver::{Blame, CloseHow, CoreId, Driver, Errno};
 use throng_engine::Desk;
 use throng_proto::Raw;
-use throng_report::EventKind;
 
 use crate::app::{ServerApp, Slot};
+use crate::gate::{Gate, Pause, Why};
 use crate::mail::{Listening, Mail, Parcel};
 use crate::{Accept, Handler};
 
 /// What a core knows about its accepting.
 pub(crate) struct Acceptor<F> {
-    core: CoreId,
+    pub(crate) core: CoreId,
     cores: usize,
-    listener: Option<F>,
-    gate: Gate,
+    pub(crate) listener: Option<F>,
+    pub(crate) gate: Gate,
     /// Accepts of the next batch: as many as the queue held last time, so that a quiet one costs no empty accept. It
     /// grows when batches fill turn after turn.
     burst: usize,
@@ -39,7 +35,7 @@ pub(crate) struct Acceptor<F> {
     /// To which core a socket was passed on last.
     passed_to: CoreId,
     /// Dispatch: accepted, and waiting to hear where it goes.
-    asking: Option<F>,
+    pub(crate) asking: Option<F>,
     /// Who waits for the listener that core 0 shares.
     pub(crate) expects: Option<Sender<Listening>>,
     /// Connections of this core that ended in this turn and are not booked yet.
@@ -52,37 +48,8 @@ pub(crate) struct Acceptor<F> {
     pub(crate) errors: Vec<(Errno, u64)>,
 }
 
-/// Whether connects are told, or why not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gate {
-    /// There is no listener.
-    Closed,
-    Watched,
-    /// Until the registry says where the last one goes.
-    Asking,
-    Paused(Pause),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Pause {
-    why: Why,
-    since: Instant,
-    /// When to try again even if nothing happens.
-    until: Instant,
-    /// Whether an event told of it.
-    is_told: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
-    /// `connections_max` is reached, or all fd tables are full, which is the same number then.
-    Permits,
-    /// The kernel refused: EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC.
-    Kernel(Errno),
-}
-
 /// What came of one accept.
-enum Step {
+pub(crate) enum Step {
     Again,
     Empty,
     /// The table can hold no more that are on their way to others.
@@ -148,7 +115,7 @@ impl<F> Acceptor<F> {
         }
     }
 
-    fn count_error(&mut self, errno: Errno) {
+    pub(crate) fn count_error(&mut self, errno: Errno) {
         match self.errors.iter_mut().find(|(known, _)| *known == errno) {
             Some((_, count)) => *count += 1,
             None => self.errors.push((errno, 1)),
@@ -169,82 +136,6 @@ where
     H: Handler,
     D: Driver<Mail = Mail<H::Message>>,
 {
-    /// Opens the listening socket and begins to accept.
-    pub(crate) fn listen(
-        &mut self,
-        desk: &mut Desk<D, Self>,
-        addr: SocketAddr,
-        shared_with_all: bool,
-    ) -> Result<SocketAddr, Errno> {
-        self.close_listener(desk);
-        let spec = ListenSpec {
-            addr,
-            backlog: self.config.backlog,
-            reuseport: !shared_with_all,
-            options: self.config.sockets,
-        };
-        let driver = desk.driver();
-        if spec.reuseport && self.acceptor.core == 0 && addr.port() != 0 {
-            // SO_REUSEPORT would let another server of the same user listen here too, and take half of the connects.
-            let alone =
-                driver.listen(&ListenSpec { reuseport: false, backlog: 1, ..spec.clone() })?;
-            driver.close(alone, CloseHow::Finish);
-        }
-        let listener = driver.listen(&spec)?;
-        let addr = driver.local_addr(&listener).unwrap_or(addr);
-        if shared_with_all {
-            for core in (0..driver.cores()).filter(|&core| core != self.acceptor.core) {
-                if let Err(errno) = driver.share(&listener, core) {
-                    driver.close(listener, CloseHow::Finish);
-                    return Err(errno);
-                }
-            }
-        }
-        self.begin(desk, listener);
-        Ok(addr)
-    }
-
-    /// Core 0 has shared its listening socket.
-    pub(crate) fn listener_arrived(&mut self, desk: &mut Desk<D, Self>, listener: D::Fd) {
-        let Some(reply) = self.acceptor.expects.take() else {
-            // Suspended meanwhile: kept, it would swallow connects.
-            return desk.driver().close(listener, CloseHow::Finish);
-        };
-        self.close_listener(desk);
-        self.begin(desk, listener);
-        let _ = reply.send((self.acceptor.core, Ok(None)));
-    }
-
-    fn begin(&mut self, desk: &mut Desk<D, Self>, listener: D::Fd) {
-        self.acceptor.listener = Some(listener);
-        if self.acceptor.asking.is_some() {
-            self.acceptor.gate = Gate::Asking;
-        } else {
-            self.open_gate(desk);
-        }
-    }
-
-    /// Accepts what is established already, as far as there are permits, and closes the listening socket. What
-    /// connects later is refused.
-    pub(crate) fn suspend(&mut self, desk: &mut Desk<D, Self>) {
-        if self.config.accept != Accept::Dispatch {
-            for _ in 0..self.config.backlog {
-                if !matches!(self.accept_one(desk), Step::Again) {
-                    break;
-                }
-            }
-        }
-        self.close_listener(desk);
-    }
-
-    pub(crate) fn close_listener(&mut self, desk: &mut Desk<D, Self>) {
-        self.acceptor.expects = None;
-        self.shut_gate(desk, Gate::Closed);
-        if let Some(listener) = self.acceptor.listener.take() {
-            desk.driver().close(listener, CloseHow::Finish);
-        }
-    }
-
     /// Accepts a batch, and watches the listener from then on unless there is a reason not to.
     pub(crate) fn accept(&mut self, desk: &mut Desk<D, Self>) {
         let mut accepted = 0;
@@ -277,7 +168,7 @@ where
         }
     }
 
-    fn accept_one(&mut self, desk: &mut Desk<D, Self>) -> Step {
+    pub(crate) fn accept_one(&mut self, desk: &mut Desk<D, Self>) -> Step {
         let Some(listener) = &self.acceptor.listener else { return Step::Closed };
         if self.acceptor.asking.is_some() {
             return Step::Asking;
@@ -411,88 +302,9 @@ where
             self.ended(driver, self.acceptor.passed_to);
         }
     }
-
-    fn open_gate(&mut self, desk: &mut Desk<D, Self>) {
-        let Some(listener) = &self.acceptor.listener else { return };
-        if self.acceptor.gate == Gate::Watched {
-            return;
-        }
-        if let Err(errno) = desk.driver().watch(listener, LISTENER) {
-            self.acceptor.count_error(errno);
-            return self.pause(desk, Why::Kernel(errno));
-        }
-        self.tell_resumed(desk.now());
-        self.acceptor.gate = Gate::Watched;
-    }
-
-    fn shut_gate(&mut self, desk: &mut Desk<D, Self>, gate: Gate) {
-        if self.acceptor.gate == Gate::Watched
-            && let Some(listener) = &self.acceptor.listener
-        {
-            // By name, not by closing: a reference in another core's table would keep it in the set.
-            let _ = desk.driver().unwatch(listener);
-        }
-        self.tell_resumed(desk.now());
-        self.acceptor.gate = gate;
-    }
-
-    /// Tells that a pause is over, if it was told that it began.
-    fn tell_resumed(&self, now: Instant) {
-        if let Gate::Paused(Pause { since, is_told: true, .. }) = self.acceptor.gate {
-            let paused_ms = now.since(since).as_millis() as u64;
-            let core = self.acceptor.core as u32;
-            self.teller.tell(now, EventKind::AcceptResumed { core, paused_ms });
-        }
-    }
-
-    fn pause(&mut self, desk: &mut Desk<D, Self>, why: Why) {
-        if self.acceptor.listener.is_none() || self.acceptor.asking.is_some() {
-            // It does not accept anyhow; whoever begins again finds out for himself.
-            return;
-        }
-        let now = desk.now();
-        let until = match why {
-            Why::Permits => Instant::FAR,
-            Why::Kernel(_) => now + RETRY,
-        };
-        if let Gate::Paused(pause) = &mut self.acceptor.gate {
-            // Still paused, perhaps for another reason: the same pause.
-            (pause.why, pause.until) = (why, until);
-            return;
-        }
-        let is_told = self.tell_pause(desk, why);
-        self.shut_gate(desk, Gate::Paused(Pause { why, since: now, until, is_told }));
-    }
-
-    /// Counts a pause and tells of it.
-    fn tell_pause(&mut self, desk: &Desk<D, Self>, why: Why) -> bool {
-        let errno = match why {
-            Why::Kernel(errno) => Some(errno),
-            Why::Permits if self.config.limited_by_fds => Some(Errno::TABLE_FULL),
-            Why::Permits => None,
-        };
-        let connections_max = self.config.connections_max as u64;
-        let (core, open) = (self.acceptor.core as u32, desk.len() as u64);
-        match errno {
-            Some(errno) => {
-                self.counters.pauses_fd += 1;
-                let errno = errno.name().to_owned();
-                self.teller.paused(desk.now(), || EventKind::FdTableFull { core, errno, open })
-            }
-            None => {
-                self.counters.pauses_max += 1;
-                self.teller
-                    .paused(desk.now(), || EventKind::ConnectionsMaxReached { connections_max })
-            }
-        }
-    }
 }
 
-/// The number of a core's one listener.
-const LISTENER: u32 = 0;
 /// Accepts of one turn, so that connections that are open get their turn too.
 const BURST_MAX: usize = 64;
 /// Sockets of a full table that may be on their way to others: what the table keeps free for them.
 const LEAVING_MAX: usize = 32;
-/// How long to wait before asking the kernel again for what it did not have.
-const RETRY: Duration = Duration::from_millis(100);

@@ -30,9 +30,11 @@ pub struct Server<H: Handler> {
     events: Mutex<Receiver<Event>>,
     to_events: SyncSender<Event>,
     is_suspended: AtomicBool,
-    /// Serialises suspend and resume, and keeps what each core said last.
+    /// What each core said last.
     last: Mutex<Vec<CoreReport>>,
+    /// Held while the cores are told to listen or not to, so that two such tellings do not mix.
     steering: Mutex<()>,
+    /// Resident memory before the first connection.
     rss_bytes_at_start: u64,
 }
 
@@ -198,14 +200,16 @@ impl<H: Handler> Server<H> {
         }
     }
 
-    /// What was counted. A core that does not answer within 200 ms is reported as it was last.
+    /// What was counted. A core that does not answer within 200 ms is counted in
+    /// `cores_silent`, and reported as it was last.
     pub fn snapshot(&self) -> ServerSnapshot {
-        let (reports, _) = self.collect();
+        let (reports, silent) = self.collect();
         let mut snapshot = ServerSnapshot {
             listen: self.addr.to_string(),
             accept: self.accept.name().to_owned(),
             handler: H::NAME.to_owned(),
             cores: self.size.cores as u64,
+            cores_silent: silent.len() as u64,
             connections_max: self.size.connections_max as u64,
             process: process::own_use(),
             ..ServerSnapshot::default()
@@ -220,11 +224,6 @@ impl<H: Handler> Server<H> {
             }
         }
         snapshot
-    }
-
-    /// Cores that did not answer in time just now; their numbers in [`Self::snapshot`] are old.
-    pub fn silent_cores(&self) -> Vec<CoreId> {
-        self.collect().1
     }
 
     /// What has happened since the last call.

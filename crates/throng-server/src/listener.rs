@@ -1,0 +1,94 @@
+//! A core's listening socket: opened, shared with the other cores, and closed in all of their fd tables.
+
+use std::net::SocketAddr;
+
+use throng_driver::{CloseHow, Driver, Errno, ListenSpec};
+use throng_engine::Desk;
+
+use crate::acceptor::Step;
+use crate::app::ServerApp;
+use crate::gate::Gate;
+use crate::mail::Mail;
+use crate::{Accept, Handler};
+
+impl<H, D> ServerApp<H, D>
+where
+    H: Handler,
+    D: Driver<Mail = Mail<H::Message>>,
+{
+    /// Opens the listening socket and begins to accept.
+    pub(crate) fn listen(
+        &mut self,
+        desk: &mut Desk<D, Self>,
+        addr: SocketAddr,
+        shared_with_all: bool,
+    ) -> Result<SocketAddr, Errno> {
+        self.close_listener(desk);
+        let spec = ListenSpec {
+            addr,
+            backlog: self.config.backlog,
+            reuseport: !shared_with_all,
+            options: self.config.sockets,
+        };
+        let driver = desk.driver();
+        if spec.reuseport && self.acceptor.core == 0 && addr.port() != 0 {
+            // SO_REUSEPORT would let another server of the same user listen here too, and take half of the connects.
+            let alone =
+                driver.listen(&ListenSpec { reuseport: false, backlog: 1, ..spec.clone() })?;
+            driver.close(alone, CloseHow::Finish);
+        }
+        let listener = driver.listen(&spec)?;
+        let addr = driver.local_addr(&listener).unwrap_or(addr);
+        if shared_with_all {
+            for core in (0..driver.cores()).filter(|&core| core != self.acceptor.core) {
+                if let Err(errno) = driver.share(&listener, core) {
+                    driver.close(listener, CloseHow::Finish);
+                    return Err(errno);
+                }
+            }
+        }
+        self.begin(desk, listener);
+        Ok(addr)
+    }
+
+    /// Core 0 has shared its listening socket.
+    pub(crate) fn listener_arrived(&mut self, desk: &mut Desk<D, Self>, listener: D::Fd) {
+        let Some(reply) = self.acceptor.expects.take() else {
+            // Suspended meanwhile: kept, it would swallow connects.
+            return desk.driver().close(listener, CloseHow::Finish);
+        };
+        self.close_listener(desk);
+        self.begin(desk, listener);
+        let _ = reply.send((self.acceptor.core, Ok(None)));
+    }
+
+    fn begin(&mut self, desk: &mut Desk<D, Self>, listener: D::Fd) {
+        self.acceptor.listener = Some(listener);
+        if self.acceptor.asking.is_some() {
+            self.acceptor.gate = Gate::Asking;
+        } else {
+            self.open_gate(desk);
+        }
+    }
+
+    /// Accepts what is established already, as far as there are permits, and closes the listening socket. What
+    /// connects later is refused.
+    pub(crate) fn suspend(&mut self, desk: &mut Desk<D, Self>) {
+        if self.config.accept != Accept::Dispatch {
+            for _ in 0..self.config.backlog {
+                if !matches!(self.accept_one(desk), Step::Again) {
+                    break;
+                }
+            }
+        }
+        self.close_listener(desk);
+    }
+
+    pub(crate) fn close_listener(&mut self, desk: &mut Desk<D, Self>) {
+        self.acceptor.expects = None;
+        self.shut_gate(desk, Gate::Closed);
+        if let Some(listener) = self.acceptor.listener.take() {
+            desk.driver().close(listener, CloseHow::Finish);
+        }
+    }
+}
