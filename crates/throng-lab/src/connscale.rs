@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_report::render::{bytes, count, micros, or_dash, rate};
-use throng_report::{Interval, Summary, Tally};
+use throng_report::{EventKind, Interval, Summary, Tally};
 
 use crate::ends::{Go, LoadSpec, ServerSpec};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
@@ -59,7 +59,7 @@ pub(crate) fn run(
     let text = scenario(users, ramp, hold, interval, TIMEOUT);
     let seconds = (ramp + hold).as_secs();
     progress(LabProgress::Note(&format!(
-        "steer it from another terminal: throng ctl start 100 --control {0} | stop 100 | count",
+        "steer it from another terminal: throng ctl --control {} start 100 | stop 100 | count",
         lab.stage.load_control(ROW).display()
     )));
     progress(LabProgress::Row { name: ROW, number: 1, of: 1, seconds });
@@ -135,10 +135,9 @@ fn held(users: u64, intervals: &[Interval], summary: &Summary) -> Held {
     let free_at_start = intervals.first().and_then(free);
     let free_least = intervals.iter().filter_map(free).min();
     let fell = free_at_start.zip(free_least).map(|(start, least)| start - least);
-    let steered = intervals.iter().flat_map(|interval| &interval.events);
-    let steered = steered
-        .into_iter()
-        .any(|event| matches!(event.kind, throng_report::EventKind::Steered { .. }));
+    let mut events = intervals.iter().flat_map(|interval| &interval.events);
+    let steered = events.any(|event| matches!(event.kind, EventKind::Steered { .. }));
+    let shows = |bytes: &f64| bytes.is_finite() && connected_most >= MEMORY_SHOWS;
     Held {
         users,
         connected_most,
@@ -155,11 +154,10 @@ fn held(users: u64, intervals: &[Interval], summary: &Summary) -> Held {
         server_bytes_each: summary
             .server
             .as_ref()
-            .and_then(|server| server.rss_bytes_per_connection),
-        load_bytes_each: summary.generator.rss_bytes_per_user,
-        machine_bytes_each: fell
-            .filter(|_| connected_most >= MEMORY_SHOWS)
-            .map(|fell| fell as f64 / connected_most as f64),
+            .and_then(|server| server.rss_bytes_per_connection)
+            .filter(shows),
+        load_bytes_each: summary.generator.rss_bytes_per_user.filter(shows),
+        machine_bytes_each: fell.map(|fell| fell as f64 / connected_most as f64).filter(shows),
         steered,
     }
 }
@@ -264,7 +262,7 @@ const ROW: &str = "connscale";
 /// Two ends with this many users each are done in a minute on two CPUs.
 const DEFAULT_USERS_PER_CPU: u64 = 50_000;
 /// New connections a second and CPU.
-const CONNECTS_PER_CPU: u64 = 7_500;
+const CONNECTS_PER_CPU: u64 = 5_000;
 /// Pings a second and CPU, at most.
 const PINGS_PER_CPU: u64 = 5_000;
 /// The article's.

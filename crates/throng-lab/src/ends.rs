@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use throng_control::{Client, Request, Verb};
@@ -95,7 +95,11 @@ impl Stage {
             None => std::env::current_exe()
                 .map_err(|error| LabError::File("/proc/self/exe".into(), error))?,
         };
-        let sockets = std::env::temp_dir().join(format!("throng-{lab}-{}", std::process::id()));
+        // One process may run several labs at a time.
+        static STAGES: AtomicU32 = AtomicU32::new(0);
+        let stage = STAGES.fetch_add(1, Ordering::Relaxed);
+        let sockets = format!("throng-{lab}-{}-{stage}", std::process::id());
+        let sockets = std::env::temp_dir().join(sockets);
         let folder = options.keep_files.clone().unwrap_or_else(|| sockets.clone());
         for folder in [&sockets, &folder] {
             fs::create_dir_all(folder).map_err(|error| LabError::File(folder.clone(), error))?;

@@ -228,6 +228,7 @@ fn verdict(found: &Found) -> Vec<String> {
     }];
     if let Some(busy) = found.machine_busy_share
         && busy >= BUSY
+        && found.end != Limit::None
     {
         said.push(format!(
             "The machine's CPUs were busy {:.0} % of the time with both ends on it: CPU was the limit.",

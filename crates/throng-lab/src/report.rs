@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
-use throng_report::render::Table;
+use throng_report::render::{Align, Table};
 
 /// The result of a lab; `Display` shows it as text.
 #[derive(Clone, Debug, Serialize)]
@@ -61,7 +61,11 @@ impl fmt::Display for LabReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}\n{}", self.lab, self.article, self.setup)?;
         for LabTable { title, head, rows } in &self.tables {
-            let mut table = Table::with_head(head.clone());
+            // Words keep to the left: names, and what the articles say.
+            let is_words = |(i, name): (usize, &String)| i == 0 || name.contains("article");
+            let side = |words| if words { Align::Left } else { Align::Right };
+            let align: Vec<_> = head.iter().enumerate().map(is_words).map(side).collect();
+            let mut table = Table::with_head(head.clone()).aligned(&align);
             rows.iter().for_each(|row| table.row(row.clone()));
             write!(f, "\n{title}\n\n{table}")?;
         }

@@ -231,8 +231,9 @@ fn notes(rows: &[Row]) -> Vec<String> {
     rows.iter().filter_map(of).collect()
 }
 
-/// On both ends together a connection costs some 40 µs: these ask for all that a CPU can do.
-const USERS_PER_CPU: u64 = 20_000;
+/// On both ends together a connection costs some 80 µs of CPU: these ask for about all that there is, and
+/// leave the generator enough to be on time.
+const USERS_PER_CPU: u64 = 12_000;
 
 #[cfg(test)]
 mod tests {

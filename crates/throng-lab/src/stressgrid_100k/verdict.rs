@@ -1,5 +1,6 @@
 //! What the three rows say, in words. Pure.
 
+use throng_report::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
 
 use super::Row;
@@ -16,6 +17,7 @@ pub(super) fn verdict(rows: &[Row], users: u64) -> Vec<String> {
         said.push(compare(pair[0], pair[1]));
     }
     said.extend(measured.iter().filter_map(|row| queues(row)));
+    said.extend(shared_cpus(&measured));
     said
 }
 
@@ -44,34 +46,19 @@ fn compare(a: &Row, b: &Row) -> String {
     let (rate_a, rate_b) = (a.rate_most.unwrap_or(0.0), b.rate_most.unwrap_or(0.0));
     let mut differs = Vec::new();
     if !alike(rate_a, rate_b, RATE_NOISE) {
-        differs.push(format!(
-            "{} took {} and {} {} ({:+.0} %)",
-            a.accept,
-            rate(rate_a),
-            b.accept,
-            rate(rate_b),
-            (rate_b / rate_a.max(1.0) - 1.0) * 100.0
-        ));
+        let percent = (rate_b / rate_a.max(1.0) - 1.0) * 100.0;
+        differs.push(format!("{} and {} ({percent:+.0} %)", rate(rate_a), rate(rate_b)));
     }
     if let (Some(p90_a), Some(p90_b)) = (a.connect_p90_us, b.connect_p90_us)
         && !alike(p90_a as f64, p90_b as f64, LATENCY_NOISE)
         && p90_a.max(p90_b) >= LATENCY_MATTERS_US
     {
-        differs.push(format!(
-            "the p90 of a connect was {} with {} and {} with {}",
-            micros(p90_a),
-            a.accept,
-            micros(p90_b),
-            b.accept
-        ));
+        differs.push(format!("p90 of a connect {} and {}", micros(p90_a), micros(p90_b)));
     }
     if let (Some(cpu_a), Some(cpu_b)) = (a.server_cpu_us, b.server_cpu_us)
         && !alike(cpu_a, cpu_b, CPU_NOISE)
     {
-        differs.push(format!(
-            "a connection cost the server {cpu_a:.1} µs of CPU with {} and {cpu_b:.1} µs with {}",
-            a.accept, b.accept
-        ));
+        differs.push(format!("server CPU {cpu_a:.1} and {cpu_b:.1} µs a connection"));
     }
     if differs.is_empty() {
         return format!(
@@ -86,9 +73,7 @@ fn compare(a: &Row, b: &Row) -> String {
             (RATE_NOISE - 1.0) * 100.0
         );
     }
-    let mut sentence = differs.join("; ");
-    sentence.push('.');
-    sentence
+    format!("{} against {}: {}.", a.accept, b.accept, differs.join(", "))
 }
 
 /// Where connections waited, when they did.
@@ -106,6 +91,19 @@ fn queues(row: &Row) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// What a late generator means when both ends share the CPUs.
+fn shared_cpus(rows: &[&Row]) -> Option<String> {
+    let late = rows.iter().filter(|row| row.grade == Grade::Invalid);
+    let late: Vec<_> = late.map(|row| row.accept.as_str()).collect();
+    (!late.is_empty()).then(|| {
+        format!(
+            "The generator itself was late with {}: it shares the CPUs with the server, and these rates are what \
+             the machine does with both ends on it. Ask for less with --users to measure the server alone.",
+            late.join(", ")
+        )
+    })
 }
 
 fn alike(a: f64, b: f64, factor: f64) -> bool {
@@ -173,9 +171,9 @@ mod tests {
         let says = [
             "dispatch: up to 200 accepts waited for the one registry",
             "shared: the accept queue overflowed 1.23k times",
-            "shared took 70k/s and reuseport 99k/s (+41 %)",
-            "the p90 of a connect was 1.00 s with shared and 1.50 ms with reuseport",
-            "cost the server 30.0 µs of CPU with shared and 25.0 µs with reuseport",
+            "shared against reuseport: 70k/s and 99k/s (+41 %)",
+            "p90 of a connect 1.00 s and 1.50 ms",
+            "server CPU 30.0 and 25.0 µs a connection",
         ];
         check(&rows, 100_000, &says, &["do not differ", "no limit"]);
     }
@@ -187,9 +185,20 @@ mod tests {
     }
 
     #[test]
+    fn a_late_generator_is_said_to_share_the_cpus() {
+        let late = Row { grade: Grade::Invalid, ..row("shared", 500.0, 100, 20.0) };
+        check(
+            &[row("dispatch", 400.0, 100, 20.0), late],
+            1000,
+            &["late with shared: it shares"],
+            &[],
+        );
+    }
+
+    #[test]
     fn a_difference_too_small_to_notice_is_none() {
         let rows = [row("dispatch", 990.0, 100, 20.0), row("shared", 990.0, 1900, 20.0)];
-        check(&rows, 1000, &["do not differ"], &["p90 of a connect was"]);
+        check(&rows, 1000, &["do not differ"], &["against"]);
     }
 
     #[test]

@@ -1,0 +1,168 @@
+//! `throng lab --isolate` leaves nothing behind, however it ends. As root; skipped otherwise.
+
+mod common;
+
+use std::fs;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How the lab is ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ending {
+    ByItself,
+    By(Signal),
+}
+
+#[test]
+fn nothing_is_left_after_a_normal_end() {
+    check(Ending::ByItself, 3);
+}
+
+#[test]
+fn nothing_is_left_after_ctrl_c() {
+    check(Ending::By(Signal::INT), 300);
+}
+
+#[test]
+fn nothing_is_left_after_the_lab_was_killed() {
+    check(Ending::By(Signal::KILL), 300);
+}
+
+/// Runs a lab for `seconds`, or until it is ended while its load runs, and looks for what is left.
+fn check(ending: Ending, seconds: u64) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: network namespaces need root");
+    }
+    if Command::new("ip").arg("-V").output().is_err() {
+        return println!("skipped: ip is not installed (apt-get install iproute2)");
+    }
+    let before = Host::now();
+    let log = std::env::temp_dir().join(format!("throng-isolate-{}.log", std::process::id()));
+    let mut lab = start(seconds, &log);
+    let children = until_it_runs(&mut lab, &log);
+    assert_eq!(children.len(), 2, "two ends run: {children:?}");
+    for child in &children {
+        let theirs = namespace(*child).expect("it runs");
+        assert!(!before.namespaces.contains(&theirs), "an end is in a namespace of the host");
+    }
+    assert_eq!(Host::now().links, before.links, "the host does not see the veth pair");
+
+    if let Ending::By(signal) = ending {
+        let pid = Pid::from_child(&lab);
+        kill_process(pid, signal).unwrap();
+    }
+    let status = wait(&mut lab);
+    if ending != Ending::By(Signal::KILL) {
+        assert!(status.success(), "{status}");
+    }
+    let began = Instant::now();
+    while Host::now() != before || children.iter().any(|child| namespace(*child).is_some()) {
+        assert!(
+            began.elapsed() < Duration::from_secs(15),
+            "left: {:?}, was {before:?}",
+            Host::now()
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    fs::remove_file(log).unwrap();
+}
+
+/// Starts a lab whose output goes to `log`.
+fn start(seconds: u64, log: &Path) -> Child {
+    let mut command = Command::new(common::throng());
+    command.args(["lab", "connscale", "--isolate", "--users", "200"]);
+    command.args(["--seconds", &seconds.to_string()]);
+    let out = File::create(log).unwrap();
+    command.stdin(Stdio::null()).stdout(out.try_clone().unwrap()).stderr(out).spawn().unwrap()
+}
+
+/// Waits until every user is connected and returns the ends' process ids.
+fn until_it_runs(lab: &mut Child, log: &Path) -> Vec<u32> {
+    let began = Instant::now();
+    loop {
+        let said = fs::read_to_string(log).unwrap();
+        if said.contains("connected 200 ") {
+            return children(lab.id());
+        }
+        if lab.try_wait().unwrap().is_some() || began.elapsed() > Duration::from_secs(60) {
+            let _ = lab.kill();
+            panic!("the load did not come up:\n{said}");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn children(parent: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for task in fs::read_dir(format!("/proc/{parent}/task")).unwrap().flatten() {
+        let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        found.extend(text.split_whitespace().map(|pid| pid.parse::<u32>().unwrap()));
+    }
+    found
+}
+
+fn wait(child: &mut Child) -> std::process::ExitStatus {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if began.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("the lab did not end");
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The network namespace of a process that has not ended.
+fn namespace(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/ns/net")).ok()
+}
+
+/// What a lab could leave behind or change.
+#[derive(Clone, Debug, PartialEq)]
+struct Host {
+    /// Of all processes and their threads.
+    namespaces: Vec<PathBuf>,
+    links: Vec<String>,
+    sysctls: Vec<String>,
+}
+
+impl Host {
+    fn now() -> Self {
+        let tasks = fs::read_dir("/proc").unwrap().flatten();
+        let tasks = tasks.filter_map(|entry| fs::read_dir(entry.path().join("task")).ok());
+        let mut namespaces: Vec<_> = tasks
+            .flatten()
+            .flatten()
+            .filter_map(|task| fs::read_link(task.path().join("ns/net")).ok())
+            .collect();
+        namespaces.sort();
+        namespaces.dedup();
+        let links = fs::read_to_string("/proc/net/dev").unwrap();
+        let links = links.lines().filter_map(|line| line.split_once(':'));
+        let sysctls = [
+            "net/core/somaxconn",
+            "net/ipv4/ip_local_port_range",
+            "net/ipv4/tcp_child_ehash_entries",
+            "net/ipv4/tcp_fin_timeout",
+            "net/ipv4/tcp_max_syn_backlog",
+            "net/ipv4/tcp_tw_reuse",
+        ];
+        let read =
+            |name: &&str| fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
+        Self {
+            namespaces,
+            links: links.map(|(name, _)| name.trim().to_owned()).collect(),
+            sysctls: sysctls.iter().map(read).collect(),
+        }
+    }
+}

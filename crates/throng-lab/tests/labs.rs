@@ -1,0 +1,123 @@
+//! Every lab once, at a size that takes seconds: both ends are real processes.
+
+mod common;
+
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use throng_lab::{LabOptions, LabProgress, LabReport, run};
+
+/// One lab at a time: they measure, and would measure each other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a lab small, and checks what must hold of any report.
+fn small(name: &str, users: u64, seconds: u64) -> LabReport {
+    let _alone = alone();
+    let options = LabOptions {
+        users: Some(users),
+        seconds: Some(seconds),
+        program: Some(common::throng()),
+        ..LabOptions::default()
+    };
+    let mut intervals = 0;
+    let mut count = |event: LabProgress<'_>| {
+        intervals += u64::from(matches!(event, LabProgress::Interval { .. }))
+    };
+    let report = run(name, &options, &mut count).unwrap_or_else(|error| panic!("{error}"));
+    assert!(intervals >= seconds, "{intervals} intervals were shown in {seconds} s");
+    assert!(!report.interrupted && !report.verdict.is_empty());
+    for table in &report.tables {
+        assert!(!table.rows.is_empty(), "{}", table.title);
+        assert!(table.rows.iter().all(|row| row.len() == table.head.len()), "{}", table.title);
+    }
+    println!("{report}");
+    report
+}
+
+fn number(row: &Value, field: &str) -> f64 {
+    row[field].as_f64().unwrap_or_else(|| panic!("no {field} in {row}"))
+}
+
+#[test]
+fn stressgrid_100k_tries_each_way_to_accept() {
+    let report = small("stressgrid-100k", 200, 3);
+    let rows = report.rows.as_array().unwrap();
+    let accepts: Vec<_> = rows.iter().map(|row| row["accept"].as_str().unwrap()).collect();
+    assert_eq!(accepts, ["dispatch", "shared", "reuseport"]);
+    for row in rows {
+        // 200 users of a second each: no more than 222 connections can be made in a second.
+        assert!((50.0..=240.0).contains(&number(row, "rate_most")), "{row}");
+        assert_eq!((number(row, "failed"), number(row, "overflows")), (0.0, 0.0), "{row}");
+        assert!(number(row, "connect_p90_us") > 0.0 && number(row, "server_cpu_us") > 0.0, "{row}");
+    }
+}
+
+#[test]
+fn fast_connect_reaches_the_end_of_a_light_load() {
+    let report = small("fast-connect", 1000, 4);
+    let row = &report.rows[0];
+    assert_eq!((row["end"].as_str(), number(row, "failed")), (Some("none"), 0.0), "{row}");
+    // It grows to 500/s; the best whole second is the last one.
+    assert!((300.0..=520.0).contains(&number(row, "rate_most")), "{row}");
+    assert!(report.verdict[0].contains("the load ended before the server did"), "{report}");
+}
+
+#[test]
+fn fast_receive_answers_what_is_asked() {
+    let report = small("fast-receive", 100, 3);
+    let row = &report.rows[0];
+    assert_eq!(number(row, "failed"), 0.0, "{row}");
+    assert_eq!(number(row, "connected_most"), 100.0, "{row}");
+    // 100 connections with up to 10 messages a second each.
+    assert!((200.0..=1100.0).contains(&number(row, "rate_most")), "{row}");
+}
+
+#[test]
+fn connscale_holds_what_it_was_asked_to_and_both_ends_agree() {
+    let report = small("connscale", 500, 4);
+    let row = &report.rows[0];
+    assert_eq!(number(row, "connected_most"), 500.0, "{row}");
+    assert_eq!(number(row, "server_open_most"), 500.0, "{row}");
+    assert_eq!(row["errors"], serde_json::json!({}), "{row}");
+    assert_eq!(number(&row["reconciled"], "half_open_most"), 0.0, "{row}");
+    assert!(number(&row["reconciled"], "seconds") >= 2.0, "{row}");
+}
+
+#[test]
+fn a_lab_that_is_stopped_reports_what_it_has() {
+    let options = LabOptions {
+        users: Some(100),
+        seconds: Some(300),
+        program: Some(common::throng()),
+        ..LabOptions::default()
+    };
+    let _alone = alone();
+    let began = Instant::now();
+    let stop = options.stop.clone();
+    let report = run("connscale", &options, &mut |event| {
+        if let LabProgress::Interval { interval, .. } = event
+            && interval.at_ms >= 2000
+        {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    let report = report.unwrap_or_else(|error| panic!("{error}"));
+    assert!(report.interrupted && report.to_string().contains("ended early"), "{report}");
+    assert!(began.elapsed() < Duration::from_secs(30), "it took {:?}", began.elapsed());
+}
+
+#[test]
+fn a_size_that_does_not_fit_is_refused_with_the_command() {
+    let options = LabOptions {
+        users: Some(1_000_000_000),
+        program: Some(common::throng()),
+        ..LabOptions::default()
+    };
+    let error = run("connscale", &options, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("so many users do not fit") && error.contains("do: "), "{error}");
+}
