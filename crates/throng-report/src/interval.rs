@@ -12,6 +12,10 @@ use crate::{
     ServerSnapshot, Tally,
 };
 
+/// The phase of a run whose schedule is over, or was ended: nobody begins anything, whoever is connected leaves,
+/// and no latency is recorded. Its intervals count for no rate, no cost and no lateness.
+pub const LEAVING: &str = "everybody leaves";
+
 /// What was measured in one interval, usually one second.
 ///
 /// A run begins with an interval of no length (`at_ms` and `span_ms` 0): the counters of processes
@@ -43,7 +47,7 @@ pub struct Interval {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadInterval {
-    /// The phase of the load, as in the scenario: `ramp to 100k`.
+    /// The phase of the load at the end of the interval, as in the scenario: `ramp to 100k`; at last [`LEAVING`].
     pub phase: String,
     /// Cores that run.
     pub cores: u64,
@@ -71,6 +75,13 @@ pub struct LoadInterval {
     /// The counters of each class of users, when there is more than one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, ClassCounters>,
+}
+
+impl LoadInterval {
+    /// Whether everybody was leaving when the interval ended.
+    pub fn is_leaving(&self) -> bool {
+        self.phase == LEAVING
+    }
 }
 
 fn no_tally(tally: &Tally) -> bool {

@@ -32,7 +32,7 @@ pub mod validity;
 pub use events::{Event, EventKind};
 pub use finding::{Evidence, Finding, Side};
 pub use histogram::{Histogram, LatencySummary};
-pub use interval::{Interval, LoadInterval};
+pub use interval::{Interval, LEAVING, LoadInterval};
 pub use snapshot::*;
 pub use summary::{Summary, SummaryFold};
 pub use threshold::{Judgement, Threshold};

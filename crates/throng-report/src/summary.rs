@@ -2,6 +2,9 @@
 //!
 //! Everything is computed from the run file alone. The rules behind the numbers:
 //!
+//! - *Leaving*: the measurement ends when everybody begins to leave ([`LEAVING`](crate::LEAVING)). Totals go on;
+//!   rates, costs and shares of CPU are of the intervals before. The interval in which the leaving began is
+//!   part of both, and counts only where there is nothing before it.
 //! - *Rates*: `rate_most` is the best stretch of at least a second, `rate_mean` is over the time from the first
 //!   to the last interval in which there was any.
 //! - *CPU per connect and per message*: all CPU time of the process (or machine) in the *busy intervals*, divided by
@@ -10,8 +13,12 @@
 //!   charged to the connects, and a stray reconnect does not carry the cost of a second of messages. Where an
 //!   interval is busy with both, its CPU is charged to both: neither number can then be added to the other.
 //! - *Messages* are the answered ones; in a run that expects nothing, the sent ones.
+//! - *CPU of the machine* is that of everything that ran on it, of programs that have nothing to do with the run too.
 //! - *Memory per user or connection*: growth of resident memory since before the first connection, divided
-//!   by the connections, at the interval with the most connections.
+//!   by the connections, at the interval with the most connections; `null` when those were fewer than
+//!   [`MEMORY_CONNECTIONS_MIN`].
+//! - *Connections at most* (`connected_most`, `open_most`) are gauges read at the ends of intervals: connections
+//!   that live shorter than an interval are hardly ever seen by them.
 //! - *Server*: what its counters grew by since the first snapshot in the file. `null` when there is none.
 //! - A number that nothing was measured for is `null`, never 0.
 
@@ -29,6 +36,10 @@ use crate::{ClassCounters, LatencySummary, ServerCounters, Tally, Validity};
 
 /// The schema of [`Summary`] in JSON.
 pub const SCHEMA: &str = "throng.summary/1";
+
+/// Connections below which memory per connection is `null`: what a process grows by for other reasons (its
+/// buffers, the stacks of its threads) would be most of it.
+pub const MEMORY_CONNECTIONS_MIN: u64 = 1_000;
 
 /// A whole run. All latencies are in microseconds, all rates per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,14 +90,16 @@ pub struct RunSummary {
     pub end: Option<EndReason>,
 }
 
-/// Users, an iteration of the user's program each.
+/// Users, and what they went through.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsersSummary {
-    /// That should have started.
+    /// Users that should have started.
     pub intended: u64,
-    /// Iterations that started.
+    /// Users that started; the same user coming back is one more iteration.
     pub started: u64,
+    /// Times that a user began its program.
+    pub iterations: u64,
     /// Iterations that ended without an error.
     pub finished: u64,
     /// Iterations that ended with an error.

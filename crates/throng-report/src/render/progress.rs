@@ -1,13 +1,17 @@
 //! One line an interval, for output that is piped.
 
 use super::{count, micros, rate};
-use crate::{Histogram, Interval};
+use crate::{Histogram, Interval, LoadCounters};
 
 /// The line of `interval`; rates count from `previous`, or from the beginning. No newline at the end.
 ///
 /// ```text
 ///    12.0 s  ramp to 100k  connected 12k  connects 998/s of 1k/s  p99 1.20 ms  messages 2k/s  p99 800 µs  errors 3
 /// ```
+///
+/// `connected` is as of the end of the interval. It is left out where fewer than half of the connections that the
+/// interval established were open at its end: they live shorter than they are counted. When everybody
+/// leaves there is no rate and no latency, for what falls then is not the target's rate.
 pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String {
     let mut line = format!("{:>8.1} s", interval.at_ms as f64 / 1000.0);
     if let Some(load) = &interval.load {
@@ -21,24 +25,20 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
             0 => "-".to_owned(),
             span_ms => rate(n as f64 * 1000.0 / span_ms as f64),
         };
-        // Users that should have started and did not would each have begun a connect.
-        let late = now.users_intended.saturating_sub(now.users_started);
-        let late_before =
-            before.counters.users_intended.saturating_sub(before.counters.users_started);
-        let intended = grown.connects_started + late.saturating_sub(late_before);
-        line += &format!(
-            "  {}  connected {}  connects {} of {}{}",
-            load.phase,
-            count(now.connected as f64),
-            per_second(grown.connects_ok),
-            per_second(intended),
-            p99(&load.connect),
-        );
-        if now.messages_sent > 0 || now.messages_answered > 0 {
-            let messages = if now.messages_answered > 0 {
-                grown.messages_answered
-            } else {
-                grown.messages_sent
+        let leaving = load.is_leaving();
+        line += &format!("  {}", load.phase);
+        if leaving || now.connected * 2 >= grown.connects_ok {
+            line += &format!("  connected {}", count(now.connected as f64));
+        }
+        if !leaving {
+            let (done, due) = (grown.connects_ok, connects_due(&before.counters, now));
+            line += &format!("  connects {} of {}", per_second(done), per_second(due));
+            line += &p99(&load.connect);
+        }
+        if !leaving && (now.messages_sent > 0 || now.messages_answered > 0) {
+            let messages = match now.messages_answered {
+                0 => grown.messages_sent,
+                _ => grown.messages_answered,
             };
             line += &format!("  messages {}", per_second(messages));
             if grown.turns_intended > 0 {
@@ -56,6 +56,15 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
     line
 }
 
+/// Connects that should have begun between the two. A user that should have started and did not would have
+/// begun one; a user that starts late begins one that was due before.
+fn connects_due(before: &LoadCounters, now: &LoadCounters) -> u64 {
+    let late =
+        |counters: &LoadCounters| counters.users_intended.saturating_sub(counters.users_started);
+    let begun = now.connects_started.saturating_sub(before.connects_started);
+    (begun + late(now)).saturating_sub(late(before))
+}
+
 fn p99(histogram: &Histogram) -> String {
     match histogram.is_empty() {
         true => String::new(),
@@ -66,7 +75,7 @@ fn p99(histogram: &Histogram) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Event, EventKind, LoadCounters, LoadInterval};
+    use crate::{Event, EventKind, LEAVING, LoadInterval};
 
     fn interval(at_ms: u64, counters: LoadCounters) -> Interval {
         let load = LoadInterval { phase: "ramp to 2k".into(), counters, ..Default::default() };
@@ -116,5 +125,44 @@ mod tests {
         now.events.push(Event::new(900, EventKind::Steered { command: "stop 5".into() }));
         let line = progress_line(&now, None);
         assert!(line.contains("messages 9/s of 11/s turns  errors 0  [steered: stop 5]"), "{line}");
+    }
+
+    #[test]
+    fn a_catching_up_generator_is_not_shown_as_more_load_than_was_due() {
+        let at = |intended, started| LoadCounters {
+            users_intended: intended,
+            users_started: started,
+            connects_started: started,
+            connects_ok: started,
+            connected: started,
+            ..Default::default()
+        };
+        let line = progress_line(&interval(2000, at(200, 200)), Some(&interval(1000, at(100, 40))));
+        assert!(line.contains("connects 160/s of 100/s"), "{line}");
+    }
+
+    #[test]
+    fn connections_that_live_shorter_than_they_are_counted_are_not_shown_as_none() {
+        let counters = LoadCounters {
+            connects_started: 90,
+            connects_ok: 90,
+            connected: 1,
+            ..Default::default()
+        };
+        let line = progress_line(&interval(1000, counters), None);
+        assert_eq!(line, "     1.0 s  ramp to 2k  connects 90/s of 90/s  errors 0");
+    }
+
+    #[test]
+    fn when_everybody_leaves_no_rate_is_shown() {
+        let mut now = interval(
+            9000,
+            LoadCounters { connects_ok: 90, connected: 4, messages_sent: 8, ..Default::default() },
+        );
+        now.load.as_mut().unwrap().phase = LEAVING.to_owned();
+        assert_eq!(
+            progress_line(&now, None),
+            "     9.0 s  everybody leaves  connected 4  errors 0"
+        );
     }
 }

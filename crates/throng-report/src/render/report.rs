@@ -15,6 +15,7 @@ pub fn render_text(summary: &Summary, judgements: &[Judgement]) -> String {
         _ = writeln!(text, "  because {reason}");
     }
     _ = write!(text, "\n{}\n{}", latencies(summary), costs(summary));
+    notes(summary).iter().for_each(|note| _ = writeln!(text, "{note}"));
     for (title, tally) in
         [("failed connects", &summary.connect.failed), ("errors", &summary.errors)]
     {
@@ -35,20 +36,18 @@ fn verdict(summary: &Summary, judgements: &[Judgement]) -> String {
         Grade::Degraded => "Degraded run",
         Grade::Invalid => "Invalid run: these numbers describe the generator, not the target",
     };
-    let mut parts =
-        vec![format!("{} connections at most", count(summary.users.connected_most as f64))];
-    if let Some(best) = summary.connect.rate_most {
-        let p99 = micros(summary.connect.latency_us.p99);
-        parts.push(format!("{} connects at best (p99 {p99})", rate(best)));
-    }
-    if let Some(best) = summary.message.rate_most {
-        let latency = &summary.message.latency_us;
-        let p99 = if latency.count > 0 {
-            format!(" (p99 {})", micros(latency.p99))
-        } else {
-            String::new()
+    let mut parts = Vec::from_iter(connections_at_most(summary));
+    for (what, best, latency) in [
+        ("connects", summary.connect.rate_most, &summary.connect.latency_us),
+        ("messages", summary.message.rate_most, &summary.message.latency_us),
+    ] {
+        let Some(best) = best else { continue };
+        // The latency is the whole run's and not that of its best second.
+        let p99 = match latency.count {
+            0 => String::new(),
+            _ => format!(" (p99 {} over the run)", micros(latency.p99)),
         };
-        parts.push(format!("{} messages at best{p99}", rate(best)));
+        parts.push(format!("{} {what} at best{p99}", rate(best)));
     }
     let errors = summary.errors.total();
     parts.push(if errors == 0 {
@@ -66,6 +65,24 @@ fn verdict(summary: &Summary, judgements: &[Judgement]) -> String {
     format!("{trust}: {}; {:.0} s.", parts.join(", "), summary.duration_s)
 }
 
+/// How many connections were open at once, as far as a gauge that is read once a second knows it.
+fn connections_at_most(summary: &Summary) -> Option<String> {
+    let (most, established) = (summary.users.connected_most, summary.connect.ok);
+    let in_a_second = summary.connect.rate_most.unwrap_or(0.0);
+    match most {
+        _ if established == 0 => Some("no connection established".to_owned()),
+        1 if established == 1 => Some("1 connection at most".to_owned()),
+        // Everything that was ever established was open at once.
+        _ if most >= established => Some(format!("{} connections at most", count(most as f64))),
+        // They live shorter than they are counted.
+        _ if (most as f64) < in_a_second / 2.0 => None,
+        0 => None,
+        _ => {
+            Some(format!("{} connections open at the end of a second at most", count(most as f64)))
+        }
+    }
+}
+
 fn latencies(summary: &Summary) -> Table {
     let mut table =
         Table::with_head(["", "done", "mean rate", "p50", "p90", "p99", "p99.9", "max"]);
@@ -78,7 +95,8 @@ fn latencies(summary: &Summary) -> Table {
     };
     row("connects", connect.ok, connect.rate_mean, &connect.latency_us);
     if message.sent > 0 || message.answered > 0 {
-        row("messages", message.answered.max(message.sent), message.rate_mean, &message.latency_us);
+        let done = if message.answered > 0 { message.answered } else { message.sent };
+        row("messages", done, message.rate_mean, &message.latency_us);
     }
     row("generator lag", summary.generator.lag_us.count, None, &summary.generator.lag_us);
     table
@@ -118,11 +136,36 @@ fn costs(summary: &Summary) -> Table {
     }
     let m = &summary.machine;
     let used = m.cpu_busy_share.map(|share| share * m.cpus as f64);
-    row("whole machine", m.cpu_us_per_connect, m.cpu_us_per_message, None, used);
-    if let Some(stolen) = m.cpu_stolen_share.filter(|share| *share >= 0.01) {
-        table.row([format!("{} of the CPU was stolen by the hypervisor", percent(stolen))]);
-    }
+    let ours = |us: Option<f64>| us.filter(|_| !others_used_more(summary));
+    row("whole machine", ours(m.cpu_us_per_connect), ours(m.cpu_us_per_message), None, used);
     table
+}
+
+/// What to know about the costs.
+fn notes(summary: &Summary) -> Vec<String> {
+    let m = &summary.machine;
+    let mut notes = Vec::new();
+    if m.cpu_busy_share.is_some() {
+        notes.push(match others_used_more(summary) {
+            true => "Whole machine: everything that ran on it. More than half of that was not this run's, so it is not \
+                     shared out."
+                .to_owned(),
+            false => "Whole machine: everything that ran on it, other programs too.".to_owned(),
+        });
+    }
+    if let Some(stolen) = m.cpu_stolen_share.filter(|share| *share >= 0.01) {
+        notes.push(format!("{} of the CPU was stolen by the hypervisor.", percent(stolen)));
+    }
+    notes
+}
+
+/// Whether both ends together used less than half of the CPU that was busy: what the machine used is then no
+/// cost of the run's connects and messages.
+fn others_used_more(summary: &Summary) -> bool {
+    let machine = &summary.machine;
+    let server = summary.server.as_ref().and_then(|server| server.cpu_cores_used);
+    let ends = summary.generator.cpu_cores_used.unwrap_or(0.0) + server.unwrap_or(0.0);
+    machine.cpu_busy_share.is_some_and(|share| ends < share * machine.cpus as f64 / 2.0)
 }
 
 /// `ECONNREFUSED 12, timeout 3`, the most frequent first.
@@ -141,7 +184,7 @@ mod tests {
     fn summary() -> Summary {
         let mut summary = Summary { duration_s: 61.2, ..Summary::default() };
         summary.users.connected_most = 100_000;
-        summary.connect.ok = 250_000;
+        summary.connect.ok = 100_000;
         summary.connect.rate_most = Some(12_345.0);
         summary.connect.latency_us =
             LatencySummary { p99: 3400, count: 250_000, ..Default::default() };
@@ -154,8 +197,68 @@ mod tests {
         let text = render_text(&summary(), &[]);
         assert_eq!(
             text.lines().next().unwrap(),
-            "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms), no errors; 61 s."
+            "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms over the run), no errors; 61 s."
         );
+    }
+
+    #[track_caller]
+    fn check_connections(most: u64, established: u64, rate_most: f64, said: Option<&str>) {
+        let mut summary = summary();
+        summary.users.connected_most = most;
+        summary.connect.ok = established;
+        summary.connect.rate_most = (rate_most > 0.0).then_some(rate_most);
+        assert_eq!(connections_at_most(&summary).as_deref(), said);
+    }
+
+    #[test]
+    fn connections_at_most_are_said_only_as_far_as_they_are_known() {
+        check_connections(60_000, 60_000, 10_000.0, Some("60k connections at most"));
+        check_connections(1, 1, 1.0, Some("1 connection at most"));
+        check_connections(0, 0, 0.0, Some("no connection established"));
+        let ends = "30.7k connections open at the end of a second at most";
+        check_connections(30_700, 400_000, 26_900.0, Some(ends));
+        check_connections(0, 1033, 122.0, None);
+        check_connections(1, 1033, 122.0, None);
+        check_connections(0, 3, 0.0, None);
+    }
+
+    /// A machine of two CPUs that were busy all the time, with both ends using so much of them.
+    fn on_a_busy_machine(generator: f64, server: f64) -> String {
+        let mut summary = summary();
+        summary.generator.cpu_cores_used = Some(generator);
+        summary.server =
+            Some(ServerSummary { cpu_cores_used: Some(server), ..ServerSummary::default() });
+        summary.machine.cpus = 2;
+        summary.machine.cpu_busy_share = Some(1.0);
+        summary.machine.cpu_us_per_connect = Some(19_426.6);
+        render_text(&summary, &[])
+    }
+
+    #[test]
+    fn what_others_used_is_not_shown_as_the_cost_of_a_connect() {
+        let text = on_a_busy_machine(0.02, 0.01);
+        assert!(!text.contains("19426.6"), "{text}");
+        assert!(text.contains("not this run's"), "{text}");
+        let text = on_a_busy_machine(0.7, 0.3);
+        assert!(text.contains("19426.6 µs"), "{text}");
+        assert!(text.contains("everything that ran on it, other programs too."), "{text}");
+    }
+
+    #[test]
+    fn messages_done_are_the_answered_ones() {
+        let mut summary = summary();
+        (summary.message.sent, summary.message.answered) = (900, 850);
+        let text = render_text(&summary, &[]);
+        let line = text.lines().find(|line| line.starts_with("messages")).unwrap();
+        assert_eq!(line.split_whitespace().nth(1), Some("850"));
+    }
+
+    #[test]
+    fn a_stolen_share_does_not_widen_the_table() {
+        let mut summary = summary();
+        summary.machine.cpu_stolen_share = Some(0.05);
+        let text = render_text(&summary, &[]);
+        assert!(text.contains("\n5.00 % of the CPU was stolen by the hypervisor.\n"), "{text}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Takes in one interval after the other and ends in a [`Summary`]; holds no interval back.
 
-use super::rates::{Step, cores_used, cost, rate_mean, rate_most};
+use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
 use super::{
-    ArrivalsSummary, ConnectSummary, GeneratorSummary, MachineSummary, MessageSummary, RunSummary,
-    SCHEMA, ServerSummary, Summary, UsersSummary,
+    ArrivalsSummary, ConnectSummary, GeneratorSummary, MEMORY_CONNECTIONS_MIN, MachineSummary,
+    MessageSummary, RunSummary, SCHEMA, ServerSummary, Summary, UsersSummary,
 };
 use crate::runfile::{End, EndReason, Header};
 use crate::validity::{Facts, LAG_DEGRADED_US};
@@ -19,8 +19,9 @@ pub struct SummaryFold {
     end_ms: u64,
     steps: Vec<Step>,
     load: Load,
-    machine: Option<(MachineUse, MachineUse)>,
+    machine: Option<MachineUse>,
     server: Option<Server>,
+    interrupted: bool,
     ports_exhausted: u64,
     fds_exhausted: u64,
 }
@@ -48,11 +49,17 @@ impl SummaryFold {
         if let Some(load) = &interval.load {
             self.load.add(load, &mut step);
         }
+        step.leaving = self.load.last.is_leaving();
         if let Some(machine) = &interval.machine {
-            let (_, last) = self.machine.get_or_insert_with(|| (machine.clone(), machine.clone()));
-            let grown = machine.cpu_busy_us.saturating_sub(last.cpu_busy_us);
-            step.machine_cpu_us = (span_ms > 0 && last != machine).then_some(grown);
-            *last = machine.clone();
+            if let Some(last) = self.machine.as_ref().filter(|last| span_ms > 0 && *last != machine)
+            {
+                step.machine_cpu = Some(MachineCpu {
+                    busy_us: machine.cpu_busy_us.saturating_sub(last.cpu_busy_us),
+                    idle_us: machine.cpu_idle_us.saturating_sub(last.cpu_idle_us),
+                    stolen_us: machine.cpu_stolen_us.saturating_sub(last.cpu_stolen_us),
+                });
+            }
+            self.machine = Some(machine.clone());
         }
         if let Some(server) = &interval.server {
             match &mut self.server {
@@ -64,6 +71,7 @@ impl SummaryFold {
             match event.kind {
                 EventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
                 EventKind::GeneratorFdsExhausted { .. } => self.fds_exhausted += 1,
+                EventKind::Interrupted { .. } => self.interrupted = true,
                 _ => {}
             }
         }
@@ -86,12 +94,11 @@ impl SummaryFold {
     fn summary(&self, end: Option<EndReason>, lines_lost: u64, end_missing: bool) -> Summary {
         let Load { last, errors, .. } = &self.load;
         let counters = &last.counters;
-        let missing = counters.users_intended.saturating_sub(counters.users_started);
-        let arrivals = ArrivalsSummary {
-            intended: counters.users_intended,
-            achieved: counters.users_intended - missing,
-            ratio: ratio(counters.users_intended - missing, counters.users_intended),
-        };
+        let interrupted = self.interrupted || end == Some(EndReason::Interrupted);
+        let missing = self.load.users_missing(interrupted);
+        let achieved = counters.users_started.min(counters.users_intended);
+        let intended = achieved + missing;
+        let arrivals = ArrivalsSummary { intended, achieved, ratio: ratio(achieved, intended) };
         let lag_us = LatencySummary::from(&self.load.lag);
         let facts = Facts {
             intervals: self.load.intervals,
@@ -112,8 +119,9 @@ impl SummaryFold {
             duration_s: self.end_ms as f64 / 1000.0,
             validity: Validity::of(&facts),
             users: UsersSummary {
-                intended: counters.users_intended,
+                intended,
                 started: counters.users_started,
+                iterations: counters.iterations,
                 finished: counters.users_finished,
                 failed: counters.users_failed,
                 connected_most: self.load.memory.count_most,
@@ -157,15 +165,14 @@ impl SummaryFold {
     }
 
     fn machine(&self) -> MachineSummary {
-        let Some((first, last)) = &self.machine else { return MachineSummary::default() };
-        let busy = last.cpu_busy_us.saturating_sub(first.cpu_busy_us);
-        let idle = last.cpu_idle_us.saturating_sub(first.cpu_idle_us);
-        let stolen = last.cpu_stolen_us.saturating_sub(first.cpu_stolen_us);
-        let cpu = |step: &Step| step.machine_cpu_us;
+        let Some(last) = &self.machine else { return MachineSummary::default() };
+        let MachineCpu { busy_us, idle_us, stolen_us } =
+            MachineCpu::of(&self.steps).unwrap_or_default();
+        let cpu = |step: &Step| Some(step.machine_cpu?.busy_us);
         MachineSummary {
             cpus: last.cpus,
-            cpu_busy_share: ratio(busy, busy + idle + stolen),
-            cpu_stolen_share: ratio(stolen, busy + idle + stolen),
+            cpu_busy_share: ratio(busy_us, busy_us + idle_us + stolen_us),
+            cpu_stolen_share: ratio(stolen_us, busy_us + idle_us + stolen_us),
             cpu_us_per_connect: cost(&self.steps, |step| step.connects, cpu),
             cpu_us_per_message: cost(&self.steps, |step| self.messages(step), cpu),
         }
@@ -194,6 +201,8 @@ struct Load {
     memory: Memory,
     /// By how many turns the backlog grew while the generator was late.
     backlog_grown_late: u64,
+    /// Users that should have begun and had not, on the last line before everybody began to leave.
+    missing_before_leaving: u64,
 }
 
 impl Load {
@@ -221,6 +230,9 @@ impl Load {
             self.errors.0.insert("connect".to_owned(), now.connects_failed);
         }
         self.intervals += u64::from(step.span_ms > 0);
+        if !load.is_leaving() {
+            self.missing_before_leaving = missing(now);
+        }
         self.last = LoadInterval {
             connect: Histogram::new(),
             message: Histogram::new(),
@@ -229,10 +241,24 @@ impl Load {
         };
     }
 
+    /// Users that should have begun and did not. A schedule that was interrupted goes on saying who should
+    /// have begun by now, but nobody is missed who was not missed before.
+    fn users_missing(&self, interrupted: bool) -> u64 {
+        let now = missing(&self.last.counters);
+        match interrupted && self.last.is_leaving() {
+            true => now.min(self.missing_before_leaving),
+            false => now,
+        }
+    }
+
     /// Turns that the generator kept from starting, and that did not start later.
     fn turns_missed(&self) -> u64 {
         backlog(&self.last.counters).min(self.backlog_grown_late)
     }
+}
+
+fn missing(counters: &crate::LoadCounters) -> u64 {
+    counters.users_intended.saturating_sub(counters.users_started)
 }
 
 fn backlog(counters: &crate::LoadCounters) -> u64 {
@@ -343,7 +369,7 @@ impl Memory {
     }
 
     fn bytes_each(&self) -> Option<f64> {
-        let known = self.known && self.count_most > 0;
+        let known = self.known && self.count_most >= MEMORY_CONNECTIONS_MIN;
         known.then(|| self.grown_bytes as f64 / self.count_most as f64)
     }
 }

@@ -12,12 +12,47 @@ pub(super) struct Step {
     pub received: u64,
     /// CPU in microseconds; `None` in an interval for which it is not known.
     pub load_cpu_us: Option<u64>,
-    pub machine_cpu_us: Option<u64>,
+    pub machine_cpu: Option<MachineCpu>,
     pub server_cpu_us: Option<u64>,
+    /// Whether everybody was leaving at its end, or before it.
+    pub leaving: bool,
+}
+
+/// What all CPUs of a machine did in one interval, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct MachineCpu {
+    pub busy_us: u64,
+    pub idle_us: u64,
+    pub stolen_us: u64,
+}
+
+impl MachineCpu {
+    /// Over the part of the run that is [`measured`]; `None` when nothing is known of it.
+    pub(super) fn of(steps: &[Step]) -> Option<Self> {
+        let known = measured(steps, |step| u64::from(step.machine_cpu.is_some()));
+        known.iter().filter_map(|step| step.machine_cpu).reduce(|sum, cpu| Self {
+            busy_us: sum.busy_us + cpu.busy_us,
+            idle_us: sum.idle_us + cpu.idle_us,
+            stolen_us: sum.stolen_us + cpu.stolen_us,
+        })
+    }
+}
+
+/// The intervals before everybody began to leave. The one in which that began holds some of both: it counts
+/// only when there was none of `n` before it, as in a run that was over within its first second.
+fn measured(steps: &[Step], n: impl Fn(&Step) -> u64) -> &[Step] {
+    let leaving_from = steps.iter().position(|step| step.leaving).unwrap_or(steps.len());
+    let before = &steps[..leaving_from];
+    if before.iter().any(|step| n(step) > 0) {
+        before
+    } else {
+        &steps[..steps.len().min(leaving_from + 1)]
+    }
 }
 
 /// Per second, in the best stretch of at least a second; in a run shorter than that, over all of it.
 pub(super) fn rate_most(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
+    let steps = measured(steps, &n);
     let (mut count, mut span_ms, mut first) = (0, 0, 0);
     let mut best: Option<f64> = None;
     for step in steps {
@@ -39,6 +74,7 @@ pub(super) fn rate_most(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64>
 
 /// Per second, from the first to the last interval in which there was any.
 pub(super) fn rate_mean(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
+    let steps = measured(steps, &n);
     let first = steps.iter().position(|step| n(step) > 0)?;
     let last = steps.iter().rposition(|step| n(step) > 0)?;
     let during = &steps[first..=last];
@@ -52,6 +88,7 @@ pub(super) fn cost(
     n: impl Fn(&Step) -> u64,
     cpu_us: impl Fn(&Step) -> Option<u64>,
 ) -> Option<f64> {
+    let steps = measured(steps, &n);
     let rate = |step: &Step| per_second(n(step), step.span_ms.max(1));
     let known = || steps.iter().filter_map(|step| Some((step, cpu_us(step)?)));
     let most = known().map(|(step, _)| rate(step)).fold(0.0, f64::max);
@@ -63,6 +100,7 @@ pub(super) fn cost(
 
 /// CPUs kept busy on average, over the intervals for which that is known.
 pub(super) fn cores_used(steps: &[Step], cpu_us: impl Fn(&Step) -> Option<u64>) -> Option<f64> {
+    let steps = measured(steps, |step| u64::from(cpu_us(step).is_some()));
     let known = steps.iter().filter_map(|step| Some((step.span_ms, cpu_us(step)?)));
     let (span_ms, cpu_us) = known.fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1));
     (span_ms > 0).then(|| cpu_us as f64 / (span_ms * 1000) as f64)
@@ -114,6 +152,29 @@ mod tests {
         assert_eq!(cost(&steps(&done), |s| s.connects, |s| s.load_cpu_us), Some(20.0));
         assert_eq!(cost(&steps(&done), |s| s.answered, |s| s.load_cpu_us), None);
         assert_eq!(cost(&steps(&done), |s| s.connects, |s| s.server_cpu_us), None);
+    }
+
+    #[test]
+    fn leaving_is_no_drop_in_rate_no_record_and_no_cost() {
+        let mut run = steps(&[(1000, 10, 200), (1000, 10, 200), (1000, 9, 900), (1000, 90, 900)]);
+        run[2].leaving = true;
+        run[3].leaving = true;
+        assert_eq!(rate_mean(&run, |s| s.connects), Some(10.0));
+        assert_eq!(rate_most(&run, |s| s.connects), Some(10.0));
+        assert_eq!(cost(&run, |s| s.connects, |s| s.load_cpu_us), Some(20.0));
+        assert_eq!(cores_used(&run, |s| s.load_cpu_us), Some(0.0002));
+    }
+
+    #[test]
+    fn a_run_that_is_over_within_a_second_has_the_rates_of_that_second() {
+        let mut run = steps(&[(0, 0, 0), (1000, 8, 160), (1000, 50, 160)]);
+        run[0].load_cpu_us = None;
+        run[1].leaving = true;
+        run[2].leaving = true;
+        assert_eq!(rate_mean(&run, |s| s.connects), Some(8.0));
+        assert_eq!(rate_most(&run, |s| s.connects), Some(8.0));
+        assert_eq!(cost(&run, |s| s.connects, |s| s.load_cpu_us), Some(20.0));
+        assert_eq!(cores_used(&run, |s| s.load_cpu_us), Some(0.00016));
     }
 
     #[test]

@@ -104,12 +104,13 @@ const STATS: [(&str, StatOf); 6] = [
     ("mean", |l| l.mean),
 ];
 
-const FIXED: [(&str, Unit, ValueOf); 27] = [
+const FIXED: [(&str, Unit, ValueOf); 28] = [
     ("connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
     ("active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
     ("users.connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
     ("users.active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
     ("users.started", Unit::Count, |s| Some(s.users.started as f64)),
+    ("users.iterations", Unit::Count, |s| Some(s.users.iterations as f64)),
     ("users.finished", Unit::Count, |s| Some(s.users.finished as f64)),
     ("users.failed", Unit::Count, |s| Some(s.users.failed as f64)),
     ("connect.ok", Unit::Count, |s| Some(s.connect.ok as f64)),

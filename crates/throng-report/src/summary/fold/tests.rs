@@ -98,6 +98,68 @@ fn memory_is_per_user_at_the_most_connections_from_before_the_first() {
 }
 
 #[test]
+fn memory_of_few_connections_is_not_told() {
+    let with = |connected: u64| {
+        let counters = LoadCounters { connected, ..Default::default() };
+        let of_server = ServerCounters { open: connected, ..Default::default() };
+        let line = Interval {
+            server: Some(server(7, of_server, 0)),
+            ..of_load(load(counters, 0, 1_000_000 + connected * 300))
+        };
+        let summary = run(vec![Interval::default(), line]);
+        (summary.generator.rss_bytes_per_user, summary.server.unwrap().rss_bytes_per_connection)
+    };
+    assert_eq!(with(1), (None, None));
+    assert_eq!(with(MEMORY_CONNECTIONS_MIN - 1), (None, None));
+    assert_eq!(with(MEMORY_CONNECTIONS_MIN), (Some(300.0), Some(200.0)));
+}
+
+/// Two seconds of a hundred arrivals each, then everybody leaves while late connects come through and the
+/// schedule still counts who should have begun.
+fn two_seconds_and_everybody_leaves(events: Vec<Event>) -> Summary {
+    let at = |intended, started, connects_ok| LoadCounters {
+        users_intended: intended,
+        users_started: started,
+        iterations: started * 3,
+        connects_started: started,
+        connects_ok,
+        ..Default::default()
+    };
+    let leaving = |counters, cpu_us| {
+        of_load(LoadInterval { phase: crate::LEAVING.to_owned(), ..load(counters, cpu_us, 0) })
+    };
+    run(vec![
+        of_load(load(at(0, 0, 0), 0, 0)),
+        of_load(load(at(100, 100, 100), 1_000, 0)),
+        of_load(load(at(200, 199, 190), 1_900, 0)),
+        Interval { events, ..leaving(at(290, 240, 195), 9_000) },
+        leaving(at(300, 240, 240), 99_000),
+    ])
+}
+
+#[test]
+fn when_everybody_leaves_totals_go_on_and_rates_and_costs_do_not() {
+    let summary = two_seconds_and_everybody_leaves(Vec::new());
+    assert_eq!(summary.connect.ok, 240);
+    assert_eq!((summary.users.started, summary.users.iterations), (240, 720));
+    assert_eq!(summary.connect.rate_most, Some(100.0));
+    assert_eq!(summary.connect.rate_mean, Some(95.0));
+    assert_eq!(summary.generator.cpu_us_per_connect, Some(10.0));
+    assert_eq!(summary.generator.cpu_cores_used, Some(0.00095));
+    assert_eq!(summary.duration_s, 4.0);
+    assert_eq!(summary.validity.grade, Grade::Invalid, "a schedule to its end owes every arrival");
+}
+
+#[test]
+fn a_run_that_was_interrupted_owes_no_arrivals_of_later() {
+    let interrupted = EventKind::Interrupted { by: "Ctrl-C".into() };
+    let summary = two_seconds_and_everybody_leaves(vec![Event::new(2400, interrupted)]);
+    assert_eq!((summary.arrivals.intended, summary.arrivals.achieved), (241, 240));
+    assert_eq!((summary.users.intended, summary.connect.intended), (241, 241));
+    assert_eq!(summary.validity.grade, Grade::Valid);
+}
+
+#[test]
 fn rates_and_latencies_are_those_of_the_lines() {
     let summary = connects_then_messages();
     assert_eq!(summary.duration_s, 3.0);
