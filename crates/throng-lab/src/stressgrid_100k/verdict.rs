@@ -25,7 +25,7 @@ pub(super) fn verdict(rows: &[Row], users: u64) -> Vec<String> {
 fn taken_or_not(rows: &[&Row], users: u64) -> Option<String> {
     let offered = users as f64;
     let took = |row: &&Row| row.rate_most.is_some_and(|rate| rate >= TAKEN * offered);
-    if rows.iter().all(|row| took(&row)) {
+    if rows.iter().all(took) {
         return Some(format!(
             "Every row took all that was offered, {}: this load finds no limit. Ask for more with --users.",
             rate(offered)
