@@ -31,13 +31,19 @@ const PATIENCE: Duration = Duration::from_secs(900);
 struct Watcher {
     open: Rc<Cell<usize>>,
     most: Rc<Cell<usize>>,
+    served: Rc<Cell<usize>>,
+    /// Whether it closes every connection at once.
+    turns_away: Rc<Cell<bool>>,
 }
 
 impl Handler for Watcher {
     type Conn = ();
     type Message = Message;
 
-    fn open(&mut self, _conn: &mut Connection<'_, Self>) {
+    fn open(&mut self, conn: &mut Connection<'_, Self>) {
+        if self.turns_away.get() {
+            conn.close();
+        }
         self.open.set(self.open.get() + 1);
         self.most.set(self.most.get().max(self.open.get()));
     }
@@ -45,6 +51,7 @@ impl Handler for Watcher {
     fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
         assert_eq!(bytes, b"?", "this is the test's own panic");
         conn.send(b"ok");
+        self.served.set(self.served.get() + 1);
     }
 
     fn close(&mut self, _conn: &mut Connection<'_, Self>, _why: Ended) {
@@ -251,8 +258,10 @@ fn runs_to_the_end(
         let server = Simulated::start(sim, accept, options, None);
         let users = users(sim, ROUNDS, panics);
         let mut is_exact = true;
+        let room = options.fds_max.saturating_sub(options.fds_reserved + 1);
         let done = sim.run_until(PATIENCE, |_| {
             is_exact &= server.cores.permits().taken() <= options.permits;
+            is_exact &= server.running.iter().all(|core| core.borrow_mut().desk().len() <= room);
             users.borrow().app().served == USERS * ROUNDS as usize
         });
         assert!(is_exact && server.watcher.most.get() <= options.permits, "more than the limit");
@@ -270,6 +279,49 @@ fn connections_max_is_exact_and_nobody_is_stuck() {
     for accept in TOPOLOGIES {
         let options = SimCoresOptions { cores: 3, permits: 7, ..SimCoresOptions::default() };
         runs_to_the_end(accept, &options, Faults::draw, 0.0);
+    }
+}
+
+#[test]
+fn a_single_permit_goes_round() {
+    // Whoever is woken for it and has no use for it must wake the next, even if a message woke him before
+    // and he took it out of turn.
+    for accept in TOPOLOGIES {
+        check(4 * RUNS, |sim| {
+            sim.set_faults(Faults { mail_delay_max: Duration::from_millis(3), ..Faults::none() });
+            let options = SimCoresOptions { cores: 3, permits: 1, ..SimCoresOptions::default() };
+            let server = Simulated::start(sim, accept, &options, None);
+            let users = users(sim, 1, 0.0);
+            let mut prng = sim.prng();
+            let messages = prng.below(200);
+            for _ in 0..messages {
+                sim.run_for(Duration::from_millis(prng.below(4)));
+                server.cores.wake(prng.below(3) as usize);
+            }
+            assert!(sim.run_until(PATIENCE, |_| users.borrow().app().served == USERS));
+            server.assert_balanced(sim);
+        });
+    }
+}
+
+#[test]
+fn a_connection_that_is_closed_as_it_opens_gives_its_permit_back() {
+    for accept in TOPOLOGIES {
+        let options = SimCoresOptions { cores: 3, permits: 2, ..SimCoresOptions::default() };
+        check(RUNS, |sim| {
+            sim.set_faults(Faults::rough());
+            let server = Simulated::start(sim, accept, &options, None);
+            server.watcher.turns_away.set(true);
+            // Nobody is served, but everybody is let in and out again.
+            users(sim, ROUNDS, 0.0);
+            sim.run_for(Duration::from_secs(3));
+            assert!(server.counters(sim).accepted > 100);
+            server.watcher.turns_away.set(false);
+            assert!(
+                sim.run_until(PATIENCE, |_| server.watcher.served.get() == USERS * ROUNDS as usize)
+            );
+            server.assert_balanced(sim);
+        });
     }
 }
 
