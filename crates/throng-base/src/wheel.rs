@@ -141,9 +141,21 @@ impl Wheel {
 
     /// How many places after `position` the first bucket of `level` lies that is not empty: 1 to 256.
     fn distance(&self, level: usize, position: u64) -> Option<u64> {
-        (1..=BUCKETS as u64).find(|distance| {
-            let bucket = ((position + distance) % BUCKETS as u64) as usize;
-            self.occupied[level][bucket / 64] >> (bucket % 64) & 1 == 1
+        // A word at a time, since the loop asks twice a turn: from the place after `position` round to it again, so that
+        // the first word comes a second time for the part that lies before that place.
+        let start = ((position + 1) % BUCKETS as u64) as usize;
+        let words = &self.occupied[level];
+        let after = !0 << (start % 64);
+        (0..=words.len()).find_map(|step| {
+            let word = (start / 64 + step) % words.len();
+            let mask = match step {
+                0 => after,
+                step if step == words.len() => !after,
+                _ => !0,
+            };
+            let bits = words[word] & mask;
+            let bucket = word * 64 + bits.trailing_zeros() as usize;
+            (bits != 0).then(|| ((bucket + BUCKETS - start) % BUCKETS) as u64 + 1)
         })
     }
 
@@ -268,6 +280,21 @@ mod tests {
             }
             for at in model.iter().flatten() {
                 assert!(*at + TICK + TICK > now, "{at:?} did not fire by {now:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_place_is_found_wherever_it_lies() {
+        let mut wheel = Wheel::new(Instant::ZERO);
+        assert_eq!(wheel.distance(1, 5), None);
+        for bucket in [0, 1, 63, 64, 130, 255] {
+            wheel.occupied[1] = Default::default();
+            wheel.set_head(BUCKETS + bucket, 7);
+            for position in 0..2 * BUCKETS as u64 {
+                let naive = (1..=BUCKETS as u64)
+                    .find(|distance| (position + distance) % BUCKETS as u64 == bucket as u64);
+                assert_eq!(wheel.distance(1, position), naive, "{bucket} from {position}");
             }
         }
     }
