@@ -310,7 +310,7 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
             Doing::Expecting => self.fail(conn, ErrorKind::ExpectTimeout),
             Doing::Waiting => {
                 self.slate.lag.record_us(now.micros_since(user.intended));
-                self.advance(conn);
+                self.wait_over(conn);
             }
             Doing::Resting => {
                 self.slate.resting -= 1;

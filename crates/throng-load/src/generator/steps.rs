@@ -279,15 +279,33 @@ impl Generator {
             return Step::Next;
         }
         let due = counter.begun + Duration::from_nanos(begins_ns);
-        // Every turn is looked at once: those that came due while the last one went on are counted now.
+        if due <= now {
+            self.count_turn(conn, index);
+        }
+        self.wait_until(conn, due)
+    }
+
+    /// If the wait that has ended was for a turn of `every`, that turn begins now.
+    pub(super) fn wait_over<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let pc = conn.state().pc;
+        if let Op::LoopBegin { index } = self.config.program.op(pc - 1) {
+            self.count_turn(conn, index);
+        }
+        self.advance(conn);
+    }
+
+    /// Counts a turn that begins, and those that came due while the last one went on.
+    fn count_turn<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, index: u32) {
+        let now = conn.now();
+        let looping = self.config.program.looping(index);
+        let counter = &mut conn.state().loops[usize::from(looping.slot)];
+        let passed_ns = now.since(counter.begun).as_nanos() as u64;
         let counted = counter.due;
-        while counter.due <= counter.turn || is_due(&looping, *counter, passed_ns) {
+        while counter.due <= counter.turn || is_due(looping, *counter, passed_ns) {
             counter.due += 1;
         }
-        let intended = u64::from(counter.due - counted);
-        self.slate.counters.turns_intended += intended;
+        self.slate.counters.turns_intended += u64::from(counter.due - counted);
         self.slate.counters.turns_started += 1;
-        self.wait_until(conn, due)
     }
 
     /// The next op begins at `due`, which is what its latency counts from.
