@@ -145,7 +145,8 @@ fn against_bare_server(bench: &Bench<'_>, mut command: Command) -> Result<(Strin
     let cpu_ns = cpu::ended_ns(child.id());
     let status = child.wait().map_err(|e| format!("cannot wait for {name}: {e}"))?;
     server.stop()?;
-    if !status.success() {
+    // A run on a busy machine is graded invalid (exit code 3) for its latencies; what it cost is true all the same.
+    if !status.success() && status.code() != Some(3) {
         return Err(format!("{name} failed: {status}"));
     }
     let text = std::fs::read_to_string(&output)
