@@ -270,7 +270,7 @@ fn runs_to_the_end(
     });
 }
 
-const RUNS: u64 = 25;
+const RUNS: u64 = 15;
 const USERS: usize = 40;
 const ROUNDS: u32 = 5;
 
@@ -287,7 +287,7 @@ fn a_single_permit_goes_round() {
     // Whoever is woken for it and has no use for it must wake the next, even if a message woke him before
     // and he took it out of turn.
     for accept in TOPOLOGIES {
-        check(4 * RUNS, |sim| {
+        check(8 * RUNS, |sim| {
             sim.set_faults(Faults { mail_delay_max: Duration::from_millis(3), ..Faults::none() });
             let options = SimCoresOptions { cores: 3, permits: 1, ..SimCoresOptions::default() };
             let server = Simulated::start(sim, accept, &options, None);
