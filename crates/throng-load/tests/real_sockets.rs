@@ -101,24 +101,29 @@ fn closed_users_begin_again_until_the_ramp_comes_down() {
 
 #[test]
 fn a_known_delay_is_measured_as_it_is() {
+    // Neighbours on the machine make any answer late, so the best of a few runs counts; none may be too early.
     fn check(delay_ms: u64, serve: fn(TcpStream)) {
-        let run = run(
-            server(serve),
-            "load: [{arrivals: {rate: 4/s, for: 1s, spacing: even}}, {hold: {for: 2s}}]\nuser: [connect, {every: {rate: 5/s, for: 2s, do: [{send: hi}, {expect: ok}]}}, close]\n",
-        );
-        let p50 = run.message.percentile(50.0) as f64;
         let asked = delay_ms as f64 * 1_000.0;
-        assert!(p50 >= asked, "{p50} us for {delay_ms} ms");
-        assert!(p50 <= asked * 1.02 + 200.0 + SCHEDULING_US, "{p50} us for {delay_ms} ms");
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            let run = run(
+                server(serve),
+                "load: [{arrivals: {rate: 4/s, for: 1s, spacing: even}}, {hold: {for: 2s}}]\nuser: [connect, {every: {rate: 5/s, for: 2s, do: [{send: hi}, {expect: ok}]}}, close]\n",
+            );
+            let p50 = run.message.percentile(50.0) as f64;
+            assert!(p50 >= asked, "{p50} us for {delay_ms} ms");
+            seen.push(p50);
+            if p50 <= asked * 1.02 + 200.0 {
+                return;
+            }
+        }
+        panic!("{seen:?} us for {delay_ms} ms");
     }
     check(0, |stream| answer_after(stream, Duration::ZERO));
     check(1, |stream| answer_after(stream, Duration::from_millis(1)));
     check(10, |stream| answer_after(stream, Duration::from_millis(10)));
     check(100, |stream| answer_after(stream, Duration::from_millis(100)));
 }
-
-/// What the test's own server adds on a busy machine: it sleeps and is woken.
-const SCHEDULING_US: f64 = 300.0;
 
 #[test]
 fn a_refused_connect_is_counted_by_errno() {
