@@ -1,0 +1,254 @@
+//! `docs/run-file.md` names every field of the run file and of the summary, and none besides.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use throng_report::runfile::{End, EndReason, Header, ScenarioSource};
+use throng_report::summary::MEMORY_CONNECTIONS_MIN;
+use throng_report::{
+    ClassCounters, Event, EventKind, Histogram, Interval, Judgement, LEAVING, LoadInterval,
+    MachineUse, ServerSnapshot, Summary, Tally, validity,
+};
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file.md");
+
+#[test]
+fn every_field_of_the_header_is_documented() {
+    // Nothing here is left to `..Default`: a new field does not compile until somebody looks at this test.
+    let header = Header {
+        schema: String::new(),
+        started: String::new(),
+        throng_version: String::new(),
+        command: Vec::new(),
+        scenario: ScenarioSource::default(),
+        target: String::new(),
+        users_planned: 0,
+        capacity: Some(1),
+        machine: [(ANY.to_owned(), String::new())].into(),
+    };
+    check("The header", &serde_json::to_value(header).unwrap());
+}
+
+#[test]
+fn every_field_of_an_interval_is_documented() {
+    let mut latency = Histogram::new();
+    latency.record_us(1);
+    let load = LoadInterval {
+        phase: String::new(),
+        cores: 0,
+        counters: Default::default(),
+        core: Default::default(),
+        errors: any_tally(),
+        connect_failed: any_tally(),
+        connect: latency.clone(),
+        message: latency.clone(),
+        lag: latency,
+        process: Default::default(),
+        classes: [(ANY.to_owned(), ClassCounters::default())].into(),
+    };
+    let interval = Interval {
+        at_ms: 0,
+        span_ms: 0,
+        load: Some(load),
+        server: Some(ServerSnapshot { accept_errors: any_tally(), ..Default::default() }),
+        machine: Some(MachineUse::default()),
+        kernel: [(ANY.to_owned(), 1)].into(),
+        events: vec![Event::new(1, EventKind::Unknown)],
+    };
+    check("An interval", &serde_json::to_value(interval).unwrap());
+}
+
+#[test]
+fn every_field_of_the_last_line_is_documented() {
+    let end = End {
+        reason: EndReason::Finished,
+        detail: Some(String::new()),
+        lines_lost: 0,
+        validity: Default::default(),
+    };
+    check("The last line", &serde_json::json!({ "end": end }));
+}
+
+#[test]
+fn every_field_of_the_summary_is_documented() {
+    let mut summary = Summary {
+        schema: String::new(),
+        run: Default::default(),
+        duration_s: 0.0,
+        validity: Default::default(),
+        users: Default::default(),
+        connect: Default::default(),
+        message: Default::default(),
+        errors: any_tally(),
+        arrivals: Default::default(),
+        generator: Default::default(),
+        machine: Default::default(),
+        server: Some(Default::default()),
+        classes: [(ANY.to_owned(), ClassCounters::default())].into(),
+    };
+    summary.connect.failed = any_tally();
+    let mut json = serde_json::to_value(summary).unwrap();
+    let judgement =
+        Judgement { threshold: String::new(), met: true, value: None, measured: String::new() };
+    // The command line adds what became of the thresholds.
+    json["thresholds"] = serde_json::json!([judgement]);
+    check("The summary", &json);
+}
+
+#[test]
+fn every_event_is_documented_with_its_fields() {
+    let document = document();
+    for kind in events() {
+        let Value::Object(event) = serde_json::to_value(&kind).unwrap() else { panic!("{kind:?}") };
+        let name = event["event"].as_str().unwrap();
+        let row = document.lines().find(|line| line.starts_with(&format!("| `{name}` | ")));
+        let row = row.unwrap_or_else(|| panic!("no row for the event {name}"));
+        let named = names(row.split('|').nth(2).unwrap());
+        let fields = event.keys().filter(|key| *key != "event").cloned();
+        assert_eq!(BTreeSet::from_iter(named), BTreeSet::from_iter(fields), "{name}");
+    }
+}
+
+#[test]
+fn constants_are_documented_as_they_are() {
+    let document = document();
+    assert_eq!(MEMORY_CONNECTIONS_MIN, 1_000);
+    assert!(document.contains("Below 1,000 connections\n(`MEMORY_CONNECTIONS_MIN`)"));
+    assert!(document.contains(&format!("the phase `{LEAVING}`")));
+    let rule = |what: &str, degraded: f64, invalid: f64, unit: &str| {
+        let row = format!("| {what} | above {degraded} {unit} | above {invalid} {unit} |");
+        assert!(document.contains(&row), "{row}");
+    };
+    let ms = |us: u64| us as f64 / 1000.0;
+    rule(
+        "generator lag, p99 over the run",
+        ms(validity::LAG_DEGRADED_US),
+        ms(validity::LAG_INVALID_US),
+        "ms",
+    );
+    rule(
+        "users or arrivals that were due and did not start",
+        validity::SHORTFALL_DEGRADED * 100.0,
+        validity::SHORTFALL_INVALID * 100.0,
+        "%",
+    );
+}
+
+/// The key that stands for every key of an object whose keys are not fields.
+const ANY: &str = "*";
+
+fn any_tally() -> Tally {
+    Tally([(ANY.to_owned(), 1)].into())
+}
+
+fn document() -> String {
+    std::fs::read_to_string(DOCUMENT).unwrap()
+}
+
+/// The fields of `json` are those of the tables under `## section`.
+#[track_caller]
+fn check(section: &str, json: &Value) {
+    let mut fields = BTreeSet::new();
+    collect("", json, &mut fields);
+    let documented = documented(section);
+    let missing: Vec<_> = fields.difference(&documented).collect();
+    let stale: Vec<_> = documented.difference(&fields).collect();
+    assert!(missing.is_empty(), "not in docs/run-file.md under {section:?}: {missing:?}");
+    assert!(stale.is_empty(), "in docs/run-file.md and nowhere else: {stale:?}");
+}
+
+/// The paths of all fields: `load.counters.connected`, `events[].at_ms`.
+fn collect(path: &str, json: &Value, fields: &mut BTreeSet<String>) {
+    match json {
+        Value::Object(object) => {
+            for (key, value) in object {
+                let path = joined(path, key);
+                if key != ANY {
+                    fields.insert(path.clone());
+                }
+                collect(&path, value, fields);
+            }
+        }
+        Value::Array(array) => {
+            array.iter().for_each(|value| collect(&format!("{path}[]"), value, fields));
+        }
+        _ => {}
+    }
+}
+
+/// The names in the first columns of a section's tables headed `field`, each below the paths in its heading.
+fn documented(section: &str) -> BTreeSet<String> {
+    let document = document();
+    let mut fields = BTreeSet::new();
+    let (mut inside, mut paths, mut table_of_fields) = (false, vec![String::new()], false);
+    for line in document.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            (inside, paths) = (title == section, vec![String::new()]);
+        } else if let Some(title) = line.strip_prefix("### ") {
+            paths = names(title);
+        } else if !line.starts_with('|') {
+            table_of_fields = false;
+        } else if line.starts_with("| field |") {
+            table_of_fields = true;
+        } else if inside && table_of_fields {
+            let named = names(line.split('|').nth(1).unwrap());
+            fields
+                .extend(paths.iter().flat_map(|path| named.iter().map(|name| joined(path, name))));
+        }
+    }
+    assert!(!fields.is_empty(), "no section {section:?}");
+    fields
+}
+
+/// What stands between backticks.
+fn names(text: &str) -> Vec<String> {
+    text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+fn joined(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// One of each kind.
+fn events() -> Vec<EventKind> {
+    let text = String::new;
+    let all = vec![
+        EventKind::FdTableFull { core: 0, errno: text(), open: 0 },
+        EventKind::AcceptResumed { core: 0, paused_ms: 0 },
+        EventKind::ConnectionsMaxReached { connections_max: 0 },
+        EventKind::HandlerPanicked { core: 0, message: text() },
+        EventKind::Draining { open: 0 },
+        EventKind::RunFileFailed { error: text() },
+        EventKind::RunFileResumed { lines_lost: 0 },
+        EventKind::ServerLost { reason: text() },
+        EventKind::ServerBack { pid: 0 },
+        EventKind::UserLimit { users_max: 0 },
+        EventKind::PortsExhausted { source: text() },
+        EventKind::GeneratorFdsExhausted { core: 0 },
+        EventKind::GeneratorBehind { lag_us_p99: 0 },
+        EventKind::Steered { command: text() },
+        EventKind::Interrupted { by: text() },
+    ];
+    // A new kind does not compile until it is named here, and then belongs into the list above.
+    for kind in &all {
+        match kind {
+            EventKind::FdTableFull { .. }
+            | EventKind::AcceptResumed { .. }
+            | EventKind::ConnectionsMaxReached { .. }
+            | EventKind::HandlerPanicked { .. }
+            | EventKind::Draining { .. }
+            | EventKind::RunFileFailed { .. }
+            | EventKind::RunFileResumed { .. }
+            | EventKind::ServerLost { .. }
+            | EventKind::ServerBack { .. }
+            | EventKind::UserLimit { .. }
+            | EventKind::PortsExhausted { .. }
+            | EventKind::GeneratorFdsExhausted { .. }
+            | EventKind::GeneratorBehind { .. }
+            | EventKind::Steered { .. }
+            | EventKind::Interrupted { .. }
+            | EventKind::Unknown => {}
+        }
+    }
+    all
+}
