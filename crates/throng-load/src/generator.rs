@@ -163,8 +163,8 @@ impl Generator {
 
     /// The schedule is over, or somebody ends the run.
     fn end<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>, at_once: bool) {
-        self.starts.end();
         let now = desk.now();
+        self.starts.end(now);
         if at_once || self.model == Model::Closed {
             self.stage = Stage::Leaving;
             let everybody = desk.keys().iter().map(|key| key.index()).collect();

@@ -166,7 +166,7 @@ impl Load {
     pub fn start(plan: LoadPlan) -> Result<Self, LoadError> {
         let cores = plan.capacity.cores;
         let mut phases = plan.phase_names();
-        phases.push("everybody leaves".to_owned());
+        phases.push(throng_report::LEAVING.to_owned());
         let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
         let config = Arc::new(Config {

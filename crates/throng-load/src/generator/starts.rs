@@ -21,7 +21,8 @@ pub(super) struct Starts {
     by_hand: ByHand,
     /// The next planned moment, from the start of the run.
     upcoming: Option<Duration>,
-    ended: bool,
+    /// When the schedule was cut short or had come to its end; nobody is due after that.
+    ended_at: Option<Instant>,
 }
 
 /// What is to be done now.
@@ -81,7 +82,7 @@ impl Starts {
             cores: cores as u64,
             by_hand: ByHand::default(),
             upcoming: None,
-            ended: false,
+            ended_at: None,
         };
         starts.look_ahead();
         starts
@@ -89,7 +90,7 @@ impl Starts {
 
     /// When the next user begins or ends; the end of the schedule when none is left.
     pub(super) fn due(&self) -> Instant {
-        if self.ended {
+        if self.ended_at.is_some() {
             return Instant::FAR;
         }
         let planned = match (self.paused_since, self.upcoming) {
@@ -102,7 +103,7 @@ impl Starts {
 
     /// What is due by `now`, one thing at a time.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Action> {
-        if self.ended {
+        if self.ended_at.is_some() {
             return None;
         }
         if self.by_hand.due() <= now {
@@ -157,6 +158,7 @@ impl Starts {
 
     /// How many users should have begun by `now`.
     pub(super) fn intended_by(&mut self, now: Instant) -> u64 {
+        let now = self.ended_at.map_or(now, |ended_at| ended_at.min(now));
         let passed = self.paused_since.unwrap_or(now).since(self.start_at);
         let planned = match &mut self.plan {
             _ if now < self.start_at => 0,
@@ -209,8 +211,8 @@ impl Starts {
     }
 
     /// Nobody begins any more.
-    pub(super) fn end(&mut self) {
-        self.ended = true;
+    pub(super) fn end(&mut self, now: Instant) {
+        self.ended_at.get_or_insert(now);
     }
 
     fn end_at(&self) -> Instant {
