@@ -2,7 +2,7 @@
 //!
 //! An entry names a place in a table and a sequence number; whoever pops it compares the number with
 //! the one that the place wants now and drops what is stale. Long waits belong into the
-//! [`wheel`](crate::wheel) first and come here one tick before they are due, so this heap stays small.
+//! [`wheel`](crate::wheel) first and come here shortly before they are due, so this heap stays small.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -113,12 +113,15 @@ impl Wheel {
         let block = self.tick >> LEVEL_BITS;
         let next = if self.occupied[0] != [0; BUCKETS / 64] {
             self.next_in_block().min((block + 1) << LEVEL_BITS)
-        } else if let Some(distance) = self.distance(1, block) {
-            (block + distance) << LEVEL_BITS
-        } else if let Some(distance) = self.distance(2, block >> LEVEL_BITS) {
-            ((block >> LEVEL_BITS) + distance) << (2 * LEVEL_BITS)
         } else {
-            return Instant::FAR;
+            // What was far when it was set may have come nearer than what was set as near: both levels count.
+            let near = self.distance(1, block).map(|places| (block + places) << LEVEL_BITS);
+            let block = block >> LEVEL_BITS;
+            let far = self.distance(2, block).map(|places| (block + places) << (2 * LEVEL_BITS));
+            match near.into_iter().chain(far).min() {
+                Some(next) => next,
+                None => return Instant::FAR,
+            }
         };
         Instant::from_nanos(next << TICK_BITS)
     }
@@ -246,16 +249,21 @@ mod tests {
         }
     }
 
-    /// Runs random timers over random steps of time beside a plain list.
+    /// Runs random timers over random steps of time beside a plain list: many, and a few, which leave levels empty.
     fn check(seed: u64, span_nanos: u64, step_nanos: u64) {
+        check_count(seed, 200, span_nanos, step_nanos);
+        check_count(seed, 3, span_nanos, step_nanos);
+    }
+
+    fn check_count(seed: u64, count: usize, span_nanos: u64, step_nanos: u64) {
         let mut prng = Prng::new(seed);
         let mut now = Instant::from_nanos(prng.below(span_nanos));
-        let mut table = Table(vec![Timer::default(); 200]);
+        let mut table = Table(vec![Timer::default(); count]);
         let mut wheel = Wheel::new(now);
-        let mut model: Vec<Option<Instant>> = vec![None; 200];
+        let mut model: Vec<Option<Instant>> = vec![None; count];
         let mut due = Vec::new();
         for _ in 0..2_000 {
-            let index = prng.below(200) as u32;
+            let index = prng.below(count as u64) as u32;
             if prng.below(4) == 0 {
                 wheel.cancel(&mut table, index);
                 model[index as usize] = None;
@@ -312,6 +320,19 @@ mod tests {
     #[test]
     fn fires_neither_early_nor_late_over_days() {
         check(3, 200_000_000_000_000, 20_000_000_000_000);
+    }
+
+    #[test]
+    fn a_far_timer_that_has_come_near_is_not_hidden_by_one_that_was_set_later() {
+        let ticks = |ticks: u64| Instant::from_nanos(ticks << TICK_BITS);
+        let mut table = Table(vec![Timer::default(); 2]);
+        let mut wheel = Wheel::new(Instant::ZERO);
+        let mut due = Vec::new();
+        // Beyond the second level when it is set.
+        wheel.set(&mut table, 0, ticks(66_000));
+        wheel.advance(&mut table, ticks(65_000), &mut due);
+        wheel.set(&mut table, 1, ticks(110_000));
+        assert!(wheel.next_due() <= ticks(66_000), "sleeps until {:?}", wheel.next_due());
     }
 
     #[test]
