@@ -100,16 +100,16 @@ impl Passing {
 
     /// Receives at most `room` sockets' worth of messages, so that none is lost to a full table.
     pub(crate) fn receive(&mut self, own: &Seat, room: usize) {
-        let mut messages = room / BATCH;
-        if self.is_one_table {
-            self.arrived.append(&mut lock(&own.lobby));
-        }
-        while messages > 0 {
+        for _ in 0..room / BATCH {
             match receive(own.hatch.out.as_fd(), &mut self.arrived, &mut self.listeners) {
                 Ok(lost) => self.failures += u64::from(lost),
-                Err(_) => return,
+                Err(_) => break,
             }
-            messages -= 1;
+        }
+        if self.is_one_table {
+            // Only now: who sends puts the sockets down before the message, so that none stays here whose message
+            // has been read.
+            self.arrived.append(&mut lock(&own.lobby));
         }
     }
 
@@ -183,6 +183,10 @@ fn receive(
 #[cfg(test)]
 mod tests {
     use std::os::fd::AsRawFd;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::time::{Duration, Instant};
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     use super::*;
 
@@ -239,10 +243,45 @@ mod tests {
         pipes.into_iter().for_each(|pipe| from.leave(pipe, 1));
         from.flush(&seats);
         assert_eq!((from.held(), from.failures), (0, 0));
-        to.receive(&seats[1], BATCH);
+        to.receive(&seats[1], 1_000);
         let arrived: Vec<_> = std::iter::from_fn(|| to.take()).collect();
         assert_eq!(arrived.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>(), numbers);
         to.receive(&seats[1], 1_000);
         assert!(to.take().is_none(), "the hatch is empty too");
     }
+
+    #[test]
+    fn in_one_table_no_socket_is_left_whose_message_was_read() {
+        let seats = [Seat::new().unwrap(), Seat::new().unwrap()];
+        let arrived = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut from = Passing::new(2, true);
+                let begun = Instant::now();
+                for sent in 0..SOCKETS {
+                    from.leave(std::io::pipe().unwrap().0.into(), 1);
+                    from.flush(&seats);
+                    // The next one leaves while the other core looks whether there is one.
+                    while arrived.load(SeqCst) <= sent && begun.elapsed() < PATIENCE {
+                        std::hint::spin_loop();
+                    }
+                }
+            });
+            let mut to = Passing::new(2, true);
+            while arrived.load(SeqCst) < SOCKETS {
+                let wait = Timespec { tv_sec: 2, tv_nsec: 0 };
+                let hatch = &mut [PollFd::new(&seats[1].hatch.out, PollFlags::IN)];
+                assert!(poll(hatch, Some(&wait)).unwrap() > 0, "nothing tells of {arrived:?}");
+                to.receive(&seats[1], 1_000);
+                while to.take().is_some() {
+                    arrived.fetch_add(1, SeqCst);
+                    to.receive(&seats[1], 1_000);
+                }
+            }
+        });
+    }
+
+    const SOCKETS: usize = 20_000;
+    /// Longer than all of them take.
+    const PATIENCE: Duration = Duration::from_secs(10);
 }
