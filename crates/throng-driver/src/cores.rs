@@ -15,11 +15,11 @@ use crate::{CoreId, EpollDriver, Errno, Mailbox, Permits, Post, fdtable};
 /// How cores are started.
 #[derive(Clone, Debug)]
 pub struct CoresOptions {
-    /// What the threads are called: `name-0`, `name-1`, ….
+    /// What the threads are called: `name-0`, `name-1`, …. Default `core`.
     pub name: &'static str,
-    /// How many.
+    /// How many. Default 1.
     pub cores: usize,
-    /// Permits that they share.
+    /// Permits that they share. Default: no limit.
     pub permits: usize,
     /// Bulk messages that a mailbox holds. Default 4,096.
     pub mailbox_max: usize,
@@ -73,7 +73,7 @@ impl<M> Cores<M> {
 /// table, and runs the core until it is told to stop.
 ///
 /// # Errors
-/// Why the first core could not be set up; the others have ended by then.
+/// Why the first core could not be set up: EMFILE, ENOMEM, EAGAIN. No core has run then, and all threads have ended.
 pub fn spawn<M, F>(options: &CoresOptions, run: F) -> Result<Cores<M>, Errno>
 where
     M: Send + 'static,
@@ -85,37 +85,46 @@ where
     let run = Arc::new(run);
     let (ready, is_ready) = mpsc::channel::<Result<(), Errno>>();
     let mut threads = Vec::with_capacity(options.cores);
+    let mut goes = Vec::with_capacity(options.cores);
+    let mut started = Ok(());
     for core in 0..options.cores {
         let (shared, run, ready) = (Arc::clone(&shared), Arc::clone(&run), ready.clone());
+        let (go, may_go) = mpsc::channel();
         let body = move || {
             let driver = seat(core, &shared, private_fds);
             // A core's clones end before its thread is joined, so that what they share is closed in
             // the table that it was opened in.
             drop(shared);
-            match driver {
-                Ok(driver) => {
-                    let _ = ready.send(Ok(()));
-                    drop(ready);
-                    run(driver);
-                }
-                Err(errno) => {
-                    let _ = ready.send(Err(errno));
-                }
+            let _ = ready.send(driver.as_ref().map(drop).map_err(|errno| *errno));
+            drop(ready);
+            // No word means that another core could not be set up.
+            if let (Ok(driver), Ok(())) = (driver, may_go.recv()) {
+                run(driver);
             }
         };
-        let thread = std::thread::Builder::new()
-            .name(format!("{}-{core}", options.name))
-            .stack_size(STACK_BYTES)
-            .spawn(body)
-            .map_err(|error| Errno(error.raw_os_error().unwrap_or(Errno::AGAIN.0)))?;
-        threads.push(thread);
+        let name = format!("{}-{core}", options.name);
+        match std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(body) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                started = Err(Errno(error.raw_os_error().unwrap_or(Errno::AGAIN.0)));
+                break;
+            }
+        }
+        goes.push(go);
     }
     drop(ready);
     // All cores have their tables before the starter opens anything that they must not copy.
-    for _ in 0..options.cores {
-        is_ready.recv().unwrap_or(Err(Errno::INVALID))?;
+    for _ in 0..threads.len() {
+        started = started.and(is_ready.recv().unwrap_or(Err(Errno::INVALID)));
     }
-    Ok(Cores { shared, threads, private_fds })
+    let mut cores = Cores { shared, threads, private_fds };
+    if let Err(errno) = started {
+        drop(goes);
+        cores.join();
+        return Err(errno);
+    }
+    goes.into_iter().for_each(|go: mpsc::Sender<()>| go.send(()).unwrap_or_default());
+    Ok(cores)
 }
 
 /// Virtual; only what is touched counts.

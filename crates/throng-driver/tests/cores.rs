@@ -1,0 +1,33 @@
+//! Cores that cannot be set up. Alone in its process, since it lowers the limit of fds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use throng_driver::{CoresOptions, EpollDriver, Errno, spawn};
+
+#[test]
+fn none_runs_when_one_cannot_be_set_up_and_no_fd_is_left_behind() {
+    let before = open_fds();
+    // Enough for what all cores share, and for the epoll sets of some of them.
+    let most = Some((before + EACH_CORE * CORES + 4) as u64);
+    setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let runs = Arc::clone(&ran);
+    let options = CoresOptions { cores: CORES, private_fds: false, ..CoresOptions::default() };
+    let spawned = spawn(&options, move |_: EpollDriver<()>| {
+        runs.fetch_add(1, SeqCst);
+    });
+    assert_eq!(spawned.err(), Some(Errno::TABLE_FULL));
+    assert_eq!(ran.load(SeqCst), 0);
+    assert_eq!(Arc::strong_count(&ran), 1, "every thread has ended");
+    assert_eq!(open_fds(), before);
+}
+
+fn open_fds() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+const CORES: usize = 8;
+/// Its eventfd and both ends of its passing socket.
+const EACH_CORE: usize = 3;
