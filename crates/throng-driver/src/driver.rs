@@ -62,8 +62,9 @@ pub trait Driver {
     fn close(&mut self, fd: Self::Fd, how: CloseHow);
 
     /// Hands a socket over to another core, which is told by [`Token::PASSED`]. Batches until
-    /// the next wait. The socket must not be registered here.
-    fn pass(&mut self, fd: Self::Fd, to: CoreId) -> Result<(), Errno>;
+    /// the next wait; what cannot be passed on then is counted in [`Self::pass_failures`]. The socket must not be
+    /// registered here.
+    fn pass(&mut self, fd: Self::Fd, to: CoreId);
     /// Takes the next socket that another core handed over.
     fn take_passed(&mut self) -> Option<Self::Fd>;
     /// Gives another core a reference to `listener`, which that core is told of by [`Token::PASSED`]. Connects are
@@ -74,10 +75,9 @@ pub trait Driver {
     fn take_shared(&mut self) -> Option<Self::Fd>;
     /// Sockets that were to be passed on and could not be; they have been closed. Counted since the start.
     fn pass_failures(&self) -> u64;
-    /// How many sockets this core can still open before its fd table is full, where that is known.
+    /// How many sockets this core can still open before its fd table is full; none where all cores share one table, since
+    /// nobody knows who else takes fds of it.
     fn fd_room(&self) -> Option<usize>;
-    /// Whether other cores have fd tables of their own, with room of their own.
-    fn has_private_fds(&self) -> bool;
 
     /// Puts `mail` into another core's mailbox and wakes it.
     fn post(

@@ -179,19 +179,21 @@ impl<M: Send> Driver for EpollDriver<M> {
         socket::close(fd.fd, how);
     }
 
-    fn pass(&mut self, fd: Fd, to: CoreId) -> Result<(), Errno> {
+    fn pass(&mut self, fd: Fd, to: CoreId) {
         // From here on `passing` counts it.
         self.open -= 1;
         self.passing.leave(fd.fd, to);
-        Ok(())
     }
 
     fn take_passed(&mut self) -> Option<Fd> {
         if let Some(fd) = self.passing.take() {
             return Some(self.opened(fd));
         }
-        // Sockets in transit may use the reserve; a core that has no room of its own passes them on.
-        let room = self.fd_room().map_or(usize::MAX, |room| room + BATCH);
+        // Sockets in transit may use the reserve. A core that has no room of its own passes them on, and takes no more
+        // before those have left.
+        let taken = self.open + self.passing.held();
+        let room =
+            self.shared.fds_max.map_or(usize::MAX, |max| (max + BATCH).saturating_sub(taken));
         self.passing.receive(&self.shared.seats[self.core], room);
         self.passing.take().map(|fd| self.opened(fd))
     }
@@ -211,10 +213,6 @@ impl<M: Send> Driver for EpollDriver<M> {
     fn fd_room(&self) -> Option<usize> {
         let max = self.shared.fds_max?;
         Some(max.saturating_sub(self.open + self.passing.held()))
-    }
-
-    fn has_private_fds(&self) -> bool {
-        self.shared.fds_max.is_some()
     }
 
     fn post(&mut self, to: CoreId, mail: M, kind: MailKind) -> Result<(), MailFull<M>> {

@@ -13,7 +13,7 @@ use crate::CoreId;
 /// How many connections there may be, and how many there are.
 #[derive(Debug)]
 pub struct Permits {
-    max: AtomicUsize,
+    max: usize,
     taken: AtomicUsize,
     /// Whether `waiting` holds anybody; spares the lock on every close.
     anyone_waits: AtomicBool,
@@ -24,7 +24,7 @@ impl Permits {
     /// `max` permits, none taken.
     pub const fn new(max: usize) -> Self {
         Self {
-            max: AtomicUsize::new(max),
+            max,
             taken: AtomicUsize::new(0),
             anyone_waits: AtomicBool::new(false),
             waiting: Mutex::new(Vec::new()),
@@ -71,16 +71,10 @@ impl Permits {
         self.taken.load(SeqCst)
     }
 
-    /// How many there are in all.
-    pub fn max(&self) -> usize {
-        self.max.load(SeqCst)
-    }
-
     /// Takes a permit; without one, nobody is remembered.
     pub fn try_take(&self) -> bool {
-        let max = self.max.load(SeqCst);
         let mut taken = self.taken.load(SeqCst);
-        while taken < max {
+        while taken < self.max {
             match self.taken.compare_exchange_weak(taken, taken + 1, SeqCst, SeqCst) {
                 Ok(_) => return true,
                 Err(now) => taken = now,

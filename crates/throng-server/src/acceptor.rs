@@ -260,8 +260,8 @@ where
         self.counters.handed_over += 1;
         self.acceptor.leaving += 1;
         self.acceptor.passed_to = to;
-        // What cannot be passed on is counted by the driver, and booked at the end of the turn.
-        let _ = driver.pass(fd, to);
+        // What cannot be passed on is booked at the end of a turn.
+        driver.pass(fd, to);
     }
 
     /// The last thing of a turn: what other cores, and this one's closes, have made possible.

@@ -178,7 +178,7 @@ impl<M> Driver for SimDriver<M> {
         fd.close(how);
     }
 
-    fn pass(&mut self, mut fd: SimFd, to: CoreId) -> Result<(), Errno> {
+    fn pass(&mut self, mut fd: SimFd, to: CoreId) {
         let to = self.shared.seats[to];
         let (socket, world) = fd.release();
         let world = &mut *world.borrow_mut();
@@ -186,7 +186,6 @@ impl<M> Driver for SimDriver<M> {
             assert_eq!(stream.seat, None, "a socket that is passed on must not be registered");
         }
         world.seats[self.seat].leaving.push((socket, to));
-        Ok(())
     }
 
     fn take_passed(&mut self) -> Option<SimFd> {
@@ -218,10 +217,6 @@ impl<M> Driver for SimDriver<M> {
         self.shared.private_fds.then(|| told.saturating_sub(table.open))
     }
 
-    fn has_private_fds(&self) -> bool {
-        self.shared.private_fds
-    }
-
     fn post(&mut self, to: CoreId, mail: M, kind: MailKind) -> Result<(), MailFull<M>> {
         self.shared.post(&mut self.world.borrow_mut(), to, mail, kind)
     }
@@ -247,11 +242,10 @@ impl SimFd {
     /// Takes the socket out of the table; nothing is left to drop.
     fn release(&mut self) -> (Key, World) {
         let socket = std::mem::replace(&mut self.socket, NO_SOCKET);
-        let world = Rc::clone(&self.world);
-        let state = &mut *world.borrow_mut();
-        state.tables[self.table].open -= 1;
-        state.files -= 1;
-        (socket, Rc::clone(&world))
+        let mut world = self.world.borrow_mut();
+        world.tables[self.table].open -= 1;
+        world.files -= 1;
+        (socket, Rc::clone(&self.world))
     }
 
     fn close(&mut self, how: CloseHow) {

@@ -137,8 +137,8 @@ impl<D: Driver> Driver for Faulty<D> {
         self.inner.close(fd, how);
     }
 
-    fn pass(&mut self, fd: D::Fd, to: CoreId) -> Result<(), Errno> {
-        self.inner.pass(fd, to)
+    fn pass(&mut self, fd: D::Fd, to: CoreId) {
+        self.inner.pass(fd, to);
     }
 
     fn take_passed(&mut self) -> Option<D::Fd> {
@@ -159,10 +159,6 @@ impl<D: Driver> Driver for Faulty<D> {
 
     fn fd_room(&self) -> Option<usize> {
         self.inner.fd_room()
-    }
-
-    fn has_private_fds(&self) -> bool {
-        self.inner.has_private_fds()
     }
 
     fn post(&mut self, to: CoreId, mail: D::Mail, kind: MailKind) -> Result<(), MailFull<D::Mail>> {
