@@ -6,6 +6,7 @@
 
 mod follow;
 mod process;
+mod stale;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -95,6 +96,7 @@ impl Stage {
             None => std::env::current_exe()
                 .map_err(|error| LabError::File("/proc/self/exe".into(), error))?,
         };
+        stale::remove(&std::env::temp_dir());
         // One process may run several labs at a time.
         static STAGES: AtomicU32 = AtomicU32::new(0);
         let stage = STAGES.fetch_add(1, Ordering::Relaxed);

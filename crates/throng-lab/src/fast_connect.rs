@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_report::render::{count, micros, or_dash, rate};
-use throng_report::validity::LAG_DEGRADED_US;
-use throng_report::{Interval, Summary};
+use throng_report::validity::LAG_INVALID_US;
+use throng_report::{Interval, LoadInterval, Summary};
 
+use crate::calibrate::{Calibrated, calibrate};
 use crate::ends::{Go, LoadSpec, ServerSpec};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::{failures, grown, latency, steps, timeouts};
@@ -60,30 +61,32 @@ pub(crate) fn run(
     lab: &Lab<'_>,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
-    let seconds = lab.options.seconds.unwrap_or(60);
+    let seconds = lab.options.seconds.unwrap_or(40);
+    let of = 1 + usize::from(lab.options.users.is_none());
     // `--users` is how many arrive in all; a rate that grows from 0 to R in T seconds lets R T / 2 arrive.
-    let rate_end = match lab.options.users {
-        Some(users) => 2.0 * users as f64 / seconds as f64,
-        None => (RATE_PER_CPU * lab.machine.cpus) as f64,
+    let (rate_end, capacity, stopped) = match lab.options.users {
+        Some(users) => (2.0 * users as f64 / seconds as f64, None, false),
+        None => {
+            let Calibrated { rate, interrupted } = calibrate(lab, &user(TIMEOUT), of, progress)?;
+            (RATE_END_TIMES * rate.unwrap_or(1_000.0), rate, interrupted)
+        }
     };
     // As many as arrive within a time-out may be open at once.
     let open = (rate_end * (TIMEOUT.as_secs_f64() + 1.0)) as u64;
     lab.check(open)?;
     let text = scenario(rate_end.round() as u64, Duration::from_secs(seconds), None, TIMEOUT);
-    progress(LabProgress::Row { name: ROW, number: 1, of: 1, seconds });
+    progress(LabProgress::Row { name: ROW, number: of, of, seconds });
     let cores = lab.machine.cores_for(open);
     let server =
         lab.stage.serve(ServerSpec { row: ROW, handler: "ok", accept: "reuseport", cores })?;
     let spec = LoadSpec { row: ROW, scenario: &text, seconds };
-    let mut bad_seconds = 0;
-    let mut failed_before = 0;
-    let run = lab.stage.load(&spec, &server, progress, |interval| {
-        let failed = interval.load.as_ref().map_or(0, failures);
-        bad_seconds = if failed > failed_before { bad_seconds + 1 } else { 0 };
-        failed_before = failed;
+    let mut watch = Watch::new(TIMEOUT);
+    let mut run = lab.stage.load(&spec, &server, progress, |interval| {
+        watch.see(interval);
         // More of the same would say nothing new, and the machine is suffering.
-        if bad_seconds >= BAD_SECONDS_MOST { Go::Stop } else { Go::On }
+        if stopped || watch.end.is_some() { Go::Stop } else { Go::On }
     })?;
+    run.interrupted |= stopped;
     server.stop();
 
     let slope = rate_end / seconds as f64;
@@ -102,8 +105,9 @@ pub(crate) fn run(
         lab: INFO.name,
         article: INFO.article,
         setup: format!(
-            "arrivals from 0 to {} in {seconds} s ({} more each second; the article: 44.4/s), time-out {}, on {} CPUs",
+            "arrivals from 0 to {}{} in {seconds} s ({} more each second; the article: 44.4/s), time-out {}, on {} CPUs",
             rate(rate_end),
+            or_nothing(capacity),
             rate(slope),
             show_duration(TIMEOUT),
             lab.machine.cpus
@@ -116,10 +120,16 @@ pub(crate) fn run(
     })
 }
 
+fn or_nothing(capacity: Option<f64>) -> String {
+    capacity.map_or_else(String::new, |capacity| {
+        format!(", {RATE_END_TIMES} times the {} of a calibration,", rate(capacity))
+    })
+}
+
 /// The article's scenario with arrivals up to `rate_end`.
 fn scenario(rate_end: u64, span: Duration, most: Option<&str>, timeout: Duration) -> String {
     let most = most.map_or_else(String::new, |most| format!("      most: {most}\n"));
-    let (span, timeout) = (show_duration(span), show_duration(timeout));
+    let (span, user) = (show_duration(span), user(timeout));
     format!(
         "target: tcp://127.0.0.1:4444
 load:
@@ -128,39 +138,88 @@ load:
       for: {span}
 {most}      spacing: even
 user:
-  - connect: {{timeout: {timeout}}}
-  - send: \"I'm requesting the service\"
-  - expect: {{text: ok, timeout: {timeout}}}
-  - close
-on_error: stop
+{user}on_error: stop
 "
     )
 }
 
-/// The best rate before the first failure. What timed out first had arrived `timeout` earlier, so the
-/// seconds since then do not count. Pure.
+/// What each of them does.
+fn user(timeout: Duration) -> String {
+    let timeout = show_duration(timeout);
+    format!(
+        "  - connect: {{timeout: {timeout}}}
+  - send: \"I'm requesting the service\"
+  - expect: {{text: ok, timeout: {timeout}}}
+  - close
+"
+    )
+}
+
+/// Sees one interval after the other and says when the rate can go no further.
+#[derive(Debug)]
+struct Watch {
+    /// How long users wait, before they time out.
+    timeout: Duration,
+    before: Option<LoadInterval>,
+    /// When the first second of those began in which the generator has been behind until now.
+    behind_since_ms: Option<u64>,
+    seconds_behind: u32,
+    /// Why it ended, and from which moment on arrivals no longer count, in milliseconds.
+    end: Option<(Limit, u64)>,
+}
+
+impl Watch {
+    fn new(timeout: Duration) -> Self {
+        Self { timeout, before: None, behind_since_ms: None, seconds_behind: 0, end: None }
+    }
+
+    /// The generator has fallen behind when it was late, or began too few, in two seconds in a row: one may
+    /// be a neighbour's. A time-out or a failure needs no second one.
+    fn see(&mut self, interval: &Interval) {
+        let Some(now) = &interval.load else { return };
+        let Some(before) = self.before.replace(now.clone()) else { return };
+        if self.end.is_some() {
+            return;
+        }
+        let began_ms = interval.at_ms - interval.span_ms;
+        if is_behind(&before, now) {
+            self.seconds_behind += 1;
+            self.behind_since_ms.get_or_insert(began_ms);
+        } else {
+            self.seconds_behind = 0;
+            self.behind_since_ms = None;
+        }
+        self.end = if timeouts(now) > timeouts(&before) {
+            // What timed out first had arrived so much earlier.
+            let waited_ms = self.timeout.as_millis() as u64;
+            Some((Limit::Timeouts, began_ms.saturating_sub(waited_ms)))
+        } else if failures(now) > failures(&before) {
+            Some((Limit::Failures, began_ms))
+        } else if self.seconds_behind >= SECONDS_BEHIND {
+            self.behind_since_ms.map(|since_ms| (Limit::Generator, since_ms))
+        } else {
+            None
+        };
+    }
+}
+
+/// Whether the generator did not begin what was due when it was due.
+fn is_behind(before: &LoadInterval, now: &LoadInterval) -> bool {
+    let grown = now.counters.since(&before.counters);
+    let (due, began) = (grown.users_intended as f64, grown.users_started as f64);
+    let is_short = due >= DUE_MIN && began < BEGUN_SHARE_LEAST * due;
+    is_short || now.lag.percentile(99.0) > LAG_INVALID_US
+}
+
+/// The best rate before the end that [`Watch`] sees. Pure.
 fn find(intervals: &[Interval], timeout: Duration) -> Found {
     let mut found = Found::default();
-    let mut end = None;
-    for (interval, before, now, _) in steps(intervals) {
-        let limit = if timeouts(now) > timeouts(before) {
-            Limit::Timeouts
-        } else if failures(now) > failures(before) {
-            Limit::Failures
-        } else if now.lag.percentile(99.0) > LAG_DEGRADED_US {
-            Limit::Generator
-        } else {
-            continue;
-        };
-        let patience = if limit == Limit::Timeouts { timeout } else { Duration::ZERO };
-        let began_ms = interval.at_ms - interval.span_ms;
-        end = Some((limit, began_ms.saturating_sub(patience.as_millis() as u64)));
-        break;
-    }
+    let mut watch = Watch::new(timeout);
+    intervals.iter().for_each(|interval| watch.see(interval));
     let last = intervals.last().and_then(|interval| interval.load.as_ref());
     found.timeouts = last.map_or(0, timeouts);
     found.failed = last.map_or(0, failures);
-    let (limit, end_ms) = end.unwrap_or((Limit::None, u64::MAX));
+    let (limit, end_ms) = watch.end.unwrap_or((Limit::None, u64::MAX));
     found.end = limit;
     found.end_ms = end_ms.min(intervals.last().map_or(0, |interval| interval.at_ms));
     let mut best_at_ms = 0;
@@ -261,12 +320,16 @@ const ARTICLE: [(&str, f64); 5] = [
 ];
 
 const ROW: &str = "throng";
-/// Both ends on one machine do some 12,000 to 15,000 of these a second and CPU.
-const RATE_PER_CPU: u64 = 25_000;
+/// Arrivals reach so many times what the machine takes: the answer lies inside the run.
+const RATE_END_TIMES: f64 = 1.5;
+/// Seconds in a row after which a generator that is late has fallen behind.
+const SECONDS_BEHIND: u32 = 2;
+/// The least share of what is due that must begin.
+const BEGUN_SHARE_LEAST: f64 = 0.95;
+/// Of fewer a second, the share says nothing.
+const DUE_MIN: f64 = 100.0;
 /// The charts of the article show time-outs at one second; its worker's own is five.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// Seconds with failures in a row after which the rest of the load is left out.
-const BAD_SECONDS_MOST: u32 = 3;
 /// Shorter last intervals make noisy rates.
 const WHOLE_SECOND_MS: u64 = 500;
 /// Above this share of busy time CPU was the limit.
@@ -274,8 +337,6 @@ const BUSY: f64 = 0.85;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::LoadInterval;
-
     use super::*;
     use crate::lab::assert_same_scenario;
 
@@ -334,11 +395,27 @@ mod tests {
 
     #[test]
     fn a_late_generator_is_named_and_not_the_server() {
-        let mut intervals = run(&[(100, 0, 0), (200, 0, 0), (300, 0, 0)]);
-        intervals[3].load.as_mut().unwrap().lag.record_us(50_000);
+        let mut intervals = run(&[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 0, 0)]);
+        intervals[3].load.as_mut().unwrap().lag.record_us(150_000);
+        let found = find(&intervals, Duration::from_secs(1));
+        assert_eq!((found.rate_most, found.end), (Some(400.0), Limit::None), "one second is none");
+        intervals[4].load.as_mut().unwrap().lag.record_us(150_000);
         let found = find(&intervals, Duration::from_secs(1));
         assert_eq!((found.rate_most, found.end), (Some(200.0), Limit::Generator));
         assert!(verdict(&found)[0].contains("the generator itself fell behind at 2 s"));
+    }
+
+    #[test]
+    fn a_generator_that_begins_too_few_has_fallen_behind() {
+        let mut intervals = run(&[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 0, 0)]);
+        let counts = [(0, 0), (1000, 1000), (3000, 2950), (6000, 5600), (10_000, 8_000)];
+        for (interval, (due, began)) in intervals.iter_mut().zip(counts) {
+            let counters = &mut interval.load.as_mut().unwrap().counters;
+            (counters.users_intended, counters.users_started) = (due, began);
+        }
+        let found = find(&intervals, Duration::from_secs(1));
+        assert_eq!((found.rate_most, found.end), (Some(200.0), Limit::Generator));
+        assert_eq!(found.end_ms, 2000);
     }
 
     #[test]

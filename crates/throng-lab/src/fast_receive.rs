@@ -26,7 +26,8 @@ struct Row {
     server: String,
     /// What the article reports for it, in messages per second.
     article: Option<f64>,
-    /// Messages per second before latency left the ground; the most of all when it never did.
+    /// Messages per second that were due before latency left the ground; the most that were answered when it
+    /// never did.
     rate_at_knee: Option<f64>,
     /// Whether it left the ground at all.
     has_knee: bool,
@@ -121,6 +122,9 @@ pub(crate) fn run(
 
 /// The article's servers that can run here, or why there are none.
 fn peers(lab: &Lab<'_>) -> Result<Vec<Article>, String> {
+    if lab.options.only_throng {
+        return Err("the article's servers are left out, as asked".to_owned());
+    }
     if lab.stage.is_isolated() {
         return Err(
             "the article's servers listen on loopback only: --isolate leaves them out".to_owned()

@@ -29,7 +29,7 @@ pub(crate) fn knee(points: &[Point]) -> Option<Knee> {
     // The ground itself is not searched: it is by definition not above itself for long.
     let stays_up = |from: usize| points[from..].iter().take(STAYS_UP).all(is_up);
     let at = (1..points.len()).find(|from| stays_up(*from))?;
-    let before = points[..at].iter().map(|point| point.rate).fold(0.0, f64::max);
+    let before = points[..at].iter().map(|point| point.intended_rate).fold(0.0, f64::max);
     Some(Knee { at_ms: points[at].at_ms, rate: before, ground_us, limit_us })
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn ground(points: &[Point]) -> Option<u64> {
 pub(crate) struct Knee {
     /// When, in milliseconds since the run began.
     pub(crate) at_ms: u64,
-    /// The most messages a second that were answered before.
+    /// The most messages a second that were due before: what was asked for, not what came of it.
     pub(crate) rate: f64,
     /// The ground.
     pub(crate) ground_us: u64,
@@ -103,6 +103,14 @@ mod tests {
     fn a_rise_at_the_very_end_counts_and_silence_is_a_rise() {
         check(&[1, 1, 1, 1, 1, 1, 1, 50], Some((8000, 7000.0)));
         check(&[1, 1, 1, 1, 0, 0, 0, 0], Some((5000, 4000.0)));
+    }
+
+    #[test]
+    fn the_knee_is_at_what_was_due_and_not_at_what_was_answered() {
+        let mut points = points(&[1, 1, 1, 1, 2, 2, 30, 40, 50]);
+        // A backlog that is worked off answers more than is due.
+        points[5].rate = 9000.0;
+        assert_eq!(knee(&points).map(|knee| knee.rate), Some(6000.0));
     }
 
     #[test]

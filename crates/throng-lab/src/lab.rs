@@ -31,7 +31,7 @@ pub struct LabInfo {
 pub struct LabOptions {
     /// Users. Default: what suits the machine and the lab, up to the article's number.
     pub users: Option<u64>,
-    /// Seconds that the load of each row lasts, not counting what cannot be shortened. Default: so that
+    /// Seconds that the load of each row lasts, not counting a calibration and what cannot be shortened. Default: so that
     /// the whole lab takes a minute or two.
     pub seconds: Option<u64>,
     /// Whether each end gets a network namespace of its own; needs root.
@@ -40,6 +40,8 @@ pub struct LabOptions {
     pub keep_files: Option<PathBuf>,
     /// The program whose `serve` and `run` are the two ends. Default: this one.
     pub program: Option<PathBuf>,
+    /// Whether the articles' own servers are left out even where they could run.
+    pub only_throng: bool,
     /// Whether a size that does not fit is tried all the same.
     pub force: bool,
     /// Set to end the lab early: the load ramps down and what was measured is reported.

@@ -4,6 +4,7 @@
 //! [`run`] runs one: both ends are processes of this same program, and the report puts what they
 //! did beside what the original article says.
 
+mod calibrate;
 mod connscale;
 mod ends;
 mod erlang;

@@ -2,7 +2,7 @@
 //!
 //! The recorder runs on a thread of its own and on absolute boundaries: second 7 is asked for seven
 //! seconds after the run began, however long the sixth took. Nothing that it asks can stop it: a server
-//! whose control socket hangs costs [`SERVER_TIMEOUT`] of that thread and becomes an event, a disk that
+//! whose control socket hangs costs [`SERVER_TIMEOUT`] of that thread and, if it goes on, becomes an event; a disk that
 //! is full costs lines, which are counted.
 //!
 //! ```no_run
@@ -53,6 +53,9 @@ pub struct RecorderOptions {
     pub interval: Duration,
     /// What the run should meet.
     pub thresholds: Vec<Threshold>,
+    /// How long a server may leave its questions unanswered until it counts as lost: one that closes a
+    /// million connections has other things to do. A server that is not there is lost at once. Default 3 s.
+    pub server_patience: Duration,
     /// How long the generator may take to ramp down after [`RecordingHandle::stop`]. Default 30 s.
     pub ramp_down_timeout: Duration,
 }
@@ -64,6 +67,7 @@ impl Default for RecorderOptions {
             header: Header::default(),
             interval: Duration::from_secs(1),
             thresholds: Vec::new(),
+            server_patience: Duration::from_secs(3),
             ramp_down_timeout: Duration::from_secs(30),
         }
     }

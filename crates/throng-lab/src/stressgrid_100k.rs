@@ -7,6 +7,7 @@ use throng_base::units::show_duration;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Grade, Interval, Summary};
 
+use crate::calibrate::{self, calibrate};
 use crate::ends::{Go, LoadSpec, Run, ServerSpec};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::{grown, latency, most};
@@ -55,18 +56,25 @@ pub(crate) fn run(
     lab: &Lab<'_>,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
-    let users = lab.users((USERS_PER_CPU * lab.machine.cpus).min(100_000));
+    let rows_of = VARIANTS.len() + usize::from(lab.options.users.is_none());
+    let calibrated = match lab.options.users {
+        Some(_) => None,
+        None => Some(calibrate(lab, "  - connect\n  - close\n", rows_of, progress)?),
+    };
+    let mut interrupted = calibrated.is_some_and(|calibrated| calibrated.interrupted);
+    let capacity = calibrated.and_then(|calibrated| calibrated.rate);
+    let users = lab.users(users_for(capacity.unwrap_or(0.0)));
     lab.check(users)?;
     let seconds = lab.options.seconds.unwrap_or(30);
     let text = scenario(users, seconds);
     let mut rows = Vec::new();
-    let mut interrupted = false;
     for (i, accept) in VARIANTS.into_iter().enumerate() {
         if interrupted || lab.stage.is_stopped() {
             interrupted = true;
             break;
         }
-        progress(LabProgress::Row { name: accept, number: i + 1, of: VARIANTS.len(), seconds });
+        let number = rows_of - VARIANTS.len() + i + 1;
+        progress(LabProgress::Row { name: accept, number, of: rows_of, seconds });
         // A connection that its client has closed is open at the server for a moment more.
         let cores = lab.machine.cores_for(users + users / 4);
         let server = lab.stage.serve(ServerSpec { row: accept, handler: "ok", accept, cores })?;
@@ -81,6 +89,14 @@ pub(crate) fn run(
         count(users as f64),
         lab.machine.cpus
     );
+    if let Some(capacity) = capacity {
+        setup += &format!(
+            "; {} % of the {} that it took in a {} s calibration with both ends on it",
+            SHARE_OFFERED_PERCENT,
+            rate(capacity),
+            calibrate::SECONDS
+        );
+    }
     if lab.stage.is_isolated() {
         setup += ", each end in its own network namespace";
     }
@@ -90,11 +106,16 @@ pub(crate) fn run(
         article: INFO.article,
         setup,
         tables: tables(&rows),
-        verdict: verdict::verdict(&rows, users),
+        verdict: verdict::verdict(&rows, users, capacity),
         notes: notes(&rows),
         interrupted,
         rows: serde_json::to_value(&rows).expect("rows are plain data"),
     })
+}
+
+/// Each user makes nearly one connection a second, so that many users offer their share of `capacity`.
+fn users_for(capacity: f64) -> u64 {
+    ((capacity / 100.0 * SHARE_OFFERED_PERCENT as f64) as u64).clamp(1, 100_000)
 }
 
 /// The article's script for `users`, in `seconds` instead of its 31 minutes.
@@ -231,9 +252,9 @@ fn notes(rows: &[Row]) -> Vec<String> {
     rows.iter().filter_map(of).collect()
 }
 
-/// On both ends together a connection costs some 80 µs of CPU: these ask for about all that there is, and
-/// leave the generator enough to be on time.
-const USERS_PER_CPU: u64 = 12_000;
+/// How much of what the machine takes is offered at the height: more, and whoever is late is the
+/// generator; less, and no way to accept is tried.
+const SHARE_OFFERED_PERCENT: u64 = 80;
 
 #[cfg(test)]
 mod tests {
@@ -246,6 +267,13 @@ mod tests {
     fn the_article_s_sizes_give_the_bundled_scenario() {
         let bundled = include_str!("../../../labs/stressgrid-100k.yaml");
         assert_same_scenario(&text(100_000, "15m", "1m", "15m"), bundled);
+    }
+
+    #[test]
+    fn four_fifths_of_what_the_machine_takes_are_offered() {
+        assert_eq!(users_for(12_500.0), 10_000);
+        assert_eq!(users_for(1e9), 100_000, "the article's number is the most");
+        assert_eq!(users_for(0.0), 1);
     }
 
     #[test]

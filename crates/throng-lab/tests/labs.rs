@@ -22,6 +22,7 @@ fn small(name: &str, users: u64, seconds: u64) -> LabReport {
         users: Some(users),
         seconds: Some(seconds),
         program: Some(common::throng()),
+        only_throng: true,
         ..LabOptions::default()
     };
     let mut intervals = 0;

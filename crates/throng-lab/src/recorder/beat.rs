@@ -48,12 +48,13 @@ impl<W: Write + Truncate> Beat<W> {
         latest: Arc<Mutex<Option<Interval>>>,
         progress: Progress,
     ) -> Self {
+        let patience = options.server_patience;
         Self {
             fold: SummaryFold::new(&options.header),
             options,
             out,
             generator: sources.generator,
-            server: sources.server.map(ServerWatch::new),
+            server: sources.server.map(|probe| ServerWatch::new(probe, patience)),
             kernel: (sources.kernel)(),
             progress,
             latest,

@@ -50,13 +50,25 @@ pub(super) struct ServerWatch {
     questions: Sender<()>,
     answers: Receiver<Answer>,
     unanswered: bool,
+    /// How long it may be silent until it is lost.
+    patience: Duration,
+    /// Since when it has been silent.
+    silent_since: Option<Instant>,
     lost: bool,
 }
 
 type Answer = Result<ServerSnapshot, String>;
 
+/// Why there is no snapshot.
+enum Missed {
+    /// It has not answered in time; it may yet.
+    Late,
+    /// It cannot be asked.
+    Failed(String),
+}
+
 impl ServerWatch {
-    pub(super) fn new(mut probe: Box<dyn ServerProbe>) -> Self {
+    pub(super) fn new(mut probe: Box<dyn ServerProbe>, patience: Duration) -> Self {
         let (questions, asked) = mpsc::channel();
         let (answer, answers) = mpsc::channel();
         let run = move || {
@@ -69,55 +81,63 @@ impl ServerWatch {
         // Nobody joins this thread: it may hang for as long as the server does.
         let thread = std::thread::Builder::new().name("ask-server".into()).spawn(run);
         thread.expect("a thread that asks the server");
-        Self { questions, answers, unanswered: false, lost: false }
+        Self { questions, answers, unanswered: false, patience, silent_since: None, lost: false }
     }
 
     /// The server's counters. `event` is called when the server was lost or is back.
     pub(super) fn snapshot(&mut self, event: &mut impl FnMut(EventKind)) -> Option<ServerSnapshot> {
-        match self.ask() {
+        let asked = Instant::now();
+        let reason = match self.ask() {
             Ok(snapshot) => {
+                self.silent_since = None;
                 if std::mem::take(&mut self.lost) {
                     event(EventKind::ServerBack { pid: snapshot.process.pid });
                 }
-                Some(snapshot)
+                return Some(snapshot);
             }
-            Err(reason) => {
-                if !std::mem::replace(&mut self.lost, true) {
-                    event(EventKind::ServerLost { reason });
+            Err(Missed::Failed(reason)) => reason,
+            Err(Missed::Late) => {
+                let silent = self.silent_since.get_or_insert(asked).elapsed();
+                if silent < self.patience {
+                    return None;
                 }
-                None
+                format!("no answer on its control socket for {:.1} s", silent.as_secs_f64())
             }
+        };
+        if !std::mem::replace(&mut self.lost, true) {
+            event(EventKind::ServerLost { reason });
         }
+        None
     }
 
-    /// Whether the last question was not answered.
+    /// Whether it counts as lost.
     pub(super) fn is_lost(&self) -> bool {
         self.lost
     }
 
-    fn ask(&mut self) -> Answer {
-        let deadline = Instant::now() + SERVER_TIMEOUT;
+    fn ask(&mut self) -> Result<ServerSnapshot, Missed> {
         if self.unanswered {
             // Whatever it says by now, it was asked in another interval.
             match self.answers.try_recv() {
-                Ok(_) => self.unanswered = false,
-                Err(TryRecvError::Empty) => return Err(self.too_late()),
-                Err(TryRecvError::Disconnected) => return Err(GONE.into()),
+                Ok(_) => {
+                    self.unanswered = false;
+                    self.silent_since = None;
+                }
+                Err(TryRecvError::Empty) => return Err(Missed::Late),
+                Err(TryRecvError::Disconnected) => return Err(Missed::Failed(GONE.into())),
             }
         }
         if self.questions.send(()).is_err() {
-            return Err(GONE.into());
+            return Err(Missed::Failed(GONE.into()));
         }
-        match self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(answer) => answer,
-            Err(RecvTimeoutError::Timeout) => Err(self.too_late()),
-            Err(RecvTimeoutError::Disconnected) => Err(GONE.into()),
+        match self.answers.recv_timeout(SERVER_TIMEOUT) {
+            Ok(answer) => answer.map_err(Missed::Failed),
+            Err(RecvTimeoutError::Timeout) => {
+                self.unanswered = true;
+                Err(Missed::Late)
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(Missed::Failed(GONE.into())),
         }
-    }
-
-    fn too_late(&mut self) -> String {
-        self.unanswered = true;
-        format!("no answer on its control socket within {} ms", SERVER_TIMEOUT.as_millis())
     }
 }
 

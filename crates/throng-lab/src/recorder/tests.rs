@@ -72,6 +72,7 @@ impl ServerProbe for FakeServer {
 fn options(interval_ms: u64) -> RecorderOptions {
     RecorderOptions {
         interval: Duration::from_millis(interval_ms),
+        server_patience: Duration::from_millis(300),
         ramp_down_timeout: Duration::from_secs(10),
         ..Default::default()
     }
@@ -201,6 +202,25 @@ fn intervals_keep_to_their_boundaries_while_the_server_hangs() {
         let off = interval.at_ms.abs_diff(300 * i as u64);
         assert!(off < 150, "interval {i} ended at {} ms", interval.at_ms);
     }
+}
+
+#[test]
+fn a_server_that_is_silent_for_a_moment_is_not_lost() {
+    let (fake, server, disk) = (Fake::default(), FakeServer::default(), Disk::new());
+    let options = RecorderOptions { server_patience: Duration::from_secs(3), ..options(50) };
+    let recording = Recorder::to(disk.clone(), options)
+        .unwrap()
+        .start(sources(&fake, Some(&server)), |_, _| {});
+    let last_is_answered =
+        || disk.read().intervals.last().is_some_and(|interval| interval.server.is_some());
+    until(last_is_answered);
+    server.hangs.store(true, Ordering::Relaxed);
+    until(|| !last_is_answered());
+    server.hangs.store(false, Ordering::Relaxed);
+    until(last_is_answered);
+    fake.0.finished.store(true, Ordering::Relaxed);
+    assert_eq!(recording.wait().end.reason, EndReason::Finished);
+    assert_eq!(names(&disk.read()), [""; 0]);
 }
 
 #[test]

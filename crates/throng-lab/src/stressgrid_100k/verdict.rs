@@ -5,14 +5,15 @@ use throng_report::render::{count, micros, or_dash, rate};
 
 use super::Row;
 
-/// Sentences about `rows`, in their order, with `users` users of about a second each.
-pub(super) fn verdict(rows: &[Row], users: u64) -> Vec<String> {
+/// Sentences about `rows`, in their order, with `users` users of about a second each, on a machine that
+/// takes `capacity` connections a second if that was measured.
+pub(super) fn verdict(rows: &[Row], users: u64, capacity: Option<f64>) -> Vec<String> {
     let measured: Vec<_> = rows.iter().filter(|row| row.rate_most.is_some()).collect();
     if measured.is_empty() {
         return vec!["No row established a connection: there is nothing to compare.".to_owned()];
     }
     let mut said = Vec::new();
-    said.extend(taken_or_not(&measured, users));
+    said.extend(taken_or_not(&measured, users, capacity));
     for pair in measured.windows(2) {
         said.push(compare(pair[0], pair[1]));
     }
@@ -22,22 +23,35 @@ pub(super) fn verdict(rows: &[Row], users: u64) -> Vec<String> {
 }
 
 /// Whether the load that was offered was the limit.
-fn taken_or_not(rows: &[&Row], users: u64) -> Option<String> {
+fn taken_or_not(rows: &[&Row], users: u64, capacity: Option<f64>) -> Option<String> {
     let offered = users as f64;
     let took = |row: &&Row| row.rate_most.is_some_and(|rate| rate >= TAKEN * offered);
     if rows.iter().all(took) {
-        return Some(format!(
-            "Every row took all that was offered, {}: this load finds no limit. Ask for more with --users.",
-            rate(offered)
-        ));
+        return Some(match capacity {
+            Some(capacity) => format!(
+                "Every way to accept took all that was offered, {}: at {:.0} % of the {} that this machine can do \
+                 with both ends on it, how a server accepts is no limit.",
+                rate(offered),
+                offered / capacity * 100.0,
+                rate(capacity)
+            ),
+            None => format!(
+                "Every way to accept took all that was offered, {}: this load finds no limit. Ask for more with \
+                 --users.",
+                rate(offered)
+            ),
+        });
     }
+    let short: Vec<_> =
+        rows.iter().filter(|row| !took(row)).map(|row| row.accept.as_str()).collect();
     let best = rows.iter().filter_map(|row| row.rate_most).fold(0.0, f64::max);
     Some(format!(
-        "{} users offer {}; the best row took {} of it ({:.0} %).",
+        "{} users offer {}; the best row took {} of it ({:.0} %). Not all of it took: {}.",
         count(offered),
         rate(offered),
         rate(best),
-        best / offered * 100.0
+        best / offered * 100.0,
+        short.join(", ")
     ))
 }
 
@@ -140,7 +154,7 @@ mod tests {
 
     #[track_caller]
     fn check(rows: &[Row], users: u64, says: &[&str], never: &[&str]) {
-        let said = verdict(rows, users).join("\n");
+        let said = verdict(rows, users, None).join("\n");
         for text in says {
             assert!(said.contains(text), "no {text:?} in:\n{said}");
         }
@@ -181,7 +195,19 @@ mod tests {
     #[test]
     fn a_load_that_every_row_takes_finds_no_limit() {
         let rows = ["dispatch", "shared", "reuseport"].map(|accept| row(accept, 990.0, 300, 20.0));
-        check(&rows, 1000, &["took all that was offered, 1k/s", "--users"], &["best row"]);
+        check(
+            &rows,
+            1000,
+            &["took all that was offered, 1k/s", "no limit. Ask", "--users"],
+            &["best row"],
+        );
+    }
+
+    #[test]
+    fn a_calibrated_load_that_every_row_takes_says_how_much_of_the_machine_it_was() {
+        let rows = super::super::VARIANTS.map(|accept| row(accept, 9_900.0, 300, 20.0));
+        let said = verdict(&rows, 10_000, Some(12_500.0)).join("\n");
+        assert!(said.contains("at 80 % of the 12.5k/s"), "{said}");
     }
 
     #[test]
