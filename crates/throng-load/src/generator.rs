@@ -20,14 +20,15 @@ use throng_engine::{After, App, CloseReason, Conn, Deadline, Desk};
 use throng_proto::Raw;
 
 pub use slate::{ErrorKind, Slate};
+pub(crate) use steps::SEND_BYTES_MAX;
 
 use crate::program::Program;
 use crate::scenario::{Model, OnError, Phase};
 use crate::source::SourcePlan;
 use leaving::Leaving;
 use starts::{Action, Starts};
-use user::Doing;
 pub use user::User;
+use user::{Doing, Iteration};
 
 /// What all cores of a generator know.
 #[derive(Debug)]
@@ -147,13 +148,15 @@ impl Generator {
             return;
         }
         desk.with(key, |conn| {
-            match std::mem::replace(&mut conn.state().doing, Doing::Stopping) {
+            let user = conn.state();
+            match std::mem::replace(&mut user.doing, Doing::Stopping) {
                 // The end of its connection is still to come.
                 Doing::Stopping => return,
                 Doing::Resting => self.slate.resting -= 1,
                 _ => {}
             }
             if conn.is_detached() {
+                self.iteration_over(conn.state());
                 conn.leave();
             } else {
                 conn.close();
@@ -271,6 +274,7 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
         let waited_us = now.micros_since(user.intended);
         user.intended = now;
         user.established = true;
+        user.port_tries = 0;
         let measured = self.stage != Stage::Leaving;
         self.slate.connected(measured.then_some(waited_us), user.class);
         if user.doing == Doing::Connecting {
@@ -327,7 +331,6 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     }
 
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> After {
-        let now = conn.now();
         let user = conn.state();
         if std::mem::take(&mut user.established) {
             self.slate.counters.connected -= 1;
@@ -335,7 +338,7 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
         let half_closed = std::mem::take(&mut user.half_closed);
         match (user.doing, reason) {
             (Doing::Stopping, _) => {
-                self.iteration_over(user.class, false);
+                self.iteration_over(user);
                 return After::Free;
             }
             (Doing::GivingUp, _) => {
@@ -351,41 +354,76 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
                 }
                 return self.failed(conn);
             }
-            (Doing::Closing, _) => user.pc += 1,
-            // After a half-close the other end's FIN is the answer that was to come.
-            (_, CloseReason::Finished) if half_closed => {}
+            (Doing::Closing, reason) => {
+                user.pc += 1;
+                user.doing = Doing::Yielding;
+                // What was sent before the close did not arrive.
+                if !matches!(reason, CloseReason::Asked | CloseReason::Finished) {
+                    return self.lost(conn, ErrorKind::of(reason));
+                }
+            }
+            // After a half-close the other end's FIN is what was to come, unless an answer was to come before.
+            (doing, CloseReason::Finished) if half_closed && doing != Doing::Expecting => {}
             (_, reason) => return self.lost(conn, ErrorKind::of(reason)),
         }
-        user.intended = now;
-        self.advance(conn);
-        if conn.state().doing == Doing::Stopping { After::Free } else { After::Keep }
+        self.go_on_without_connection(conn)
     }
 }
 
 impl Generator {
     /// What becomes of a user whose iteration failed and whose connection is gone.
     fn failed<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> After {
+        let user = conn.state();
+        user.iteration = Iteration::Erred;
+        let on_error = self.on_error(user.class);
+        if on_error == OnError::Continue {
+            // The step that needed the connection is over; one that only waits goes on waiting.
+            let needs_connection = matches!(
+                user.doing,
+                Doing::Connecting
+                    | Doing::GivingUp
+                    | Doing::Expecting
+                    | Doing::Blocked
+                    | Doing::Staying
+            );
+            user.pc += u32::from(needs_connection);
+            if needs_connection {
+                user.doing = Doing::Yielding;
+            }
+            return self.go_on_without_connection(conn);
+        }
+        self.iteration_over(user);
+        if on_error == OnError::Restart && self.stage == Stage::Running {
+            self.rest(conn);
+            return After::Keep;
+        }
+        After::Free
+    }
+
+    /// The connection is gone, and the user goes on.
+    fn go_on_without_connection<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) -> After {
         let now = conn.now();
         let user = conn.state();
-        self.iteration_over(user.class, true);
-        let class = &self.config.program.classes()[usize::from(user.class)];
-        match class.on_error {
-            OnError::Continue => {
-                user.pc = self.pc_after_loss(user.pc);
+        match user.doing {
+            // The end of the socket has taken the deadline with it.
+            Doing::Waiting => {
+                let until = user.intended;
+                conn.set_deadline(Deadline::Exact(until));
+            }
+            Doing::Staying => {}
+            _ => {
                 user.intended = now;
                 self.advance(conn);
-                if conn.state().doing == Doing::Stopping { After::Free } else { After::Keep }
             }
-            OnError::Restart if self.stage == Stage::Running => {
-                self.rest(conn);
-                After::Keep
-            }
-            OnError::Restart | OnError::Stop => After::Free,
         }
+        if conn.state().doing == Doing::Stopping { After::Free } else { After::Keep }
     }
 
     /// Lets a user rest before it tries again, so that a target that refuses is not hammered.
-    fn rest<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    pub(super) fn rest<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
         let now = conn.now();
         let user = conn.state();
         user.doing = Doing::Resting;

@@ -180,11 +180,26 @@ impl Program {
         ops.any(|op| matches!(op, Op::Expect { .. }))
     }
 
+    /// The longest message of any class, in bytes.
+    pub fn message_bytes_most(&self) -> usize {
+        let random = self.ops.iter().map(|op| match op {
+            Op::SendRandom { bytes } => *bytes as usize,
+            _ => 0,
+        });
+        let templates = self.templates.iter().map(Template::bytes_most);
+        random.chain(templates).max().unwrap_or(0)
+    }
+
     /// The index of the class of user `user`. Of as many users as all weights together, each class has exactly its
     /// weight, and the classes are mixed rather than one after another.
+    ///
+    /// Each such block of users begins elsewhere in the cycle: a core takes every n-th user, and is to have
+    /// its share of every class whatever n and the weights have in common.
     pub fn class_of(&self, user: u64) -> usize {
-        let turn = u128::from(user % self.weight_total) * u128::from(self.stride);
-        let place = (turn % u128::from(self.weight_total)) as u64;
+        let (block, turn) = (user / self.weight_total, user % self.weight_total);
+        let begin = Prng::derive(0, block).below(self.weight_total);
+        let place = u128::from(turn) * u128::from(self.stride) + u128::from(begin);
+        let place = (place % u128::from(self.weight_total)) as u64;
         self.classes.partition_point(|class| class.weight_end <= place)
     }
 }

@@ -15,7 +15,7 @@ use throng_engine::{Core, Limits};
 use throng_report::{LoadInterval, Merge, Tally};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
-use crate::generator::{Config, ErrorKind, Generator, Mail, Slate};
+use crate::generator::{Config, ErrorKind, Generator, Mail, SEND_BYTES_MAX, Slate};
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target};
 use crate::source::SourcePlan;
@@ -169,6 +169,7 @@ impl Load {
         phases.push(throng_report::LEAVING.to_owned());
         let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
+        let limits = limits(&plan.program);
         let config = Arc::new(Config {
             program: plan.program,
             phases: plan.phases,
@@ -183,7 +184,7 @@ impl Load {
             let (core, cores) =
                 (throng_driver::Driver::core(&driver), throng_driver::Driver::cores(&driver));
             let generator = Generator::new(Arc::clone(&config), core, cores);
-            Core::new(driver, generator, Limits::default()).run();
+            Core::new(driver, generator, limits).run();
         })
         .map_err(LoadError::Start)?;
         let (reply, replies) = mpsc::channel();
@@ -339,6 +340,14 @@ impl fmt::Display for LoadError {
 }
 
 impl std::error::Error for LoadError {}
+
+/// A user does not send while the other end has not taken what it sent before; so what waits for one connection is
+/// at most one message, and what was appended to the same send before it.
+fn limits(program: &Program) -> Limits {
+    let limits = Limits::default();
+    let needed = program.message_bytes_most() + SEND_BYTES_MAX;
+    Limits { pending_bytes_max: limits.pending_bytes_max.max(needed), ..limits }
+}
 
 fn errno_name(errno: Errno) -> String {
     match errno.name() {

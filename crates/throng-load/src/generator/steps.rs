@@ -6,7 +6,7 @@ use throng_base::Instant;
 use throng_driver::{ConnectSpec, Driver};
 use throng_engine::{After, Conn, Deadline};
 
-use super::user::{Doing, LoopCounter, User};
+use super::user::{Doing, Inbox, Iteration, LoopCounter, User};
 use super::{ErrorKind, Generator, Mail, Stage};
 use crate::program::{CloseHow, Fed, Loop, Matcher, OnError, Op, TemplateVars, Turns, jittered};
 use crate::scenario::Model;
@@ -31,6 +31,7 @@ impl Generator {
         user.matched = 0;
         user.inbox = None;
         user.half_closed = false;
+        user.iteration = Iteration::Clean;
         self.slate.counters.iterations += 1;
         self.slate.classes[usize::from(user.class)].users_started += 1;
     }
@@ -118,6 +119,9 @@ impl Generator {
         let user = conn.state();
         user.doing = Doing::Connecting;
         user.half_closed = false;
+        // What belonged to the connection before is not for this one.
+        user.message_from = Instant::FAR;
+        user.inbox = None;
         let target = self.config.targets[(user.id % self.config.targets.len() as u64) as usize];
         let spec =
             ConnectSpec { target, source: self.sources.choose(), options: self.config.options };
@@ -141,11 +145,18 @@ impl Generator {
             return Step::Wait;
         }
         render(self, conn);
+        if conn.out().len() >= SEND_BYTES_MAX {
+            // Now, so that the next `send` sees whether the other end takes it.
+            conn.send_now(&[]);
+        }
         let now = conn.now();
         let user = conn.state();
-        if user.message_from == Instant::FAR {
+        if user.message_from == Instant::FAR || user.answering {
             user.message_from = user.intended;
+            user.unanswered = 0;
+            user.answering = false;
         }
+        user.unanswered = user.unanswered.saturating_add(1);
         user.intended = now;
         user.pc += 1;
         self.slate.counters.messages_sent += 1;
@@ -158,24 +169,31 @@ impl Generator {
         matcher: u32,
         timeout: Duration,
     ) -> Step {
-        if !conn.is_open() {
+        let now = conn.now();
+        let is_open = conn.is_open();
+        let user = conn.state();
+        let inbox = user.inbox.take();
+        if !is_open && inbox.is_none() {
             return self.not_connected(conn);
         }
-        let now = conn.now();
-        let user = conn.state();
         user.matched = 0;
         user.doing = Doing::Expecting;
         conn.set_deadline(Deadline::Coarse(now + timeout));
-        let Some(mut inbox) = conn.state().inbox.take() else { return Step::Wait };
+        let Some(mut inbox) = inbox else { return Step::Wait };
         // What arrived early is the beginning of the answer, or all of it and more.
-        match feed(self.config.program.matcher(matcher), conn.state(), &inbox) {
-            Fed::NeedMore => Step::Wait,
+        match feed(self.config.program.matcher(matcher), conn.state(), &inbox.bytes) {
+            Fed::NeedMore if is_open => Step::Wait,
+            Fed::NeedMore => {
+                conn.set_deadline(Deadline::Never);
+                self.not_connected(conn)
+            }
             Fed::Matched { consumed } => {
-                inbox.drain(..consumed);
-                if !inbox.is_empty() {
+                let whole_at = inbox.at;
+                inbox.bytes.drain(..consumed);
+                if !inbox.bytes.is_empty() {
                     conn.state().inbox = Some(inbox);
                 }
-                self.answered(conn);
+                self.answered(conn, whole_at);
                 Step::Next
             }
             Fed::Mismatch { .. } => {
@@ -202,7 +220,8 @@ impl Generator {
                     if !rest.is_empty() {
                         return self.answered_with_more(conn, rest);
                     }
-                    self.answered(conn);
+                    let now = conn.now();
+                    self.answered(conn, now);
                     self.advance(conn);
                 }
                 Fed::Mismatch { .. } => return self.fail(conn, ErrorKind::ExpectMismatch),
@@ -218,26 +237,40 @@ impl Generator {
         conn: &mut Conn<'_, D, Self>,
         rest: &[u8],
     ) {
-        self.answered(conn);
+        let now = conn.now();
+        self.answered(conn, now);
         self.keep(conn, rest);
-        self.advance(conn);
+        if conn.state().doing == Doing::Expecting {
+            self.advance(conn);
+        }
     }
 
-    fn answered<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    /// The answer that the present step waits for was whole at `whole_at`: now, or before the step began.
+    fn answered<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        whole_at: Instant,
+    ) {
         let now = conn.now();
         let user = conn.state();
         let from =
             if user.message_from == Instant::FAR { user.intended } else { user.message_from };
-        user.message_from = Instant::FAR;
+        // Messages that were sent in a row are answered in a row.
+        user.answering = true;
+        user.unanswered = user.unanswered.saturating_sub(1);
+        if user.unanswered == 0 {
+            user.message_from = Instant::FAR;
+        }
         user.intended = now;
         user.pc += 1;
         let measured = self.stage != Stage::Leaving;
-        self.slate.answered(measured.then(|| now.micros_since(from)), user.class);
+        self.slate.answered(measured.then(|| whole_at.micros_since(from)), user.class);
         conn.set_deadline(Deadline::Never);
     }
 
     /// Keeps what nobody waits for yet, if any step of the class may.
     fn keep<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, bytes: &[u8]) {
+        let now = conn.now();
         let user = conn.state();
         let wanted = !matches!(
             user.doing,
@@ -246,9 +279,17 @@ impl Generator {
         if !wanted {
             return;
         }
-        let inbox = user.inbox.get_or_insert_default();
-        inbox.extend_from_slice(bytes);
-        if inbox.len() > INBOX_BYTES_MAX {
+        let mut inbox =
+            user.inbox.take().unwrap_or_else(|| Box::new(Inbox { bytes: Vec::new(), at: now }));
+        if inbox.bytes.len() + bytes.len() <= INBOX_BYTES_MAX {
+            inbox.bytes.extend_from_slice(bytes);
+            inbox.at = now;
+            user.inbox = Some(inbox);
+        } else if self.on_error(user.class) == OnError::Continue {
+            // No step went wrong: the user goes on with what it was doing, without these bytes.
+            user.iteration = Iteration::Erred;
+            self.count_error(ErrorKind::InboxOverflow);
+        } else {
             self.fail(conn, ErrorKind::InboxOverflow);
         }
     }
@@ -366,9 +407,14 @@ impl Generator {
             return Step::Wait;
         }
         let user = conn.state();
-        self.iteration_over(user.class, false);
+        let erred = user.iteration == Iteration::Erred;
+        self.iteration_over(user);
         if self.model == Model::Closed && self.stage == Stage::Running {
-            self.restart(conn.state());
+            if erred {
+                self.rest(conn);
+                return Step::Wait;
+            }
+            self.restart(user);
             return Step::Next;
         }
         conn.state().doing = Doing::Stopping;
@@ -376,21 +422,31 @@ impl Generator {
         Step::Wait
     }
 
-    /// Counts the end of an iteration.
-    pub(super) fn iteration_over(&mut self, class: u16, failed: bool) {
-        let class = &mut self.slate.classes[usize::from(class)];
-        if failed {
-            class.users_failed += 1;
-            self.slate.counters.users_failed += 1;
-        } else {
-            class.users_finished += 1;
-            self.slate.counters.users_finished += 1;
+    /// Counts the end of an iteration, once.
+    pub(super) fn iteration_over(&mut self, user: &mut User) {
+        let class = &mut self.slate.classes[usize::from(user.class)];
+        match std::mem::take(&mut user.iteration) {
+            Iteration::Over => {}
+            Iteration::Clean => {
+                class.users_finished += 1;
+                self.slate.counters.users_finished += 1;
+            }
+            Iteration::Erred => {
+                class.users_failed += 1;
+                self.slate.counters.users_failed += 1;
+            }
         }
+    }
+
+    pub(super) fn on_error(&self, class: u16) -> OnError {
+        self.config.program.classes()[usize::from(class)].on_error
     }
 
     fn not_connected<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> Step {
         self.count_error(ErrorKind::NotConnected);
-        conn.state().pc += 1;
+        let user = conn.state();
+        user.iteration = Iteration::Erred;
+        user.pc += 1;
         Step::Next
     }
 
@@ -407,10 +463,10 @@ impl Generator {
         self.count_error(kind);
         let now = conn.now();
         let user = conn.state();
-        let class = &self.config.program.classes()[usize::from(user.class)];
+        user.iteration = Iteration::Erred;
         user.message_from = Instant::FAR;
         user.inbox = None;
-        if class.on_error == OnError::Continue {
+        if self.on_error(user.class) == OnError::Continue {
             user.pc += 1;
             user.intended = now;
             return self.advance(conn);
@@ -430,16 +486,6 @@ impl Generator {
         conn.state().message_from = Instant::FAR;
         self.failed(conn)
     }
-
-    /// Where a user goes on whose connection has gone: behind the step that was at work.
-    pub(super) fn pc_after_loss(&self, pc: u32) -> u32 {
-        match self.config.program.op(pc) {
-            Op::Connect { .. } | Op::Send { .. } | Op::SendRandom { .. } | Op::Expect { .. } => {
-                pc + 1
-            }
-            _ => pc,
-        }
-    }
 }
 
 /// Whether the turn after those that were counted is due, too.
@@ -455,5 +501,7 @@ fn feed(matcher: &Matcher, user: &mut User, bytes: &[u8]) -> Fed {
 
 /// Ops that a user does without waiting before others have their turn.
 const OPS_MAX: usize = 64;
+/// Bytes that a user appends before they are handed to the kernel.
+pub(crate) const SEND_BYTES_MAX: usize = 256 << 10;
 /// Bytes kept for one user that no step waits for yet.
 pub(super) const INBOX_BYTES_MAX: usize = 64 << 10;

@@ -15,12 +15,8 @@ pub struct User {
     /// The moment from which the message counts that has not been answered; [`Instant::FAR`] when there is none.
     pub(super) message_from: Instant,
     pub(super) loops: [LoopCounter; LOOPS_MAX],
-    /// What arrived before any step waited for it.
-    #[expect(
-        clippy::box_collection,
-        reason = "eight bytes instead of 24, and almost nobody has one"
-    )]
-    pub(super) inbox: Option<Box<Vec<u8>>>,
+    /// What arrived before any step waited for it. Almost nobody has one.
+    pub(super) inbox: Option<Box<Inbox>>,
     /// The op that it is at.
     pub(super) pc: u32,
     /// How many messages with a `${counter}` it has sent.
@@ -28,11 +24,16 @@ pub struct User {
     /// How far the present answer matches.
     pub(super) matched: u32,
     pub(super) class: u16,
+    /// Messages since `message_from` that no answer has come for.
+    pub(super) unanswered: u16,
     pub(super) doing: Doing,
+    pub(super) iteration: Iteration,
+    /// Answers to those messages have begun to come: the next message begins a new count.
+    pub(super) answering: bool,
     /// Its connect has succeeded and its connection has not gone.
     pub(super) established: bool,
     pub(super) half_closed: bool,
-    /// Connects that were tried again with another port.
+    /// How often the present connect was tried again with another port.
     pub(super) port_tries: u8,
 }
 
@@ -43,6 +44,26 @@ pub(super) struct LoopCounter {
     pub(super) turn: u32,
     /// Turns that were due when last looked; for the count of intended turns.
     pub(super) due: u32,
+}
+
+/// Bytes that no step has waited for yet.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    pub(super) bytes: Vec<u8>,
+    /// When the last of them came: an answer that waits here was whole by then.
+    pub(super) at: Instant,
+}
+
+/// How a user's way through its program stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Iteration {
+    /// It has not begun, or its end is counted.
+    #[default]
+    Over,
+    /// It goes on, without an error so far.
+    Clean,
+    /// It goes on in spite of an error.
+    Erred,
 }
 
 /// What a user is waiting for.
@@ -85,7 +106,10 @@ impl User {
             counter: 0,
             matched: 0,
             class,
+            unanswered: 0,
             doing: Doing::Yielding,
+            iteration: Iteration::Over,
+            answering: false,
             established: false,
             half_closed: false,
             port_tries: 0,

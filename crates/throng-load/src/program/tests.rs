@@ -109,6 +109,24 @@ fn classes_have_exactly_their_weights_and_are_mixed() {
 }
 
 #[test]
+fn every_core_has_its_share_of_every_class() {
+    let program = compile("users: {a: {user: [connect, stay]}, b: {user: [connect]}}");
+    for (cores, core) in [(2, 0), (2, 1), (4, 3), (6, 1)] {
+        let of_core = (0..1_000).map(|place| core + place * cores);
+        let first = of_core.filter(|&user| program.class_of(user) == 0).count();
+        assert!((400..600).contains(&first), "{first} of 1000 on core {core} of {cores}");
+    }
+}
+
+#[test]
+fn the_longest_message_is_known() {
+    let program =
+        compile("user: [connect, {send: 'to ${user.id}'}, {send: {random: 100}}, {send: a}]");
+    assert_eq!(program.message_bytes_most(), 100);
+    assert_eq!(compile("user: [connect, {send: 'to ${user.id}'}]").message_bytes_most(), 23);
+}
+
+#[test]
 fn a_single_class_takes_everybody() {
     let program = compile("user: [connect, stay]");
     assert!((0..10).all(|user| program.class_of(user) == 0));

@@ -104,6 +104,15 @@ impl Template {
         }
     }
 
+    /// How long a message may become, in bytes.
+    pub fn bytes_most(&self) -> usize {
+        let of_segment = |segment: &Segment| match segment {
+            Segment::Literal(bytes) => bytes.len(),
+            Segment::UserId | Segment::Counter | Segment::Random(..) => DIGITS_MOST,
+        };
+        self.segments.iter().map(of_segment).sum()
+    }
+
     /// Appends the text for one message. A message with a counter in it, however often, counts once.
     pub fn render(&self, vars: &mut TemplateVars, out: &mut Vec<u8>) {
         let mut counted = false;
@@ -171,7 +180,7 @@ fn variable(inside: &str, at: usize) -> Result<Segment, TemplateError> {
 
 /// Appends a number in decimal.
 fn digits(mut number: u64, out: &mut Vec<u8>) {
-    let mut buffer = [0u8; 20];
+    let mut buffer = [0u8; DIGITS_MOST];
     let mut at = buffer.len();
     loop {
         at -= 1;
@@ -183,6 +192,9 @@ fn digits(mut number: u64, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(&buffer[at..]);
 }
+
+/// Digits of the largest number.
+const DIGITS_MOST: usize = 20;
 
 const NAMES: [&str; 3] = ["user.id", "counter", "random"];
 

@@ -1,70 +1,10 @@
-//! The generator against plain servers of the standard library, over real sockets.
+//! What is measured, over real sockets.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
-use throng_load::run::{Load, LoadOptions, LoadPlan};
-use throng_load::scenario::Scenario;
-use throng_report::{Histogram, LoadInterval};
-
-/// What a whole run has measured.
-struct Run {
-    last: LoadInterval,
-    connect: Histogram,
-    message: Histogram,
-}
-
-/// A server whose every connection is a thread that runs `serve`.
-fn server(serve: fn(TcpStream)) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let addr = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            stream.set_nodelay(true).unwrap();
-            std::thread::spawn(move || serve(stream));
-        }
-    });
-    addr
-}
-
-fn run(target: SocketAddr, rest: &str) -> Run {
-    let scenario = Scenario::parse(&format!("target: tcp://{target}\n{rest}"), "test").unwrap();
-    let plan = LoadPlan::new(&scenario, &LoadOptions { cores: Some(2), ..LoadOptions::default() })
-        .unwrap();
-    let mut load = Load::start(plan).unwrap();
-    let (mut connect, mut message) = (Histogram::new(), Histogram::new());
-    let begun = Instant::now();
-    let last = loop {
-        std::thread::sleep(Duration::from_millis(50));
-        let interval = load.snapshot();
-        connect.merge(&interval.connect);
-        message.merge(&interval.message);
-        if load.is_finished() {
-            break interval;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", interval.counters);
-    };
-    assert!(load.join());
-    Run { last, connect, message }
-}
-
-fn answer_after(mut stream: TcpStream, delay: Duration) {
-    let mut buffer = [0; 4096];
-    while let Ok(1..) = stream.read(&mut buffer) {
-        // Sleeping is late; the last stretch is spun, so that the delay is known.
-        let due = Instant::now() + delay;
-        if let Some(most) = delay.checked_sub(Duration::from_millis(2)) {
-            std::thread::sleep(most);
-        }
-        while Instant::now() < due {
-            std::hint::spin_loop();
-        }
-        if stream.write_all(b"ok").is_err() {
-            return;
-        }
-    }
-}
+use crate::run::{answer_after, run, server};
 
 #[test]
 fn arrivals_connect_ask_and_leave() {

@@ -1,0 +1,5 @@
+//! The generator over real sockets.
+
+mod measured;
+mod run;
+mod steps;

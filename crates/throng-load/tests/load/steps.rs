@@ -1,0 +1,192 @@
+//! What users do step by step, and what is counted of it, over real sockets.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener};
+use std::time::Duration;
+
+use crate::run::{Run, answer_after, run, server};
+
+const ONE: &str = "load: [{arrivals: {rate: 1/s, for: 1s, spacing: even}}]\n";
+
+/// Every iteration is begun once and ends once, in one way.
+fn books_are_closed(run: &Run) {
+    let counters = &run.last.counters;
+    assert_eq!(
+        counters.iterations,
+        counters.users_finished + counters.users_failed,
+        "{counters:?} {:?}",
+        run.last.errors
+    );
+    assert_eq!((counters.connected, counters.users_active), (0, 0));
+}
+
+#[test]
+fn answers_to_messages_in_a_row_count_from_the_first_of_them() {
+    let target = server(|mut stream| {
+        stream.read_exact(&mut [0; 4]).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        stream.write_all(b"okok").unwrap();
+    });
+    let run =
+        run(target, &format!("{ONE}user: [connect, send: hi, send: ho, expect: ok, expect: ok]"));
+    assert_eq!((run.message.count(), run.last.counters.messages_answered), (2, 2));
+    assert!(run.message.percentile(1.0) >= 100_000, "{}", run.message.percentile(1.0));
+    books_are_closed(&run);
+}
+
+#[test]
+fn a_message_in_two_parts_counts_from_the_first_and_the_next_one_from_itself() {
+    let target = server(|mut stream| {
+        while stream.read_exact(&mut [0; 4]).is_ok() {
+            std::thread::sleep(Duration::from_millis(50));
+            stream.write_all(b"ok").unwrap();
+        }
+    });
+    let steps = "user: [connect, repeat: {times: 3, do: [send: hi, send: ho, expect: ok]}]";
+    let run = run(target, &format!("{ONE}{steps}"));
+    assert_eq!(run.message.count(), 3);
+    assert!(run.message.percentile(1.0) >= 50_000);
+    assert!(run.message.percentile(100.0) < 95_000, "{}", run.message.percentile(100.0));
+}
+
+#[test]
+fn an_answer_that_came_while_the_user_thought_counts_until_it_came() {
+    let target = server(|stream| answer_after(stream, Duration::from_millis(20)));
+    let run = run(target, &format!("{ONE}user: [connect, send: hi, wait: 500ms, expect: ok]"));
+    let us = run.message.percentile(50.0);
+    assert!((20_000..200_000).contains(&us), "{us} us");
+}
+
+#[test]
+fn what_an_earlier_connection_left_is_not_for_the_next() {
+    let target = server(|mut stream| {
+        let _ = stream.write_all(b"AB");
+        let _ = stream.read(&mut [0; 10]);
+    });
+    let steps = "user: [connect, repeat: {times: 3, do: [expect: A, wait: 50ms, close, connect]}]";
+    let run = run(target, &format!("{ONE}{steps}"));
+    assert_eq!((run.last.errors.total(), run.last.counters.messages_answered), (0, 3));
+    books_are_closed(&run);
+}
+
+#[test]
+fn a_message_larger_than_any_buffer_arrives_whole() {
+    let target = server(|mut stream| {
+        // Slow to begin, so that it does not fit into the kernel's buffers either.
+        std::thread::sleep(Duration::from_millis(300));
+        let mut left = 24usize << 20;
+        let mut buffer = vec![0; 1 << 16];
+        while left > 0 {
+            left -= stream.read(&mut buffer).unwrap().min(left);
+        }
+        stream.write_all(b"ok").unwrap();
+    });
+    // Many in a row as well: a user waits until what it sent is taken.
+    for send in ["send: {random: 24MiB}", "repeat: {times: 384, do: [send: {random: 64KiB}]}"] {
+        let run = run(target, &format!("{ONE}user: [connect, {send}, expect: ok, close]"));
+        assert_eq!(run.last.errors.total(), 0, "{send}: {:?}", run.last.errors);
+        assert_eq!(run.last.counters.users_finished, 1, "{send}");
+    }
+}
+
+#[test]
+fn after_a_half_close_what_comes_is_read_and_a_wait_is_whole() {
+    let target = server(|mut stream| {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        stream.write_all(b"bye").unwrap();
+        stream.shutdown(Shutdown::Both).unwrap();
+    });
+    let run = run(
+        target,
+        &format!(
+            "{ONE}user: [connect, send: hi, close: half, wait: 700ms, expect: bye, wait: 1s, close]"
+        ),
+    );
+    assert_eq!(run.last.errors.total(), 0, "{:?}", run.last.errors);
+    assert_eq!(run.last.counters.users_finished, 1);
+    assert!(run.took > Duration::from_millis(1_700), "{:?}", run.took);
+}
+
+#[test]
+fn a_lost_connection_does_not_cut_a_wait_short() {
+    let target = server(drop);
+    let run = run(
+        target,
+        &format!(
+            "{ONE}user: [connect, wait: 1s, close, connect, wait: 500ms, close]\non_error: continue"
+        ),
+    );
+    let counters = &run.last.counters;
+    assert_eq!(counters.connects_ok, 2, "the step behind the wait is not skipped");
+    assert!(run.took > Duration::from_millis(1_500), "{:?}", run.took);
+    assert_eq!((counters.users_failed, counters.users_finished), (1, 0));
+    books_are_closed(&run);
+}
+
+#[test]
+fn who_continues_in_spite_of_errors_fails_once_an_iteration_and_rests_after_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = listener.local_addr().unwrap();
+    drop(listener);
+    let run = run(
+        target,
+        "load: [{ramp: {to: 2, over: 1s}}, {hold: {for: 2s}}]\nuser: [connect, send: hi, expect: ok, close]\non_error: continue\n",
+    );
+    let counters = &run.last.counters;
+    assert!((4..=8).contains(&counters.iterations), "{counters:?}");
+    assert_eq!((counters.users_failed, counters.users_finished), (counters.iterations, 0));
+    assert_eq!(run.last.errors.get("not_connected"), 2 * counters.iterations);
+    books_are_closed(&run);
+}
+
+#[test]
+fn each_policy_counts_a_missing_answer_once_an_iteration() {
+    let silent = server(|mut stream| while let Ok(1..) = stream.read(&mut [0; 100]) {});
+    for policy in ["stop", "continue", "restart"] {
+        let run = run(
+            silent,
+            &format!(
+                "load: [{{ramp: {{to: 4, over: 100ms}}}}, {{hold: {{for: 2s}}}}]\nuser: [connect, send: hi, {{expect: {{text: ok, timeout: 200ms}}}}, close]\non_error: {policy}\n"
+            ),
+        );
+        let counters = &run.last.counters;
+        let iterations = if policy == "stop" { 4..=4 } else { 6..=12 };
+        assert!(iterations.contains(&counters.iterations), "{policy}: {counters:?}");
+        let timeouts = run.last.errors.get("expect_timeout");
+        assert_eq!(counters.users_failed, timeouts, "{policy}");
+        assert_eq!(run.last.errors.total(), timeouts, "{policy}: {:?}", run.last.errors);
+        books_are_closed(&run);
+    }
+}
+
+#[test]
+fn turns_that_are_late_are_started_and_counted() {
+    let target = server(|stream| answer_after(stream, Duration::from_millis(300)));
+    let run = run(
+        target,
+        &format!(
+            "{ONE}user: [connect, every: {{period: 100ms, for: 1s, do: [send: hi, expect: ok]}}]"
+        ),
+    );
+    let counters = &run.last.counters;
+    assert_eq!((counters.turns_intended, counters.turns_started), (10, 10));
+    // Turn 9 was due after 0.9 s and answered after 3.
+    assert!(run.message.percentile(100.0) >= 2_050_000, "{}", run.message.percentile(100.0));
+}
+
+#[test]
+fn counters_count_the_messages_of_one_user() {
+    let target = server(|mut stream| {
+        let mut text = [0; 8];
+        stream.read_exact(&mut text).unwrap();
+        stream.write_all(if &text == b"0 0:1 1:" { b"ok" } else { b"no" }).unwrap();
+    });
+    let run = run(
+        target,
+        &format!(
+            "{ONE}user: [connect, repeat: {{times: 2, do: [send: '${{counter}} ${{counter}}:']}}, expect: ok]"
+        ),
+    );
+    assert_eq!(run.last.errors.total(), 0, "{:?}", run.last.errors);
+}
