@@ -9,7 +9,8 @@ use crate::{Conn, Desk};
 /// A state machine over connections: a server, or a generator.
 ///
 /// Callbacks never nest. What one asks for (send, close, connect, a deadline, something for another
-/// connection) is done after it has returned. A callback that panics ends its connection, nothing else.
+/// connection) is done after it has returned. A callback about a connection that panics ends that connection, nothing
+/// else; one about the core ends the core, so what is not the app's own code runs in [`Desk::shield`] there.
 pub trait App<D: Driver>: Sized {
     /// The protocol of every connection.
     type Session: Session;

@@ -84,7 +84,7 @@ impl<F> Link<F> {
 
 /// Bytes that the kernel has not taken yet.
 #[derive(Debug, Default)]
-pub struct Pending {
+pub(crate) struct Pending {
     bytes: Vec<u8>,
     taken: usize,
     pub(crate) then: Then,

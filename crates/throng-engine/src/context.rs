@@ -47,6 +47,14 @@ pub(crate) enum Effect {
     Closed(Key, CloseReason),
 }
 
+impl<D: Driver> Shell<D> {
+    fn post(&mut self, to: CoreId, mail: D::Mail, kind: MailKind) -> Result<(), MailFull<D::Mail>> {
+        let posted = self.driver.post(to, mail, kind);
+        self.counters.mail_dropped += u64::from(posted.is_err());
+        posted
+    }
+}
+
 impl<D: Driver, A: App<D>> Desk<D, A> {
     pub(crate) fn new(driver: D, limits: Limits) -> Self {
         let now = driver.now();
@@ -78,7 +86,7 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
         &mut self.shell.driver
     }
 
-    /// What the loop counted, gauges included.
+    /// What the loop counted, gauges included. The longest turn is the longest since it was asked for last.
     pub fn counters(&mut self) -> CoreCounters {
         let slots = u64::from(self.table.0.len());
         let counters = &mut self.shell.counters;
@@ -124,7 +132,7 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
         let key = self.insert(session, state);
         if let Err(errno) = self.shell.driver.register(&fd, Token::connection(key), Interest::Read)
         {
-            self.table.0.remove(key);
+            settle::free(self, key);
             return Err((fd, errno));
         }
         if let Some(entry) = self.table.0.get_mut(key) {
@@ -180,6 +188,15 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
         shielded.ok()
     }
 
+    /// Runs code that is not the app's own, outside the callbacks of a connection: what a state does when it is made,
+    /// what a message does when it is dropped. None when it panics, which is counted and ends nothing; a
+    /// panic of the app itself in one of the core's callbacks is a defect, and ends the core.
+    pub fn shield<R>(&mut self, run: impl FnOnce() -> R) -> Option<R> {
+        let shielded = catch_unwind(AssertUnwindSafe(run));
+        self.shell.counters.panics += u64::from(shielded.is_err());
+        shielded.ok()
+    }
+
     /// Puts `mail` into another core's mailbox.
     ///
     /// # Errors
@@ -190,9 +207,7 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
         mail: D::Mail,
         kind: MailKind,
     ) -> Result<(), MailFull<D::Mail>> {
-        let posted = self.shell.driver.post(to, mail, kind);
-        self.shell.counters.mail_dropped += u64::from(posted.is_err());
-        posted
+        self.shell.post(to, mail, kind)
     }
 
     /// Ends the core after this turn.
@@ -292,7 +307,7 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
 
     /// Whether it has an established socket.
     pub fn is_open(&self) -> bool {
-        matches!(self.entry.link, Link::Open(_) | Link::Blocked(..))
+        self.entry.link.is_live()
     }
 
     /// Whether it has no socket.
@@ -379,9 +394,7 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         mail: D::Mail,
         kind: MailKind,
     ) -> Result<(), MailFull<D::Mail>> {
-        let posted = self.shell.driver.post(to, mail, kind);
-        self.shell.counters.mail_dropped += u64::from(posted.is_err());
-        posted
+        self.shell.post(to, mail, kind)
     }
 }
 

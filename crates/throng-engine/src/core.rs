@@ -298,8 +298,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             return settle::settle(desk, key, verdict);
         }
         desk.shell.out.clear();
-        desk.timers.cancel(&mut desk.table, key);
-        desk.table.0.remove(key);
+        settle::free(desk, key);
     }
 
     /// Entries whose socket may hold more than one turn's share.

@@ -6,7 +6,7 @@
 //!
 //! The way of an input: driver event → receive into the core's one buffer → the connection's
 //! [`Session`](throng_proto::Session) cuts it into events → [`App::event`] → what the app appended is sent and what it
-//! asked for is done, after it has returned ([`settle`](core/index.html)) → effects on other connections, until none is left.
+//! asked for is done, after it has returned (`settle.rs`) → effects on other connections, until none is left.
 
 mod app;
 mod connection;
@@ -16,6 +16,6 @@ mod settle;
 mod timers;
 
 pub use app::{After, App, CloseReason};
-pub use connection::{Deadline, Pending};
+pub use connection::Deadline;
 pub use context::{Conn, Desk, Sent};
 pub use core::{Core, Limits};

@@ -53,9 +53,7 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
         }
     }
     if verdict.leave {
-        desk.timers.cancel(&mut desk.table, key);
-        desk.table.0.remove(key);
-        return;
+        return free(desk, key);
     }
     if let Some(spec) = verdict.connect {
         connect(desk, key, &spec);
@@ -67,6 +65,13 @@ pub(crate) fn panicked<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
     desk.shell.counters.panics += 1;
     desk.shell.out.clear();
     close_now(desk, key, CloseReason::Panicked, CloseHow::Reset);
+}
+
+/// Takes an entry out of the table. Dropping the app's state may run anybody's code, so it is shielded too.
+pub(crate) fn free<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
+    desk.timers.cancel(&mut desk.table, key);
+    let entry = desk.table.0.remove(key);
+    desk.shield(|| drop(entry));
 }
 
 /// Sends what is in the core's out buffer; keeps with the connection what the kernel does not take.
