@@ -11,6 +11,7 @@ use throng_engine::Desk;
 use throng_proto::Raw;
 
 use crate::app::{ServerApp, Slot};
+use crate::events::handler_panicked;
 use crate::gate::{Gate, Pause, Why};
 use crate::mail::{Listening, Mail, Parcel};
 use crate::{Accept, Handler};
@@ -247,13 +248,24 @@ where
             self.pass(desk.driver(), fd, to);
             return Ok(());
         }
-        desk.adopt(fd, Raw, Slot::default()).map(drop).map_err(|(fd, errno)| {
+        // The handler's state is made by the user's code, and no connection has it yet that could end for a panic.
+        let Some(slot) = desk.shield(Slot::default) else {
+            self.teller.panicked(desk.now(), || handler_panicked::<H>(self.acceptor.core));
+            self.refuse(desk.driver(), fd);
+            return Ok(());
+        };
+        desk.adopt(fd, Raw, slot).map(drop).map_err(|(fd, errno)| {
             // No epoll watches left, or no memory.
             self.acceptor.count_error(errno);
-            desk.driver().close(fd, CloseHow::Reset);
-            self.ended(desk.driver(), self.acceptor.core);
+            self.refuse(desk.driver(), fd);
             errno
         })
+    }
+
+    /// Ends a connection that has a permit and no place.
+    fn refuse(&mut self, driver: &mut D, fd: D::Fd) {
+        driver.close(fd, CloseHow::Reset);
+        self.ended(driver, self.acceptor.core);
     }
 
     fn pass(&mut self, driver: &mut D, fd: D::Fd, to: CoreId) {

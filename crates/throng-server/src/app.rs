@@ -6,10 +6,10 @@ use throng_base::{Instant, Key};
 use throng_driver::{CloseHow, CoreId, Driver, MailKind};
 use throng_engine::{After, App, CloseReason, Conn, Deadline, Desk};
 use throng_proto::Raw;
-use throng_report::{EventKind, ServerCounters};
+use throng_report::ServerCounters;
 
 use crate::acceptor::Acceptor;
-use crate::events::Teller;
+use crate::events::{Teller, handler_panicked};
 use crate::mail::{Control, CoreReport, Mail, Parcel};
 use crate::registry::Registry;
 use crate::{Accept, Connection, Ended, Handler, ServerConfig};
@@ -126,6 +126,8 @@ where
             // By way of the engine, which catches what panics. It comes at once: nothing else is queued now.
             self.inbox = Some(message);
             desk.nudge(key);
+        } else {
+            desk.shield(|| drop(message));
         }
     }
 
@@ -299,10 +301,7 @@ where
             }
             CloseReason::Overflow => Ended::Overflow,
             CloseReason::Panicked => {
-                self.teller.panicked(conn.now(), || EventKind::HandlerPanicked {
-                    core: core as u32,
-                    message: format!("in {}", H::NAME),
-                });
+                self.teller.panicked(conn.now(), || handler_panicked::<H>(core));
                 Ended::Panicked
             }
         };

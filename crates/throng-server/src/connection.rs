@@ -49,8 +49,12 @@ impl<H: Handler> Connection<'_, H> {
         self.wire.pending_bytes()
     }
 
-    /// Ends the connection in order once the handler returns: what was sent is delivered first, for
-    /// `close_timeout` at most.
+    /// Ends the connection in order once the handler returns: what was sent is handed to the kernel first, for
+    /// `close_timeout` at most, and then FIN.
+    ///
+    /// Bytes from the other end that have not been received by then make Linux send RST instead (RFC 2525, 2.17), and
+    /// that can overtake what was sent last and destroy it. A protocol whose last word must arrive lets the other end
+    /// close first, or sets a timeout for it.
     pub fn close(&mut self) {
         self.wire.close();
     }
@@ -60,7 +64,7 @@ impl<H: Handler> Connection<'_, H> {
         self.wire.reset();
     }
 
-    /// Has [`Handler::timeout`] called after `span`, at most a tick of the wheel later; replaces what was set.
+    /// Has [`Handler::timeout`] called after `span`, at most 8.4 ms (a tick of the wheel) later; replaces what was set.
     pub fn set_timeout(&mut self, span: Duration) {
         self.wire.set_timeout(self.wire.now() + span, self.idle_timeout);
     }

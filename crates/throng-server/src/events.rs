@@ -4,7 +4,10 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use throng_base::Instant;
+use throng_driver::CoreId;
 use throng_report::{Event, EventKind};
+
+use crate::Handler;
 
 /// One core's way to the server's queue of events. What repeats is told once a second at most; counters have all of it.
 pub(crate) struct Teller {
@@ -42,6 +45,10 @@ impl Teller {
             let _ = queue.try_send(Event::new(now.since(self.epoch).as_millis() as u64, event));
         }
     }
+}
+
+pub(crate) fn handler_panicked<H: Handler>(core: CoreId) -> EventKind {
+    EventKind::HandlerPanicked { core: core as u32, message: format!("in {}", H::NAME) }
 }
 
 const QUIET: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use crate::Connection;
 /// The behaviour of a server. Every core has its own handler, so nothing here is shared and nothing locks.
 ///
 /// A method must not block: it holds up every connection of its core. One that panics ends its connection, and
-/// nothing else.
+/// nothing else; so do [`Handler::Conn`] and [`Handler::Message`] when they panic as they are made or dropped.
 pub trait Handler: Sized + 'static {
     /// What is kept for each connection, made anew for every one. Small: there are millions.
     type Conn: Default;

@@ -71,11 +71,13 @@ where
         }
     }
 
-    /// Accepts what is established already, as far as there are permits, and closes the listening socket. What
-    /// connects later is refused.
+    /// Accepts what is established already, as far as there are permits and room, and closes the listening socket: the
+    /// kernel resets what is left in its queue, and refuses what connects later. In `dispatch` each accept waits for the
+    /// registry, so nothing more is accepted there.
     pub(crate) fn suspend(&mut self, desk: &mut Desk<D, Self>) {
         if self.config.accept != Accept::Dispatch {
-            for _ in 0..self.config.backlog {
+            // The kernel lets one more wait than the backlog says.
+            for _ in 0..=self.config.backlog {
                 if !matches!(self.accept_one(desk), Step::Again) {
                     break;
                 }

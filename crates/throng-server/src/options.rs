@@ -8,8 +8,8 @@ use throng_driver::{SocketOptions, fdtable};
 /// How a server listens and what it allows.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Where to listen, IPv4 or IPv6. Port 0 lets the kernel choose; every core then uses the same one.
-    /// Default `127.0.0.1:0`.
+    /// Where to listen, IPv4 or IPv6; an IPv6 address, `[::]` too, takes IPv6 alone. Port 0 lets the kernel choose;
+    /// every core then uses the same one. Default `127.0.0.1:0`.
     pub listen: SocketAddr,
     /// How many cores run. Default: one for each CPU, or as many as `connections_max` needs where fd tables are
     /// private and smaller than it, whichever is more.
@@ -22,12 +22,14 @@ pub struct ServerOptions {
     /// Connections over all cores; never exceeded. Further ones wait in the kernel's accept queue.
     /// Default and upper bound: what the fd tables of all cores hold.
     pub connections_max: Option<usize>,
-    /// A connection of which nothing was heard for this long is closed, at most a tick of the wheel later.
+    /// A connection of which nothing was heard for this long is closed, at most 8.4 ms (a tick of the wheel) later.
     /// Default: never.
     pub idle_timeout: Option<Duration>,
-    /// Send buffer of each connection in bytes; the kernel doubles it. Default: the kernel's, which grows by itself.
+    /// Send buffer of each connection in bytes; the kernel clamps it to `net.core.wmem_max`, then doubles it. Default: the
+    /// kernel's, which grows by itself.
     pub sndbuf_bytes: Option<u32>,
-    /// Receive buffer of each connection in bytes; the kernel doubles it. Default: the kernel's, which grows by itself.
+    /// Receive buffer of each connection in bytes; the kernel clamps it to `net.core.rmem_max`, then doubles it. Default:
+    /// the kernel's, which grows by itself.
     pub rcvbuf_bytes: Option<u32>,
     /// Bytes that may wait in this process for one peer that does not read; beyond, it is reset. Default 1 MiB.
     pub pending_bytes_max: usize,

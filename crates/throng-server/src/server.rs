@@ -43,6 +43,9 @@ impl<H: Handler> Server<H> {
     ///
     /// # Errors
     /// The cores could not be set up, or the address could not be listened on. Nothing runs then.
+    ///
+    /// # Panics
+    /// When `make` does, on the core's thread.
     pub fn start(
         options: ServerOptions,
         make: impl Fn(CoreId) -> H + Send + Sync + 'static,
@@ -96,7 +99,9 @@ impl<H: Handler> Server<H> {
             rss_bytes_at_start: 0,
         };
         // Once every core has answered, all of them have their tables and buffers.
-        let _ = server.collect();
+        let silent = server.collect().1;
+        let has_ended = silent > 0 && lock(&server.cores).as_ref().is_some_and(Cores::any_ended);
+        assert!(!has_ended, "a handler could not be made");
         server.rss_bytes_at_start = process::rss_bytes();
         // On an error the server is dropped, which stops the cores.
         server.addr = server.listen()?;
@@ -129,7 +134,8 @@ impl<H: Handler> Server<H> {
     }
 
     /// Stops accepting and closes the listening sockets: what has connected already is accepted first, what connects
-    /// later is refused, and the connections that are open go on.
+    /// later is refused, and the connections that are open go on. What has connected beyond `connections_max`, or in
+    /// [`Accept::Dispatch`] has not been accepted yet, is reset. Waits for at most 5 s for the cores.
     pub fn suspend(&self) {
         let _steering = lock(&self.steering);
         self.is_suspended.store(true, SeqCst);
@@ -159,12 +165,18 @@ impl<H: Handler> Server<H> {
         let open = self.open();
         let at_ms = (Clock.now() - self.epoch).as_millis() as u64;
         let _ = self.to_events.try_send(Event::new(at_ms, EventKind::Draining { open }));
-        let ended = self.wait_for_connections(Is::Exactly, 0, timeout);
+        let ended = wait_until(timeout, || self.is_empty());
         if !ended {
             self.post.each(|_| Mail::close_all());
-            self.wait_for_connections(Is::Exactly, 0, CLOSE_MAX);
+            wait_until(CLOSE_MAX, || self.is_empty());
         }
         ended
+    }
+
+    /// Whether every permit is back. Connections on their way from one core to another have one, too, and are
+    /// counted by no core.
+    fn is_empty(&self) -> bool {
+        lock(&self.cores).as_ref().is_none_or(|cores| cores.permits().taken() == 0)
     }
 
     /// Ends the cores and, with them, all connections, at once; [`Handler::close`] is not called. False when a core had
@@ -187,41 +199,33 @@ impl<H: Handler> Server<H> {
 
     /// Waits until the number of open connections is as asked for. False when it was not within `timeout`.
     pub fn wait_for_connections(&self, is: Is, n: u64, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
-        loop {
-            if is.holds(self.open(), n) {
-                return true;
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            std::thread::sleep(left.min(POLL));
-        }
+        wait_until(timeout, || is.holds(self.open(), n))
     }
 
     /// What was counted. A core that does not answer within 200 ms is counted in
     /// `cores_silent`, and reported as it was last.
     pub fn snapshot(&self) -> ServerSnapshot {
-        let (reports, silent) = self.collect();
+        let (mut reports, cores_silent) = self.collect();
         let mut snapshot = ServerSnapshot {
             listen: self.addr.to_string(),
             accept: self.accept.name().to_owned(),
             handler: H::NAME.to_owned(),
             cores: self.size.cores as u64,
-            cores_silent: silent.len() as u64,
+            cores_silent,
             connections_max: self.size.connections_max as u64,
             process: process::own_use(),
             ..ServerSnapshot::default()
         };
         snapshot.process.rss_bytes_at_start = self.rss_bytes_at_start;
-        for report in &reports {
+        for report in reports.iter_mut() {
             snapshot.counters.merge(&report.server);
             snapshot.core.merge(&report.turns);
             snapshot.open_per_core.push(report.server.open);
             for (errno, count) in &report.accept_errors {
                 snapshot.accept_errors.add(errno.name(), *count);
             }
+            report.turns.turn_us_most = 0;
+            report.server.registry_mailbox_most = 0;
         }
         snapshot
     }
@@ -231,21 +235,25 @@ impl<H: Handler> Server<H> {
         lock(&self.events).try_iter().collect()
     }
 
-    /// What each core says, or said last, and which ones did not answer.
-    fn collect(&self) -> (Vec<CoreReport>, Vec<CoreId>) {
+    /// What each core says, or said last, and how many did not answer.
+    fn collect(&self) -> (MutexGuard<'_, Vec<CoreReport>>, u64) {
         let mut last = lock(&self.last);
         let (reply, answers) = channel();
         if lock(&self.cores).is_some() {
             self.post.each(|_| Mail::collect(reply.clone()));
         }
         drop(reply);
-        let mut silent: Vec<CoreId> = (0..self.size.cores).collect();
-        for report in answers_until(&answers, self.size.cores, ANSWER_MAX) {
-            silent.retain(|&core| core != report.core);
-            let core = report.core;
-            last[core] = report;
+        let mut silent = self.size.cores as u64;
+        for mut report in answers_until(&answers, self.size.cores, ANSWER_MAX) {
+            silent -= 1;
+            let said = &mut last[report.core];
+            // A core forgets its maxima as it tells them; until a snapshot has taken them they are kept here, whoever
+            // counts connections meanwhile.
+            keep_most(&mut report.turns.turn_us_most, said.turns.turn_us_most);
+            keep_most(&mut report.server.registry_mailbox_most, said.server.registry_mailbox_most);
+            *said = report;
         }
-        (last.clone(), silent)
+        (last, silent)
     }
 
     fn listen(&self) -> Result<SocketAddr, StartError> {
@@ -330,6 +338,21 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
+/// Asks again and again whether something is so; false when it was not within `timeout`.
+fn wait_until(timeout: Duration, is_so: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
+    loop {
+        if is_so() {
+            return true;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        std::thread::sleep(left.min(POLL));
+    }
+}
+
 /// The answers that come in time.
 fn answers_until<T>(answers: &Receiver<T>, count: usize, timeout: Duration) -> Vec<T> {
     let deadline = Instant::now() + timeout;
@@ -349,6 +372,10 @@ fn listening(answers: &Receiver<Listening>, count: usize) -> Result<Option<Socke
     Ok(addr)
 }
 
+fn keep_most(most: &mut u64, before: u64) {
+    *most = before.max(*most);
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What the locks guard is whole between any two statements.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -360,7 +387,7 @@ const ANSWER_MAX: Duration = Duration::from_millis(200);
 const STEERING_MAX: Duration = Duration::from_secs(5);
 /// How long a drain waits for the connections that it closed itself.
 const CLOSE_MAX: Duration = Duration::from_secs(6);
-/// How often a number of connections that is waited for is asked for.
+/// How often what is waited for is asked for.
 const POLL: Duration = Duration::from_millis(10);
 /// Events that wait to be read; later ones are lost.
 const EVENTS_MAX: usize = 1_024;

@@ -3,6 +3,7 @@
 mod support;
 
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -268,6 +269,65 @@ fn a_panic_about_a_message_ends_its_connection_only() {
 }
 
 #[test]
+fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
+    /// Panics when the second one is made, and when one is dropped that was told to.
+    #[derive(Debug)]
+    struct Touchy(bool);
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    impl Default for Touchy {
+        fn default() -> Self {
+            assert_ne!(MADE.fetch_add(1, SeqCst), 1, "as asked (this is the test's)");
+            Self(false)
+        }
+    }
+    impl Drop for Touchy {
+        fn drop(&mut self) {
+            assert!(!self.0, "as asked (this is the test's)");
+        }
+    }
+    struct Fragile(Sender<ConnectionId>);
+    impl Handler for Fragile {
+        type Conn = Touchy;
+        type Message = Touchy;
+        fn open(&mut self, conn: &mut Connection<'_, Self>) {
+            let _ = self.0.send(conn.id());
+        }
+        fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
+            conn.state().0 = bytes == b"!";
+            conn.send(b"ok");
+        }
+    }
+
+    let (tell, told) = channel();
+    let options = ServerOptions { connections_max: Some(1), ..options(Accept::Reuseport, 1) };
+    let server = Server::start(options, move |_| Fragile(tell.clone())).unwrap();
+    let mut client = connect(server.addr());
+    client.write_all(b"!").unwrap();
+    read_ok(&mut client);
+    drop(client);
+    assert!(server.wait_for_connections(Is::Exactly, 0, PATIENCE));
+    assert!(is_closed_by_peer(&mut connect(server.addr())), "its state could not be made");
+    // The one permit has come back both times.
+    let mut client = connect(server.addr());
+    ask(&mut client);
+    let gone = told.recv_timeout(PATIENCE).unwrap();
+    server.sender().send_message(gone, Touchy(true)).unwrap();
+    ask(&mut client);
+    eventually("three panics", || server.snapshot().core.panics == 3);
+    assert_eq!(server.snapshot().counters.closed, 2);
+    assert!(server.stop(), "no core has panicked");
+}
+
+#[test]
+#[should_panic = "a handler could not be made"]
+fn a_server_whose_handler_cannot_be_made_does_not_start() {
+    let _ = Server::start(options(Accept::Reuseport, 2), |core| {
+        assert_eq!(core, 0, "as asked (this is the test's)");
+        handlers::Ok
+    });
+}
+
+#[test]
 fn a_connection_knows_its_addresses() {
     let (server, _told) = puppets(options(Accept::Reuseport, 1));
     let mut client = connect(server.addr());
@@ -285,7 +345,8 @@ fn a_reset_is_a_reset() {
     client.write_all(b"r").unwrap();
     let error = client.read(&mut [0; 1]).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
-    assert_eq!(told.iter().nth(1), Some(Told::Ended(Ended::Asked)));
+    assert!(matches!(told.recv_timeout(PATIENCE), Ok(Told::Open(_))));
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(Ended::Asked)));
     drop(server);
 }
 
