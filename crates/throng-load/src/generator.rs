@@ -219,7 +219,12 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
                 }
             }
             Mail::StopUsers(count) => {
-                let mut places: Vec<u32> = desk.keys().iter().map(|key| key.index()).collect();
+                let mut keys = desk.keys();
+                // Those who are on their way out already are not asked twice.
+                keys.retain(|key| {
+                    desk.state(*key).is_some_and(|user| user.doing != Doing::Stopping)
+                });
+                let mut places: Vec<u32> = keys.iter().map(|key| key.index()).collect();
                 let kept = places.len().saturating_sub(count as usize);
                 for index in places.drain(kept..) {
                     self.stop_user(desk, index, None);
@@ -347,11 +352,11 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
             }
             (Doing::Failing, _) => return self.failed(conn),
             (_, CloseReason::ConnectFailed(errno)) => {
-                self.slate.connect_failed(Some(errno));
                 if is_short_of_ports(errno) && self.sources.tries_again(user) {
                     self.advance(conn);
                     return After::Keep;
                 }
+                self.slate.connect_failed(Some(errno));
                 return self.failed(conn);
             }
             (Doing::Closing, reason) => {

@@ -125,7 +125,8 @@ impl Generator {
         let target = self.config.targets[(user.id % self.config.targets.len() as u64) as usize];
         let spec =
             ConnectSpec { target, source: self.sources.choose(), options: self.config.options };
-        self.slate.counters.connects_started += 1;
+        // A connect that tries another port is still the same one.
+        self.slate.counters.connects_started += u64::from(user.port_tries == 0);
         conn.connect(spec);
         conn.set_deadline(Deadline::Coarse(now + timeout));
         Step::Wait

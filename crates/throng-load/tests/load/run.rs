@@ -30,9 +30,12 @@ pub(crate) fn server(serve: fn(TcpStream)) -> SocketAddr {
 }
 
 pub(crate) fn run(target: SocketAddr, rest: &str) -> Run {
+    run_with(target, rest, &LoadOptions { cores: Some(2), ..LoadOptions::default() })
+}
+
+pub(crate) fn run_with(target: SocketAddr, rest: &str, options: &LoadOptions) -> Run {
     let scenario = Scenario::parse(&format!("target: tcp://{target}\n{rest}"), "test").unwrap();
-    let plan = LoadPlan::new(&scenario, &LoadOptions { cores: Some(2), ..LoadOptions::default() })
-        .unwrap();
+    let plan = LoadPlan::new(&scenario, options).unwrap();
     let mut load = Load::start(plan).unwrap();
     let (mut connect, mut message) = (Histogram::new(), Histogram::new());
     let begun = Instant::now();

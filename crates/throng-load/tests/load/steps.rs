@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::time::Duration;
 
-use crate::run::{Run, answer_after, run, server};
+use throng_load::run::LoadOptions;
+
+use crate::run::{Run, answer_after, run, run_with, server};
 
 const ONE: &str = "load: [{arrivals: {rate: 1/s, for: 1s, spacing: even}}]\n";
 
@@ -189,4 +191,36 @@ fn counters_count_the_messages_of_one_user() {
         ),
     );
     assert_eq!(run.last.errors.total(), 0, "{:?}", run.last.errors);
+}
+
+#[test]
+fn ports_that_are_taken_are_passed_over_and_named_when_none_is_left() {
+    let target = server(|stream| answer_after(stream, Duration::ZERO));
+    // Two of the eight ports belong to somebody else; six are left for six users, and none for a seventh.
+    let low = (20_000..30_000)
+        .step_by(8)
+        .find(|&low| (low..low + 8).all(|port| TcpListener::bind(("127.9.9.9", port)).is_ok()))
+        .unwrap();
+    let _taken: Vec<_> =
+        [low, low + 3].map(|port| TcpListener::bind(("127.9.9.9", port)).unwrap()).into();
+    let options = LoadOptions {
+        cores: Some(1),
+        sources: vec!["127.9.9.9".parse().unwrap()],
+        source_ports: Some(low..=low + 7),
+        ..LoadOptions::default()
+    };
+    for (users, failed) in [(6, 0), (7, 1)] {
+        let run = run_with(
+            target,
+            &format!(
+                "load: [{{arrivals: {{rate: {users}/s, for: 1s, spacing: even}}}}]\nuser: [connect, wait: 1500ms, close: reset]\non_error: stop\n"
+            ),
+            &options,
+        );
+        let counters = &run.last.counters;
+        assert_eq!((counters.connects_started, counters.connects_ok), (users, users - failed));
+        assert_eq!(counters.connects_failed, failed, "{:?}", run.last.connect_failed);
+        assert_eq!(run.last.connect_failed.get("EADDRINUSE"), failed);
+        books_are_closed(&run);
+    }
 }
