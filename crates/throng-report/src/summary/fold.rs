@@ -100,6 +100,7 @@ impl SummaryFold {
         let intended = achieved + missing;
         let arrivals = ArrivalsSummary { intended, achieved, ratio: ratio(achieved, intended) };
         let lag_us = LatencySummary::from(&self.load.lag);
+        let failed = |one, other| last.connect_failed.get(one) + last.connect_failed.get(other);
         let facts = Facts {
             intervals: self.load.intervals,
             lag_us_p99: lag_us.p99,
@@ -109,9 +110,9 @@ impl SummaryFold {
             turns_missed: self.load.turns_missed(),
             lines_lost,
             end_missing,
-            ports_exhausted: last.connect_failed.get("EADDRNOTAVAIL").max(self.ports_exhausted),
-            fds_exhausted: (last.connect_failed.get("EMFILE") + last.connect_failed.get("ENFILE"))
-                .max(self.fds_exhausted),
+            // The kernel's choice fails with the first, a port that was named with the second.
+            ports_exhausted: failed("EADDRNOTAVAIL", "EADDRINUSE").max(self.ports_exhausted),
+            fds_exhausted: failed("EMFILE", "ENFILE").max(self.fds_exhausted),
         };
         Summary {
             schema: SCHEMA.to_owned(),

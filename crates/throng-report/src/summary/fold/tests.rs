@@ -217,11 +217,13 @@ fn turns_that_a_late_generator_missed_invalidate_the_run() {
 fn exhausted_ports_degrade_the_run_whether_counted_or_told() {
     let mut counted = load(LoadCounters::default(), 0, 0);
     counted.connect_failed.add("EADDRNOTAVAIL", 4);
+    let mut named = load(LoadCounters::default(), 0, 0);
+    named.connect_failed.add("EADDRINUSE", 1);
     let told = Interval {
         events: vec![Event::new(5, EventKind::PortsExhausted { source: "127.0.0.1".into() })],
         ..of_load(load(LoadCounters::default(), 0, 0))
     };
-    for line in [of_load(counted), told] {
+    for line in [of_load(counted), of_load(named), told] {
         let validity = run(vec![Interval::default(), line]).validity;
         assert_eq!(validity.grade, Grade::Degraded);
         assert!(validity.reasons[0].contains("no free port"), "{validity:?}");
