@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 
 use rustix::event::EventfdFlags;
 
-use crate::mailbox::EventFd;
+use crate::mailbox::Mailbox;
 use crate::passing::Hatch;
-use crate::{CoreId, EpollDriver, Errno, Mailbox, Permits, Post, fdtable};
+use crate::{CoreId, EpollDriver, Errno, Permits, Post, fdtable};
 
 /// How cores are started.
 #[derive(Clone, Debug)]
@@ -164,10 +164,7 @@ impl<M> Shared<M> {
         let mut mailboxes = Vec::with_capacity(options.cores);
         for _ in 0..options.cores {
             let seat = Seat::new()?;
-            mailboxes.push(Mailbox::new(
-                options.mailbox_max,
-                Box::new(EventFd(Arc::clone(&seat.eventfd))),
-            ));
+            mailboxes.push(Mailbox::new(options.mailbox_max, Arc::clone(&seat.eventfd)));
             seats.push(seat);
         }
         let fds_max = private_fds.then(|| fdtable::usable(limit, options.cores));

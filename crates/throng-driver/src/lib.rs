@@ -27,6 +27,6 @@ pub use driver::{
 };
 pub use epoll::{EpollDriver, Fd};
 pub use errno::{Blame, Errno};
-pub use mailbox::{Mailbox, Post, Wake};
+pub use mailbox::{COLLECT_MAX, Post};
 pub use permits::Permits;
 pub use socket::{local_addr, peer_addr};

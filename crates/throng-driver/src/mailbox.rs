@@ -10,39 +10,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{CoreId, MailFull, MailKind};
 
-/// How a sleeping core is woken.
-pub trait Wake: Send + Sync {
-    /// Makes its wait return.
-    fn wake(&self);
-}
-
-/// An eventfd, made before the cores get fd tables of their own, so that all of them have it under the same number.
-pub(crate) struct EventFd(pub(crate) Arc<OwnedFd>);
-
-impl Wake for EventFd {
-    fn wake(&self) {
-        // Full (2^64 - 2 unread wake-ups) is the one error that can happen, and then it is awake.
-        let _ = rustix::io::write(self.0.as_fd(), &1u64.to_ne_bytes());
-    }
-}
-
 /// What one core receives from the others.
-pub struct Mailbox<M> {
+pub(crate) struct Mailbox<M> {
     queue: Mutex<VecDeque<M>>,
     /// Whether a wake-up is on its way; cleared by the owner before it looks.
     woken: AtomicBool,
-    wake: Box<dyn Wake>,
+    /// Makes the owner's wait return. It was made before the cores got fd tables of their own, so that all of them have it
+    /// under the same number.
+    eventfd: Arc<OwnedFd>,
     bulk_max: usize,
 }
 
 impl<M> Mailbox<M> {
-    /// A mailbox that refuses bulk mail beyond `bulk_max` messages.
-    pub fn new(bulk_max: usize, wake: Box<dyn Wake>) -> Self {
-        Self { queue: Mutex::new(VecDeque::new()), woken: AtomicBool::new(false), wake, bulk_max }
+    /// A mailbox that refuses bulk mail beyond `bulk_max` messages, and whose owner waits for `eventfd`.
+    pub(crate) fn new(bulk_max: usize, eventfd: Arc<OwnedFd>) -> Self {
+        Self { queue: Mutex::default(), woken: AtomicBool::new(false), eventfd, bulk_max }
     }
 
     /// Adds a message and wakes the owner.
-    pub fn post(&self, mail: M, kind: MailKind) -> Result<(), MailFull<M>> {
+    pub(crate) fn post(&self, mail: M, kind: MailKind) -> Result<(), MailFull<M>> {
         {
             let mut queue = self.queue();
             if kind == MailKind::Bulk && queue.len() >= self.bulk_max {
@@ -55,14 +41,15 @@ impl<M> Mailbox<M> {
     }
 
     /// Wakes the owner, unless a wake-up is on its way already.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if !self.woken.swap(true, SeqCst) {
-            self.wake.wake();
+            // Full (2^64 - 2 unread wake-ups) is the one error that can happen, and then it is awake.
+            let _ = rustix::io::write(self.eventfd.as_fd(), &1u64.to_ne_bytes());
         }
     }
 
     /// For the owner: moves at most [`COLLECT_MAX`] messages to `into`; true when more is left.
-    pub fn collect(&self, into: &mut Vec<M>) -> bool {
+    pub(crate) fn collect(&self, into: &mut Vec<M>) -> bool {
         self.woken.store(false, SeqCst);
         let mut queue = self.queue();
         let count = queue.len().min(COLLECT_MAX);
@@ -71,7 +58,7 @@ impl<M> Mailbox<M> {
     }
 
     /// How many messages wait.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.queue().len()
     }
 
@@ -91,7 +78,7 @@ pub struct Post<M> {
 
 impl<M> Post<M> {
     /// A way to post to the owners of `mailboxes`.
-    pub fn new(mailboxes: Arc<[Mailbox<M>]>) -> Self {
+    pub(crate) fn new(mailboxes: Arc<[Mailbox<M>]>) -> Self {
         Self { mailboxes }
     }
 
@@ -130,21 +117,24 @@ impl<M> Clone for Post<M> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
+    use rustix::event::{EventfdFlags, eventfd};
 
     use super::*;
 
-    struct Count(Arc<AtomicUsize>);
+    fn mailbox(bulk_max: usize) -> Mailbox<u32> {
+        Mailbox::new(bulk_max, Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap()))
+    }
 
-    impl Wake for Count {
-        fn wake(&self) {
-            self.0.fetch_add(1, SeqCst);
-        }
+    /// How often its owner was woken since the last call.
+    fn wakes(mailbox: &Mailbox<u32>) -> u64 {
+        let mut count = [0; 8];
+        let read = rustix::io::read(mailbox.eventfd.as_fd(), &mut count);
+        if read.is_ok() { u64::from_ne_bytes(count) } else { 0 }
     }
 
     #[test]
     fn a_full_mailbox_refuses_bulk_and_takes_control() {
-        let mailbox = Mailbox::new(2, Box::new(Count(Arc::default())));
+        let mailbox = mailbox(2);
         assert!(mailbox.post(1, MailKind::Bulk).is_ok());
         assert!(mailbox.post(2, MailKind::Bulk).is_ok());
         assert_eq!(mailbox.post(3, MailKind::Bulk), Err(MailFull(3)));
@@ -156,15 +146,14 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_woken_once_for_many_messages() {
-        let wakes = Arc::new(AtomicUsize::new(0));
-        let mailbox = Mailbox::new(1000, Box::new(Count(Arc::clone(&wakes))));
+        let mailbox = mailbox(1_000);
         for n in 0..600 {
             mailbox.post(n, MailKind::Bulk).unwrap();
         }
-        assert_eq!(wakes.load(SeqCst), 1);
+        assert_eq!(wakes(&mailbox), 1);
         let mut mail = Vec::new();
         assert!(mailbox.collect(&mut mail), "a batch is bounded");
         mailbox.post(600, MailKind::Bulk).unwrap();
-        assert_eq!(wakes.load(SeqCst), 2);
+        assert_eq!(wakes(&mailbox), 1);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use throng_base::Instant;
-use throng_driver::{CoreId, MailFull, MailKind, Permits};
+use throng_driver::{COLLECT_MAX, CoreId, MailFull, MailKind, Permits};
 
 use crate::SimDriver;
 use crate::world::{Action, State, World};
@@ -162,6 +162,3 @@ impl<M> Shared<M> {
         is_there(queue)
     }
 }
-
-/// As many as the real mailbox hands over at a time.
-const COLLECT_MAX: usize = 256;
