@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_report::render::{bytes, count, micros, or_dash, rate};
-use throng_report::{EventKind, Interval, Summary, Tally};
+use throng_report::{EventKind, Finding, Interval, Summary, Tally};
 
 use crate::ends::{Go, LoadSpec, ServerSpec};
+use crate::handshake;
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::{grown, most};
 use crate::reconcile::{Reconciled, reconcile};
@@ -33,6 +34,8 @@ struct Held {
     errors: Tally,
     /// What both ends said of the same connections; none where they could not be compared.
     reconciled: Option<Reconciled>,
+    /// Handshakes that did not end well, by name.
+    handshakes: Option<Finding>,
     overflows: Option<u64>,
     drops: Option<u64>,
     syn_recv_most: Option<u64>,
@@ -166,6 +169,7 @@ fn held(users: u64, intervals: &[Interval], summary: &Summary) -> Held {
         pings: summary.message.answered,
         errors,
         reconciled: reconcile(intervals),
+        handshakes: handshake::finding(intervals),
         overflows: grown(intervals, "TcpExt.ListenOverflows"),
         drops: grown(intervals, "TcpExt.ListenDrops"),
         syn_recv_most: most(intervals, "listener.syn_recv"),
@@ -227,21 +231,11 @@ fn verdict(held: &Held) -> Vec<String> {
         ),
     });
     said.extend(worst_error(&held.errors));
-    let (overflows, drops) = (held.overflows.unwrap_or(0), held.drops.unwrap_or(0));
-    said.push(match held.reconciled {
-        None => "The two ends' counts could not be compared: the server did not answer in any quiet second."
+    said.push(match (held.reconciled, &held.handshakes) {
+        (None, _) => "The two ends' counts could not be compared: the server did not answer in any quiet second."
             .to_owned(),
-        Some(both) if both.half_open_most > 0 => format!(
-            "{} connections were half-open at one time: established for the client, unknown to the server. The \
-             kernel dropped the end of their handshakes at a full accept queue ({overflows} overflows). Raise \
-             --backlog and net.core.somaxconn, or accept faster.",
-            both.half_open_most
-        ),
-        Some(_) if drops > 0 => format!(
-            "No connection was half-open, but SYNs were dropped {drops} times ({overflows} at a full accept queue): \
-             on one machine that is what a full queue looks like, and those clients came back a second later."
-        ),
-        Some(both) => format!(
+        (Some(_), Some(found)) => format!("{} Remedy: {}.", found.text, found.remedy),
+        (Some(both), None) => format!(
             "Both ends agree in all {} seconds in which they could be compared: no connection was half-open.",
             both.seconds
         ),
@@ -292,6 +286,7 @@ const MEMORY_SHOWS: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Side;
 
     use super::*;
     use crate::lab::assert_same_scenario;
@@ -347,14 +342,14 @@ mod tests {
     }
 
     #[test]
-    fn half_open_connections_and_dropped_syns_are_told_apart() {
-        let half_open = Held { overflows: Some(40), drops: Some(40), ..held(1000, 498, &[]) };
-        check(&half_open, &["498 connections were half-open", "--backlog"], &["SYNs were dropped"]);
-        let dropped = Held { overflows: Some(7), drops: Some(9), ..held(1000, 0, &[]) };
+    fn handshakes_that_ended_badly_are_named_with_the_remedy() {
+        let found = Finding::new("half_open", Side::Kernel, "498 connections were half-open.");
+        let found = Some(found.remedied_by("raise --backlog"));
+        let half_open = Held { handshakes: found, ..held(1000, 498, &[]) };
         check(
-            &dropped,
-            &["No connection was half-open, but SYNs were dropped 9 times"],
-            &["agree"],
+            &half_open,
+            &["498 connections were half-open. Remedy: raise --backlog."],
+            &["Both ends agree"],
         );
     }
 

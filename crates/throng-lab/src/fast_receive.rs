@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_report::render::{count, micros, or_dash, rate};
-use throng_report::{Grade, Interval, Summary};
+use throng_report::{Grade, Interval, LoadInterval, Summary};
 
 use crate::ends::{Go, LoadSpec, Run, ServerSpec};
 use crate::erlang::{self, Article};
@@ -62,7 +62,7 @@ pub(crate) fn run(
     });
     lab.check(users)?;
     let grows = Duration::from_secs(lab.options.seconds.unwrap_or(20));
-    let shape = Shape { users, per_second: 5_000.min(users), grows };
+    let shape = Shape { users, per_second: CONNECTS.min(users), grows };
     let text = scenario(&shape);
     let seconds = (shape.connects() + grows).as_secs();
     let of = 1 + peers.len();
@@ -72,7 +72,8 @@ pub(crate) fn run(
     let server =
         lab.stage.serve(ServerSpec { row: THRONG, handler: "ok", accept: "reuseport", cores })?;
     let spec = LoadSpec { row: THRONG, scenario: &text, seconds };
-    let run = lab.stage.load(&spec, &server, progress, |_| Go::On)?;
+    let mut watch = Watch::default();
+    let run = lab.stage.load(&spec, &server, progress, |interval| watch.see(interval))?;
     server.stop();
     let mut interrupted = run.interrupted;
     let mut rows = vec![row("throng serve ok", None, &run)];
@@ -149,7 +150,8 @@ fn peer_row(
 ) -> Result<(Row, bool), LabError> {
     let server = peer.start(lab.stage, lab.machine.cpus)?;
     let spec = LoadSpec { row: peer.row, scenario: text, seconds };
-    let run = lab.stage.load(&spec, &server, progress, |_| Go::On)?;
+    let mut watch = Watch::default();
+    let run = lab.stage.load(&spec, &server, progress, |interval| watch.see(interval))?;
     server.stop();
     Ok((row(peer.title, peer.messages_per_second, &run), run.interrupted))
 }
@@ -218,21 +220,40 @@ fn row(server: &str, article: Option<f64>, run: &Run) -> Row {
 
 /// The seconds in which messages were due.
 fn points(intervals: &[Interval]) -> Vec<Point> {
-    let point = |(interval, before, now, seconds): (
-        &Interval,
-        &throng_report::LoadInterval,
-        &throng_report::LoadInterval,
-        f64,
-    )| {
-        let grown = now.counters.since(&before.counters);
-        (grown.turns_intended > 0 && interval.span_ms >= WHOLE_SECOND_MS).then(|| Point {
-            at_ms: interval.at_ms,
-            intended_rate: grown.turns_intended as f64 / seconds,
-            rate: grown.messages_answered as f64 / seconds,
-            p99_us: (!now.message.is_empty()).then(|| now.message.percentile(99.0)),
-        })
-    };
-    steps(intervals).filter_map(point).collect()
+    steps(intervals).filter_map(|(interval, before, now, _)| point(interval, before, now)).collect()
+}
+
+fn point(interval: &Interval, before: &LoadInterval, now: &LoadInterval) -> Option<Point> {
+    let grown = now.counters.since(&before.counters);
+    let seconds = interval.span_ms as f64 / 1000.0;
+    let counts = grown.turns_intended > 0 && interval.span_ms >= WHOLE_SECOND_MS;
+    (counts && !now.is_leaving()).then(|| Point {
+        at_ms: interval.at_ms,
+        intended_rate: grown.turns_intended as f64 / seconds,
+        rate: grown.messages_answered as f64 / seconds,
+        p99_us: (!now.message.is_empty()).then(|| now.message.percentile(99.0)),
+    })
+}
+
+/// Ends a row soon after its knee: what is due after it only queues up.
+#[derive(Default)]
+struct Watch {
+    before: Option<LoadInterval>,
+    points: Vec<Point>,
+}
+
+impl Watch {
+    fn see(&mut self, interval: &Interval) -> Go {
+        let Some(now) = &interval.load else { return Go::On };
+        if let Some(before) = self.before.replace(now.clone()) {
+            self.points.extend(point(interval, &before, now));
+        }
+        let last_ms = self.points.last().map_or(0, |point| point.at_ms);
+        // A knee that the next seconds could still take back is none yet.
+        let is_known = |knee: Knee| last_ms >= knee.at_ms + 1000 * STAYS_UP as u64;
+        let enough = self.points.len() >= POINTS_LEAST;
+        if enough && knee(&self.points).is_some_and(is_known) { Go::Stop } else { Go::On }
+    }
 }
 
 fn table(rows: &[Row]) -> LabTable {
@@ -318,6 +339,10 @@ fn about(row: &Row) -> String {
 }
 
 const THRONG: &str = "throng";
+/// New connections a second: enough not to wait for, few enough for the shortest accept queue.
+const CONNECTS: u64 = 2_500;
+/// With fewer seconds nothing is known of the ground.
+const POINTS_LEAST: usize = 12;
 /// fds of an Erlang server that are not connections.
 const PEER_FDS: u64 = 128;
 /// A last interval shorter than this makes a noisy rate.
@@ -336,6 +361,24 @@ mod tests {
         let bundled = include_str!("../../../labs/fast-receive.yaml");
         let shape = Shape { users: 25_000, per_second: 500, grows: Duration::from_secs(1200) };
         assert_same_scenario(&scenario(&shape), bundled);
+    }
+
+    #[test]
+    fn a_row_ends_when_its_knee_is_certain_and_not_before() {
+        let mut watch = Watch::default();
+        let mut load = LoadInterval::default();
+        let mut see = |second: u64, p99_ms: u64| {
+            load.counters.turns_intended += 1000 * second;
+            load.counters.messages_answered += 1000 * second;
+            load.message = throng_report::Histogram::new();
+            load.message.record_us(1000 * p99_ms);
+            let load = Some(load.clone());
+            let at_ms = 1000 * second;
+            watch.see(&Interval { at_ms, span_ms: 1000, load, ..Interval::default() })
+        };
+        assert!((0..=14).all(|second| see(second, 1) == Go::On));
+        assert!((15..=17).all(|second| see(second, 80) == Go::On));
+        assert_eq!(see(18, 80), Go::Stop);
     }
 
     fn row(server: &str, rate: f64, has_knee: bool) -> Row {

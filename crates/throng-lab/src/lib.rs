@@ -10,6 +10,7 @@ mod ends;
 mod erlang;
 mod fast_connect;
 mod fast_receive;
+pub mod handshake;
 pub mod isolate;
 mod knee;
 mod lab;

@@ -1,0 +1,140 @@
+//! What became of handshakes that did not end well, by name.
+//!
+//! A full accept queue looks in two ways, which are often taken for one another. Where its SYN is dropped,
+//! a client waits and tries again: it knows that it has no connection. Where the end of its handshake is
+//! dropped, it believes to have one, sends into it, and the server has never heard of it: a half-open
+//! connection. Only both ends' counts together tell which of the two it was.
+
+use throng_report::render::count;
+use throng_report::{Finding, Interval, Side};
+
+use crate::reconcile::reconcile;
+
+/// The worse of the two that `intervals` show; none where both ends agree and nothing was dropped, or
+/// where the ends could not be compared. Pure.
+pub fn finding(intervals: &[Interval]) -> Option<Finding> {
+    let drops = Moved::of(DROPS, intervals);
+    let overflows = Moved::of(OVERFLOWS, intervals);
+    let moved = |of: &Option<Moved>| of.as_ref().map_or(0, Moved::by);
+    let half_open = reconcile(intervals)?.half_open_most;
+    let found = if half_open > 0 {
+        Finding::new(
+            HALF_OPEN,
+            Side::Kernel,
+            format!(
+                "{half_open} connections were half-open at one time: established for the client, unknown to the \
+                 server. The kernel dropped the end of their handshakes at a full accept queue ({} overflows).",
+                count(moved(&overflows) as f64)
+            ),
+        )
+    } else if moved(&drops) > 0 {
+        Finding::new(
+            SYNS_DROPPED,
+            Side::Kernel,
+            format!(
+                "No connection was half-open, but SYNs were dropped {} times ({} at a full accept queue): those \
+                 clients know that they have no connection, and try again a second later.",
+                count(moved(&drops) as f64),
+                count(moved(&overflows) as f64)
+            ),
+        )
+    } else {
+        return None;
+    };
+    let evidence = [drops, overflows].into_iter().flatten().filter(|moved| moved.by() > 0);
+    let found = evidence.fold(found, |found, moved| {
+        found.shown_by(moved.counter, moved.from as f64, moved.to as f64, moved.at_ms)
+    });
+    Some(found.remedied_by("raise --backlog and net.core.somaxconn, or accept faster"))
+}
+
+/// Established for the client, unknown to the server.
+pub const HALF_OPEN: &str = "half_open";
+/// The client was not answered, and tries again.
+pub const SYNS_DROPPED: &str = "syns_dropped";
+
+const DROPS: &str = "TcpExt.ListenDrops";
+const OVERFLOWS: &str = "TcpExt.ListenOverflows";
+
+/// A counter of the kernel over a run.
+struct Moved {
+    counter: &'static str,
+    from: i64,
+    to: i64,
+    /// The first interval in which it had moved.
+    at_ms: u64,
+}
+
+impl Moved {
+    fn of(counter: &'static str, intervals: &[Interval]) -> Option<Self> {
+        let values = || {
+            let value = |interval: &Interval| {
+                Some((interval.at_ms, interval.kernel.get(counter).copied()?))
+            };
+            intervals.iter().filter_map(value)
+        };
+        let (_, from) = values().next()?;
+        let (last_ms, to) = values().next_back()?;
+        let at_ms = values().find(|(_, value)| *value > from).map_or(last_ms, |(at_ms, _)| at_ms);
+        Some(Self { counter, from, to, at_ms })
+    }
+
+    fn by(&self) -> u64 {
+        u64::try_from(self.to - self.from).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_report::{LoadInterval, ServerSnapshot};
+
+    use super::*;
+
+    /// Two quiet seconds after which the client had `client` connections and the server `open`.
+    fn run(client: u64, open: u64, drops: i64, overflows: i64) -> Vec<Interval> {
+        let mut load = LoadInterval::default();
+        load.counters.connected = client;
+        let mut server = ServerSnapshot::default();
+        server.counters.open = open;
+        let interval = |at_ms, moved| Interval {
+            at_ms,
+            span_ms: 1000,
+            load: Some(load.clone()),
+            server: Some(server.clone()),
+            kernel: [
+                (DROPS.to_owned(), 70 + moved * drops),
+                (OVERFLOWS.to_owned(), moved * overflows),
+            ]
+            .into(),
+            ..Interval::default()
+        };
+        vec![interval(1000, 0), interval(2000, 1)]
+    }
+
+    #[test]
+    fn what_only_the_client_knows_is_half_open_whatever_was_dropped() {
+        let found = finding(&run(500, 2, 498, 498)).unwrap();
+        assert_eq!(found.id, HALF_OPEN);
+        assert!(found.text.starts_with("498 connections were half-open"), "{}", found.text);
+        let shown = &found.evidence[0];
+        assert_eq!((shown.counter.as_str(), shown.from, shown.to), (DROPS, 70.0, 568.0));
+        assert_eq!(shown.at_ms, 2000);
+    }
+
+    #[test]
+    fn drops_without_half_open_connections_are_dropped_syns() {
+        let found = finding(&run(2, 2, 9, 7)).unwrap();
+        assert_eq!(found.id, SYNS_DROPPED);
+        assert!(found.text.contains("SYNs were dropped 9 times (7 at a full"), "{}", found.text);
+        assert!(found.remedy.contains("--backlog"));
+    }
+
+    #[test]
+    fn ends_that_agree_and_ends_that_cannot_be_compared_are_no_finding() {
+        assert_eq!(finding(&run(500, 500, 0, 0)), None);
+        let mut alone = run(500, 2, 9, 9);
+        alone.iter_mut().for_each(|interval| interval.server = None);
+        assert_eq!(finding(&alone), None);
+        assert_eq!(finding(&[]), None);
+    }
+}

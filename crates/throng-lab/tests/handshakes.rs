@@ -1,0 +1,201 @@
+//! A full accept queue as the kernel makes it: dropped SYNs and half-open connections, told apart.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+use throng_doctor::{Sampler, SamplerOptions};
+use throng_driver::{Clock, netns};
+use throng_lab::handshake::{HALF_OPEN, SYNS_DROPPED, finding};
+use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
+use throng_report::{Interval, LoadInterval, ServerSnapshot};
+
+const BURST: usize = 500;
+
+#[test]
+fn on_loopback_a_full_queue_drops_syns() {
+    // A thread of its own: it moves into a namespace, where nobody else moves the counters.
+    let test = std::thread::spawn(|| {
+        let alone = netns::unshare().is_ok()
+            && Command::new("ip")
+                .args(["link", "set", "lo", "up"])
+                .status()
+                .is_ok_and(|s| s.success());
+        if !alone {
+            return println!(
+                "skipped: network namespaces need root and ip (apt-get install iproute2)"
+            );
+        }
+        let mut server = Server::listen(Ipv4Addr::LOCALHOST);
+        let mut intervals = vec![server.interval(0, 0)];
+        let burst = connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, server.port));
+        sleep(Duration::from_millis(300));
+        let client = established(&burst);
+        intervals.push(server.interval(1000, client));
+        intervals.push(server.interval(2000, client));
+
+        let found = finding(&intervals).expect("a finding");
+        println!("{found:#?}");
+        assert_eq!(found.id, SYNS_DROPPED);
+        assert!((1..=3).contains(&client), "{client} were established");
+        assert_eq!(server.accept_all(), client, "the server knows every one of them");
+        let dropped = found.evidence.iter().find(|shown| shown.counter == "TcpExt.ListenDrops");
+        let dropped = dropped.map_or(0.0, |shown| shown.to - shown.from);
+        assert!(dropped >= (BURST as u64 - client) as f64, "{dropped} SYNs were dropped");
+        assert!(found.evidence.iter().any(|shown| shown.counter == "TcpExt.ListenOverflows"));
+    });
+    test.join().unwrap();
+}
+
+#[test]
+fn behind_a_slow_link_a_full_queue_leaves_connections_half_open() {
+    let isolation = match Isolation::new(1000) {
+        Ok(isolation) => isolation,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    // SYN-ACKs that come late: by then the client's other SYNs have passed the queue while it was empty.
+    let mut tc = Command::new("tc");
+    tc.args(["qdisc", "add", "dev", "veth-server", "root", "tbf"]);
+    tc.args(["rate", "100kbit", "burst", "100", "limit", "1000000"]);
+    match isolation.spawn_server(tc).and_then(|mut tc| tc.wait()) {
+        Ok(status) if status.success() => {}
+        other => {
+            return println!(
+                "skipped: tc cannot slow the link (apt-get install iproute2): {other:?}"
+            );
+        }
+    }
+    let inside = |spawn: &dyn Fn(Command) -> std::io::Result<Child>| {
+        let mut resident = Command::new("cat");
+        resident.stdin(Stdio::piped());
+        Resident(spawn(resident).unwrap())
+    };
+    let at_server = inside(&|command| isolation.spawn_server(command));
+    let at_load = inside(&|command| isolation.spawn_load(command));
+
+    let test = std::thread::spawn(move || {
+        assert!(netns::enter(at_server.0.id()).unwrap());
+        fs::write("/proc/sys/net/ipv4/tcp_syncookies", "1").unwrap();
+        let mut server = Server::listen(SERVER_ADDRESS);
+        let mut intervals = vec![server.interval(0, 0)];
+        let target = SocketAddrV4::new(SERVER_ADDRESS, server.port);
+        let burst = std::thread::spawn(move || {
+            assert!(netns::enter(at_load.0.id()).unwrap());
+            connect(target)
+        });
+        let burst = burst.join().unwrap();
+        let client = settled(&burst);
+        intervals.push(server.interval(1000, client));
+        intervals.push(server.interval(2000, client));
+
+        let found = finding(&intervals).expect("a finding");
+        println!("{found:#?}");
+        assert_eq!(found.id, HALF_OPEN);
+        assert!(client >= 100, "only {client} were established");
+        let known = server.accept_all();
+        assert!((1..=3).contains(&known), "the server knows {known}");
+        let says = format!("{} connections were half-open", client - known);
+        assert!(found.text.starts_with(&says), "not {says:?}: {}", found.text);
+    });
+    test.join().unwrap();
+}
+
+/// A server with a backlog of 1 that accepts nobody, and the kernel's counters in its namespace.
+struct Server {
+    listener: OwnedFd,
+    port: u16,
+    sampler: Sampler,
+}
+
+impl Server {
+    fn listen(address: Ipv4Addr) -> Self {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let listener =
+            net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+        net::bind(&listener, &SocketAddrV4::new(address, 0)).unwrap();
+        net::listen(&listener, 1).unwrap();
+        let bound = net::getsockname(&listener).unwrap();
+        let port = SocketAddrV4::try_from(bound).unwrap().port();
+        let sampler =
+            Sampler::new(SamplerOptions { ports: vec![port], ..SamplerOptions::default() });
+        Self { listener, port, sampler }
+    }
+
+    /// What a recorder would write: the client's count, the server's, which has accepted nobody, the kernel's.
+    fn interval(&mut self, at_ms: u64, client: u64) -> Interval {
+        let mut load = LoadInterval::default();
+        load.counters.connected = client;
+        Interval {
+            at_ms,
+            span_ms: 1000,
+            load: Some(load),
+            server: Some(ServerSnapshot::default()),
+            kernel: self.sampler.sample(Clock.now()).counters,
+            ..Interval::default()
+        }
+    }
+
+    /// How many there are to accept.
+    fn accept_all(&self) -> u64 {
+        let mut accepted = Vec::new();
+        loop {
+            match net::accept(&self.listener) {
+                Ok(fd) => accepted.push(fd),
+                Err(Errno::AGAIN) => return accepted.len() as u64,
+                Err(error) => panic!("accept: {error}"),
+            }
+        }
+    }
+}
+
+/// A process that keeps a namespace reachable, until it is dropped.
+struct Resident(Child);
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// Connects that nobody waits for.
+fn connect(target: SocketAddrV4) -> Vec<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let start = |_| {
+        let fd = net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+        match net::connect(&fd, &target) {
+            Ok(()) | Err(Errno::INPROGRESS) => fd,
+            Err(error) => panic!("connect: {error}"),
+        }
+    };
+    (0..BURST).map(start).collect()
+}
+
+/// How many of them their client believes to be established.
+fn established(burst: &[OwnedFd]) -> u64 {
+    let mut fds: Vec<_> = burst.iter().map(|fd| PollFd::new(fd, PollFlags::OUT)).collect();
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap();
+    let is_open = |fd: &&PollFd<'_>| fd.revents() == PollFlags::OUT;
+    fds.iter().filter(is_open).count() as u64
+}
+
+/// The same, once it no longer grows.
+fn settled(burst: &[OwnedFd]) -> u64 {
+    let began = Instant::now();
+    let mut before = 0;
+    loop {
+        sleep(Duration::from_millis(500));
+        let now = established(burst);
+        let is_settled = now > 0 && now == before;
+        if now == BURST as u64 || is_settled || began.elapsed() > Duration::from_secs(10) {
+            return now;
+        }
+        before = now;
+    }
+}
