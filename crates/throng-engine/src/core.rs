@@ -7,8 +7,9 @@ use throng_base::{Instant, Key};
 use throng_driver::{CloseHow, Driver, Errno, Event, Ready, Token};
 use throng_proto::{Input, Session};
 
-use crate::connection::Link;
-use crate::context::{Conn, Desk, Effect, Verdict};
+use crate::conn::{Conn, Verdict};
+use crate::desk::{Desk, Effect};
+use crate::entry::Link;
 use crate::settle;
 use crate::{After, App, CloseReason, Deadline};
 

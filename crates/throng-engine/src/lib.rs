@@ -9,13 +9,15 @@
 //! asked for is done, after it has returned (`settle.rs`) → effects on other connections, until none is left.
 
 mod app;
-mod connection;
-mod context;
+mod conn;
 mod core;
+mod desk;
+mod entry;
 mod settle;
 mod timers;
 
 pub use app::{After, App, CloseReason};
-pub use connection::Deadline;
-pub use context::{Conn, Desk, Sent};
+pub use conn::{Conn, Sent};
 pub use core::{Core, Limits};
+pub use desk::Desk;
+pub use entry::Deadline;

@@ -4,8 +4,9 @@
 use throng_base::Key;
 use throng_driver::{CloseHow, ConnectSpec, Driver, Errno, Interest, Token};
 
-use crate::connection::{Deadline, Entry, Link, Pending, Then};
-use crate::context::{Desk, Effect, Shell, Verdict};
+use crate::conn::Verdict;
+use crate::desk::{Desk, Effect, Shell};
+use crate::entry::{Deadline, Entry, Link, Pending, Then};
 use crate::{App, CloseReason};
 
 /// Carries out the verdict of a callback on its own connection.

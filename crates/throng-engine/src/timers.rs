@@ -8,7 +8,7 @@ use throng_base::{Instant, Key};
 use throng_driver::Driver;
 use throng_proto::Session;
 
-use crate::context::Table;
+use crate::desk::Table;
 use crate::{App, Deadline};
 
 /// The deadlines of one core's entries.

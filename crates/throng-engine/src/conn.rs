@@ -1,0 +1,193 @@
+//! What a callback may do for its own connection.
+
+use std::net::SocketAddr;
+
+use throng_base::{Instant, Key};
+use throng_driver::{CloseHow, ConnectSpec, CoreId, Driver, MailFull, MailKind};
+
+use crate::desk::Shell;
+use crate::entry::{Entry, Link};
+use crate::settle;
+use crate::{App, CloseReason, Deadline};
+
+/// One connection or user, during one of its callbacks.
+pub struct Conn<'a, D: Driver, A: App<D>> {
+    pub(crate) entry: &'a mut Entry<D::Fd, A::Session, A::State>,
+    pub(crate) shell: &'a mut Shell<D>,
+    pub(crate) verdict: Verdict,
+    key: Key,
+}
+
+/// What a callback asked for its own connection.
+#[derive(Default)]
+pub(crate) struct Verdict {
+    pub(crate) close: Option<(CloseReason, CloseHow)>,
+    pub(crate) finish: bool,
+    pub(crate) connect: Option<ConnectSpec>,
+    pub(crate) deadline: Option<Deadline>,
+    pub(crate) leave: bool,
+}
+
+/// What became of bytes that were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Bytes that the kernel took now.
+    pub taken: usize,
+    /// Bytes that wait in this process for a slow peer.
+    pub pending: usize,
+}
+
+impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
+    pub(crate) fn new(
+        entry: &'a mut Entry<D::Fd, A::Session, A::State>,
+        shell: &'a mut Shell<D>,
+        key: Key,
+    ) -> Self {
+        Self { entry, shell, verdict: Verdict::default(), key }
+    }
+
+    /// Its key. A user's key changes with every connection.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// The time at which the present event was taken up.
+    pub fn now(&self) -> Instant {
+        self.shell.now
+    }
+
+    /// The time at this very moment.
+    pub fn clock(&self) -> Instant {
+        self.shell.driver.now()
+    }
+
+    /// What the app keeps for it.
+    pub fn state(&mut self) -> &mut A::State {
+        &mut self.entry.state
+    }
+
+    /// Its protocol, and the buffer that takes what the protocol encodes.
+    pub fn session(&mut self) -> (&mut A::Session, &mut Vec<u8>) {
+        (&mut self.entry.session, &mut self.shell.out)
+    }
+
+    /// Sends `bytes` once the callback has returned, all of the callback's bytes in one call.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.shell.out.extend_from_slice(bytes);
+    }
+
+    /// The buffer of what is sent once the callback has returned; append only.
+    pub fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.shell.out
+    }
+
+    /// Sends `bytes`, and everything appended before, now, and says how many bytes the kernel has really taken.
+    pub fn send_now(&mut self, bytes: &[u8]) -> Sent {
+        self.shell.out.extend_from_slice(bytes);
+        let before = self.shell.counters.bytes_sent;
+        if let Err(errno) = settle::flush(self.entry, self.shell, self.key) {
+            self.verdict.close.get_or_insert((CloseReason::Failed(errno), CloseHow::Finish));
+        }
+        Sent {
+            taken: (self.shell.counters.bytes_sent - before) as usize,
+            pending: self.entry.link.pending_bytes(),
+        }
+    }
+
+    /// Whether bytes wait for the peer to take what was sent before.
+    pub fn is_blocked(&self) -> bool {
+        matches!(self.entry.link, Link::Blocked(..))
+    }
+
+    /// Whether it has an established socket.
+    pub fn is_open(&self) -> bool {
+        self.entry.link.is_live()
+    }
+
+    /// Whether it has no socket.
+    pub fn is_detached(&self) -> bool {
+        matches!(self.entry.link, Link::Detached)
+    }
+
+    /// The socket, to look at.
+    pub fn fd(&self) -> Option<&D::Fd> {
+        self.entry.link.fd()
+    }
+
+    /// The world below.
+    pub fn driver(&mut self) -> &mut D {
+        &mut self.shell.driver
+    }
+
+    /// Which core this is.
+    pub fn core(&self) -> CoreId {
+        self.shell.driver.core()
+    }
+
+    /// Bytes that wait for the kernel to take them.
+    pub fn pending_bytes(&self) -> usize {
+        self.entry.link.pending_bytes()
+    }
+
+    /// The address of the other end, while there is a socket.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        self.shell.driver.peer_addr(self.entry.link.fd()?)
+    }
+
+    /// The address of this end, while there is a socket.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.shell.driver.local_addr(self.entry.link.fd()?)
+    }
+
+    /// Connects once the callback has returned; [`App::opened`] or [`App::closed`] follows.
+    pub fn connect(&mut self, spec: ConnectSpec) {
+        debug_assert!(matches!(self.entry.link, Link::Detached), "there is a socket already");
+        self.verdict.connect = Some(spec);
+    }
+
+    /// Closes in order once the callback has returned and what was sent is taken; [`App::closed`] follows.
+    pub fn close(&mut self) {
+        self.verdict.close = Some((CloseReason::Asked, CloseHow::Finish));
+    }
+
+    /// Closes by RST once the callback has returned.
+    pub fn reset(&mut self) {
+        self.verdict.close = Some((CloseReason::Asked, CloseHow::Reset));
+    }
+
+    /// Closes in order for a reason of the app's choosing.
+    pub fn close_because(&mut self, reason: CloseReason) {
+        self.verdict.close = Some((reason, CloseHow::Finish));
+    }
+
+    /// Tells the other end, once the callback has returned and what was sent is taken, that nothing more will be
+    /// sent.
+    pub fn finish(&mut self) {
+        self.verdict.finish = true;
+    }
+
+    /// Takes an entry without a socket out of the table once the callback has returned; nothing more is
+    /// called for it.
+    pub fn leave(&mut self) {
+        debug_assert!(self.is_detached(), "an entry with a socket is closed, not removed");
+        self.verdict.leave = true;
+    }
+
+    /// Has [`App::deadline`] called then; replaces the deadline that was set.
+    pub fn set_deadline(&mut self, deadline: Deadline) {
+        self.verdict.deadline = Some(deadline);
+    }
+
+    /// Puts `mail` into another core's mailbox.
+    ///
+    /// # Errors
+    /// Bulk mail comes back, counted, when the mailbox is full.
+    pub fn post(
+        &mut self,
+        to: CoreId,
+        mail: D::Mail,
+        kind: MailKind,
+    ) -> Result<(), MailFull<D::Mail>> {
+        self.shell.post(to, mail, kind)
+    }
+}
