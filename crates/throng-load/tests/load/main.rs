@@ -2,4 +2,5 @@
 
 mod measured;
 mod run;
+mod steering;
 mod steps;

@@ -69,3 +69,26 @@ pub(crate) fn answer_after(mut stream: TcpStream, delay: Duration) {
         }
     }
 }
+
+/// A run that `steer` steers while it goes on; what had been counted at its end.
+pub(crate) fn steered(
+    target: SocketAddr,
+    rest: &str,
+    steer: impl FnOnce(&mut Load),
+) -> LoadInterval {
+    let scenario = Scenario::parse(&format!("target: tcp://{target}\n{rest}"), "test").unwrap();
+    let options = LoadOptions { cores: Some(2), ..LoadOptions::default() };
+    let mut load = Load::start(LoadPlan::new(&scenario, &options).unwrap()).unwrap();
+    steer(&mut load);
+    let begun = Instant::now();
+    let last = loop {
+        let last = load.snapshot();
+        if load.is_finished() {
+            break last;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", last.counters);
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(load.join());
+    last
+}

@@ -1,0 +1,85 @@
+//! A run that somebody steers by hand.
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+use throng_load::run::Load;
+use throng_report::LoadCounters;
+
+use crate::run::{server, steered};
+
+fn holding() -> SocketAddr {
+    server(|mut stream| while let Ok(1..) = stream.read(&mut [0; 100]) {})
+}
+
+/// The counters once `is_so`.
+fn once(load: &mut Load, is_so: impl Fn(&LoadCounters) -> bool) -> LoadCounters {
+    let begun = Instant::now();
+    loop {
+        let counters = load.snapshot().counters;
+        if is_so(&counters) {
+            return counters;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5), "{counters:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn users_that_are_added_and_stopped_by_hand_are_counted_once() {
+    let load = "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 2s}}]\nuser: [connect, stay]";
+    let last = steered(holding(), load, |load| {
+        once(load, |counters| counters.connected == 10);
+        load.add_users(15);
+        let counters = once(load, |counters| counters.connected == 25);
+        assert_eq!((counters.users_intended, counters.users_started), (25, 25));
+        // Twice in a row: nobody is counted for two.
+        load.stop_users(5);
+        load.stop_users(5);
+        let counters = once(load, |counters| counters.connected <= 15);
+        assert_eq!((counters.connected, counters.users_active), (15, 15));
+    });
+    let counters = last.counters;
+    assert_eq!(
+        (counters.users_started, counters.users_finished, counters.users_failed),
+        (25, 25, 0)
+    );
+}
+
+#[test]
+fn a_pause_holds_the_schedule_and_a_resume_goes_on_with_it() {
+    let load = "load: [{arrivals: {rate: 100/s, for: 1s, spacing: even}}]\nuser: [connect, close]";
+    let last = steered(holding(), load, |load| {
+        once(load, |counters| counters.users_started >= 20);
+        load.pause();
+        std::thread::sleep(Duration::from_millis(100));
+        let paused = load.snapshot().counters;
+        std::thread::sleep(Duration::from_millis(1_500));
+        let later = load.snapshot().counters;
+        assert_eq!(later.users_started, paused.users_started);
+        assert_eq!(later.users_intended, paused.users_intended, "nobody is due in a pause");
+        load.resume();
+    });
+    let counters = last.counters;
+    assert_eq!((counters.users_intended, counters.users_started), (100, 100));
+    assert!(last.lag.is_empty() || last.lag.percentile(100.0) < 500_000);
+}
+
+#[test]
+fn a_ramp_down_ends_everybody_whatever_they_do() {
+    // A listener that accepts nobody beyond its queue: some connects stay undecided.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = listener.local_addr().unwrap();
+    let load = "load: [{arrivals: {rate: 200/s, for: 30s}}]\nusers:\n  a: {user: [connect, expect: never]}\n  b: {user: [connect, wait: 1h]}\n  c: {user: [connect, {every: {period: 10ms, do: [send: x]}}]}\n  d: {user: [repeat: {for: 1h, do: [connect, close]}], on_error: continue}\n";
+    let begun = Instant::now();
+    let last = steered(target, load, |load| {
+        std::thread::sleep(Duration::from_secs(1));
+        load.ramp_down();
+    });
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    let counters = &last.counters;
+    assert_eq!((counters.connected, counters.users_active), (0, 0));
+    assert_eq!(counters.iterations, counters.users_finished + counters.users_failed);
+    assert_eq!(last.classes.len(), 4);
+}
