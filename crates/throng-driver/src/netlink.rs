@@ -184,12 +184,6 @@ impl DiagSocket {
     }
 }
 
-/// Every listener of `family` in the calling thread's network namespace, through a socket of its
-/// own; [`DiagSocket`] is for asking again and again.
-pub fn inet_diag_listeners(family: Family) -> Result<Vec<ListenerState>, DiagError> {
-    DiagSocket::open()?.listeners(family)
-}
-
 fn connect() -> Result<OwnedFd, DiagError> {
     let fd = socket_with(
         AddressFamily::NETLINK,

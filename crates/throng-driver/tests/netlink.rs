@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use throng_driver::netlink::{DiagSocket, Family, ListenerState, States, inet_diag_listeners};
+use throng_driver::netlink::{DiagSocket, Family, ListenerState, States};
 
 /// Connections that have been made, and wait in the accept queue.
 const WAITING: usize = 3;
 
 fn listener_of(family: Family, addr: SocketAddr) -> ListenerState {
-    let found = inet_diag_listeners(family).expect("listeners");
+    let found = DiagSocket::open().expect("a socket").listeners(family).expect("listeners");
     let mine: Vec<_> = found.into_iter().filter(|listener| listener.addr == addr).collect();
     assert_eq!(mine.len(), 1, "{addr} is listed once: {mine:?}");
     mine[0]
