@@ -37,8 +37,6 @@ pub struct ProgramClass {
     pub entry: u32,
     /// What becomes of a user to whom an error happened.
     pub on_error: OnError,
-    /// How many of its loops are inside one another at most.
-    pub loops_deepest: u8,
     /// The classes before this one and this one together weigh this much.
     weight_end: u64,
 }

@@ -37,7 +37,6 @@ impl Program {
             name: class.name.clone(),
             entry,
             on_error: class.on_error,
-            loops_deepest: deepest(&class.steps),
             weight_end: self.weight_total,
         });
     }
@@ -110,14 +109,6 @@ fn index_of<T: PartialEq>(table: &mut Vec<T>, value: T) -> u32 {
         table.len() - 1
     });
     index as u32
-}
-
-fn deepest(steps: &[Step]) -> u8 {
-    let of_step = |step: &Step| match &step.action {
-        Action::Every { steps, .. } | Action::Repeat { steps, .. } => 1 + deepest(steps),
-        _ => 0,
-    };
-    steps.iter().map(of_step).max().unwrap_or(0)
 }
 
 /// A number prime to `total` near its golden section: its multiples are spread evenly.

@@ -55,7 +55,6 @@ fn loops_know_their_counter_and_their_ends() {
     assert!(matches!(inner.turns, Turns::Every { turns: 10, .. }));
     assert!(matches!(last.turns, Turns::Every { turns: u64::MAX, .. }));
     assert_eq!(program.op(last.after), Op::End);
-    assert_eq!(program.classes()[0].loops_deepest, 2);
     // The two equal messages share one template.
     assert_eq!(program.ops().iter().filter(|op| matches!(op, Op::Send { template: 0 })).count(), 2);
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use crate::run::{answer_after, run, server};
+use crate::run::{answer_after, run, server, server_on};
 
 #[test]
 fn arrivals_connect_ask_and_leave() {
@@ -120,4 +120,15 @@ fn a_stall_of_a_second_shows_in_the_slowest_answers() {
         run.message.iter().filter(|(us, _)| *us > 100_000).map(|(_, n)| u64::from(n)).sum::<u64>();
     assert!(run.message.percentile(99.9) > 900_000, "p99.9 {} us", run.message.percentile(99.9));
     assert!(stalled > 300, "{stalled} of {} show it", run.message.count());
+}
+
+#[test]
+fn an_ipv6_target_is_loaded_as_well() {
+    let listener = TcpListener::bind("[::1]:0").expect("this machine has IPv6 on loopback");
+    let target = server_on(listener, |stream| answer_after(stream, Duration::ZERO));
+    let run = run(
+        target,
+        "load: [{arrivals: {rate: 50/s, for: 1s, spacing: even}}]\nuser: [connect, {send: hi}, {expect: ok}, close]\n",
+    );
+    assert_eq!((run.last.counters.users_finished, run.message.count()), (50, 50));
 }

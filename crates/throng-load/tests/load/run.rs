@@ -18,7 +18,10 @@ pub(crate) struct Run {
 
 /// A server whose every connection is a thread that runs `serve`.
 pub(crate) fn server(serve: fn(TcpStream)) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    server_on(TcpListener::bind("127.0.0.1:0").unwrap(), serve)
+}
+
+pub(crate) fn server_on(listener: TcpListener, serve: fn(TcpStream)) -> SocketAddr {
     let addr = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
