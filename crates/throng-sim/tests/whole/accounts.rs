@@ -45,7 +45,8 @@ fn books_are_closed(sim: &mut Sim, pair: &Pair) {
     let load = pair.load_counters();
     assert_eq!(load.users_active, 0);
     assert_eq!(load.connected, 0);
-    assert!(load.users_started <= load.users_finished + load.users_failed, "{load:?}");
+    assert!(load.users_started <= load.iterations, "{load:?}");
+    assert_eq!(load.iterations, load.users_finished + load.users_failed, "{load:?}");
     // Who is told to leave while he connects has neither succeeded nor failed.
     let decided = load.connects_ok + load.connects_failed;
     assert!((decided..=decided + 60).contains(&load.connects_started), "{load:?}");
