@@ -113,7 +113,6 @@ fn pure_crates_open_no_socket_read_no_clock_and_start_no_thread() {
         "Instant::now",
         "SystemTime",
         "thread::spawn",
-        "std::fs",
         "std::process",
     ];
     for file in sources() {
