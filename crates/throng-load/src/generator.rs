@@ -4,6 +4,7 @@
 //! A user is an entry of the core's table: a place in the program, a few small counters, a deadline and a
 //! seed. Its connection comes and goes; the user stays.
 
+mod answers;
 mod leaving;
 mod slate;
 mod starts;

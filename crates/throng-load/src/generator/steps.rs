@@ -6,13 +6,13 @@ use throng_base::Instant;
 use throng_driver::{ConnectSpec, Driver};
 use throng_engine::{After, Conn, Deadline};
 
-use super::user::{Doing, Inbox, Iteration, LoopCounter, User};
+use super::user::{Doing, Iteration, LoopCounter, User};
 use super::{ErrorKind, Generator, Mail, Stage};
-use crate::program::{CloseHow, Fed, Loop, Matcher, OnError, Op, TemplateVars, Turns, jittered};
+use crate::program::{CloseHow, Loop, OnError, Op, TemplateVars, Turns, jittered};
 use crate::scenario::Model;
 
 /// Whether a user goes on with the next op or waits.
-enum Step {
+pub(super) enum Step {
     Next,
     Wait,
 }
@@ -164,137 +164,6 @@ impl Generator {
         Step::Next
     }
 
-    fn expect<D: Driver<Mail = Mail>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        matcher: u32,
-        timeout: Duration,
-    ) -> Step {
-        let now = conn.now();
-        let is_open = conn.is_open();
-        let user = conn.state();
-        let inbox = user.inbox.take();
-        if !is_open && inbox.is_none() {
-            return self.not_connected(conn);
-        }
-        user.matched = 0;
-        user.doing = Doing::Expecting;
-        conn.set_deadline(Deadline::Coarse(now + timeout));
-        let Some(mut inbox) = inbox else { return Step::Wait };
-        // What arrived early is the beginning of the answer, or all of it and more.
-        match feed(self.config.program.matcher(matcher), conn.state(), &inbox.bytes) {
-            Fed::NeedMore if is_open => Step::Wait,
-            Fed::NeedMore => {
-                conn.set_deadline(Deadline::Never);
-                self.not_connected(conn)
-            }
-            Fed::Matched { consumed } => {
-                let whole_at = inbox.at;
-                inbox.bytes.drain(..consumed);
-                if !inbox.bytes.is_empty() {
-                    conn.state().inbox = Some(inbox);
-                }
-                self.answered(conn, whole_at);
-                Step::Next
-            }
-            Fed::Mismatch { .. } => {
-                self.fail(conn, ErrorKind::ExpectMismatch);
-                Step::Wait
-            }
-        }
-    }
-
-    /// Bytes have arrived.
-    pub(super) fn received<D: Driver<Mail = Mail>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        bytes: &[u8],
-    ) {
-        let mut rest = bytes;
-        while !rest.is_empty() && conn.state().doing == Doing::Expecting {
-            let Op::Expect { matcher, .. } = self.config.program.op(conn.state().pc) else { break };
-            match feed(self.config.program.matcher(matcher), conn.state(), rest) {
-                Fed::NeedMore => return,
-                Fed::Matched { consumed } => {
-                    rest = &rest[consumed..];
-                    // What follows waits for the next `expect`, which may be the next step.
-                    if !rest.is_empty() {
-                        return self.answered_with_more(conn, rest);
-                    }
-                    let now = conn.now();
-                    self.answered(conn, now);
-                    self.advance(conn);
-                }
-                Fed::Mismatch { .. } => return self.fail(conn, ErrorKind::ExpectMismatch),
-            }
-        }
-        if !rest.is_empty() {
-            self.keep(conn, rest);
-        }
-    }
-
-    fn answered_with_more<D: Driver<Mail = Mail>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        rest: &[u8],
-    ) {
-        let now = conn.now();
-        self.answered(conn, now);
-        self.keep(conn, rest);
-        if conn.state().doing == Doing::Expecting {
-            self.advance(conn);
-        }
-    }
-
-    /// The answer that the present step waits for was whole at `whole_at`: now, or before the step began.
-    fn answered<D: Driver<Mail = Mail>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        whole_at: Instant,
-    ) {
-        let now = conn.now();
-        let user = conn.state();
-        let from =
-            if user.message_from == Instant::FAR { user.intended } else { user.message_from };
-        // Messages that were sent in a row are answered in a row.
-        user.answering = true;
-        user.unanswered = user.unanswered.saturating_sub(1);
-        if user.unanswered == 0 {
-            user.message_from = Instant::FAR;
-        }
-        user.intended = now;
-        user.pc += 1;
-        let measured = self.stage != Stage::Leaving;
-        self.slate.answered(measured.then(|| whole_at.micros_since(from)), user.class);
-        conn.set_deadline(Deadline::Never);
-    }
-
-    /// Keeps what nobody waits for yet, if any step of the class may.
-    fn keep<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, bytes: &[u8]) {
-        let now = conn.now();
-        let user = conn.state();
-        let wanted = !matches!(
-            user.doing,
-            Doing::Staying | Doing::Closing | Doing::Failing | Doing::Stopping
-        ) && self.expects[usize::from(user.class)];
-        if !wanted {
-            return;
-        }
-        let mut inbox =
-            user.inbox.take().unwrap_or_else(|| Box::new(Inbox { bytes: Vec::new(), at: now }));
-        if inbox.bytes.len() + bytes.len() <= INBOX_BYTES_MAX {
-            inbox.bytes.extend_from_slice(bytes);
-            inbox.at = now;
-            user.inbox = Some(inbox);
-        } else if self.on_error(user.class) == OnError::Continue {
-            // No step went wrong: the user goes on with what it was doing, without these bytes.
-            user.iteration = Iteration::Erred;
-            self.count_error(ErrorKind::InboxOverflow);
-        } else {
-            self.fail(conn, ErrorKind::InboxOverflow);
-        }
-    }
-
     /// Begins the next turn of a loop, or leaves it.
     fn turn<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, index: u32) -> Step {
         let now = conn.now();
@@ -443,7 +312,10 @@ impl Generator {
         self.config.program.classes()[usize::from(class)].on_error
     }
 
-    fn not_connected<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> Step {
+    pub(super) fn not_connected<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) -> Step {
         self.count_error(ErrorKind::NotConnected);
         let user = conn.state();
         user.iteration = Iteration::Erred;
@@ -451,7 +323,7 @@ impl Generator {
         Step::Next
     }
 
-    fn count_error(&mut self, kind: ErrorKind) {
+    pub(super) fn count_error(&mut self, kind: ErrorKind) {
         self.slate.errors[kind as usize] += 1;
     }
 
@@ -496,13 +368,7 @@ fn is_due(looping: &Loop, counter: LoopCounter, passed_ns: u64) -> bool {
         .is_some_and(|begins_ns| begins_ns <= passed_ns)
 }
 
-fn feed(matcher: &Matcher, user: &mut User, bytes: &[u8]) -> Fed {
-    matcher.feed(&mut user.matched, bytes)
-}
-
 /// Ops that a user does without waiting before others have their turn.
 const OPS_MAX: usize = 64;
 /// Bytes that a user appends before they are handed to the kernel.
 pub(crate) const SEND_BYTES_MAX: usize = 256 << 10;
-/// Bytes kept for one user that no step waits for yet.
-pub(super) const INBOX_BYTES_MAX: usize = 64 << 10;
