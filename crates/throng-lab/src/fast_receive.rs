@@ -5,11 +5,12 @@ use std::time::Duration;
 use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_report::render::{count, micros, or_dash, rate};
+use throng_report::runfile::RunFile;
 use throng_report::{Grade, Interval, LoadInterval, Summary};
 
 use crate::ends::{Go, LoadSpec, Run, ServerSpec};
 use crate::erlang::{self, Article};
-use crate::knee::{FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
+use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::{failures, latency, steps};
 use crate::report::{LabReport, LabTable, SCHEMA};
@@ -98,8 +99,9 @@ pub(crate) fn run(
     }
     notes.push(format!(
         "the knee is the first second of at least {STAYS_UP} whose p99 is above {TIMES_GROUND} times the median p99 of the \
-         first quarter and above {}",
-        micros(FLOOR_US)
+         first quarter and above {}, or above {}; each row ends soon after it, and its grade is that of the seconds before",
+        micros(FLOOR_US),
+        micros(CEILING_US)
     ));
     Ok(LabReport {
         schema: SCHEMA,
@@ -200,6 +202,13 @@ fn row(server: &str, article: Option<f64>, run: &Run) -> Row {
     let good = run.file.intervals.iter().filter(|interval| interval.at_ms <= until_ms);
     let ground = latency(good, |load| &load.message);
     let last = run.file.intervals.iter().rev().find_map(|interval| interval.load.as_ref());
+    let before_knee = |interval: &&Interval| interval.at_ms <= until_ms;
+    // After its knee even a generator on time has users that wait: that is the load and no fault of it.
+    let before_knee = RunFile {
+        intervals: run.file.intervals.iter().filter(before_knee).cloned().collect(),
+        ..run.file.clone()
+    };
+    let validity = Summary::of(&before_knee).validity;
     let most = points.iter().map(|point| point.rate).fold(0.0, f64::max);
     Row {
         server: server.to_owned(),
@@ -213,8 +222,8 @@ fn row(server: &str, article: Option<f64>, run: &Run) -> Row {
         ground_us: crate::knee::ground(&points),
         connected_most: summary.users.connected_most,
         failed: last.map_or(0, failures),
-        grade: summary.validity.grade,
-        reasons: summary.validity.reasons,
+        grade: validity.grade,
+        reasons: validity.reasons,
     }
 }
 

@@ -17,11 +17,11 @@ pub(crate) struct Point {
 ///
 /// The ground is the median of the p99s of the first quarter of the points. The knee is the first point
 /// of at least [`STAYS_UP`] in a row (or of the last ones, if fewer are left) whose p99 is above both
-/// [`TIMES_GROUND`] times the ground and [`FLOOR_US`]. A point in which nothing was answered although
+/// [`TIMES_GROUND`] times the ground and [`FLOOR_US`], or above [`CEILING_US`]. A point in which nothing was answered although
 /// something was due is above everything.
 pub(crate) fn knee(points: &[Point]) -> Option<Knee> {
     let ground_us = ground(points)?;
-    let limit_us = (TIMES_GROUND * ground_us).max(FLOOR_US);
+    let limit_us = (TIMES_GROUND * ground_us).clamp(FLOOR_US, CEILING_US);
     let is_up = |point: &Point| match point.p99_us {
         Some(p99_us) => p99_us > limit_us,
         None => point.intended_rate > 0.0,
@@ -61,6 +61,9 @@ pub(crate) const TIMES_GROUND: u64 = 5;
 /// A p99 below this is never a knee, however low the ground: 10 ms.
 pub(crate) const FLOOR_US: u64 = 10_000;
 
+/// A p99 above this is never the ground, however badly the run began: 100 ms.
+pub(crate) const CEILING_US: u64 = 100_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,6 +100,11 @@ mod tests {
     #[test]
     fn a_high_ground_is_left_at_five_times_its_height() {
         check(&[20, 20, 20, 20, 90, 100, 100, 101, 102, 103, 104, 105], Some((8000, 7000.0)));
+    }
+
+    #[test]
+    fn a_bad_beginning_is_no_ground() {
+        check(&[400, 300, 50, 60, 50, 60, 200, 300, 400, 500, 600, 700], Some((7000, 6000.0)));
     }
 
     #[test]
