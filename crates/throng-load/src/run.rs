@@ -376,9 +376,10 @@ fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {
         .map_err(|error| wrong(error.to_string()))?;
     let mut addresses: Vec<SocketAddr> = found.collect();
     addresses.dedup();
-    // Sources are of one family, so targets are too: the first that the resolver prefers.
-    if let Some(first) = addresses.first().copied() {
-        addresses.retain(|address| address.is_ipv4() == first.is_ipv4());
+    // Sources are of one family, so targets are too. IPv4 where there is one: `localhost` is both, and servers
+    // that listen on 127.0.0.1 alone are many.
+    if addresses.iter().any(SocketAddr::is_ipv4) {
+        addresses.retain(SocketAddr::is_ipv4);
     }
     if addresses.is_empty() {
         Err(wrong("the resolver knows none".to_owned()))
