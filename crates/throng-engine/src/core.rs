@@ -164,6 +164,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             Link::Blocked(..) => {
                 if ready.writable || ready.error {
                     settle::resume(&mut self.desk, key);
+                    // What it had waited to send comes before what has arrived.
+                    self.run_effects();
                 }
                 if ready.readable || ready.error {
                     self.receive(key, ready.finished || ready.error);

@@ -295,6 +295,13 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     }
 
     fn finished(&mut self, conn: &mut Conn<'_, D, Self>) {
+        if conn.state().doing == Doing::Yielding {
+            // It only let others have their turn; the answer that it is about to expect may be here.
+            self.advance(conn);
+            if matches!(conn.state().doing, Doing::Closing | Doing::Failing) {
+                return;
+            }
+        }
         conn.close_because(CloseReason::Finished);
     }
 
