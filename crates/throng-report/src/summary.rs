@@ -6,7 +6,7 @@
 //!   rates, costs and shares of CPU are of the intervals before. The interval in which the leaving began is
 //!   part of both, and counts only where there is nothing before it.
 //! - *Rates*: `rate_most` is the best stretch of at least a second, `rate_mean` is over the time from the first
-//!   to the last interval in which there was any.
+//!   to the last interval in which there was any, without those two where there are four or more.
 //! - *CPU per connect and per message*: all CPU time of the process (or machine) in the *busy intervals*, divided by
 //!   what was done in them. An interval is busy with connects when it established at least a
 //!   tenth as many a second as the best interval, and likewise for messages; so the quiet hold after a ramp is not

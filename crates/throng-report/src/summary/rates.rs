@@ -72,12 +72,19 @@ pub(super) fn rate_most(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64>
     best.filter(|rate| *rate > 0.0)
 }
 
-/// Per second, from the first to the last interval in which there was any.
+/// Per second, from the first to the last interval in which there was any. Those two were begun and ended by
+/// the run rather than by the clock, so they are left out where as many others remain.
 pub(super) fn rate_mean(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
     let steps = measured(steps, &n);
     let first = steps.iter().position(|step| n(step) > 0)?;
     let last = steps.iter().rposition(|step| n(step) > 0)?;
-    let during = &steps[first..=last];
+    let mut during = &steps[first..=last];
+    if let [_, whole @ .., _] = during
+        && whole.len() >= 2
+        && whole.iter().any(|step| n(step) > 0)
+    {
+        during = whole;
+    }
     let span_ms: u64 = during.iter().map(|step| step.span_ms).sum();
     (span_ms > 0).then(|| per_second(during.iter().map(&n).sum(), span_ms))
 }
@@ -127,6 +134,14 @@ mod tests {
             ..Step::default()
         };
         done.iter().map(step).collect()
+    }
+
+    #[test]
+    fn the_mean_rate_of_a_steady_run_is_its_rate_though_it_begins_and_ends_in_mid_interval() {
+        let step = |connects| Step { span_ms: 1_000, connects, ..Step::default() };
+        let steps = [step(950), step(1_000), step(1_000), step(50)];
+        assert_eq!(rate_mean(&steps, |step| step.connects), Some(1_000.0));
+        assert_eq!(rate_mean(&steps[..2], |step| step.connects), Some(975.0));
     }
 
     #[test]
