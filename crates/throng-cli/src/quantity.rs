@@ -1,5 +1,6 @@
 //! Flags with units, read as scenarios are: `64KiB`, `15m`, `100k`.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use throng_base::units;
@@ -31,6 +32,23 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
 }
 
 const INTERVAL_LEAST: Duration = Duration::from_millis(100);
+
+/// An address and a port to listen on.
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "an IP address and a port belong here, such as 127.0.0.1:5555, 0.0.0.0:5555 for every address, \
+         or [::1]:5555"
+            .to_owned()
+    })
+}
+
+/// Whole seconds above zero, without a unit.
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0 => Ok(seconds),
+        _ => Err("a whole number of seconds from 1 belongs here, without a unit".to_owned()),
+    }
+}
 
 /// A number above zero.
 pub(crate) fn count(text: &str) -> Result<usize, String> {
@@ -71,6 +89,11 @@ mod tests {
         assert!(interval("10ms").unwrap_err().contains("100ms"));
         assert!(duration("5").unwrap_err().contains("unit"));
         assert_eq!(count("100k"), Ok(100_000));
+        assert!(
+            listen("[::1]:80").is_ok() && listen("5555").unwrap_err().contains("127.0.0.1:5555")
+        );
+        assert_eq!(seconds("5"), Ok(5));
+        assert!(seconds("0").is_err() && seconds("5s").unwrap_err().contains("without a unit"));
         assert!(count("0").is_err() && cores("2k").is_err() && backlog("4G").is_err());
     }
 }

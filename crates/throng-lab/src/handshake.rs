@@ -32,8 +32,9 @@ pub fn finding(intervals: &[Interval]) -> Option<Finding> {
             SYNS_DROPPED,
             Side::Kernel,
             format!(
-                "No connection was half-open, but SYNs were dropped {} times ({} at a full accept queue): those \
-                 clients know that they have no connection, and try again a second later.",
+                "No connection was half-open, but SYNs were dropped {} times ({} at a full accept queue), those \
+                 of any other program on this network included: such clients know that they have no connection, \
+                 and try again a second later.",
                 count(moved(&drops) as f64),
                 count(moved(&overflows) as f64)
             ),

@@ -73,7 +73,7 @@ pub struct Capacity {
     pub private_fds: bool,
     /// Source addresses.
     pub addresses: usize,
-    /// The ports that the kernel chooses from.
+    /// The ports that are chosen from, by the kernel or from those that were named.
     pub port_range: RangeInclusive<u16>,
     /// Connections that the sources reach, over all targets.
     pub ports: u64,
@@ -110,7 +110,7 @@ impl Capacity {
         if needed > self.ports {
             return Some(format!(
                 "{} connections at once need as many ports; {} source address(es) with the ports {}-{} have {}\n\
-                 name more addresses with `--source ADDRESS/PREFIX`, or more ports with \
+                 name more addresses with `--source ADDRESS/PREFIX`, or more ports with `--source-ports` or \
                  `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`",
                 show_count(needed),
                 self.addresses,

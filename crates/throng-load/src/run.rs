@@ -99,6 +99,7 @@ impl LoadPlan {
             (addresses, None) => SourcePlan::Late(addresses.into()),
             (addresses, Some(ports)) => SourcePlan::Explicit(addresses.into(), ports.clone()),
         };
+        let port_range = options.source_ports.clone().unwrap_or(port_range);
         let limit = fdtable::raise_limit();
         let private_fds = fdtable::can_be_private().is_ok();
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);

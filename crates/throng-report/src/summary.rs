@@ -12,7 +12,7 @@
 //!   tenth as many a second as the best interval, and likewise for messages; so the quiet hold after a ramp is not
 //!   charged to the connects, and a stray reconnect does not carry the cost of a second of messages. Where an
 //!   interval is busy with both, its CPU is charged to both: neither number can then be added to the other.
-//! - *Messages* are the answered ones; in a run that expects nothing, the sent ones.
+//! - *Messages* are the answered ones; in a run without an answer, the sent ones.
 //! - *CPU of the machine* is that of everything that ran on it, of programs that have nothing to do with the run too.
 //! - *Memory per user or connection*: growth of resident memory since before the first connection, divided
 //!   by the connections, at the interval with the most connections; `null` when those were fewer than

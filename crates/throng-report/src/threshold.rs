@@ -279,6 +279,7 @@ mod tests {
     fn errors_point_at_the_bytes_and_suggest_the_nearest_name() {
         check_error("conect.p99 < 1s", 0..10, Some("connect.p99"));
         check_error(" connect.p98 < 1s", 1..12, Some("connect.p90"));
+        check_error("errors.expect_timout < 1", 0..20, Some("errors.expect_timeout"));
         check_error("bananas < 3", 0..7, None);
         check_error("", 0..0, None);
         check_error("connect.p99 = 1s", 12..13, Some("=="));

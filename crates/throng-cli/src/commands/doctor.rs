@@ -1,6 +1,7 @@
 //! `throng doctor`: the limits of this machine as connections meet them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use clap::Args;
 use throng_doctor::limits::Limit;
@@ -35,6 +36,11 @@ Examples:
 impl Doctor {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let pid = self.pid.unwrap_or_else(std::process::id);
+        if !Path::new(&format!("/proc/{pid}")).exists() {
+            return Err(Failure::new(format!(
+                "there is no process {pid}; `throng ctl list` shows those of throng"
+            )));
+        }
         let rows = rows(&Facts::read(&Root::default(), pid));
         if self.json {
             let known: BTreeMap<_, _> =

@@ -20,19 +20,19 @@ pub(crate) struct Lab {
     /// Which one; without it they are listed
     name: Option<String>,
     /// Users [default: what suits the machine, up to the article's number]
-    #[arg(long, value_name = "N", value_parser = quantity::count)]
+    #[arg(long, value_name = "N", requires = "name", value_parser = quantity::count)]
     users: Option<usize>,
     /// Seconds that each row of the table lasts [default: so that all take a minute or two]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "name", value_parser = quantity::seconds)]
     seconds: Option<u64>,
     /// Run each end in a network namespace of its own; needs root, leaves nothing behind
-    #[arg(long)]
+    #[arg(long, requires = "name")]
     isolate: bool,
     /// Try a size that this machine should not hold
-    #[arg(long)]
+    #[arg(long, requires = "name")]
     force: bool,
     /// Keep scenarios, run files and the ends' output in this folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "name")]
     keep: Option<PathBuf>,
     /// Write the result as JSON; `-` is standard output
     #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]

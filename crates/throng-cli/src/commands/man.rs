@@ -13,7 +13,7 @@ use crate::{Exit, Failure, Throng, output};
 pub(crate) struct Man {
     /// The command whose page is meant; throng's own without it
     command: Option<String>,
-    /// Write throng.1, throng-serve.1, … into this folder
+    /// Write throng.1, throng-serve.1, … into this folder, which is made where there is none
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     dir: Option<PathBuf>,
 }
@@ -26,14 +26,16 @@ Examples:
 
 impl Man {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
-        let mut throng = Throng::command();
-        throng.build();
         if let Some(dir) = &self.dir {
-            clap_mangen::generate_to(throng, dir).map_err(|error| {
+            let written = std::fs::create_dir_all(dir)
+                .and_then(|()| clap_mangen::generate_to(without_help(Throng::command()), dir));
+            written.map_err(|error| {
                 Failure::new(format!("cannot write into {}: {error}", dir.display()))
             })?;
             return Ok(Exit::Met);
         }
+        let mut throng = Throng::command();
+        throng.build();
         let command = match &self.command {
             None => throng,
             Some(name) => find(&throng, name)?,
@@ -43,6 +45,13 @@ impl Man {
         output::say(String::from_utf8_lossy(&page));
         Ok(Exit::Met)
     }
+}
+
+/// Without the commands `help`, which would get a page for each command that they can explain.
+fn without_help(throng: clap::Command) -> clap::Command {
+    throng
+        .disable_help_subcommand(true)
+        .mut_subcommands(|command| command.disable_help_subcommand(true))
 }
 
 fn find(throng: &clap::Command, name: &str) -> Result<clap::Command, Failure> {

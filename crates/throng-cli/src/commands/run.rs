@@ -43,7 +43,7 @@ pub(crate) struct Run {
     /// Write the summary as JSON; `-` is standard output
     #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
     json: Option<JsonOut>,
-    /// The run file, appended to every interval
+    /// The run file, a line an interval; an earlier one of that name is overwritten
     #[arg(long, value_name = "FILE", default_value = "run.jsonl")]
     record: PathBuf,
     /// Write no run file
@@ -183,6 +183,10 @@ impl Run {
         quiet: bool,
     ) -> Result<Exit, Failure> {
         let mut text = render_text(&outcome.summary, &outcome.judgements);
+        let unreached = words::unreached(&outcome.summary);
+        if let Some(sentence) = unreached.as_ref().filter(|_| !outcome.judgements.is_empty()) {
+            text += &format!("\n{sentence}");
+        }
         if let Some(by) = interrupt.asked() {
             text += &format!("\ninterrupted by {by}: this is what had run by then");
         }
@@ -204,12 +208,8 @@ impl Run {
             output::complain(format!("the generator failed: {why}"));
             return Ok(Exit::Invalid);
         }
-        let connect = &outcome.summary.connect;
-        if outcome.judgements.is_empty() && connect.ok == 0 && connect.failed.total() > 0 {
-            return Err(Failure::new(format!(
-                "no connection to the target was ever established ({})",
-                words::by_name(&connect.failed)
-            )));
+        if let Some(sentence) = unreached.filter(|_| outcome.judgements.is_empty()) {
+            return Err(Failure::new(sentence));
         }
         Ok(match outcome.exit_code() {
             0 => Exit::Met,

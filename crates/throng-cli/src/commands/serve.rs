@@ -25,7 +25,8 @@ pub(crate) struct Serve {
     /// What it does with its connections
     handler: Behaviour,
     /// Where to listen; port 0 lets the kernel choose
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5555")]
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5555",
+        value_parser = quantity::listen)]
     listen: SocketAddr,
     /// Event loops [default: one a CPU, more where --connections-max needs their fd tables]
     #[arg(long, value_name = "N", value_parser = quantity::cores)]

@@ -170,6 +170,10 @@ mod tests {
         let names: std::collections::HashSet<_> =
             ErrorKind::ALL.iter().map(|kind| kind.name()).collect();
         assert_eq!(names.len(), ErrorKind::ALL.len());
+        for name in names {
+            let threshold = format!("errors.{name} < 1").parse::<throng_report::Threshold>();
+            assert!(threshold.is_ok(), "{name} cannot be a threshold");
+        }
     }
 
     #[test]

@@ -179,7 +179,7 @@ impl SummaryFold {
         }
     }
 
-    /// Answers, or sends in a run that expects none.
+    /// Answers, or sends in a run that got none.
     fn messages(&self, step: &Step) -> u64 {
         match self.load.last.counters.messages_answered {
             0 => step.sent,

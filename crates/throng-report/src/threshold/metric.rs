@@ -43,7 +43,8 @@ impl Metric {
         }
         let below = |prefix| name.strip_prefix(prefix).filter(|rest| !rest.is_empty());
         let failed = below("connect.failed.").map(|errno| Self::FailedConnects(errno.to_owned()));
-        failed.or_else(|| below("errors.").map(|kind| Self::ErrorsOfKind(kind.to_owned())))
+        let kind = below("errors.").filter(|kind| ERROR_KINDS.contains(kind));
+        failed.or_else(|| kind.map(|kind| Self::ErrorsOfKind(kind.to_owned())))
     }
 
     /// The unit of the name, which for `errors` depends on how the limit is written.
@@ -76,13 +77,14 @@ impl Metric {
     }
 }
 
-/// Every name that a threshold may begin with; `errors.KIND` and `connect.failed.ERRNO` exist besides.
+/// Every name that a threshold may begin with; `connect.failed.ERRNO` exists besides.
 pub fn names() -> Vec<String> {
     let latencies = LATENCIES
         .iter()
         .flat_map(|(prefix, _)| STATS.iter().map(move |(stat, _)| format!("{prefix}.{stat}")));
     let fixed = FIXED.iter().map(|(name, ..)| (*name).to_owned());
-    latencies.chain(["errors".to_owned()]).chain(fixed).collect()
+    let errors = ERROR_KINDS.iter().map(|kind| format!("errors.{kind}"));
+    latencies.chain(["errors".to_owned()]).chain(errors).chain(fixed).collect()
 }
 
 type LatencyOf = fn(&Summary) -> LatencySummary;
@@ -102,6 +104,21 @@ const STATS: [(&str, StatOf); 6] = [
     ("p999", |l| l.p999),
     ("max", |l| l.max),
     ("mean", |l| l.mean),
+];
+
+/// Failed connects, and what the generator calls its other errors.
+const ERROR_KINDS: [&str; 11] = [
+    "connect",
+    "closed_by_peer",
+    "reset_by_peer",
+    "expect_timeout",
+    "expect_mismatch",
+    "send_failed",
+    "send_overflow",
+    "inbox_overflow",
+    "not_connected",
+    "socket_error",
+    "internal",
 ];
 
 const FIXED: [(&str, Unit, ValueOf); 28] = [

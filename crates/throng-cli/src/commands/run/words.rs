@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use throng_base::units::{show_count, show_duration};
 use throng_lab::recorder::Outcome;
-use throng_report::Tally;
 use throng_report::render::{Align, Table, bytes};
+use throng_report::{Summary, Tally};
 
 use super::beside::Server;
 use super::plan::Plan;
@@ -92,8 +92,25 @@ pub(super) fn summary_json(outcome: &Outcome) -> Value {
     value
 }
 
+/// What to look at when every connect failed.
+pub(super) fn unreached(summary: &Summary) -> Option<String> {
+    let connect = &summary.connect;
+    if connect.ok > 0 || connect.failed.total() == 0 {
+        return None;
+    }
+    let target = &summary.run.target;
+    let advice = match connect.failed.get("ECONNREFUSED") {
+        0 => format!("is {target} the right address, and can this machine reach it?"),
+        _ => format!(
+            "nobody listens at {target}; start the server first, for instance with `throng serve ok`"
+        ),
+    };
+    let failed = by_name(&connect.failed);
+    Some(format!("no connection to the target was ever established ({failed})\n  {advice}"))
+}
+
 /// `ECONNREFUSED 12, timeout 3`.
-pub(super) fn by_name(tally: &Tally) -> String {
+fn by_name(tally: &Tally) -> String {
     tally.0.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
 }
 
