@@ -1,7 +1,7 @@
 //! A full accept queue as the kernel makes it: dropped SYNs and half-open connections, told apart.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -13,7 +13,7 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use throng_doctor::{Sampler, SamplerOptions};
 use throng_driver::{Clock, netns};
 use throng_lab::handshake::{HALF_OPEN, SYNS_DROPPED, finding};
-use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
+use throng_lab::isolate::{Isolation, SERVER_ADDRESS, sources};
 use throng_report::{Interval, LoadInterval, ServerSnapshot};
 
 const BURST: usize = 500;
@@ -34,8 +34,11 @@ fn on_loopback_a_full_queue_drops_syns() {
         }
         let mut server = Server::listen(Ipv4Addr::LOCALHOST);
         let mut intervals = vec![server.interval(0, 0)];
+        assert_eq!(server.dropped(), 0);
         let burst = connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, server.port));
-        sleep(Duration::from_millis(300));
+        // `connect` has sent every SYN, but a busy machine may read them later.
+        let settled = wait_for(BURST as u64, || established(&burst) + server.dropped());
+        assert!(settled >= BURST as u64, "the kernel has read only {settled} SYNs");
         let client = established(&burst);
         intervals.push(server.interval(1000, client));
         intervals.push(server.interval(2000, client));
@@ -59,18 +62,6 @@ fn behind_a_slow_link_a_full_queue_leaves_connections_half_open() {
         Ok(isolation) => isolation,
         Err(error) => return println!("skipped: {error}"),
     };
-    // SYN-ACKs that come late: by then the client's other SYNs have passed the queue while it was empty.
-    let mut tc = Command::new("tc");
-    tc.args(["qdisc", "add", "dev", "veth-server", "root", "tbf"]);
-    tc.args(["rate", "100kbit", "burst", "100", "limit", "1000000"]);
-    match isolation.spawn_server(tc).and_then(|mut tc| tc.wait()) {
-        Ok(status) if status.success() => {}
-        other => {
-            return println!(
-                "skipped: tc cannot slow the link (apt-get install iproute2): {other:?}"
-            );
-        }
-    }
     let inside = |spawn: &dyn Fn(Command) -> std::io::Result<Child>| {
         let mut resident = Command::new("cat");
         resident.stdin(Stdio::piped());
@@ -83,23 +74,35 @@ fn behind_a_slow_link_a_full_queue_leaves_connections_half_open() {
         assert!(netns::enter(at_server.0.id()).unwrap());
         fs::write("/proc/sys/net/ipv4/tcp_syncookies", "1").unwrap();
         let mut server = Server::listen(SERVER_ADDRESS);
-        let mut intervals = vec![server.interval(0, 0)];
         let target = SocketAddrV4::new(SERVER_ADDRESS, server.port);
-        let burst = std::thread::spawn(move || {
-            assert!(netns::enter(at_load.0.id()).unwrap());
-            connect(target)
-        });
-        let burst = burst.join().unwrap();
-        let client = settled(&burst);
+        // Both ends must know each other's hardware address before the link is dammed.
+        drop(at_load.run(move || TcpStream::connect(target).unwrap()));
+        assert_eq!(wait_for(1, || server.accept_all()), 1);
+        if let Err(error) = limit_link("add", DAMMED) {
+            return println!(
+                "skipped: tc cannot slow the link (apt-get install iproute2): {error}"
+            );
+        }
+        let mut intervals = vec![server.interval(0, 0)];
+        assert_eq!(server.dropped(), 0);
+        // No SYN-ACK arrives before the last SYN has left, so each SYN finds the accept queue not yet full.
+        let burst = at_load.run(move || connect(target));
+        limit_link("change", FREE).unwrap();
+        // The qdisc looks at its new rate when it is given a packet.
+        let kick = UdpSocket::bind((SERVER_ADDRESS, 0)).unwrap();
+        kick.send_to(b"go", (sources().next().unwrap(), 9)).unwrap();
+        let client = wait_for(BURST as u64, || established(&burst));
+        // An accept queue of length 1 takes 2; the ends of all the other handshakes are dropped.
+        wait_for(client.saturating_sub(2), || server.dropped());
         intervals.push(server.interval(1000, client));
         intervals.push(server.interval(2000, client));
 
         let found = finding(&intervals).expect("a finding");
         println!("{found:#?}");
         assert_eq!(found.id, HALF_OPEN);
-        assert!(client >= 100, "only {client} were established");
         let known = server.accept_all();
         assert!((1..=3).contains(&known), "the server knows {known}");
+        assert!(client > known, "all {client} are known");
         let says = format!("{} connections were half-open", client - known);
         assert!(found.text.starts_with(&says), "not {says:?}: {}", found.text);
     });
@@ -111,6 +114,7 @@ struct Server {
     listener: OwnedFd,
     port: u16,
     sampler: Sampler,
+    drops_before: Option<i64>,
 }
 
 impl Server {
@@ -124,7 +128,7 @@ impl Server {
         let port = SocketAddrV4::try_from(bound).unwrap().port();
         let sampler =
             Sampler::new(SamplerOptions { ports: vec![port], ..SamplerOptions::default() });
-        Self { listener, port, sampler }
+        Self { listener, port, sampler, drops_before: None }
     }
 
     /// What a recorder would write: the client's count, the server's, which has accepted nobody, the kernel's.
@@ -139,6 +143,12 @@ impl Server {
             kernel: self.sampler.sample(Clock.now()).counters,
             ..Interval::default()
         }
+    }
+
+    /// SYNs and ends of handshakes that the kernel dropped at the listener since the first sample.
+    fn dropped(&mut self) -> u64 {
+        let total = self.interval(0, 0).kernel["TcpExt.ListenDrops"];
+        (total - *self.drops_before.get_or_insert(total)).cast_unsigned()
     }
 
     /// How many there are to accept.
@@ -157,10 +167,38 @@ impl Server {
 /// A process that keeps a namespace reachable, until it is dropped.
 struct Resident(Child);
 
+impl Resident {
+    /// Runs `job` in its namespace.
+    fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let pid = self.0.id();
+        let inside = std::thread::spawn(move || {
+            assert!(netns::enter(pid).unwrap());
+            job()
+        });
+        inside.join().unwrap()
+    }
+}
+
 impl Drop for Resident {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         let _ = self.0.wait();
+    }
+}
+
+/// One packet passes, the next waits for seconds.
+const DAMMED: [&str; 6] = ["rate", "96bit", "burst", "100", "limit", "1000000"];
+
+/// All that waits passes in a few milliseconds.
+const FREE: [&str; 6] = ["rate", "100mbit", "burst", "100000", "limit", "1000000"];
+
+/// What the server's end of the link lets pass: run in the server's namespace.
+fn limit_link(verb: &str, limits: [&str; 6]) -> Result<(), String> {
+    let mut tc = Command::new("tc");
+    tc.args(["qdisc", verb, "dev", "veth-server", "root", "tbf"]).args(limits);
+    match tc.status() {
+        Ok(status) if status.success() => Ok(()),
+        other => Err(format!("{other:?}")),
     }
 }
 
@@ -185,17 +223,14 @@ fn established(burst: &[OwnedFd]) -> u64 {
     fds.iter().filter(is_open).count() as u64
 }
 
-/// The same, once it no longer grows.
-fn settled(burst: &[OwnedFd]) -> u64 {
+/// What `count` says when it has reached `target`, or after half a minute.
+fn wait_for(target: u64, mut count: impl FnMut() -> u64) -> u64 {
     let began = Instant::now();
-    let mut before = 0;
     loop {
-        sleep(Duration::from_millis(500));
-        let now = established(burst);
-        let is_settled = now > 0 && now == before;
-        if now == BURST as u64 || is_settled || began.elapsed() > Duration::from_secs(10) {
+        let now = count();
+        if now >= target || began.elapsed() > Duration::from_secs(30) {
             return now;
         }
-        before = now;
+        sleep(Duration::from_millis(10));
     }
 }
