@@ -22,6 +22,11 @@ pub trait App<D: Driver>: Sized {
     /// ends never wait for each other.
     const READS_WHILE_BLOCKED: bool = false;
 
+    /// What the sessions of this core share while they read.
+    fn scratch(&self) -> <Self::Session as Session>::Scratch {
+        Default::default()
+    }
+
     /// The core begins.
     fn started(&mut self, _desk: &mut Desk<D, Self>) {}
 

@@ -39,6 +39,7 @@ pub struct Core<D: Driver, A: App<D>> {
     app: A,
     desk: Desk<D, A>,
     receive: Box<[u8]>,
+    scratch: <A::Session as Session>::Scratch,
     events: Vec<Event>,
     mail: Vec<D::Mail>,
     mail_left: bool,
@@ -48,6 +49,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     /// A core at rest; its app's [`App::started`] has been called.
     pub fn new(driver: D, app: A, limits: Limits) -> Self {
         let mut core = Self {
+            scratch: app.scratch(),
             app,
             desk: Desk::new(driver, limits),
             receive: vec![0; limits.receive_bytes].into_boxed_slice(),
@@ -228,7 +230,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     /// Gives the session what was received, or tells it that its deadline has come; then lets the app answer
     /// every event that it has to tell.
     fn run_session(&mut self, key: Key, received: usize, timed_out: bool) {
-        let Self { app, desk, receive, .. } = self;
+        let Self { app, desk, receive, scratch, .. } = self;
         let Some(entry) = desk.table.0.get_mut(key) else { return };
         let mut input = Input::new(&mut receive[..received]);
         let mut conn = Conn::<D, A>::new(entry, &mut desk.shell, key);
@@ -238,7 +240,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             }
             while conn.verdict.close.is_none() {
                 let shell = &mut *conn.shell;
-                let Some(event) = conn.entry.session.next(shell.now, &mut input, &mut shell.out)
+                let session = &mut conn.entry.session;
+                let Some(event) = session.next(shell.now, &mut input, scratch, &mut shell.out)
                 else {
                     break;
                 };

@@ -10,11 +10,13 @@ pub struct Raw;
 
 impl Session for Raw {
     type Event<'a> = &'a [u8];
+    type Scratch = ();
 
-    fn next<'a>(
+    fn next<'a, 'i: 'a>(
         &mut self,
         _now: Instant,
-        input: &mut Input<'a>,
+        input: &mut Input<'i>,
+        _scratch: &'a mut (),
         _out: &mut Vec<u8>,
     ) -> Option<&'a [u8]> {
         if input.is_empty() { None } else { Some(input.take_all()) }
@@ -30,8 +32,8 @@ mod tests {
         let mut bytes = *b"hello";
         let mut input = Input::new(&mut bytes);
         let mut out = Vec::new();
-        assert_eq!(Raw.next(Instant::ZERO, &mut input, &mut out), Some(&b"hello"[..]));
-        assert_eq!(Raw.next(Instant::ZERO, &mut input, &mut out), None);
+        assert_eq!(Raw.next(Instant::ZERO, &mut input, &mut (), &mut out), Some(&b"hello"[..]));
+        assert_eq!(Raw.next(Instant::ZERO, &mut input, &mut (), &mut out), None);
         assert!(out.is_empty());
     }
 }

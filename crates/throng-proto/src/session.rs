@@ -10,15 +10,19 @@ use crate::Input;
 /// what it wants to send is appended to `out`.
 pub trait Session {
     /// What the protocol says to the application. It borrows the receive buffer, so that a message that arrived
-    /// whole is never copied.
+    /// whole is never copied; or the scratch, where one of several pieces was put together. Never the session.
     type Event<'a>;
+
+    /// What all sessions of a core share while they read: limits, an inflater, a buffer. `()` for none.
+    type Scratch: Default;
 
     /// The next event, as long as `input` holds one. It consumes all of `input` before it
     /// returns nothing: what a message still lacks, the session keeps.
-    fn next<'a>(
+    fn next<'a, 'i: 'a>(
         &mut self,
         now: Instant,
-        input: &mut Input<'a>,
+        input: &mut Input<'i>,
+        scratch: &'a mut Self::Scratch,
         out: &mut Vec<u8>,
     ) -> Option<Self::Event<'a>>;
 

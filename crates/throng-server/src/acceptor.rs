@@ -8,7 +8,6 @@ use std::sync::mpsc::Sender;
 use throng_base::Instant;
 use throng_driver::{Blame, CloseHow, CoreId, Driver, Errno};
 use throng_engine::Desk;
-use throng_proto::Raw;
 
 use crate::app::{ServerApp, Slot};
 use crate::events::handler_panicked;
@@ -249,12 +248,14 @@ where
             return Ok(());
         }
         // The handler's state is made by the user's code, and no connection has it yet that could end for a panic.
-        let Some(slot) = desk.shield(Slot::default) else {
+        let now = desk.now();
+        let made = desk.shield(|| (self.handler.session(now), Slot::default()));
+        let Some((session, slot)) = made else {
             self.teller.panicked(desk.now(), || handler_panicked::<H>(self.acceptor.core));
             self.refuse(desk.driver(), fd);
             return Ok(());
         };
-        desk.adopt(fd, Raw, slot).map(drop).map_err(|(fd, errno)| {
+        desk.adopt(fd, session, slot).map(drop).map_err(|(fd, errno)| {
             // No epoll watches left, or no memory.
             self.acceptor.count_error(errno);
             self.refuse(desk.driver(), fd);

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use throng_base::{Instant, Key};
 use throng_driver::{CloseHow, CoreId, Driver, MailKind};
 use throng_engine::{After, App, CloseReason, Conn, Deadline, Desk};
-use throng_proto::Raw;
+use throng_proto::Session;
 use throng_report::ServerCounters;
 
 use crate::acceptor::Acceptor;
 use crate::events::{Teller, handler_panicked};
 use crate::mail::{Control, CoreReport, Mail, Parcel};
 use crate::registry::Registry;
-use crate::{Accept, Connection, Ended, Handler, ServerConfig};
+use crate::{Accept, Connection, Ended, EventOf, Handler, ServerConfig};
 
 /// The server as an app of the engine, generic over the driver: Linux, or the simulation.
 pub struct ServerApp<H: Handler, D: Driver> {
@@ -182,8 +182,12 @@ where
     H: Handler,
     D: Driver<Mail = Mail<H::Message>>,
 {
-    type Session = Raw;
+    type Session = H::Session;
     type State = Slot<H::Conn>;
+
+    fn scratch(&self) -> <H::Session as Session>::Scratch {
+        self.handler.scratch()
+    }
 
     fn started(&mut self, desk: &mut Desk<D, Self>) {
         let cores = desk.driver().cores();
@@ -247,11 +251,11 @@ where
         self.handle(conn, H::open);
     }
 
-    fn event(&mut self, conn: &mut Conn<'_, D, Self>, bytes: &[u8]) {
+    fn event(&mut self, conn: &mut Conn<'_, D, Self>, event: EventOf<'_, H>) {
         let now = conn.now();
         conn.state().heard = now;
         self.counters.messages_received += 1;
-        self.handle(conn, |handler, conn| handler.data(conn, bytes));
+        self.handle(conn, |handler, conn| handler.event(conn, event));
     }
 
     fn drained(&mut self, conn: &mut Conn<'_, D, Self>) {

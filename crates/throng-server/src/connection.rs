@@ -30,6 +30,12 @@ impl<H: Handler> Connection<'_, H> {
         self.wire.state()
     }
 
+    /// Its protocol, and the buffer that takes what the protocol encodes: sent once the handler returns, all together.
+    pub fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>) {
+        self.sent += 1;
+        self.wire.session()
+    }
+
     /// Sends `bytes` once the handler returns; all that one call sends leaves together.
     pub fn send(&mut self, bytes: &[u8]) {
         self.sent += 1;
@@ -106,6 +112,7 @@ impl<H: Handler> Connection<'_, H> {
 pub(crate) trait Wire<H: Handler> {
     fn id(&self) -> ConnectionId;
     fn state(&mut self) -> &mut H::Conn;
+    fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>);
     fn send(&mut self, bytes: &[u8]);
     fn send_now(&mut self, bytes: &[u8]) -> Sent;
     fn pending_bytes(&self) -> usize;
@@ -129,6 +136,10 @@ where
 
     fn state(&mut self) -> &mut H::Conn {
         &mut self.state().own
+    }
+
+    fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>) {
+        self.session()
     }
 
     fn send(&mut self, bytes: &[u8]) {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use throng_base::Key;
+use throng_base::{Instant, Key};
 use throng_driver::{CoreId, Errno};
+use throng_proto::Session;
 
 use crate::Connection;
 
@@ -12,6 +13,8 @@ use crate::Connection;
 /// A method must not block: it holds up every connection of its core. One that panics ends its connection, and
 /// nothing else; so do [`Handler::Conn`] and [`Handler::Message`] when they panic as they are made or dropped.
 pub trait Handler: Sized + 'static {
+    /// The protocol of its connections; [`Raw`](throng_proto::Raw) for bytes as they come.
+    type Session: Session + Default;
     /// What is kept for each connection, made anew for every one. Small: there are millions.
     type Conn: Default;
     /// What reaches a connection from elsewhere: from another connection, or from a
@@ -21,12 +24,22 @@ pub trait Handler: Sized + 'static {
     /// What reports call it.
     const NAME: &'static str = "custom";
 
+    /// The protocol of a connection that is about to be opened.
+    fn session(&mut self, _now: Instant) -> Self::Session {
+        Self::Session::default()
+    }
+
+    /// What the sessions of this core share: their limits, and buffers.
+    fn scratch(&self) -> <Self::Session as Session>::Scratch {
+        Default::default()
+    }
+
     /// A connection was accepted.
     fn open(&mut self, _conn: &mut Connection<'_, Self>) {}
 
-    /// Bytes arrived, as many as one receive brought. TCP knows no messages: one may come in pieces,
-    /// several may come at once.
-    fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]);
+    /// The protocol has something to say. Raw: bytes arrived, as many as one receive brought. TCP knows no messages: one
+    /// may come in pieces, several may come at once.
+    fn event(&mut self, conn: &mut Connection<'_, Self>, event: EventOf<'_, Self>);
 
     /// A message from elsewhere.
     fn message(&mut self, _conn: &mut Connection<'_, Self>, _message: Self::Message) {}
@@ -40,6 +53,9 @@ pub trait Handler: Sized + 'static {
     /// The connection has ended; sending is of no use any more.
     fn close(&mut self, _conn: &mut Connection<'_, Self>, _why: Ended) {}
 }
+
+/// What the protocol of a handler's connections says.
+pub type EventOf<'a, H> = <<H as Handler>::Session as Session>::Event<'a>;
 
 /// Why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

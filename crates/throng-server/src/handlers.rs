@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 
+use throng_proto::Raw;
+
 use crate::{Connection, Handler};
 
 /// Answers any packet with `ok`.
@@ -9,11 +11,12 @@ use crate::{Connection, Handler};
 pub struct Ok;
 
 impl Handler for Ok {
+    type Session = Raw;
     type Conn = ();
     type Message = Infallible;
     const NAME: &'static str = "ok";
 
-    fn data(&mut self, conn: &mut Connection<'_, Self>, _bytes: &[u8]) {
+    fn event(&mut self, conn: &mut Connection<'_, Self>, _bytes: &[u8]) {
         conn.send(b"ok");
     }
 }
@@ -23,11 +26,12 @@ impl Handler for Ok {
 pub struct Echo;
 
 impl Handler for Echo {
+    type Session = Raw;
     type Conn = ();
     type Message = Infallible;
     const NAME: &'static str = "echo";
 
-    fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
+    fn event(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
         conn.send(bytes);
     }
 }
@@ -37,11 +41,12 @@ impl Handler for Echo {
 pub struct Hold;
 
 impl Handler for Hold {
+    type Session = Raw;
     type Conn = ();
     type Message = Infallible;
     const NAME: &'static str = "hold";
 
-    fn data(&mut self, _conn: &mut Connection<'_, Self>, _bytes: &[u8]) {}
+    fn event(&mut self, _conn: &mut Connection<'_, Self>, _bytes: &[u8]) {}
 }
 
 /// Answers every `Ping` with `Pong`, as connscale's server does, however TCP cuts them. Whoever sends anything else
@@ -50,12 +55,13 @@ impl Handler for Hold {
 pub struct PingPong;
 
 impl Handler for PingPong {
+    type Session = Raw;
     /// How many bytes of a `Ping` have arrived.
     type Conn = u8;
     type Message = Infallible;
     const NAME: &'static str = "pingpong";
 
-    fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
+    fn event(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
         let mut seen = usize::from(*conn.state());
         for &byte in bytes {
             if byte != PING[seen] {

@@ -1,15 +1,16 @@
 //! A server of very many TCP connections: one event loop for each core, a [`Handler`] on each, and limits that hold.
 //!
 //! ```
-//! use throng_server::{Connection, Handler, Server, ServerOptions};
+//! use throng_server::{Connection, Handler, Raw, Server, ServerOptions};
 //!
 //! struct Shout;
 //!
 //! impl Handler for Shout {
+//!     type Session = Raw; // plain TCP
 //!     type Conn = u64; // bytes of this connection so far
 //!     type Message = std::convert::Infallible;
 //!
-//!     fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
+//!     fn event(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
 //!         *conn.state() += bytes.len() as u64;
 //!         conn.send(&bytes.to_ascii_uppercase());
 //!     }
@@ -50,8 +51,9 @@ pub use app::{ServerApp, Slot};
 pub use config::ServerConfig;
 pub use connection::Connection;
 pub use handle::ServerHandle;
-pub use handler::{ConnectionId, Ended, Handler};
+pub use handler::{ConnectionId, Ended, EventOf, Handler};
 pub use mail::{CoreReport, Listening, Mail};
 pub use options::{Accept, ServerOptions};
 pub use server::{Is, Server, StartError};
 pub use throng_engine::Sent;
+pub use throng_proto::{Raw, Session};

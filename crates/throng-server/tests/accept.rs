@@ -110,6 +110,7 @@ static MOST_OPEN: AtomicU64 = AtomicU64::new(0);
 struct Counting;
 
 impl throng_server::Handler for Counting {
+    type Session = throng_server::Raw;
     type Conn = ();
     type Message = std::convert::Infallible;
 
@@ -117,7 +118,7 @@ impl throng_server::Handler for Counting {
         MOST_OPEN.fetch_max(OPEN.fetch_add(1, SeqCst) + 1, SeqCst);
     }
 
-    fn data(&mut self, conn: &mut throng_server::Connection<'_, Self>, _bytes: &[u8]) {
+    fn event(&mut self, conn: &mut throng_server::Connection<'_, Self>, _bytes: &[u8]) {
         conn.send(b"ok");
     }
 

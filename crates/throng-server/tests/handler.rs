@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use support::*;
 use throng_report::EventKind;
 use throng_server::{
-    Accept, Connection, ConnectionId, Ended, Handler, Is, Sent, Server, ServerOptions, handlers,
+    Accept, Connection, ConnectionId, Ended, Handler, Is, Raw, Sent, Server, ServerOptions,
+    handlers,
 };
 
 /// Does what the first byte of a packet says, and reports.
@@ -27,6 +28,7 @@ enum Told {
 }
 
 impl Handler for Puppet {
+    type Session = Raw;
     type Conn = ();
     type Message = (Option<ConnectionId>, u32);
 
@@ -34,7 +36,7 @@ impl Handler for Puppet {
         let _ = self.0.send(Told::Open(conn.id()));
     }
 
-    fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
+    fn event(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
         match bytes[0] {
             b'f' => {
                 let sent = conn.send_now(&[b'x'; 64 << 10]);
@@ -205,13 +207,14 @@ fn a_message_to_a_connection_that_has_ended_is_lost_and_nothing_else() {
 fn a_full_mailbox_refuses_messages_and_gives_them_back() {
     struct Deaf(Sender<ConnectionId>);
     impl Handler for Deaf {
+        type Session = Raw;
         type Conn = ();
         type Message = u32;
         fn open(&mut self, conn: &mut Connection<'_, Self>) {
             let _ = self.0.send(conn.id());
             std::thread::sleep(Duration::from_millis(300));
         }
-        fn data(&mut self, _conn: &mut Connection<'_, Self>, _bytes: &[u8]) {}
+        fn event(&mut self, _conn: &mut Connection<'_, Self>, _bytes: &[u8]) {}
     }
     let (tell, told) = channel();
     let options = ServerOptions { mailbox_max: 3, ..options(Accept::Reuseport, 1) };
@@ -287,12 +290,13 @@ fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
     }
     struct Fragile(Sender<ConnectionId>);
     impl Handler for Fragile {
+        type Session = Raw;
         type Conn = Touchy;
         type Message = Touchy;
         fn open(&mut self, conn: &mut Connection<'_, Self>) {
             let _ = self.0.send(conn.id());
         }
-        fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
+        fn event(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
             conn.state().0 = bytes == b"!";
             conn.send(b"ok");
         }

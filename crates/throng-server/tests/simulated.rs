@@ -37,6 +37,7 @@ struct Watcher {
 }
 
 impl Handler for Watcher {
+    type Session = Raw;
     type Conn = ();
     type Message = Message;
 
@@ -48,7 +49,7 @@ impl Handler for Watcher {
         self.most.set(self.most.get().max(self.open.get()));
     }
 
-    fn data(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
+    fn event(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
         assert_eq!(bytes, b"?", "this is the test's own panic");
         conn.send(b"ok");
         self.served.set(self.served.get() + 1);

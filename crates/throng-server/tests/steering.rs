@@ -108,9 +108,10 @@ fn an_address_that_is_taken_is_an_error() {
 fn a_core_that_stalls_is_reported_as_it_was_last() {
     struct Stall;
     impl throng_server::Handler for Stall {
+        type Session = throng_server::Raw;
         type Conn = ();
         type Message = std::convert::Infallible;
-        fn data(&mut self, _conn: &mut throng_server::Connection<'_, Self>, _bytes: &[u8]) {
+        fn event(&mut self, _conn: &mut throng_server::Connection<'_, Self>, _bytes: &[u8]) {
             std::thread::sleep(Duration::from_millis(900));
         }
     }

@@ -29,11 +29,13 @@ impl Default for Patience {
 
 impl Session for Patience {
     type Event<'a> = &'a [u8];
+    type Scratch = ();
 
-    fn next<'a>(
+    fn next<'a, 'i: 'a>(
         &mut self,
         now: Instant,
-        input: &mut Input<'a>,
+        input: &mut Input<'i>,
+        _scratch: &'a mut (),
         _out: &mut Vec<u8>,
     ) -> Option<&'a [u8]> {
         if std::mem::take(&mut self.is_gone) {
@@ -170,11 +172,13 @@ struct Bytewise;
 
 impl Session for Bytewise {
     type Event<'a> = &'a [u8];
+    type Scratch = ();
 
-    fn next<'a>(
+    fn next<'a, 'i: 'a>(
         &mut self,
         _now: Instant,
-        input: &mut Input<'a>,
+        input: &mut Input<'i>,
+        _scratch: &'a mut (),
         _out: &mut Vec<u8>,
     ) -> Option<&'a [u8]> {
         if input.is_empty() { None } else { Some(input.take(1)) }
