@@ -1,8 +1,10 @@
 //! Protocols without sockets or clocks: bytes and time go in, events and bytes come out.
 
+pub mod http;
 mod input;
 mod raw;
 mod session;
+pub mod websocket;
 
 pub use input::Input;
 pub use raw::Raw;

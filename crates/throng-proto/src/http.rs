@@ -1,0 +1,14 @@
+//! HTTP/1.1 messages: heads, bodies of a known length, and the query of a target.
+//!
+//! What a server of connections needs of RFC 9110 and RFC 9112, and no more: the upgrade to WebSocket, a page,
+//! a long-poll. Who reads them off a connection is [`crate::websocket::Server`] and [`crate::websocket::Client`].
+
+mod headers;
+mod query;
+mod request;
+mod response;
+
+pub use headers::Headers;
+pub use query::{percent_decode, query_pairs};
+pub use request::Request;
+pub use response::{Response, write_response};
