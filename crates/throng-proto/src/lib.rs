@@ -2,6 +2,7 @@
 
 pub mod http;
 mod input;
+pub mod phoenix;
 mod raw;
 mod session;
 pub mod websocket;

@@ -1,0 +1,93 @@
+//! The token that names a long-poll session: opaque to the client, which cannot make one up.
+
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use throng_base::Instant;
+
+/// Issues and checks the tokens of one server.
+#[derive(Clone)]
+pub struct Tokens {
+    keyed: Hmac<Sha256>,
+}
+
+/// What a token says: who holds it speaks for this session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The core that owns the session.
+    pub core: u16,
+    /// The core's name for the session.
+    pub session: u64,
+}
+
+/// The session is to be answered 410: unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenError {
+    /// This server never issued it.
+    Forged,
+    /// It is older than two weeks.
+    Expired,
+}
+
+impl Tokens {
+    /// `secret` is random and known to this server alone; with it the tokens of another run are void.
+    pub fn new(secret: &[u8; 32]) -> Self {
+        // RFC 2104 fills a shorter key with zeros to a block.
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(secret);
+        Self { keyed: Hmac::new(&block.into()) }
+    }
+
+    /// The token of `claim`, issued now: 67 characters that need no escape in a URL or in JSON.
+    pub fn issue(&self, now: Instant, claim: Claim) -> String {
+        let mut token = [0; BYTES];
+        token[..8].copy_from_slice(&now.as_nanos().to_be_bytes());
+        token[8..10].copy_from_slice(&claim.core.to_be_bytes());
+        token[10..CLAIM_BYTES].copy_from_slice(&claim.session.to_be_bytes());
+        let seal = self.keyed.clone().chain_update(&token[..CLAIM_BYTES]).finalize().into_bytes();
+        token[CLAIM_BYTES..].copy_from_slice(&seal);
+        URL_SAFE_NO_PAD.encode(token)
+    }
+
+    /// What `token` says, if it was issued here at most two weeks ago. Takes equally long for every forgery.
+    pub fn check(&self, now: Instant, token: &str) -> Result<Claim, TokenError> {
+        let mut bytes = [0; BYTES];
+        if URL_SAFE_NO_PAD.decode_slice(token, &mut bytes) != Ok(BYTES) {
+            return Err(TokenError::Forged);
+        }
+        let (said, seal) = bytes.split_at(CLAIM_BYTES);
+        self.keyed.clone().chain_update(said).verify_slice(seal).map_err(|_| TokenError::Forged)?;
+        let number =
+            |bytes: &[u8]| bytes.iter().fold(0, |sum: u64, &byte| sum << 8 | u64::from(byte));
+        if now.since(Instant::from_nanos(number(&said[..8]))) > AGE_MAX {
+            return Err(TokenError::Expired);
+        }
+        Ok(Claim { core: number(&said[8..10]) as u16, session: number(&said[10..]) })
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tokens(secret)")
+    }
+}
+
+impl fmt::Display for TokenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Forged => "a token that was not issued here",
+            Self::Expired => "a token that is older than two weeks",
+        })
+    }
+}
+
+impl std::error::Error for TokenError {}
+
+/// When, which core, which session.
+const CLAIM_BYTES: usize = 8 + 2 + 8;
+const BYTES: usize = CLAIM_BYTES + 32;
+const AGE_MAX: Duration = Duration::from_secs(14 * 24 * 60 * 60);
