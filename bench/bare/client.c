@@ -24,6 +24,7 @@
 // them early and every connection costs less, so that runs would depend on the runs before them.
 
 #define _GNU_SOURCE
+#include "clock.h"
 #include "histogram.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,16 +37,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { EVENTS = 256, THREADS_MAX = 16, SOURCES_MAX = 250, OPENING_MAX = 64 };
 enum mode { CHURN, MESSAGES, HOLD };
 enum phase { OPENING, WARMING, MEASURING, DRAINING };
 enum state { UNUSED, CONNECTING, IDLE, AWAITING };
-static const uint64_t SECOND = 1000000000;
 
 struct options {
     enum mode mode;
@@ -89,17 +87,6 @@ static volatile enum phase phase = OPENING;
 static volatile uint64_t began; // the moment from which the schedule counts
 static volatile uint64_t drain_until;
 static int workers_ready;
-
-static void die(const char *what) {
-    perror(what);
-    exit(2);
-}
-
-static uint64_t now_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
-}
 
 // The schedule: thread i of n has every n-th arrival, so that the arrivals of all are even.
 static uint64_t due_moment(const struct worker *worker, uint64_t number) {
@@ -310,28 +297,10 @@ static void *run(void *argument) {
     return NULL;
 }
 
-static uint64_t own_cpu_us(void) {
-    struct rusage used;
-    getrusage(RUSAGE_SELF, &used);
-    return (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
-           (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-}
-
 static uint64_t done_by_all(const struct worker *workers, int threads) {
     uint64_t done = 0;
     for (int i = 0; i < threads; i++) done += workers[i].done;
     return done;
-}
-
-static void announce(const char *event) {
-    printf("{\"event\":\"%s\"}\n", event);
-    fflush(stdout);
-}
-
-static void sleep_for(double seconds) {
-    struct timespec time = {.tv_sec = (time_t)seconds,
-                            .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    while (nanosleep(&time, &time) && errno == EINTR) {}
 }
 
 static struct options parse(int count, char **arguments) {
