@@ -1,0 +1,205 @@
+//! Who is present in a topic, as Phoenix tells it: every core owns the members that its own connections tracked, and
+//! mirrors those of the others.
+//!
+//! A core's changes pile up until [`Presence::drain`] turns them into one [`Diff`] a topic. The core delivers it
+//! to its own subscribers and hands the same `Arc` to every other core, which calls [`Presence::apply`] and then delivers it to
+//! its own. What one core sends must reach another in order; between cores no order is needed, because nobody but its owner ever
+//! changes a member and every change has a ref of its own. So all mirrors agree as soon as nothing is on its way.
+//!
+//! A client that is pushed the list ([`Presence::state`]) and hears every later diff agrees as well, whichever of the two comes first: a
+//! diff that is in the list already changes nothing.
+
+mod diff;
+mod member;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use throng_base::Instant;
+use throng_proto::phoenix::json;
+
+pub use diff::Diff;
+pub use member::{Member, Ref};
+
+use diff::Draft;
+use member::{ByKey, write_groups};
+
+/// One core's knowledge of who is present where. `O` names what tracks (a channel of a connection) on this core.
+///
+/// A member costs about 170 bytes and its texts once for all cores, 12 on every core, and 40 more on its own.
+#[derive(Debug)]
+pub struct Presence<O> {
+    core: u16,
+    /// Added to a moment to make it one that no earlier run of the server had.
+    origin_ns: u64,
+    /// The moment of the latest ref: no two are equal.
+    latest_ns: u64,
+    topics: HashMap<Arc<str>, BTreeSet<ByKey>>,
+    own: BTreeMap<(O, u64), Arc<Member>>,
+    drafts: BTreeMap<Arc<str>, Draft>,
+}
+
+/// Why nothing changed: the application's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PresenceError {
+    /// This owner tracks the key in this topic already.
+    AlreadyTracked,
+    /// This owner does not track the key in this topic.
+    NotTracked,
+    /// The meta is not a JSON object.
+    NotAnObject,
+}
+
+impl<O: Clone + Ord> Presence<O> {
+    /// The empty presence of a core. `origin_ns` is the wall clock's time of [`Instant::ZERO`] in nanoseconds since 1970, the same for all
+    /// cores: it keeps the refs of one run of the server apart from those of the next, which clients may compare.
+    pub fn new(core: u16, origin_ns: u64) -> Self {
+        Self {
+            core,
+            origin_ns,
+            latest_ns: 0,
+            topics: HashMap::new(),
+            own: BTreeMap::new(),
+            drafts: BTreeMap::new(),
+        }
+    }
+
+    /// `owner` is present in `topic` as `key`, from now on. `meta` is a JSON object; a `phx_ref` in it is overruled.
+    pub fn track(
+        &mut self,
+        now: Instant,
+        owner: O,
+        topic: &str,
+        key: &str,
+        meta: &str,
+    ) -> Result<Ref, PresenceError> {
+        if self.place(&owner, topic, key).is_some() {
+            return Err(PresenceError::AlreadyTracked);
+        }
+        self.join(now, owner, topic, key, meta, None)
+    }
+
+    /// The meta of `key` changes: to others its member leaves and a new one joins, which names the old one's ref.
+    pub fn update(
+        &mut self,
+        now: Instant,
+        owner: O,
+        topic: &str,
+        key: &str,
+        meta: &str,
+    ) -> Result<Ref, PresenceError> {
+        let place = self.place(&owner, topic, key).ok_or(PresenceError::NotTracked)?;
+        let r#ref = self.join(now, owner, topic, key, meta, Some(place.1))?;
+        self.leave(&place);
+        Ok(r#ref)
+    }
+
+    /// `owner` is no longer present in `topic` as `key`.
+    pub fn untrack(&mut self, owner: O, topic: &str, key: &str) -> Result<(), PresenceError> {
+        let place = self.place(&owner, topic, key).ok_or(PresenceError::NotTracked)?;
+        self.leave(&place);
+        Ok(())
+    }
+
+    /// `owner` has ended: it is no longer present anywhere.
+    pub fn untrack_all(&mut self, owner: &O) {
+        let all = (owner.clone(), 0)..=(owner.clone(), u64::MAX);
+        let places: Vec<(O, u64)> = self.own.range(all).map(|(place, _)| place.clone()).collect();
+        for place in places {
+            self.leave(&place);
+        }
+    }
+
+    /// What changed on this core since the last call, one diff a topic: to be delivered here, and handed to every other core.
+    pub fn drain(&mut self) -> impl Iterator<Item = Arc<Diff>> + use<O> {
+        std::mem::take(&mut self.drafts)
+            .into_iter()
+            .map(|(topic, draft)| Arc::new(draft.finish(topic)))
+    }
+
+    /// Takes over another core's diff; it is then to be delivered here.
+    pub fn apply(&mut self, diff: &Diff) {
+        for member in diff.joins() {
+            insert(&mut self.topics, member);
+        }
+        for member in diff.leaves() {
+            remove(&mut self.topics, member);
+        }
+    }
+
+    /// Appends the payload of `presence_state`: everyone who is present in `topic`, on any core.
+    pub fn state(&self, topic: &str, out: &mut Vec<u8>) {
+        write_groups(self.members(topic), out);
+    }
+
+    /// Everyone who is present in `topic`, on any core: by key, and the members of one key in the order of their refs.
+    pub fn members(&self, topic: &str) -> impl Iterator<Item = &Member> {
+        self.topics.get(topic).into_iter().flatten().map(|ByKey(member)| &**member)
+    }
+
+    /// Where the member is that `owner` tracks: an owner has few.
+    fn place(&self, owner: &O, topic: &str, key: &str) -> Option<(O, u64)> {
+        let all = (owner.clone(), 0)..=(owner.clone(), u64::MAX);
+        let found = |member: &Member| member.topic() == topic && member.key() == key;
+        self.own.range(all).find(|(_, member)| found(member)).map(|(place, _)| place.clone())
+    }
+
+    fn join(
+        &mut self,
+        now: Instant,
+        owner: O,
+        topic: &str,
+        key: &str,
+        meta: &str,
+        previous: Option<u64>,
+    ) -> Result<Ref, PresenceError> {
+        if !json::is_object(meta) {
+            return Err(PresenceError::NotAnObject);
+        }
+        self.latest_ns = (self.latest_ns + 1).max(self.origin_ns.saturating_add(now.as_nanos()));
+        let r#ref = Ref::new(self.latest_ns, self.core);
+        let previous = previous.map(|moment_ns| Ref::new(moment_ns, self.core));
+        let topic =
+            self.topics.get_key_value(topic).map_or_else(|| topic.into(), |(t, _)| t.clone());
+        let member = Arc::new(Member::new(topic.clone(), key, r#ref, previous, meta));
+        insert(&mut self.topics, &member);
+        self.own.insert((owner, self.latest_ns), member.clone());
+        self.drafts.entry(topic).or_default().joins.push(member);
+        Ok(r#ref)
+    }
+
+    fn leave(&mut self, place: &(O, u64)) {
+        let Some(member) = self.own.remove(place) else { return };
+        remove(&mut self.topics, &member);
+        self.drafts.entry(member.shared_topic()).or_default().leaves.push(member);
+    }
+}
+
+impl fmt::Display for PresenceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AlreadyTracked => "the key is tracked already",
+            Self::NotTracked => "the key is not tracked",
+            Self::NotAnObject => "the meta is not a JSON object",
+        })
+    }
+}
+
+impl std::error::Error for PresenceError {}
+
+type Topics = HashMap<Arc<str>, BTreeSet<ByKey>>;
+
+fn insert(topics: &mut Topics, member: &Arc<Member>) {
+    topics.entry(member.shared_topic()).or_default().insert(ByKey(member.clone()));
+}
+
+/// A topic without members is forgotten.
+fn remove(topics: &mut Topics, member: &Arc<Member>) {
+    if let Some(members) = topics.get_mut(member.topic()) {
+        members.remove(&ByKey(member.clone()));
+        if members.is_empty() {
+            topics.remove(member.topic());
+        }
+    }
+}

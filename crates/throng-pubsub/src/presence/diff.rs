@@ -1,0 +1,61 @@
+//! What changed in one topic: who joined and who left.
+
+use std::sync::{Arc, OnceLock};
+
+use super::member::{Member, write_groups};
+
+/// The changes of one topic that one core made between two drains.
+///
+/// A member that came and went in between is among both: joins are to be taken first.
+#[derive(Debug)]
+pub struct Diff {
+    topic: Arc<str>,
+    joins: Vec<Arc<Member>>,
+    leaves: Vec<Arc<Member>>,
+    payload: OnceLock<String>,
+}
+
+/// A diff in the making.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) joins: Vec<Arc<Member>>,
+    pub(super) leaves: Vec<Arc<Member>>,
+}
+
+impl Diff {
+    /// Where.
+    pub const fn topic(&self) -> &Arc<str> {
+        &self.topic
+    }
+
+    /// Who came, by key.
+    pub fn joins(&self) -> &[Arc<Member>] {
+        &self.joins
+    }
+
+    /// Who went, by key.
+    pub fn leaves(&self) -> &[Arc<Member>] {
+        &self.leaves
+    }
+
+    /// The payload of `presence_diff`, encoded once for all cores.
+    pub fn payload(&self) -> &str {
+        self.payload.get_or_init(|| {
+            let mut out = b"{\"joins\":".to_vec();
+            write_groups(self.joins.iter().map(|member| &**member), &mut out);
+            out.extend_from_slice(b",\"leaves\":");
+            write_groups(self.leaves.iter().map(|member| &**member), &mut out);
+            out.push(b'}');
+            String::from_utf8(out).unwrap_or_default()
+        })
+    }
+}
+
+impl Draft {
+    pub(super) fn finish(mut self, topic: Arc<str>) -> Diff {
+        for members in [&mut self.joins, &mut self.leaves] {
+            members.sort_unstable_by(|a, b| a.place().cmp(&b.place()));
+        }
+        Diff { topic, joins: self.joins, leaves: self.leaves, payload: OnceLock::new() }
+    }
+}

@@ -1,0 +1,144 @@
+//! One who is present, and how that is written.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE;
+use throng_proto::phoenix::json;
+
+/// A name that no other member ever has: `phx_ref`.
+///
+/// Twelve bytes: the moment it was tracked, which its core uses once, the core, and two that are zero. Refs of one core sort by age.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ref([u8; 12]);
+
+/// One who is present: a key with what is told about it. It never changes, and all cores share it.
+#[derive(Debug)]
+pub struct Member {
+    topic: Arc<str>,
+    key: Box<str>,
+    r#ref: Ref,
+    meta: Box<str>,
+}
+
+/// A member's place in its topic's list.
+#[derive(Debug)]
+pub(super) struct ByKey(pub(super) Arc<Member>);
+
+impl Ref {
+    pub(super) fn new(moment_ns: u64, core: u16) -> Self {
+        let mut bytes = [0; 12];
+        bytes[..8].copy_from_slice(&moment_ns.to_be_bytes());
+        bytes[8..10].copy_from_slice(&core.to_be_bytes());
+        Self(bytes)
+    }
+}
+
+/// URL-safe base64: 16 characters.
+impl fmt::Display for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0; 16];
+        URL_SAFE.encode_slice(self.0, &mut text).map_err(|_| fmt::Error)?;
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl fmt::Debug for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Member {
+    /// `meta` is a JSON object. The refs are added behind what is in it: of a name that comes twice, the last counts.
+    pub(super) fn new(
+        topic: Arc<str>,
+        key: &str,
+        r#ref: Ref,
+        previous: Option<Ref>,
+        meta: &str,
+    ) -> Self {
+        let fields = meta.trim_ascii();
+        let fields = fields.strip_prefix('{').unwrap_or(fields);
+        let fields = fields.strip_suffix('}').unwrap_or(fields).trim_ascii();
+        let comma = if fields.is_empty() { "" } else { "," };
+        let meta = match previous {
+            Some(previous) => {
+                format!("{{{fields}{comma}\"phx_ref_prev\":\"{previous}\",\"phx_ref\":\"{ref}\"}}")
+            }
+            None => format!("{{{fields}{comma}\"phx_ref\":\"{ref}\"}}"),
+        };
+        Self { topic, key: key.into(), r#ref, meta: meta.into() }
+    }
+
+    /// Where it is present.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// As whom; several members may share a key: the same user on two devices.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Its own name.
+    pub const fn r#ref(&self) -> Ref {
+        self.r#ref
+    }
+
+    /// What is told about it, as JSON text, its refs included.
+    pub fn meta(&self) -> &str {
+        &self.meta
+    }
+
+    pub(super) fn shared_topic(&self) -> Arc<str> {
+        self.topic.clone()
+    }
+
+    /// The order within a topic.
+    pub(super) fn place(&self) -> (&str, Ref) {
+        (&self.key, self.r#ref)
+    }
+}
+
+impl Ord for ByKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.place().cmp(&other.0.place())
+    }
+}
+
+impl PartialOrd for ByKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ByKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ByKey {}
+
+/// Appends `{key: {"metas": […]}, …}`; members of one key come one after another.
+pub(super) fn write_groups<'a>(members: impl IntoIterator<Item = &'a Member>, out: &mut Vec<u8>) {
+    out.push(b'{');
+    let mut group: Option<&str> = None;
+    for member in members {
+        if group == Some(member.key()) {
+            out.push(b',');
+        } else {
+            if group.is_some() {
+                out.extend_from_slice(b"]},");
+            }
+            json::write_string(member.key(), out);
+            out.extend_from_slice(b":{\"metas\":[");
+            group = Some(member.key());
+        }
+        out.extend_from_slice(member.meta().as_bytes());
+    }
+    out.extend_from_slice(if group.is_some() { b"]}}" } else { b"}" });
+}
