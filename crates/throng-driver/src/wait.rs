@@ -134,15 +134,18 @@ mod tests {
 
     use super::*;
 
+    /// Longer than a busy machine keeps a thread waiting.
+    const FOREVER: Duration = Duration::from_secs(20);
+
     fn waits_for_the_span(waiter: &Waiter, set: &OwnedFd) {
         let mut events = [const { MaybeUninit::uninit() }; 4];
         let begun = Instant::now();
         waiter.wait(set.as_fd(), &mut events, Patience::For(Duration::from_millis(5))).unwrap();
         assert!(begun.elapsed() >= Duration::from_millis(5));
-        assert!(begun.elapsed() < Duration::from_secs(2));
+        assert!(begun.elapsed() < FOREVER);
         let begun = Instant::now();
         waiter.wait(set.as_fd(), &mut events, Patience::None).unwrap();
-        assert!(begun.elapsed() < Duration::from_millis(500));
+        assert!(begun.elapsed() < FOREVER);
     }
 
     #[test]
