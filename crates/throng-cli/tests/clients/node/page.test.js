@@ -1,0 +1,137 @@
+// The chat page at `/` in a real browser. THRONG_SHOTS is a folder for pictures of it.
+
+import assert from "node:assert/strict"
+import { join } from "node:path"
+import { after, afterEach, before, test } from "node:test"
+import { chromium } from "playwright-core"
+import { Client, TRANSPORTS } from "./client.js"
+import { Server } from "./server.js"
+import { PATIENCE_MS, within } from "./within.js"
+
+const { CHROMIUM = "/usr/bin/chromium", THRONG_SHOTS } = process.env
+
+let server
+let browser
+/** What no tab may do. */
+const complaints = []
+
+before(async () => {
+  server = await Server.start()
+  browser = await chromium.launch({
+    executablePath: CHROMIUM,
+    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+      "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
+    timeout: 2 * PATIENCE_MS,
+  })
+})
+
+after(async () => {
+  await browser?.close()
+  await server?.stop()
+})
+
+afterEach(() => assert.deepEqual(complaints, []))
+
+test("two tabs talk, one is killed, and presence follows", async () => {
+  const [ada, bob] = [await enter("Ada"), await enter("Bob")]
+  await shown(ada, "#people", "Bob")
+  await shown(bob, "#people", "Ada")
+  await shown(bob, "#count", "2")
+
+  await say(ada, "Is anybody there? <b>Grüße</b> 😀")
+  await say(bob, "One is.")
+  for (const tab of [ada, bob]) {
+    await shown(tab, "#log", "Is anybody there? <b>Grüße</b> 😀")
+    await shown(tab, "#log", "One is.")
+  }
+  await shown(ada, "#took", "answered in")
+  await shot(ada, "chat")
+
+  await kill(bob)
+  await shown(ada, "#log", "Bob left")
+  await shown(ada, "#count", "1")
+  assert.equal(await ada.locator("#people li").count(), 1)
+  await ada.close()
+})
+
+test("a tab moves to the other transport and back, and hears other clients on both", async () => {
+  const tab = await enter("Cleo")
+  const other = new Client(server, TRANSPORTS.WebSocket)
+  const room = await other.join("rooms:lobby")
+  for (const [choice, state] of [["Long poll", "connected by long poll"], ["WebSocket", "connected by WebSocket"]]) {
+    await tab.getByText(choice, { exact: true }).click()
+    await shown(tab, "#state", state)
+    await say(tab, `I am on ${choice}.`)
+    await shown(tab, "#log", `I am on ${choice}.`)
+    room.push("new:msg", { body: `heard on ${choice}` })
+    await shown(tab, "#log", `heard on ${choice}`)
+  }
+  await other.close()
+  await tab.close()
+})
+
+test("a tab finds its way back to a server that was restarted", async () => {
+  const tab = await enter("Dora")
+  await server.stop("SIGKILL")
+  await shown(tab, "#state", "connection lost")
+  server = await Server.start({ port: server.port })
+  await shown(tab, "#state", "connected by WebSocket")
+  await say(tab, "Back again.")
+  await shown(tab, "#log", "Back again.")
+  await shown(tab, "#people", "Dora")
+  await tab.close()
+})
+
+test("on a telephone in the dark nothing is wider than the screen", async () => {
+  const look = { viewport: { width: 360, height: 700 }, colorScheme: "dark" }
+  const tab = await enter("Somebody-with-a-very-long-name-indeed", look)
+  await say(tab, `A word that does not end: ${"o".repeat(300)}`)
+  await shown(tab, "#log", "A word that")
+  await shot(tab, "phone")
+  const wide = await tab.evaluate("document.documentElement.scrollWidth")
+  assert.ok(wide <= 360, `${wide} pixels`)
+  await tab.close()
+})
+
+/** A tab in a session of its own that has joined. */
+async function enter(name, options) {
+  const context = await browser.newContext(options)
+  context.setDefaultTimeout(PATIENCE_MS)
+  const tab = await context.newPage()
+  tab.on("request", request => {
+    const { host, protocol } = new URL(request.url())
+    if (protocol !== "data:" && host !== server.addr) complaints.push(`it asked ${request.url()}`)
+  })
+  tab.on("pageerror", error => complaints.push(`it threw ${error}`))
+  tab.on("console", message => {
+    if (message.text().includes("Content Security Policy")) complaints.push(message.text())
+  })
+  await tab.goto(`${server.http}/`)
+  await tab.getByLabel("Your name").fill(name)
+  await tab.getByRole("button", { name: "Join" }).click()
+  await shown(tab, "#state", "connected by WebSocket")
+  await shown(tab, "#people", name)
+  return tab
+}
+
+async function say(tab, body) {
+  await tab.getByLabel("Message", { exact: true }).fill(body)
+  await tab.getByRole("button", { name: "Send" }).click()
+}
+
+async function shown(tab, selector, text) {
+  await tab.locator(selector).filter({ hasText: text }).waitFor()
+}
+
+/** Ends the process that shows the tab, as a crash of it would. */
+async function kill(tab) {
+  const crashed = within(new Promise(done => tab.on("crash", done)), "the tab is dead")
+  const session = await tab.context().newCDPSession(tab)
+  // It has nobody left to answer.
+  session.send("Page.crash").catch(() => {})
+  await crashed
+}
+
+async function shot(tab, name) {
+  if (THRONG_SHOTS) await tab.screenshot({ path: join(THRONG_SHOTS, `page-${name}.png`) })
+}

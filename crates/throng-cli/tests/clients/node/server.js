@@ -1,0 +1,46 @@
+// `throng serve channels` as a process of its own. It ends with its standard input, so no test can leave one behind.
+
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { createInterface } from "node:readline"
+import { within } from "./within.js"
+
+const THRONG = process.env.THRONG
+if (!THRONG) throw new Error("set THRONG to the path of the binary under test")
+
+export class Server {
+  #child
+
+  /** Starts one on a free port of 127.0.0.1, or on `port`; `args` are more of its options. */
+  static async start({ port = 0, args = [] } = {}) {
+    const all = ["serve", "channels", "--listen", `127.0.0.1:${port}`, "--json", "--exit-with-parent", ...args]
+    const child = spawn(THRONG, all, { stdio: ["pipe", "pipe", "inherit"] })
+    const lines = createInterface(child.stdout)
+    const [line] = await within(Promise.race([once(lines, "line"), once(child, "exit")]), "the server listens")
+    if (typeof line !== "string") throw new Error(`the server ended with ${line}`)
+    const hello = JSON.parse(line)
+    lines.on("line", () => {})
+    return new Server(child, hello.addr)
+  }
+
+  constructor(child, addr) {
+    this.#child = child
+    this.addr = addr
+    this.port = Number(addr.split(":").at(-1))
+    this.http = `http://${addr}`
+    this.ws = `ws://${addr}`
+  }
+
+  signal(name) {
+    this.#child.kill(name)
+  }
+
+  /** Ends it, by default at once and without a word to its clients. */
+  async stop(signal = "SIGKILL") {
+    const child = this.#child
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exit = once(child, "exit")
+    child.kill(signal)
+    await within(exit, `the server ends after ${signal}`)
+  }
+}

@@ -1,0 +1,15 @@
+// Waiting that ends: far longer than anything here takes on a busy machine, and with a name for what did not happen.
+
+export const PATIENCE_MS = 40_000
+
+export async function within(promise, what, ms = PATIENCE_MS) {
+  let timer
+  const late = new Promise((_, fail) => {
+    timer = setTimeout(() => fail(new Error(`never within ${ms} ms: ${what}`)), ms)
+  })
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
