@@ -4,6 +4,8 @@ mod support;
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use support::*;
@@ -106,24 +108,29 @@ fn an_address_that_is_taken_is_an_error() {
 
 #[test]
 fn a_core_that_stalls_is_reported_as_it_was_last() {
-    struct Stall;
+    /// Tells that it stalls, and does until it is told to go on.
+    struct Stall(Sender<()>, Arc<Mutex<Receiver<()>>>);
     impl throng_server::Handler for Stall {
         type Session = throng_server::Raw;
         type Conn = ();
         type Message = std::convert::Infallible;
         fn event(&mut self, _conn: &mut throng_server::Connection<'_, Self>, _bytes: &[u8]) {
-            std::thread::sleep(Duration::from_millis(900));
+            let _ = self.0.send(());
+            let _ = self.1.lock().unwrap().recv_timeout(PATIENCE);
         }
     }
-    let server = Server::start(options(Accept::Dispatch, 2), |_| Stall).unwrap();
+    let (tell, told) = channel();
+    let (go_on, is_over) = channel();
+    let is_over = Arc::new(Mutex::new(is_over));
+    let stall = move |_| Stall(tell.clone(), Arc::clone(&is_over));
+    let server = Server::start(options(Accept::Dispatch, 2), stall).unwrap();
     let mut clients: Vec<_> = (0..2).map(|_| connect(server.addr())).collect();
     assert!(server.wait_for_connections(Is::Exactly, 2, PATIENCE));
     clients[0].write_all(b"x").unwrap();
-    std::thread::sleep(Duration::from_millis(50));
-    let begun = Instant::now();
-    let snapshot = server.snapshot();
-    assert!(begun.elapsed() < Duration::from_millis(500), "nobody waits for a stalled core");
-    assert_eq!(snapshot.open_per_core, [1, 1]);
-    assert_eq!(snapshot.cores_silent, 1);
+    told.recv_timeout(PATIENCE).unwrap();
+    // Nobody waits for a stalled core: its handler does not go on before this has been told.
+    eventually("the other core answers", || server.snapshot().cores_silent == 1);
+    assert_eq!(server.snapshot().open_per_core, [1, 1]);
+    go_on.send(()).unwrap();
     eventually("the core answers again", || server.snapshot().cores_silent == 0);
 }

@@ -5,11 +5,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use throng_server::{Accept, ServerOptions};
+use throng_report::ServerSnapshot;
+use throng_server::{Accept, Handler, Server, ServerOptions};
 
 pub const TOPOLOGIES: [Accept; 3] = [Accept::Reuseport, Accept::Shared, Accept::Dispatch];
-/// Longer than anything takes that is to happen.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+/// Longer than anything takes that is to happen, on a machine that is busy too.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Long enough for what is not to happen to happen.
 pub const A_WHILE: Duration = Duration::from_millis(200);
 
@@ -59,6 +60,18 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// What every core has counted by now: where one is kept from running, it is asked again.
+pub fn snapshot<H: Handler>(server: &Server<H>) -> ServerSnapshot {
+    let mut last = server.snapshot();
+    eventually("every core answers", || {
+        if last.cores_silent > 0 {
+            last = server.snapshot();
+        }
+        last.cores_silent == 0
+    });
+    last
 }
 
 /// Reads the `ok` for a byte that was sent.
