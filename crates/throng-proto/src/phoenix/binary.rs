@@ -58,3 +58,37 @@ pub(super) fn present(name: &str) -> Option<Cow<'_, str>> {
 
 /// What one byte of size can tell.
 const NAME_BYTES_MAX: usize = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_cut_anywhere_before_its_payload_is_refused() {
+        let mut frame = Vec::new();
+        encode(PUSH, [("a", "12"), ("b", ""), ("c", "tópic")], b"data", &mut frame).unwrap();
+        assert_eq!(decode::<3>(&frame[1..]), Ok((["12", "", "tópic"], &b"data"[..])));
+        for cut in 1..frame.len() - 4 {
+            assert!(matches!(decode::<3>(&frame[1..cut]), Err(DecodeError::Binary(_))), "{cut}");
+        }
+        assert_eq!(decode::<3>(&frame[1..frame.len() - 4]), Ok((["12", "", "tópic"], &b""[..])));
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf8_is_refused() {
+        assert!(matches!(decode::<1>(b"\x02\xc3\x28"), Err(DecodeError::Binary(_))));
+    }
+
+    #[test]
+    fn a_name_of_255_bytes_fits_and_one_more_does_not() {
+        let (fits, long) = ("x".repeat(255), "x".repeat(256));
+        let mut out = b"before".to_vec();
+        assert_eq!(
+            encode(PUSH, [("topic", "t"), ("event", &long)], b"", &mut out),
+            Err(EncodeError::FieldTooLong { field: "event", bytes: 256 })
+        );
+        assert_eq!(out, b"before");
+        encode(PUSH, [("event", &fits)], b"!", &mut out).unwrap();
+        assert_eq!(decode::<1>(&out[7..]), Ok(([&*fits], &b"!"[..])));
+    }
+}

@@ -163,3 +163,175 @@ fn status_and_response(payload: &str) -> Result<(Cow<'_, str>, &str), DecodeErro
     })?;
     status.zip(response).ok_or(DecodeError::Shape("a reply without status or response"))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::phoenix;
+
+    #[test]
+    fn requests_are_those_of_phoenix_js() {
+        let mut out = Vec::new();
+        join(Vsn::V2, "1", "rooms:lobby", r#"{"user":"7"}"#, &mut out);
+        assert_eq!(out, br#"["1","1","rooms:lobby","phx_join",{"user":"7"}]"#);
+        out.clear();
+        leave(Vsn::V2, Some("1"), "4", "rooms:lobby", &mut out);
+        assert_eq!(out, br#"["1","4","rooms:lobby","phx_leave",{}]"#);
+        out.clear();
+        heartbeat(Vsn::V2, "5", &mut out);
+        assert_eq!(out, br#"[null,"5","phoenix","heartbeat",{}]"#);
+        out.clear();
+        heartbeat(Vsn::V1, "5", &mut out);
+        assert_eq!(out, br#"{"topic":"phoenix","event":"heartbeat","payload":{},"ref":"5"}"#);
+        out.clear();
+        join(Vsn::V1, "1", "t", "{}", &mut out);
+        assert_eq!(
+            out,
+            br#"{"topic":"t","event":"phx_join","payload":{},"ref":"1","join_ref":"1"}"#
+        );
+    }
+
+    /// The vector of the reference, §6.4.
+    #[test]
+    fn a_binary_push_is_that_of_the_reference() {
+        let mut out = Vec::new();
+        let data = Payload::Binary(&[0x65, 0x66, 0x67]);
+        assert_eq!(
+            push(Vsn::V2, Some("12"), "123", "topic", "event", data, &mut out),
+            Ok(Kind::Binary)
+        );
+        assert_eq!(out, b"\x00\x02\x03\x05\x0512123topicevent\x65\x66\x67");
+        assert_eq!(
+            push(Vsn::V1, None, "1", "t", "e", data, &mut out),
+            Err(EncodeError::BinaryInV1)
+        );
+    }
+
+    #[test]
+    fn the_payload_of_a_v2_message_is_lent_without_a_look() {
+        for (frame, want) in [
+            (r#"[null,null,"t","e",{"a":"]"}]"#, r#"{"a":"]"}"#),
+            (" [ null , null , \"t\" , \"e\" , [1] ] \n", "[1]"),
+            (r#"[null,null,"t","e",not json]"#, "not json"),
+        ] {
+            let Ok(Heard::Message(message)) = decode_text(Vsn::V2, frame) else {
+                panic!("{frame}")
+            };
+            assert_eq!(message.payload, Payload::Json(want));
+        }
+        assert!(decode_text(Vsn::V2, r#"[null,null,"t","e",{}"#).is_err());
+        assert!(decode_text(Vsn::V2, r#"[null,null,"t","e""#).is_err());
+    }
+
+    #[test]
+    fn replies_are_told_from_messages() {
+        for (vsn, frame) in [
+            (Vsn::V2, r#"["1","2","t","phx_reply",{"status":"ok","response":{"a":1}}]"#),
+            (
+                Vsn::V2,
+                r#"["1","2","t","phx_reply", { "response" : {"a":1} , "x":[], "status" : "\u006fk" } ]"#,
+            ),
+            (
+                Vsn::V1,
+                r#"{"topic":"t","event":"phx_reply","payload":{"response":{"a":1},"status":"ok"},"ref":"2","join_ref":"1"}"#,
+            ),
+        ] {
+            let Ok(Heard::Reply(reply)) = decode_text(vsn, frame) else { panic!("{frame}") };
+            assert_eq!((reply.join_ref.as_deref(), reply.r#ref.as_deref()), (Some("1"), Some("2")));
+            assert_eq!((&*reply.topic, &*reply.status), ("t", "ok"));
+            assert_eq!(reply.response, Payload::Json(r#"{"a":1}"#));
+        }
+        for payload in [
+            "{}",
+            "1",
+            r#"{"status":"ok"}"#,
+            r#"{"status":1,"response":{}}"#,
+            r#"{"status":"ok","response":{}}x"#,
+        ] {
+            let frame = format!(r#"["1","2","t","phx_reply",{payload}]"#);
+            assert!(decode_text(Vsn::V2, &frame).is_err(), "{frame}");
+        }
+    }
+
+    #[test]
+    fn servers_send_three_kinds_of_binary_frames() {
+        let heard = decode_binary(b"\x00\x02\x05\x0512topicevent!");
+        let Ok(Heard::Message(push)) = heard else { panic!("{heard:?}") };
+        assert_eq!(
+            (push.join_ref.as_deref(), push.r#ref, &*push.event),
+            (Some("12"), None, "event")
+        );
+        let heard = decode_binary(b"\x01\x02\x03\x05\x0212123topicok!");
+        let Ok(Heard::Reply(reply)) = heard else { panic!("{heard:?}") };
+        assert_eq!(
+            (reply.r#ref.as_deref(), &*reply.status, reply.response),
+            (Some("123"), "ok", Payload::Binary(b"!"))
+        );
+        let heard = decode_binary(b"\x02\x05\x05topicevent!");
+        let Ok(Heard::Message(broadcast)) = heard else { panic!("{heard:?}") };
+        assert_eq!((broadcast.join_ref, &*broadcast.topic), (None, "topic"));
+        for frame in [&b""[..], b"\x03\x00\x00", b"\x02\x05\x05top", b"\x01\x00"] {
+            assert!(decode_binary(frame).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_server_reads_what_the_client_writes(
+            v2 in any::<bool>(), join_ref in prop::option::of(".{1,9}"), r#ref in ".{1,9}", topic in ".*", event in ".*",
+            data in prop::option::of(any::<Vec<u8>>()), json in r#"\{"a":"[^"\\\x00-\x1f]*"\}|1|\[\]"#,
+        ) {
+            let vsn = if v2 { Vsn::V2 } else { Vsn::V1 };
+            let payload = data.as_deref().map_or(Payload::Json(&json), Payload::Binary);
+            let mut out = Vec::new();
+            match push(vsn, join_ref.as_deref(), &r#ref, &topic, &event, payload, &mut out) {
+                Ok(kind) => {
+                    let read = match kind {
+                        Kind::Text => phoenix::decode_text(vsn, std::str::from_utf8(&out).unwrap()),
+                        Kind::Binary => phoenix::decode_binary(&out),
+                    };
+                    let (join_ref, r#ref) = (join_ref.map(Cow::from), Some(r#ref.into()));
+                    let want = Message { join_ref, r#ref, topic: topic.into(), event: event.into(), payload };
+                    prop_assert_eq!(read, Ok(want));
+                }
+                Err(EncodeError::BinaryInV1) => prop_assert!(!v2),
+                Err(EncodeError::FieldTooLong { bytes, .. }) => prop_assert!(bytes > 255 && v2),
+            }
+        }
+
+        #[test]
+        fn the_client_hears_what_the_server_says(
+            v2 in any::<bool>(), join_ref in prop::option::of(".{1,9}"), r#ref in prop::option::of(".{1,9}"), topic in ".*",
+            event in ".*", status in ".*", data in prop::option::of(any::<Vec<u8>>()),
+        ) {
+            let vsn = if v2 { Vsn::V2 } else { Vsn::V1 };
+            let data = data.filter(|_| v2 && topic.len() < 256 && event.len() < 256 && status.len() < 256);
+            let payload = data.as_deref().map_or(Payload::Json(r#"{"a":[",]}"]}"#), Payload::Binary);
+            let told = join_ref.clone().filter(|_| v2).map(Cow::from);
+            let mut out = Vec::new();
+            let kind = phoenix::push(vsn, join_ref.as_deref(), &topic, &event, payload, &mut out).unwrap();
+            prop_assert_eq!(hear(vsn, kind, &out), Ok(Heard::Message(Message {
+                join_ref: told.clone(), r#ref: None, topic: (&topic).into(), event: (&event).into(), payload,
+            })));
+            out.clear();
+            let kind = phoenix::broadcast(vsn, &topic, &event, payload, &mut out).unwrap();
+            prop_assert_eq!(hear(vsn, kind, &out), Ok(Heard::Message(Message {
+                join_ref: None, r#ref: None, topic: (&topic).into(), event: (&event).into(), payload,
+            })));
+            out.clear();
+            let kind = phoenix::reply(vsn, join_ref.as_deref(), r#ref.as_deref(), &topic, &status, payload, &mut out).unwrap();
+            prop_assert_eq!(hear(vsn, kind, &out), Ok(Heard::Reply(Reply {
+                join_ref: told, r#ref: r#ref.as_deref().map(Cow::from), topic: (&topic).into(), status: (&status).into(), response: payload,
+            })));
+        }
+    }
+
+    fn hear(vsn: Vsn, kind: Kind, frame: &[u8]) -> Result<Heard<'_>, DecodeError> {
+        match kind {
+            Kind::Text => decode_text(vsn, std::str::from_utf8(frame).unwrap()),
+            Kind::Binary => decode_binary(frame),
+        }
+    }
+}

@@ -1,10 +1,15 @@
-//! As much JSON (RFC 8259) as a frame needs: a scanner that checks a text without building anything from it, and strings written.
+//! As much JSON (RFC 8259) as a frame needs: a text is checked without building anything from it, and strings are written.
 //!
-//! Nothing recurses: how deep a text nests costs one bit a level.
+//! Nothing recurses: how deep a text nests costs one bit a level. A `\u` escape of half a surrogate pair is no
+//! character, so a text with one is refused, as Phoenix's own decoder does.
 
-use std::borrow::Cow;
+mod nesting;
+mod scanner;
+mod string;
 
-use super::DecodeError;
+pub use string::write_string;
+
+pub(super) use scanner::Scanner;
 
 /// Whether `text` is one JSON object and nothing else: what a server may send as a payload.
 pub fn is_object(text: &str) -> bool {
@@ -19,321 +24,192 @@ pub fn is_valid(text: &str) -> bool {
     scanner.value().is_ok() && scanner.end().is_ok()
 }
 
-/// Appends `text` as a JSON string, quotes included.
-pub fn write_string(text: &str, out: &mut Vec<u8>) {
-    out.reserve(text.len() + 2);
-    out.push(b'"');
-    let mut rest = text.as_bytes();
-    while let Some(at) = special(rest) {
-        out.extend_from_slice(&rest[..at]);
-        write_escape(rest[at], out);
-        rest = &rest[at + 1..];
-    }
-    out.extend_from_slice(rest);
-    out.push(b'"');
-}
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
 
-/// A cursor over a text. After an error its place means nothing.
-#[derive(Clone, Debug)]
-pub(super) struct Scanner<'a> {
-    text: &'a str,
-    at: usize,
-}
+    use proptest::prelude::*;
+    use serde::de::IgnoredAny;
 
-impl<'a> Scanner<'a> {
-    pub(super) const fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
-    }
+    use super::*;
 
-    pub(super) fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    pub(super) fn skip_space(&mut self) {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
-            self.at += 1;
+    #[test]
+    fn valid_texts_are_valid() {
+        for text in [
+            "null",
+            "true",
+            " false ",
+            "0",
+            "-0",
+            "10",
+            "-1.5e+10",
+            "1E5",
+            "0.0",
+            r#""""#,
+            r#""a\u0041\n\\\"\/\b\f\r\t""#,
+            r#""\ud83d\ude00""#,
+            "[]",
+            "[ ]",
+            "{ }",
+            "\t\r\n[1 , 2]",
+            r#"{"a":{"b":[{}]},"c":[[],[[]]]}"#,
+            r#"{"":0,"":1}"#,
+            "\"\u{7f}é😀\"",
+        ] {
+            assert!(is_valid(text), "{text}");
         }
     }
 
-    /// Everything that was not scanned yet.
-    pub(super) fn rest(&self) -> &'a str {
-        &self.text[self.at..]
+    #[test]
+    fn invalid_texts_are_refused() {
+        for text in [
+            "",
+            " ",
+            "nul",
+            "nulll",
+            "True",
+            "01",
+            "-",
+            "1.",
+            ".5",
+            "+1",
+            "1e",
+            "1e+",
+            "0x1",
+            "NaN",
+            "\"",
+            "\"a",
+            "\"\\\"",
+            r#""\x""#,
+            r#""\u12""#,
+            r#""\u12g4""#,
+            r#""\ud800""#,
+            r#""\ud800\n""#,
+            r#""\udc00""#,
+            r#""\ud800\ud800""#,
+            "\"\n\"",
+            "\"\0\"",
+            "[",
+            "]",
+            "[1",
+            "[1,",
+            "[1,]",
+            "[,1]",
+            "[1 2]",
+            "[1}",
+            "{",
+            "}",
+            "{1:2}",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            r#"{"a":1]"#,
+            r#"{"a" 1}"#,
+            "1 2",
+            "[] []",
+            "'a'",
+            "\u{feff}1",
+            "\u{a0}1",
+            "1\u{b}",
+        ] {
+            assert!(!is_valid(text), "{text:?}");
+            assert!(!is_object(text), "{text:?}");
+        }
     }
 
-    pub(super) fn error<T>(&self, what: &'static str) -> Result<T, DecodeError> {
-        Err(DecodeError::Json { what, at: self.at })
+    #[test]
+    fn only_objects_are_objects() {
+        assert!(is_object(" {\"a\":[1]} "));
+        for text in ["[]", "\"{}\"", "{} {}", "1", "null"] {
+            assert!(!is_object(text), "{text}");
+        }
     }
 
-    /// Nothing but space is left.
-    pub(super) fn end(&mut self) -> Result<(), DecodeError> {
-        self.skip_space();
-        if self.at == self.text.len() { Ok(()) } else { self.error("something follows the value") }
+    #[test]
+    fn nesting_of_any_depth_is_checked_to_the_last_bracket() {
+        for depth in [1, 63, 64, 65, 127, 128, 129, 10_000, 1_000_000] {
+            let (open, close) = (r#"[{"":"#.repeat(depth / 2), "}]".repeat(depth / 2));
+            assert!(is_valid(&format!("{open}0{close}")), "{depth}");
+            assert!(!is_valid(&format!("{open}0{close}]")), "{depth}");
+            let wrong = close.replacen("}]", "]}", 1);
+            assert_eq!(is_valid(&format!("{open}0{wrong}")), depth == 1, "{depth}");
+            assert!(!is_valid(&"[".repeat(depth)));
+        }
     }
 
-    /// Takes `byte`, after any space, if it comes next.
-    pub(super) fn take(&mut self, byte: u8) -> bool {
-        self.skip_space();
-        let there = self.peek() == Some(byte);
-        self.at += usize::from(there);
-        there
-    }
-
-    /// Takes `byte`, after any space, which must come next.
-    pub(super) fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), DecodeError> {
-        if self.take(byte) { Ok(()) } else { self.error(what) }
-    }
-
-    /// A string, which must come next, after any space.
-    pub(super) fn string(&mut self) -> Result<Cow<'a, str>, DecodeError> {
-        self.skip_space();
-        let start = self.at + 1;
-        let escaped = self.skip_string()?;
-        let raw = &self.text[start..self.at - 1];
-        Ok(if escaped { Cow::Owned(unescape(raw)) } else { Cow::Borrowed(raw) })
-    }
-
-    /// Any value, which must come next, after any space: checked, and lent as it is written.
-    pub(super) fn value(&mut self) -> Result<&'a str, DecodeError> {
-        self.skip_space();
-        let start = self.at;
-        let mut nesting = Nesting::default();
-        loop {
-            self.skip_space();
-            match self.peek() {
-                Some(b'{') => {
-                    self.at += 1;
-                    if !self.take(b'}') {
-                        nesting.enter(true);
-                        self.key()?;
-                        continue;
-                    }
+    #[test]
+    fn special_bytes_are_found_wherever_they_are() {
+        for filler in ['a', '\u{7f}', 'ÿ', '\u{20}', '#', '!', ']'] {
+            for byte in (0..0x20).chain(*b"\"\\") {
+                for before in 0..20 {
+                    let mut text = filler.to_string().repeat(before);
+                    let at = text.len();
+                    text.push(char::from(byte));
+                    text.push_str("\0\"\\and more");
+                    assert_eq!(string::special(text.as_bytes()), Some(at), "{text:?}");
                 }
-                Some(b'[') => {
-                    self.at += 1;
-                    if !self.take(b']') {
-                        nesting.enter(false);
-                        continue;
-                    }
-                }
-                Some(b'"') => {
-                    self.skip_string()?;
-                }
-                Some(b'-' | b'0'..=b'9') => self.skip_number()?,
-                Some(b't') => self.skip_word("true")?,
-                Some(b'f') => self.skip_word("false")?,
-                Some(b'n') => self.skip_word("null")?,
-                Some(_) => return self.error("expected a value"),
-                None => return self.error("it ends where a value is expected"),
             }
-            // A value is complete: so are all that end with it.
-            loop {
-                let Some(in_object) = nesting.innermost() else {
-                    return Ok(&self.text[start..self.at]);
-                };
-                if self.take(b',') {
-                    if in_object {
-                        self.key()?;
-                    }
-                    break;
-                }
-                let (close, what) =
-                    if in_object { (b'}', "expected , or }") } else { (b']', "expected , or ]") };
-                self.expect(close, what)?;
-                nesting.leave();
-            }
+            assert_eq!(string::special(filler.to_string().repeat(33).as_bytes()), None);
         }
     }
 
-    fn key(&mut self) -> Result<(), DecodeError> {
-        self.skip_space();
-        self.skip_string()?;
-        self.expect(b':', "expected :")
+    #[test]
+    fn control_characters_are_escaped() {
+        let mut out = Vec::new();
+        write_string("a\"\\\n\r\t\u{0}\u{1f}/é\u{2028}", &mut out);
+        assert_eq!(out, "\"a\\\"\\\\\\n\\r\\t\\u0000\\u001f/é\u{2028}\"".as_bytes());
     }
 
-    /// Steps over a string; tells whether there are escapes in it.
-    fn skip_string(&mut self) -> Result<bool, DecodeError> {
-        if self.peek() != Some(b'"') {
-            return self.error("expected a string");
+    proptest! {
+        #[test]
+        fn every_string_is_read_as_it_was_written(text in ".*|[\\x00-\\x30\\\\]*") {
+            let mut out = Vec::new();
+            write_string(&text, &mut out);
+            let written = std::str::from_utf8(&out).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<String>(written).unwrap(), &text);
+            prop_assert_eq!(&*Scanner::new(written).string().unwrap(), &text);
         }
-        self.at += 1;
-        let bytes = self.text.as_bytes();
-        let mut escaped = false;
-        loop {
-            let Some(ahead) = special(&bytes[self.at..]) else {
-                self.at = bytes.len();
-                return self.error("it ends within a string");
-            };
-            self.at += ahead;
-            match bytes[self.at] {
-                b'"' => {
-                    self.at += 1;
-                    return Ok(escaped);
-                }
-                b'\\' => {
-                    escaped = true;
-                    self.skip_escape()?;
-                }
-                _ => return self.error("a control character within a string"),
-            }
-        }
-    }
 
-    fn skip_escape(&mut self) -> Result<(), DecodeError> {
-        let rest = &self.text.as_bytes()[self.at..];
-        match escape(rest) {
-            Some((_, length)) => {
-                self.at += length;
-                Ok(())
-            }
-            None => self.error("an escape that does not exist"),
+        #[test]
+        fn strings_with_any_escapes_mean_what_serde_json_reads(body in r#"([a-z"é😀]|\\["\\/bfnrtux]|\\u[0-9a-fA-F]{4}|\\ud83d\\ude0[0-9]){0,8}"#) {
+            let text = format!("\"{body}\"");
+            let mut scanner = Scanner::new(&text);
+            let read = scanner.string().and_then(|read| scanner.end().map(|()| read));
+            prop_assert_eq!(read.ok().map(Cow::into_owned), serde_json::from_str::<String>(&text).ok(), "{}", text);
         }
-    }
 
-    fn skip_number(&mut self) -> Result<(), DecodeError> {
-        self.at += usize::from(self.peek() == Some(b'-'));
-        match self.peek() {
-            Some(b'0') => self.at += 1,
-            _ => self.skip_digits()?,
-        }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
-            self.skip_digits()?;
-        }
-        if let Some(b'e' | b'E') = self.peek() {
-            self.at += 1;
-            if let Some(b'+' | b'-') = self.peek() {
-                self.at += 1;
-            }
-            self.skip_digits()?;
-        }
-        Ok(())
-    }
-
-    fn skip_digits(&mut self) -> Result<(), DecodeError> {
-        let start = self.at;
-        while let Some(b'0'..=b'9') = self.peek() {
-            self.at += 1;
-        }
-        if self.at > start { Ok(()) } else { self.error("expected a digit") }
-    }
-
-    fn skip_word(&mut self, word: &str) -> Result<(), DecodeError> {
-        if !self.rest().starts_with(word) {
-            return self.error("expected a value");
-        }
-        self.at += word.len();
-        Ok(())
-    }
-}
-
-/// The arrays and objects around a place, one bit each: the innermost 64 here, the others on the heap.
-#[derive(Default)]
-struct Nesting {
-    objects: u64,
-    depth: usize,
-    outer: Vec<u64>,
-}
-
-impl Nesting {
-    fn enter(&mut self, object: bool) {
-        if self.depth.is_multiple_of(64) && self.depth > 0 {
-            self.outer.push(self.objects);
-        }
-        self.objects = self.objects << 1 | u64::from(object);
-        self.depth += 1;
-    }
-
-    fn leave(&mut self) {
-        self.objects >>= 1;
-        self.depth -= 1;
-        if self.depth.is_multiple_of(64) && self.depth > 0 {
-            self.objects = self.outer.pop().unwrap_or_default();
+        #[test]
+        fn what_is_valid_is_what_serde_json_takes(
+            value in value(),
+            place in any::<prop::sample::Index>(),
+            change in r#"[\[\]{}:,"0-9eE.+\- tfn\\]?"#,
+            keep in any::<bool>(),
+        ) {
+            let text = value.to_string();
+            prop_assert!(is_valid(&text), "{}", text);
+            let mut places = text.char_indices().map(|(at, _)| at).collect::<Vec<_>>();
+            places.push(text.len());
+            let at = place.index(places.len());
+            let after = if keep { at } else { (at + 1).min(places.len() - 1) };
+            let changed = format!("{}{change}{}", &text[..places[at]], &text[places[after]..]);
+            prop_assert_eq!(is_valid(&changed), serde_json::from_str::<IgnoredAny>(&changed).is_ok(), "{}", changed);
         }
     }
 
-    /// Whether the innermost is an object; nothing outside of any.
-    const fn innermost(&self) -> Option<bool> {
-        if self.depth == 0 { None } else { Some(self.objects & 1 == 1) }
+    fn value() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            (-1e9..1e9).prop_map(Into::<serde_json::Value>::into),
+            "[a-z\"\\\\\n\té]{0,5}".prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+                prop::collection::btree_map("[a-c\"]{0,2}", inner, 0..4)
+                    .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+            ]
+        })
     }
-}
-
-/// Where the first byte is that a string cannot just contain: a quote, a backslash, a control character.
-fn special(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGHS: u64 = ONES * 0x80;
-    // The high bit of every byte that is below `bound`; bytes above 0x7f never count. A borrow only disturbs
-    // bytes above the lowest hit, which is the one that is asked for.
-    let below = |word: u64, bound: u8| word.wrapping_sub(ONES * u64::from(bound)) & !word & HIGHS;
-    let equal = |word: u64, byte: u8| below(word ^ ONES * u64::from(byte), 1);
-    let mut chunks = bytes.chunks_exact(8);
-    let mut at = 0;
-    for chunk in &mut chunks {
-        let word = chunk.try_into().map_or(0, u64::from_le_bytes);
-        let hits = below(word, 0x20) | equal(word, b'"') | equal(word, b'\\');
-        if hits != 0 {
-            return Some(at + hits.trailing_zeros() as usize / 8);
-        }
-        at += 8;
-    }
-    let odd = |&byte: &u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    chunks.remainder().iter().position(odd).map(|ahead| at + ahead)
-}
-
-/// The character that the escape at the start of `bytes` stands for, and the length of the escape (of both halves of a pair).
-fn escape(bytes: &[u8]) -> Option<(char, usize)> {
-    let simple = match bytes.get(1)? {
-        b'"' => '"',
-        b'\\' => '\\',
-        b'/' => '/',
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        b'n' => '\n',
-        b'r' => '\r',
-        b't' => '\t',
-        b'u' => {
-            let first = hex4(bytes.get(2..6)?)?;
-            if !(0xd800..0xdc00).contains(&first) {
-                return Some((char::from_u32(first)?, 6));
-            }
-            let second = hex4(bytes.get(6..12)?.strip_prefix(b"\\u")?)?;
-            let low = second.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
-            return Some((char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + low)?, 12));
-        }
-        _ => return None,
-    };
-    Some((simple, 2))
-}
-
-fn hex4(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |sum, &digit| Some(sum << 4 | char::from(digit).to_digit(16)?))
-}
-
-/// `raw` has been scanned: its escapes exist.
-fn unescape(raw: &str) -> String {
-    let mut text = String::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(at) = rest.find('\\') {
-        text.push_str(&rest[..at]);
-        let (char, length) =
-            escape(&rest.as_bytes()[at..]).unwrap_or((char::REPLACEMENT_CHARACTER, 1));
-        text.push(char);
-        rest = &rest[at + length..];
-    }
-    text.push_str(rest);
-    text
-}
-
-fn write_escape(byte: u8, out: &mut Vec<u8>) {
-    let short = match byte {
-        b'"' | b'\\' => byte,
-        b'\n' => b'n',
-        b'\r' => b'r',
-        b'\t' => b't',
-        _ => {
-            let digit = |nibble: u8| b"0123456789abcdef"[usize::from(nibble)];
-            out.extend_from_slice(&[b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)]);
-            return;
-        }
-    };
-    out.extend_from_slice(&[b'\\', short]);
 }

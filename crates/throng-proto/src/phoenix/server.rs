@@ -127,3 +127,169 @@ fn head<'a>(
     let join_ref = if vsn == Vsn::V1 { None } else { join_ref };
     Head { join_ref, r#ref, topic, event }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(vsn: Vsn, write: impl FnOnce(&mut Vec<u8>), want: &str) {
+        let mut out = Vec::new();
+        write(&mut out);
+        assert_eq!(std::str::from_utf8(&out), Ok(want), "{vsn:?}");
+    }
+
+    fn message<'a>(
+        join_ref: Option<&'a str>,
+        r#ref: Option<&'a str>,
+        topic: &'a str,
+        event: &'a str,
+        payload: Payload<'a>,
+    ) -> Message<'a> {
+        Message {
+            join_ref: join_ref.map(Cow::Borrowed),
+            r#ref: r#ref.map(Cow::Borrowed),
+            topic: topic.into(),
+            event: event.into(),
+            payload,
+        }
+    }
+
+    #[test]
+    fn v2_text_frames_are_arrays() {
+        let out = &mut Vec::new();
+        let json = Payload::Json("{\"a\":1}");
+        check(
+            Vsn::V2,
+            |out| _ = push(Vsn::V2, Some("1"), "t", "e", json, out),
+            r#"["1",null,"t","e",{"a":1}]"#,
+        );
+        check(
+            Vsn::V2,
+            |out| _ = broadcast(Vsn::V2, "t", "e", json, out),
+            r#"[null,null,"t","e",{"a":1}]"#,
+        );
+        check(
+            Vsn::V2,
+            |out| _ = reply(Vsn::V2, Some("1"), Some("2"), "t", "ok", json, out),
+            r#"["1","2","t","phx_reply",{"status":"ok","response":{"a":1}}]"#,
+        );
+        check(
+            Vsn::V2,
+            |out| channel_closed(Vsn::V2, Some("1"), "t", out),
+            r#"["1","1","t","phx_close",{}]"#,
+        );
+        check(
+            Vsn::V2,
+            |out| channel_crashed(Vsn::V2, Some("1"), "t", out),
+            r#"["1","1","t","phx_error",{"reason":"channel_crash"}]"#,
+        );
+        assert_eq!(broadcast(Vsn::V2, "t", "e", json, out), Ok(Kind::Text));
+    }
+
+    #[test]
+    fn the_answer_to_a_heartbeat_has_no_join_ref() {
+        check(
+            Vsn::V2,
+            |out| _ = reply(Vsn::V2, None, Some("9"), names::PHOENIX, "ok", Payload::EMPTY, out),
+            r#"[null,"9","phoenix","phx_reply",{"status":"ok","response":{}}]"#,
+        );
+    }
+
+    #[test]
+    fn v1_text_frames_are_objects_without_join_ref() {
+        let json = Payload::Json("{\"a\":1}");
+        check(
+            Vsn::V1,
+            |out| _ = push(Vsn::V1, Some("1"), "t", "e", json, out),
+            r#"{"topic":"t","event":"e","payload":{"a":1},"ref":null}"#,
+        );
+        check(
+            Vsn::V1,
+            |out| _ = broadcast(Vsn::V1, "t", "e", json, out),
+            r#"{"topic":"t","event":"e","payload":{"a":1},"ref":null}"#,
+        );
+        check(
+            Vsn::V1,
+            |out| _ = reply(Vsn::V1, Some("1"), Some("2"), "t", "error", json, out),
+            r#"{"topic":"t","event":"phx_reply","payload":{"status":"error","response":{"a":1}},"ref":"2"}"#,
+        );
+        check(
+            Vsn::V1,
+            |out| channel_closed(Vsn::V1, Some("1"), "t", out),
+            r#"{"topic":"t","event":"phx_close","payload":{},"ref":"1"}"#,
+        );
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        check(
+            Vsn::V2,
+            |out| _ = push(Vsn::V2, Some("\""), "a\nb", "\u{1}\\", Payload::EMPTY, out),
+            r#"["\"",null,"a\nb","\u0001\\",{}]"#,
+        );
+        check(
+            Vsn::V2,
+            |out| _ = reply(Vsn::V2, None, None, "t", "\"", Payload::EMPTY, out),
+            r#"[null,null,"t","phx_reply",{"status":"\"","response":{}}]"#,
+        );
+    }
+
+    /// The vectors of the reference, §6.4.
+    #[test]
+    fn binary_frames_are_those_of_the_reference() {
+        let data = Payload::Binary(&[0x65, 0x66, 0x67]);
+        let mut out = Vec::new();
+        assert_eq!(
+            decode_binary(b"\x00\x02\x03\x05\x0512123topicevent\x65\x66\x67"),
+            Ok(message(Some("12"), Some("123"), "topic", "event", data))
+        );
+        assert_eq!(
+            reply(Vsn::V2, Some("12"), Some("123"), "topic", "ok", data, &mut out),
+            Ok(Kind::Binary)
+        );
+        assert_eq!(out, b"\x01\x02\x03\x05\x0212123topicok\x65\x66\x67");
+        out.clear();
+        assert_eq!(broadcast(Vsn::V2, "topic", "event", data, &mut out), Ok(Kind::Binary));
+        assert_eq!(out, b"\x02\x05\x05topicevent\x65\x66\x67");
+        out.clear();
+        assert_eq!(push(Vsn::V2, Some("12"), "topic", "event", data, &mut out), Ok(Kind::Binary));
+        assert_eq!(out, b"\x00\x02\x05\x0512topicevent\x65\x66\x67");
+    }
+
+    #[test]
+    fn empty_refs_of_a_binary_push_are_none() {
+        let want = message(None, None, "t", "e", Payload::Binary(b""));
+        assert_eq!(decode_binary(b"\x00\x00\x00\x01\x01te"), Ok(want));
+    }
+
+    #[test]
+    fn clients_send_binary_pushes_only() {
+        for frame in [
+            &b""[..],
+            b"\x01\x00\x00\x00\x00",
+            b"\x02\x01\x01te",
+            b"\x03",
+            b"\xff\x00\x00\x00\x00",
+            b"\x00\x00\x00\x00",
+        ] {
+            assert!(matches!(decode_binary(frame), Err(DecodeError::Binary(_))), "{frame:?}");
+        }
+    }
+
+    #[test]
+    fn binary_payloads_need_the_second_version() {
+        let (data, mut out) = (Payload::Binary(b"x"), Vec::new());
+        assert_eq!(push(Vsn::V1, None, "t", "e", data, &mut out), Err(EncodeError::BinaryInV1));
+        assert_eq!(broadcast(Vsn::V1, "t", "e", data, &mut out), Err(EncodeError::BinaryInV1));
+        assert_eq!(
+            reply(Vsn::V1, None, None, "t", "ok", data, &mut out),
+            Err(EncodeError::BinaryInV1)
+        );
+        let long = "x".repeat(256);
+        assert_eq!(
+            broadcast(Vsn::V2, &long, "e", data, &mut out),
+            Err(EncodeError::FieldTooLong { field: "topic", bytes: 256 })
+        );
+        assert!(out.is_empty());
+    }
+}

@@ -170,3 +170,164 @@ fn write_ref(r#ref: Option<&str>, out: &mut Vec<u8>) {
         None => out.extend_from_slice(b"null"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(decoded: Result<Message<'_>, DecodeError>, want: [Option<&str>; 2], rest: [&str; 3]) {
+        let message = decoded.unwrap();
+        assert_eq!([message.join_ref.as_deref(), message.r#ref.as_deref()], want);
+        assert_eq!(Payload::Json(rest[2]), message.payload);
+        assert_eq!([&*message.topic, &*message.event], rest[..2]);
+    }
+
+    #[test]
+    fn v2_frames_are_taken_apart() {
+        for (frame, refs, rest) in [
+            (r#"["1","2","t","e",{"a":[1]}]"#, [Some("1"), Some("2")], ["t", "e", r#"{"a":[1]}"#]),
+            (r#"[null,null,"t","e",null]"#, [None, None], ["t", "e", "null"]),
+            (r#"[1,-2.5,"","", "text" ]"#, [Some("1"), Some("-2.5")], ["", "", r#""text""#]),
+            (
+                " [ \"1\" , \"2\"\t,\r\n\"t\" , \"e\" , { } ] ",
+                [Some("1"), Some("2")],
+                ["t", "e", "{ }"],
+            ),
+            (r#"[null,"2","t","e",[],1,{"x":2},"more"]"#, [None, Some("2")], ["t", "e", "[]"]),
+            (
+                r#"["\u0031",null,"\u0041\n\ud83d\ude00","phx\u005fjoin",1]"#,
+                [Some("1"), None],
+                ["A\n😀", "phx_join", "1"],
+            ),
+        ] {
+            check(decode_v2(frame), refs, rest);
+        }
+    }
+
+    #[test]
+    fn v1_frames_are_taken_apart() {
+        for (frame, refs, rest) in [
+            (
+                r#"{"topic":"t","event":"e","payload":{},"ref":"1"}"#,
+                [None, Some("1")],
+                ["t", "e", "{}"],
+            ),
+            (
+                r#"{"ref":null,"payload":[],"event":"e","topic":"t","join_ref":"7"}"#,
+                [Some("7"), None],
+                ["t", "e", "[]"],
+            ),
+            (
+                r#"{"topic":"t","x":[{}],"event":"e","payload":1,"ref":2,"y":null}"#,
+                [None, Some("2")],
+                ["t", "e", "1"],
+            ),
+            (
+                r#" { "\u0074opic" : "t" , "event":"\/","payload": 0 ,"ref":"" } "#,
+                [None, Some("")],
+                ["t", "/", "0"],
+            ),
+        ] {
+            check(decode_v1(frame), refs, rest);
+        }
+    }
+
+    #[test]
+    fn the_last_of_a_repeated_key_counts() {
+        let frame = r#"{"topic":"a","ref":"1","topic":"b","event":"e","payload":1,"payload":2,"ref":null,"join_ref":"3","join_ref":null}"#;
+        check(decode_v1(frame), [None, None], ["b", "e", "2"]);
+    }
+
+    /// The frame that the Phoenix article sends with tsung.
+    #[test]
+    fn spaces_after_commas_are_no_matter() {
+        let frame =
+            r#"{"topic":"rooms:lobby", "event":"phx_join", "payload": {"user":"7"}, "ref":"1"}"#;
+        check(decode_v1(frame), [None, Some("1")], ["rooms:lobby", "phx_join", r#"{"user":"7"}"#]);
+    }
+
+    #[test]
+    fn strings_without_escapes_are_borrowed() {
+        let message = decode_v2(r#"["1","2","topic","event",{"x":"\n"}]"#).unwrap();
+        let borrowed = |text: &Cow<'_, str>| matches!(text, Cow::Borrowed(_));
+        assert!(borrowed(&message.topic) && borrowed(&message.event));
+        assert!(
+            message.join_ref.as_ref().is_some_and(borrowed)
+                && message.r#ref.as_ref().is_some_and(borrowed)
+        );
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        for frame in [
+            "",
+            "null",
+            "1",
+            "{}",
+            "[]",
+            "[null]",
+            r#"[null,null,"t","e"]"#,
+            r#"[null,null,"t"]"#,
+            r#"[null,null,"t","e",]"#,
+            r#"[null,null,"t","e",{}"#,
+            r#"[null,null,"t","e",{}]]"#,
+            r#"[null,null,"t","e",{},]"#,
+            r#"[null,null,"t","e",{}} "#,
+            r#"[null,null,null,"e",{}]"#,
+            r#"[null,null,1,"e",{}]"#,
+            r#"[null,null,"t",{},{}]"#,
+            r#"[true,null,"t","e",{}]"#,
+            r#"[null,[],"t","e",{}]"#,
+            r#"[null,null,"t","e",{} {}]"#,
+            r#"[null null,"t","e",{}]"#,
+            r#"[nul,null,"t","e",{}]"#,
+            r#"[null,null,"\q","e",{}]"#,
+            r#"[null,null,"t","e",tru]"#,
+            r#"[null,null,"t","e",{"a"}]"#,
+            "[null,null,\"t\0\",\"e\",1]",
+        ] {
+            assert!(decode_v2(frame).is_err(), "{frame}");
+        }
+        for frame in [
+            "",
+            "null",
+            "[]",
+            "{}",
+            r#"{"topic":"t","event":"e","payload":{}}"#,
+            r#"{"topic":"t","event":"e","ref":null}"#,
+            r#"{"topic":"t","payload":{},"ref":null}"#,
+            r#"{"event":"e","payload":{},"ref":null}"#,
+            r#"{"topic":1,"event":"e","payload":{},"ref":null}"#,
+            r#"{"topic":"t","event":null,"payload":{},"ref":null}"#,
+            r#"{"topic":"t","event":"e","payload":{},"ref":{}}"#,
+            r#"{"topic":"t","event":"e","payload":{},"ref":null"#,
+            r#"{"topic":"t","event":"e","payload":{},"ref":null,}"#,
+            r#"{"topic":"t","event":"e","payload":{},"ref":null}}"#,
+            r#"{"topic":"t","event":"e","payload":{},"ref":null,"x"}"#,
+            r#"{"topic":"t","event":"e","payload":{},"ref":null,"x":y}"#,
+        ] {
+            assert!(decode_v1(frame).is_err(), "{frame}");
+        }
+    }
+
+    #[test]
+    fn a_topic_of_a_megabyte_is_a_topic() {
+        let topic = "é".repeat(1 << 19);
+        let frame = format!(r#"[null,"1","{topic}","phx_join",{{}}]"#);
+        check(decode_v2(&frame), [None, Some("1")], [&topic, "phx_join", "{}"]);
+        let frame = format!(r#"{{"topic":"{topic}","event":"e","payload":{{}},"ref":null}}"#);
+        check(decode_v1(&frame), [None, None], [&topic, "e", "{}"]);
+    }
+
+    #[test]
+    fn json_nested_10_000_deep_is_passed_through() {
+        let payload = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        let frame = format!(r#"[null,"1","t","e",{payload}]"#);
+        check(decode_v2(&frame), [None, Some("1")], ["t", "e", &payload]);
+        let frame =
+            format!(r#"{{"x":{payload},"topic":"t","event":"e","payload":{payload},"ref":null}}"#);
+        check(decode_v1(&frame), [None, None], ["t", "e", &payload]);
+        assert!(decode_v2(&"[".repeat(10_000)).is_err());
+        assert!(decode_v1(&"{\"a\":".repeat(10_000)).is_err());
+    }
+}

@@ -28,3 +28,43 @@ pub fn answer<M: AsRef<str>>(
     }
     out.push(b'}');
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(status: u16, token: Option<&str>, messages: &[&str], want: &str) {
+        let mut out = Vec::new();
+        answer(status, token, messages, &mut out);
+        assert_eq!(std::str::from_utf8(&out), Ok(want));
+    }
+
+    #[test]
+    fn messages_are_strings_that_hold_frames() {
+        check(
+            200,
+            Some("T"),
+            &[r#"[null,null,"t","e",{}]"#, "{\n}"],
+            r#"{"status":200,"token":"T","messages":["[null,null,\"t\",\"e\",{}]","{\n}"]}"#,
+        );
+        check(204, Some("T"), &[], r#"{"status":204,"token":"T","messages":[]}"#);
+        check(410, Some("T"), &[], r#"{"status":410,"token":"T","messages":[]}"#);
+    }
+
+    #[test]
+    fn without_a_token_there_is_only_the_status() {
+        check(403, None, &[], r#"{"status":403}"#);
+    }
+
+    proptest! {
+        #[test]
+        fn any_json_parser_reads_the_messages(messages in prop::collection::vec(".*", 0..5)) {
+            let mut out = Vec::new();
+            answer(200, Some("T"), &messages, &mut out);
+            let read: serde_json::Value = serde_json::from_slice(&out).unwrap();
+            prop_assert_eq!(read, serde_json::json!({"status": 200, "token": "T", "messages": messages}));
+        }
+    }
+}

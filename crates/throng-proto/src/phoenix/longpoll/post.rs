@@ -112,3 +112,67 @@ fn lines(body: &str) -> impl Iterator<Item = &str> {
 const LINES_MAX: usize = 100;
 /// Of one binary message.
 const BINARY_BYTES_MAX: usize = 10_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NDJSON: Option<&str> = Some("application/x-ndjson");
+
+    fn check(content_type: Option<&str>, body: &str, want: &[Posted<'_>]) {
+        let mut scratch = b"left over".to_vec();
+        let posts = post(content_type, body.as_bytes(), &mut scratch).unwrap();
+        assert_eq!(posts.collect::<Vec<_>>(), want, "{body:?}");
+    }
+
+    fn refuse(body: &[u8], want: PostError) {
+        assert_eq!(post(NDJSON, body, &mut Vec::new()).err(), Some(want));
+    }
+
+    #[test]
+    fn without_ndjson_the_body_is_one_text_frame() {
+        for content_type in
+            [None, Some(""), Some("application/json"), Some("text/plain; application/x-ndjson")]
+        {
+            check(content_type, "[1]\n[2]\n", &[Posted::Text("[1]\n[2]\n")]);
+            check(content_type, "", &[Posted::Text("")]);
+        }
+    }
+
+    #[test]
+    fn ndjson_is_a_frame_a_line() {
+        use Posted::{Binary, Text};
+        check(NDJSON, "", &[]);
+        check(NDJSON, "[1]", &[Text("[1]")]);
+        check(NDJSON, "[1]\r\n[2]\n\n[3]\n", &[Text("[1]"), Text("[2]"), Text("[3]")]);
+        check(
+            NDJSON,
+            "AAEC\n[1]\n/w==\r\n+/8=",
+            &[Binary(&[0, 1, 2]), Text("[1]"), Binary(&[255]), Binary(&[251, 255])],
+        );
+        check(Some("Application/X-NDJSON; charset=utf-8"), "[1]\n", &[Text("[1]")]);
+    }
+
+    #[test]
+    fn a_line_that_is_neither_an_array_nor_base64_spoils_the_body() {
+        for body in ["[1]\n{}", "AAE", "AA==AA==", "A===", "-_8=", " [1]", "AA=\n="] {
+            refuse(body.as_bytes(), PostError::NotBase64);
+        }
+        refuse(b"[1]\n\xff", PostError::NotUtf8);
+    }
+
+    #[test]
+    fn a_hundred_lines_are_taken_and_one_more_is_not() {
+        let body = "[1]\n\n".repeat(100);
+        assert_eq!(post(NDJSON, body.as_bytes(), &mut Vec::new()).map(Iterator::count), Ok(100));
+        refuse(format!("{body}AA==").as_bytes(), PostError::TooManyLines);
+    }
+
+    #[test]
+    fn ten_megabytes_are_taken_and_one_byte_more_is_not() {
+        let body = STANDARD.encode(vec![7; 10_000_000]);
+        assert_eq!(post(NDJSON, body.as_bytes(), &mut Vec::new()).map(Iterator::count), Ok(1));
+        refuse(STANDARD.encode(vec![7; 10_000_001]).as_bytes(), PostError::TooLong);
+        refuse("!".repeat(20_000_000).as_bytes(), PostError::TooLong);
+    }
+}

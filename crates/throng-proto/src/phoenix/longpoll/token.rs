@@ -91,3 +91,56 @@ impl std::error::Error for TokenError {}
 const CLAIM_BYTES: usize = 8 + 2 + 8;
 const BYTES: usize = CLAIM_BYTES + 32;
 const AGE_MAX: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: [u8; 32] = [7; 32];
+    const CLAIM: Claim = Claim { core: 65_535, session: u64::MAX - 3 };
+    const TWO_WEEKS: Duration = AGE_MAX;
+
+    #[test]
+    fn a_token_holds_for_two_weeks() {
+        let (tokens, issued) = (Tokens::new(&SECRET), Instant::from_nanos(5));
+        let token = tokens.issue(issued, CLAIM);
+        assert_eq!(token.len(), 67);
+        assert_eq!(tokens.check(issued, &token), Ok(CLAIM));
+        assert_eq!(tokens.check(issued + TWO_WEEKS, &token), Ok(CLAIM));
+        let late = issued + TWO_WEEKS + Duration::from_nanos(1);
+        assert_eq!(tokens.check(late, &token), Err(TokenError::Expired));
+    }
+
+    #[test]
+    fn a_token_with_any_character_changed_is_refused() {
+        let tokens = Tokens::new(&SECRET);
+        let token = tokens.issue(Instant::ZERO, CLAIM);
+        for at in 0..token.len() {
+            for other in ["A", "B", "_", "+", "=", "é", ""] {
+                let forged = format!("{}{other}{}", &token[..at], &token[at + 1..]);
+                let want = if forged == token { Ok(CLAIM) } else { Err(TokenError::Forged) };
+                assert_eq!(tokens.check(Instant::ZERO, &forged), want, "{forged}");
+            }
+        }
+        for forged in ["", "A", &format!("{token}A"), &format!("{token}="), &"A".repeat(100_000)] {
+            assert_eq!(tokens.check(Instant::ZERO, forged), Err(TokenError::Forged));
+        }
+    }
+
+    #[test]
+    fn tokens_of_another_secret_are_refused() {
+        let token = Tokens::new(&[8; 32]).issue(Instant::ZERO, CLAIM);
+        assert_eq!(Tokens::new(&SECRET).check(Instant::ZERO, &token), Err(TokenError::Forged));
+    }
+
+    /// RFC 4231, test case 2, shows that the seal is HMAC-SHA256: a key shorter than a block, filled with zeros.
+    #[test]
+    fn the_seal_is_hmac_sha256() {
+        let mut secret = [0; 32];
+        secret[..4].copy_from_slice(b"Jefe");
+        let seal =
+            Tokens::new(&secret).keyed.chain_update(b"what do ya want for nothing?").finalize();
+        let hex: String = seal.into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    }
+}

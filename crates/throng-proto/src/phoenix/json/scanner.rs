@@ -1,0 +1,204 @@
+//! A cursor over a JSON text: values are checked and lent, not built.
+
+use std::borrow::Cow;
+
+use super::nesting::Nesting;
+use super::string::{escape, special, unescape};
+use crate::phoenix::DecodeError;
+
+/// A cursor over a text. After an error its place means nothing.
+#[derive(Clone, Debug)]
+pub(in crate::phoenix) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(in crate::phoenix) const fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    pub(in crate::phoenix) fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    pub(in crate::phoenix) fn skip_space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// Everything that was not scanned yet.
+    pub(in crate::phoenix) fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    pub(in crate::phoenix) fn error<T>(&self, what: &'static str) -> Result<T, DecodeError> {
+        Err(DecodeError::Json { what, at: self.at })
+    }
+
+    /// Nothing but space is left.
+    pub(in crate::phoenix) fn end(&mut self) -> Result<(), DecodeError> {
+        self.skip_space();
+        if self.at == self.text.len() { Ok(()) } else { self.error("something follows the value") }
+    }
+
+    /// Takes `byte`, after any space, if it comes next.
+    pub(in crate::phoenix) fn take(&mut self, byte: u8) -> bool {
+        self.skip_space();
+        let there = self.peek() == Some(byte);
+        self.at += usize::from(there);
+        there
+    }
+
+    /// Takes `byte`, after any space, which must come next.
+    pub(in crate::phoenix) fn expect(
+        &mut self,
+        byte: u8,
+        what: &'static str,
+    ) -> Result<(), DecodeError> {
+        if self.take(byte) { Ok(()) } else { self.error(what) }
+    }
+
+    /// A string, which must come next, after any space.
+    pub(in crate::phoenix) fn string(&mut self) -> Result<Cow<'a, str>, DecodeError> {
+        self.skip_space();
+        let start = self.at + 1;
+        let escaped = self.skip_string()?;
+        let raw = &self.text[start..self.at - 1];
+        Ok(if escaped { Cow::Owned(unescape(raw)) } else { Cow::Borrowed(raw) })
+    }
+
+    /// Any value, which must come next, after any space: checked, and lent as it is written.
+    pub(in crate::phoenix) fn value(&mut self) -> Result<&'a str, DecodeError> {
+        self.skip_space();
+        let start = self.at;
+        let mut nesting = Nesting::default();
+        loop {
+            self.skip_space();
+            match self.peek() {
+                Some(b'{') => {
+                    self.at += 1;
+                    if !self.take(b'}') {
+                        nesting.enter(true);
+                        self.key()?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    if !self.take(b']') {
+                        nesting.enter(false);
+                        continue;
+                    }
+                }
+                Some(b'"') => {
+                    self.skip_string()?;
+                }
+                Some(b'-' | b'0'..=b'9') => self.skip_number()?,
+                Some(b't') => self.skip_word("true")?,
+                Some(b'f') => self.skip_word("false")?,
+                Some(b'n') => self.skip_word("null")?,
+                Some(_) => return self.error("expected a value"),
+                None => return self.error("it ends where a value is expected"),
+            }
+            // A value is complete: so are all that end with it.
+            loop {
+                let Some(in_object) = nesting.innermost() else {
+                    return Ok(&self.text[start..self.at]);
+                };
+                if self.take(b',') {
+                    if in_object {
+                        self.key()?;
+                    }
+                    break;
+                }
+                let (close, what) =
+                    if in_object { (b'}', "expected , or }") } else { (b']', "expected , or ]") };
+                self.expect(close, what)?;
+                nesting.leave();
+            }
+        }
+    }
+
+    fn key(&mut self) -> Result<(), DecodeError> {
+        self.skip_space();
+        self.skip_string()?;
+        self.expect(b':', "expected :")
+    }
+
+    /// Steps over a string; tells whether there are escapes in it.
+    fn skip_string(&mut self) -> Result<bool, DecodeError> {
+        if self.peek() != Some(b'"') {
+            return self.error("expected a string");
+        }
+        self.at += 1;
+        let bytes = self.text.as_bytes();
+        let mut escaped = false;
+        loop {
+            let Some(ahead) = special(&bytes[self.at..]) else {
+                self.at = bytes.len();
+                return self.error("it ends within a string");
+            };
+            self.at += ahead;
+            match bytes[self.at] {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(escaped);
+                }
+                b'\\' => {
+                    escaped = true;
+                    self.skip_escape()?;
+                }
+                _ => return self.error("a control character within a string"),
+            }
+        }
+    }
+
+    fn skip_escape(&mut self) -> Result<(), DecodeError> {
+        let rest = &self.text.as_bytes()[self.at..];
+        match escape(rest) {
+            Some((_, length)) => {
+                self.at += length;
+                Ok(())
+            }
+            None => self.error("an escape that does not exist"),
+        }
+    }
+
+    fn skip_number(&mut self) -> Result<(), DecodeError> {
+        self.at += usize::from(self.peek() == Some(b'-'));
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            _ => self.skip_digits()?,
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.skip_digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.skip_digits()?;
+        }
+        Ok(())
+    }
+
+    fn skip_digits(&mut self) -> Result<(), DecodeError> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        if self.at > start { Ok(()) } else { self.error("expected a digit") }
+    }
+
+    fn skip_word(&mut self, word: &str) -> Result<(), DecodeError> {
+        if !self.rest().starts_with(word) {
+            return self.error("expected a value");
+        }
+        self.at += word.len();
+        Ok(())
+    }
+}
