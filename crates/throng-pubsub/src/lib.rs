@@ -1,3 +1,27 @@
-//! Topics and who listens to them: one hub per core, what cores tell each other, and who is present.
+//! Topics and fan-out, without sockets: one [`Hub`] a core knows the members that live there.
+//!
+//! A [`Publication`] is made once, shared by all cores, and rendered at most once in each [`Dialect`] that any member
+//! speaks. It crosses to every other core once; there the hub delivers it in *passes* over the topic's members: a
+//! pass takes whatever is queued for the topic when it begins, so that any number of publications cost each member
+//! one write. Passes of different topics take turns, a few deliveries each, and the caller decides how many deliveries
+//! make up a batch: nothing else on the core waits for longer than that.
+//!
+//! [`presence`] says who is in a topic.
 
+mod dialect;
+mod frames;
+mod hub;
+mod members;
 pub mod presence;
+mod publication;
+mod rulebook;
+mod rules;
+mod topic;
+
+pub use dialect::Dialect;
+pub use frames::Frames;
+pub use hub::{Accepted, Delivery, Hub, What};
+pub use members::{Membership, Memberships, Subscription};
+pub use publication::Publication;
+pub use rulebook::Rulebook;
+pub use rules::{Lane, Policy, TopicRules};

@@ -1,0 +1,80 @@
+//! What is published: made once, shared by every core, rendered at most once in each dialect.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::Dialect;
+
+/// Something said to everyone in a topic. What it says is the publisher's own type; bytes come of it when the first
+/// member is reached that speaks a dialect.
+pub struct Publication {
+    topic: Arc<str>,
+    body: Box<dyn Any + Send + Sync>,
+    frames: [OnceLock<Arc<[u8]>>; Dialect::COUNT],
+}
+
+impl Publication {
+    /// `body`, for everyone in `topic`.
+    pub fn new(topic: impl Into<Arc<str>>, body: impl Any + Send + Sync) -> Self {
+        Self { topic: topic.into(), body: Box::new(body), frames: Default::default() }
+    }
+
+    /// To whom it goes.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// What it says, if it says it as a `T`.
+    pub fn body<T: Any>(&self) -> Option<&T> {
+        self.body.downcast_ref()
+    }
+
+    /// Its bytes in `dialect`. Whichever core is the first to want them has them appended by `render`; one that asks
+    /// meanwhile waits for it. A panic of `render` leaves it to the next one.
+    pub fn frame(&self, dialect: Dialect, render: impl FnOnce(&mut Vec<u8>)) -> &Arc<[u8]> {
+        self.frames[dialect.number()].get_or_init(|| {
+            let mut bytes = Vec::new();
+            render(&mut bytes);
+            bytes.into()
+        })
+    }
+}
+
+impl fmt::Debug for Publication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publication").field("topic", &self.topic).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use super::*;
+
+    #[test]
+    fn a_publication_is_rendered_once_by_however_many_cores() {
+        let publication = Publication::new("lobby", 7u32);
+        let rendered = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let frame = publication.frame(Dialect::new(3), |out| {
+                        rendered.fetch_add(1, SeqCst);
+                        out.extend_from_slice(b"seven");
+                    });
+                    assert_eq!(&frame[..], b"seven");
+                });
+            }
+        });
+        assert_eq!(rendered.load(SeqCst), 1);
+        assert_eq!(&publication.frame(Dialect::new(0), |_| {})[..], b"");
+    }
+
+    #[test]
+    fn a_body_is_found_by_its_type() {
+        let publication = Publication::new("lobby", "hello");
+        assert_eq!((publication.body::<&str>(), publication.body::<u32>()), (Some(&"hello"), None));
+    }
+}

@@ -1,0 +1,169 @@
+//! One topic of a core: its members, what is queued for them, and the pass that is under way.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use throng_base::Key;
+
+use crate::members::{List, Members, NONE};
+use crate::{Dialect, Frames, Policy, Publication, TopicRules};
+
+/// A topic that has members on this core. Its publications are numbered; every member knows the number of the one
+/// that it gets next, so that none is missed, doubled or told out of order, whoever comes or goes meanwhile.
+#[derive(Debug)]
+pub(crate) struct Topic {
+    pub(crate) name: Arc<str>,
+    pub(crate) rules: TopicRules,
+    pub(crate) lane: u32,
+    pub(crate) list: List,
+    /// Published, and in no pass yet.
+    queue: VecDeque<Queued>,
+    /// The number of the first in the queue, or of the next to come.
+    first: u32,
+    pub(crate) pass: Option<Box<Pass>>,
+    /// Whether it stands among the topics that have something to deliver.
+    pub(crate) is_turning: bool,
+}
+
+/// A publication, and who does not get it.
+#[derive(Clone, Debug)]
+pub(crate) struct Queued {
+    pub(crate) publication: Arc<Publication>,
+    pub(crate) except: Option<Key>,
+}
+
+/// One walk over the members, with all that was queued when it began.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    /// The member whose turn it is; [`NONE`] at the end.
+    pub(crate) cursor: u32,
+    /// The number of the first publication.
+    first: u32,
+    pub(crate) publications: Vec<Queued>,
+    /// Who does not get which, in order.
+    excepted: Vec<(Key, usize)>,
+    frames: [Option<Frames>; Dialect::COUNT],
+}
+
+/// How a hub has the bytes of a publication made.
+pub(crate) type Render<'a> = dyn FnMut(&Publication, Dialect) -> Arc<[u8]> + 'a;
+
+impl Topic {
+    pub(crate) fn new(name: Arc<str>, rules: TopicRules, lane: u32) -> Self {
+        Self {
+            name,
+            rules,
+            lane,
+            list: List::default(),
+            queue: VecDeque::new(),
+            first: 0,
+            pass: None,
+            is_turning: false,
+        }
+    }
+
+    /// The number of the next publication.
+    pub(crate) fn next_number(&self) -> u32 {
+        self.first.wrapping_add(self.queue.len() as u32)
+    }
+
+    /// Queues a publication; says how many the policy has dropped for it, itself perhaps.
+    pub(crate) fn queue(&mut self, queued: Queued) -> usize {
+        let is_full = self.queue.len() >= self.rules.publications_max;
+        let dropped = match self.rules.policy {
+            Policy::KeepLatest => self.queue.len(),
+            Policy::DropOldest if is_full => 1,
+            Policy::DropNewest | Policy::Close if is_full => return 1,
+            _ => 0,
+        };
+        self.queue.drain(..dropped);
+        // Their numbers are nobody's.
+        self.first = self.first.wrapping_add(dropped as u32);
+        self.queue.push_back(queued);
+        dropped
+    }
+
+    /// Begins a pass with what is queued, as far as it is written in one go. False when nothing is queued.
+    pub(crate) fn begin_pass(&mut self, members: &mut Members, render: &mut Render<'_>) -> bool {
+        if self.queue.is_empty() {
+            return false;
+        }
+        let count = self.count_of_pass(members, render);
+        let publications: Vec<Queued> = self.queue.drain(..count).collect();
+        let mut excepted: Vec<(Key, usize)> = publications
+            .iter()
+            .enumerate()
+            .filter_map(|(number, queued)| queued.except.map(|key| (key, number)))
+            .collect();
+        excepted.sort_unstable();
+        self.pass = Some(Box::new(Pass {
+            cursor: self.list.first,
+            first: self.first,
+            publications,
+            excepted,
+            frames: Default::default(),
+        }));
+        self.first = self.first.wrapping_add(count as u32);
+        true
+    }
+
+    /// How many publications a member is written in one go: as the first one that reads bytes would be.
+    fn count_of_pass(&self, members: &mut Members, render: &mut Render<'_>) -> usize {
+        let most = self.queue.len().min(PUBLICATIONS_OF_PASS_MAX);
+        if most == 1 || self.list.first == NONE {
+            return most;
+        }
+        let dialect = members.at(self.list.first).dialect;
+        let mut bytes = 0;
+        let fits = |queued: &&Queued| {
+            bytes += render(&queued.publication, dialect).len();
+            bytes <= BYTES_OF_PASS_MAX
+        };
+        self.queue.iter().take(most).take_while(fits).count().max(1)
+    }
+}
+
+impl Pass {
+    /// Which publications of the pass a member gets that is to get `due` next. None when it came too late for all.
+    pub(crate) fn first_for(&self, due: u32) -> Option<usize> {
+        // The difference is small, whichever way it goes: every pass brings every member up to date.
+        let behind = due.wrapping_sub(self.first).cast_signed();
+        let from = behind.max(0) as usize;
+        (from < self.publications.len()).then_some(from)
+    }
+
+    /// Up to where a member may be given what begins at `from`: to the next that it is excepted from.
+    pub(crate) fn end_for(&self, key: Key, from: usize) -> usize {
+        if self.excepted.is_empty() {
+            return self.publications.len();
+        }
+        let after = self.excepted.partition_point(|excepted| *excepted < (key, from));
+        match self.excepted.get(after) {
+            Some((excepted, number)) if *excepted == key => *number,
+            _ => self.publications.len(),
+        }
+    }
+
+    /// The number of the publication at place `at` of the pass.
+    pub(crate) fn number(&self, at: usize) -> u32 {
+        self.first.wrapping_add(at as u32)
+    }
+
+    /// The bytes of the pass in `dialect`.
+    pub(crate) fn frames(&mut self, dialect: Dialect, render: &mut Render<'_>) -> &Frames {
+        let publications = &self.publications;
+        self.frames[dialect.number()].get_or_insert_with(|| match &publications[..] {
+            [only] => Frames::one(render(&only.publication, dialect)),
+            several => {
+                let frames: Vec<_> =
+                    several.iter().map(|queued| render(&queued.publication, dialect)).collect();
+                Frames::join(frames.iter().map(|frame| &frame[..]))
+            }
+        })
+    }
+}
+
+/// Publications that one pass takes.
+const PUBLICATIONS_OF_PASS_MAX: usize = 64;
+/// Bytes after which a pass takes no further publication.
+const BYTES_OF_PASS_MAX: usize = 64 << 10;
