@@ -7,7 +7,7 @@ use crate::http::Headers;
 pub struct Request<'a> {
     /// `GET`, `POST`, ... as it was written.
     pub method: &'a str,
-    /// Path and query as they were written.
+    /// Path and query as they were written; with scheme and authority if the client wrote them.
     pub target: &'a str,
     /// The header fields.
     pub headers: Headers<'a>,
@@ -16,12 +16,18 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The target up to its query.
+    /// The target up to its query, without scheme and authority (RFC 9112 section 3.2.2). Not decoded.
     pub fn path(&self) -> &'a str {
-        self.target.split_once('?').map_or(self.target, |(path, _)| path)
+        let target = self.target.split_once('?').map_or(self.target, |(path, _)| path);
+        match target.split_once("://") {
+            Some((_, rest)) if !target.starts_with('/') => {
+                rest.find('/').map_or("/", |at| &rest[at..])
+            }
+            _ => target,
+        }
     }
 
-    /// What follows the first `?` of the target.
+    /// What follows the first `?` of the target; [`crate::http::query_pairs`] reads it.
     pub fn query(&self) -> Option<&'a str> {
         self.target.split_once('?').map(|(_, query)| query)
     }
@@ -29,5 +35,24 @@ impl<'a> Request<'a> {
     /// The value of the first header field of this name, in any case.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         self.headers.get(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_and_query_are_parts_of_the_target() {
+        let check = |target, path, query| {
+            let request = Request { method: "GET", target, headers: Headers::default(), body: b"" };
+            assert_eq!((request.path(), request.query()), (path, query), "{target}");
+        };
+        check("/", "/", None);
+        check("/socket/websocket?vsn=2.0.0&a=/b?c", "/socket/websocket", Some("vsn=2.0.0&a=/b?c"));
+        check("http://host:80/a?b", "/a", Some("b"));
+        check("http://host", "/", None);
+        check("/go/http://host/a", "/go/http://host/a", None);
+        check("*", "*", None);
     }
 }

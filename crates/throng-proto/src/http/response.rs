@@ -1,6 +1,10 @@
 //! What a server answers.
 
+use std::io::Write as _;
+use std::mem::MaybeUninit;
+
 use crate::http::Headers;
+use crate::http::reader::FIELDS_MAX;
 
 /// The head of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,13 +15,152 @@ pub struct Response<'a> {
     pub headers: Headers<'a>,
 }
 
-/// Appends a whole answer to `out`. `content-length` and `connection` are written here; `headers` are the rest.
+/// Appends a whole answer to `out`. `content-length` and `connection` are written here; `headers` are the rest. Line
+/// breaks in a header become blanks, so that no header can begin another.
 pub fn write_response(
-    _status: u16,
-    _headers: &[(&str, &str)],
-    _body: &[u8],
-    _keep_alive: bool,
-    _out: &mut Vec<u8>,
+    status: u16,
+    headers: &[(&str, &str)],
+    body: &[u8],
+    keep_alive: bool,
+    out: &mut Vec<u8>,
 ) {
-    todo!()
+    write_answer(status, headers, body, if keep_alive { Ended::Stays } else { Ended::Closes }, out);
+    out.extend_from_slice(body);
+}
+
+/// Whether the connection ends with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Stays,
+    Closes,
+}
+
+/// The head of an answer with this body.
+pub(crate) fn write_answer(
+    status: u16,
+    headers: &[(&str, &str)],
+    body: &[u8],
+    ended: Ended,
+    out: &mut Vec<u8>,
+) {
+    let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
+    fields(headers, out);
+    // RFC 9110 section 8.6: these two have no body, and say nothing of its length.
+    if status != 204 && status != 304 {
+        let _ = write!(out, "content-length: {}\r\n", body.len());
+    }
+    if ended == Ended::Closes {
+        out.extend_from_slice(b"connection: close\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends header fields.
+pub(crate) fn fields(headers: &[(&str, &str)], out: &mut Vec<u8>) {
+    let tame = |byte: u8| if byte == b'\r' || byte == b'\n' { b' ' } else { byte };
+    for (name, value) in headers {
+        out.extend(name.bytes().map(tame));
+        out.extend_from_slice(b": ");
+        out.extend(value.bytes().map(tame));
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The head of an answer at the start of `bytes`, and its length; nothing while it is not whole.
+pub(crate) fn parse_response(bytes: &[u8]) -> Result<Option<(Response<'_>, usize)>, ()> {
+    let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let mut parsed = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let length = match config.parse_response_with_uninit_headers(&mut parsed, bytes, &mut fields) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(_) => return Err(()),
+    };
+    let status = parsed.code.ok_or(())?;
+    let head = simdutf8::basic::from_utf8(&bytes[..length]).map_err(|_| ())?;
+    let lines = head.trim_start_matches(['\r', '\n']).split_once('\n').map_or("", |(_, rest)| rest);
+    Ok(Some((Response { status, headers: Headers::new(lines) }, length)))
+}
+
+/// The words beside a status; those of RFC 9110 section 15 that are in use here.
+const fn reason(status: u16) -> &'static str {
+    match status {
+        101 => "Switching Protocols",
+        200 => "OK",
+        201 => "Created",
+        204 => "No Content",
+        301 => "Moved Permanently",
+        302 => "Found",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        410 => "Gone",
+        411 => "Length Required",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        426 => "Upgrade Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(status: u16, headers: &[(&str, &str)], body: &str, keep_alive: bool, expected: &str) {
+        let mut out = Vec::new();
+        write_response(status, headers, body.as_bytes(), keep_alive, &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn answers_say_how_long_they_are_and_whether_more_may_follow() {
+        check(
+            200,
+            &[("content-type", "text/plain")],
+            "hello",
+            true,
+            "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nhello",
+        );
+        check(
+            403,
+            &[],
+            "",
+            false,
+            "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+        );
+        check(204, &[], "", true, "HTTP/1.1 204 No Content\r\n\r\n");
+    }
+
+    #[test]
+    fn a_header_cannot_begin_another() {
+        check(
+            302,
+            &[("location", "/a\r\nset-cookie: b")],
+            "",
+            true,
+            "HTTP/1.1 302 Found\r\nlocation: /a  set-cookie: b\r\ncontent-length: 0\r\n\r\n",
+        );
+    }
+
+    #[test]
+    fn a_head_is_read_when_it_is_whole() {
+        let bytes = b"HTTP/1.1 403 No\r\na: b\r\n\r\nbody";
+        for cut in 0..bytes.len() - 4 {
+            assert_eq!(parse_response(&bytes[..cut]), Ok(None), "{cut}");
+        }
+        let (response, length) = parse_response(bytes).unwrap().unwrap();
+        assert_eq!((response.status, response.headers.get("A"), length), (403, Some("b"), 25));
+        assert_eq!(parse_response(b"ICY 200 OK\r\n\r\n"), Err(()));
+    }
 }

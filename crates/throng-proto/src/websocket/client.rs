@@ -1,9 +1,14 @@
-//! The client's end of a connection.
+//! The client's end of a connection: one request, then frames.
 
 use throng_base::Instant;
 
-use crate::http::Response;
-use crate::websocket::{Deflater, Scratch, Violation};
+use crate::http::{self, Response};
+use crate::websocket::header::Role;
+use crate::websocket::link::Link;
+use crate::websocket::opening::{Answer, Opening};
+use crate::websocket::read::Said;
+use crate::websocket::server::millis;
+use crate::websocket::{Deflater, Opcode, Scratch, Violation, extension, upgrade};
 use crate::{Input, Session};
 
 /// What a server said.
@@ -14,7 +19,7 @@ pub enum ClientEvent<'a> {
         /// The subprotocol that the server chose.
         subprotocol: Option<&'a str>,
     },
-    /// The server answered with something else than 101: close the connection.
+    /// The server answered with something else than 101: close the connection. Of a body nothing is read.
     Refused(Response<'a>),
     /// A text message.
     Text(&'a str),
@@ -24,7 +29,8 @@ pub enum ClientEvent<'a> {
     Ping(&'a [u8]),
     /// A pong.
     Pong(&'a [u8]),
-    /// The server has closed, or has answered our close. What it is owed has been appended: close the connection.
+    /// The server has closed, or has answered our close. What it is owed has been appended: close the
+    /// connection, or let the server do it (RFC 6455 section 7.1.1 would have it so).
     Closed {
         /// Its close code; none where it gave none.
         code: Option<u16>,
@@ -52,62 +58,127 @@ pub struct ClientHandshake<'a> {
     pub key: [u8; 16],
 }
 
-/// A connection's state: at most 24 bytes. It owns heap only during the handshake and while a message is unfinished.
-#[derive(Debug, Default)]
-pub struct Client {}
+/// A connection's state: 24 bytes. It owns heap only during the handshake and while a message is unfinished.
+///
+/// It has no deadline for the handshake: how long a connect may take is for whoever connects to say.
+#[derive(Debug)]
+pub struct Client {
+    /// [`REARM`] when the next call that knows the time and the limits is to set it.
+    deadline: Instant,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    New,
+    Opening(Box<Opening>),
+    Frames(Link),
+}
+
+const REARM: Instant = Instant::ZERO;
 
 impl Client {
     /// A connection on which nothing was said.
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self { deadline: Instant::FAR, phase: Phase::New }
     }
 
-    /// Appends the request of the handshake.
-    pub fn begin(&mut self, _handshake: &ClientHandshake<'_>, _out: &mut Vec<u8>) {
-        todo!()
+    /// Appends the request of the handshake (RFC 6455 section 4.1).
+    pub fn begin(&mut self, handshake: &ClientHandshake<'_>, out: &mut Vec<u8>) {
+        let key = upgrade::encode_key(handshake.key);
+        // The alphabet of base64 is ASCII.
+        let key = str::from_utf8(&key).unwrap_or_default();
+        let subprotocols = handshake.subprotocols.join(", ");
+        out.extend_from_slice(b"GET ");
+        let line_breaks = ['\r', '\n', ' '];
+        out.extend(handshake.path_and_query.split(line_breaks).flat_map(str::bytes));
+        out.extend_from_slice(b" HTTP/1.1\r\n");
+        http::fields(
+            &[
+                ("host", handshake.host),
+                ("upgrade", "websocket"),
+                ("connection", "Upgrade"),
+                ("sec-websocket-key", key),
+                ("sec-websocket-version", "13"),
+            ],
+            out,
+        );
+        if handshake.deflate {
+            http::fields(&[("sec-websocket-extensions", extension::OFFER)], out);
+        }
+        if !subprotocols.is_empty() {
+            http::fields(&[("sec-websocket-protocol", &subprotocols)], out);
+        }
+        http::fields(handshake.headers, out);
+        out.extend_from_slice(b"\r\n");
+        let opening = Opening::new(upgrade::accept_of(key), handshake.deflate, subprotocols);
+        self.phase = Phase::Opening(Box::new(opening));
     }
 
     /// Whether frames go in and out, and no close frame has been sent.
     pub fn is_open(&self) -> bool {
-        todo!()
+        self.link().is_some_and(Link::is_open)
     }
 
     /// Whether the server takes compressed messages.
     pub fn is_deflated(&self) -> bool {
-        todo!()
+        self.link().is_some_and(Link::is_deflated)
     }
 
     /// Appends a text message; compressed if there is a deflater and the server takes it. Nothing unless it is open.
     pub fn text(
         &self,
-        _payload: &str,
-        _mask: [u8; 4],
-        _deflater: Option<&mut Deflater>,
-        _out: &mut Vec<u8>,
+        payload: &str,
+        mask: [u8; 4],
+        deflater: Option<&mut Deflater>,
+        out: &mut Vec<u8>,
     ) {
-        todo!()
+        if let Some(link) = self.link() {
+            link.message(Opcode::Text, payload.as_bytes(), Some(mask), deflater, out);
+        }
     }
 
     /// Appends a binary message. As [`Self::text`].
     pub fn binary(
         &self,
-        _payload: &[u8],
-        _mask: [u8; 4],
-        _deflater: Option<&mut Deflater>,
-        _out: &mut Vec<u8>,
+        payload: &[u8],
+        mask: [u8; 4],
+        deflater: Option<&mut Deflater>,
+        out: &mut Vec<u8>,
     ) {
-        todo!()
+        if let Some(link) = self.link() {
+            link.message(Opcode::Binary, payload, Some(mask), deflater, out);
+        }
     }
 
     /// Appends a ping; of `payload` at most 125 bytes are sent.
-    pub fn ping(&self, _payload: &[u8], _mask: [u8; 4], _out: &mut Vec<u8>) {
-        todo!()
+    pub fn ping(&self, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) {
+        if let Some(link) = self.link() {
+            link.ping(payload, Some(mask), out);
+        }
     }
 
     /// Appends a close frame, once; of `reason` at most 123 bytes are sent. [`ClientEvent::Closed`] follows when the
-    /// server has answered.
-    pub fn close(&mut self, _code: u16, _reason: &str, _mask: [u8; 4], _out: &mut Vec<u8>) {
-        todo!()
+    /// server has answered, [`ClientEvent::Failed`] when it does not within `close_timeout_ms`.
+    pub fn close(&mut self, code: u16, reason: &str, mask: [u8; 4], out: &mut Vec<u8>) {
+        if let Phase::Frames(link) = &mut self.phase
+            && link.close(code, reason, Some(mask), out)
+        {
+            self.deadline = REARM;
+        }
+    }
+
+    const fn link(&self) -> Option<&Link> {
+        match &self.phase {
+            Phase::Frames(link) => Some(link),
+            Phase::New | Phase::Opening(_) => None,
+        }
+    }
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -115,13 +186,72 @@ impl Session for Client {
     type Event<'a> = ClientEvent<'a>;
     type Scratch = Scratch;
 
+    #[inline]
     fn next<'a, 'i: 'a>(
         &mut self,
-        _now: Instant,
-        _input: &mut Input<'i>,
-        _scratch: &'a mut Scratch,
-        _out: &mut Vec<u8>,
+        now: Instant,
+        input: &mut Input<'i>,
+        scratch: &'a mut Scratch,
+        out: &mut Vec<u8>,
     ) -> Option<ClientEvent<'a>> {
-        todo!()
+        let Phase::Frames(link) = &mut self.phase else {
+            return self.next_answer(input, scratch);
+        };
+        if self.deadline == REARM {
+            self.deadline = now + millis(scratch.limits.close_timeout_ms);
+        }
+        link.next(Role::Client, input, scratch, out).map(|said| match said {
+            Said::Text(text) => ClientEvent::Text(text),
+            Said::Binary(bytes) => ClientEvent::Binary(bytes),
+            Said::Ping(payload) => ClientEvent::Ping(payload),
+            Said::Pong(payload) => ClientEvent::Pong(payload),
+            Said::Closed { code, reason } => {
+                self.deadline = Instant::FAR;
+                ClientEvent::Closed { code, reason }
+            }
+            Said::Failed(violation) => {
+                self.deadline = Instant::FAR;
+                ClientEvent::Failed(violation)
+            }
+        })
+    }
+
+    fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    fn handle_timeout(&mut self, now: Instant, _out: &mut Vec<u8>) {
+        if self.deadline == REARM || now < self.deadline {
+            return;
+        }
+        self.deadline = Instant::FAR;
+        if let Phase::Frames(link) = &mut self.phase {
+            link.expire();
+        }
+    }
+}
+
+impl Client {
+    #[cold]
+    fn next_answer<'a, 'i: 'a>(
+        &mut self,
+        input: &mut Input<'i>,
+        scratch: &'a mut Scratch,
+    ) -> Option<ClientEvent<'a>> {
+        let Phase::Opening(opening) = &mut self.phase else {
+            input.take_all();
+            return None;
+        };
+        let read = opening.read(input, &mut scratch.room.whole, scratch.limits.head_bytes_max);
+        let answer = read.transpose()?.and_then(|head| opening.check(head));
+        let (link, event) = match answer {
+            Ok(Answer::Opened { subprotocol, bits }) => {
+                (Link::new(bits, Vec::new()), ClientEvent::Opened { subprotocol })
+            }
+            Ok(Answer::Refused(response)) => (Link::done(), ClientEvent::Refused(response)),
+            Err(violation) => (Link::done(), ClientEvent::Failed(violation)),
+        };
+        self.phase = Phase::Frames(link);
+        Some(event)
     }
 }

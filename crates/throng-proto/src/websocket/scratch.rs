@@ -3,28 +3,44 @@
 use throng_base::Prng;
 
 use crate::websocket::Limits;
+use crate::websocket::inflate::Inflater;
 
-/// Limits, the one inflater, and the buffers that an event borrows when its message came in pieces.
+/// Limits, the one inflater, and the buffers that an event borrows when it did not arrive in one piece. A core has one.
 #[derive(Debug)]
 pub struct Scratch {
-    limits: Limits,
-    prng: Prng,
+    pub(super) limits: Limits,
+    /// Decides the masks of what a client answers by itself: pongs and close frames.
+    pub(super) masks: Prng,
+    pub(super) room: Room,
+    /// Frames that came before the upgrade was answered.
+    pub(super) early: Vec<u8>,
+}
+
+/// The buffers. An event that borrows one of them is gone before the next is read.
+#[derive(Debug)]
+pub(super) struct Room {
+    pub(super) inflater: Inflater,
+    /// A request or a message that came in pieces.
+    pub(super) whole: Vec<u8>,
+    /// The payload of a control frame that came in pieces.
+    pub(super) control: [u8; 125],
 }
 
 impl Scratch {
-    /// `seed` decides the masks of the pongs and close frames that a client answers with.
+    /// `seed` decides the masks of the pongs and close frames that a client answers with by itself.
     pub fn new(limits: Limits, seed: u64) -> Self {
-        Self { limits, prng: Prng::new(seed) }
+        let room = Room { inflater: Inflater::default(), whole: Vec::new(), control: [0; 125] };
+        Self { limits, masks: Prng::new(seed), room, early: Vec::new() }
     }
 
     /// The limits that hold for every session of this core.
-    pub fn limits(&self) -> &Limits {
-        let _ = self.prng;
+    pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 }
 
 impl Default for Scratch {
+    /// With the default [`Limits`].
     fn default() -> Self {
         Self::new(Limits::default(), 0)
     }

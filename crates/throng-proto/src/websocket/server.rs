@@ -1,15 +1,22 @@
 //! The server's end of a connection: HTTP until a request is accepted as a WebSocket, then frames.
 
+use std::io::Write as _;
+use std::time::Duration;
+
 use throng_base::Instant;
 
-use crate::http::Request;
-use crate::websocket::{Deflater, Limits, Refusal, Scratch, Upgrade, Violation};
+use crate::http::{self, Awaited, Bounds, Ended, Fault, Partial, Request};
+use crate::websocket::header::Role;
+use crate::websocket::link::Link;
+use crate::websocket::read::Said;
+use crate::websocket::{Deflater, Limits, Opcode, Refusal, Scratch, Upgrade, Violation, upgrade};
 use crate::{Input, Session};
 
 /// What a client said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerEvent<'a> {
-    /// A whole request. Answer it with [`Server::respond`] or [`Server::accept`], now or later.
+    /// A whole request. Answer it with [`Server::respond`], [`Server::refuse`] or [`Server::accept`], now or later;
+    /// the next one is not read before.
     Request(Request<'a>),
     /// A text message.
     Text(&'a str),
@@ -33,82 +40,185 @@ pub enum ServerEvent<'a> {
 /// A connection's state: 24 bytes. It owns heap only while a request or a message is unfinished.
 #[derive(Debug)]
 pub struct Server {
+    /// [`REARM`] when the next call that knows the time and the limits is to set it.
     deadline: Instant,
+    phase: Phase,
 }
+
+#[derive(Debug)]
+enum Phase {
+    Http(Http),
+    Frames(Link),
+}
+
+/// Requests are read one at a time.
+#[derive(Debug)]
+struct Http {
+    /// Of the next request; while an answer is awaited, of whatever is behind it.
+    partial: Option<Box<Partial>>,
+    /// The request that is not answered yet.
+    awaited: Option<Awaited>,
+    is_expired: bool,
+}
+
+/// A deadline in the past: the engine calls back at once, with the time.
+const REARM: Instant = Instant::ZERO;
 
 impl Server {
     /// A connection that was accepted at `now`: its first request is due after `handshake_timeout_ms`.
     pub fn new(now: Instant, limits: &Limits) -> Self {
-        let _ = limits;
-        Self { deadline: now }
+        let http = Http { partial: None, awaited: None, is_expired: false };
+        Self { deadline: now + millis(limits.handshake_timeout_ms), phase: Phase::Http(http) }
     }
 
-    /// Appends the answer to the oldest unanswered request. `false`: the connection does not stay
-    /// open (the client asked for that, or is HTTP/1.0); close it once the answer is sent.
+    /// Appends the answer to the request that was not answered yet; `content-length` and `connection` are written
+    /// here. `false`: the connection does not stay open (the client asked for that, or is
+    /// HTTP/1.0); close it once the answer is sent.
     #[must_use]
     pub fn respond(
         &mut self,
-        _status: u16,
-        _headers: &[(&str, &str)],
-        _body: &[u8],
-        _out: &mut Vec<u8>,
+        status: u16,
+        headers: &[(&str, &str)],
+        body: &[u8],
+        out: &mut Vec<u8>,
     ) -> bool {
-        todo!()
+        let Some(awaited) = self.take_awaited() else { return true };
+        let ended = if awaited.keep_alive { Ended::Stays } else { Ended::Closes };
+        http::write_answer(status, headers, body, ended, out);
+        if !awaited.head_only {
+            out.extend_from_slice(body);
+        }
+        if awaited.keep_alive {
+            self.deadline = REARM;
+        } else {
+            self.end();
+        }
+        awaited.keep_alive
     }
 
     /// Whether `request` asks for a WebSocket as RFC 6455 section 4.2.1 wants it.
-    pub fn check_upgrade(&self, _request: &Request<'_>) -> Result<Upgrade, Refusal> {
-        todo!()
-    }
-
-    /// Appends the answer 101: from here on, frames. `headers` are added to it. With `deflate`, messages may be
-    /// compressed if the client offered that.
-    pub fn accept(
-        &mut self,
-        _upgrade: &Upgrade,
-        _subprotocol: Option<&str>,
-        _headers: &[(&str, &str)],
-        _deflate: bool,
-        _out: &mut Vec<u8>,
-    ) {
-        todo!()
+    pub fn check_upgrade(&self, request: &Request<'_>) -> Result<Upgrade, Refusal> {
+        let awaited = match &self.phase {
+            Phase::Http(http) => http.awaited,
+            Phase::Frames(_) => None,
+        };
+        upgrade::check(request, awaited.is_some_and(|awaited| awaited.is_11))
     }
 
     /// Answers a request that cannot be upgraded. As [`Self::respond`].
     #[must_use]
-    pub fn refuse(&mut self, _refusal: &Refusal, _out: &mut Vec<u8>) -> bool {
-        todo!()
+    pub fn refuse(&mut self, refusal: &Refusal, out: &mut Vec<u8>) -> bool {
+        let headers: &[(&str, &str)] = match refusal.status {
+            405 => &[("allow", "GET")],
+            426 => &[
+                ("upgrade", "websocket"),
+                ("connection", "upgrade"),
+                ("sec-websocket-version", "13"),
+            ],
+            _ => &[],
+        };
+        self.respond(refusal.status, headers, refusal.what.as_bytes(), out)
+    }
+
+    /// Appends the answer 101: from here on, frames. `headers` are added to it. With `deflate`, messages are
+    /// compressed if the client offers that.
+    pub fn accept(
+        &mut self,
+        upgrade: &Upgrade,
+        subprotocol: Option<&str>,
+        headers: &[(&str, &str)],
+        deflate: bool,
+        out: &mut Vec<u8>,
+    ) {
+        if self.take_awaited().is_none() {
+            return;
+        }
+        out.extend_from_slice(
+            b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n\
+              sec-websocket-accept: ",
+        );
+        out.extend_from_slice(&upgrade.accept);
+        out.extend_from_slice(b"\r\n");
+        let agreed = upgrade.deflate.filter(|_| deflate);
+        if let Some(agreed) = agreed {
+            agreed.append(out);
+        }
+        if let Some(subprotocol) = subprotocol {
+            http::fields(&[("sec-websocket-protocol", subprotocol)], out);
+        }
+        http::fields(headers, out);
+        out.extend_from_slice(b"\r\n");
+        let early = match &mut self.phase {
+            Phase::Http(http) => http.partial.take().map(|early| early.into_bytes()),
+            Phase::Frames(_) => None,
+        };
+        let link = Link::new(agreed.map_or(0, |agreed| agreed.bits), early.unwrap_or_default());
+        // Early frames wait for a call.
+        self.deadline = if link.is_idle() { Instant::FAR } else { REARM };
+        self.phase = Phase::Frames(link);
     }
 
     /// Whether frames go in and out, and no close frame has been sent.
     pub fn is_open(&self) -> bool {
-        todo!()
+        self.link().is_some_and(Link::is_open)
     }
 
-    /// Whether the client takes frames of [`super::encode_deflated`].
+    /// Whether the client takes frames of [`super::encode_deflated`]. One that asked for a smaller window
+    /// does not; [`Self::text`] compresses for it all the same.
     pub fn is_deflated(&self) -> bool {
-        todo!()
+        self.link().is_some_and(Link::is_deflated)
     }
 
-    /// Appends a text message; compressed if there is a deflater and the client takes it. Nothing after a close.
-    pub fn text(&self, _payload: &str, _deflater: Option<&mut Deflater>, _out: &mut Vec<u8>) {
-        todo!()
+    /// Appends a text message; compressed if there is a deflater and the client takes it. Nothing unless it is open.
+    pub fn text(&self, payload: &str, deflater: Option<&mut Deflater>, out: &mut Vec<u8>) {
+        if let Some(link) = self.link() {
+            link.message(Opcode::Text, payload.as_bytes(), None, deflater, out);
+        }
     }
 
     /// Appends a binary message. As [`Self::text`].
-    pub fn binary(&self, _payload: &[u8], _deflater: Option<&mut Deflater>, _out: &mut Vec<u8>) {
-        todo!()
+    pub fn binary(&self, payload: &[u8], deflater: Option<&mut Deflater>, out: &mut Vec<u8>) {
+        if let Some(link) = self.link() {
+            link.message(Opcode::Binary, payload, None, deflater, out);
+        }
     }
 
     /// Appends a ping; of `payload` at most 125 bytes are sent.
-    pub fn ping(&self, _payload: &[u8], _out: &mut Vec<u8>) {
-        todo!()
+    pub fn ping(&self, payload: &[u8], out: &mut Vec<u8>) {
+        if let Some(link) = self.link() {
+            link.ping(payload, None, out);
+        }
     }
 
     /// Appends a close frame, once; of `reason` at most 123 bytes are sent. [`ServerEvent::Closed`] follows when the
     /// client has answered, [`ServerEvent::Failed`] when it does not within `close_timeout_ms`.
-    pub fn close(&mut self, _code: u16, _reason: &str, _out: &mut Vec<u8>) {
-        todo!()
+    pub fn close(&mut self, code: u16, reason: &str, out: &mut Vec<u8>) {
+        if let Phase::Frames(link) = &mut self.phase
+            && link.close(code, reason, None, out)
+        {
+            self.deadline = REARM;
+        }
+    }
+
+    const fn link(&self) -> Option<&Link> {
+        match &self.phase {
+            Phase::Frames(link) => Some(link),
+            Phase::Http(_) => None,
+        }
+    }
+
+    fn take_awaited(&mut self) -> Option<Awaited> {
+        let awaited = match &mut self.phase {
+            Phase::Http(http) => http.awaited.take(),
+            Phase::Frames(_) => None,
+        };
+        debug_assert!(awaited.is_some(), "an answer to no request");
+        awaited
+    }
+
+    fn end(&mut self) {
+        self.phase = Phase::Frames(Link::done());
+        self.deadline = Instant::FAR;
     }
 }
 
@@ -116,17 +226,122 @@ impl Session for Server {
     type Event<'a> = ServerEvent<'a>;
     type Scratch = Scratch;
 
+    #[inline]
     fn next<'a, 'i: 'a>(
         &mut self,
-        _now: Instant,
-        _input: &mut Input<'i>,
-        _scratch: &'a mut Scratch,
-        _out: &mut Vec<u8>,
+        now: Instant,
+        input: &mut Input<'i>,
+        scratch: &'a mut Scratch,
+        out: &mut Vec<u8>,
     ) -> Option<ServerEvent<'a>> {
-        todo!()
+        if self.deadline == REARM {
+            self.deadline = match &self.phase {
+                Phase::Http(_) => now + millis(scratch.limits.handshake_timeout_ms),
+                Phase::Frames(link) if link.is_closing() => {
+                    now + millis(scratch.limits.close_timeout_ms)
+                }
+                Phase::Frames(_) => Instant::FAR,
+            };
+        }
+        let Phase::Frames(link) = &mut self.phase else {
+            return self.next_request(now, input, scratch, out);
+        };
+        link.next(Role::Server, input, scratch, out).map(|said| match said {
+            Said::Text(text) => ServerEvent::Text(text),
+            Said::Binary(bytes) => ServerEvent::Binary(bytes),
+            Said::Ping(payload) => ServerEvent::Ping(payload),
+            Said::Pong(payload) => ServerEvent::Pong(payload),
+            Said::Closed { code, reason } => {
+                self.deadline = Instant::FAR;
+                ServerEvent::Closed { code, reason }
+            }
+            Said::Failed(violation) => {
+                self.deadline = Instant::FAR;
+                ServerEvent::Failed(violation)
+            }
+        })
     }
 
     fn deadline(&self) -> Instant {
         self.deadline
     }
+
+    fn handle_timeout(&mut self, now: Instant, out: &mut Vec<u8>) {
+        if self.deadline == REARM || now < self.deadline {
+            return;
+        }
+        self.deadline = Instant::FAR;
+        match &mut self.phase {
+            Phase::Http(http) => {
+                http.is_expired = true;
+                if http.partial.is_some() {
+                    append_fault(Fault::Timeout, out);
+                }
+            }
+            Phase::Frames(link) => link.expire(),
+        }
+    }
+}
+
+impl Server {
+    #[cold]
+    fn next_request<'a, 'i: 'a>(
+        &mut self,
+        now: Instant,
+        input: &mut Input<'i>,
+        scratch: &'a mut Scratch,
+        out: &mut Vec<u8>,
+    ) -> Option<ServerEvent<'a>> {
+        let Phase::Http(http) = &mut self.phase else { return None };
+        let limits = &scratch.limits;
+        if http.is_expired {
+            self.end();
+            return Some(ServerEvent::Failed(Violation::Http(Fault::Timeout)));
+        }
+        if http.awaited.is_some() {
+            if input.is_empty() {
+                return None;
+            }
+            let kept = http.partial.get_or_insert_default().keep(input.take_all());
+            if kept <= limits.head_bytes_max {
+                return None;
+            }
+            // An HTTP status would be taken for the answer that is awaited.
+            self.end();
+            return Some(ServerEvent::Failed(Violation::Impatient));
+        }
+        let bounds =
+            Bounds { head_bytes_max: limits.head_bytes_max, body_bytes_max: limits.body_bytes_max };
+        let was_begun = http.partial.is_some();
+        match http::read_request(&mut http.partial, input, &mut scratch.room.whole, bounds, out) {
+            Ok(Some((request, awaited))) => {
+                http.awaited = Some(awaited);
+                self.deadline = Instant::FAR;
+                Some(ServerEvent::Request(request))
+            }
+            Ok(None) => {
+                if !was_begun && http.partial.is_some() {
+                    self.deadline = now + millis(limits.handshake_timeout_ms);
+                }
+                None
+            }
+            Err(fault) => {
+                append_fault(fault, out);
+                self.end();
+                Some(ServerEvent::Failed(Violation::Http(fault)))
+            }
+        }
+    }
+}
+
+/// The last answer on this connection.
+fn append_fault(fault: Fault, out: &mut Vec<u8>) {
+    let mut body = Vec::new();
+    let _ = write!(body, "{fault}");
+    let headers = [("content-type", "text/plain")];
+    http::write_response(fault.status(), &headers, &body, false, out);
+}
+
+pub(super) fn millis(count: u32) -> Duration {
+    Duration::from_millis(u64::from(count))
 }

@@ -1,11 +1,24 @@
 //! The opening handshake (RFC 6455 section 4).
 
-use crate::http::Request;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha1::{Digest, Sha1};
+
+use crate::http::{Request, has_member, members};
+use crate::websocket::extension::{self, Agreed};
 
 /// A request that asks for the upgrade, and may have it.
 #[derive(Clone, Copy, Debug)]
 pub struct Upgrade {
-    pub(crate) _accept: [u8; 28],
+    pub(super) accept: [u8; 28],
+    pub(super) deflate: Option<Agreed>,
+}
+
+impl Upgrade {
+    /// Whether the client offers permessage-deflate in a way that we can accept.
+    pub const fn offers_deflate(&self) -> bool {
+        self.deflate.is_some()
+    }
 }
 
 /// Why a request cannot be upgraded.
@@ -13,12 +26,128 @@ pub struct Upgrade {
 pub struct Refusal {
     /// The HTTP status to answer with: 400, 405 or 426.
     pub status: u16,
-    /// What is wrong, a sentence with the RFC section; it may be the body of the answer.
+    /// What is wrong, with the RFC section; it may be the body of the answer.
     pub what: &'static str,
 }
 
 /// The subprotocols that a request offers, most wanted first.
 pub fn offered_subprotocols<'a>(request: &Request<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
-    let _ = request;
-    std::iter::empty()
+    request
+        .headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-protocol"))
+        .flat_map(|(_, value)| members(value))
+}
+
+/// Whether `request` is a client's opening handshake (RFC 6455 section 4.2.1).
+pub(super) fn check(request: &Request<'_>, is_11: bool) -> Result<Upgrade, Refusal> {
+    let refuse = |status, what| Err(Refusal { status, what });
+    let (mut upgrades, mut connects, mut offers) = (false, false, false);
+    let (mut key, mut keys, mut version) = (None, 0, None);
+    for (name, value) in request.headers.iter() {
+        match name.len() {
+            7 if name.eq_ignore_ascii_case("upgrade") => upgrades |= has_member(value, "websocket"),
+            10 if name.eq_ignore_ascii_case("connection") => {
+                connects |= has_member(value, "upgrade");
+            }
+            17 if name.eq_ignore_ascii_case("sec-websocket-key") => {
+                key = Some(value);
+                keys += 1;
+            }
+            21 if name.eq_ignore_ascii_case("sec-websocket-version") => version = Some(value),
+            24 => offers |= name.eq_ignore_ascii_case("sec-websocket-extensions"),
+            _ => {}
+        }
+    }
+    if request.method != "GET" {
+        return refuse(405, "a WebSocket begins with GET (RFC 6455 section 4.1)");
+    }
+    if !upgrades || !connects {
+        return refuse(426, "this is a WebSocket (RFC 6455 section 4.2.1)");
+    }
+    if !is_11 {
+        return refuse(400, "a WebSocket begins with HTTP/1.1 (RFC 6455 section 4.1)");
+    }
+    if version != Some("13") {
+        return refuse(426, "the version is 13 (RFC 6455 section 4.4)");
+    }
+    let Some(key) = key.filter(|key| keys == 1 && is_key(key)) else {
+        return refuse(400, "sec-websocket-key is not 16 bytes (RFC 6455 section 4.1)");
+    };
+    let deflate = if offers { extension::accept(&request.headers) } else { None };
+    Ok(Upgrade { accept: accept_of(key), deflate })
+}
+
+/// What the server answers to a key (RFC 6455 section 4.2.2).
+pub(super) fn accept_of(key: &str) -> [u8; 28] {
+    let mut hash = Sha1::new();
+    hash.update(key);
+    hash.update("258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
+    let mut accept = [0; 28];
+    // 20 bytes are 28 digits: there is always room.
+    let _ = STANDARD.encode_slice(hash.finalize(), &mut accept);
+    accept
+}
+
+/// A client's key as it is sent.
+pub(super) fn encode_key(key: [u8; 16]) -> [u8; 24] {
+    let mut encoded = [0; 24];
+    let _ = STANDARD.encode_slice(key, &mut encoded);
+    encoded
+}
+
+fn is_key(key: &str) -> bool {
+    let mut bytes = [0; 18];
+    key.len() == 24 && STANDARD.decode_slice(key, &mut bytes) == Ok(16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Headers;
+
+    const GOOD: &str = "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
+
+    fn check_lines(method: &str, lines: &str, is_11: bool) -> Result<Upgrade, u16> {
+        let request = Request { method, target: "/", headers: Headers::new(lines), body: b"" };
+        check(&request, is_11).map_err(|refusal| refusal.status)
+    }
+
+    #[test]
+    fn the_example_of_the_rfc_is_accepted() {
+        let upgrade = check_lines("GET", GOOD, true).unwrap();
+        assert_eq!(&upgrade.accept, b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert!(!upgrade.offers_deflate());
+        assert_eq!(&encode_key(*b"the sample nonce"), b"dGhlIHNhbXBsZSBub25jZQ==");
+    }
+
+    #[test]
+    fn whatever_is_missing_or_wrong_is_refused() {
+        let with = |from: &str, to: &str| {
+            let lines = GOOD.replace(from, to);
+            assert_ne!(lines, GOOD);
+            check_lines("GET", &lines, true).map(drop)
+        };
+        assert_eq!(check_lines("POST", GOOD, true).err(), Some(405));
+        assert_eq!(check_lines("GET", GOOD, false).err(), Some(400));
+        assert_eq!(check_lines("GET", "", true).err(), Some(426));
+        assert_eq!(with("websocket", "h2c"), Err(426));
+        assert_eq!(with("keep-alive, Upgrade", "keep-alive"), Err(426));
+        assert_eq!(with("13", "8"), Err(426));
+        assert_eq!(with("dGhl", "dGh"), Err(400));
+        assert_eq!(with("dGhl", "!!!!"), Err(400));
+        assert_eq!(with("Sec-WebSocket-Key", "X"), Err(400));
+        assert_eq!(
+            with("Upgrade: w", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nUpgrade: w"),
+            Err(400)
+        );
+        assert_eq!(with("websocket", "WebSocket"), Ok(()));
+    }
+
+    #[test]
+    fn subprotocols_keep_their_order_over_several_fields() {
+        let headers = Headers::new("sec-websocket-protocol: a, b\r\nSec-WebSocket-Protocol: c\r\n");
+        let request = Request { method: "GET", target: "/", headers, body: b"" };
+        assert_eq!(offered_subprotocols(&request).collect::<Vec<_>>(), ["a", "b", "c"]);
+    }
 }

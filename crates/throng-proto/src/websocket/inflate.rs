@@ -1,0 +1,131 @@
+//! Inflating messages (RFC 7692 section 7.2.2), never to more than allowed.
+
+use std::fmt;
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use crate::websocket::Violation;
+use crate::websocket::deflate::TAIL;
+
+/// The inflater of a core, made when it is first used; then about 40 KB. It reads every window up to 32 KiB.
+#[derive(Default)]
+pub(super) struct Inflater {
+    inflate: Option<Decompress>,
+    inflated: Vec<u8>,
+}
+
+impl Inflater {
+    /// The message that `payload` was before it was compressed.
+    pub(super) fn inflate(&mut self, payload: &[u8], bytes_max: usize) -> Result<&[u8], Violation> {
+        let inflate = self.inflate.get_or_insert_with(|| Decompress::new(false));
+        inflate.reset(false);
+        self.inflated.clear();
+        let most = (payload.len() * 4).clamp(1 << 10, 1 << 16).min(bytes_max + 1);
+        self.inflated.reserve(most);
+        for part in [payload, &TAIL] {
+            feed(inflate, part, &mut self.inflated, bytes_max)?;
+        }
+        Ok(&self.inflated)
+    }
+}
+
+impl fmt::Debug for Inflater {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inflater").field("made", &self.inflate.is_some()).finish_non_exhaustive()
+    }
+}
+
+fn feed(
+    inflate: &mut Decompress,
+    mut part: &[u8],
+    inflated: &mut Vec<u8>,
+    bytes_max: usize,
+) -> Result<(), Violation> {
+    loop {
+        if inflated.len() == inflated.capacity() {
+            // One byte of room beyond the limit shows that there is more.
+            let more =
+                inflated.len().clamp(1, (bytes_max + 1).saturating_sub(inflated.len()).max(1));
+            inflated.reserve_exact(more);
+        }
+        let (consumed, produced) = (inflate.total_in(), inflated.len());
+        let status = inflate
+            .decompress_vec(part, inflated, FlushDecompress::Sync)
+            .map_err(|_| Violation::NotDeflate)?;
+        if inflated.len() > bytes_max {
+            return Err(Violation::MessageTooLarge);
+        }
+        let consumed = (inflate.total_in() - consumed) as usize;
+        part = &part[consumed..];
+        if status == Status::StreamEnd {
+            // A final block inside a message is legal (section 7.2.3.4); what follows is a stream of its own.
+            inflate.reset(false);
+        } else if consumed == 0 && inflated.len() == produced {
+            // No progress with room left: it wants more input, and there is none.
+            return if part.is_empty() { Ok(()) } else { Err(Violation::NotDeflate) };
+        }
+        if part.is_empty() && inflated.len() < inflated.capacity() {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::websocket::Deflater;
+
+    fn inflate(payload: &[u8]) -> Result<Vec<u8>, Violation> {
+        Inflater::default().inflate(payload, 1_000).map(<[u8]>::to_vec)
+    }
+
+    #[test]
+    fn the_examples_of_the_rfc_are_read() {
+        // RFC 7692 sections 7.2.3.1, 7.2.3.3, 7.2.3.4 and 7.2.3.5.
+        for payload in [
+            &[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00][..],
+            &[0x00, 0x05, 0x00, 0xfa, 0xff, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x00],
+            &[0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00],
+            &[0xf2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xff, 0xff, 0xca, 0xc9, 0xc9, 0x07, 0x00],
+        ] {
+            assert_eq!(inflate(payload).unwrap(), b"Hello");
+        }
+        assert_eq!(inflate(&[0]).unwrap(), b"");
+        assert_eq!(inflate(&[]).unwrap(), b"");
+    }
+
+    #[test]
+    fn what_is_no_deflate_is_refused() {
+        assert_eq!(inflate(&[0xff; 20]), Err(Violation::NotDeflate));
+        assert_eq!(inflate(&[0x06, 0x12]), Err(Violation::NotDeflate));
+    }
+
+    #[test]
+    fn a_bomb_is_stopped_at_the_limit() {
+        let mut deflater = Deflater::new();
+        let zeros = vec![0; 10 << 20];
+        let bomb = deflater.compress(&zeros, 15).unwrap();
+        assert!(bomb.len() < zeros.len() / 100, "{}", bomb.len());
+        let mut inflater = Inflater::default();
+        assert_eq!(inflater.inflate(bomb, 1 << 20), Err(Violation::MessageTooLarge));
+        assert!(inflater.inflated.capacity() <= (1 << 20) + 1);
+        assert_eq!(inflater.inflate(bomb, 10 << 20).unwrap().len(), 10 << 20, "exactly at it");
+        assert_eq!(inflater.inflate(bomb, (10 << 20) - 1), Err(Violation::MessageTooLarge));
+    }
+
+    #[test]
+    fn every_window_comes_back() {
+        let text: String = (0..5_000).map(|number| format!("{} ", number % 70)).collect();
+        let mut deflater = Deflater::new();
+        for bits in 9..=15 {
+            for _ in 0..2 {
+                let compressed = deflater.compress(text.as_bytes(), bits).unwrap();
+                assert!(compressed.len() < text.len() / 2);
+                let back = Inflater::default().inflate(compressed, 1 << 20).unwrap().to_vec();
+                assert_eq!(back, text.as_bytes(), "{bits} bits");
+            }
+        }
+        assert!(deflater.compress(text.as_bytes(), 8).is_none(), "no compressor does that");
+        assert!(deflater.compress(b"short", 15).is_none());
+    }
+}

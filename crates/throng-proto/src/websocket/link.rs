@@ -1,0 +1,182 @@
+//! Frames in, messages out: what both ends do once the handshake is over.
+
+use crate::Input;
+use crate::websocket::frame::{append_close, append_control, append_message};
+use crate::websocket::header::Role;
+use crate::websocket::read::{Said, read};
+use crate::websocket::scratch::Room;
+use crate::websocket::unfinished::Unfinished;
+use crate::websocket::{Deflater, Limits, Opcode, Scratch, Violation};
+
+/// One end of an upgraded connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    unfinished: Option<Box<Unfinished>>,
+    /// The window that we may compress with; 0 if compression was not agreed on.
+    bits: u8,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Messages go both ways.
+    Open,
+    /// We have sent a close frame; the peer has not.
+    Closing,
+    /// It has not within the time it had.
+    Expired,
+    /// Nothing is read or written any more.
+    Done,
+}
+
+impl Link {
+    /// `early` came before the upgrade was answered.
+    pub(super) fn new(bits: u8, early: Vec<u8>) -> Self {
+        let unfinished = (!early.is_empty()).then(|| Box::new(Unfinished::of_early(early)));
+        Self { unfinished, bits, state: State::Open }
+    }
+
+    /// One on which nothing is said any more.
+    pub(super) const fn done() -> Self {
+        Self { unfinished: None, bits: 0, state: State::Done }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// Whether nothing is unfinished.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.unfinished.is_none()
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.state == State::Closing
+    }
+
+    /// Whether the peer takes messages that were compressed with the largest window.
+    pub(super) const fn is_deflated(&self) -> bool {
+        self.bits == Deflater::BITS_MAX
+    }
+
+    /// The answer to our close frame has taken too long.
+    pub(super) fn expire(&mut self) {
+        if self.state == State::Closing {
+            self.state = State::Expired;
+        }
+    }
+
+    /// The next thing that the peer says. Pings and its close frame are answered here.
+    #[inline]
+    pub(super) fn next<'a, 'i: 'a>(
+        &mut self,
+        role: Role,
+        input: &mut Input<'i>,
+        scratch: &'a mut Scratch,
+        out: &mut Vec<u8>,
+    ) -> Option<Said<'a>> {
+        match self.state {
+            State::Open | State::Closing => {}
+            State::Expired => {
+                self.end();
+                return Some(Said::Failed(Violation::CloseTimeout));
+            }
+            State::Done => {
+                input.take_all();
+                return None;
+            }
+        }
+        let Scratch { limits, masks, room, early } = scratch;
+        let mut key = || (role == Role::Client).then(|| (masks.bits() as u32).to_ne_bytes());
+        let read = match &mut self.unfinished {
+            Some(unfinished) if !unfinished.early.is_empty() => {
+                *early = std::mem::take(&mut unfinished.early);
+                self.read_early(role, early, input.take_all(), limits, room)
+            }
+            unfinished => read(unfinished, role, self.bits != 0, input, limits, room),
+        };
+        let said = read.unwrap_or_else(|violation| Some(Said::Failed(violation)))?;
+        match said {
+            Said::Ping(payload) if self.is_open() => {
+                append_control(Opcode::Pong, payload, key(), out);
+            }
+            Said::Closed { code, .. } => {
+                if self.is_open() {
+                    append_close(code, "", key(), out);
+                }
+                self.end();
+            }
+            Said::Failed(violation) => {
+                if self.is_open() {
+                    append_close(Some(violation.code()), violation.sentence(), key(), out);
+                }
+                self.end();
+            }
+            _ => {}
+        }
+        Some(said)
+    }
+
+    /// Appends a message, unless a close frame was sent.
+    pub(super) fn message(
+        &self,
+        opcode: Opcode,
+        payload: &[u8],
+        mask: Option<[u8; 4]>,
+        deflater: Option<&mut Deflater>,
+        out: &mut Vec<u8>,
+    ) {
+        if self.is_open() {
+            let deflate = deflater.map(|deflater| (deflater, self.bits));
+            append_message(opcode, payload, mask, deflate, out);
+        }
+    }
+
+    /// Appends a ping, unless a close frame was sent.
+    pub(super) fn ping(&self, payload: &[u8], mask: Option<[u8; 4]>, out: &mut Vec<u8>) {
+        if self.is_open() {
+            append_control(Opcode::Ping, payload, mask, out);
+        }
+    }
+
+    /// Appends a close frame, unless one was sent. Whether it was appended.
+    pub(super) fn close(
+        &mut self,
+        code: u16,
+        reason: &str,
+        mask: Option<[u8; 4]>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let is_open = self.is_open();
+        if is_open {
+            append_close(Some(code), reason, mask, out);
+            self.state = State::Closing;
+        }
+        is_open
+    }
+
+    fn end(&mut self) {
+        self.unfinished = None;
+        self.state = State::Done;
+    }
+
+    /// What came before the upgrade was answered and what came now, as if it had come together. It is short and
+    /// rare, so what is behind the next frame is copied for each frame of it.
+    #[cold]
+    fn read_early<'a>(
+        &mut self,
+        role: Role,
+        early: &'a mut Vec<u8>,
+        now: &[u8],
+        limits: &Limits,
+        room: &'a mut Room,
+    ) -> Result<Option<Said<'a>>, Violation> {
+        early.extend_from_slice(now);
+        let mut input = Input::new(early);
+        let said = read(&mut self.unfinished, role, self.bits != 0, &mut input, limits, room);
+        if !input.is_empty() {
+            self.unfinished.get_or_insert_default().early = input.peek().to_vec();
+        }
+        said
+    }
+}
