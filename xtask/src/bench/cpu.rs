@@ -152,9 +152,9 @@ mod tests {
         let id = std::process::id();
         let before = Process::read(id).unwrap();
         let began = Instant::now();
-        while began.elapsed() < Duration::from_millis(60) {
-            std::hint::spin_loop();
+        // How long that takes, the neighbours on the machine decide.
+        while Process::read(id).unwrap().since(&before) <= 5_000_000 {
+            assert!(began.elapsed() < Duration::from_secs(60), "a minute of work is not seen");
         }
-        assert!(Process::read(id).unwrap().since(&before) > 5_000_000);
     }
 }

@@ -8,6 +8,9 @@ use throng_load::run::{Load, LoadOptions, LoadPlan};
 use throng_load::scenario::Scenario;
 use throng_report::{Histogram, LoadInterval};
 
+/// Longer than any run here takes, on a machine that is busy too.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
 /// What a whole run has measured.
 pub(crate) struct Run {
     pub(crate) last: LoadInterval,
@@ -50,7 +53,7 @@ pub(crate) fn run_with(target: SocketAddr, rest: &str, options: &LoadOptions) ->
         if load.is_finished() {
             break interval;
         }
-        assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", interval.counters);
+        assert!(begun.elapsed() < PATIENCE, "{:?}", interval.counters);
     };
     assert!(load.join());
     Run { last, connect, message, took: begun.elapsed() }
@@ -89,7 +92,7 @@ pub(crate) fn steered(
         if load.is_finished() {
             break last;
         }
-        assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", last.counters);
+        assert!(begun.elapsed() < PATIENCE, "{:?}", last.counters);
         std::thread::sleep(Duration::from_millis(20));
     };
     assert!(load.join());

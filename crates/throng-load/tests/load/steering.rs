@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use throng_load::run::Load;
 use throng_report::LoadCounters;
 
-use crate::run::{server, steered};
+use crate::run::{PATIENCE, server, steered};
 
 fn holding() -> SocketAddr {
     server(|mut stream| while let Ok(1..) = stream.read(&mut [0; 100]) {})
@@ -21,14 +21,14 @@ fn once(load: &mut Load, is_so: impl Fn(&LoadCounters) -> bool) -> LoadCounters 
         if is_so(&counters) {
             return counters;
         }
-        assert!(begun.elapsed() < Duration::from_secs(5), "{counters:?}");
+        assert!(begun.elapsed() < PATIENCE, "{counters:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
 fn users_that_are_added_and_stopped_by_hand_are_counted_once() {
-    let load = "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 2s}}]\nuser: [connect, stay]";
+    let load = "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 1h}}]\nuser: [connect, stay]";
     let last = steered(holding(), load, |load| {
         once(load, |counters| counters.connected == 10);
         load.add_users(15);
@@ -39,6 +39,7 @@ fn users_that_are_added_and_stopped_by_hand_are_counted_once() {
         load.stop_users(5);
         let counters = once(load, |counters| counters.connected <= 15);
         assert_eq!((counters.connected, counters.users_active), (15, 15));
+        load.ramp_down();
     });
     let counters = last.counters;
     assert_eq!(
@@ -49,21 +50,29 @@ fn users_that_are_added_and_stopped_by_hand_are_counted_once() {
 
 #[test]
 fn a_pause_holds_the_schedule_and_a_resume_goes_on_with_it() {
-    let load = "load: [{arrivals: {rate: 100/s, for: 1s, spacing: even}}]\nuser: [connect, close]";
+    let load = "load: [{arrivals: {rate: 20/s, for: 5s, spacing: even}}]\nuser: [connect, close]";
     let last = steered(holding(), load, |load| {
         once(load, |counters| counters.users_started >= 20);
         load.pause();
-        std::thread::sleep(Duration::from_millis(100));
-        let paused = load.snapshot().counters;
-        std::thread::sleep(Duration::from_millis(1_500));
-        let later = load.snapshot().counters;
-        assert_eq!(later.users_started, paused.users_started);
-        assert_eq!(later.users_intended, paused.users_intended, "nobody is due in a pause");
+        // The cores hear of it one after the other, and finish what they are at.
+        let mut paused = load.snapshot().counters;
+        let begun = Instant::now();
+        let mut stands_since = begun;
+        while stands_since.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(Duration::from_millis(50));
+            let later = load.snapshot().counters;
+            let of = |counters: &LoadCounters| (counters.users_intended, counters.users_started);
+            if of(&later) != of(&paused) {
+                (paused, stands_since) = (later, Instant::now());
+            }
+            assert!(begun.elapsed() < PATIENCE, "nobody is due in a pause: {paused:?}");
+        }
+        assert!(paused.users_intended < 100, "the pause came before the end");
         load.resume();
     });
     let counters = last.counters;
     assert_eq!((counters.users_intended, counters.users_started), (100, 100));
-    assert!(last.lag.is_empty() || last.lag.percentile(100.0) < 500_000);
+    assert!(last.lag.is_empty() || last.lag.percentile(100.0) < 1_500_000);
 }
 
 #[test]
@@ -77,7 +86,7 @@ fn a_ramp_down_ends_everybody_whatever_they_do() {
         std::thread::sleep(Duration::from_secs(1));
         load.ramp_down();
     });
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     let counters = &last.counters;
     assert_eq!((counters.connected, counters.users_active), (0, 0));
     assert_eq!(counters.iterations, counters.users_finished + counters.users_failed);

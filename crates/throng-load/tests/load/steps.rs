@@ -40,23 +40,24 @@ fn answers_to_messages_in_a_row_count_from_the_first_of_them() {
 fn a_message_in_two_parts_counts_from_the_first_and_the_next_one_from_itself() {
     let target = server(|mut stream| {
         while stream.read_exact(&mut [0; 4]).is_ok() {
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(300));
             stream.write_all(b"ok").unwrap();
         }
     });
     let steps = "user: [connect, repeat: {times: 3, do: [send: hi, send: ho, expect: ok]}]";
     let run = run(target, &format!("{ONE}{steps}"));
     assert_eq!(run.message.count(), 3);
-    assert!(run.message.percentile(1.0) >= 50_000);
-    assert!(run.message.percentile(100.0) < 95_000, "{}", run.message.percentile(100.0));
+    assert!(run.message.percentile(1.0) >= 300_000);
+    // Counted from the message before, the second would have taken 600 ms and the third 900.
+    assert!(run.message.percentile(50.0) < 590_000, "{}", run.message.percentile(50.0));
 }
 
 #[test]
 fn an_answer_that_came_while_the_user_thought_counts_until_it_came() {
     let target = server(|stream| answer_after(stream, Duration::from_millis(20)));
-    let run = run(target, &format!("{ONE}user: [connect, send: hi, wait: 500ms, expect: ok]"));
+    let run = run(target, &format!("{ONE}user: [connect, send: hi, wait: 3s, expect: ok]"));
     let us = run.message.percentile(50.0);
-    assert!((20_000..200_000).contains(&us), "{us} us");
+    assert!((20_000..2_500_000).contains(&us), "{us} us");
 }
 
 #[test]
@@ -85,7 +86,10 @@ fn a_message_larger_than_any_buffer_arrives_whole() {
     });
     // Many in a row as well: a user waits until what it sent is taken.
     for send in ["send: {random: 24MiB}", "repeat: {times: 384, do: [send: {random: 64KiB}]}"] {
-        let run = run(target, &format!("{ONE}user: [connect, {send}, expect: ok, close]"));
+        let run = run(
+            target,
+            &format!("{ONE}user: [connect, {send}, {{expect: {{text: ok, timeout: 60s}}}}, close]"),
+        );
         assert_eq!(run.last.errors.total(), 0, "{send}: {:?}", run.last.errors);
         assert_eq!(run.last.counters.users_finished, 1, "{send}");
     }
@@ -136,7 +140,7 @@ fn who_continues_in_spite_of_errors_fails_once_an_iteration_and_rests_after_it()
         "load: [{ramp: {to: 2, over: 1s}}, {hold: {for: 2s}}]\nuser: [connect, send: hi, expect: ok, close]\non_error: continue\n",
     );
     let counters = &run.last.counters;
-    assert!((4..=8).contains(&counters.iterations), "{counters:?}");
+    assert!((2..=8).contains(&counters.iterations), "{counters:?}");
     assert_eq!((counters.users_failed, counters.users_finished), (counters.iterations, 0));
     assert_eq!(run.last.errors.get("not_connected"), 2 * counters.iterations);
     books_are_closed(&run);
@@ -153,7 +157,7 @@ fn each_policy_counts_a_missing_answer_once_an_iteration() {
             ),
         );
         let counters = &run.last.counters;
-        let iterations = if policy == "stop" { 4..=4 } else { 6..=12 };
+        let iterations = if policy == "stop" { 4..=4 } else { 5..=12 };
         assert!(iterations.contains(&counters.iterations), "{policy}: {counters:?}");
         let timeouts = run.last.errors.get("expect_timeout");
         assert_eq!(counters.users_failed, timeouts, "{policy}");
@@ -213,7 +217,7 @@ fn ports_that_are_taken_are_passed_over_and_named_when_none_is_left() {
         let run = run_with(
             target,
             &format!(
-                "load: [{{arrivals: {{rate: {users}/s, for: 1s, spacing: even}}}}]\nuser: [connect, wait: 1500ms, close: reset]\non_error: stop\n"
+                "load: [{{arrivals: {{rate: {users}/s, for: 1s, spacing: even}}}}]\nuser: [connect, wait: 4s, close: reset]\non_error: stop\n"
             ),
             &options,
         );
