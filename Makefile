@@ -3,19 +3,33 @@
 CARGO ?= cargo
 THRONG := target/release/throng
 
-.PHONY: all demo test lint bench conformance clean
+CLIENTS := crates/throng-cli/tests/clients
+
+.PHONY: all demo test lint bench conformance clean page clients
 
 all: $(THRONG)
 
-$(THRONG): FORCE
+$(THRONG): FORCE page
 	$(CARGO) build --release --locked -p throng-cli
+
+# The chat page of `throng serve channels`, where there is npm; a build without it serves a page that says what is missing.
+page:
+	@if command -v npm >/dev/null; then $(MAKE) --silent --no-print-directory page/dist/index.html || echo "page: npm could not bundle it"; \
+	else echo "page: npm is not here, the page is left out"; fi
+
+page/dist/index.html: page/package-lock.json page/build.js $(wildcard page/src/*)
+	cd page && npm ci --ignore-scripts --prefer-offline --no-audit --no-fund --loglevel=error && npm run --silent build
+
+# The real clients that tests start: npm's phoenix, a browser, a Python client, tsung.
+clients: page
+	@sh $(CLIENTS)/install.sh
 
 # A real experiment with both ends on this machine: the Stressgrid article, sized to it, in about a minute.
 demo: $(THRONG)
 	$(THRONG) lab stressgrid-100k --seconds 12
 
 # Everything that must hold before a change lands.
-test: lint
+test: clients lint
 	$(CARGO) test --locked --workspace --quiet
 
 lint:

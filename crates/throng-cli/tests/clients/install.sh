@@ -1,0 +1,33 @@
+#!/bin/sh
+# Gets the clients that these tests start, as far as they can be had here: a test whose client is missing says so and is skipped.
+
+cd "$(dirname "$0")" || exit
+target=../../../../target/clients
+mkdir -p "$target"
+
+has() { command -v "$1" >/dev/null; }
+missing() { echo "clients: $1; tests that need it will be skipped" >&2; }
+
+if ! has npm; then
+  missing "npm is not here"
+elif [ ! node/node_modules/.package-lock.json -nt node/package-lock.json ]; then
+  (cd node && npm ci --ignore-scripts --prefer-offline --no-audit --no-fund --loglevel=error) || missing "npm could not fetch the packages of Node"
+fi
+
+if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+  missing "Python 3.11 or later is not here"
+elif [ ! "$target/python/installed" -nt python/requirements.txt ]; then
+  python3 -m venv "$target/python" &&
+    "$target/python/bin/pip" install --quiet --disable-pip-version-check --requirement python/requirements.txt &&
+    touch "$target/python/installed" || missing "pip could not fetch the Python client"
+fi
+
+if ! has tsung || ! has chromium; then
+  if has apt-get && [ "$(id -u)" = 0 ]; then
+    export DEBIAN_FRONTEND=noninteractive
+    install="apt-get install --quiet --quiet --yes --no-install-recommends chromium tsung fonts-dejavu-core"
+    $install >/dev/null || { apt-get update --quiet --quiet && $install >/dev/null; } || missing "apt-get could not install chromium and tsung"
+  else
+    missing "chromium and tsung are Debian packages, and only root installs them"
+  fi
+fi

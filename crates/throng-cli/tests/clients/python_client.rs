@@ -1,0 +1,30 @@
+//! PyPI's `phoenix-channels-python-client`, which speaks both versions of the protocol.
+
+use std::process::Command;
+
+use crate::process::Place;
+use crate::tools::{Tool, clients, ends_well, root};
+
+#[test]
+fn version_1_is_as_the_python_client_expects() {
+    speaks("1.0");
+}
+
+#[test]
+fn version_2_is_as_the_python_client_expects() {
+    speaks("2.0");
+}
+
+fn speaks(version: &str) {
+    const PYTHON: &str = "target/clients/python/bin/python";
+    if Tool::file("target/clients/python/installed", "the Python client is not installed").skips() {
+        return;
+    }
+    let place = Place::new();
+    let server = place.serve(&["channels"]);
+    let mut python = Command::new(root().join(PYTHON));
+    python.arg(clients().join("python/client.py"));
+    python.arg(format!("ws://{}/socket/websocket", server.addr)).arg(version);
+    let said = ends_well(python);
+    assert!(said.contains(&format!("version {version}: replies")), "{said}");
+}

@@ -1,0 +1,108 @@
+//! Debian's tsung with the configuration that the article about two million WebSockets prints: host, port and numbers are
+//! this machine's, and one machine does the work of three.
+
+use std::collections::BTreeMap;
+use std::fs::{File, read_dir, read_to_string};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::process::{Place, eventually};
+use crate::tools::{Tool, clients};
+
+const USERS: u64 = 500;
+
+#[test]
+fn tsung_joins_the_lobby_as_the_article_has_it() {
+    if Tool::command("tsung", &["-v"]).skips() {
+        return;
+    }
+    let place = Place::new();
+    let server = place.serve(&["channels"]);
+    let (host, port) = server.addr.rsplit_once(':').unwrap();
+    let config = read_to_string(clients().join("tsung/lobby.xml")).unwrap();
+    let config = config.replace("{host}", host).replace("{port}", port);
+    let config = config.replace("{users}", &USERS.to_string()).replace("{rate}", "100");
+    place.write("lobby.xml", &config);
+
+    let tsung = Tsung::start(&place);
+    eventually("all are connected", || place.count(server.process.pid())["open"] == USERS);
+    // It writes what it counted every 10 s.
+    eventually("tsung wrote that all were answered", || tsung.counted("request") == 2 * USERS);
+    assert_eq!(tsung.counted("users_count"), USERS);
+    assert_eq!(tsung.counted("websocket_succ"), USERS);
+    assert_eq!(tsung.counted("connected"), USERS);
+    let names = tsung.stats().into_keys();
+    let wrong: Vec<_> =
+        names.filter(|name| name.contains("error") || name.contains("fail")).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert_eq!(place.count(server.process.pid())["open"], USERS, "all have stayed");
+}
+
+/// A tsung with a folder and a name server of its own, so that nothing stays behind and none that runs is disturbed.
+struct Tsung {
+    group: Child,
+    names: Child,
+    logs: std::path::PathBuf,
+}
+
+impl Tsung {
+    fn start(place: &Place) -> Self {
+        let port =
+            TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let mut names = Command::new("epmd");
+        names.args(["-address", "127.0.0.1", "-port", &port]);
+        let names = names.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let logs = place.path("log");
+        let said = File::create(place.path("tsung.out")).unwrap();
+        let mut tsung = Command::new("tsung");
+        tsung
+            .args(["-n", "-i", &port, "-f", "lobby.xml", "-l"])
+            .arg(&logs)
+            .arg("start")
+            .current_dir(place.path("."))
+            .env("HOME", place.path("."))
+            .env("ERL_EPMD_PORT", &port)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(said.try_clone().unwrap())
+            .stderr(said);
+        Self { group: tsung.spawn().unwrap(), names, logs }
+    }
+
+    /// The latest total of a counter, or the number of a sample, in its log.
+    fn counted(&self, name: &str) -> u64 {
+        self.stats().get(name).copied().unwrap_or_default()
+    }
+
+    /// Lines are `stats: counter delta total` or `stats: sample count mean deviation highest lowest mean count`, where
+    /// the last count is of all spans before this one.
+    fn stats(&self) -> BTreeMap<String, u64> {
+        let Some(run) = read_dir(&self.logs).ok().and_then(|mut runs| runs.next()) else {
+            return BTreeMap::new();
+        };
+        let text = read_to_string(run.unwrap().path().join("tsung.log")).unwrap_or_default();
+        let mut stats = BTreeMap::new();
+        for line in text.lines().filter_map(|line| line.strip_prefix("stats: ")) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let number = |at: usize| words[at].parse::<f64>().map_or(0, |number| number as u64);
+            match words.len() {
+                3 => stats.insert(words[0].to_owned(), number(2)),
+                8 => stats.insert(words[0].to_owned(), number(1) + number(7)),
+                _ => None,
+            };
+        }
+        stats
+    }
+}
+
+impl Drop for Tsung {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.group), Signal::KILL);
+        let _ = self.group.wait();
+        let _ = self.names.kill();
+        let _ = self.names.wait();
+    }
+}
