@@ -4,7 +4,7 @@ use throng_base::Instant;
 use throng_base::wheel::Timer;
 use throng_proto::Session;
 
-use crate::CloseReason;
+use crate::pending::Pending;
 
 /// An entry. Everything that only a few connections need at a time is behind one pointer, so that an idle
 /// one costs 56 bytes beside its session and the app's state.
@@ -24,6 +24,15 @@ pub(crate) struct Entry<F, S, T> {
     pub(crate) ended: bool,
     pub(crate) session: S,
     pub(crate) state: T,
+}
+
+impl<F, S, T> Entry<F, S, T> {
+    /// The open socket's peer is slow: `pending` waits for it.
+    pub(crate) fn block(&mut self, pending: Box<Pending>) {
+        if let Link::Open(fd) = std::mem::replace(&mut self.link, Link::Detached) {
+            self.link = Link::Blocked(fd, pending);
+        }
+    }
 }
 
 impl<F, S: Session, T> Entry<F, S, T> {
@@ -76,47 +85,9 @@ impl<F> Link<F> {
 
     pub(crate) fn pending_bytes(&self) -> usize {
         match self {
-            Self::Blocked(_, pending) | Self::Draining(_, pending) => pending.rest().len(),
+            Self::Blocked(_, pending) | Self::Draining(_, pending) => pending.bytes(),
             Self::Detached | Self::Connecting(_) | Self::Open(_) => 0,
         }
-    }
-}
-
-/// Bytes that the kernel has not taken yet.
-#[derive(Debug, Default)]
-pub(crate) struct Pending {
-    bytes: Vec<u8>,
-    taken: usize,
-    pub(crate) then: Then,
-}
-
-/// What happens once the bytes that wait have left.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Then {
-    /// The connection goes on.
-    #[default]
-    GoOn,
-    /// Nothing more is sent.
-    Finish,
-    /// The connection is closed, for this reason.
-    Close(CloseReason),
-}
-
-impl Pending {
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if self.taken > 0 && self.taken >= self.bytes.len() / 2 {
-            self.bytes.drain(..self.taken);
-            self.taken = 0;
-        }
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    pub(crate) fn rest(&self) -> &[u8] {
-        &self.bytes[self.taken..]
-    }
-
-    pub(crate) fn took(&mut self, count: usize) {
-        self.taken += count;
     }
 }
 
@@ -144,17 +115,6 @@ impl Deadline {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pending_bytes_leave_in_order() {
-        let mut pending = Pending::default();
-        pending.push(b"abcdef");
-        pending.took(4);
-        pending.push(b"gh");
-        assert_eq!(pending.rest(), b"efgh");
-        pending.took(4);
-        assert!(pending.rest().is_empty());
-    }
 
     #[test]
     fn an_idle_entry_is_small() {

@@ -11,13 +11,17 @@
 mod app;
 mod conn;
 mod core;
+mod deliver;
 mod desk;
 mod entry;
+mod pending;
 mod settle;
 mod timers;
 
 pub use app::{After, App, CloseReason};
 pub use conn::{Conn, Sent};
 pub use core::{Core, Limits};
+pub use deliver::Delivered;
 pub use desk::Desk;
 pub use entry::Deadline;
+pub use pending::Queued;

@@ -6,7 +6,8 @@ use throng_driver::{CloseHow, ConnectSpec, Driver, Errno, Interest, Token};
 
 use crate::conn::Verdict;
 use crate::desk::{Desk, Effect, Shell};
-use crate::entry::{Deadline, Entry, Link, Pending, Then};
+use crate::entry::{Deadline, Entry, Link};
+use crate::pending::{Pending, Then};
 use crate::{App, CloseReason};
 
 /// Carries out the verdict of a callback on its own connection.
@@ -91,12 +92,10 @@ pub(crate) fn flush<D: Driver, S, T>(
                 let mut pending = Box::<Pending>::default();
                 pending.push(&shell.out[taken..]);
                 shell.counters.sends_blocked += 1;
-                shell.counters.pending_bytes += pending.rest().len() as u64;
+                shell.counters.pending_bytes += pending.bytes() as u64;
                 let registered =
                     shell.driver.reregister(fd, Token::connection(key), Interest::ReadWrite);
-                if let Link::Open(fd) = std::mem::replace(&mut entry.link, Link::Detached) {
-                    entry.link = Link::Blocked(fd, pending);
-                }
+                entry.block(pending);
                 registered
             }
             Err(errno) => Err(errno),
@@ -135,9 +134,20 @@ pub(crate) fn resume<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
     let (Link::Blocked(fd, pending) | Link::Draining(fd, pending)) = &mut entry.link else {
         return;
     };
-    let sent = loop {
-        match shell.driver.send(fd, pending.rest()) {
-            Ok(taken) => break taken,
+    while !pending.is_empty() {
+        // Nobody's callback is under way, so that nothing is in the out buffer.
+        let chunk = pending.chunk(&mut shell.out);
+        let (length, sent) = (chunk.len(), shell.driver.send(fd, chunk));
+        shell.out.clear();
+        match sent {
+            Ok(taken) => {
+                pending.took(taken);
+                shell.counters.bytes_sent += taken as u64;
+                shell.counters.pending_bytes -= taken as u64;
+                if taken < length {
+                    return;
+                }
+            }
             Err(Errno::AGAIN) => return,
             // Room that was told once is not told again.
             Err(Errno::INTR) => {}
@@ -145,12 +155,6 @@ pub(crate) fn resume<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
                 return close_now(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
             }
         }
-    };
-    pending.took(sent);
-    shell.counters.bytes_sent += sent as u64;
-    shell.counters.pending_bytes -= sent as u64;
-    if !pending.rest().is_empty() {
-        return;
     }
     match pending.then {
         Then::Close(reason) => return close_now(desk, key, reason, CloseHow::Finish),

@@ -110,12 +110,7 @@ impl Hub {
     }
 
     /// Ends a membership of `key`: nothing is told to it any more. False when it had ended before.
-    pub fn unsubscribe(
-        &mut self,
-        of: &mut Memberships,
-        key: Key,
-        membership: Membership,
-    ) -> bool {
+    pub fn unsubscribe(&mut self, of: &mut Memberships, key: Key, membership: Membership) -> bool {
         let is_its_own = self.members.is_of(membership.index(), key);
         if is_its_own {
             self.remove(of, membership.index());

@@ -48,8 +48,16 @@ impl Merge for Tally {
 
 /// Whether a field tells how many there are now, rather than how many there were in all.
 fn is_gauge(field: &str) -> bool {
-    const GAUGES: [&str; 6] =
-        ["open", "paused_cores", "slots", "pending_bytes", "users_active", "connected"];
+    const GAUGES: [&str; 8] = [
+        "open",
+        "paused_cores",
+        "slots",
+        "pending_bytes",
+        "users_active",
+        "connected",
+        "topics",
+        "memberships",
+    ];
     field.ends_with("_most") || GAUGES.contains(&field)
 }
 
@@ -146,6 +154,33 @@ counters! {
         registry_mailbox_most,
         /// Accepts that found nothing to accept.
         accepts_empty,
+        /// Gauge: topics that have members, summed over the cores: one with members on two cores counts twice.
+        topics,
+        /// Gauge: memberships, each of one connection in one topic.
+        memberships,
+        /// Publications that connections, or other threads, have made.
+        published,
+        /// Publications that came from other cores, each once a core.
+        publishes_received,
+        /// Publications that a topic's policy dropped because a core's mailbox was full, or because too many waited for their
+        /// turn; counted once a core that misses them.
+        publishes_dropped,
+        /// Frames of publications written to members, or queued for them.
+        fanned_out,
+        /// Writes that took those: one carries several frames when publications come faster than they are delivered.
+        fanout_writes,
+        /// Publications handed to handlers whose connections intercept them.
+        intercepted,
+        /// Frames that had to wait for a slow member.
+        fanout_queued,
+        /// Frames that a slow member does not get: `drop-newest`, or no room in any case.
+        dropped_newest,
+        /// Frames that had waited for a slow member and were dropped: `drop-oldest`.
+        dropped_oldest,
+        /// Frames that had waited for a slow member until newer ones took their place: `keep-latest`.
+        replaced,
+        /// Connections reset because their queue of frames was full: `close`.
+        slow_closed,
     }
 }
 

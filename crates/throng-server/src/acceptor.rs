@@ -242,7 +242,7 @@ where
             self.ended(desk.driver(), self.acceptor.core);
             return Ok(());
         }
-        if desk.len() >= self.acceptor.room {
+        if self.connections(desk) >= self.acceptor.room {
             let to = self.acceptor.next_overflow();
             self.pass(desk.driver(), fd, to);
             return Ok(());

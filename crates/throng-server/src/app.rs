@@ -6,10 +6,12 @@ use throng_base::{Instant, Key};
 use throng_driver::{CloseHow, CoreId, Driver, MailKind};
 use throng_engine::{After, App, CloseReason, Conn, Deadline, Desk};
 use throng_proto::Session;
+use throng_pubsub::Memberships;
 use throng_report::ServerCounters;
 
 use crate::acceptor::Acceptor;
 use crate::events::{Teller, handler_panicked};
+use crate::fanout::Fanout;
 use crate::mail::{Control, CoreReport, Mail, Parcel};
 use crate::registry::Registry;
 use crate::{Accept, Connection, Ended, EventOf, Handler, ServerConfig};
@@ -22,6 +24,11 @@ pub struct ServerApp<H: Handler, D: Driver> {
     /// The registry of `dispatch`, on core 0.
     pub(crate) registry: Option<Registry>,
     pub(crate) counters: ServerCounters,
+    pub(crate) fanout: Fanout,
+    /// Connections without a socket that are to begin.
+    spawned: Vec<H::Conn>,
+    /// How many of those there are.
+    pub(crate) detached: usize,
     pub(crate) teller: Teller,
     /// The message for the connection that is being nudged.
     inbox: Option<H::Message>,
@@ -35,14 +42,29 @@ pub struct Slot<C> {
     heard: Instant,
     /// When the handler wants to be called.
     pub(crate) timeout: Instant,
+    pub(crate) memberships: Memberships,
     /// Whether it was closed for being idle.
     is_idle: bool,
+    /// Whether it never had a socket.
+    is_detached: bool,
     pub(crate) own: C,
 }
 
 impl<C> Slot<C> {
+    fn new(own: C) -> Self {
+        Self {
+            heard: Instant::ZERO,
+            timeout: Instant::FAR,
+            memberships: Memberships::default(),
+            is_idle: false,
+            is_detached: false,
+            own,
+        }
+    }
+
     /// The earlier of what the handler wants and of the end of its idle time.
     pub(crate) fn deadline(&self, idle_timeout: Option<std::time::Duration>) -> Deadline {
+        let idle_timeout = idle_timeout.filter(|_| !self.is_detached);
         let idle_at = idle_timeout.map_or(Instant::FAR, |idle| self.heard + idle);
         match self.timeout.min(idle_at) {
             Instant::FAR => Deadline::Never,
@@ -60,8 +82,11 @@ where
     pub fn new(config: Arc<ServerConfig>, handler: H) -> Self {
         let teller = Teller::new(config.events.clone(), config.epoch);
         Self {
+            fanout: Fanout::new(handler.topics()),
             config,
             handler,
+            spawned: Vec::new(),
+            detached: 0,
             acceptor: Acceptor::default(),
             registry: None,
             counters: ServerCounters::default(),
@@ -80,8 +105,9 @@ where
     pub fn report(&mut self, desk: &mut Desk<D, Self>) -> CoreReport {
         let mut server = self.counters.clone();
         server.closed += self.acceptor.ended as u64;
-        server.open = desk.len() as u64;
+        server.open = self.connections(desk) as u64;
         server.paused_cores = u64::from(self.acceptor.is_paused());
+        self.fanout.report(&mut server);
         if let Some(registry) = &mut self.registry {
             server.registry_mailbox_most = registry.take_mailbox_most();
         }
@@ -93,14 +119,20 @@ where
         }
     }
 
+    /// Connections that have sockets.
+    pub(crate) fn connections(&self, desk: &Desk<D, Self>) -> usize {
+        desk.len() - self.detached
+    }
+
     /// Lets the handler act on a connection.
-    fn handle(
+    pub(crate) fn handle(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         act: impl FnOnce(&mut H, &mut Connection<'_, H>),
     ) {
         let idle_timeout = self.config.idle_timeout;
-        let mut connection = Connection { wire: conn, idle_timeout, sent: 0 };
+        let Self { fanout, spawned, .. } = self;
+        let mut connection = Connection { wire: conn, idle_timeout, fanout, spawned, sent: 0 };
         act(&mut self.handler, &mut connection);
         self.counters.messages_sent += connection.sent;
     }
@@ -121,13 +153,26 @@ where
     }
 
     fn deliver(&mut self, desk: &mut Desk<D, Self>, key: Key, message: H::Message) {
-        let is_open = desk.with(key, |conn| conn.is_open()).unwrap_or(false);
+        let listens = |conn: &mut Conn<'_, D, Self>| conn.is_open() || conn.state().is_detached;
+        let is_open = desk.with(key, listens).unwrap_or(false);
         if is_open {
             // By way of the engine, which catches what panics. It comes at once: nothing else is queued now.
             self.inbox = Some(message);
             desk.nudge(key);
         } else {
             desk.shield(|| drop(message));
+        }
+    }
+
+    /// Begins the connections without sockets that callbacks have asked for.
+    fn spawn(&mut self, desk: &mut Desk<D, Self>) {
+        while let Some(own) = self.spawned.pop() {
+            let now = desk.now();
+            let Some(session) = desk.shield(|| self.handler.session(now)) else { continue };
+            self.detached += 1;
+            let slot = Slot { is_detached: true, ..Slot::new(own) };
+            let key = desk.insert(session, slot);
+            desk.with(key, |conn| self.handle(conn, H::open));
         }
     }
 
@@ -194,6 +239,7 @@ where
         // One place of the table is the listener's.
         let room = desk.driver().fd_room().map_or(usize::MAX, |room| room.saturating_sub(1));
         self.acceptor.started(desk.core(), cores, room);
+        self.fanout.started(desk.core(), cores);
         if self.config.accept == Accept::Dispatch && desk.core() == REGISTRY_CORE {
             self.registry = Some(Registry::new(cores, room));
         }
@@ -220,6 +266,11 @@ where
     fn mail(&mut self, desk: &mut Desk<D, Self>, Mail(parcel): Mail<H::Message>) {
         match parcel {
             Parcel::Message(key, message) => self.deliver(desk, key, message),
+            Parcel::Publish(publication, except) => {
+                self.fanout.counters.publishes_received += 1;
+                self.fanout.publish_here(&publication, except);
+            }
+            Parcel::Relay(publication) => self.fanout.publish(publication, None),
             Parcel::Ask(_) | Parcel::End(_) => self.registry_mail(desk, &parcel),
             Parcel::Go(to) => self.go(desk, to),
             Parcel::Control(control) => self.control(desk, control),
@@ -227,17 +278,19 @@ where
     }
 
     fn due(&self) -> Instant {
-        self.acceptor.due()
+        self.acceptor.due().min(self.fanout.due())
     }
 
     fn run_due(&mut self, desk: &mut Desk<D, Self>) {
         self.retry(desk);
+        self.fan_out(desk);
     }
 
     fn turn_ended(&mut self, desk: &mut Desk<D, Self>) {
         if let Some(registry) = &mut self.registry {
             registry.turn_ended();
         }
+        self.spawn(desk);
         self.after_turn(desk);
     }
 
@@ -293,7 +346,13 @@ where
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> After {
         // Booked at the end of the turn, whether the handler panics or not: its permit is another connection's only
         // once the handler has heard of the end.
-        self.acceptor.ended += 1;
+        let is_detached = conn.state().is_detached;
+        if is_detached {
+            self.detached -= 1;
+        } else {
+            self.acceptor.ended += 1;
+        }
+        self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         let core = conn.core();
         let why = match reason {
             CloseReason::Asked if conn.state().is_idle => Ended::Idle,
@@ -310,13 +369,15 @@ where
             }
         };
         self.handle(conn, |handler, conn| handler.close(conn, why));
+        // Whatever it joined as it closed.
+        self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         After::Free
     }
 }
 
 impl<C: Default> Default for Slot<C> {
     fn default() -> Self {
-        Self { heard: Instant::ZERO, timeout: Instant::FAR, is_idle: false, own: C::default() }
+        Self::new(C::default())
     }
 }
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_driver::{Driver, MailKind};
 use throng_engine::{Conn, Sent};
+use throng_pubsub::{Membership, Memberships, Publication, Subscription};
 
 use crate::app::ServerApp;
+use crate::fanout::Fanout;
 use crate::mail::{Mail, Parcel};
 use crate::{ConnectionId, Handler};
 
@@ -15,6 +17,9 @@ use crate::{ConnectionId, Handler};
 pub struct Connection<'a, H: Handler> {
     pub(crate) wire: &'a mut dyn Wire<H>,
     pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) fanout: &'a mut Fanout,
+    /// Connections without a socket that are to begin.
+    pub(crate) spawned: &'a mut Vec<H::Conn>,
     /// Sends of this call.
     pub(crate) sent: u64,
 }
@@ -106,6 +111,44 @@ impl<H: Handler> Connection<'_, H> {
     ) -> Result<(), H::Message> {
         self.wire.send_message(to, message)
     }
+
+    /// Makes it a member of `topic`: it gets what is published from now on. Joining twice makes two memberships, each with
+    /// its own copy. Its end ends them all.
+    pub fn subscribe(&mut self, topic: &str, subscription: Subscription) -> Membership {
+        debug_assert!(subscription.intercepts || !self.is_detached(), "it cannot be written to");
+        let key = self.wire.id().key();
+        let Fanout { hub, rules, .. } = &mut *self.fanout;
+        hub.subscribe(self.wire.memberships(), key, topic, subscription, || rules.of(topic))
+    }
+
+    /// Ends a membership: nothing published is told to it any more. Costs the same however many members there are.
+    pub fn unsubscribe(&mut self, membership: Membership) {
+        let key = self.wire.id().key();
+        self.fanout.hub.unsubscribe(self.wire.memberships(), key, membership);
+    }
+
+    /// Publishes to the members of its topic on every core, but not to `except`. What this connection is sent in the present
+    /// call leaves before its own copy does; what one core publishes arrives in order.
+    pub fn publish(&mut self, publication: Publication, except: Option<ConnectionId>) {
+        self.fanout.publish(publication, except);
+    }
+
+    /// Begins a connection without a socket on this core, at the end of the turn: [`Handler::open`] tells its name.
+    /// Messages, timeouts and intercepted publications reach it like any other; [`Self::close`] ends it, and so does
+    /// the server's end. It has no idle timeout and counts towards no limit. A long-poll session is one.
+    pub fn spawn(&mut self, own: H::Conn) {
+        self.spawned.push(own);
+    }
+
+    /// Whether it has no socket: [`Self::spawn`] began it.
+    pub fn is_detached(&self) -> bool {
+        self.wire.is_detached()
+    }
+
+    /// How many cores the server has.
+    pub fn cores(&self) -> usize {
+        self.fanout.cores()
+    }
 }
 
 /// A connection with the driver behind it out of sight, so that handlers are not generic over it.
@@ -113,6 +156,8 @@ pub(crate) trait Wire<H: Handler> {
     fn id(&self) -> ConnectionId;
     fn state(&mut self) -> &mut H::Conn;
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>);
+    fn memberships(&mut self) -> &mut Memberships;
+    fn is_detached(&self) -> bool;
     fn send(&mut self, bytes: &[u8]);
     fn send_now(&mut self, bytes: &[u8]) -> Sent;
     fn pending_bytes(&self) -> usize;
@@ -140,6 +185,14 @@ where
 
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>) {
         self.session()
+    }
+
+    fn memberships(&mut self) -> &mut Memberships {
+        &mut self.state().memberships
+    }
+
+    fn is_detached(&self) -> bool {
+        self.is_detached()
     }
 
     fn send(&mut self, bytes: &[u8]) {

@@ -1,11 +1,12 @@
 //! How other threads reach connections.
 
 use throng_driver::Post;
+use throng_pubsub::Publication;
 
 use crate::mail::{Mail, Parcel};
 use crate::{ConnectionId, Handler};
 
-/// Sends messages to connections from any thread that shares the fd table of the one that started the server.
+/// Sends messages to connections, and publishes, from any thread that shares the fd table of the one that started the server.
 pub struct ServerHandle<H: Handler> {
     post: Post<Mail<H::Message>>,
 }
@@ -25,6 +26,18 @@ impl<H: Handler> ServerHandle<H> {
                 Parcel::Message(_, message) => message,
                 _ => unreachable!("what comes back is what was sent"),
             }
+        })
+    }
+
+    /// Publishes to the members of its topic on every core, by way of core 0. What one thread publishes
+    /// arrives in order.
+    ///
+    /// # Errors
+    /// The publication again, when `mailbox_max` messages wait for core 0.
+    pub fn publish(&self, publication: Publication) -> Result<(), Publication> {
+        self.post.bulk(0, Mail(Parcel::Relay(publication))).map_err(|full| match full.0.0 {
+            Parcel::Relay(publication) => publication,
+            _ => unreachable!("what comes back is what was sent"),
         })
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use throng_base::{Instant, Key};
 use throng_driver::{CoreId, Errno};
 use throng_proto::Session;
+use throng_pubsub::{Dialect, Publication, Rulebook};
 
 use crate::Connection;
 
@@ -34,7 +35,17 @@ pub trait Handler: Sized + 'static {
         Default::default()
     }
 
-    /// A connection was accepted.
+    /// The rules of topics: what becomes of publications that somebody is too slow for. Asked once, as the core begins.
+    fn topics(&self) -> Rulebook {
+        Rulebook::default()
+    }
+
+    /// Appends the bytes that members who speak `dialect` get of `publication`: whole frames, as they go over the wire.
+    /// Called at most once for each publication and dialect, on whichever core is the first to need it, unless it
+    /// panics. Where nothing is appended, those members get nothing.
+    fn render(&mut self, _publication: &Publication, _dialect: Dialect, _out: &mut Vec<u8>) {}
+
+    /// A connection was accepted; or one without a socket, that [`Connection::spawn`] asked for, begins.
     fn open(&mut self, _conn: &mut Connection<'_, Self>) {}
 
     /// The protocol has something to say. Raw: bytes arrived, as many as one receive brought. TCP knows no messages: one
@@ -43,6 +54,16 @@ pub trait Handler: Sized + 'static {
 
     /// A message from elsewhere.
     fn message(&mut self, _conn: &mut Connection<'_, Self>, _message: Self::Message) {}
+
+    /// Something was published to a topic that the connection intercepts
+    /// ([`Subscription::intercepts`](throng_pubsub::Subscription)); `tag` is the subscription's.
+    fn delivery(
+        &mut self,
+        _conn: &mut Connection<'_, Self>,
+        _publication: &Publication,
+        _tag: u16,
+    ) {
+    }
 
     /// The moment that [`Connection::set_timeout`] set has come. It is not set any more.
     fn timeout(&mut self, _conn: &mut Connection<'_, Self>) {}
@@ -90,6 +111,17 @@ impl ConnectionId {
     /// The core that the connection belongs to.
     pub const fn core(self) -> CoreId {
         self.core as CoreId
+    }
+
+    /// It as two numbers, for a token that leaves the process.
+    pub const fn to_bits(self) -> (u32, u64) {
+        (self.core, (self.key.generation() as u64) << 32 | self.key.index() as u64)
+    }
+
+    /// The name that [`Self::to_bits`] wrote. None when the server has no such core.
+    pub fn from_bits(core: u32, key: u64, cores: usize) -> Option<Self> {
+        let is_known = (core as usize) < cores;
+        is_known.then_some(Self { core, key: Key::new(key as u32, (key >> 32) as u32) })
     }
 
     pub(crate) const fn key(self) -> Key {

@@ -1,10 +1,12 @@
 //! What reaches a core of a server: from other cores, and from the thread that controls it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use throng_base::Key;
 use throng_driver::{CoreId, Errno};
+use throng_pubsub::Publication;
 use throng_report::{CoreCounters, ServerCounters};
 
 /// A message to a core of a server whose handlers exchange `M`.
@@ -13,6 +15,10 @@ pub struct Mail<M>(pub(crate) Parcel<M>);
 pub(crate) enum Parcel<M> {
     /// For a connection.
     Message(Key, M),
+    /// From another core, for the members of this one, but not for that connection.
+    Publish(Arc<Publication>, Option<Key>),
+    /// From a thread that is no core: to be published to all cores.
+    Relay(Publication),
     /// Dispatch, to the registry: core so-and-so has accepted a connection and waits.
     Ask(CoreId),
     /// Dispatch, from the registry: the connection goes to that core.

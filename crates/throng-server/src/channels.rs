@@ -1,0 +1,64 @@
+//! Phoenix Channels: rooms that clients join, over WebSockets or long-polls, as phoenix.js and its kin speak them.
+//!
+//! A [`Channel`] is what an application does with a topic; [`Channels`] says which topics lead to which; each core of a
+//! [`Server`](crate::Server) gets a handler of it.
+//!
+//! ```
+//! use throng_server::channels::{Channel, Channels, Joining, Payload, Refused, Socket};
+//! use throng_server::{Server, ServerOptions};
+//!
+//! /// A chat room: what one says, everyone hears.
+//! struct Room {
+//!     heard: u32,
+//! }
+//!
+//! impl Channel for Room {
+//!     fn join(joining: &mut Joining<'_>) -> Result<Self, Refused> {
+//!         match joining.topic() {
+//!             "rooms:secret" => Err(Refused::because("unauthorized")),
+//!             _ => Ok(Self { heard: 0 }),
+//!         }
+//!     }
+//!
+//!     fn handle_in(&mut self, event: &str, payload: Payload<'_>, socket: &mut Socket<'_>) {
+//!         if event == "new_msg" {
+//!             self.heard += 1;
+//!             socket.broadcast("new_msg", payload);
+//!             socket.reply("ok", Payload::Json(&format!(r#"{{"messages":{}}}"#, self.heard)));
+//!         }
+//!     }
+//! }
+//!
+//! let channels = Channels::new("/socket").channel::<Room>("rooms:*")?;
+//! let server = Server::start(ServerOptions::default(), move |core| channels.handler(core))?;
+//! println!("ws://{}/socket/websocket", server.addr());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod broadcast;
+mod channel;
+mod config;
+mod conn;
+mod core;
+mod demo;
+mod frame;
+mod handler;
+mod http;
+mod message;
+mod origin;
+mod page;
+mod pattern;
+mod refs;
+mod socket;
+
+pub use channel::{Channel, Info, Left, Refused};
+pub use config::{Channels, Connect, Connected, Rejected, Transport};
+pub use conn::Conn;
+pub use demo::demo;
+pub use handler::ChannelHandler;
+pub use message::Message;
+pub use origin::{CheckOrigin, Origin, OriginError};
+pub use pattern::PatternError;
+pub use socket::{Address, Joining, Reference, Socket};
+pub use throng_proto::phoenix::Payload;
+pub use throng_proto::websocket::Limits;

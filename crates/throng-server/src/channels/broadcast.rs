@@ -1,0 +1,71 @@
+//! A broadcast as it travels between cores, and as it is written.
+
+use throng_proto::phoenix::{self, Kind, Payload, Vsn};
+use throng_proto::websocket::{Deflater, encode_deflated, encode_frame};
+use throng_pubsub::{Dialect, Publication};
+
+use super::frame::opcode;
+
+/// What is published; the topic is the publication's.
+pub(crate) struct Broadcast {
+    event: Box<str>,
+    payload: Owned,
+}
+
+enum Owned {
+    Json(Box<str>),
+    Binary(Box<[u8]>),
+}
+
+impl Broadcast {
+    pub(crate) fn new(event: &str, payload: Payload<'_>) -> Self {
+        let payload = match payload {
+            Payload::Json(json) => Owned::Json(json.into()),
+            Payload::Binary(data) => Owned::Binary(data.into()),
+        };
+        Self { event: event.into(), payload }
+    }
+
+    pub(crate) fn event(&self) -> &str {
+        &self.event
+    }
+
+    pub(crate) fn payload(&self) -> Payload<'_> {
+        match &self.payload {
+            Owned::Json(json) => Payload::Json(json),
+            Owned::Binary(data) => Payload::Binary(data),
+        }
+    }
+
+    /// Appends the message, without a WebSocket's frame. None where it cannot be written: binary in V1.
+    pub(crate) fn encode(&self, vsn: Vsn, topic: &str, out: &mut Vec<u8>) -> Option<Kind> {
+        phoenix::broadcast(vsn, topic, &self.event, self.payload(), out).ok()
+    }
+}
+
+/// Which dialect of a hub a WebSocket speaks.
+pub(crate) fn dialect(vsn: Vsn, deflated: bool) -> Dialect {
+    Dialect::new(u8::from(vsn == Vsn::V2) | u8::from(deflated) << 1)
+}
+
+/// Appends the frame in which all who speak `dialect` get the broadcast.
+pub(crate) fn render(
+    publication: &Publication,
+    spoken: Dialect,
+    message: &mut Vec<u8>,
+    deflater: &mut Deflater,
+    out: &mut Vec<u8>,
+) {
+    let Some(broadcast) = publication.body::<Broadcast>() else { return };
+    for (vsn, deflated) in [(Vsn::V1, false), (Vsn::V2, false), (Vsn::V1, true), (Vsn::V2, true)] {
+        if dialect(vsn, deflated) != spoken {
+            continue;
+        }
+        message.clear();
+        let Some(kind) = broadcast.encode(vsn, publication.topic(), message) else { return };
+        match deflated {
+            true => encode_deflated(opcode(kind), message, deflater, out),
+            false => encode_frame(opcode(kind), message, out),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What the server keeps for each connection: small, since there are millions.
+
+use std::any::Any;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use throng_proto::phoenix::Vsn;
+use throng_pubsub::Membership;
+
+use super::channel::Live;
+use super::refs::Ref;
+
+/// The state of a connection. The first channel lives in it, so that a user of one topic costs nothing more.
+#[derive(Default)]
+pub struct Conn {
+    first: Option<Joined>,
+    /// What few connections have.
+    pub(crate) extra: Option<Box<Extra>>,
+    pub(crate) mode: Mode,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Requests, until one is upgraded.
+    #[default]
+    Http,
+    /// A WebSocket of this version.
+    Socket(Vsn),
+    /// A close frame was sent; whatever comes now but the answer to it is nobody's.
+    Closing,
+}
+
+#[derive(Default)]
+pub(crate) struct Extra {
+    /// The membership in the topic of the socket's id.
+    pub(crate) id: Option<Membership>,
+    /// The application's own state of the whole connection.
+    pub(crate) assigns: Option<Box<dyn Any>>,
+    /// The second channel and all later ones.
+    more: Vec<Joined>,
+}
+
+/// A channel of a connection.
+pub(crate) struct Joined {
+    pub(crate) channel: Box<dyn Live>,
+    pub(crate) topic: Rc<Topic>,
+    /// The ref of the join, which all of the channel's messages carry.
+    pub(crate) join_ref: Ref,
+    pub(crate) membership: Membership,
+    /// Tells it from other channels of the same topic, before and after it.
+    pub(crate) serial: u32,
+}
+
+/// A topic that somebody of this core is joined to.
+pub(crate) struct Topic {
+    pub(crate) name: Arc<str>,
+    /// The place in [`Config::routes`](super::config::Config) of the pattern that it matches.
+    pub(crate) route: u16,
+}
+
+impl Conn {
+    /// The channel of a topic, taken out for the length of a callback.
+    pub(crate) fn take(&mut self, topic: &str) -> Option<Joined> {
+        if self.first.as_ref().is_some_and(|first| *first.topic.name == *topic) {
+            return self.first.take();
+        }
+        let more = &mut self.extra.as_mut()?.more;
+        let place = more.iter().position(|joined| *joined.topic.name == *topic)?;
+        Some(more.swap_remove(place))
+    }
+
+    /// Any channel, taken out.
+    pub(crate) fn take_any(&mut self) -> Option<Joined> {
+        self.first.take().or_else(|| self.extra.as_mut()?.more.pop())
+    }
+
+    /// A channel that was taken out, or a new one.
+    pub(crate) fn put(&mut self, joined: Joined) {
+        match &mut self.first {
+            first @ None => *first = Some(joined),
+            Some(_) => self.extra().more.push(joined),
+        }
+    }
+
+    /// The join_ref of a topic's channel.
+    pub(crate) fn find(&self, topic: &str) -> Option<&Joined> {
+        let more = self.extra.iter().flat_map(|extra| &extra.more);
+        self.first.iter().chain(more).find(|joined| *joined.topic.name == *topic)
+    }
+
+    /// How many channels it has.
+    pub(crate) fn channels(&self) -> usize {
+        let more = self.extra.as_ref().map_or(0, |extra| extra.more.len());
+        usize::from(self.first.is_some()) + more
+    }
+
+    pub(crate) fn extra(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_with_a_channel_is_small() {
+        assert!(size_of::<Conn>() <= 64, "{}", size_of::<Conn>());
+    }
+}

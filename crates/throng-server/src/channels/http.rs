@@ -1,0 +1,147 @@
+//! Requests: the upgrade to a WebSocket, long-polls, pages.
+
+use base64::Engine;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use throng_proto::http::Request;
+use throng_proto::phoenix::Vsn;
+use throng_proto::websocket::{Refusal, offered_subprotocols};
+use throng_pubsub::Subscription;
+
+use super::config::{Config, Connect, Connected, Rejected, Transport};
+use super::conn::Mode;
+use super::handler::{ChannelHandler, SOCKET_ID};
+use crate::Connection;
+
+/// Answers one request.
+pub(crate) fn request(
+    handler: &mut ChannelHandler,
+    conn: &mut Connection<'_, ChannelHandler>,
+    request: &Request<'_>,
+) {
+    let config = &handler.core.config;
+    let transport = request.path().strip_prefix(&*config.path).unwrap_or_default();
+    match transport {
+        "/websocket" => upgrade(handler, conn, request),
+        _ => match config.pages.iter().find(|page| page.path == request.path()) {
+            Some(page) if request.method == "GET" => {
+                answer(conn, 200, &[("content-type", page.content_type)], page.body);
+            }
+            Some(_) => answer(conn, 405, &[("allow", "GET")], b""),
+            None => answer(conn, 404, &[], b""),
+        },
+    }
+}
+
+/// Makes a WebSocket of the connection, or says why not. The order of the checks is Phoenix's.
+fn upgrade(
+    handler: &mut ChannelHandler,
+    conn: &mut Connection<'_, ChannelHandler>,
+    request: &Request<'_>,
+) {
+    let config = &handler.core.config;
+    if request.method != "GET" {
+        return answer(conn, 400, &[], b"");
+    }
+    let welcome = match admit(config, request, Transport::WebSocket) {
+        Ok(welcome) => welcome,
+        Err(rejected) => return answer(conn, rejected.status, &[], rejected.body.as_bytes()),
+    };
+    let (session, out) = conn.session();
+    match session.check_upgrade(request) {
+        Ok(upgrade) => session.accept(&upgrade, welcome.subprotocol, &[], config.deflate, out),
+        Err(Refusal { .. }) => return answer(conn, 400, &[], b""),
+    }
+    conn.set_timeout(config.timeout);
+    conn.state().mode = Mode::Socket(welcome.vsn);
+    settle_in(conn, welcome.connected);
+}
+
+/// What was agreed on with a client that may connect.
+struct Welcome<'a> {
+    vsn: Vsn,
+    subprotocol: Option<&'a str>,
+    connected: Connected,
+}
+
+/// Whether a client may connect, whichever way it came.
+fn admit<'a>(
+    config: &'a Config,
+    request: &Request<'_>,
+    transport: Transport,
+) -> Result<Welcome<'a>, Rejected> {
+    let (origin, requested) = (request.header("origin"), request.header("host"));
+    if !config.check_origin.allows(origin, config.host.as_deref(), requested) {
+        return Err(Rejected::default());
+    }
+    let (auth_token, subprotocol) = match transport {
+        Transport::WebSocket => (token_of(config, request)?, subprotocol(config, request)?),
+        Transport::LongPoll => (request.header("x-phoenix-authtoken").map(str::to_owned), None),
+    };
+    let auth_token = auth_token.filter(|_| config.auth_token);
+    let connect = Connect { request, auth_token, transport };
+    let vsn = Vsn::from_query(connect.param("vsn").as_deref()).map_err(|_| Rejected::default())?;
+    let connected = (config.connect)(&connect)?;
+    Ok(Welcome { vsn, subprotocol, connected })
+}
+
+/// What the connect callback wants kept is kept.
+fn settle_in(conn: &mut Connection<'_, ChannelHandler>, connected: Connected) {
+    let Connected { id, assigns } = connected;
+    if let Some(id) = id {
+        let subscription = Subscription { intercepts: true, tag: SOCKET_ID, ..Subscription::default() };
+        let membership = conn.subscribe(&id, subscription);
+        conn.state().extra().id = Some(membership);
+    }
+    if assigns.is_some() {
+        conn.state().extra().assigns = assigns;
+    }
+}
+
+/// The token among the subprotocols, where it is wanted.
+fn token_of(config: &Config, request: &Request<'_>) -> Result<Option<String>, Rejected> {
+    if !config.auth_token {
+        return Ok(None);
+    }
+    let Some(encoded) =
+        offered_subprotocols(request).find_map(|offered| offered.strip_prefix(TOKEN_PREFIX))
+    else {
+        return Ok(None);
+    };
+    // phoenix.js writes the alphabet of RFC 4648 section 4; the name says that of section 5.
+    let bytes = [base64::alphabet::STANDARD, base64::alphabet::URL_SAFE].iter().find_map(|alphabet| {
+        let lenient = GeneralPurposeConfig::new()
+            .with_decode_padding_mode(DecodePaddingMode::Indifferent);
+        GeneralPurpose::new(alphabet, lenient).decode(encoded).ok()
+    });
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map(Some).ok_or_else(Rejected::default)
+}
+
+/// The first of ours that the client offers.
+fn subprotocol<'a>(
+    config: &'a Config,
+    request: &Request<'_>,
+) -> Result<Option<&'a str>, Rejected> {
+    let ours = || config.auth_token.then_some("phoenix").into_iter().chain(config.subprotocols.iter().map(|name| &**name));
+    if ours().next().is_none() || offered_subprotocols(request).next().is_none() {
+        return Ok(None);
+    }
+    let agreed = ours().find(|&ours| offered_subprotocols(request).any(|offered| offered == ours));
+    agreed.map(Some).ok_or_else(Rejected::default)
+}
+
+/// Answers a request; the connection stays open if the client wants it to.
+pub(crate) fn answer(
+    conn: &mut Connection<'_, ChannelHandler>,
+    status: u16,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) {
+    let (session, out) = conn.session();
+    if !session.respond(status, headers, body, out) {
+        conn.close();
+    }
+}
+
+/// As phoenix.js writes it before the token.
+const TOKEN_PREFIX: &str = "base64url.bearer.phx.";

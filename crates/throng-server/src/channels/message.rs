@@ -1,0 +1,26 @@
+//! What reaches a connection from elsewhere.
+
+use std::sync::Arc;
+
+use super::channel::Info;
+
+/// A message to a connection of a server of channels; an [`Address`](super::Address) makes one.
+pub struct Message(pub(crate) Parcel);
+
+pub(crate) enum Parcel {
+    /// For the channel of this topic, if it is still the one with this serial.
+    Info { topic: Arc<str>, serial: u32, info: Info },
+}
+
+impl Message {
+    pub(crate) fn info(topic: Arc<str>, serial: u32, info: Info) -> Self {
+        Self(Parcel::Info { topic, serial, info })
+    }
+
+    /// What a channel wanted to tell another.
+    pub(crate) fn into_info(self) -> Info {
+        match self.0 {
+            Parcel::Info { info, .. } => info,
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! `check_origin`: which pages may open a socket.
+//!
+//! Browsers say in the `origin` header which site a page came from, and send that site's cookies to whatever it connects to.
+//! Clients that are no browsers send no such header, and are let in.
+
+use std::fmt;
+
+/// Whose pages may connect. What is refused is answered 403.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CheckOrigin {
+    /// Pages of this server's own host, whatever their scheme and port; [`Channels::host`](super::Channels::host) says
+    /// what it is called. Default.
+    #[default]
+    Host,
+    /// Pages of exactly the scheme, host and port that the request was sent to.
+    Connection,
+    /// Pages of these sites.
+    List(Vec<Origin>),
+    /// Pages of any site.
+    Off,
+}
+
+/// A site, or many: `https://example.com`, `//example.com:888`, `//*.example.com`.
+///
+/// A scheme or port that is left out may be any. `*.` takes the host itself and every one under it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    scheme: Option<String>,
+    host: String,
+    subdomains: bool,
+    port: Option<u16>,
+}
+
+/// What is not an origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginError(String);
+
+impl CheckOrigin {
+    /// Whether a page of `origin` may connect. `host` is what the server is called, if that was configured; `requested` is
+    /// the request's `host` header.
+    pub(crate) fn allows(
+        &self,
+        origin: Option<&str>,
+        host: Option<&str>,
+        requested: Option<&str>,
+    ) -> bool {
+        let Some(origin) = origin else { return true };
+        if *self == Self::Off {
+            return true;
+        }
+        // `null`, as sandboxed pages say, has no host.
+        let Some(page) = Site::parse(origin).filter(|site| !site.host.is_empty()) else {
+            return false;
+        };
+        match self {
+            Self::Off => true,
+            Self::Host => host
+                .or_else(|| requested.map(|requested| split_port(requested).0))
+                .is_some_and(|host| host.eq_ignore_ascii_case(page.host)),
+            Self::Connection => requested.is_some_and(|requested| {
+                let (host, port) = split_port(requested);
+                let same_port = page.port == Some(port.and_then(|port| port.parse().ok()).unwrap_or(80));
+                page.scheme == Some("http") && host.eq_ignore_ascii_case(page.host) && same_port
+            }),
+            Self::List(list) => list.iter().any(|allowed| allowed.is_of(&page)),
+        }
+    }
+}
+
+impl Origin {
+    fn is_of(&self, page: &Site<'_>) -> bool {
+        let scheme = self.scheme.as_deref();
+        scheme.is_none_or(|scheme| page.scheme == Some(scheme))
+            && self.port.is_none_or(|port| page.port == Some(port))
+            && (self.host.eq_ignore_ascii_case(page.host)
+                || self.subdomains && is_under(page.host, &self.host))
+    }
+}
+
+impl std::str::FromStr for Origin {
+    type Err = OriginError;
+
+    fn from_str(text: &str) -> Result<Self, OriginError> {
+        let error = || OriginError(text.to_owned());
+        let site = Site::parse(text).ok_or_else(error)?;
+        let subdomains = site.host.starts_with("*.");
+        let host = if subdomains { &site.host[2..] } else { site.host };
+        if host.is_empty() || host.contains('*') {
+            return Err(error());
+        }
+        let scheme = site.scheme.map(str::to_owned);
+        Ok(Self { scheme, host: host.to_owned(), subdomains, port: site.port })
+    }
+}
+
+impl fmt::Display for OriginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(text) = self;
+        write!(f, "`{text}` is no origin; write https://example.com, //example.com:888 or //*.example.com")
+    }
+}
+
+impl std::error::Error for OriginError {}
+
+/// An origin, cut up.
+struct Site<'a> {
+    /// `http` and `https` in small letters, others as they were written.
+    scheme: Option<&'a str>,
+    host: &'a str,
+    /// The scheme's own where none is written.
+    port: Option<u16>,
+}
+
+impl<'a> Site<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("//")?;
+        let scheme = match scheme.strip_suffix(':') {
+            Some(scheme) if !scheme.is_empty() => Some(known(scheme)),
+            None if scheme.is_empty() => None,
+            _ => return None,
+        };
+        let authority = rest.split(['/', '?', '#']).next()?;
+        let (host, port) = split_port(authority);
+        let port = match port {
+            Some(port) => Some(port.parse().ok()?),
+            None => match scheme {
+                Some("http") => Some(80),
+                Some("https") => Some(443),
+                _ => None,
+            },
+        };
+        Some(Self { scheme, host, port })
+    }
+}
+
+/// A scheme is the same in small letters and in large.
+fn known(scheme: &str) -> &str {
+    ["http", "https"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme)).unwrap_or(scheme)
+}
+
+/// `host:port`, where the host may be `[::1]`.
+fn split_port(authority: &str) -> (&str, Option<&str>) {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    }
+}
+
+fn is_under(host: &str, domain: &str) -> bool {
+    let Some(dot) = host.len().checked_sub(domain.len() + 1) else { return false };
+    host.as_bytes()[dot] == b'.' && host.as_bytes()[dot + 1..].eq_ignore_ascii_case(domain.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(origins: &[&str]) -> CheckOrigin {
+        CheckOrigin::List(origins.iter().map(|origin| origin.parse().unwrap()).collect())
+    }
+
+    #[track_caller]
+    fn check(rule: &CheckOrigin, origin: Option<&str>, allowed: bool) {
+        let requested = Some("example.com:4000");
+        assert_eq!(rule.allows(origin, None, requested), allowed, "{rule:?} and {origin:?}");
+    }
+
+    #[test]
+    fn a_request_without_origin_is_allowed() {
+        for rule in [CheckOrigin::Host, CheckOrigin::Connection, list(&["//other.com"]), CheckOrigin::Off] {
+            check(&rule, None, true);
+        }
+    }
+
+    #[test]
+    fn an_origin_without_host_is_refused_unless_nothing_is_checked() {
+        for origin in ["null", "file://", "", "example.com", "http:example.com", "://example.com"] {
+            for rule in [CheckOrigin::Host, CheckOrigin::Connection, list(&["//example.com"])] {
+                check(&rule, Some(origin), false);
+            }
+            check(&CheckOrigin::Off, Some(origin), true);
+        }
+    }
+
+    #[test]
+    fn the_host_must_be_the_servers_whatever_scheme_and_port() {
+        for (origin, allowed) in [
+            ("http://example.com", true),
+            ("https://example.com:888", true),
+            ("http://EXAMPLE.com:4000", true),
+            ("http://www.example.com", false),
+            ("http://example.com.evil.org", false),
+        ] {
+            check(&CheckOrigin::Host, Some(origin), allowed);
+        }
+        let named = |origin, host| CheckOrigin::Host.allows(Some(origin), Some(host), Some("10.0.0.1"));
+        assert!(named("https://chat.example.com", "chat.example.com"));
+        assert!(!named("http://10.0.0.1", "chat.example.com"), "a configured name is the only one");
+        assert!(CheckOrigin::Host.allows(Some("http://[::1]:80"), None, Some("[::1]:4000")));
+        assert!(!CheckOrigin::Host.allows(Some("http://[::1]"), None, None));
+    }
+
+    #[test]
+    fn the_connection_has_scheme_host_and_port() {
+        for (origin, allowed) in [
+            ("http://example.com:4000", true),
+            ("HTTP://example.com:4000", true),
+            ("https://example.com:4000", false),
+            ("http://example.com", false),
+            ("http://example.org:4000", false),
+        ] {
+            check(&CheckOrigin::Connection, Some(origin), allowed);
+        }
+        assert!(CheckOrigin::Connection.allows(Some("http://example.com"), None, Some("example.com")));
+    }
+
+    #[test]
+    fn what_an_entry_leaves_out_may_be_anything() {
+        for (entry, origin, allowed) in [
+            ("//example.com", "http://example.com", true),
+            ("//example.com", "https://example.com:888", true),
+            ("//example.com", "https://www.example.com", false),
+            ("//example.com:888", "https://example.com:888", true),
+            ("//example.com:888", "https://example.com", false),
+            ("https://example.com", "https://example.com", true),
+            ("https://example.com", "https://example.com:443", true),
+            ("https://example.com", "http://example.com", false),
+            ("https://example.com", "https://example.com:444", false),
+            ("http://example.com:8080", "http://example.com:8080", true),
+            ("//*.other.com", "http://other.com", true),
+            ("//*.other.com", "https://a.other.com:1", true),
+            ("//*.other.com", "https://a.b.other.com", true),
+            ("//*.other.com", "https://another.com", false),
+            ("//*.other.com", "https://other.com.evil.org", false),
+            ("https://*.other.com", "http://a.other.com", false),
+        ] {
+            check(&list(&["//first.com", entry]), Some(origin), allowed);
+        }
+    }
+
+    #[test]
+    fn what_is_no_origin_is_refused_with_examples() {
+        for text in ["", "example.com", "//", "https://", "//*", "//a.*.com", "//example.com:x", "*://a.com:99999"] {
+            let error = text.parse::<Origin>().unwrap_err();
+            assert!(error.to_string().contains("//*.example.com"), "{text}");
+        }
+    }
+}

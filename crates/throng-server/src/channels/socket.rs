@@ -1,0 +1,239 @@
+//! What a channel may do while one of its callbacks runs.
+
+use std::sync::Arc;
+
+use throng_proto::phoenix::{self, EncodeError, Kind, Payload, Vsn};
+use throng_pubsub::Publication;
+
+use super::broadcast::Broadcast;
+use super::channel::Info;
+use super::conn::Topic;
+use super::core::{CoreState, Owner};
+use super::frame;
+use super::handler::ChannelHandler;
+use super::refs::Ref;
+use crate::{Connection, ConnectionId};
+
+/// A client that wants to join, for the length of [`Channel::join`](super::Channel::join).
+pub struct Joining<'a> {
+    pub(crate) conn: Connection<'a, ChannelHandler>,
+    pub(crate) topic: &'a str,
+    pub(crate) payload: Payload<'a>,
+    pub(crate) welcome: String,
+}
+
+impl<'a> Joining<'a> {
+    /// What it wants to join.
+    pub fn topic(&self) -> &'a str {
+        self.topic
+    }
+
+    /// What it said about it.
+    pub fn payload(&self) -> Payload<'a> {
+        self.payload
+    }
+
+    /// What it is answered when it may: JSON, `{}` unless this is called.
+    pub fn welcome(&mut self, response: impl Into<String>) {
+        self.welcome = response.into();
+    }
+
+    /// What the connect callback kept for the connection, if it was a `T`.
+    pub fn assigns<T: 'static>(&mut self) -> Option<&mut T> {
+        assigns(&mut self.conn)
+    }
+
+    /// The connection's name in this process.
+    pub fn connection(&self) -> ConnectionId {
+        self.conn.id()
+    }
+}
+
+/// A channel's way to its client, for the length of one callback. What it sends leaves when the callback has returned.
+pub struct Socket<'a> {
+    pub(crate) conn: Connection<'a, ChannelHandler>,
+    pub(crate) core: &'a mut CoreState,
+    pub(crate) vsn: Vsn,
+    pub(crate) topic: &'a Topic,
+    pub(crate) join_ref: &'a Ref,
+    pub(crate) serial: u32,
+    /// The ref of the push that is being handled.
+    pub(crate) asked: Option<&'a str>,
+    pub(crate) stops: bool,
+}
+
+impl Socket<'_> {
+    /// The topic that this channel is of.
+    pub fn topic(&self) -> &str {
+        &self.topic.name
+    }
+
+    /// The connection's name in this process.
+    pub fn connection(&self) -> ConnectionId {
+        self.conn.id()
+    }
+
+    /// What the connect callback kept for the connection, if it was a `T`.
+    pub fn assigns<T: 'static>(&mut self) -> Option<&mut T> {
+        assigns(&mut self.conn)
+    }
+
+    /// Sends `event` to this client alone.
+    ///
+    /// # Panics
+    /// When `payload` is JSON but no object, or binary for a client of V1; when it is binary and the topic or event is longer
+    /// than 255 bytes. Phoenix's channels crash for these, too.
+    pub fn push(&mut self, event: &str, payload: Payload<'_>) {
+        assert_object(payload);
+        let (topic, join_ref) = (&self.topic.name, self.join_ref.as_deref());
+        write(&mut self.conn, self.core, |out| {
+            phoenix::push(self.vsn, join_ref, topic, event, payload, out)
+        });
+    }
+
+    /// Answers the push that is being handled; `status` is `ok`, `error`, or any word that the client knows. Outside of
+    /// `handle_in`, an answer to nothing.
+    ///
+    /// # Panics
+    /// As [`Self::push`] does for a binary `response`.
+    pub fn reply(&mut self, status: &str, response: Payload<'_>) {
+        let (topic, join_ref) = (&self.topic.name, self.join_ref.as_deref());
+        write(&mut self.conn, self.core, |out| {
+            phoenix::reply(self.vsn, join_ref, self.asked, topic, status, response, out)
+        });
+    }
+
+    /// The name of the push that is being handled, to be answered later with [`Self::reply_to`].
+    pub fn reference(&self) -> Reference {
+        Reference { join_ref: self.join_ref.clone(), r#ref: Ref::new(self.asked) }
+    }
+
+    /// Answers a push of this channel that was handled before.
+    ///
+    /// # Panics
+    /// As [`Self::push`] does for a binary `response`.
+    pub fn reply_to(&mut self, reference: &Reference, status: &str, response: Payload<'_>) {
+        let (join_ref, r#ref) = (reference.join_ref.as_deref(), reference.r#ref.as_deref());
+        write(&mut self.conn, self.core, |out| {
+            phoenix::reply(self.vsn, join_ref, r#ref, &self.topic.name, status, response, out)
+        });
+    }
+
+    /// Sends `event` to everyone who is joined to this topic, this client included, on every core.
+    ///
+    /// # Panics
+    /// When `payload` is JSON but no object.
+    pub fn broadcast(&mut self, event: &str, payload: Payload<'_>) {
+        self.publish(Arc::clone(&self.topic.name), event, payload, None);
+    }
+
+    /// The same to everyone but this client.
+    ///
+    /// # Panics
+    /// As [`Self::broadcast`].
+    pub fn broadcast_from(&mut self, event: &str, payload: Payload<'_>) {
+        let own = self.conn.id();
+        self.publish(Arc::clone(&self.topic.name), event, payload, Some(own));
+    }
+
+    /// The same to everyone who is joined to another topic. `disconnect` to the id that the connect callback gave
+    /// to connections closes them.
+    ///
+    /// # Panics
+    /// As [`Self::broadcast`].
+    pub fn broadcast_to(&mut self, topic: &str, event: &str, payload: Payload<'_>) {
+        self.publish(topic.into(), event, payload, None);
+    }
+
+    /// Has [`Channel::handle_info`](super::Channel::handle_info) called once this callback has returned.
+    ///
+    /// # Panics
+    /// When a channel does so a thousand times in one go: it would never end.
+    pub fn send_self(&mut self, info: Info) {
+        self.core.infos.push(&self.topic.name, self.serial, info);
+    }
+
+    /// The name of this channel, by which others reach it.
+    pub fn address(&self) -> Address {
+        Address {
+            connection: self.conn.id(),
+            topic: Arc::clone(&self.topic.name),
+            serial: self.serial,
+        }
+    }
+
+    /// Has [`Channel::handle_info`](super::Channel::handle_info) called for another channel, on any core; for one that has
+    /// ended by then it is lost.
+    ///
+    /// # Errors
+    /// The message again, when too much waits for that core.
+    pub fn send(&mut self, to: &Address, info: Info) -> Result<(), Info> {
+        self.conn.send_message(to.connection, to.message(info)).map_err(super::Message::into_info)
+    }
+
+    /// Ends the channel once the callback has returned; the client is told (`phx_close`).
+    pub fn stop(&mut self) {
+        self.stops = true;
+    }
+
+    pub(crate) fn owner(&self) -> Owner {
+        Owner::new(self.conn.id(), self.serial)
+    }
+
+    fn publish(
+        &mut self,
+        topic: Arc<str>,
+        event: &str,
+        payload: Payload<'_>,
+        except: Option<ConnectionId>,
+    ) {
+        assert_object(payload);
+        self.conn.publish(Publication::new(topic, Broadcast::new(event, payload)), except);
+    }
+}
+
+/// A push that is not answered yet.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    join_ref: Ref,
+    r#ref: Ref,
+}
+
+/// A channel's name, good on every core and thread.
+#[derive(Clone, Debug)]
+pub struct Address {
+    pub(crate) connection: ConnectionId,
+    topic: Arc<str>,
+    serial: u32,
+}
+
+impl Address {
+    pub(crate) fn message(&self, info: Info) -> super::Message {
+        super::Message::info(Arc::clone(&self.topic), self.serial, info)
+    }
+}
+
+fn assigns<'c, T: 'static>(conn: &'c mut Connection<'_, ChannelHandler>) -> Option<&'c mut T> {
+    conn.state().extra.as_mut()?.assigns.as_mut()?.downcast_mut()
+}
+
+/// Encodes a message into the core's buffer and sends it.
+fn write(
+    conn: &mut Connection<'_, ChannelHandler>,
+    core: &mut CoreState,
+    encode: impl FnOnce(&mut Vec<u8>) -> Result<Kind, EncodeError>,
+) {
+    core.frame.clear();
+    match encode(&mut core.frame) {
+        Ok(kind) => frame::send(conn, core, kind),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A server that sends something else than an object breaks its clients. Whether all of it is valid is the application's
+/// business.
+fn assert_object(payload: Payload<'_>) {
+    if let Payload::Json(json) = payload {
+        assert!(json.trim_ascii_start().starts_with('{'), "a payload must be a JSON object: {json:.40}");
+    }
+}

@@ -1,0 +1,250 @@
+//! Pub/sub on one core of a server: what connections publish goes to this core's members and once to every other core; what
+//! the hub has to deliver is written in bounded batches.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::{Instant, Key};
+use throng_driver::{CoreId, Driver, MailFull, MailKind};
+use throng_engine::{Delivered, Desk, Queued};
+use throng_pubsub::{Delivery, Hub, Policy, Publication, Rulebook, What};
+use throng_report::ServerCounters;
+
+use crate::app::ServerApp;
+use crate::mail::{Mail, Parcel};
+use crate::{ConnectionId, Handler};
+
+/// One core's hub, and what other cores have not been told yet.
+pub(crate) struct Fanout {
+    pub(crate) hub: Hub,
+    pub(crate) rules: Rulebook,
+    core: CoreId,
+    /// For each core, in the order of publishing.
+    outgoing: Vec<VecDeque<Outgoing>>,
+    /// Publications in `outgoing`, all cores together.
+    waiting: usize,
+    /// When a mailbox that was full is tried again; at once, unless one was.
+    retry_at: Instant,
+    pub(crate) counters: FanoutCounters,
+}
+
+/// A publication on its way to another core, and which connection of that core does not get it.
+struct Outgoing {
+    publication: Arc<Publication>,
+    except: Option<Key>,
+}
+
+/// What is counted of pub/sub, until it is reported.
+#[derive(Debug, Default)]
+pub(crate) struct FanoutCounters {
+    pub(crate) published: u64,
+    pub(crate) publishes_received: u64,
+    pub(crate) publishes_dropped: u64,
+    pub(crate) fanned_out: u64,
+    pub(crate) fanout_writes: u64,
+    pub(crate) intercepted: u64,
+    pub(crate) queued: u64,
+    pub(crate) dropped_newest: u64,
+    pub(crate) dropped_oldest: u64,
+    pub(crate) replaced: u64,
+    pub(crate) slow_closed: u64,
+}
+
+impl Fanout {
+    pub(crate) fn new(rules: Rulebook) -> Self {
+        Self {
+            hub: Hub::new(),
+            rules,
+            core: 0,
+            outgoing: Vec::new(),
+            waiting: 0,
+            retry_at: Instant::ZERO,
+            counters: FanoutCounters::default(),
+        }
+    }
+
+    pub(crate) fn started(&mut self, core: CoreId, cores: usize) {
+        self.core = core;
+        self.outgoing.resize_with(cores, VecDeque::new);
+    }
+
+    pub(crate) fn cores(&self) -> usize {
+        self.outgoing.len()
+    }
+
+    /// Publishes to all cores.
+    pub(crate) fn publish(&mut self, publication: Publication, except: Option<ConnectionId>) {
+        self.counters.published += 1;
+        let publication = Arc::new(publication);
+        for core in 0..self.outgoing.len() {
+            let except = except.filter(|except| except.core() == core).map(ConnectionId::key);
+            if core == self.core {
+                self.publish_here(&publication, except);
+            } else {
+                let publication = Arc::clone(&publication);
+                self.queue(core, Outgoing { publication, except });
+            }
+        }
+    }
+
+    /// Publishes to the members of this core.
+    pub(crate) fn publish_here(&mut self, publication: &Arc<Publication>, except: Option<Key>) {
+        let accepted = self.hub.publish(publication, except);
+        self.counters.publishes_dropped += accepted.dropped as u64;
+    }
+
+    /// When [`ServerApp::fan_out`] is wanted.
+    pub(crate) fn due(&self) -> Instant {
+        match (self.hub.is_busy(), self.waiting) {
+            (true, _) => Instant::ZERO,
+            (false, 0) => Instant::FAR,
+            (false, _) => self.retry_at,
+        }
+    }
+
+    /// Adds what was counted to what the server counts.
+    pub(crate) fn report(&self, server: &mut ServerCounters) {
+        server.topics = self.hub.topics() as u64;
+        server.memberships = self.hub.members() as u64;
+        let counters = &self.counters;
+        server.published = counters.published;
+        server.publishes_received = counters.publishes_received;
+        server.publishes_dropped = counters.publishes_dropped;
+        server.fanned_out = counters.fanned_out;
+        server.fanout_writes = counters.fanout_writes;
+        server.intercepted = counters.intercepted;
+        server.fanout_queued = counters.queued;
+        server.dropped_newest = counters.dropped_newest;
+        server.dropped_oldest = counters.dropped_oldest;
+        server.replaced = counters.replaced;
+        server.slow_closed = counters.slow_closed;
+    }
+
+    /// Lets a publication wait for its way to `core`; when too many wait there already, its topic's policy decides.
+    fn queue(&mut self, core: CoreId, outgoing: Outgoing) {
+        let queue = &mut self.outgoing[core];
+        let before = queue.len();
+        let topic = outgoing.publication.topic();
+        let is_of_topic = |other: &Outgoing| other.publication.topic() == topic;
+        // Only what waits in vain is looked at: what was published in this turn has not been tried yet.
+        if before >= OUTGOING_MAX {
+            match self.rules.of(topic).policy {
+                Policy::DropNewest | Policy::Close => {}
+                Policy::DropOldest => {
+                    if let Some(oldest) = queue.iter().position(is_of_topic) {
+                        queue.remove(oldest);
+                    }
+                }
+                Policy::KeepLatest => queue.retain(|other| !is_of_topic(other)),
+            }
+        }
+        let removed = before - queue.len();
+        let is_refused = queue.len() >= OUTGOING_MAX;
+        self.counters.publishes_dropped += (removed + usize::from(is_refused)) as u64;
+        self.waiting -= removed;
+        if !is_refused {
+            self.waiting += 1;
+            queue.push_back(outgoing);
+        }
+    }
+}
+
+impl FanoutCounters {
+    fn count(&mut self, frames: usize, delivered: Delivered) {
+        match delivered {
+            Delivered::Sent => {
+                self.fanout_writes += 1;
+                self.fanned_out += frames as u64;
+            }
+            Delivered::Queued(Queued {
+                queued,
+                dropped_newest,
+                dropped_oldest,
+                replaced,
+                closes,
+            }) => {
+                self.fanned_out += (frames - dropped_newest) as u64;
+                self.queued += queued as u64;
+                self.dropped_newest += dropped_newest as u64;
+                self.dropped_oldest += dropped_oldest as u64;
+                self.replaced += replaced as u64;
+                self.slow_closed += u64::from(closes);
+            }
+            Delivered::Gone => {}
+        }
+    }
+}
+
+impl<H, D> ServerApp<H, D>
+where
+    H: Handler,
+    D: Driver<Mail = Mail<H::Message>>,
+{
+    /// Tells other cores what was published, then delivers one batch here.
+    pub(crate) fn fan_out(&mut self, desk: &mut Desk<D, Self>) {
+        self.post_outgoing(desk);
+        let mut bytes = 0;
+        for _ in 0..DELIVERIES_OF_BATCH {
+            let Self { fanout, handler, .. } = self;
+            let delivery = fanout.hub.next(&mut |publication, dialect| {
+                let render = |out: &mut Vec<u8>| handler.render(publication, dialect, out);
+                // What cannot be rendered is not told.
+                desk.shield(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
+            });
+            let Some(Delivery { key, tag, lane, what }) = delivery else { return };
+            match what {
+                What::Frames(frames, range) => {
+                    let count = range.len();
+                    bytes += frames.span(range.clone()).len();
+                    let delivered = desk.deliver(key, frames, range, &lane);
+                    fanout.counters.count(count, delivered);
+                }
+                What::Publication(publication) => {
+                    fanout.counters.intercepted += 1;
+                    desk.with(key, |conn| {
+                        self.handle(conn, |handler, conn| {
+                            handler.delivery(conn, &publication, tag)
+                        });
+                    });
+                }
+                What::Nothing => {}
+            }
+            if bytes >= BYTES_OF_BATCH {
+                return;
+            }
+        }
+    }
+
+    /// Hands over what was published, as far as the mailboxes take it.
+    fn post_outgoing(&mut self, desk: &mut Desk<D, Self>) {
+        let Fanout { outgoing, waiting, retry_at, .. } = &mut self.fanout;
+        if *waiting == 0 {
+            return;
+        }
+        *retry_at = Instant::ZERO;
+        for (core, queue) in outgoing.iter_mut().enumerate() {
+            while let Some(Outgoing { publication, except }) = queue.pop_front() {
+                let mail = Mail(Parcel::Publish(publication, except));
+                if let Err(MailFull(Mail(refused))) = desk.driver().post(core, mail, MailKind::Bulk)
+                {
+                    if let Parcel::Publish(publication, except) = refused {
+                        queue.push_front(Outgoing { publication, except });
+                    }
+                    *retry_at = desk.now() + RETRY_AFTER;
+                    break;
+                }
+                *waiting -= 1;
+            }
+        }
+    }
+}
+
+/// Deliveries after which everything else on the core has its turn: about half a millisecond.
+const DELIVERIES_OF_BATCH: usize = 128;
+/// Bytes after which a batch ends, however few members have got them.
+const BYTES_OF_BATCH: usize = 1 << 20;
+/// Publications that may wait for room in one core's mailbox.
+const OUTGOING_MAX: usize = 1_024;
+/// How long a core whose mailbox was full is left alone.
+const RETRY_AFTER: Duration = Duration::from_millis(1);
