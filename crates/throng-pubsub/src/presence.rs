@@ -203,3 +203,162 @@ fn remove(topics: &mut Topics, member: &Arc<Member>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const ORIGIN_NS: u64 = 1_790_000_000_000_000_000;
+    const NOW: Instant = Instant::from_nanos(5);
+
+    fn presence(core: u16) -> Presence<u32> {
+        Presence::new(core, ORIGIN_NS)
+    }
+
+    fn state(presence: &Presence<u32>, topic: &str) -> Value {
+        let mut out = Vec::new();
+        presence.state(topic, &mut out);
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    /// The one diff that is due.
+    fn diff(presence: &mut Presence<u32>) -> (Value, Arc<Diff>) {
+        let diffs: Vec<_> = presence.drain().collect();
+        assert_eq!(diffs.len(), 1);
+        (serde_json::from_str(diffs[0].payload()).unwrap(), diffs[0].clone())
+    }
+
+    #[test]
+    fn a_member_is_told_with_its_meta_and_ref() {
+        let mut presence = presence(0);
+        let r#ref = presence.track(NOW, 1, "t", "ann", "{\"at\":[1]}").unwrap().to_string();
+        let metas = json!({"metas": [{"at": [1], "phx_ref": r#ref}]});
+        assert_eq!(state(&presence, "t"), json!({"ann": metas}));
+        assert_eq!(diff(&mut presence).0, json!({"joins": {"ann": metas}, "leaves": {}}));
+        assert_eq!(presence.drain().count(), 0);
+        presence.untrack(1, "t", "ann").unwrap();
+        assert_eq!(diff(&mut presence).0, json!({"joins": {}, "leaves": {"ann": metas}}));
+        assert_eq!(state(&presence, "t"), json!({}));
+    }
+
+    #[test]
+    fn an_update_is_a_leave_and_a_join_that_names_the_ref_before() {
+        let mut presence = presence(0);
+        let before = presence.track(NOW, 1, "t", "ann", " { } ").unwrap().to_string();
+        presence.drain().count();
+        let after = presence.update(NOW, 1, "t", "ann", "{\"x\":1}").unwrap().to_string();
+        let want = json!({
+            "joins": {"ann": {"metas": [{"x": 1, "phx_ref_prev": before, "phx_ref": after}]}},
+            "leaves": {"ann": {"metas": [{"phx_ref": before}]}},
+        });
+        assert_eq!(diff(&mut presence).0, want);
+    }
+
+    #[test]
+    fn members_of_one_key_are_one_group() {
+        let mut presence = presence(0);
+        let refs: Vec<String> = [(1, "bob"), (2, "ann"), (3, "bob"), (4, "a\"")]
+            .map(|(owner, key)| presence.track(NOW, owner, "t", key, "{}").unwrap().to_string())
+            .into();
+        let want = json!({
+            "ann": {"metas": [{"phx_ref": refs[1]}]},
+            "bob": {"metas": [{"phx_ref": refs[0]}, {"phx_ref": refs[2]}]},
+            "a\"": {"metas": [{"phx_ref": refs[3]}]},
+        });
+        assert_eq!(state(&presence, "t"), want);
+        assert_eq!(diff(&mut presence).0["joins"], want);
+    }
+
+    #[test]
+    fn an_owner_that_ends_leaves_every_topic() {
+        let mut presence = presence(0);
+        for (owner, topic, key) in
+            [(1, "t", "ann"), (1, "u", "ann"), (1, "t", "bob"), (2, "t", "ann")]
+        {
+            presence.track(NOW, owner, topic, key, "{}").unwrap();
+        }
+        presence.drain().count();
+        presence.untrack_all(&1);
+        let left: Vec<_> =
+            presence.drain().map(|diff| (diff.topic().to_string(), diff.leaves().len())).collect();
+        assert_eq!(left, [("t".to_owned(), 2), ("u".to_owned(), 1)]);
+        assert_eq!(presence.members("t").count(), 1);
+        presence.untrack_all(&1);
+        assert_eq!(presence.drain().count(), 0);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_has_gone() {
+        let mut presence = presence(0);
+        presence.track(NOW, 1, "t", "ann", "{}").unwrap();
+        presence.update(NOW, 1, "t", "ann", "{}").unwrap();
+        presence.untrack_all(&1);
+        presence.drain().count();
+        assert!(
+            presence.topics.is_empty() && presence.own.is_empty() && presence.drafts.is_empty()
+        );
+    }
+
+    #[test]
+    fn misuse_changes_nothing() {
+        let mut presence = presence(0);
+        for meta in ["", "[]", "{", "{}}", "null", "{\"a\":1} {}"] {
+            assert_eq!(presence.track(NOW, 1, "t", "ann", meta), Err(PresenceError::NotAnObject));
+        }
+        assert_eq!(presence.update(NOW, 1, "t", "ann", "{}"), Err(PresenceError::NotTracked));
+        assert_eq!(presence.untrack(1, "t", "ann"), Err(PresenceError::NotTracked));
+        presence.track(NOW, 1, "t", "ann", "{}").unwrap();
+        presence.drain().count();
+        assert_eq!(presence.track(NOW, 1, "t", "ann", "{}"), Err(PresenceError::AlreadyTracked));
+        assert_eq!(presence.update(NOW, 1, "t", "ann", "1"), Err(PresenceError::NotAnObject));
+        assert_eq!(presence.untrack(2, "t", "ann"), Err(PresenceError::NotTracked));
+        assert_eq!((presence.drain().count(), presence.members("t").count()), (0, 1));
+    }
+
+    #[test]
+    fn a_ref_in_the_meta_is_overruled() {
+        let mut presence = presence(0);
+        let r#ref = presence.track(NOW, 1, "t", "ann", "{\"phx_ref\":\"mine\"}").unwrap();
+        assert_eq!(state(&presence, "t")["ann"]["metas"][0]["phx_ref"], r#ref.to_string());
+    }
+
+    #[test]
+    fn refs_are_twelve_bytes_and_never_equal() {
+        let (mut a, mut b) = (presence(0), presence(1));
+        let mut seen = BTreeSet::new();
+        for owner in 0..1_000 {
+            for presence in [&mut a, &mut b] {
+                let r#ref = presence.track(NOW, owner, "t", "k", "{}").unwrap().to_string();
+                assert_eq!((r#ref.len(), r#ref.contains('=')), (16, false));
+                assert!(seen.insert(r#ref));
+            }
+        }
+        let mut restarted = Presence::new(0, ORIGIN_NS + 1_000_000);
+        assert!(seen.insert(restarted.track(NOW, 0, "t", "k", "{}").unwrap().to_string()));
+    }
+
+    #[test]
+    fn a_mirror_takes_over_what_its_owner_did() {
+        let (mut a, mut b) = (presence(0), presence(1));
+        a.track(NOW, 1, "t", "ann", "{}").unwrap();
+        b.track(NOW, 1, "t", "ann", "{}").unwrap();
+        let (from_a, from_b) = (diff(&mut a).1, diff(&mut b).1);
+        a.apply(&from_b);
+        b.apply(&from_a);
+        assert_eq!(state(&a, "t"), state(&b, "t"));
+        assert_eq!(a.members("t").count(), 2);
+        assert_eq!((a.drain().count(), b.drain().count()), (0, 0));
+    }
+
+    #[test]
+    fn who_came_and_went_between_two_drains_is_gone_on_the_mirror() {
+        let (mut a, mut b) = (presence(0), presence(1));
+        a.track(NOW, 1, "t", "ann", "{}").unwrap();
+        a.untrack(1, "t", "ann").unwrap();
+        b.apply(&diff(&mut a).1);
+        assert_eq!(b.members("t").count(), 0);
+        assert!(b.topics.is_empty());
+    }
+}

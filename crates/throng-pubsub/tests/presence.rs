@@ -1,0 +1,306 @@
+//! Presence over several cores and the clients that follow it: whatever the interleaving, in the end all agree.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::Value;
+use throng_base::Instant;
+use throng_pubsub::presence::{Diff, Presence, PresenceError};
+
+const CORES: usize = 3;
+const TOPIC: &str = "room";
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn all_cores_and_clients_agree_in_the_end(steps in prop::collection::vec(step(), 0..80)) {
+        let mut world = World::new();
+        for step in &steps {
+            world.take(step);
+        }
+        world.settle();
+        let truth = world.truth();
+        for core in &world.cores {
+            prop_assert_eq!(listed(&core.presence), truth.clone());
+        }
+        for client in world.cores.iter().flat_map(|core| &core.clients).filter(|client| client.synced) {
+            prop_assert_eq!(client.sorted(), truth.clone());
+        }
+    }
+}
+
+/// Who is present: for each key, the metas by their ref.
+type Present = BTreeMap<String, BTreeMap<String, Value>>;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Track {
+        core: usize,
+        owner: u32,
+        key: u8,
+    },
+    Update {
+        core: usize,
+        owner: u32,
+        key: u8,
+    },
+    Untrack {
+        core: usize,
+        owner: u32,
+        key: u8,
+    },
+    End {
+        core: usize,
+        owner: u32,
+    },
+    /// The core's turn ends: its changes go to its clients and into the mail.
+    Drain {
+        core: usize,
+    },
+    /// One diff arrives.
+    Arrive {
+        from: usize,
+        to: usize,
+    },
+    /// A client subscribes to the topic; it is pushed no state yet.
+    Subscribe {
+        core: usize,
+    },
+    /// The state is pushed to a client of the core, past what its fan-out has not brought to it yet.
+    PushState {
+        core: usize,
+        client: usize,
+    },
+    /// The fan-out brings a client of the core the next diff.
+    Hear {
+        core: usize,
+        client: usize,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let core = 0..CORES;
+    let change =
+        (core.clone(), 0..3u32, 0..3u8, 0..8u8).prop_map(|(core, owner, key, what)| match what {
+            0..4 => Step::Track { core, owner, key },
+            4 => Step::Update { core, owner, key },
+            5 | 6 => Step::Untrack { core, owner, key },
+            _ => Step::End { core, owner },
+        });
+    prop_oneof![
+        4 => change,
+        2 => core.clone().prop_map(|core| Step::Drain { core }),
+        3 => (core.clone(), core.clone()).prop_map(|(from, to)| Step::Arrive { from, to }),
+        1 => core.clone().prop_map(|core| Step::Subscribe { core }),
+        1 => (core.clone(), 0..4usize).prop_map(|(core, client)| Step::PushState { core, client }),
+        2 => (core, 0..4usize).prop_map(|(core, client)| Step::Hear { core, client }),
+    ]
+}
+
+struct World {
+    now: Instant,
+    cores: Vec<Core>,
+    /// What `from` has sent and `to` has not received, in order.
+    mail: BTreeMap<(usize, usize), VecDeque<Arc<Diff>>>,
+    /// Who tracks what: core, owner and key.
+    tracked: BTreeMap<(usize, u32, u8), String>,
+}
+
+struct Core {
+    presence: Presence<u32>,
+    clients: Vec<Client>,
+}
+
+impl World {
+    fn new() -> Self {
+        let core = |core| Core { presence: Presence::new(core as u16, 1_000), clients: Vec::new() };
+        let (mail, tracked) = (BTreeMap::new(), BTreeMap::new());
+        Self { now: Instant::ZERO, cores: (0..CORES).map(core).collect(), mail, tracked }
+    }
+
+    fn take(&mut self, step: &Step) {
+        // Some steps share a moment.
+        self.now = Instant::from_nanos(
+            self.now.as_nanos() + u64::from(!matches!(step, Step::Track { .. })),
+        );
+        match *step {
+            Step::Track { core, owner, key } => {
+                let presence = &mut self.cores[core].presence;
+                let done = presence.track(self.now, owner, TOPIC, &key.to_string(), "{\"n\":1}");
+                let known = self.tracked.contains_key(&(core, owner, key));
+                assert_eq!(done.err(), known.then_some(PresenceError::AlreadyTracked));
+                if let Ok(r#ref) = done {
+                    self.tracked.insert((core, owner, key), r#ref.to_string());
+                }
+            }
+            Step::Update { core, owner, key } => {
+                let presence = &mut self.cores[core].presence;
+                let done = presence.update(self.now, owner, TOPIC, &key.to_string(), "{\"n\":2}");
+                assert_eq!(done.is_ok(), self.tracked.contains_key(&(core, owner, key)));
+                if let Ok(r#ref) = done {
+                    self.tracked.insert((core, owner, key), r#ref.to_string());
+                }
+            }
+            Step::Untrack { core, owner, key } => {
+                let done = self.cores[core].presence.untrack(owner, TOPIC, &key.to_string());
+                assert_eq!(done.is_ok(), self.tracked.remove(&(core, owner, key)).is_some());
+            }
+            Step::End { core, owner } => {
+                self.cores[core].presence.untrack_all(&owner);
+                self.tracked.retain(|&(c, o, _), _| (c, o) != (core, owner));
+            }
+            Step::Drain { core } => {
+                for diff in self.cores[core].presence.drain().collect::<Vec<_>>() {
+                    self.cores[core].fan_out(&diff);
+                    for to in (0..CORES).filter(|&to| to != core) {
+                        self.mail.entry((core, to)).or_default().push_back(diff.clone());
+                    }
+                }
+            }
+            Step::Arrive { from, to } => {
+                if let Some(diff) = self.mail.get_mut(&(from, to)).and_then(VecDeque::pop_front) {
+                    self.cores[to].presence.apply(&diff);
+                    self.cores[to].fan_out(&diff);
+                }
+            }
+            Step::Subscribe { core } => self.cores[core].clients.push(Client::default()),
+            Step::PushState { core, client } => {
+                let Core { presence, clients } = &mut self.cores[core];
+                if let Some(client) = clients.get_mut(client) {
+                    let mut out = Vec::new();
+                    presence.state(TOPIC, &mut out);
+                    client.hear_state(&serde_json::from_slice(&out).unwrap());
+                }
+            }
+            Step::Hear { core, client } => {
+                if let Some(client) = self.cores[core].clients.get_mut(client) {
+                    client.hear_next();
+                }
+            }
+        }
+    }
+
+    /// Everything that is on its way arrives.
+    fn settle(&mut self) {
+        for core in 0..CORES {
+            self.take(&Step::Drain { core });
+        }
+        for (from, to) in self.mail.keys().copied().collect::<Vec<_>>() {
+            while !self.mail[&(from, to)].is_empty() {
+                self.take(&Step::Arrive { from, to });
+            }
+        }
+        for client in self.cores.iter_mut().flat_map(|core| &mut core.clients) {
+            while client.hear_next() {}
+        }
+    }
+
+    /// Refs by key, of what is tracked now: the metas themselves come from the owner's list.
+    fn truth(&self) -> Present {
+        let mut truth = Present::new();
+        for (&(core, _, key), r#ref) in &self.tracked {
+            let member =
+                self.cores[core].presence.members(TOPIC).find(|m| m.r#ref().to_string() == *r#ref);
+            let meta = serde_json::from_str(member.expect("its owner lists it").meta()).unwrap();
+            truth.entry(key.to_string()).or_default().insert(r#ref.clone(), meta);
+        }
+        truth
+    }
+}
+
+impl Core {
+    fn fan_out(&mut self, diff: &Diff) {
+        let diff: Value = serde_json::from_str(diff.payload()).unwrap();
+        for client in &mut self.clients {
+            client.coming.push_back(diff.clone());
+        }
+    }
+}
+
+/// A client that follows as phoenix.js does: diffs wait for the first state; a state is turned into a diff against what is known,
+/// by refs; joins come behind the metas that are there, replace equal refs, and leaves drop a key with its last meta.
+#[derive(Default)]
+struct Client {
+    coming: VecDeque<Value>,
+    waiting: Vec<Value>,
+    synced: bool,
+    known: BTreeMap<String, Vec<Value>>,
+}
+
+impl Client {
+    fn hear_next(&mut self) -> bool {
+        let Some(diff) = self.coming.pop_front() else { return false };
+        if self.synced {
+            self.sync(&diff)
+        } else {
+            self.waiting.push(diff)
+        }
+        true
+    }
+
+    fn hear_state(&mut self, state: &Value) {
+        let state = groups(state);
+        for (key, metas) in &mut self.known {
+            let stays: Vec<&Value> = state.get(key).into_iter().flatten().map(r#ref).collect();
+            metas.retain(|meta| stays.contains(&r#ref(meta)));
+        }
+        self.known.retain(|_, metas| !metas.is_empty());
+        for (key, metas) in state {
+            let known = self.known.entry(key).or_default();
+            let new: Vec<Value> = metas
+                .into_iter()
+                .filter(|meta| known.iter().all(|old| r#ref(old) != r#ref(meta)))
+                .collect();
+            known.extend(new);
+        }
+        self.synced = true;
+        for diff in std::mem::take(&mut self.waiting) {
+            self.sync(&diff);
+        }
+    }
+
+    fn sync(&mut self, diff: &Value) {
+        for (key, metas) in groups(&diff["joins"]) {
+            let known = self.known.entry(key).or_default();
+            known.retain(|old| metas.iter().all(|meta| r#ref(meta) != r#ref(old)));
+            known.extend(metas);
+        }
+        for (key, metas) in groups(&diff["leaves"]) {
+            if let Some(known) = self.known.get_mut(&key) {
+                known.retain(|old| metas.iter().all(|meta| r#ref(meta) != r#ref(old)));
+                if known.is_empty() {
+                    self.known.remove(&key);
+                }
+            }
+        }
+    }
+
+    fn sorted(&self) -> Present {
+        self.known.iter().map(|(key, metas)| (key.clone(), by_ref(metas))).collect()
+    }
+}
+
+fn listed(presence: &Presence<u32>) -> Present {
+    let mut out = Vec::new();
+    presence.state(TOPIC, &mut out);
+    let state = groups(&serde_json::from_slice(&out).unwrap());
+    state.into_iter().map(|(key, metas)| (key, by_ref(&metas))).collect()
+}
+
+fn groups(state: &Value) -> BTreeMap<String, Vec<Value>> {
+    let metas = |group: &Value| group["metas"].as_array().unwrap().clone();
+    state.as_object().unwrap().iter().map(|(key, group)| (key.clone(), metas(group))).collect()
+}
+
+fn by_ref(metas: &[Value]) -> BTreeMap<String, Value> {
+    let named: BTreeMap<_, _> =
+        metas.iter().map(|meta| (r#ref(meta).as_str().unwrap().to_owned(), meta.clone())).collect();
+    assert_eq!(named.len(), metas.len(), "a ref twice: {metas:?}");
+    named
+}
+
+fn r#ref(meta: &Value) -> &Value {
+    &meta["phx_ref"]
+}
