@@ -27,7 +27,7 @@ use member::{ByKey, write_groups};
 
 /// One core's knowledge of who is present where. `O` names what tracks (a channel of a connection) on this core.
 ///
-/// A member costs about 170 bytes and its texts once for all cores, 12 on every core, and 40 more on its own.
+/// Measured with keys of 10 bytes and metas of 14: 262 bytes a member on its own core, 19 on every other, which shares its texts.
 #[derive(Debug)]
 pub struct Presence<O> {
     core: u16,
