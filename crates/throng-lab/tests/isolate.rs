@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+/// Longer than anything here takes, on a machine that is busy too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// How the lab is ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ending {
@@ -20,7 +23,7 @@ enum Ending {
 
 #[test]
 fn nothing_is_left_after_a_normal_end() {
-    check(Ending::ByItself, 3);
+    check(Ending::ByItself, 8);
 }
 
 #[test]
@@ -48,11 +51,10 @@ fn check(ending: Ending, seconds: u64) {
     let mut lab = start(seconds, &log);
     let children = until_it_runs(&mut lab, &log);
     assert_eq!(children.len(), 2, "two ends run: {children:?}");
-    for child in &children {
-        let theirs = namespace(*child).expect("it runs");
-        assert!(!before.namespaces.contains(&theirs), "an end is in a namespace of the host");
-    }
-    assert_eq!(Host::now().links, before.links, "the host does not see the veth pair");
+    let theirs: Vec<_> = children.iter().map(|child| namespace(*child).expect("it runs")).collect();
+    let host = fs::read_link("/proc/self/ns/net").unwrap();
+    assert!(!theirs.contains(&host) && theirs[0] != theirs[1], "each end is in one of its own");
+    assert_eq!(Host::now(), before, "the host does not see the veth pair");
 
     if let Ending::By(signal) = ending {
         let pid = Pid::from_child(&lab);
@@ -60,15 +62,17 @@ fn check(ending: Ending, seconds: u64) {
     }
     let status = wait(&mut lab);
     if ending != Ending::By(Signal::KILL) {
-        assert!(status.success(), "{status}");
+        // A busy machine can make the generator late, which makes the result invalid and nothing else wrong.
+        assert!(matches!(status.code(), Some(0 | 3)), "{status}");
     }
     let began = Instant::now();
-    while Host::now() != before || children.iter().any(|child| namespace(*child).is_some()) {
-        assert!(
-            began.elapsed() < Duration::from_secs(15),
-            "left: {:?}, was {before:?}",
-            Host::now()
-        );
+    let is_left = || {
+        children.iter().any(|child| namespace(*child).is_some())
+            || namespaces().iter().any(|one| theirs.contains(one))
+            || Host::now() != before
+    };
+    while is_left() {
+        assert!(began.elapsed() < PATIENCE, "left: {:?}, was {before:?}", Host::now());
         std::thread::sleep(Duration::from_millis(100));
     }
     fs::remove_file(log).unwrap();
@@ -91,7 +95,7 @@ fn until_it_runs(lab: &mut Child, log: &Path) -> Vec<u32> {
         if said.contains("connected 200 ") {
             return children(lab.id());
         }
-        if lab.try_wait().unwrap().is_some() || began.elapsed() > Duration::from_secs(60) {
+        if lab.try_wait().unwrap().is_some() || began.elapsed() > PATIENCE {
             let _ = lab.kill();
             panic!("the load did not come up:\n{said}");
         }
@@ -114,7 +118,7 @@ fn wait(child: &mut Child) -> std::process::ExitStatus {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
-        if began.elapsed() > Duration::from_secs(60) {
+        if began.elapsed() > PATIENCE {
             child.kill().unwrap();
             panic!("the lab did not end");
         }
@@ -127,26 +131,23 @@ fn namespace(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/ns/net")).ok()
 }
 
-/// What a lab could leave behind or change.
+/// The network namespaces of all processes and their threads.
+fn namespaces() -> Vec<PathBuf> {
+    let tasks = fs::read_dir("/proc").unwrap().flatten();
+    let tasks = tasks.filter_map(|entry| fs::read_dir(entry.path().join("task")).ok());
+    let tasks = tasks.flatten().flatten();
+    tasks.filter_map(|task| fs::read_link(task.path().join("ns/net")).ok()).collect()
+}
+
+/// What a lab could change on the host.
 #[derive(Clone, Debug, PartialEq)]
 struct Host {
-    /// Of all processes and their threads.
-    namespaces: Vec<PathBuf>,
     links: Vec<String>,
     sysctls: Vec<String>,
 }
 
 impl Host {
     fn now() -> Self {
-        let tasks = fs::read_dir("/proc").unwrap().flatten();
-        let tasks = tasks.filter_map(|entry| fs::read_dir(entry.path().join("task")).ok());
-        let mut namespaces: Vec<_> = tasks
-            .flatten()
-            .flatten()
-            .filter_map(|task| fs::read_link(task.path().join("ns/net")).ok())
-            .collect();
-        namespaces.sort();
-        namespaces.dedup();
         let links = fs::read_to_string("/proc/net/dev").unwrap();
         let links = links.lines().filter_map(|line| line.split_once(':'));
         let sysctls = [
@@ -160,7 +161,6 @@ impl Host {
         let read =
             |name: &&str| fs::read_to_string(format!("/proc/sys/{name}")).unwrap_or_default();
         Self {
-            namespaces,
             links: links.map(|(name, _)| name.trim().to_owned()).collect(),
             sysctls: sysctls.iter().map(read).collect(),
         }

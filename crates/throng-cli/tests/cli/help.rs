@@ -85,7 +85,10 @@ fn no_color_means_no_colors_on_a_terminal_too() {
     let place = Place::new();
     place.write("typo.yaml", "target: tcp://127.0.0.1:1\nload: []\nusre: []\n");
     let server = place.serve(&["hold"]);
-    place.write("good.yaml", &server.scenario("[{ramp: {to: 2, over: 300ms}}]", "[connect, stay]"));
+    place.write(
+        "good.yaml",
+        &server.scenario("[{ramp: {to: 2, over: 300ms}}, {hold: {for: 1s}}]", "[connect, stay]"),
+    );
     for command in ["run typo.yaml", "run --nonsense", "run missing.yaml", "run good.yaml"] {
         let (colored, plain) =
             (on_a_terminal(&place, command, false), on_a_terminal(&place, command, true));
@@ -98,7 +101,10 @@ fn no_color_means_no_colors_on_a_terminal_too() {
 fn a_terminal_gets_a_bar_with_connections_rate_latency_and_errors() {
     let place = Place::new();
     let server = place.serve(&["hold"]);
-    place.write("good.yaml", &server.scenario("[{ramp: {to: 20, over: 1s}}]", "[connect, stay]"));
+    place.write(
+        "good.yaml",
+        &server.scenario("[{ramp: {to: 20, over: 1s}}, {hold: {for: 3s}}]", "[connect, stay]"),
+    );
     let shown = on_a_terminal(&place, "run good.yaml --interval 200ms", true);
     assert!(shown.contains('━'), "{shown:?}");
     let bar = shown.split('\r').filter(|line| line.contains('━')).find(|line| line.contains("p99"));

