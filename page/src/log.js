@@ -1,6 +1,8 @@
 // The messages, newest at the bottom. A server under load may send thousands a second: they are shown together once a
 // frame, and the oldest go.
 
+import { element, hue } from "./dom.js"
+
 const LINES_MAX = 500
 
 export class Log {
@@ -29,7 +31,8 @@ export class Log {
     time.dateTime = now.toISOString()
     line.append(...parts, time)
     if (this.#waiting.push(line) === 1) requestAnimationFrame(() => this.#show())
-    if (this.#waiting.length > LINES_MAX) this.#waiting.splice(1, 1)
+    // A tab that nobody looks at has no frames.
+    if (this.#waiting.length > LINES_MAX) this.#waiting.shift()
   }
 
   #show() {
@@ -39,17 +42,4 @@ export class Log {
     while (list.childElementCount > LINES_MAX) list.firstElementChild.remove()
     if (atEnd) list.scrollTop = list.scrollHeight
   }
-}
-
-/** A colour's angle that is always the same for the same name. */
-export function hue(name) {
-  let sum = 0
-  for (const unit of name) sum = (sum * 31 + unit.codePointAt(0)) % 360
-  return sum
-}
-
-export function element(tag, text) {
-  const made = document.createElement(tag)
-  if (text !== undefined) made.textContent = text
-  return made
 }

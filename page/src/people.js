@@ -1,6 +1,6 @@
 // Who is here, in the order of their names.
 
-import { element, hue } from "./log.js"
+import { element, hue } from "./dom.js"
 
 /** More than anybody reads; the rest are a number. */
 const SHOWN_MAX = 200

@@ -82,6 +82,21 @@ test("a tab finds its way back to a server that was restarted", async () => {
   await tab.close()
 })
 
+test("a tab shows the end of a flood and keeps only so much of it", async () => {
+  const tab = await enter("Eve")
+  const other = new Client(server, TRANSPORTS.WebSocket)
+  const room = await other.join("rooms:lobby")
+  for (let at = 1; at <= 3000; at += 1) room.push("new_msg", { user: "flood", body: `drop ${at}.` })
+  await shown(tab, "#log", "drop 3000.")
+  assert.equal(await tab.locator("#log li").count(), 500)
+  await tab.waitForFunction(() => {
+    const log = document.getElementById("log")
+    return log.scrollHeight - log.scrollTop - log.clientHeight < 40
+  })
+  await other.close()
+  await tab.close()
+})
+
 test("on a telephone in the dark nothing is wider than the screen", async () => {
   const look = { viewport: { width: 360, height: 700 }, colorScheme: "dark" }
   const tab = await enter("Somebody-with-a-very-long-name-indeed", look)
