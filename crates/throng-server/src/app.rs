@@ -39,7 +39,7 @@ pub struct ServerApp<H: Handler, D: Driver> {
 /// What a server keeps for a connection.
 pub struct Slot<C> {
     /// When something was heard of it last.
-    heard: Instant,
+    pub(crate) heard: Instant,
     /// When the handler wants to be called.
     pub(crate) timeout: Instant,
     pub(crate) memberships: Memberships,

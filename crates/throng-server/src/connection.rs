@@ -30,15 +30,41 @@ impl<H: Handler> Connection<'_, H> {
         self.wire.id()
     }
 
+    /// The same connection for a shorter time.
+    pub(crate) fn lend(&mut self) -> Connection<'_, H> {
+        Connection {
+            wire: &mut *self.wire,
+            idle_timeout: self.idle_timeout,
+            fanout: &mut *self.fanout,
+            spawned: &mut *self.spawned,
+            sent: 0,
+        }
+    }
+
     /// What the handler keeps for it.
     pub fn state(&mut self) -> &mut H::Conn {
         self.wire.state()
+    }
+
+    /// When the protocol last had something to say, or when it was accepted.
+    pub fn heard(&mut self) -> Instant {
+        self.wire.heard()
     }
 
     /// Its protocol, and the buffer that takes what the protocol encodes: sent once the handler returns, all together.
     pub fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>) {
         self.sent += 1;
         self.wire.session()
+    }
+
+    /// Its protocol, to ask.
+    pub fn protocol(&mut self) -> &H::Session {
+        self.wire.session().0
+    }
+
+    /// What has been sent in this call, and waits for the handler to return.
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        self.wire.session().1
     }
 
     /// Sends `bytes` once the handler returns; all that one call sends leaves together.
@@ -155,6 +181,7 @@ impl<H: Handler> Connection<'_, H> {
 pub(crate) trait Wire<H: Handler> {
     fn id(&self) -> ConnectionId;
     fn state(&mut self) -> &mut H::Conn;
+    fn heard(&mut self) -> Instant;
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>);
     fn memberships(&mut self) -> &mut Memberships;
     fn is_detached(&self) -> bool;
@@ -181,6 +208,10 @@ where
 
     fn state(&mut self) -> &mut H::Conn {
         &mut self.state().own
+    }
+
+    fn heard(&mut self) -> Instant {
+        self.state().heard
     }
 
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>) {

@@ -34,6 +34,7 @@
 
 mod acceptor;
 mod app;
+pub mod channels;
 mod config;
 mod connection;
 mod events;

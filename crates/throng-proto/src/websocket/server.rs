@@ -222,6 +222,14 @@ impl Server {
     }
 }
 
+/// A connection that was accepted just now: its time counts from the first call that knows it.
+impl Default for Server {
+    fn default() -> Self {
+        let http = Http { partial: None, awaited: None, is_expired: false };
+        Self { deadline: REARM, phase: Phase::Http(http) }
+    }
+}
+
 impl Session for Server {
     type Event<'a> = ServerEvent<'a>;
     type Scratch = Scratch;

@@ -12,9 +12,9 @@ use throng_proto::websocket::Limits;
 
 use super::channel::{Channel, Live, Refused};
 use super::handler::ChannelHandler;
+use super::origin::CheckOrigin;
 use super::pattern::{Pattern, PatternError};
 use super::socket::Joining;
-use super::origin::CheckOrigin;
 
 /// What is served at which topic, and who may connect. Every setting has the default that Phoenix has.
 #[derive(Clone)]

@@ -14,10 +14,11 @@ pub fn demo() -> Channels {
 }
 
 fn build() -> Result<Channels, PatternError> {
-    Ok(Channels::new("/socket")
-        .channel::<Room>("rooms:*")?
-        .channel::<Private>("private:*")?
-        .page("/", "text/html; charset=utf-8", page::PAGE))
+    Ok(Channels::new("/socket").channel::<Room>("rooms:*")?.channel::<Private>("private:*")?.page(
+        "/",
+        "text/html; charset=utf-8",
+        page::PAGE,
+    ))
 }
 
 /// `new_msg` and `new:msg` go to everyone in the room; the other events try out one thing each.

@@ -1,7 +1,7 @@
 //! How an encoded message leaves: as a WebSocket's frame, or in the next answer to a long-poll.
 
 use throng_proto::phoenix::Kind;
-use throng_proto::websocket::{Opcode, encode_deflated, encode_frame};
+use throng_proto::websocket::Opcode;
 
 use super::core::CoreState;
 use super::handler::ChannelHandler;
@@ -9,13 +9,15 @@ use crate::Connection;
 
 /// Sends the message that stands in the core's buffer.
 pub(crate) fn send(conn: &mut Connection<'_, ChannelHandler>, core: &mut CoreState, kind: Kind) {
+    let CoreState { frame, deflater, .. } = core;
     let (session, out) = conn.session();
-    if !session.is_open() {
-        return;
-    }
-    match session.is_deflated() {
-        true => encode_deflated(opcode(kind), &core.frame, &mut core.deflater, out),
-        false => encode_frame(opcode(kind), &core.frame, out),
+    match kind {
+        // What an encoder appends is UTF-8.
+        Kind::Text => {
+            let text = std::str::from_utf8(frame).unwrap_or_default();
+            session.text(text, Some(deflater), out);
+        }
+        Kind::Binary => session.binary(frame, Some(deflater), out),
     }
 }
 

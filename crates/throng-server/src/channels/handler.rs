@@ -43,7 +43,7 @@ impl ChannelHandler {
     pub(crate) fn text(&mut self, conn: &mut Conned<'_>, vsn: Vsn, text: &str) {
         match phoenix::decode_text(vsn, text) {
             Ok(message) => self.message_in(conn, vsn, &message),
-            Err(error) => self.end(conn, INTERNAL_ERROR, Left::Closed),
+            Err(_) => self.end(conn, INTERNAL_ERROR, Left::Closed),
         }
     }
 
@@ -71,19 +71,20 @@ impl ChannelHandler {
         // The answer to the join comes before what is left to say about the old channel.
         let mut farewell = Vec::new();
         if let Some(mut old) = old {
-            let begins = conn.session().1.len();
+            let begins = conn.out().len();
             self.terminate(conn, vsn, &mut old, Left::Duplicate);
             self.write(conn, |out| {
                 phoenix::channel_closed(vsn, old.join_ref.as_deref(), &old.topic.name, out);
                 Ok(Kind::Text)
             });
-            farewell = conn.session().1.split_off(begins);
+            farewell = conn.out().split_off(begins);
             self.forget(conn, old);
         }
         let joined = self.try_join(conn, vsn, message);
-        conn.session().1.append(&mut farewell);
+        conn.out().append(&mut farewell);
         if let Some(mut joined) = joined {
-            let outcome = self.call(conn, vsn, &mut joined, None, |channel, socket| channel.joined(socket));
+            let outcome =
+                self.call(conn, vsn, &mut joined, None, |channel, socket| channel.joined(socket));
             self.settle(conn, vsn, joined, outcome);
         }
     }
@@ -109,7 +110,7 @@ impl ChannelHandler {
         };
         let route = &self.core.config.routes[usize::from(topic.route)];
         let mut joining = Joining {
-            conn: conn.reborrow(),
+            conn: conn.lend(),
             topic: &topic.name,
             payload: message.payload,
             welcome: String::new(),
@@ -120,7 +121,7 @@ impl ChannelHandler {
             Ok(Ok(channel)) => {
                 let response = if welcome.is_empty() { "{}" } else { &welcome };
                 let intercepts = !route.intercept.is_empty();
-                let dialect = dialect(vsn, conn.session().0.is_deflated());
+                let dialect = dialect(vsn, conn.protocol().is_deflated());
                 let subscription = Subscription { dialect, intercepts, tag: CHANNEL };
                 self.reply(conn, vsn, message, join_ref, "ok", Payload::Json(response));
                 let membership = conn.subscribe(&topic.name, subscription);
@@ -205,7 +206,7 @@ impl ChannelHandler {
     ) -> Outcome {
         let Joined { channel, topic, join_ref, serial, .. } = joined;
         let mut socket = Socket {
-            conn: conn.reborrow(),
+            conn: conn.lend(),
             core: &mut self.core,
             vsn,
             topic,
@@ -215,8 +216,10 @@ impl ChannelHandler {
             stops: false,
         };
         let ran = catch_unwind(AssertUnwindSafe(|| callback(&mut **channel, &mut socket)));
+        let (stops, sent) = (socket.stops, socket.conn.sent);
+        conn.sent += sent;
         match ran {
-            Ok(()) if socket.stops => Outcome::Stops,
+            Ok(()) if stops => Outcome::Stops,
             Ok(()) => Outcome::GoesOn,
             Err(panic) => {
                 drop_shielded(panic);

@@ -89,7 +89,8 @@ fn admit<'a>(
 fn settle_in(conn: &mut Connection<'_, ChannelHandler>, connected: Connected) {
     let Connected { id, assigns } = connected;
     if let Some(id) = id {
-        let subscription = Subscription { intercepts: true, tag: SOCKET_ID, ..Subscription::default() };
+        let subscription =
+            Subscription { intercepts: true, tag: SOCKET_ID, ..Subscription::default() };
         let membership = conn.subscribe(&id, subscription);
         conn.state().extra().id = Some(membership);
     }
@@ -109,20 +110,24 @@ fn token_of(config: &Config, request: &Request<'_>) -> Result<Option<String>, Re
         return Ok(None);
     };
     // phoenix.js writes the alphabet of RFC 4648 section 4; the name says that of section 5.
-    let bytes = [base64::alphabet::STANDARD, base64::alphabet::URL_SAFE].iter().find_map(|alphabet| {
-        let lenient = GeneralPurposeConfig::new()
-            .with_decode_padding_mode(DecodePaddingMode::Indifferent);
-        GeneralPurpose::new(alphabet, lenient).decode(encoded).ok()
-    });
+    let bytes =
+        [base64::alphabet::STANDARD, base64::alphabet::URL_SAFE].iter().find_map(|alphabet| {
+            let lenient = GeneralPurposeConfig::new()
+                .with_decode_padding_mode(DecodePaddingMode::Indifferent);
+            GeneralPurpose::new(alphabet, lenient).decode(encoded).ok()
+        });
     bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map(Some).ok_or_else(Rejected::default)
 }
 
 /// The first of ours that the client offers.
-fn subprotocol<'a>(
-    config: &'a Config,
-    request: &Request<'_>,
-) -> Result<Option<&'a str>, Rejected> {
-    let ours = || config.auth_token.then_some("phoenix").into_iter().chain(config.subprotocols.iter().map(|name| &**name));
+fn subprotocol<'a>(config: &'a Config, request: &Request<'_>) -> Result<Option<&'a str>, Rejected> {
+    let ours = || {
+        config
+            .auth_token
+            .then_some("phoenix")
+            .into_iter()
+            .chain(config.subprotocols.iter().map(|name| &**name))
+    };
     if ours().next().is_none() || offered_subprotocols(request).next().is_none() {
         return Ok(None);
     }

@@ -59,7 +59,8 @@ impl CheckOrigin {
                 .is_some_and(|host| host.eq_ignore_ascii_case(page.host)),
             Self::Connection => requested.is_some_and(|requested| {
                 let (host, port) = split_port(requested);
-                let same_port = page.port == Some(port.and_then(|port| port.parse().ok()).unwrap_or(80));
+                let same_port =
+                    page.port == Some(port.and_then(|port| port.parse().ok()).unwrap_or(80));
                 page.scheme == Some("http") && host.eq_ignore_ascii_case(page.host) && same_port
             }),
             Self::List(list) => list.iter().any(|allowed| allowed.is_of(&page)),
@@ -96,7 +97,10 @@ impl std::str::FromStr for Origin {
 impl fmt::Display for OriginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(text) = self;
-        write!(f, "`{text}` is no origin; write https://example.com, //example.com:888 or //*.example.com")
+        write!(
+            f,
+            "`{text}` is no origin; write https://example.com, //example.com:888 or //*.example.com"
+        )
     }
 }
 
@@ -148,7 +152,8 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
 
 fn is_under(host: &str, domain: &str) -> bool {
     let Some(dot) = host.len().checked_sub(domain.len() + 1) else { return false };
-    host.as_bytes()[dot] == b'.' && host.as_bytes()[dot + 1..].eq_ignore_ascii_case(domain.as_bytes())
+    host.as_bytes()[dot] == b'.'
+        && host.as_bytes()[dot + 1..].eq_ignore_ascii_case(domain.as_bytes())
 }
 
 #[cfg(test)]
@@ -167,7 +172,9 @@ mod tests {
 
     #[test]
     fn a_request_without_origin_is_allowed() {
-        for rule in [CheckOrigin::Host, CheckOrigin::Connection, list(&["//other.com"]), CheckOrigin::Off] {
+        for rule in
+            [CheckOrigin::Host, CheckOrigin::Connection, list(&["//other.com"]), CheckOrigin::Off]
+        {
             check(&rule, None, true);
         }
     }
@@ -193,7 +200,8 @@ mod tests {
         ] {
             check(&CheckOrigin::Host, Some(origin), allowed);
         }
-        let named = |origin, host| CheckOrigin::Host.allows(Some(origin), Some(host), Some("10.0.0.1"));
+        let named =
+            |origin, host| CheckOrigin::Host.allows(Some(origin), Some(host), Some("10.0.0.1"));
         assert!(named("https://chat.example.com", "chat.example.com"));
         assert!(!named("http://10.0.0.1", "chat.example.com"), "a configured name is the only one");
         assert!(CheckOrigin::Host.allows(Some("http://[::1]:80"), None, Some("[::1]:4000")));
@@ -211,7 +219,11 @@ mod tests {
         ] {
             check(&CheckOrigin::Connection, Some(origin), allowed);
         }
-        assert!(CheckOrigin::Connection.allows(Some("http://example.com"), None, Some("example.com")));
+        assert!(CheckOrigin::Connection.allows(
+            Some("http://example.com"),
+            None,
+            Some("example.com")
+        ));
     }
 
     #[test]
@@ -240,7 +252,16 @@ mod tests {
 
     #[test]
     fn what_is_no_origin_is_refused_with_examples() {
-        for text in ["", "example.com", "//", "https://", "//*", "//a.*.com", "//example.com:x", "*://a.com:99999"] {
+        for text in [
+            "",
+            "example.com",
+            "//",
+            "https://",
+            "//*",
+            "//a.*.com",
+            "//example.com:x",
+            "*://a.com:99999",
+        ] {
             let error = text.parse::<Origin>().unwrap_err();
             assert!(error.to_string().contains("//*.example.com"), "{text}");
         }

@@ -234,6 +234,9 @@ fn write(
 /// business.
 fn assert_object(payload: Payload<'_>) {
     if let Payload::Json(json) = payload {
-        assert!(json.trim_ascii_start().starts_with('{'), "a payload must be a JSON object: {json:.40}");
+        assert!(
+            json.trim_ascii_start().starts_with('{'),
+            "a payload must be a JSON object: {json:.40}"
+        );
     }
 }

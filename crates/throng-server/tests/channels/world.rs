@@ -1,0 +1,356 @@
+//! A server of channels and its clients in a simulated world, and transcripts of what they say.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use throng_base::Key;
+use throng_driver::{ConnectSpec, SocketOptions, Source};
+use throng_engine::{After, App, CloseReason, Conn, Core, Desk, Limits};
+use throng_proto::Raw;
+use throng_server::channels::{ChannelHandler, Channels, Message};
+use throng_server::{Accept, Listening, Mail, ServerApp, ServerConfig};
+use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver, check};
+
+type ServerDriver = SimDriver<Mail<Message>>;
+type ServerCore = Rc<RefCell<Core<ServerDriver, ServerApp<ChannelHandler, ServerDriver>>>>;
+type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
+
+/// Runs a transcript against `channels`, in several worlds.
+///
+/// A line names a client, which is connected when it is first named, and says what it does:
+///
+/// ```text
+/// a > ["1","1","rooms:lobby","phx_join",{}]     it sends this text
+/// a >+ ["1","1","rooms:lobby","echo",{}]        the same, in one segment with what it sends next
+/// a < ["1","1","rooms:lobby","phx_reply",{}]    the next message that it gets is this text
+/// a >> 00 01 "x"                                it sends these bytes
+/// a << 00 01 "x"                                the next message that it gets are these bytes
+/// a x 1011                                      the server closes it with this code, and then the connection
+/// a close                                       it closes its connection
+/// wait 60s                                      time passes
+/// ```
+///
+/// A client whose name begins with `v1` speaks V1, any other V2. What nobody waits for must not come.
+#[track_caller]
+pub(crate) fn transcript(channels: &Channels, text: &str) {
+    check(RUNS, |sim| {
+        let mut world = World::new(sim, channels, 1);
+        let mut names = BTreeMap::new();
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            eprintln!("{:?} {line}", world.sim.now());
+            let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+            if name == "wait" {
+                world.wait(Duration::from_secs(rest.trim_end_matches('s').parse().unwrap()));
+                continue;
+            }
+            let client = *names.entry(name.to_owned()).or_insert_with(|| {
+                let vsn = if name.starts_with("v1") { "1.0.0" } else { "2.0.0" };
+                world.open(&format!("/socket/websocket?vsn={vsn}"), "")
+            });
+            match rest.split_once(' ').unwrap_or((rest, "")) {
+                (">", text) => world.send(client, TEXT, text.as_bytes()),
+                (">+", text) => world.hold(client, text),
+                (">>", bytes) => world.send(client, BINARY, &bytes_of(bytes)),
+                ("<", text) => assert_eq!(world.next(client), Got::Text(text.to_owned()), "{line}"),
+                ("<<", bytes) => {
+                    assert_eq!(world.next(client), Got::Binary(bytes_of(bytes)), "{line}")
+                }
+                ("x", code) => {
+                    assert_eq!(world.next(client), Got::Close(code.parse().ok()), "{line}");
+                    world.send(client, CLOSE, &code.parse::<u16>().unwrap().to_be_bytes());
+                    assert_eq!(world.next(client), Got::End, "{line}");
+                }
+                ("close", _) => world.close(client),
+                _ => panic!("what is `{line}`?"),
+            }
+        }
+        world.wait(Duration::from_millis(300));
+        for (name, client) in names {
+            assert_eq!(world.try_next(client), None, "{name} was told something else");
+        }
+    });
+}
+
+/// A server and clients.
+pub(crate) struct World<'s> {
+    pub(crate) sim: &'s mut Sim,
+    pub(crate) servers: Vec<ServerCore>,
+    pub(crate) cores: SimCores<Mail<Message>>,
+    clients: ClientCore,
+    /// Frames that leave with the next one.
+    held: Vec<u8>,
+}
+
+/// What a client gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Got {
+    Text(String),
+    Binary(Vec<u8>),
+    Close(Option<u16>),
+    /// An answer to a request: its head and its body.
+    Answer(String, String),
+    /// The connection has ended.
+    End,
+}
+
+impl<'s> World<'s> {
+    /// A server of `count` cores.
+    pub(crate) fn new(sim: &'s mut Sim, channels: &Channels, count: usize) -> Self {
+        let cores = sim.cores(&SimCoresOptions { cores: count, ..SimCoresOptions::default() });
+        let config =
+            Arc::new(ServerConfig { accept: Accept::Reuseport, ..ServerConfig::default() });
+        let mut servers = Vec::new();
+        for (core, driver) in cores.drivers().into_iter().enumerate() {
+            let app = ServerApp::new(Arc::clone(&config), channels.handler(core));
+            servers.push(sim.spawn(Core::new(driver, app, Limits::default())));
+        }
+        let (reply, answers) = channel::<Listening>();
+        for core in 0..count {
+            cores.post(core, Mail::listen(addr(), reply.clone()));
+            assert!(
+                sim.run_until(PATIENCE, |_| answers.try_iter().any(|(_, listens)| listens.is_ok()))
+            );
+        }
+        let driver = sim.cores(&SimCoresOptions::default()).drivers().pop().unwrap();
+        let clients = sim.spawn(Core::new(driver, Clients::default(), Limits::default()));
+        Self { sim, servers, cores, clients, held: Vec::new() }
+    }
+
+    /// Connects a client; the server accepts it before this returns.
+    pub(crate) fn connect(&mut self) -> usize {
+        let number = {
+            let mut core = self.clients.borrow_mut();
+            let number = core.app().received.borrow().len();
+            core.app().received.borrow_mut().push(Received::default());
+            let key = core.desk().insert(Raw, number);
+            let options = SocketOptions::default();
+            let spec = ConnectSpec { target: addr(), source: Source::Any, options };
+            core.desk().with(key, |conn| conn.connect(spec));
+            number
+        };
+        let connected =
+            |clients: &ClientCore| clients.borrow().app().received.borrow()[number].key.is_some();
+        assert!(self.sim.run_until(PATIENCE, |_| connected(&self.clients)));
+        number
+    }
+
+    /// Connects a client that asks for a WebSocket, with `headers` beside the usual ones, and has one.
+    pub(crate) fn open(&mut self, path: &str, headers: &str) -> usize {
+        let client = self.connect();
+        self.request(client, &upgrade(path, headers));
+        match self.next(client) {
+            Got::Answer(head, _) if head.starts_with("HTTP/1.1 101 ") => client,
+            other => panic!("no WebSocket: {other:?}"),
+        }
+    }
+
+    /// Sends a request as it is written here; lines end with `\r\n` on the wire.
+    pub(crate) fn request(&mut self, client: usize, request: &str) {
+        self.send_raw(client, request.replace('\n', "\r\n").as_bytes());
+    }
+
+    /// Sends a frame.
+    pub(crate) fn send(&mut self, client: usize, opcode: u8, payload: &[u8]) {
+        let mut bytes = std::mem::take(&mut self.held);
+        bytes.extend(frame(opcode, payload));
+        self.send_raw(client, &bytes);
+    }
+
+    fn hold(&mut self, _client: usize, text: &str) {
+        self.held.extend(frame(TEXT, text.as_bytes()));
+    }
+
+    pub(crate) fn text(&mut self, client: usize, text: &str) {
+        self.send(client, TEXT, text.as_bytes());
+    }
+
+    pub(crate) fn send_raw(&mut self, client: usize, bytes: &[u8]) {
+        self.with(client, |conn| conn.send(bytes));
+    }
+
+    /// Ends the connection.
+    pub(crate) fn close(&mut self, client: usize) {
+        self.with(client, |conn| conn.close());
+        self.wait(Duration::from_millis(100));
+        self.clients.borrow().app().received.borrow_mut()[client].queue.clear();
+    }
+
+    /// What the client gets next; fails when nothing comes.
+    #[track_caller]
+    pub(crate) fn next(&mut self, client: usize) -> Got {
+        let waiting = |clients: &ClientCore| {
+            clients.borrow().app().received.borrow()[client].queue.is_empty()
+        };
+        self.sim.run_until(PATIENCE, |_| !waiting(&self.clients));
+        self.try_next(client).unwrap_or_else(|| panic!("client {client} got nothing"))
+    }
+
+    /// The body of the next answer, and the status of its head.
+    #[track_caller]
+    pub(crate) fn answer(&mut self, client: usize) -> (u16, String) {
+        match self.next(client) {
+            Got::Answer(head, body) => (head[9..12].parse().unwrap(), body),
+            other => panic!("{other:?} is no answer"),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn expect(&mut self, client: usize, text: &str) {
+        assert_eq!(self.next(client), Got::Text(text.to_owned()));
+    }
+
+    /// What the client has got already.
+    pub(crate) fn try_next(&mut self, client: usize) -> Option<Got> {
+        self.clients.borrow().app().received.borrow_mut()[client].queue.pop_front()
+    }
+
+    pub(crate) fn wait(&mut self, span: Duration) {
+        self.sim.run_for(span);
+    }
+
+    fn with(&mut self, client: usize, act: impl FnOnce(&mut Conn<'_, SimDriver<()>, Clients>)) {
+        let key = self.clients.borrow().app().received.borrow()[client].key;
+        self.clients.borrow_mut().desk().with(key.expect("it is connected"), act);
+    }
+}
+
+/// The request for a WebSocket.
+pub(crate) fn upgrade(path: &str, headers: &str) -> String {
+    format!(
+        "GET {path} HTTP/1.1\nhost: example.com\nupgrade: websocket\nconnection: Upgrade\n\
+        sec-websocket-version: 13\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\n{headers}\n"
+    )
+}
+
+/// All clients: bytes in, answers and frames out.
+#[derive(Default)]
+pub(crate) struct Clients {
+    received: RefCell<Vec<Received>>,
+}
+
+#[derive(Default)]
+struct Received {
+    key: Option<Key>,
+    bytes: Vec<u8>,
+    is_socket: bool,
+    queue: VecDeque<Got>,
+}
+
+impl Received {
+    fn read(&mut self) {
+        while let Some((got, len)) = if self.is_socket { self.frame() } else { self.answer() } {
+            if let Got::Answer(head, _) = &got {
+                self.is_socket = head.starts_with("HTTP/1.1 101 ");
+            }
+            self.bytes.drain(..len);
+            self.queue.push_back(got);
+        }
+    }
+
+    fn answer(&self) -> Option<(Got, usize)> {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let (head, rest) = text.split_once("\r\n\r\n")?;
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().unwrap())
+        });
+        let length: usize = length.unwrap_or(0);
+        let body = rest.get(..length)?;
+        Some((Got::Answer(head.to_owned(), body.to_owned()), head.len() + 4 + length))
+    }
+
+    fn frame(&self) -> Option<(Got, usize)> {
+        let (&first, rest) = self.bytes.split_first()?;
+        let (&len, rest) = rest.split_first()?;
+        let (len, at) = match len {
+            126 => (usize::from(u16::from_be_bytes(*rest.first_chunk()?)), 4),
+            127 => (u64::from_be_bytes(*rest.first_chunk()?) as usize, 10),
+            len => (usize::from(len), 2),
+        };
+        let payload = self.bytes.get(at..at + len)?;
+        let got = match first {
+            0x81 => Got::Text(String::from_utf8(payload.to_vec()).unwrap()),
+            0x82 => Got::Binary(payload.to_vec()),
+            0x88 => Got::Close(payload.first_chunk().map(|code| u16::from_be_bytes(*code))),
+            other => panic!("a frame that begins with {other:#x}"),
+        };
+        Some((got, at + len))
+    }
+}
+
+impl App<SimDriver<()>> for Clients {
+    type Session = Raw;
+    type State = usize;
+
+    fn opened(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>) {
+        self.received.borrow_mut()[*conn.state()].key = Some(conn.key());
+    }
+
+    fn event(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, bytes: &[u8]) {
+        let received = &mut self.received.borrow_mut()[*conn.state()];
+        received.bytes.extend_from_slice(bytes);
+        received.read();
+    }
+
+    fn closed(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> After {
+        self.received.borrow_mut()[*conn.state()].queue.push_back(Got::End);
+        After::Free
+    }
+
+    fn started(&mut self, _: &mut Desk<SimDriver<()>, Self>) {}
+}
+
+/// A frame as a client sends it.
+fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0x80 | opcode];
+    match payload.len() {
+        len @ ..126 => frame.push(0x80 | len as u8),
+        len @ ..0x1_0000 => {
+            frame.push(0x80 | 126);
+            frame.extend((len as u16).to_be_bytes());
+        }
+        len => {
+            frame.push(0x80 | 127);
+            frame.extend((len as u64).to_be_bytes());
+        }
+    }
+    // A mask of zeros changes nothing.
+    frame.extend([0; 4]);
+    frame.extend(payload);
+    frame
+}
+
+/// `00 ff "text"`: bytes in hex, and text.
+fn bytes_of(mut spec: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let Some(first) = spec.trim_start().chars().next() {
+        spec = spec.trim_start();
+        let (token, rest) = match first {
+            '"' => spec[1..].split_once('"').unwrap(),
+            _ => spec.split_once(' ').unwrap_or((spec, "")),
+        };
+        match first {
+            '"' => bytes.extend(token.as_bytes()),
+            _ => bytes.push(u8::from_str_radix(token, 16).unwrap()),
+        }
+        spec = rest;
+    }
+    bytes
+}
+
+fn addr() -> SocketAddr {
+    "127.0.0.1:7000".parse().unwrap()
+}
+
+pub(crate) const TEXT: u8 = 1;
+pub(crate) const BINARY: u8 = 2;
+pub(crate) const CLOSE: u8 = 8;
+/// Longer than anything takes that comes at all.
+const PATIENCE: Duration = Duration::from_secs(200);
+/// Worlds that a transcript is run in.
+const RUNS: u64 = 5;
