@@ -222,7 +222,7 @@ mod tests {
         let (mut members, mut list) = (Members::new(), List::default());
         let mut of = Memberships::default();
         let key = Key::new(1, 1);
-        let mut add = |members: &mut Members, list: &mut List, of: &mut Memberships| {
+        let add = |members: &mut Members, list: &mut List, of: &mut Memberships| {
             members.add(list, of, key, 0, 0, Subscription::default())
         };
         let [one, two, three] = std::array::from_fn(|_| add(&mut members, &mut list, &mut of));

@@ -107,6 +107,11 @@ impl Topic {
         true
     }
 
+    #[cfg(test)]
+    pub(crate) fn set_first(&mut self, first: u32) {
+        self.first = first;
+    }
+
     /// How many publications a member is written in one go: as the first one that reads bytes would be.
     fn count_of_pass(&self, members: &mut Members, render: &mut Render<'_>) -> usize {
         let most = self.queue.len().min(PUBLICATIONS_OF_PASS_MAX);
