@@ -16,7 +16,7 @@ pub(crate) struct Bounds {
     pub(crate) body_bytes_max: usize,
 }
 
-/// What was received of a request that is not whole. It exists only that long.
+/// What was received and cannot be read yet: a request that is not whole, or what is behind one that is not answered.
 #[derive(Debug, Default)]
 pub(crate) struct Partial {
     bytes: Vec<u8>,
@@ -38,63 +38,55 @@ pub(crate) struct Awaited {
 }
 
 /// The next request of `input`, if it is whole: lent from there if it arrived whole, else from `whole`. All of `input` is
-/// consumed otherwise.
+/// consumed and kept in `partial` otherwise.
 pub(crate) fn read_request<'a, 'i: 'a>(
-    partial: &mut Option<Box<Partial>>,
+    partial: &mut Partial,
     input: &mut Input<'i>,
     whole: &'a mut Vec<u8>,
     bounds: Bounds,
     out: &mut Vec<u8>,
 ) -> Result<Option<(Request<'a>, Awaited)>, Fault> {
-    let Some(kept) = partial else {
-        return match measure(input.peek(), bounds)? {
-            Some(shape) if shape.head + shape.body <= input.peek().len() => {
-                build(input.take(shape.head + shape.body), shape).map(Some)
-            }
-            shape => {
-                if !input.is_empty() {
-                    let mut kept = Box::<Partial>::default();
-                    kept.bytes.extend_from_slice(input.take_all());
-                    kept.expect(shape, out);
-                    *partial = Some(kept);
-                }
-                Ok(None)
-            }
-        };
-    };
+    let known = partial.bytes.len();
+    if known == 0 {
+        let shape = measure(input.peek(), bounds)?;
+        if let Some(shape) = shape.filter(|shape| shape.length() <= input.peek().len()) {
+            return build(input.take(shape.length()), shape).map(Some);
+        }
+        partial.bytes.extend_from_slice(input.take_all());
+        partial.expect(shape, out);
+        return Ok(None);
+    }
     // Nothing can be whole before its last byte is there, or before a line ends.
-    let known = kept.bytes.len();
     let received = known + input.peek().len();
-    let hopeless = match kept.length {
+    let hopeless = match partial.length {
         Some(length) => received < length,
         None => received <= bounds.head_bytes_max && !input.peek().contains(&b'\n'),
     };
-    kept.bytes.extend_from_slice(input.peek());
-    if hopeless && !std::mem::take(&mut kept.unread) {
+    partial.bytes.extend_from_slice(input.peek());
+    if hopeless && !std::mem::take(&mut partial.unread) {
         input.take_all();
         return Ok(None);
     }
-    let shape = match measure(&kept.bytes, bounds)? {
-        Some(shape) if shape.head + shape.body <= kept.bytes.len() => shape,
+    let shape = match measure(&partial.bytes, bounds)? {
+        Some(shape) if shape.length() <= received => shape,
         shape => {
             input.take_all();
-            kept.expect(shape, out);
+            partial.expect(shape, out);
             return Ok(None);
         }
     };
-    let length = shape.head + shape.body;
+    let length = shape.length();
     if length >= known {
         input.take(length - known);
-        kept.bytes.truncate(length);
-        *whole = std::mem::take(&mut kept.bytes);
-        *partial = None;
+        partial.bytes.truncate(length);
+        *whole = std::mem::take(partial).bytes;
     } else {
         // Several requests were kept while an answer was awaited.
-        kept.bytes.truncate(known);
+        partial.bytes.truncate(known);
         whole.clear();
-        whole.extend(kept.bytes.drain(..length));
-        kept.length = None;
-        kept.unread = true;
+        whole.extend(partial.bytes.drain(..length));
+        partial.length = None;
+        partial.unread = true;
     }
     build(whole, shape).map(Some)
 }
@@ -107,9 +99,13 @@ impl Partial {
         self.bytes.len()
     }
 
-    /// All that was kept.
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    /// All that is kept, which is then nothing.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(self).bytes
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     /// Remembers the length of the whole, and tells a client that waits with its body to send it.
@@ -117,7 +113,7 @@ impl Partial {
         if let Some(shape) = shape
             && self.length.is_none()
         {
-            self.length = Some(shape.head + shape.body);
+            self.length = Some(shape.length());
             if shape.continues {
                 out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
             }
@@ -132,6 +128,12 @@ struct Shape {
     body: usize,
     awaited: Awaited,
     continues: bool,
+}
+
+impl Shape {
+    const fn length(&self) -> usize {
+        self.head + self.body
+    }
 }
 
 /// Checks the head at the start of `bytes`; nothing while it is not whole.
@@ -223,7 +225,7 @@ mod tests {
 
     /// What is read out of `pieces`, received one after the other: `METHOD target body keep-alive` each, then the fault.
     fn read(pieces: &[&[u8]]) -> (Vec<String>, Option<Fault>, String) {
-        let (mut partial, mut whole, mut out) = (None, Vec::new(), Vec::new());
+        let (mut partial, mut whole, mut out) = (Partial::default(), Vec::new(), Vec::new());
         let mut requests = Vec::new();
         for piece in pieces {
             let mut bytes = piece.to_vec();
@@ -249,7 +251,7 @@ mod tests {
             assert!(input.is_empty(), "what is not whole is kept");
         }
         if requests.is_empty() {
-            assert!(partial.is_some());
+            assert!(!partial.is_empty());
         }
         (requests, None, String::from_utf8(out).unwrap())
     }

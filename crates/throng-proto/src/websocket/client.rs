@@ -8,6 +8,7 @@ use crate::websocket::link::Link;
 use crate::websocket::opening::{Answer, Opening};
 use crate::websocket::read::Said;
 use crate::websocket::server::millis;
+use crate::websocket::unfinished::Unfinished;
 use crate::websocket::{Deflater, Opcode, Scratch, Violation, extension, upgrade};
 use crate::{Input, Session};
 
@@ -72,7 +73,7 @@ pub struct Client {
 enum Phase {
     New,
     Opening(Box<Opening>),
-    Frames(Link),
+    Frames { link: Link, unfinished: Option<Box<Unfinished>> },
 }
 
 const REARM: Instant = Instant::ZERO;
@@ -161,7 +162,7 @@ impl Client {
     /// Appends a close frame, once; of `reason` at most 123 bytes are sent. [`ClientEvent::Closed`] follows when the
     /// server has answered, [`ClientEvent::Failed`] when it does not within `close_timeout_ms`.
     pub fn close(&mut self, code: u16, reason: &str, mask: [u8; 4], out: &mut Vec<u8>) {
-        if let Phase::Frames(link) = &mut self.phase
+        if let Phase::Frames { link, .. } = &mut self.phase
             && link.close(code, reason, Some(mask), out)
         {
             self.deadline = REARM;
@@ -170,7 +171,7 @@ impl Client {
 
     const fn link(&self) -> Option<&Link> {
         match &self.phase {
-            Phase::Frames(link) => Some(link),
+            Phase::Frames { link, .. } => Some(link),
             Phase::New | Phase::Opening(_) => None,
         }
     }
@@ -194,13 +195,13 @@ impl Session for Client {
         scratch: &'a mut Scratch,
         out: &mut Vec<u8>,
     ) -> Option<ClientEvent<'a>> {
-        let Phase::Frames(link) = &mut self.phase else {
+        let Phase::Frames { link, unfinished } = &mut self.phase else {
             return self.next_answer(input, scratch);
         };
         if self.deadline == REARM {
             self.deadline = now + millis(scratch.limits.close_timeout_ms);
         }
-        link.next(Role::Client, input, scratch, out).map(|said| match said {
+        link.next(Role::Client, unfinished, input, scratch, out).map(|said| match said {
             Said::Text(text) => ClientEvent::Text(text),
             Said::Binary(bytes) => ClientEvent::Binary(bytes),
             Said::Ping(payload) => ClientEvent::Ping(payload),
@@ -225,7 +226,7 @@ impl Session for Client {
             return;
         }
         self.deadline = Instant::FAR;
-        if let Phase::Frames(link) = &mut self.phase {
+        if let Phase::Frames { link, .. } = &mut self.phase {
             link.expire();
         }
     }
@@ -246,12 +247,12 @@ impl Client {
         let answer = read.transpose()?.and_then(|head| opening.check(head));
         let (link, event) = match answer {
             Ok(Answer::Opened { subprotocol, bits }) => {
-                (Link::new(bits, Vec::new()), ClientEvent::Opened { subprotocol })
+                (Link::new(bits), ClientEvent::Opened { subprotocol })
             }
             Ok(Answer::Refused(response)) => (Link::done(), ClientEvent::Refused(response)),
             Err(violation) => (Link::done(), ClientEvent::Failed(violation)),
         };
-        self.phase = Phase::Frames(link);
+        self.phase = Phase::Frames { link, unfinished: None };
         Some(event)
     }
 }

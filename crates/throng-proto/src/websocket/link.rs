@@ -9,9 +9,10 @@ use crate::websocket::unfinished::Unfinished;
 use crate::websocket::{Deflater, Limits, Opcode, Scratch, Violation};
 
 /// One end of an upgraded connection.
+///
+/// What is unfinished is kept beside it, by whoever owns it: an end has no room for two pointers.
 #[derive(Debug)]
 pub(super) struct Link {
-    unfinished: Option<Box<Unfinished>>,
     /// The window that we may compress with; 0 if compression was not agreed on.
     bits: u8,
     state: State,
@@ -30,24 +31,18 @@ enum State {
 }
 
 impl Link {
-    /// `early` came before the upgrade was answered.
-    pub(super) fn new(bits: u8, early: Vec<u8>) -> Self {
-        let unfinished = (!early.is_empty()).then(|| Box::new(Unfinished::of_early(early)));
-        Self { unfinished, bits, state: State::Open }
+    /// Open. `bits` are those of the window that we may compress with; 0 if compression was not agreed on.
+    pub(super) const fn new(bits: u8) -> Self {
+        Self { bits, state: State::Open }
     }
 
     /// One on which nothing is said any more.
     pub(super) const fn done() -> Self {
-        Self { unfinished: None, bits: 0, state: State::Done }
+        Self { bits: 0, state: State::Done }
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.state == State::Open
-    }
-
-    /// Whether nothing is unfinished.
-    pub(super) const fn is_idle(&self) -> bool {
-        self.unfinished.is_none()
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -71,6 +66,7 @@ impl Link {
     pub(super) fn next<'a, 'i: 'a>(
         &mut self,
         role: Role,
+        unfinished: &mut Option<Box<Unfinished>>,
         input: &mut Input<'i>,
         scratch: &'a mut Scratch,
         out: &mut Vec<u8>,
@@ -78,7 +74,8 @@ impl Link {
         match self.state {
             State::Open | State::Closing => {}
             State::Expired => {
-                self.end();
+                self.state = State::Done;
+                *unfinished = None;
                 return Some(Said::Failed(Violation::CloseTimeout));
             }
             State::Done => {
@@ -88,12 +85,14 @@ impl Link {
         }
         let Scratch { limits, masks, room, early } = scratch;
         let mut key = || (role == Role::Client).then(|| (masks.bits() as u32).to_ne_bytes());
-        let read = match &mut self.unfinished {
-            Some(unfinished) if !unfinished.early.is_empty() => {
-                *early = std::mem::take(&mut unfinished.early);
-                self.read_early(role, early, input.take_all(), limits, room)
+        let deflate = self.bits != 0;
+        let read = match unfinished {
+            Some(kept) if !kept.early.is_empty() => {
+                *early = kept.early.take();
+                early.extend_from_slice(input.take_all());
+                read_early(unfinished, role, deflate, early, limits, room)
             }
-            unfinished => read(unfinished, role, self.bits != 0, input, limits, room),
+            _ => read(unfinished, role, deflate, input, limits, room),
         };
         let said = read.unwrap_or_else(|violation| Some(Said::Failed(violation)))?;
         match said {
@@ -104,13 +103,15 @@ impl Link {
                 if self.is_open() {
                     append_close(code, "", key(), out);
                 }
-                self.end();
+                self.state = State::Done;
+                *unfinished = None;
             }
             Said::Failed(violation) => {
                 if self.is_open() {
                     append_close(Some(violation.code()), violation.sentence(), key(), out);
                 }
-                self.end();
+                self.state = State::Done;
+                *unfinished = None;
             }
             _ => {}
         }
@@ -154,29 +155,23 @@ impl Link {
         }
         is_open
     }
+}
 
-    fn end(&mut self) {
-        self.unfinished = None;
-        self.state = State::Done;
+/// The next of what came before the upgrade was answered and what came now, as if it had come together. It is short
+/// and rare, so what is behind a frame is copied for each frame.
+#[cold]
+fn read_early<'a>(
+    unfinished: &mut Option<Box<Unfinished>>,
+    role: Role,
+    deflate: bool,
+    early: &'a mut Vec<u8>,
+    limits: &Limits,
+    room: &'a mut Room,
+) -> Result<Option<Said<'a>>, Violation> {
+    let mut input = Input::new(early);
+    let said = read(unfinished, role, deflate, &mut input, limits, room);
+    if !input.is_empty() {
+        unfinished.get_or_insert_default().early.keep(input.peek());
     }
-
-    /// What came before the upgrade was answered and what came now, as if it had come together. It is short and
-    /// rare, so what is behind the next frame is copied for each frame of it.
-    #[cold]
-    fn read_early<'a>(
-        &mut self,
-        role: Role,
-        early: &'a mut Vec<u8>,
-        now: &[u8],
-        limits: &Limits,
-        room: &'a mut Room,
-    ) -> Result<Option<Said<'a>>, Violation> {
-        early.extend_from_slice(now);
-        let mut input = Input::new(early);
-        let said = read(&mut self.unfinished, role, self.bits != 0, &mut input, limits, room);
-        if !input.is_empty() {
-            self.unfinished.get_or_insert_default().early = input.peek().to_vec();
-        }
-        said
-    }
+    said
 }

@@ -9,6 +9,7 @@ use crate::http::{self, Awaited, Bounds, Ended, Fault, Partial, Request};
 use crate::websocket::header::Role;
 use crate::websocket::link::Link;
 use crate::websocket::read::Said;
+use crate::websocket::unfinished::Unfinished;
 use crate::websocket::{Deflater, Limits, Opcode, Refusal, Scratch, Upgrade, Violation, upgrade};
 use crate::{Input, Session};
 
@@ -42,23 +43,19 @@ pub enum ServerEvent<'a> {
 pub struct Server {
     /// [`REARM`] when the next call that knows the time and the limits is to set it.
     deadline: Instant,
+    unfinished: Option<Box<Unfinished>>,
     phase: Phase,
 }
 
 #[derive(Debug)]
 enum Phase {
-    Http(Http),
+    /// Requests are read one at a time.
+    Http {
+        /// The request that is not answered yet.
+        awaited: Option<Awaited>,
+        is_expired: bool,
+    },
     Frames(Link),
-}
-
-/// Requests are read one at a time.
-#[derive(Debug)]
-struct Http {
-    /// Of the next request; while an answer is awaited, of whatever is behind it.
-    partial: Option<Box<Partial>>,
-    /// The request that is not answered yet.
-    awaited: Option<Awaited>,
-    is_expired: bool,
 }
 
 /// A deadline in the past: the engine calls back at once, with the time.
@@ -67,8 +64,11 @@ const REARM: Instant = Instant::ZERO;
 impl Server {
     /// A connection that was accepted at `now`: its first request is due after `handshake_timeout_ms`.
     pub fn new(now: Instant, limits: &Limits) -> Self {
-        let http = Http { partial: None, awaited: None, is_expired: false };
-        Self { deadline: now + millis(limits.handshake_timeout_ms), phase: Phase::Http(http) }
+        Self {
+            deadline: now + millis(limits.handshake_timeout_ms),
+            unfinished: None,
+            phase: Phase::Http { awaited: None, is_expired: false },
+        }
     }
 
     /// Appends the answer to the request that was not answered yet; `content-length` and `connection` are written
@@ -98,11 +98,9 @@ impl Server {
 
     /// Whether `request` asks for a WebSocket as RFC 6455 section 4.2.1 wants it.
     pub fn check_upgrade(&self, request: &Request<'_>) -> Result<Upgrade, Refusal> {
-        let awaited = match &self.phase {
-            Phase::Http(http) => http.awaited,
-            Phase::Frames(_) => None,
-        };
-        upgrade::check(request, awaited.is_some_and(|awaited| awaited.is_11))
+        let is_11 =
+            matches!(self.phase, Phase::Http { awaited: Some(awaited), .. } if awaited.is_11);
+        upgrade::check(request, is_11)
     }
 
     /// Answers a request that cannot be upgraded. As [`Self::respond`].
@@ -148,14 +146,9 @@ impl Server {
         }
         http::fields(headers, out);
         out.extend_from_slice(b"\r\n");
-        let early = match &mut self.phase {
-            Phase::Http(http) => http.partial.take().map(|early| early.into_bytes()),
-            Phase::Frames(_) => None,
-        };
-        let link = Link::new(agreed.map_or(0, |agreed| agreed.bits), early.unwrap_or_default());
-        // Early frames wait for a call.
-        self.deadline = if link.is_idle() { Instant::FAR } else { REARM };
-        self.phase = Phase::Frames(link);
+        // Frames that came early wait for a call.
+        self.deadline = if self.unfinished.is_none() { Instant::FAR } else { REARM };
+        self.phase = Phase::Frames(Link::new(agreed.map_or(0, |agreed| agreed.bits)));
     }
 
     /// Whether frames go in and out, and no close frame has been sent.
@@ -203,13 +196,13 @@ impl Server {
     const fn link(&self) -> Option<&Link> {
         match &self.phase {
             Phase::Frames(link) => Some(link),
-            Phase::Http(_) => None,
+            Phase::Http { .. } => None,
         }
     }
 
     fn take_awaited(&mut self) -> Option<Awaited> {
         let awaited = match &mut self.phase {
-            Phase::Http(http) => http.awaited.take(),
+            Phase::Http { awaited, .. } => awaited.take(),
             Phase::Frames(_) => None,
         };
         debug_assert!(awaited.is_some(), "an answer to no request");
@@ -217,16 +210,19 @@ impl Server {
     }
 
     fn end(&mut self) {
-        self.phase = Phase::Frames(Link::done());
-        self.deadline = Instant::FAR;
+        *self =
+            Self { deadline: Instant::FAR, unfinished: None, phase: Phase::Frames(Link::done()) };
     }
 }
 
 /// A connection that was accepted just now: its time counts from the first call that knows it.
 impl Default for Server {
     fn default() -> Self {
-        let http = Http { partial: None, awaited: None, is_expired: false };
-        Self { deadline: REARM, phase: Phase::Http(http) }
+        Self {
+            deadline: REARM,
+            unfinished: None,
+            phase: Phase::Http { awaited: None, is_expired: false },
+        }
     }
 }
 
@@ -244,7 +240,7 @@ impl Session for Server {
     ) -> Option<ServerEvent<'a>> {
         if self.deadline == REARM {
             self.deadline = match &self.phase {
-                Phase::Http(_) => now + millis(scratch.limits.handshake_timeout_ms),
+                Phase::Http { .. } => now + millis(scratch.limits.handshake_timeout_ms),
                 Phase::Frames(link) if link.is_closing() => {
                     now + millis(scratch.limits.close_timeout_ms)
                 }
@@ -254,7 +250,7 @@ impl Session for Server {
         let Phase::Frames(link) = &mut self.phase else {
             return self.next_request(now, input, scratch, out);
         };
-        link.next(Role::Server, input, scratch, out).map(|said| match said {
+        link.next(Role::Server, &mut self.unfinished, input, scratch, out).map(|said| match said {
             Said::Text(text) => ServerEvent::Text(text),
             Said::Binary(bytes) => ServerEvent::Binary(bytes),
             Said::Ping(payload) => ServerEvent::Ping(payload),
@@ -280,9 +276,9 @@ impl Session for Server {
         }
         self.deadline = Instant::FAR;
         match &mut self.phase {
-            Phase::Http(http) => {
-                http.is_expired = true;
-                if http.partial.is_some() {
+            Phase::Http { is_expired, .. } => {
+                *is_expired = true;
+                if self.unfinished.is_some() {
                     append_fault(Fault::Timeout, out);
                 }
             }
@@ -300,18 +296,18 @@ impl Server {
         scratch: &'a mut Scratch,
         out: &mut Vec<u8>,
     ) -> Option<ServerEvent<'a>> {
-        let Phase::Http(http) = &mut self.phase else { return None };
+        let Phase::Http { awaited, is_expired } = &mut self.phase else { return None };
         let limits = &scratch.limits;
-        if http.is_expired {
+        if *is_expired {
             self.end();
             return Some(ServerEvent::Failed(Violation::Http(Fault::Timeout)));
         }
-        if http.awaited.is_some() {
+        if awaited.is_some() {
             if input.is_empty() {
                 return None;
             }
-            let kept = http.partial.get_or_insert_default().keep(input.take_all());
-            if kept <= limits.head_bytes_max {
+            let unfinished = self.unfinished.get_or_insert_default();
+            if unfinished.early.keep(input.take_all()) <= limits.head_bytes_max {
                 return None;
             }
             // An HTTP status would be taken for the answer that is awaited.
@@ -320,15 +316,18 @@ impl Server {
         }
         let bounds =
             Bounds { head_bytes_max: limits.head_bytes_max, body_bytes_max: limits.body_bytes_max };
-        let was_begun = http.partial.is_some();
-        match http::read_request(&mut http.partial, input, &mut scratch.room.whole, bounds, out) {
-            Ok(Some((request, awaited))) => {
-                http.awaited = Some(awaited);
+        let mut begun = Partial::default();
+        let partial = self.unfinished.as_mut().map_or(&mut begun, |kept| &mut kept.early);
+        match http::read_request(partial, input, &mut scratch.room.whole, bounds, out) {
+            Ok(Some((request, expected))) => {
+                *awaited = Some(expected);
                 self.deadline = Instant::FAR;
+                self.unfinished.take_if(|kept| kept.is_empty());
                 Some(ServerEvent::Request(request))
             }
             Ok(None) => {
-                if !was_begun && http.partial.is_some() {
+                if !begun.is_empty() {
+                    self.unfinished = Some(Box::new(Unfinished::of_early(begun)));
                     self.deadline = now + millis(limits.handshake_timeout_ms);
                 }
                 None

@@ -1,5 +1,6 @@
-//! What has arrived of a frame or a message that is not whole.
+//! What has arrived of a request, a frame or a message that is not whole.
 
+use crate::http::Partial;
 use crate::websocket::Violation;
 use crate::websocket::header::Header;
 use crate::websocket::mask;
@@ -13,8 +14,8 @@ pub(super) struct Unfinished {
     message: Option<Message>,
     /// The data frame of which bytes are still to come.
     frame: Option<Frame>,
-    /// Frames that came before the upgrade was answered, and bytes behind them.
-    pub(super) early: Vec<u8>,
+    /// Part of a request, or what came before the last request was answered: requests or already frames.
+    pub(super) early: Partial,
 }
 
 /// A message of which frames are still to come.
@@ -47,8 +48,8 @@ pub(super) enum Progress {
 }
 
 impl Unfinished {
-    /// Nothing but bytes that came too early.
-    pub(super) fn of_early(early: Vec<u8>) -> Self {
+    /// Nothing but bytes that cannot be read yet.
+    pub(super) fn of_early(early: Partial) -> Self {
         Self { early, ..Self::default() }
     }
 

@@ -1,0 +1,279 @@
+//! What a server makes of frames.
+
+use throng_base::Instant;
+use throng_proto::Session;
+use throng_proto::websocket::{Client, Deflater, Opcode, Server, encode_deflated, encode_frame};
+
+use crate::support::{Talk, frame, masked, open_client, open_server};
+
+/// What the server says to `bytes`, and what it sends. It does not matter where they are cut.
+#[track_caller]
+fn check(deflate: bool, bytes: &[u8], said: &[&str], sent: &[u8]) {
+    let mut whole = open_server(deflate);
+    whole.receive(bytes);
+    assert_eq!(whole.said, said);
+    assert_eq!(whole.out, sent, "{:?}", String::from_utf8_lossy(&whole.out));
+    let step = (bytes.len() / 200).max(1);
+    for cut in (1..bytes.len()).step_by(step) {
+        let mut halves = open_server(deflate);
+        halves.receive(&bytes[..cut]).receive(&bytes[cut..]);
+        assert_eq!((&halves.said, &halves.out), (&whole.said, &whole.out), "cut at {cut}");
+    }
+    let mut single = open_server(deflate);
+    for byte in bytes {
+        single.receive(std::slice::from_ref(byte));
+    }
+    assert_eq!((&single.said, &single.out), (&whole.said, &whole.out), "byte by byte");
+}
+
+/// As [`check`], of one that is failed with `code` after `said`.
+#[track_caller]
+fn check_failure(deflate: bool, bytes: &[u8], said: &[&str], code: u16) {
+    let mut talk = open_server(deflate);
+    talk.receive(bytes);
+    assert_eq!(talk.said, said);
+    assert_eq!(talk.out[0], 0x88, "a close frame and nothing before it");
+    assert_eq!(talk.out[2..4], code.to_be_bytes());
+    let out = talk.sent();
+    check(deflate, bytes, said, &out);
+    talk.receive(&masked(0x81, b"later"));
+    assert_eq!((talk.said.len(), talk.out.len()), (said.len(), 0), "nothing is read after it");
+}
+
+#[test]
+fn a_session_is_24_bytes() {
+    assert!(size_of::<Server>() <= 24, "{}", size_of::<Server>());
+    assert!(size_of::<Client>() <= 24, "{}", size_of::<Client>());
+}
+
+#[test]
+fn messages_of_every_length_are_read() {
+    for length in [0, 1, 2, 125, 126, 127, 128, 65_535, 65_536, 200_000] {
+        let payload: Vec<u8> = (0..length).map(|index: usize| (index * 7) as u8).collect();
+        let mut talk = open_server(false);
+        talk.receive(&masked(0x82, &payload));
+        let whole = talk.said.clone();
+        assert_eq!(whole.len(), 1);
+        if length > 100 {
+            assert!(whole[0].starts_with(&format!("binary {length} bytes")), "{}", whole[0]);
+        }
+        let bytes = masked(0x82, &payload);
+        for piece in [1_000, 1_001, 1_448, 65_536] {
+            let mut talk = open_server(false);
+            for piece in bytes.chunks(piece) {
+                talk.receive(piece);
+            }
+            assert_eq!(talk.said, whole, "{length} bytes in pieces of {piece}");
+        }
+    }
+}
+
+#[test]
+fn many_messages_in_one_receive_are_many_events() {
+    let bytes = [masked(0x81, b"one"), masked(0x82, b"two"), masked(0x81, "drei ä".as_bytes())];
+    check(false, &bytes.concat(), &["text one", "binary two", "text drei ä"], b"");
+}
+
+#[test]
+fn fragments_are_put_together_around_control_frames() {
+    let bytes = [
+        masked(0x01, "a ä".as_bytes()),
+        masked(0x89, b"are you there?"),
+        masked(0x00, b""),
+        masked(0x8a, b"unasked"),
+        masked(0x80, b" b"),
+        masked(0x02, b"x"),
+        masked(0x80, b""),
+    ];
+    let pong = frame(0x8a, b"are you there?", false);
+    let said = ["ping are you there?", "pong unasked", "text a ä b", "binary x"];
+    check(false, &bytes.concat(), &said, &pong);
+}
+
+#[test]
+fn a_character_may_be_cut_by_fragments() {
+    let text = "κόσμε 😀".as_bytes();
+    for cut in 0..text.len() {
+        let bytes = [masked(0x01, &text[..cut]), masked(0x80, &text[cut..])].concat();
+        check(false, &bytes, &["text κόσμε 😀"], b"");
+    }
+}
+
+#[test]
+fn frames_that_break_a_rule_fail_with_1002() {
+    let cases: [(&str, Vec<u8>, &[&str]); 14] = [
+        ("Unmasked", frame(0x81, b"hello", false), &[]),
+        ("ReservedBit", masked(0xc1, b"hello"), &[]),
+        ("ReservedBit", masked(0xa1, b"hello"), &[]),
+        ("ReservedBit", masked(0x99, b"hello"), &[]),
+        ("ReservedOpcode", masked(0x83, b"hello"), &[]),
+        ("ReservedOpcode", masked(0x8f, b""), &[]),
+        ("ControlFragmented", masked(0x09, b"hello"), &[]),
+        ("ControlTooLong", masked(0x89, &[0; 126]), &[]),
+        ("ControlTooLong", masked(0x88, &[0; 70_000]), &[]),
+        ("Continuation", masked(0x80, b"hello"), &[]),
+        ("Continuation", [masked(0x81, b"a"), masked(0x00, b"b")].concat(), &["text a"]),
+        ("Interleaved", [masked(0x01, b"a"), masked(0x81, b"b")].concat(), &[]),
+        ("CloseCode", masked(0x88, &[3]), &[]),
+        ("Length", [&[0x82, 0xfe, 0, 5, 0, 0, 0, 0][..], b"hello"].concat(), &[]),
+    ];
+    for (what, bytes, before) in cases {
+        let failed = format!("failed {what}");
+        let said: Vec<&str> = before.iter().copied().chain([&failed[..]]).collect();
+        check_failure(false, &bytes, &said, 1002);
+    }
+}
+
+#[test]
+fn close_codes_are_echoed_or_refused() {
+    for code in
+        [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 3000, 3999, 4000, 4999u16]
+    {
+        let payload = [&code.to_be_bytes()[..], b"why"].concat();
+        let said = format!("closed Some({code}) why");
+        check(false, &masked(0x88, &payload), &[&said], &frame(0x88, &code.to_be_bytes(), false));
+    }
+    check(false, &masked(0x88, b""), &["closed None"], &[0x88, 0]);
+    for code in [0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535u16] {
+        check_failure(false, &masked(0x88, &code.to_be_bytes()), &["failed CloseCode"], 1002);
+    }
+    check_failure(false, &masked(0x88, &[3, 232, 0xc0]), &["failed NotUtf8"], 1007);
+}
+
+#[test]
+fn what_is_not_utf8_fails_with_1007() {
+    for bad in [&b"\xff"[..], b"a\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xce"] {
+        check_failure(false, &masked(0x81, bad), &["failed NotUtf8"], 1007);
+    }
+}
+
+#[test]
+fn a_text_fails_at_its_first_bad_byte() {
+    let text = [&b"good "[..], &[0xce, 0xba, 0xf4]].concat();
+    // A frame that is not whole yet, and one whose message is not whole yet: the next byte decides.
+    for bytes in [
+        masked(0x81, &[&text[..], &[0x90; 100]].concat()),
+        masked(0x01, &[&text[..], &[0x90]].concat()),
+    ] {
+        let mut talk = open_server(false);
+        talk.receive(&bytes[..6 + text.len()]);
+        assert!(talk.said.is_empty(), "it could still become UTF-8");
+        talk.receive(&bytes[6 + text.len()..=6 + text.len()]);
+        assert_eq!(talk.said, ["failed NotUtf8"]);
+    }
+    let bytes = [masked(0x01, &[0xce]), masked(0x00, b""), masked(0x00, b"a")].concat();
+    check_failure(false, &bytes, &["failed NotUtf8"], 1007);
+}
+
+#[test]
+fn what_is_too_large_fails_with_1009_before_it_is_kept() {
+    let frame_header = [&[0x82, 0xff][..], &200_001u64.to_be_bytes()].concat();
+    check_failure(false, &frame_header, &["failed FrameTooLarge"], 1009);
+    let second = [&[0x80, 0xff][..], &150_001u64.to_be_bytes(), &[0; 4]].concat();
+    let bytes = [masked(0x02, &[0; 150_000]), second].concat();
+    let mut talk = open_server(false);
+    talk.receive(&bytes);
+    assert_eq!(talk.said, ["failed MessageTooLarge"]);
+    assert_eq!(talk.out[2..4], 1009u16.to_be_bytes());
+    let exactly = [masked(0x02, &[0; 150_000]), masked(0x80, &[0; 150_000])].concat();
+    let mut talk = open_server(false);
+    talk.receive(&exactly);
+    assert!(talk.said[0].starts_with("binary 300000"), "{:?}", talk.said);
+}
+
+#[test]
+fn compressed_messages_are_inflated_whole_or_in_fragments() {
+    // RFC 7692 section 7.2.3.1 and 7.2.3.2.
+    let hello = [0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00];
+    let bytes = [
+        masked(0xc1, &hello),
+        masked(0x41, &hello[..3]),
+        masked(0x89, b""),
+        masked(0x80, &hello[3..]),
+        masked(0xc2, &[0]),
+        masked(0x81, b"as it is"),
+    ];
+    let said = ["text Hello", "ping", "text Hello", "binary", "text as it is"];
+    check(true, &bytes.concat(), &said, &[0x8a, 0]);
+    // Each message stands on its own: this one refers to a window that is not taken over.
+    let bytes = [masked(0xc1, &hello), masked(0xc1, &[0xf2, 0x00, 0x11, 0x00, 0x00])].concat();
+    check_failure(true, &bytes, &["text Hello", "failed NotDeflate"], 1007);
+}
+
+#[test]
+fn bad_compression_is_told_apart() {
+    check_failure(true, &masked(0xc1, &[0xff; 20]), &["failed NotDeflate"], 1007);
+    check_failure(true, &masked(0xc9, b""), &["failed ReservedBit"], 1002);
+    let bytes = [masked(0x41, &[0xf2, 0x48]), masked(0xc0, &[0])].concat();
+    check_failure(true, &bytes, &["failed ReservedBit"], 1002);
+    // Stored block of one byte that is not UTF-8.
+    check_failure(true, &masked(0xc1, &[0, 1, 0, 0xfe, 0xff, 0xff, 0]), &["failed NotUtf8"], 1007);
+}
+
+#[test]
+fn a_deflate_bomb_fails_with_1009() {
+    let mut bomb = Vec::new();
+    encode_deflated(Opcode::Binary, &vec![0; 300_001], &mut Deflater::new(), &mut bomb);
+    let payload = bomb[4..].to_vec();
+    assert!(bomb.len() < 10_000);
+    let mut talk = open_server(true);
+    talk.receive(&masked(0xc2, &payload));
+    assert_eq!(talk.said, ["failed MessageTooLarge"]);
+    assert_eq!(talk.out[2..4], 1009u16.to_be_bytes());
+}
+
+#[test]
+fn one_frame_serves_all_receivers() {
+    let text = r#"[null,null,"rooms:lobby","new_msg",{"body":"hello hello hello"}]"#;
+    let (mut plain, mut deflated, mut deflater) = (Vec::new(), Vec::new(), Deflater::new());
+    encode_frame(Opcode::Text, text.as_bytes(), &mut plain);
+    encode_deflated(Opcode::Text, text.as_bytes(), &mut deflater, &mut deflated);
+    assert!(deflated.len() < plain.len());
+    let talk = open_server(true);
+    let mut out = Vec::new();
+    talk.session.server.text(text, Some(&mut deflater), &mut out);
+    assert_eq!(out, deflated);
+    out.clear();
+    talk.session.server.text(text, None, &mut out);
+    assert_eq!(out, plain);
+    out.clear();
+    let talk = open_server(false);
+    talk.session.server.text(text, Some(&mut deflater), &mut out);
+    assert_eq!(out, plain, "nothing is compressed that was not agreed on");
+    let mut client = open_client();
+    client.receive(&plain);
+    assert_eq!(client.said, [format!("text {text}")]);
+}
+
+#[test]
+fn a_close_is_waited_for_and_then_given_up() {
+    let mut talk = open_server(false);
+    talk.session.server.close(1001, "restart", &mut talk.out);
+    talk.session.server.close(1001, "twice", &mut talk.out);
+    talk.session.server.text("never", None, &mut talk.out);
+    assert_eq!(talk.sent(), frame(0x88, b"\x03\xe9restart", false));
+    assert!(!talk.session.server.is_open());
+    talk.wait_until(1_000);
+    talk.receive(&[masked(0x81, b"on its way"), masked(0x89, b"ping")].concat());
+    assert_eq!(talk.said, ["text on its way", "ping ping"]);
+    assert!(talk.out.is_empty(), "nothing is sent after a close frame");
+    talk.wait_until(5_999);
+    assert_eq!(talk.said.len(), 2);
+    talk.wait_until(6_000);
+    assert_eq!(talk.said[2..], ["failed CloseTimeout"]);
+
+    let mut talk = open_server(false);
+    talk.session.server.close(1001, "restart", &mut talk.out);
+    talk.sent();
+    talk.receive(&masked(0x88, b"\x03\xe9"));
+    assert_eq!((&talk.said[..], talk.out.len()), (&["closed Some(1001)".to_owned()][..], 0));
+    assert_eq!(talk.session.deadline(), Instant::FAR);
+}
+
+#[test]
+fn an_open_session_needs_no_timer() {
+    let mut talk: Talk<_> = open_server(false);
+    assert_eq!(talk.session.deadline(), Instant::FAR);
+    talk.receive(&masked(0x81, b"a"));
+    assert_eq!(talk.session.deadline(), Instant::FAR);
+}
