@@ -30,6 +30,8 @@ pub struct ServerApp<H: Handler, D: Driver> {
     /// How many of those there are.
     pub(crate) detached: usize,
     pub(crate) teller: Teller,
+    /// Connections that have not been told yet that the server is about to end.
+    draining: Vec<Key>,
     /// The message for the connection that is being nudged.
     inbox: Option<H::Message>,
     /// Connections that arrive are closed: the server ends.
@@ -91,6 +93,7 @@ where
             registry: None,
             counters: ServerCounters::default(),
             teller,
+            draining: Vec::new(),
             inbox: None,
             is_closing: false,
         }
@@ -176,6 +179,14 @@ where
         }
     }
 
+    /// Tells some of the connections that the server is about to end.
+    fn drain(&mut self, desk: &mut Desk<D, Self>) {
+        let kept = self.draining.len().saturating_sub(DRAINED_OF_TURN);
+        for key in self.draining.split_off(kept) {
+            desk.with(key, |conn| self.handle(conn, H::draining));
+        }
+    }
+
     fn registry_mail(&mut self, desk: &mut Desk<D, Self>, parcel: &Parcel<H::Message>) {
         let Some(registry) = &mut self.registry else { return };
         registry.heard(|| desk.driver().mail_waiting());
@@ -205,6 +216,7 @@ where
                 self.suspend(desk);
                 let _ = reply.send(desk.core());
             }
+            Control::Drain => self.draining = desk.keys(),
             Control::CloseAll => {
                 self.is_closing = true;
                 for key in desk.keys() {
@@ -278,10 +290,12 @@ where
     }
 
     fn due(&self) -> Instant {
-        self.acceptor.due().min(self.fanout.due())
+        let draining = if self.draining.is_empty() { Instant::FAR } else { Instant::ZERO };
+        self.acceptor.due().min(self.fanout.due()).min(draining)
     }
 
     fn run_due(&mut self, desk: &mut Desk<D, Self>) {
+        self.drain(desk);
         self.retry(desk);
         self.fan_out(desk);
     }
@@ -381,5 +395,7 @@ impl<C: Default> Default for Slot<C> {
     }
 }
 
+/// Connections that one turn tells that the server is about to end, so that their answers are read, too.
+const DRAINED_OF_TURN: usize = 256;
 /// Where the registry of `dispatch` lives.
 const REGISTRY_CORE: CoreId = 0;

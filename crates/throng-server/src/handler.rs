@@ -71,6 +71,10 @@ pub trait Handler: Sized + 'static {
     /// The kernel has taken everything that waited for a slow peer.
     fn drained(&mut self, _conn: &mut Connection<'_, Self>) {}
 
+    /// The server is about to end ([`Server::drain`](crate::Server::drain)), and would like the connection to end by itself:
+    /// a protocol that has a word for that says it now. Does nothing unless overridden.
+    fn draining(&mut self, _conn: &mut Connection<'_, Self>) {}
+
     /// The connection has ended; sending is of no use any more.
     fn close(&mut self, _conn: &mut Connection<'_, Self>, _why: Ended) {}
 }

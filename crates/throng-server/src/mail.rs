@@ -35,6 +35,8 @@ pub(crate) enum Control {
     Expect { reply: Sender<Listening> },
     /// Close the listening socket.
     Suspend { reply: Sender<CoreId> },
+    /// Tell every connection that the server is about to end.
+    Drain,
     /// Close every connection, those too that are on their way here.
     CloseAll,
     /// Say what was counted.
@@ -78,6 +80,11 @@ impl<M> Mail<M> {
     /// Close the listening socket.
     pub const fn suspend(reply: Sender<CoreId>) -> Self {
         Self::control(Control::Suspend { reply })
+    }
+
+    /// Tell every connection that the server is about to end.
+    pub const fn drain() -> Self {
+        Self::control(Control::Drain)
     }
 
     /// Close every connection, those too that are on their way to this core.

@@ -158,13 +158,14 @@ impl<H: Handler> Server<H> {
         Ok(())
     }
 
-    /// Suspends, waits for all connections to end, and closes those that have not after `timeout`. True when all ended
-    /// by themselves.
+    /// Suspends, tells all connections ([`Handler::draining`]), waits for them to end, and closes those that have not
+    /// after `timeout`. True when all ended by themselves.
     pub fn drain(&self, timeout: Duration) -> bool {
         self.suspend();
         let open = self.open();
         let at_ms = (Clock.now() - self.epoch).as_millis() as u64;
         let _ = self.to_events.try_send(Event::new(at_ms, EventKind::Draining { open }));
+        self.post.each(|_| Mail::drain());
         let ended = wait_until(timeout, || self.is_empty());
         if !ended {
             self.post.each(|_| Mail::close_all());

@@ -1,5 +1,6 @@
 //! `throng serve`: a server on this machine, until it is told to end.
 
+mod sockets;
 mod words;
 
 use std::net::SocketAddr;
@@ -11,14 +12,15 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use throng_control::Role;
+use throng_driver::CoreId;
 use throng_report::{Event, ServerSnapshot};
-use throng_server::{Accept, Handler, Server, ServerOptions, handlers};
+use throng_server::{Accept, Handler, Server, ServerOptions, channels, handlers};
 
 use crate::control::{AnyServer, ServerControl};
 use crate::interrupt::{Interrupt, LOOK_EVERY};
 use crate::{Exit, Failure, output, quantity};
 
-/// Run a server: ok, echo, pingpong or hold
+/// Run a server: ok, echo, pingpong, hold or channels
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
@@ -41,7 +43,7 @@ pub(crate) struct Serve {
     /// Connections over all cores [default: what the fd tables hold]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     connections_max: Option<usize>,
-    /// Close a connection of which nothing was heard for so long [default: never]
+    /// Close a connection of which nothing was heard for so long [default: never; channels: 60s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     idle_timeout: Option<Duration>,
     /// Send buffer of each connection, such as 64KiB [default: the kernel's]
@@ -50,6 +52,8 @@ pub(crate) struct Serve {
     /// Receive buffer of each connection [default: the kernel's]
     #[arg(long, value_name = "BYTES", value_parser = quantity::socket_bytes)]
     rcvbuf: Option<u32>,
+    #[command(flatten)]
+    sockets: sockets::Flags,
     /// How long open connections may take to end once the server is told to
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::duration)]
     drain_timeout: Duration,
@@ -81,7 +85,7 @@ enum Behaviour {
     Hold,
     #[value(hide = true)]
     Chat,
-    #[value(hide = true)]
+    /// Phoenix Channels at /socket, with rooms to try, and a chat page at /
     Channels,
 }
 
@@ -90,7 +94,8 @@ Examples:
   throng serve echo
   throng serve ok --listen 0.0.0.0:9000 --accept shared --backlog 1024
   throng serve hold --listen '[::1]:5555' --connections-max 200k --stats 1s
-  throng serve pingpong --idle-timeout 90s --sndbuf 16KiB --rcvbuf 16KiB";
+  throng serve pingpong --idle-timeout 90s --sndbuf 16KiB --rcvbuf 16KiB
+  throng serve channels --listen 0.0.0.0:4000 --check-origin //*.example.com --policy drop-oldest";
 
 impl Serve {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -145,8 +150,14 @@ impl Serve {
             Behaviour::Echo => self.with(|| handlers::Echo),
             Behaviour::PingPong => self.with(|| handlers::PingPong),
             Behaviour::Hold => self.with(|| handlers::Hold),
-            later @ (Behaviour::Chat | Behaviour::Channels) => Err(Failure::new(format!(
-                "`{}` is not in this version; there are ok, echo, pingpong and hold",
+            Behaviour::Channels => {
+                let channels = self.sockets.channels(channels::demo(), self.idle_timeout);
+                // A WebSocket that is silent for too long is told so before it is closed.
+                let options = ServerOptions { idle_timeout: None, ..self.options() };
+                start(options, move |core| channels.handler(core))
+            }
+            later @ Behaviour::Chat => Err(Failure::new(format!(
+                "`{}` is not in this version; there are ok, echo, pingpong, hold and channels",
                 later.name()
             ))),
         }
@@ -156,10 +167,7 @@ impl Serve {
     where
         Server<H>: Send + Sync,
     {
-        match Server::start(self.options(), move |_| make()) {
-            Ok(server) => Ok(Arc::new(server)),
-            Err(error) => Err(words::not_started(&error)),
-        }
+        start(self.options(), move |_| make())
     }
 
     fn options(&self) -> ServerOptions {
@@ -205,6 +213,19 @@ impl Serve {
             true => output::say_json(&json!({"event": "stats", "snapshot": now})),
             false => output::say(words::stats(before, now, span)),
         }
+    }
+}
+
+fn start<H: Handler>(
+    options: ServerOptions,
+    make: impl Fn(CoreId) -> H + Send + Sync + 'static,
+) -> Result<Arc<dyn AnyServer>, Failure>
+where
+    Server<H>: Send + Sync,
+{
+    match Server::start(options, make) {
+        Ok(server) => Ok(Arc::new(server)),
+        Err(error) => Err(words::not_started(&error)),
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use throng_driver::CoreId;
 use throng_proto::http::{Request, query_pairs};
 use throng_proto::websocket::Limits;
+use throng_pubsub::Rulebook;
 
 use super::channel::{Channel, Live, Refused};
 use super::handler::ChannelHandler;
@@ -37,6 +38,7 @@ pub(crate) struct Config {
     pub(crate) auth_token: bool,
     pub(crate) deflate: bool,
     pub(crate) limits: Limits,
+    pub(crate) topics: Rulebook,
     pub(crate) pages: Vec<Page>,
     /// Signs the tokens of long-poll sessions; the same for all cores.
     pub(crate) secret: [u8; 32],
@@ -77,6 +79,7 @@ impl Channels {
                 auth_token: false,
                 deflate: false,
                 limits: Limits::default(),
+                topics: Rulebook::default(),
                 pages: Vec::new(),
                 secret: secret(),
             },
@@ -159,6 +162,12 @@ impl Channels {
     /// Bounds of requests, frames and messages. Default: [`Limits::default`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.config.limits = limits;
+        self
+    }
+
+    /// What becomes of broadcasts to clients that are too slow for them. Default: [`Rulebook::default`].
+    pub fn topics(mut self, topics: Rulebook) -> Self {
+        self.config.topics = topics;
         self
     }
 

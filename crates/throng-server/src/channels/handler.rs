@@ -7,7 +7,7 @@ use throng_base::Instant;
 use throng_driver::CoreId;
 use throng_proto::phoenix::{self, EncodeError, Kind, Message as Wire, Payload, Vsn, names};
 use throng_proto::websocket::{Scratch, Server as Session, ServerEvent};
-use throng_pubsub::{Dialect, Publication, Subscription};
+use throng_pubsub::{Dialect, Publication, Rulebook, Subscription};
 
 use super::broadcast::{self, Broadcast, dialect};
 use super::channel::{Info, Left, Live, Refused};
@@ -48,9 +48,13 @@ impl ChannelHandler {
     }
 
     pub(crate) fn binary(&mut self, conn: &mut Conned<'_>, vsn: Vsn, bytes: &[u8]) {
+        if vsn == Vsn::V1 {
+            // V1 is JSON whatever the frame says, as Phoenix has it; tsung sends it so.
+            return self.text(conn, vsn, std::str::from_utf8(bytes).unwrap_or_default());
+        }
         match phoenix::decode_binary(bytes) {
-            Ok(message) if vsn == Vsn::V2 => self.message_in(conn, vsn, &message),
-            _ => self.end(conn, INTERNAL_ERROR, Left::Closed),
+            Ok(message) => self.message_in(conn, vsn, &message),
+            Err(_) => self.end(conn, INTERNAL_ERROR, Left::Closed),
         }
     }
 
@@ -337,6 +341,10 @@ impl Handler for ChannelHandler {
         Scratch::new(self.core.config.limits, 0)
     }
 
+    fn topics(&self) -> Rulebook {
+        self.core.config.topics.clone()
+    }
+
     fn event(&mut self, conn: &mut Conned<'_>, event: ServerEvent<'_>) {
         match (event, conn.state().mode) {
             (ServerEvent::Text(text), Mode::Socket(vsn)) => self.text(conn, vsn, text),
@@ -393,6 +401,14 @@ impl Handler for ChannelHandler {
         self.run_infos(conn);
     }
 
+    fn draining(&mut self, conn: &mut Conned<'_>) {
+        match conn.state().mode {
+            Mode::Socket(_) => self.end(conn, SERVICE_RESTART, Left::Draining),
+            Mode::Http => conn.close(),
+            Mode::Closing => {}
+        }
+    }
+
     fn close(&mut self, conn: &mut Conned<'_>, _why: Ended) {
         self.end_channels(conn, Left::Closed);
     }
@@ -425,3 +441,5 @@ const GOING_AWAY: u16 = 1001;
 /// As Bandit says of a client that is silent for too long.
 const PROTOCOL_ERROR: u16 = 1002;
 const INTERNAL_ERROR: u16 = 1011;
+/// The server ends; whoever is told so comes back later.
+const SERVICE_RESTART: u16 = 1012;

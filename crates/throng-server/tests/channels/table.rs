@@ -421,6 +421,16 @@ fn v1_speaks_in_objects_and_needs_no_join_ref() {
 }
 
 #[test]
+fn v1_is_json_in_a_binary_frame_too() {
+    check(
+        r#"
+        v1 >> 7b "" 22 "topic" 22 3a 22 "phoenix" 22 2c 22 "event" 22 3a 22 "heartbeat" 22 2c 22 "payload" 22 3a 7b 7d 2c 22 "ref" 22 3a 31 7d
+        v1 < {"topic":"phoenix","event":"phx_reply","payload":{"status":"ok","response":{}},"ref":"1"}
+        "#,
+    );
+}
+
+#[test]
 fn bytes_are_answered_pushed_and_broadcast_as_bytes() {
     check(
         r#"

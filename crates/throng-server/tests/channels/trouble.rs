@@ -29,7 +29,9 @@ fn a_frame_that_is_no_message_closes_the_connection() {
     for frame in ["", "01 00 00 00 00", "00 01", "00 01 01 01 01 \"123\"", "00 00 00 01 00 ff"] {
         transcript(&puppets(), &format!("a >> {frame}\na x 1011"));
     }
-    transcript(&puppets(), "v1 >> 00 00 01 07 09 \"1\" \"phoenix\" \"heartbeat\"\nv1 x 1011");
+    for frame in ["\"no json\"", "00 00 01 07 09 \"1\" \"phoenix\" \"heartbeat\"", "ff"] {
+        transcript(&puppets(), &format!("v1 >> {frame}\nv1 x 1011"));
+    }
 }
 
 #[test]
@@ -157,13 +159,29 @@ fn a_broadcast_of_disconnect_to_a_sockets_id_closes_it() {
 }
 
 #[test]
+fn a_server_that_drains_tells_everyone_to_come_back_later() {
+    transcript(
+        &puppets(),
+        r#"
+        a > ["1","1","puppet:heard","phx_join",{}]
+        a < ["1","1","puppet:heard","phx_reply",{"status":"ok","response":{}}]
+        b > ["1","1","puppet:a","phx_join",{}]
+        b < ["1","1","puppet:a","phx_reply",{"status":"ok","response":{}}]
+        drain
+        a x 1012
+        b x 1012
+        "#,
+    );
+}
+
+#[test]
 fn who_may_not_connect_is_told_so() {
     let channels = puppets();
     let limited =
         puppets().check_origin(CheckOrigin::List(vec!["//*.example.org".parse().unwrap()]));
     let agreed = puppets().subprotocols(&["mqtt"]);
     check(3, |sim| {
-        let mut ask = |channels, request: &str, status, body: &str| {
+        let ask = |channels, request: &str, status, body: &str| {
             let mut sim = Sim::new(sim.seed());
             let mut world = World::new(&mut sim, channels, 1);
             let client = world.connect();

@@ -12,12 +12,10 @@ use throng_base::Key;
 use throng_driver::{ConnectSpec, SocketOptions, Source};
 use throng_engine::{After, App, CloseReason, Conn, Core, Desk, Limits};
 use throng_proto::Raw;
-use throng_server::channels::{ChannelHandler, Channels, Message};
+use throng_server::channels::{Channels, Message};
 use throng_server::{Accept, Listening, Mail, ServerApp, ServerConfig};
 use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver, check};
 
-type ServerDriver = SimDriver<Mail<Message>>;
-type ServerCore = Rc<RefCell<Core<ServerDriver, ServerApp<ChannelHandler, ServerDriver>>>>;
 type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
 
 /// Runs a transcript against `channels`, in several worlds.
@@ -33,6 +31,7 @@ type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
 /// a x 1011                                      the server closes it with this code, and then the connection
 /// a close                                       it closes its connection
 /// wait 60s                                      time passes
+/// drain                                         the server is about to end
 /// ```
 ///
 /// A client whose name begins with `v1` speaks V1, any other V2. What nobody waits for must not come.
@@ -46,6 +45,10 @@ pub(crate) fn transcript(channels: &Channels, text: &str) {
             let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
             if name == "wait" {
                 world.wait(Duration::from_secs(rest.trim_end_matches('s').parse().unwrap()));
+                continue;
+            }
+            if name == "drain" {
+                world.cores.post(0, Mail::drain());
                 continue;
             }
             let client = *names.entry(name.to_owned()).or_insert_with(|| {
@@ -79,7 +82,6 @@ pub(crate) fn transcript(channels: &Channels, text: &str) {
 /// A server and clients.
 pub(crate) struct World<'s> {
     pub(crate) sim: &'s mut Sim,
-    pub(crate) servers: Vec<ServerCore>,
     pub(crate) cores: SimCores<Mail<Message>>,
     clients: ClientCore,
     /// Frames that leave with the next one.
@@ -104,10 +106,9 @@ impl<'s> World<'s> {
         let cores = sim.cores(&SimCoresOptions { cores: count, ..SimCoresOptions::default() });
         let config =
             Arc::new(ServerConfig { accept: Accept::Reuseport, ..ServerConfig::default() });
-        let mut servers = Vec::new();
         for (core, driver) in cores.drivers().into_iter().enumerate() {
             let app = ServerApp::new(Arc::clone(&config), channels.handler(core));
-            servers.push(sim.spawn(Core::new(driver, app, Limits::default())));
+            sim.spawn(Core::new(driver, app, Limits::default()));
         }
         let (reply, answers) = channel::<Listening>();
         for core in 0..count {
@@ -118,7 +119,7 @@ impl<'s> World<'s> {
         }
         let driver = sim.cores(&SimCoresOptions::default()).drivers().pop().unwrap();
         let clients = sim.spawn(Core::new(driver, Clients::default(), Limits::default()));
-        Self { sim, servers, cores, clients, held: Vec::new() }
+        Self { sim, cores, clients, held: Vec::new() }
     }
 
     /// Connects a client; the server accepts it before this returns.
