@@ -1,6 +1,7 @@
 //! What a handler may do with the connection that it is called for.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Instant;
@@ -157,6 +158,11 @@ impl<H: Handler> Connection<'_, H> {
     /// call leaves before its own copy does; what one core publishes arrives in order.
     pub fn publish(&mut self, publication: Publication, except: Option<ConnectionId>) {
         self.fanout.publish(publication, except);
+    }
+
+    /// Publishes to the members of its topic on this core alone.
+    pub fn publish_here(&mut self, publication: &Arc<Publication>) {
+        self.fanout.publish_here(publication, None);
     }
 
     /// Begins a connection without a socket on this core, at the end of the turn: [`Handler::open`] tells its name.

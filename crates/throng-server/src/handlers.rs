@@ -1,10 +1,14 @@
 //! The servers of the experiments.
 
+mod chat;
+
 use std::convert::Infallible;
 
 use throng_proto::Raw;
 
 use crate::{Connection, Handler};
+
+pub use chat::{Chat, ChatOptions};
 
 /// Answers any packet with `ok`.
 #[derive(Clone, Copy, Debug, Default)]

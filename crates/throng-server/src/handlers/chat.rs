@@ -1,0 +1,105 @@
+//! Everyone hears everyone, over WebSockets.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use throng_base::Instant;
+use throng_proto::websocket::{
+    Deflater, Limits, Opcode, Scratch, Server, ServerEvent, encode_deflated, encode_frame,
+};
+use throng_pubsub::{Dialect, Publication, Rulebook, Subscription, TopicRules};
+
+use crate::{Connection, Handler};
+
+/// A chat of one room. Any path leads into it; every message, text or binary, goes to everyone, its sender included.
+/// What is no WebSocket is answered with 426 and a sentence.
+#[derive(Debug)]
+pub struct Chat {
+    options: ChatOptions,
+    room: Arc<str>,
+    deflater: Deflater,
+}
+
+/// What a chat allows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChatOptions {
+    /// The limits of handshakes and messages.
+    pub limits: Limits,
+    /// Whether messages are compressed for those who offer it. Default false: short messages gain little.
+    pub deflate: bool,
+    /// What becomes of messages that somebody is too slow for.
+    pub rules: TopicRules,
+}
+
+/// What somebody said.
+struct Said {
+    opcode: Opcode,
+    payload: Box<[u8]>,
+}
+
+impl Chat {
+    /// One core's part of the chat.
+    pub fn new(options: ChatOptions) -> Self {
+        Self { options, room: "chat".into(), deflater: Deflater::new() }
+    }
+
+    fn say(&self, conn: &mut Connection<'_, Self>, opcode: Opcode, payload: &[u8]) {
+        let said = Said { opcode, payload: payload.into() };
+        conn.publish(Publication::new(Arc::clone(&self.room), said), None);
+    }
+}
+
+impl Handler for Chat {
+    type Session = Server;
+    type Conn = ();
+    type Message = Infallible;
+    const NAME: &'static str = "chat";
+
+    fn session(&mut self, now: Instant) -> Server {
+        Server::new(now, &self.options.limits)
+    }
+
+    fn scratch(&self) -> Scratch {
+        // A server masks nothing, so that the seed does not matter.
+        Scratch::new(self.options.limits, 0)
+    }
+
+    fn topics(&self) -> Rulebook {
+        Rulebook::all(self.options.rules)
+    }
+
+    fn event(&mut self, conn: &mut Connection<'_, Self>, event: ServerEvent<'_>) {
+        match event {
+            ServerEvent::Request(request) => {
+                let (session, out) = conn.session();
+                match session.check_upgrade(&request) {
+                    Ok(upgrade) => {
+                        session.accept(&upgrade, None, &[], self.options.deflate, out);
+                        let dialect = if session.is_deflated() { DEFLATED } else { PLAIN };
+                        conn.subscribe(&self.room, Subscription { dialect, ..Default::default() });
+                    }
+                    Err(refusal) => {
+                        if !session.refuse(&refusal, out) {
+                            conn.close();
+                        }
+                    }
+                }
+            }
+            ServerEvent::Text(text) => self.say(conn, Opcode::Text, text.as_bytes()),
+            ServerEvent::Binary(bytes) => self.say(conn, Opcode::Binary, bytes),
+            ServerEvent::Ping(_) | ServerEvent::Pong(_) => {}
+            ServerEvent::Closed { .. } | ServerEvent::Failed(_) => conn.close(),
+        }
+    }
+
+    fn render(&mut self, publication: &Publication, dialect: Dialect, out: &mut Vec<u8>) {
+        let Some(Said { opcode, payload }) = publication.body() else { return };
+        match dialect {
+            DEFLATED => encode_deflated(*opcode, payload, &mut self.deflater, out),
+            _ => encode_frame(*opcode, payload, out),
+        }
+    }
+}
+
+const PLAIN: Dialect = Dialect::new(0);
+const DEFLATED: Dialect = Dialect::new(1);
