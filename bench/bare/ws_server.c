@@ -6,11 +6,12 @@
 // benchmark's client sends. A message goes to everyone, the sender included, in a plain loop of send().
 // On SIGTERM it prints one line of JSON.
 //
-//   ws_server --port P [--threads N] [--backlog N] [--any-key]
+//   ws_server --port P [--threads N] [--backlog N] [--any-key] [--tell N]
 //
 // With --any-key it looks up the key and answers it, for clients that choose their own: generators under
 // test connect to this server. Messages of more than 125 bytes, or in pieces, are not a chat's: the
-// connection is closed and counted as failed.
+// connection is closed and counted as failed. With --tell it prints {"event":"reached"} once it has answered so
+// many requests.
 
 #define _GNU_SOURCE
 #include "accept_key.h"
@@ -35,6 +36,7 @@ enum { FRAME_MAX = 2 + 125, OPEN = 4 }; // a frame's head and its longest payloa
 
 struct options {
     int port, threads, backlog;
+    uint64_t tell;
     bool any_key;
 };
 
@@ -277,6 +279,7 @@ static struct options parse(int count, char **arguments) {
         else if (!strcmp(name, "--port") && i + 1 < count) options.port = atoi(arguments[++i]);
         else if (!strcmp(name, "--threads") && i + 1 < count) options.threads = atoi(arguments[++i]);
         else if (!strcmp(name, "--backlog") && i + 1 < count) options.backlog = atoi(arguments[++i]);
+        else if (!strcmp(name, "--tell") && i + 1 < count) options.tell = strtoull(arguments[++i], NULL, 10);
         else fprintf(stderr, "ws_server: unknown argument %s\n", name), exit(2);
     }
     if (options.port <= 0 || options.threads < 1 || options.threads > THREADS_MAX)
@@ -295,6 +298,19 @@ static void prepare(struct worker *worker, const struct options *options) {
     if (!worker->seen || !worker->places || !worker->open || worker->wake < 0) die("prepare");
 }
 
+// Until a signal comes.
+static void await_upgrades(const struct options *options, const sigset_t *stop) {
+    const struct timespec look = {.tv_nsec = 5000000};
+    for (bool told = false; sigtimedwait(stop, NULL, &look) < 0;) {
+        uint64_t upgraded = 0;
+        for (int i = 0; i < options->threads; i++) upgraded += workers[i].upgraded;
+        if (told || upgraded < options->tell) continue;
+        told = true;
+        puts("{\"event\":\"reached\"}");
+        fflush(stdout);
+    }
+}
+
 int main(int count, char **arguments) {
     struct options options = parse(count, arguments);
     sigset_t stop;
@@ -305,8 +321,8 @@ int main(int count, char **arguments) {
     for (int i = 0; i < options.threads; i++) prepare(&workers[i], &options);
     for (int i = 0; i < options.threads; i++)
         if (pthread_create(&workers[i].thread, NULL, run, &workers[i])) die("pthread_create");
-    int signal_number;
-    sigwait(&stop, &signal_number);
+    if (options.tell > 0) await_upgrades(&options, &stop);
+    else sigwait(&stop, &(int){0});
 
     struct worker sum = {0};
     for (int i = 0; i < options.threads; i++) {

@@ -5,12 +5,17 @@
 //! peers moves on by one each round, so that none always follows the same neighbour. What is compared
 //! and why it is fair stands in `bench/README.md`.
 
+mod chat;
 mod client;
 mod cpu;
+mod erlang;
 mod gate;
 mod generator;
+mod install;
+mod memory;
 mod peer;
 mod result;
+mod running;
 mod server;
 mod table;
 mod toolbox;
@@ -22,7 +27,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use toolbox::Toolbox;
-use workload::{Limits, Workload};
+use workload::{Limits, Size, Workload};
 
 /// What `xtask bench` can be told.
 #[derive(clap::Args)]
@@ -51,15 +56,12 @@ pub(crate) struct Options {
     /// Threads (schedulers) of every server and of the client
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=16))]
     threads: u16,
+    /// WebSockets that are opened; a server keeps them all in one process, below its limit of open files
+    #[arg(long, default_value_t = 15_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    websockets: u32,
     /// Exit with 1 unless throng stays within its targets
     #[arg(long)]
     gate: bool,
-}
-
-/// How long each measurement takes.
-struct Length {
-    warmup_s: f64,
-    seconds: f64,
 }
 
 /// Runs the comparison and prints its table.
@@ -69,27 +71,30 @@ struct Length {
 /// that does not start.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let rounds = if options.quick { options.rounds.min(2) } else { options.rounds };
-    let length = if options.quick {
-        Length { warmup_s: 0.4, seconds: 1.0 }
+    let websockets = options.websockets;
+    let size = if options.quick {
+        Size { warmup_s: 0.4, seconds: 1.0, websockets: websockets.min(QUICK_WEBSOCKETS) }
     } else {
-        Length { warmup_s: 0.7, seconds: 2.0 }
+        Size { warmup_s: 0.7, seconds: 2.0, websockets }
     };
-    let toolbox = Toolbox::prepare(options)?;
-    let (peers, missing) = peer::available(&toolbox, options)?;
     let workloads = workload::chosen(&options.workloads)?;
+    let wanted = peer::wanted(&options.only, &workloads)?;
+    let toolbox = Toolbox::prepare(options, &wanted)?;
+    let (peers, mut missing) = peer::available(wanted, &toolbox);
     let samples: usize = peers
         .iter()
         .map(|peer| workloads.iter().filter(|&&workload| peer.takes(workload)).count())
         .sum();
     let repeats_left = Cell::new(samples * rounds as usize / 4);
-    let bench = Bench { options, toolbox, length, repeats_left };
+    let mut bench = Bench { options, toolbox, size, repeats_left, holders: vec![] };
+    if bench.compares_generators() && workloads.iter().any(|workload| workload.is_websocket()) {
+        let (holders, reasons) = generator::users::available(&bench);
+        bench.holders = holders;
+        missing.extend(reasons);
+    }
 
-    let limits = bench.calibrate()?;
-    eprintln!(
-        "the bare loop's maximum: {:.0} connections/s, {:.0} messages/s",
-        limits.connections_per_s, limits.messages_per_s
-    );
-    let mut report = Report::new(limits, rounds, missing);
+    let limits = bench.calibrate(&workloads)?;
+    let mut report = Report::new(limits, rounds, workloads.clone(), missing);
     for round in 0..rounds {
         for &workload in &workloads {
             for peer in in_turn(&peers, round) {
@@ -108,27 +113,33 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 struct Bench<'a> {
     options: &'a Options,
     toolbox: Toolbox,
-    length: Length,
+    size: Size,
+    /// The generators that can hold WebSockets here.
+    holders: Vec<generator::users::Generator>,
     /// How many disturbed samples may still be taken again: on a machine that is never quiet it does not
     /// help, and a run should not take more than a quarter longer for it.
     repeats_left: Cell<usize>,
 }
 
 impl Bench<'_> {
-    /// The bare loop's own maximum, from which the offered rates are shares: the best of three, since
-    /// whatever else the machine does can only lower it.
-    fn calibrate(&self) -> Result<Limits, String> {
+    /// The bare loop's own maxima, from which the offered rates are shares: the best of three, since
+    /// whatever else the machine does can only lower it. Those that no workload needs are left at 0.
+    fn calibrate(&self, workloads: &[Workload]) -> Result<Limits, String> {
         let bare = Peer::bare();
-        let maximum = |workload: Workload| -> Result<f64, String> {
+        let maximum = |saturated: Workload| -> Result<f64, String> {
             let mut best = 0.0_f64;
-            for _ in 0..3 {
-                best = best.max(self.sample(&bare, workload, 0, &Limits::unknown())?.rate);
+            if workloads.iter().any(|workload| workload.kind() == saturated.kind()) {
+                for _ in 0..3 {
+                    best = best.max(self.sample(&bare, saturated, 0, &Limits::unknown())?.rate);
+                }
+                eprintln!("the bare loop's maximum, {}: {best:.0}/s", saturated.name());
             }
             Ok(best)
         };
         Ok(Limits {
             connections_per_s: maximum(Workload::ChurnSaturated)?,
             messages_per_s: maximum(Workload::MessagesSaturated)?,
+            websockets_per_s: maximum(Workload::WsOpenSaturated)?,
         })
     }
 
@@ -173,14 +184,13 @@ impl Bench<'_> {
         round: u32,
         limits: &Limits,
     ) -> Result<Sample, String> {
-        let server =
-            server::Server::start(peer.command(&self.toolbox, self.options), self.options.port)?;
-        let mut load = std::process::Command::new(self.toolbox.bare_client());
-        load.args(workload.client_arguments(limits))
+        let command = peer.command(workload, &self.toolbox, self.options);
+        let server = server::Server::start(command, self.options.port)?;
+        let client = if workload.is_websocket() { "ws_client" } else { "client" };
+        let mut load = std::process::Command::new(self.toolbox.bare(client));
+        load.args(workload.client_arguments(limits, &self.size))
             .args(["--port", &self.options.port.to_string()])
-            .args(["--threads", &self.options.threads.to_string()])
-            .args(["--warmup", &self.length.warmup_s.to_string()])
-            .args(["--seconds", &self.length.seconds.to_string()]);
+            .args(["--threads", &self.options.threads.to_string()]);
         let measured = client::run(load, server.id())?;
         server.stop()?;
         Ok(Sample::new(peer.name, workload, round, &measured))
@@ -200,21 +210,34 @@ impl Bench<'_> {
         write(self.toolbox.folder().join("bench.md"), &text)
     }
 
+    fn compares_generators(&self) -> bool {
+        peer::is_chosen(peer::GENERATOR, &self.options.only)
+    }
+
     fn measure_generators(&self, round: u32, report: &mut Report) {
-        if !peer::is_chosen("generator", &self.options.only) || !self.toolbox.has_throng() {
-            return;
+        let tcp = report.workloads.iter().any(|workload| !workload.is_websocket());
+        if tcp && self.compares_generators() && self.toolbox.has_throng() {
+            match generator::compare(self, &report.limits, round) {
+                Ok(samples) => report.generators.extend(samples),
+                Err(error) => report.fail(format!("generator: {error}")),
+            }
         }
-        match generator::compare(self, &report.limits, round) {
-            Ok(samples) => report.generators.extend(samples),
-            Err(error) => report.fail(format!("generator: {error}")),
+        for &holder in in_turn(&self.holders, round) {
+            match generator::users::measure(self, holder, round) {
+                Ok(sample) => {
+                    eprintln!("{}", table::user_progress(&sample));
+                    report.users.push(sample);
+                }
+                Err(error) => report.fail(format!("generator of WebSocket users: {error}")),
+            }
         }
     }
 }
 
-/// The peers, beginning one further on in each round.
-fn in_turn(peers: &[Peer], round: u32) -> impl Iterator<Item = &Peer> {
-    let first = round as usize % peers.len().max(1);
-    peers[first..].iter().chain(&peers[..first])
+/// All, beginning one further on in each round.
+fn in_turn<T>(all: &[T], round: u32) -> impl Iterator<Item = &T> {
+    let first = round as usize % all.len().max(1);
+    all[first..].iter().chain(&all[..first])
 }
 
 fn finish(bench: &Bench<'_>, report: &Report) -> Result<ExitCode, String> {
@@ -232,6 +255,7 @@ fn finish(bench: &Bench<'_>, report: &Report) -> Result<ExitCode, String> {
     Ok(if verdict.misses.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
+const QUICK_WEBSOCKETS: u32 = 3_000;
 const ATTEMPTS_MAX: u32 = 3;
 const FOREIGN_SHARE_MOST: f64 = 0.10;
 

@@ -1,6 +1,7 @@
 //! Chores of the project.
 
 mod bench;
+mod conformance;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -16,11 +17,14 @@ struct Arguments {
 enum Chore {
     /// Compare throng with a bare epoll loop, gen_tcp and Ranch, side by side in one run
     Bench(bench::Options),
+    /// Run Autobahn's WebSocket cases against both of our ends
+    Conformance(conformance::Options),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().chore {
         Chore::Bench(options) => bench::run(&options),
+        Chore::Conformance(options) => conformance::run(&options),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error}");

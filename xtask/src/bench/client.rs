@@ -1,6 +1,7 @@
 //! Runs the bare client and reads everybody's CPU time over its measured window.
 
 use super::cpu::{Machine, Process};
+use super::memory;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -11,6 +12,9 @@ pub(super) struct Measured {
     pub(super) server_ns: u64,
     pub(super) machine_busy_ns: u64,
     pub(super) machine_total_ns: u64,
+    /// By how much the server's memory grew from the start of the window until what it opened had been
+    /// left alone for a while; for loads that do that.
+    pub(super) server_grew_bytes: Option<i64>,
 }
 
 /// The client's last line.
@@ -23,6 +27,9 @@ pub(super) struct Summary {
     pub(super) rate: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
+    /// Of a broadcast: when the last of all had it, the median over the messages.
+    #[serde(default)]
+    pub(super) last_us: f64,
     pub(super) errors: Errors,
     /// The client's own CPU time within the window.
     pub(super) cpu_us: u64,
@@ -37,11 +44,14 @@ pub(super) struct Errors {
     reset: u64,
     closed: u64,
     unanswered: u64,
+    /// Answered otherwise than it must be; only where answers are compared.
+    #[serde(default)]
+    wrong: u64,
 }
 
 impl Errors {
     pub(super) fn sum(self) -> u64 {
-        self.connecting + self.reset + self.closed + self.unanswered
+        self.connecting + self.reset + self.closed + self.unanswered + self.wrong
     }
 }
 
@@ -54,12 +64,13 @@ pub(super) fn run(mut command: Command, server: u32) -> Result<Measured, String>
         .map_err(|e| format!("cannot start the client: {e}"))?;
     let mut child = Guard(child);
     let output = child.0.stdout.take().ok_or("the client has no output")?;
-    let (mut start, mut end, mut summary) = (None, None, None);
+    let (mut start, mut end, mut held, mut summary) = (None, None, None, None);
     for line in BufReader::new(output).lines() {
         let line = line.map_err(|e| format!("cannot read from the client: {e}"))?;
         match line.as_str() {
             r#"{"event":"start"}"# => start = Some(Reading::take(server)?),
             r#"{"event":"end"}"# => end = Some(Reading::take(server)?),
+            r#"{"event":"held"}"# => held = Some(memory::private_bytes(server)?),
             _ => summary = Some(line),
         }
     }
@@ -78,17 +89,20 @@ pub(super) fn run(mut command: Command, server: u32) -> Result<Measured, String>
         server_ns: end.server.since(&start.server),
         machine_busy_ns,
         machine_total_ns,
+        server_grew_bytes: held.map(|held| held.cast_signed() - start.memory.cast_signed()),
     })
 }
 
 struct Reading {
     server: Process,
     machine: Machine,
+    memory: u64,
 }
 
 impl Reading {
     fn take(server: u32) -> Result<Self, String> {
-        Ok(Self { server: Process::read(server)?, machine: Machine::read()? })
+        let memory = memory::private_bytes(server)?;
+        Ok(Self { server: Process::read(server)?, machine: Machine::read()?, memory })
     }
 }
 
@@ -125,6 +139,15 @@ mod tests {
         assert_eq!(measured.summary.done, 9);
         assert_eq!(measured.summary.errors.sum(), 10);
         assert!(measured.machine_total_ns > 0);
+        assert_eq!(measured.server_grew_bytes, None);
+    }
+
+    #[test]
+    fn memory_is_read_when_connections_have_been_held() {
+        let script = format!(
+            r#"for e in start end held; do echo "{{\"event\":\"$e\"}}"; done; echo '{SUMMARY}'"#
+        );
+        assert!(pretend(&script).unwrap().server_grew_bytes.is_some());
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::generator;
 use super::peer::{BARE, THRONG};
-use super::result::Report;
+use super::result::{Report, Row, median_of_some};
+use super::workload::Workload;
 
 /// What the gate has to say.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -17,30 +18,70 @@ pub(super) struct Verdict {
 pub(super) fn judge(report: &Report) -> Verdict {
     let rows = report.rows();
     let mut verdict = Verdict::default();
-    if !rows.iter().any(|row| row.peer == THRONG) {
-        verdict.misses.push("throng was not measured".to_string());
+    for &workload in &report.workloads {
+        let row = |peer| rows.iter().find(|row| row.workload == workload && row.peer == peer);
+        match row(THRONG) {
+            None => verdict.misses.push(format!("{}: throng was not measured", workload.name())),
+            Some(throng) if workload == Workload::WsBroadcast => verdict.broadcast(throng),
+            Some(throng) if workload.is_websocket() => verdict.to_bare(throng),
+            Some(throng) => {
+                verdict.to_ranch(throng, row(BARE));
+                verdict.to_bare(throng);
+            }
+        }
     }
-    for row in rows.iter().filter(|row| row.peer == THRONG) {
+    if report.workloads.iter().any(|workload| !workload.is_websocket()) {
+        let generator = generator::ratio(&report.generators);
+        verdict.check("generator: CPU per connection", generator, TO_BARE_MOST, "the bare client");
+    }
+    verdict.notes.extend(user_note(report));
+    verdict
+}
+
+/// What a WebSocket user of the generator costs; its targets are for more users than are brought here.
+fn user_note(report: &Report) -> Option<String> {
+    let of = || report.users.iter().filter(|s| s.generator == generator::THRONG_RUN);
+    let memory = median_of_some(of().map(|s| s.memory_bytes))?;
+    let cpu = generator::users::ratio(&report.users, generator::THRONG_RUN);
+    Some(format!(
+        "generator: a WebSocket user takes {memory:.0} B ({USER_BYTES_MOST} B is the target, at 100,000 \
+         users) and {:.2}x the bare client's CPU",
+        cpu.unwrap_or(f64::NAN)
+    ))
+}
+
+impl Verdict {
+    fn to_bare(&mut self, row: &Row) {
+        let what = format!("{}: server CPU", row.workload.name());
+        self.check(&what, row.to_bare, TO_BARE_MOST, "bare");
+    }
+
+    fn to_ranch(&mut self, row: &Row, bare: Option<&Row>) {
         let workload = row.workload.name();
-        let bare = rows.iter().find(|bare| bare.peer == BARE && bare.workload == row.workload);
         let bare_to_ranch = bare.and_then(|bare| bare.to_ranch);
         if let Some(bare) = bare_to_ranch.filter(|&ratio| ratio > TO_RANCH_MOST) {
-            verdict.notes.push(format!(
+            self.notes.push(format!(
                 "{workload}: the bare loop itself is at {bare:.2}x Ranch, so {TO_RANCH_MOST}x is \
                  out of reach; throng is at {:.2}x",
                 row.to_ranch.unwrap_or(f64::NAN)
             ));
         } else {
-            verdict.check(&format!("{workload}: server CPU"), row.to_ranch, TO_RANCH_MOST, "Ranch");
+            self.check(&format!("{workload}: server CPU"), row.to_ranch, TO_RANCH_MOST, "Ranch");
         }
-        verdict.check(&format!("{workload}: server CPU"), row.to_bare, TO_BARE_MOST, "bare");
     }
-    let generator = generator::ratio(&report.generators);
-    verdict.check("generator: CPU per connection", generator, TO_BARE_MOST, "the bare client");
-    verdict
-}
 
-impl Verdict {
+    fn broadcast(&mut self, row: &Row) {
+        let workload = row.workload.name();
+        match row.rate_to_bare {
+            None => self.misses.push(format!("{workload}: not measured beside bare")),
+            Some(ratio) if ratio < BROADCAST_TO_BARE_LEAST => self.misses.push(format!(
+                "{workload}: the rate is {ratio:.3}x bare, at least {BROADCAST_TO_BARE_LEAST}x is \
+                 the target"
+            )),
+            Some(_) => {}
+        }
+    }
+
     fn check(&mut self, what: &str, ratio: Option<f64>, most: f64, than: &str) {
         match ratio {
             None => self.misses.push(format!("{what}: not measured beside {than}")),
@@ -56,6 +97,10 @@ impl Verdict {
 const TO_BARE_MOST: f64 = 1.15;
 /// Against Ranch with its defaults.
 const TO_RANCH_MOST: f64 = 0.35;
+/// Messages a second of a broadcast.
+const BROADCAST_TO_BARE_LEAST: f64 = 0.95;
+/// Of the generator's memory, for a WebSocket user.
+const USER_BYTES_MOST: u32 = 300;
 
 #[cfg(test)]
 mod tests {
@@ -95,6 +140,36 @@ mod tests {
         let verdict = judged(20.0, 21.0, 10.0);
         assert_eq!(verdict.misses, Vec::<String>::new());
         assert!(verdict.notes[0].contains("0.50x Ranch"), "{:?}", verdict.notes);
+    }
+
+    #[test]
+    fn a_broadcast_is_judged_by_its_rate_and_nothing_else() {
+        let judged = |rate| {
+            let mut bare = sample(BARE, 0, 5.0);
+            let mut throng = sample(THRONG, 0, 50.0);
+            (bare.workload, throng.workload) = (Workload::WsBroadcast, Workload::WsBroadcast);
+            (bare.rate, throng.rate) = (100.0, rate);
+            let mut report = report(vec![bare, throng]);
+            report.workloads = vec![Workload::WsBroadcast];
+            judge(&report)
+        };
+        assert_eq!(judged(96.0), Verdict::default());
+        let misses = judged(90.0).misses;
+        assert_eq!(misses.len(), 1, "{misses:?}");
+        assert!(misses[0].contains("0.900x bare"), "{misses:?}");
+    }
+
+    #[test]
+    fn opening_websockets_is_judged_beside_bare_alone() {
+        let mut samples = vec![sample(BARE, 0, 10.0), sample(THRONG, 0, 12.0)];
+        samples.iter_mut().for_each(|sample| sample.workload = Workload::WsOpenSaturated);
+        let mut report = report(samples);
+        report.workloads = vec![Workload::WsOpenSaturated];
+        report.users = vec![generator::users::tests::sample(generator::THRONG_RUN, 0, 9.0)];
+        let verdict = judge(&report);
+        assert_eq!(verdict.misses.len(), 1, "{verdict:?}");
+        assert!(verdict.misses[0].contains("1.200x bare"), "{verdict:?}");
+        assert!(verdict.notes[0].contains("takes 250 B"), "{verdict:?}");
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //! Each is measured as a whole process, from its start to its end, by what the kernel has charged it
 //! with when it has ended and is not yet reaped (ticks of 10 ms, below 1 % of what is measured here).
 
+pub(super) mod users;
+
 use super::peer::Peer;
-use super::result::median;
+use super::result::{median, median_of_some};
 use super::server::Server;
 use super::workload::{Limits, Workload};
 use super::{Bench, cpu, table};
@@ -33,7 +35,7 @@ pub(super) fn compare(
     round: u32,
 ) -> Result<Vec<Sample>, String> {
     let rate = Workload::Churn40.rate(limits).expect("this workload has a rate").round();
-    let seconds = bench.length.seconds.ceil() * 2.0;
+    let seconds = bench.size.seconds.ceil() * 2.0;
     let mut kinds: [Measure; 2] = [bare_client, throng_run];
     if round % 2 == 1 {
         kinds.reverse();
@@ -63,20 +65,15 @@ pub(super) fn markdown(samples: &[Sample]) -> String {
 
 /// throng's CPU against the bare client's, the median of the rounds' own ratios.
 pub(super) fn ratio(samples: &[Sample]) -> Option<f64> {
-    let ratios: Vec<f64> = samples
-        .iter()
-        .filter(|s| s.generator == THRONG_RUN)
-        .filter_map(|throng| {
-            let bare =
-                samples.iter().find(|s| s.generator == BARE_CLIENT && s.round == throng.round)?;
-            Some(throng.cpu_us / bare.cpu_us)
-        })
-        .collect();
-    (!ratios.is_empty()).then(|| median(ratios))
+    median_of_some(samples.iter().filter(|s| s.generator == THRONG_RUN).filter_map(|throng| {
+        let bare =
+            samples.iter().find(|s| s.generator == BARE_CLIENT && s.round == throng.round)?;
+        Some(throng.cpu_us / bare.cpu_us)
+    }))
 }
 
 fn bare_client(bench: &Bench<'_>, rate: f64, seconds: f64, round: u32) -> Result<Sample, String> {
-    let mut command = Command::new(bench.toolbox.bare_client());
+    let mut command = Command::new(bench.toolbox.bare("client"));
     command
         .args(["churn", "--connections", "4000", "--warmup", "0"])
         .args(["--rate", &rate.to_string(), "--seconds", &seconds.to_string()])
@@ -127,7 +124,7 @@ fn connected(summary: &Path) -> Result<u64, String> {
 
 /// What a generator printed, and its CPU time from start to end.
 fn against_bare_server(bench: &Bench<'_>, mut command: Command) -> Result<(String, u64), String> {
-    let bare = Peer::bare().command(&bench.toolbox, bench.options);
+    let bare = Peer::bare().command(Workload::Churn40, &bench.toolbox, bench.options);
     let server = Server::start(bare, bench.options.port)?;
     let name = command.get_program().to_string_lossy().into_owned();
     let output = bench.toolbox.folder().join("generator.out");

@@ -1,137 +1,151 @@
 //! Who is compared: a name, the command that starts it, and the workloads that show its point.
 
 use super::Options;
-use super::toolbox::{Erlang, Toolbox};
-use super::workload::Workload;
+use super::chat::Chat;
+use super::toolbox::Toolbox;
+use super::workload::{Kind, Workload};
 use std::process::Command;
 
-/// A server that answers every packet "ok".
+/// A server that answers every packet "ok", or a chat, or both.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     /// `family/shape`, as in the table.
     pub(super) name: &'static str,
-    program: Program,
-    shown_in: ShownIn,
+    pub(super) program: Program,
+    /// Shapes that differ in one way only are not measured where the difference cannot show.
+    takes: &'static [Kind],
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Program {
+pub(super) enum Program {
     Bare,
     Throng,
     /// The Erlang module and its argument.
     Erlang(&'static str, &'static str),
+    Chat(Chat),
 }
 
-/// Shapes that differ in one way only are not measured where the difference cannot show.
-#[derive(Clone, Copy, Debug)]
-enum ShownIn {
-    All,
-    Churn,
-    Messages,
+impl Program {
+    /// What is built once for all its shapes.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Bare => BARE,
+            Self::Throng => THRONG,
+            Self::Erlang("ranch_ok", _) => "ranch",
+            Self::Erlang(..) => "gen_tcp",
+            Self::Chat(Chat::Haskell) => "haskell",
+            Self::Chat(Chat::Cowboy) => "cowboy",
+            Self::Chat(Chat::Tungstenite) => "tungstenite",
+            Self::Chat(Chat::Gobwas) => "gobwas",
+            Self::Chat(Chat::UWebSockets) => "uwebsockets",
+        }
+    }
 }
 
 impl Peer {
     /// The kernel's limit.
     pub(super) fn bare() -> Self {
-        peer(BARE, Program::Bare, ShownIn::All)
+        peer(BARE, Program::Bare, ALL)
     }
 
     pub(super) fn takes(&self, workload: Workload) -> bool {
-        match self.shown_in {
-            ShownIn::All => true,
-            ShownIn::Churn => workload.is_churn(),
-            ShownIn::Messages => !workload.is_churn(),
-        }
+        self.takes.contains(&workload.kind())
     }
 
-    /// The command that serves on 127.0.0.1 until SIGTERM.
-    pub(super) fn command(&self, toolbox: &Toolbox, options: &Options) -> Command {
+    /// The command that serves a workload on 127.0.0.1 until SIGTERM.
+    pub(super) fn command(
+        &self,
+        workload: Workload,
+        toolbox: &Toolbox,
+        options: &Options,
+    ) -> Command {
         let (port, threads) = (options.port.to_string(), options.threads.to_string());
         match self.program {
             Program::Bare => {
-                let mut command = Command::new(toolbox.bare_server());
-                command.args(["--port", &port, "--threads", &threads]);
-                command.args(["--backlog", BACKLOG, "--nodelay"]);
+                let chat = workload.is_websocket();
+                let program = toolbox.bare(if chat { "ws_server" } else { "server" });
+                let mut command = Command::new(program);
+                command.args(["--port", &port, "--threads", &threads, "--backlog", BACKLOG]);
+                if !chat {
+                    command.arg("--nodelay");
+                }
                 command
             }
             Program::Throng => {
+                let kind = if workload.is_websocket() { "chat" } else { "ok" };
                 let mut command = Command::new(toolbox.throng());
-                command.args(["serve", "ok", "--listen", &format!("127.0.0.1:{port}")]);
+                command.args(["serve", kind, "--listen", &format!("127.0.0.1:{port}")]);
                 command.args(["--cores", &threads, "--accept", "reuseport", "--backlog", BACKLOG]);
                 command
             }
             Program::Erlang(module, shape) => {
-                let mut command = Command::new("erl");
-                command.args(["+S", &format!("{threads}:{threads}")]).args(NO_BUSY_WAIT);
-                // `+Bd`: Ctrl-C, which reaches the whole process group, ends it too.
-                command.args(["+Bd", "-noinput"]);
-                for folder in toolbox.erlang_paths() {
-                    command.arg("-pa").arg(folder);
-                }
-                command.args(["-run", module, "main", shape, &port]);
+                let mut command = toolbox.erlang(module, options.threads);
+                command.args([shape, &port]);
                 command
             }
+            Program::Chat(chat) => toolbox.chat(chat, &port, options.threads),
         }
     }
 }
 
 /// Every peer there is, in the order of the table.
 pub(super) fn all() -> Vec<Peer> {
-    use ShownIn::{All, Churn, Messages};
-    let erlang =
-        |name, module, shape, shown_in| peer(name, Program::Erlang(module, shape), shown_in);
+    use Kind::{Churn, Messages, WebSockets};
+    let erlang = |name, module, shape, takes| peer(name, Program::Erlang(module, shape), takes);
+    let chat = |name, chat| peer(name, Program::Chat(chat), &[WebSockets]);
     vec![
         Peer::bare(),
-        peer(THRONG, Program::Throng, All),
-        erlang("gen_tcp/one", "gen_tcp_ok", "one", All),
-        erlang("gen_tcp/several", "gen_tcp_ok", "several", Churn),
-        erlang("gen_tcp/sleep", "gen_tcp_ok", "sleep", All),
-        erlang("gen_tcp/several+sleep", "gen_tcp_ok", "several_sleep", Churn),
-        erlang("gen_tcp/readers", "gen_tcp_ok", "readers", All),
-        erlang("gen_tcp/responders", "gen_tcp_ok", "responders", Messages),
-        erlang("ranch/one_sup", "ranch_ok", "one_sup", Churn),
-        erlang(RANCH_PLAIN, "ranch_ok", "many_sups", All),
-        erlang("ranch/listeners", "ranch_ok", "listeners", Churn),
-        erlang("ranch/sleep", "ranch_ok", "sleep", All),
+        peer(THRONG, Program::Throng, ALL),
+        erlang("gen_tcp/one", "gen_tcp_ok", "one", TCP),
+        erlang("gen_tcp/several", "gen_tcp_ok", "several", &[Churn]),
+        erlang("gen_tcp/sleep", "gen_tcp_ok", "sleep", TCP),
+        erlang("gen_tcp/several+sleep", "gen_tcp_ok", "several_sleep", &[Churn]),
+        erlang("gen_tcp/readers", "gen_tcp_ok", "readers", TCP),
+        erlang("gen_tcp/responders", "gen_tcp_ok", "responders", &[Messages]),
+        erlang("ranch/one_sup", "ranch_ok", "one_sup", &[Churn]),
+        erlang(RANCH_PLAIN, "ranch_ok", "many_sups", TCP),
+        erlang("ranch/listeners", "ranch_ok", "listeners", &[Churn]),
+        erlang("ranch/sleep", "ranch_ok", "sleep", TCP),
+        chat("uwebsockets", Chat::UWebSockets),
+        chat("tungstenite", Chat::Tungstenite),
+        chat("gobwas", Chat::Gobwas),
+        chat("haskell", Chat::Haskell),
+        chat("cowboy", Chat::Cowboy),
     ]
 }
 
-/// The peers that can run here and were asked for, and a sentence for each reason why others are missing.
-pub(super) fn available(
-    toolbox: &Toolbox,
-    options: &Options,
-) -> Result<(Vec<Peer>, Vec<String>), String> {
+/// The peers that were asked for and have something to do.
+pub(super) fn wanted(only: &[String], workloads: &[Workload]) -> Result<Vec<Peer>, String> {
     let known = |wanted: &String| {
-        wanted == "generator" || all().iter().any(|p| p.name.starts_with(wanted.as_str()))
+        wanted == GENERATOR || all().iter().any(|p| p.name.starts_with(wanted.as_str()))
     };
-    if let Some(unknown) = options.only.iter().find(|wanted| !known(wanted)) {
+    if let Some(unknown) = only.iter().find(|wanted| !known(wanted)) {
         let names = all().iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
-        return Err(format!("no peer is called {unknown}; there are {names}, generator"));
+        return Err(format!("no peer is called {unknown}; there are {names}, {GENERATOR}"));
     }
+    let mut peers = all();
+    peers.retain(|peer| {
+        (peer.name == BARE || is_chosen(peer.name, only))
+            && workloads.iter().any(|&workload| peer.takes(workload))
+    });
+    Ok(peers)
+}
+
+/// Those of the peers that can run here, and a sentence for each reason why others are missing.
+pub(super) fn available(peers: Vec<Peer>, toolbox: &Toolbox) -> (Vec<Peer>, Vec<String>) {
     let mut missing = Vec::new();
-    let mut note = |reason: String| {
+    let mut there = Vec::new();
+    for peer in peers {
+        let Some(why) = toolbox.missing(peer.program) else {
+            there.push(peer);
+            continue;
+        };
+        let reason = format!("{}: {why}", peer.program.name());
         if !missing.contains(&reason) {
             missing.push(reason);
         }
-    };
-    let mut peers = Vec::new();
-    for peer in all() {
-        if peer.name != BARE && !is_chosen(peer.name, &options.only) {
-            continue;
-        }
-        match peer.program {
-            Program::Throng if !toolbox.has_throng() => {
-                note(format!("throng: {} does not exist", toolbox.throng().display()));
-            }
-            Program::Erlang(module, _) => match toolbox.erlang() {
-                Erlang::Missing(why) => note(format!("gen_tcp and ranch: {why}")),
-                Erlang::WithoutRanch(why) if module == "ranch_ok" => note(format!("ranch: {why}")),
-                _ => peers.push(peer),
-            },
-            _ => peers.push(peer),
-        }
     }
-    Ok((peers, missing))
+    (there, missing)
 }
 
 /// Whether `name` begins with one of those asked for; everything is chosen when nothing was asked for.
@@ -150,12 +164,15 @@ pub(super) const THRONG: &str = "throng";
 /// Ranch with its own defaults.
 pub(super) const RANCH_PLAIN: &str = "ranch/many_sups";
 
-const BACKLOG: &str = "4096";
-/// Schedulers that spin while they wait would be charged for it; without, Erlang looks its best here.
-const NO_BUSY_WAIT: [&str; 6] = ["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"];
+/// The rows that are not servers.
+pub(super) const GENERATOR: &str = "generator";
 
-fn peer(name: &'static str, program: Program, shown_in: ShownIn) -> Peer {
-    Peer { name, program, shown_in }
+const BACKLOG: &str = "4096";
+const TCP: &[Kind] = &[Kind::Churn, Kind::Messages];
+const ALL: &[Kind] = &[Kind::Churn, Kind::Messages, Kind::WebSockets];
+
+fn peer(name: &'static str, program: Program, takes: &'static [Kind]) -> Peer {
+    Peer { name, program, takes }
 }
 
 #[cfg(test)]
@@ -174,11 +191,25 @@ mod tests {
     #[test]
     fn every_workload_has_the_rows_that_ratios_need() {
         for workload in Workload::ALL {
-            for needed in [BARE, THRONG, RANCH_PLAIN] {
+            let ranch = (!workload.is_websocket()).then_some(RANCH_PLAIN);
+            for needed in [BARE, THRONG].into_iter().chain(ranch) {
                 let found = all().into_iter().find(|p| p.name == needed).unwrap();
                 assert!(found.takes(workload), "{needed} in {}", workload.name());
             }
         }
+    }
+
+    #[test]
+    fn only_peers_with_something_to_do_are_wanted() {
+        let names = |only: &[String], workload| -> Vec<&str> {
+            wanted(only, &[workload]).unwrap().iter().map(|p| p.name).collect()
+        };
+        let only = ["haskell".to_string(), "ranch".to_string()];
+        assert_eq!(names(&only, Workload::WsBroadcast), [BARE, "haskell"]);
+        assert_eq!(names(&["ranch/sleep".into()], Workload::Churn25), [BARE, "ranch/sleep"]);
+        assert!(!names(&[], Workload::Messages25).contains(&"cowboy"));
+        let error = wanted(&["hask3ll".into()], &Workload::ALL).unwrap_err();
+        assert!(error.contains("no peer is called hask3ll; there are bare, throng"), "{error}");
     }
 
     #[test]

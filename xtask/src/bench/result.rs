@@ -23,6 +23,10 @@ pub(super) struct Sample {
     pub(super) rate: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
+    /// Of a broadcast: the last delivery of a message, the median over the messages.
+    pub(super) last_us: f64,
+    /// Server memory for each connection that was opened and left alone.
+    pub(super) memory_bytes: Option<f64>,
     pub(super) errors: u64,
 }
 
@@ -49,6 +53,8 @@ impl Sample {
             rate: summary.rate,
             p50_us: summary.p50_us,
             p99_us: summary.p99_us,
+            last_us: summary.last_us,
+            memory_bytes: measured.server_grew_bytes.map(|grew| grew as f64 / summary.done as f64),
             errors: summary.errors.sum(),
         }
     }
@@ -71,9 +77,13 @@ pub(super) struct Row {
     pub(super) rate: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
+    pub(super) last_us: f64,
+    pub(super) memory_bytes: Option<f64>,
     pub(super) errors: u64,
     /// Server CPU against the bare loop's, the median of the rounds' own ratios.
     pub(super) to_bare: Option<f64>,
+    /// The rate against the bare loop's, likewise.
+    pub(super) rate_to_bare: Option<f64>,
     /// Against Ranch with its defaults.
     pub(super) to_ranch: Option<f64>,
     /// Against the cheapest shape of Ranch that answers as soon as it can.
@@ -92,6 +102,9 @@ impl Row {
 #[derive(Debug, serde::Serialize)]
 pub(super) struct Report {
     pub(super) rounds: u32,
+    /// Those that were asked for.
+    #[serde(serialize_with = "by_names")]
+    pub(super) workloads: Vec<Workload>,
     pub(super) limits: Limits,
     /// Sentences: which peers are missing, and why.
     pub(super) missing: Vec<String>,
@@ -99,12 +112,19 @@ pub(super) struct Report {
     pub(super) failed: Vec<String>,
     pub(super) samples: Vec<Sample>,
     pub(super) generators: Vec<generator::Sample>,
+    /// What a WebSocket user costs a generator.
+    pub(super) users: Vec<generator::users::Sample>,
 }
 
 impl Report {
-    pub(super) fn new(limits: Limits, rounds: u32, missing: Vec<String>) -> Self {
-        let (failed, samples, generators) = Default::default();
-        Self { rounds, limits, missing, failed, samples, generators }
+    pub(super) fn new(
+        limits: Limits,
+        rounds: u32,
+        workloads: Vec<Workload>,
+        missing: Vec<String>,
+    ) -> Self {
+        let (failed, samples, generators, users) = Default::default();
+        Self { rounds, workloads, limits, missing, failed, samples, generators, users }
     }
 
     pub(super) fn fail(&mut self, why: String) {
@@ -154,23 +174,28 @@ impl Report {
             rate: each(|s| s.rate),
             p50_us: each(|s| s.p50_us),
             p99_us: each(|s| s.p99_us),
+            last_us: each(|s| s.last_us),
+            memory_bytes: median_of_some(samples.iter().filter_map(|s| s.memory_bytes)),
             errors: samples.iter().map(|s| s.errors).sum(),
-            to_bare: self.ratio(peer, BARE, workload),
-            to_ranch: self.ratio(peer, RANCH_PLAIN, workload),
-            to_ranch_best: best.and_then(|best| self.ratio(peer, best, workload)),
+            to_bare: self.ratio(peer, BARE, workload, |s| s.server_us),
+            rate_to_bare: self.ratio(peer, BARE, workload, |s| s.rate),
+            to_ranch: self.ratio(peer, RANCH_PLAIN, workload, |s| s.server_us),
+            to_ranch_best: best.and_then(|best| self.ratio(peer, best, workload, |s| s.server_us)),
         }
     }
 
     /// The median over the rounds of the ratio within each: neighbours in time share the machine's mood.
-    fn ratio(&self, peer: &str, other: &str, workload: Workload) -> Option<f64> {
+    fn ratio(
+        &self,
+        peer: &str,
+        other: &str,
+        workload: Workload,
+        value: fn(&Sample) -> f64,
+    ) -> Option<f64> {
         let others: BTreeMap<u32, f64> =
-            self.of(other, workload).iter().map(|s| (s.round, s.server_us)).collect();
-        let ratios: Vec<f64> = self
-            .of(peer, workload)
-            .iter()
-            .filter_map(|s| Some(s.server_us / others.get(&s.round)?))
-            .collect();
-        (!ratios.is_empty()).then(|| median(ratios))
+            self.of(other, workload).iter().map(|s| (s.round, value(s))).collect();
+        let of_peer = self.of(peer, workload);
+        median_of_some(of_peer.iter().filter_map(|s| Some(value(s) / others.get(&s.round)?)))
     }
 
     fn best_ranch(&self, workload: Workload) -> Option<&'static str> {
@@ -208,8 +233,18 @@ pub(super) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
+/// The median; nothing of nothing.
+pub(super) fn median_of_some(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    (!values.is_empty()).then(|| median(values))
+}
+
 fn by_name<S: serde::Serializer>(workload: &Workload, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(workload.name())
+}
+
+fn by_names<S: serde::Serializer>(all: &[Workload], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(all.iter().map(|workload| workload.name()))
 }
 
 #[cfg(test)]
@@ -229,13 +264,19 @@ pub(super) mod tests {
             rate: 1_000.0,
             p50_us: 10.0,
             p99_us: 20.0,
+            last_us: 0.0,
+            memory_bytes: None,
             errors: 0,
         }
     }
 
     pub(in super::super) fn report(samples: Vec<Sample>) -> Report {
-        let limits = Limits { connections_per_s: 50_000.0, messages_per_s: 200_000.0 };
-        let mut report = Report::new(limits, 3, vec![]);
+        let limits = Limits {
+            connections_per_s: 50_000.0,
+            messages_per_s: 200_000.0,
+            websockets_per_s: 20_000.0,
+        };
+        let mut report = Report::new(limits, 3, vec![Workload::ChurnSaturated], vec![]);
         report.samples = samples;
         report
     }
@@ -262,6 +303,14 @@ pub(super) mod tests {
         assert!((row.to_bare.unwrap() - 1.1).abs() < 1e-9);
         assert_eq!((row.server_us_least, row.server_us_most), (11.0, 22.0));
         assert_eq!(row.to_ranch, None);
+    }
+
+    #[test]
+    fn memory_is_the_median_of_the_samples_that_have_it() {
+        let mut held = sample(BARE, 0, 1.0);
+        held.memory_bytes = Some(120.0);
+        let report = report(vec![held, sample(BARE, 1, 1.0)]);
+        assert_eq!(report.rows()[0].memory_bytes, Some(120.0));
     }
 
     #[test]

@@ -1,33 +1,41 @@
 //! A server under test: started, awaited, stopped.
 
-use rustix::process::{Pid, Signal, kill_process};
+use super::running::Running;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A running server. It is stopped when dropped, whatever happens in between.
 pub(super) struct Server {
-    child: Child,
+    running: Running,
 }
 
 impl Server {
     /// Starts `command` and waits until it accepts on `port` of 127.0.0.1.
-    pub(super) fn start(mut command: Command, port: u16) -> Result<Self, String> {
+    pub(super) fn start(command: Command, port: u16) -> Result<Self, String> {
+        Self::start_with(command, port, Stdio::null())
+    }
+
+    /// The same, with what the server prints.
+    pub(super) fn start_talking(
+        command: Command,
+        port: u16,
+    ) -> Result<(Self, ChildStdout), String> {
+        let mut server = Self::start_with(command, port, Stdio::piped())?;
+        let output = server.running.output().ok_or("the server has no output")?;
+        Ok((server, output))
+    }
+
+    fn start_with(command: Command, port: u16, output: Stdio) -> Result<Self, String> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         if TcpStream::connect(address).is_ok() {
             return Err(format!("something else listens on {address}"));
         }
         let name = command.get_program().to_string_lossy().into_owned();
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|e| format!("cannot start {name}: {e}"))?;
-        let mut server = Self { child };
+        let mut running = Running::start(command, output)?;
         let deadline = Instant::now() + START_MAX;
         while TcpStream::connect(address).is_err() {
-            if let Ok(Some(status)) = server.child.try_wait() {
+            if let Some(status) = running.ended() {
                 return Err(format!("{name} ended before it listened: {status}"));
             }
             if Instant::now() > deadline {
@@ -35,50 +43,24 @@ impl Server {
             }
             std::thread::sleep(POLL);
         }
-        Ok(server)
+        Ok(Self { running })
     }
 
     pub(super) fn id(&self) -> u32 {
-        self.child.id()
+        self.running.id()
     }
 
     /// Asks it to end. A server that had ended by itself was not measured: that is an error.
     pub(super) fn stop(mut self) -> Result<(), String> {
-        match self.child.try_wait() {
-            Ok(Some(status)) => Err(format!("the server ended under the load: {status}")),
-            _ => {
-                self.end();
-                Ok(())
-            }
+        if let Some(status) = self.running.ended() {
+            return Err(format!("the server ended under the load: {status}"));
         }
-    }
-
-    fn end(&mut self) {
-        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
-            let _ = kill_process(pid, Signal::TERM);
-        }
-        let deadline = Instant::now() + STOP_MAX;
-        while Instant::now() < deadline {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(POLL);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.end();
-        }
+        self.running.end();
+        Ok(())
     }
 }
 
 const START_MAX: Duration = Duration::from_secs(10);
-const STOP_MAX: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

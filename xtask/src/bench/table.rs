@@ -1,5 +1,7 @@
 //! The results as Markdown, for a terminal as well as for a page.
 
+mod websocket;
+
 use super::generator;
 use super::result::{Report, Row, Sample};
 use std::fmt::Write;
@@ -17,29 +19,35 @@ pub(super) fn progress(sample: &Sample) -> String {
     )
 }
 
+/// The same of a generator.
+pub(super) fn user_progress(sample: &generator::users::Sample) -> String {
+    format!(
+        "round {} {:18} {:22} {:7.1} us and {:.0} B a user",
+        sample.round + 1,
+        "users",
+        sample.generator,
+        sample.cpu_us,
+        sample.memory_bytes
+    )
+}
+
 /// The whole report.
 pub(super) fn markdown(report: &Report, threads: u16) -> String {
-    let mut text = String::new();
     let rows = report.rows();
-    let foreign = 100.0 * rows.iter().map(|r| r.foreign_share).fold(0.0, f64::max);
-    _ = writeln!(
-        text,
-        "Medians of up to {} rounds on {} CPUs; {threads} threads for each server and for the client. The bare \
-         loop's maximum, from which the offered rates are taken: {} connections/s, {} messages/s. \
-         Others on this machine used up to {foreign:.0} % of it (median of the worst row).\n",
-        report.rounds,
-        std::thread::available_parallelism().map_or(1, usize::from),
-        grouped(report.limits.connections_per_s),
-        grouped(report.limits.messages_per_s),
-    );
-    text.push_str(
-        "| workload | peer | server CPU us | least-most | x bare | x Ranch | x best Ranch | \
-         rate /s | p50 us | p99 us | client CPU us | machine CPU us | errors |\n\
-         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
-    );
-    for row in &rows {
+    let (websockets, tcp): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| row.workload.is_websocket());
+    let mut text = head(report, &rows, threads);
+    if !tcp.is_empty() {
+        text.push_str(
+            "\n| workload | peer | server CPU us | least-most | x bare | x Ranch | x best Ranch | \
+             rate /s | p50 us | p99 us | client CPU us | machine CPU us | errors |\n\
+             |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        );
+    }
+    for row in tcp {
         line(&mut text, row);
     }
+    text.push_str(&websocket::markdown(&websockets));
     if rows.iter().any(|row| !row.kept_up()) {
         text.push_str(
             "\n\\* did not keep up with the offered rate: it works in larger batches than at that rate, \
@@ -47,6 +55,7 @@ pub(super) fn markdown(report: &Report, threads: u16) -> String {
         );
     }
     text.push_str(&generator::markdown(&report.generators));
+    text.push_str(&generator::users::markdown(&report.users));
     for missing in &report.missing {
         _ = writeln!(text, "\nNot measured: {missing}.");
     }
@@ -56,8 +65,28 @@ pub(super) fn markdown(report: &Report, threads: u16) -> String {
     text
 }
 
+/// What all rows have in common.
+fn head(report: &Report, rows: &[Row], threads: u16) -> String {
+    let limits = [
+        (report.limits.connections_per_s, "connections/s"),
+        (report.limits.messages_per_s, "messages/s"),
+        (report.limits.websockets_per_s, "WebSockets/s"),
+    ];
+    let known = limits.iter().filter(|(limit, _)| *limit > 0.0);
+    let maxima: Vec<String> =
+        known.map(|(limit, what)| format!("{} {what}", grouped(*limit))).collect();
+    let foreign = 100.0 * rows.iter().map(|r| r.foreign_share).fold(0.0, f64::max);
+    format!(
+        "Medians of up to {} rounds on {} CPUs; {threads} threads for each server and for the client. The bare \
+         loop's maximum, from which the offered rates are taken: {}. \
+         Others on this machine used up to {foreign:.0} % of it (median of the worst row).\n",
+        report.rounds,
+        std::thread::available_parallelism().map_or(1, usize::from),
+        maxima.join(", "),
+    )
+}
+
 fn line(text: &mut String, row: &Row) {
-    let ratio = |value: Option<f64>| value.map_or("-".into(), |v| format!("{v:.2}"));
     _ = writeln!(
         text,
         "| {} | {} | {:.1} | {:.1}-{:.1} | {} | {} | {} | {}{} | {} | {} | {:.1} | {:.1} | {} |",
@@ -77,6 +106,11 @@ fn line(text: &mut String, row: &Row) {
         row.machine_us,
         row.errors,
     );
+}
+
+/// A ratio with two places; a dash where there is none.
+fn ratio(value: Option<f64>) -> String {
+    value.map_or("-".into(), |value| format!("{value:.2}"))
 }
 
 /// A whole number with a comma at each thousand.

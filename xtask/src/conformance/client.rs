@@ -1,0 +1,97 @@
+//! Our client, echoing, against the fuzzing server.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use throng_base::Prng;
+use throng_proto::websocket::{Client, ClientEvent, ClientHandshake, Deflater};
+
+use crate::conformance::kosoku::Kosoku;
+use crate::conformance::wire::{Then, drive};
+
+/// Runs the cases of a fuzzing server, as many at a time as there are [`THREADS`].
+pub(super) fn run(kosoku: &Kosoku, cases: &[&str], folder: &Path) -> Result<(), String> {
+    let mut child = kosoku
+        .command("fuzzingserver", "127.0.0.1:0", cases, folder)
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let outcome = match child.stderr.take() {
+        Some(stderr) => drive_all(BufReader::new(stderr)),
+        None => Err("it has no standard error".to_owned()),
+    };
+    if outcome.is_err() {
+        let _ = child.kill();
+    }
+    // Its exit code only repeats what the report says.
+    child.wait().map_err(|error| error.to_string())?;
+    outcome
+}
+
+fn drive_all(mut told: impl BufRead + Send + 'static) -> Result<(), String> {
+    let mut line = String::new();
+    told.read_line(&mut line).map_err(|error| error.to_string())?;
+    let (_, address) =
+        line.trim().split_once("ws://").ok_or_else(|| format!("kosoku says: {line}"))?;
+    // Whatever else it says must not fill the pipe.
+    thread::spawn(move || std::io::copy(&mut told, &mut std::io::sink()));
+    let count = talk(address, "/getCaseCount", 0)?
+        .and_then(|text| text.parse::<usize>().ok())
+        .ok_or("it does not tell how many cases there are")?;
+    let next = AtomicUsize::new(1);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                loop {
+                    let case = next.fetch_add(1, Ordering::Relaxed);
+                    if case > count {
+                        return;
+                    }
+                    // A case that ends in a reset is the peer's to judge.
+                    let _ = talk(address, &format!("/runCase?case={case}&agent=throng"), case);
+                }
+            });
+        }
+    });
+    talk(address, "/updateReports?agent=throng", 0).map(|_| ())
+}
+
+const THREADS: usize = 4;
+
+/// One connection, echoing to its end. The last short text that came.
+fn talk(address: &str, path_and_query: &str, seed: usize) -> Result<Option<String>, String> {
+    let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
+    let mut random = Prng::derive(7, seed as u64);
+    let mut key = [0; 16];
+    random.fill(&mut key);
+    let (mut client, mut out) = (Client::new(), Vec::new());
+    let handshake = ClientHandshake {
+        host: address,
+        path_and_query,
+        headers: &[("user-agent", "throng")],
+        subprotocols: &[],
+        deflate: true,
+        key,
+    };
+    client.begin(&handshake, &mut out);
+    let (mut deflater, mut last) = (Deflater::always(), None);
+    let ended = drive(&mut stream, &mut client, out, |client, event, out| {
+        let mask = (random.bits() as u32).to_ne_bytes();
+        match event {
+            ClientEvent::Text(text) => {
+                last = Some(text.to_owned()).filter(|text| text.len() < 10);
+                client.text(text, mask, Some(&mut deflater), out);
+            }
+            ClientEvent::Binary(bytes) => client.binary(bytes, mask, Some(&mut deflater), out),
+            ClientEvent::Opened { .. } | ClientEvent::Ping(_) | ClientEvent::Pong(_) => {}
+            ClientEvent::Closed { .. } => return Then::AwaitClose,
+            ClientEvent::Refused(_) | ClientEvent::Failed(_) => return Then::Close,
+        }
+        Then::Continue
+    });
+    ended.map(|()| last).map_err(|error| error.to_string())
+}
