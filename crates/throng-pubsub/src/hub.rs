@@ -141,7 +141,7 @@ impl Hub {
     /// The next thing to be told to a member; none when everybody has been told everything. Costs the same however many
     /// members there are. `render` makes the bytes of a publication in a dialect.
     pub fn next(&mut self, render: &mut Render<'_>) -> Option<Delivery<'_>> {
-        let (id, index) = self.next_member(render)?;
+        let (id, index) = self.next_member()?;
         let topic = self.topics.get_mut(id)?;
         let pass = topic.pass.as_mut()?;
         let member = self.members.at(index);
@@ -174,14 +174,14 @@ impl Hub {
     }
 
     /// Whose turn it is, and in which topic.
-    fn next_member(&mut self, render: &mut Render<'_>) -> Option<(Key, u32)> {
+    fn next_member(&mut self) -> Option<(Key, u32)> {
         loop {
             let id = *self.turns.front()?;
             let Some(topic) = self.topics.get_mut(id) else {
                 self.end_turn(false);
                 continue;
             };
-            if topic.pass.is_none() && !topic.begin_pass(&mut self.members, render) {
+            if topic.pass.is_none() && !topic.begin_pass() {
                 topic.is_turning = false;
                 self.end_turn(false);
                 continue;

@@ -11,13 +11,31 @@ use crate::Dialect;
 pub struct Publication {
     topic: Arc<str>,
     body: Box<dyn Any + Send + Sync>,
+    body_bytes: usize,
     frames: [OnceLock<Arc<[u8]>>; Dialect::COUNT],
 }
 
 impl Publication {
     /// `body`, for everyone in `topic`.
     pub fn new(topic: impl Into<Arc<str>>, body: impl Any + Send + Sync) -> Self {
-        Self { topic: topic.into(), body: Box::new(body), frames: Default::default() }
+        Self {
+            topic: topic.into(),
+            body: Box::new(body),
+            body_bytes: 0,
+            frames: Default::default(),
+        }
+    }
+
+    /// The same, whose body owns about `bytes` of memory: what queues count that it waits in.
+    #[must_use]
+    pub const fn of_bytes(mut self, bytes: usize) -> Self {
+        self.body_bytes = bytes;
+        self
+    }
+
+    /// What a queue counts that it waits in: its body's bytes, and 256 for itself.
+    pub const fn weight(&self) -> usize {
+        self.body_bytes + OWN_BYTES
     }
 
     /// To whom it goes.
@@ -47,6 +65,9 @@ impl fmt::Debug for Publication {
     }
 }
 
+/// About what a publication itself takes.
+const OWN_BYTES: usize = 256;
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -70,6 +91,13 @@ mod tests {
         });
         assert_eq!(rendered.load(SeqCst), 1);
         assert_eq!(&publication.frame(Dialect::new(0), |_| {})[..], b"");
+    }
+
+    #[test]
+    fn it_weighs_about_what_it_takes() {
+        let size = size_of::<Publication>();
+        assert!((OWN_BYTES - 64..=OWN_BYTES).contains(&size), "{size}");
+        assert_eq!(Publication::new("lobby", ()).of_bytes(100).weight(), 100 + OWN_BYTES);
     }
 
     #[test]

@@ -37,9 +37,9 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_counts() {
-        let rules = |publications_max| TopicRules { publications_max, ..TopicRules::default() };
+        let rules = |queue_bytes_max| TopicRules { queue_bytes_max, ..TopicRules::default() };
         let book = Rulebook::all(rules(1)).with("rooms:", rules(2)).with("rooms:vip:", rules(3));
-        let of = |topic| book.of(topic).publications_max;
+        let of = |topic| book.of(topic).queue_bytes_max;
         assert_eq!((of("lobby"), of("rooms:7"), of("rooms:vip:7"), of("room")), (1, 2, 3, 1));
     }
 }

@@ -58,13 +58,14 @@ pub struct TopicRules {
     /// Bytes of this topic that may wait for one slow reader. Default 512 KiB, so that a few topics fit into the
     /// connection's own limit of 1 MiB.
     pub queue_bytes_max: usize,
-    /// Publications that may wait on a core for the pass before theirs to end. Default 1,024.
-    pub publications_max: usize,
+    /// Bytes of publications that may wait on a core while those before them are delivered: of each what
+    /// [`Publication::weight`](crate::Publication::weight) says. Default 16 MiB, which is some 60,000 short ones.
+    pub backlog_bytes_max: usize,
 }
 
 impl Default for TopicRules {
     fn default() -> Self {
-        Self { policy: Policy::default(), queue_bytes_max: 512 << 10, publications_max: 1_024 }
+        Self { policy: Policy::default(), queue_bytes_max: 512 << 10, backlog_bytes_max: 16 << 20 }
     }
 }
 

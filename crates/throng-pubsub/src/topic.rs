@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use throng_base::Key;
 
-use crate::members::{List, Members, NONE};
+use crate::members::List;
 use crate::{Dialect, Frames, Policy, Publication, TopicRules};
 
 /// A topic that has members on this core. Its publications are numbered; every member knows the number of the one
@@ -18,6 +18,8 @@ pub(crate) struct Topic {
     pub(crate) list: List,
     /// Published, and in no pass yet.
     queue: VecDeque<Queued>,
+    /// What the queue weighs.
+    queue_bytes: usize,
     /// The number of the first in the queue, or of the next to come.
     first: u32,
     pub(crate) pass: Option<Box<Pass>>,
@@ -35,7 +37,7 @@ pub(crate) struct Queued {
 /// One walk over the members, with all that was queued when it began.
 #[derive(Debug)]
 pub(crate) struct Pass {
-    /// The member whose turn it is; [`NONE`] at the end.
+    /// The member whose turn it is; [`NONE`](crate::members::NONE) at the end.
     pub(crate) cursor: u32,
     /// The number of the first publication.
     first: u32,
@@ -56,6 +58,7 @@ impl Topic {
             lane,
             list: List::default(),
             queue: VecDeque::new(),
+            queue_bytes: 0,
             first: 0,
             pass: None,
             is_turning: false,
@@ -69,27 +72,35 @@ impl Topic {
 
     /// Queues a publication; says how many the policy has dropped for it, itself perhaps.
     pub(crate) fn queue(&mut self, queued: Queued) -> usize {
-        let is_full = self.queue.len() >= self.rules.publications_max;
-        let dropped = match self.rules.policy {
-            Policy::KeepLatest => self.queue.len(),
-            Policy::DropOldest if is_full => 1,
-            Policy::DropNewest | Policy::Close if is_full => return 1,
-            _ => 0,
-        };
-        self.queue.drain(..dropped);
-        // Their numbers are nobody's.
-        self.first = self.first.wrapping_add(dropped as u32);
+        let weight = queued.publication.weight();
+        let mut dropped = 0;
+        loop {
+            let fits = self.queue_bytes + weight <= self.rules.backlog_bytes_max;
+            match self.rules.policy {
+                // One always fits.
+                _ if self.queue.is_empty() => break,
+                Policy::KeepLatest => {}
+                _ if fits => break,
+                Policy::DropOldest => {}
+                Policy::DropNewest | Policy::Close => return 1,
+            }
+            // Its number is nobody's.
+            self.take_first();
+            dropped += 1;
+        }
+        self.queue_bytes += weight;
         self.queue.push_back(queued);
         dropped
     }
 
     /// Begins a pass with what is queued, as far as it is written in one go. False when nothing is queued.
-    pub(crate) fn begin_pass(&mut self, members: &mut Members, render: &mut Render<'_>) -> bool {
+    pub(crate) fn begin_pass(&mut self) -> bool {
         if self.queue.is_empty() {
             return false;
         }
-        let count = self.count_of_pass(members, render);
-        let publications: Vec<Queued> = self.queue.drain(..count).collect();
+        let count = self.count_of_pass();
+        let first = self.first;
+        let publications: Vec<Queued> = (0..count).filter_map(|_| self.take_first()).collect();
         let mut excepted: Vec<(Key, usize)> = publications
             .iter()
             .enumerate()
@@ -98,13 +109,19 @@ impl Topic {
         excepted.sort_unstable();
         self.pass = Some(Box::new(Pass {
             cursor: self.list.first,
-            first: self.first,
+            first,
             publications,
             excepted,
             frames: Default::default(),
         }));
-        self.first = self.first.wrapping_add(count as u32);
         true
+    }
+
+    fn take_first(&mut self) -> Option<Queued> {
+        let queued = self.queue.pop_front()?;
+        self.queue_bytes -= queued.publication.weight();
+        self.first = self.first.wrapping_add(1);
+        Some(queued)
     }
 
     #[cfg(test)]
@@ -112,19 +129,14 @@ impl Topic {
         self.first = first;
     }
 
-    /// How many publications a member is written in one go: as the first one that reads bytes would be.
-    fn count_of_pass(&self, members: &mut Members, render: &mut Render<'_>) -> usize {
-        let most = self.queue.len().min(PUBLICATIONS_OF_PASS_MAX);
-        if most == 1 || self.list.first == NONE {
-            return most;
-        }
-        let dialect = members.at(self.list.first).dialect;
+    /// How many publications a member is written in one go.
+    fn count_of_pass(&self) -> usize {
         let mut bytes = 0;
         let fits = |queued: &&Queued| {
-            bytes += render(&queued.publication, dialect).len();
+            bytes += queued.publication.weight();
             bytes <= BYTES_OF_PASS_MAX
         };
-        self.queue.iter().take(most).take_while(fits).count().max(1)
+        self.queue.iter().take_while(fits).count().max(1)
     }
 }
 
@@ -168,7 +180,5 @@ impl Pass {
     }
 }
 
-/// Publications that one pass takes.
-const PUBLICATIONS_OF_PASS_MAX: usize = 64;
-/// Bytes after which a pass takes no further publication.
-const BYTES_OF_PASS_MAX: usize = 64 << 10;
+/// What the publications of one pass may weigh together: some hundreds of short ones, or a long one.
+const BYTES_OF_PASS_MAX: usize = 128 << 10;

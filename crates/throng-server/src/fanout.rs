@@ -21,12 +21,20 @@ pub(crate) struct Fanout {
     pub(crate) rules: Rulebook,
     core: CoreId,
     /// For each core, in the order of publishing.
-    outgoing: Vec<VecDeque<Outgoing>>,
+    outgoing: Vec<Outbox>,
     /// Publications in `outgoing`, all cores together.
     waiting: usize,
     /// When a mailbox that was full is tried again; at once, unless one was.
     retry_at: Instant,
     pub(crate) counters: FanoutCounters,
+}
+
+/// What one other core has not been told yet.
+#[derive(Default)]
+struct Outbox {
+    queue: VecDeque<Outgoing>,
+    /// What it weighs.
+    bytes: usize,
 }
 
 /// A publication on its way to another core, and which connection of that core does not get it.
@@ -66,7 +74,7 @@ impl Fanout {
 
     pub(crate) fn started(&mut self, core: CoreId, cores: usize) {
         self.core = core;
-        self.outgoing.resize_with(cores, VecDeque::new);
+        self.outgoing.resize_with(cores, Outbox::default);
     }
 
     pub(crate) fn cores(&self) -> usize {
@@ -123,30 +131,36 @@ impl Fanout {
 
     /// Lets a publication wait for its way to `core`; when too many wait there already, its topic's policy decides.
     fn queue(&mut self, core: CoreId, outgoing: Outgoing) {
-        let queue = &mut self.outgoing[core];
-        let before = queue.len();
-        let topic = outgoing.publication.topic();
-        let is_of_topic = |other: &Outgoing| other.publication.topic() == topic;
-        // Only what waits in vain is looked at: what was published in this turn has not been tried yet.
-        if before >= OUTGOING_MAX {
-            match self.rules.of(topic).policy {
-                Policy::DropNewest | Policy::Close => {}
-                Policy::DropOldest => {
-                    if let Some(oldest) = queue.iter().position(is_of_topic) {
-                        queue.remove(oldest);
-                    }
-                }
-                Policy::KeepLatest => queue.retain(|other| !is_of_topic(other)),
-            }
+        let outbox = &mut self.outgoing[core];
+        let policy = self.rules.of(outgoing.publication.topic()).policy;
+        let (before, is_queued) = (outbox.queue.len(), outbox.push(outgoing, policy));
+        let removed = before + usize::from(is_queued) - outbox.queue.len();
+        self.counters.publishes_dropped += (removed + usize::from(!is_queued)) as u64;
+        self.waiting += outbox.queue.len();
+        self.waiting -= before;
+    }
+}
+
+impl Outbox {
+    /// Adds a publication. When there is no room, `policy` says which of its topic's makes some; false when it finds
+    /// none.
+    fn push(&mut self, outgoing: Outgoing, policy: Policy) -> bool {
+        let weight = outgoing.publication.weight();
+        while self.bytes + weight > OUTBOX_BYTES_MAX && !self.queue.is_empty() {
+            let topic = outgoing.publication.topic();
+            let is_of_topic = |other: &Outgoing| other.publication.topic() == topic;
+            let oldest = match policy {
+                Policy::DropNewest | Policy::Close => None,
+                Policy::DropOldest | Policy::KeepLatest => self.queue.iter().position(is_of_topic),
+            };
+            let Some(oldest) = oldest.and_then(|oldest| self.queue.remove(oldest)) else {
+                return false;
+            };
+            self.bytes -= oldest.publication.weight();
         }
-        let removed = before - queue.len();
-        let is_refused = queue.len() >= OUTGOING_MAX;
-        self.counters.publishes_dropped += (removed + usize::from(is_refused)) as u64;
-        self.waiting -= removed;
-        if !is_refused {
-            self.waiting += 1;
-            queue.push_back(outgoing);
-        }
+        self.bytes += weight;
+        self.queue.push_back(outgoing);
+        true
     }
 }
 
@@ -223,17 +237,19 @@ where
             return;
         }
         *retry_at = Instant::ZERO;
-        for (core, queue) in outgoing.iter_mut().enumerate() {
-            while let Some(Outgoing { publication, except }) = queue.pop_front() {
+        for (core, outbox) in outgoing.iter_mut().enumerate() {
+            while let Some(Outgoing { publication, except }) = outbox.queue.pop_front() {
+                let weight = publication.weight();
                 let mail = Mail(Parcel::Publish(publication, except));
                 if let Err(MailFull(Mail(refused))) = desk.driver().post(core, mail, MailKind::Bulk)
                 {
                     if let Parcel::Publish(publication, except) = refused {
-                        queue.push_front(Outgoing { publication, except });
+                        outbox.queue.push_front(Outgoing { publication, except });
                     }
                     *retry_at = desk.now() + RETRY_AFTER;
                     break;
                 }
+                outbox.bytes -= weight;
                 *waiting -= 1;
             }
         }
@@ -244,7 +260,7 @@ where
 const DELIVERIES_OF_BATCH: usize = 128;
 /// Bytes after which a batch ends, however few members have got them.
 const BYTES_OF_BATCH: usize = 1 << 20;
-/// Publications that may wait for room in one core's mailbox.
-const OUTGOING_MAX: usize = 1_024;
+/// What publications may weigh together that wait for room in one core's mailbox.
+const OUTBOX_BYTES_MAX: usize = 16 << 20;
 /// How long a core whose mailbox was full is left alone.
 const RETRY_AFTER: Duration = Duration::from_millis(1);

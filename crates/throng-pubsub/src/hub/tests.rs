@@ -87,7 +87,7 @@ impl Both {
                 let dialect = Dialect::new((connection % 3) as u8);
                 let subscription = Subscription { dialect, intercepts, tag };
                 let Connection { key, of } = &mut self.connections[connection];
-                let rules = || TopicRules { publications_max: usize::MAX, ..Default::default() };
+                let rules = || TopicRules { backlog_bytes_max: usize::MAX, ..Default::default() };
                 let membership = self.hub.subscribe(of, *key, NAMES[topic], subscription, rules);
                 self.memberships.push(Expected {
                     connection,
@@ -117,7 +117,8 @@ impl Both {
             Step::Publish { topic, except, bytes } => {
                 let number = self.published;
                 self.published += 1;
-                let publication = Arc::new(Publication::new(NAMES[topic], Body(number, bytes)));
+                let publication = Publication::new(NAMES[topic], Body(number, bytes)).of_bytes(bytes);
+                let publication = Arc::new(publication);
                 let key = except.map(|except| self.connections[except].key);
                 let accepted = self.hub.publish(&publication, key);
                 let is_member =
@@ -182,7 +183,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let connection = 0..CONNECTIONS;
     let topic = prop_oneof![4 => Just(0), 1 => 1..TOPICS];
     let join = (connection.clone(), topic.clone(), prop::bool::weighted(0.2));
-    let publish = (topic, prop::option::of(connection.clone()), prop_oneof![0..40usize, 0..30_000usize]);
+    let publish =
+        (topic, prop::option::of(connection.clone()), prop_oneof![0..40usize, 0..30_000usize]);
     let step = prop_oneof![
         3 => join.prop_map(|(connection, topic, intercepts)| Step::Join { connection, topic, intercepts }),
         2 => any::<prop::sample::Index>().prop_map(|nth| Step::Leave { nth: nth.index(1 << 20) }),
@@ -260,7 +262,10 @@ fn any_number_of_publications_cost_each_member_one_write() {
 fn a_pass_carries_no_more_than_is_written_in_one_go() {
     let (mut hub, _) = hub_of(&[("lobby", 1)], TopicRules::default());
     for number in 0..3 {
-        hub.publish(&Arc::new(Publication::new("lobby", Body(number, 40_000))), None);
+        hub.publish(
+            &Arc::new(Publication::new("lobby", Body(number, 40_000)).of_bytes(80_000)),
+            None,
+        );
     }
     let told: Vec<_> = std::iter::from_fn(|| next(&mut hub)).map(|(_, numbers)| numbers).collect();
     assert_eq!(told, [[0], [1], [2]]);
@@ -279,7 +284,7 @@ fn a_small_topic_waits_for_a_few_deliveries_of_a_large_one_at_most() {
 #[test]
 fn what_too_many_publications_wait_for_is_decided_by_the_policy() {
     let check = |policy, expected: &[u32], dropped| {
-        let rules = TopicRules { policy, publications_max: 3, ..TopicRules::default() };
+        let rules = TopicRules { policy, backlog_bytes_max: 3 * 256, ..TopicRules::default() };
         let (mut hub, _) = hub_of(&[("lobby", 2)], rules);
         publish(&mut hub, "lobby", 0);
         assert_eq!(next(&mut hub), Some((0, vec![0])), "the pass of the first is under way");

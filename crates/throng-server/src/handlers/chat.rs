@@ -45,7 +45,8 @@ impl Chat {
 
     fn say(&self, conn: &mut Connection<'_, Self>, opcode: Opcode, payload: &[u8]) {
         let said = Said { opcode, payload: payload.into() };
-        conn.publish(Publication::new(Arc::clone(&self.room), said), None);
+        let publication = Publication::new(Arc::clone(&self.room), said).of_bytes(payload.len());
+        conn.publish(publication, None);
     }
 }
 
