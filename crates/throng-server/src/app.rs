@@ -1,5 +1,6 @@
 //! One core of a server: what the engine tells it, and what it tells the handler.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use throng_base::{Instant, Key};
@@ -14,7 +15,7 @@ use crate::events::{Teller, handler_panicked};
 use crate::fanout::Fanout;
 use crate::mail::{Control, CoreReport, Mail, Parcel};
 use crate::registry::Registry;
-use crate::{Accept, Connection, Ended, EventOf, Handler, ServerConfig};
+use crate::{Accept, Connection, Corewide, Ended, EventOf, Handler, ServerConfig};
 
 /// The server as an app of the engine, generic over the driver: Linux, or the simulation.
 pub struct ServerApp<H: Handler, D: Driver> {
@@ -138,6 +139,23 @@ where
         let mut connection = Connection { wire: conn, idle_timeout, fanout, spawned, sent: 0 };
         act(&mut self.handler, &mut connection);
         self.counters.messages_sent += connection.sent;
+    }
+
+    /// Lets the handler act for the whole core. What panics there harms nobody else.
+    fn corewide(
+        &mut self,
+        desk: &mut Desk<D, Self>,
+        act: impl FnOnce(&mut H, &mut Corewide<'_, H>),
+    ) {
+        let Self { handler, fanout, .. } = self;
+        let acted = catch_unwind(AssertUnwindSafe(|| {
+            act(handler, &mut Corewide { floor: desk, fanout });
+        }));
+        if let Err(panic) = acted {
+            // Counted as any other.
+            desk.shield(|| resume_unwind(panic));
+            self.teller.panicked(desk.now(), || handler_panicked::<H>(desk.core()));
+        }
     }
 
     /// A connection that belonged to `core`, or was to, is no more.
@@ -278,6 +296,9 @@ where
     fn mail(&mut self, desk: &mut Desk<D, Self>, Mail(parcel): Mail<H::Message>) {
         match parcel {
             Parcel::Message(key, message) => self.deliver(desk, key, message),
+            Parcel::Core(message) => {
+                self.corewide(desk, |handler, core| handler.mail(core, message));
+            }
             Parcel::Publish(publication, except) => {
                 self.fanout.counters.publishes_received += 1;
                 self.fanout.publish_here(&publication, except);
@@ -305,6 +326,7 @@ where
             registry.turn_ended();
         }
         self.spawn(desk);
+        self.corewide(desk, H::turn_ended);
         self.after_turn(desk);
     }
 

@@ -62,3 +62,4 @@ pub use pattern::PatternError;
 pub use socket::{Address, Joining, Reference, Socket};
 pub use throng_proto::phoenix::Payload;
 pub use throng_proto::websocket::Limits;
+pub use throng_pubsub::presence::{Member, PresenceError};

@@ -7,7 +7,7 @@ use throng_driver::{CoreId, Errno};
 use throng_proto::Session;
 use throng_pubsub::{Dialect, Publication, Rulebook};
 
-use crate::Connection;
+use crate::{Connection, Corewide};
 
 /// The behaviour of a server. Every core has its own handler, so nothing here is shared and nothing locks.
 ///
@@ -64,6 +64,12 @@ pub trait Handler: Sized + 'static {
         _tag: u16,
     ) {
     }
+
+    /// A message that a core has told this one: see [`Corewide::tell`].
+    fn mail(&mut self, _core: &mut Corewide<'_, Self>, _message: Self::Message) {}
+
+    /// The last thing of every turn: what its callbacks piled up can be told to other cores together.
+    fn turn_ended(&mut self, _core: &mut Corewide<'_, Self>) {}
 
     /// The moment that [`Connection::set_timeout`] set has come. It is not set any more.
     fn timeout(&mut self, _conn: &mut Connection<'_, Self>) {}

@@ -19,6 +19,8 @@ pub(crate) enum Parcel<M> {
     Publish(Arc<Publication>, Option<Key>),
     /// From a thread that is no core: to be published to all cores.
     Relay(Publication),
+    /// For a core's handler.
+    Core(M),
     /// Dispatch, to the registry: core so-and-so has accepted a connection and waits.
     Ask(CoreId),
     /// Dispatch, from the registry: the connection goes to that core.

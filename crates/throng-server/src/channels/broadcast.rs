@@ -1,7 +1,10 @@
 //! A broadcast as it travels between cores, and as it is written.
 
-use throng_proto::phoenix::{self, Kind, Payload, Vsn};
+use std::sync::Arc;
+
+use throng_proto::phoenix::{self, Kind, Payload, Vsn, names};
 use throng_proto::websocket::{Deflater, encode_deflated, encode_frame};
+use throng_pubsub::presence::Diff;
 use throng_pubsub::{Dialect, Publication};
 
 use super::frame::opcode;
@@ -15,6 +18,7 @@ pub(crate) struct Broadcast {
 enum Owned {
     Json(Box<str>),
     Binary(Box<[u8]>),
+    Presence(Arc<Diff>),
 }
 
 impl Broadcast {
@@ -26,6 +30,11 @@ impl Broadcast {
         Self { event: event.into(), payload }
     }
 
+    /// Who came and who went.
+    pub(crate) fn presence(diff: &Arc<Diff>) -> Self {
+        Self { event: names::PRESENCE_DIFF.into(), payload: Owned::Presence(Arc::clone(diff)) }
+    }
+
     pub(crate) fn event(&self) -> &str {
         &self.event
     }
@@ -34,6 +43,7 @@ impl Broadcast {
         match &self.payload {
             Owned::Json(json) => Payload::Json(json),
             Owned::Binary(data) => Payload::Binary(data),
+            Owned::Presence(diff) => Payload::Json(diff.payload()),
         }
     }
 

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use throng_driver::CoreId;
+use throng_driver::{Clock, CoreId};
 use throng_proto::http::{Request, query_pairs};
 use throng_proto::websocket::Limits;
 use throng_pubsub::Rulebook;
@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) pages: Vec<Page>,
     /// Signs the tokens of long-poll sessions; the same for all cores.
     pub(crate) secret: [u8; 32],
+    /// The wall clock's time, in nanoseconds, when the machine's other clock began: refs of presence are made of it.
+    pub(crate) origin_ns: u64,
 }
 
 type ConnectFn = dyn Fn(&Connect<'_>) -> Result<Connected, Rejected> + Send + Sync;
@@ -82,6 +84,7 @@ impl Channels {
                 topics: Rulebook::default(),
                 pages: Vec::new(),
                 secret: secret(),
+                origin_ns: origin_ns(),
             },
         }
     }
@@ -298,4 +301,9 @@ fn secret() -> [u8; 32] {
         part.copy_from_slice(&hasher.finish().to_ne_bytes());
     }
     secret
+}
+
+fn origin_ns() -> u64 {
+    let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    (wall.as_nanos() as u64).saturating_sub(Clock.now().as_nanos())
 }

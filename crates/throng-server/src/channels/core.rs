@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use throng_driver::CoreId;
 use throng_proto::websocket::Deflater;
+use throng_pubsub::presence::Presence;
 
 use super::channel::Info;
 use super::config::Config;
@@ -20,13 +21,15 @@ pub(crate) struct CoreState {
     pub(crate) frame: Vec<u8>,
     pub(crate) deflater: Deflater,
     pub(crate) infos: Infos,
+    pub(crate) presence: Presence<Owner>,
     /// How many channels there have been; it wraps.
     serial: u32,
 }
 
 impl CoreState {
-    pub(crate) fn new(config: Config, _core: CoreId) -> Self {
+    pub(crate) fn new(config: Config, core: CoreId) -> Self {
         Self {
+            presence: Presence::new(core as u16, config.origin_ns),
             config,
             topics: Topics::default(),
             frame: Vec::new(),
@@ -91,13 +94,14 @@ impl Infos {
     }
 }
 
-/// A channel, as presence names it.
+/// A channel, as presence names it: the place of its connection, and its own serial, which wraps. The connection's key
+/// would be another one by the time it closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Owner(u64, u32);
+pub(crate) struct Owner(u32, u32);
 
 impl Owner {
     pub(crate) fn new(connection: ConnectionId, serial: u32) -> Self {
-        Self(connection.to_bits().1, serial)
+        Self(connection.key().index(), serial)
     }
 }
 

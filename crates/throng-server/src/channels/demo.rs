@@ -1,5 +1,6 @@
 //! The application of `throng serve channels`: something for any client to try.
 
+use serde_json::{Map, Value};
 use throng_proto::phoenix::Payload;
 
 use super::pattern::PatternError;
@@ -14,11 +15,11 @@ pub fn demo() -> Channels {
 }
 
 fn build() -> Result<Channels, PatternError> {
-    Ok(Channels::new("/socket").channel::<Room>("rooms:*")?.channel::<Private>("private:*")?.page(
-        "/",
-        "text/html; charset=utf-8",
-        page::PAGE,
-    ))
+    Ok(Channels::new("/socket")
+        .page("/", "text/html; charset=utf-8", page::PAGE)
+        .channel::<Room>("rooms:*")?
+        .channel::<Lounge>("presence:*")?
+        .channel::<Private>("private:*")?)
 }
 
 /// `new_msg` and `new:msg` go to everyone in the room; the other events try out one thing each.
@@ -43,6 +44,33 @@ impl Channel for Room {
             _ => {}
         }
     }
+}
+
+/// Shows who is there. `{"user": key, ...}`: the rest of what a client says as it joins is what others are told.
+struct Lounge {
+    user: String,
+    meta: String,
+}
+
+impl Channel for Lounge {
+    fn join(joining: &mut Joining<'_>) -> Result<Self, Refused> {
+        let Payload::Json(json) = joining.payload() else {
+            return Err(Refused::because("a user is missing"));
+        };
+        let mut said: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
+        match said.remove("user") {
+            Some(Value::String(user)) => Ok(Self { user, meta: Value::Object(said).to_string() }),
+            _ => Err(Refused::because("a user is missing")),
+        }
+    }
+
+    fn joined(&mut self, socket: &mut Socket<'_>) {
+        // The one channel that could track it already is this one.
+        let _ = socket.track(&self.user, &self.meta);
+        socket.push_presence();
+    }
+
+    fn handle_in(&mut self, _event: &str, _payload: Payload<'_>, _socket: &mut Socket<'_>) {}
 }
 
 /// Nobody may join.

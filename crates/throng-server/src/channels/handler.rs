@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
@@ -18,7 +19,7 @@ use super::message::{Message, Parcel};
 use super::refs::Ref;
 use super::socket::{Joining, Socket};
 use super::{frame, http};
-use crate::{Connection, Ended, Handler};
+use crate::{Connection, Corewide, Ended, Handler};
 
 /// One core's part of a server of channels; [`Channels::handler`](super::Channels::handler) makes it.
 pub struct ChannelHandler {
@@ -268,7 +269,7 @@ impl ChannelHandler {
     fn forget(&mut self, conn: &mut Conned<'_>, joined: Joined) {
         let Joined { channel, topic, membership, serial, .. } = joined;
         conn.unsubscribe(membership);
-        let _ = Owner::new(conn.id(), serial);
+        self.core.presence.untrack_all(&Owner::new(conn.id(), serial));
         drop_shielded(channel);
         self.core.topics.release(topic);
     }
@@ -360,8 +361,29 @@ impl Handler for ChannelHandler {
     fn message(&mut self, conn: &mut Conned<'_>, Message(parcel): Message) {
         match parcel {
             Parcel::Info { topic, serial, info } => self.info(conn, &topic, serial, info),
+            Parcel::Presence { .. } => {}
         }
         self.run_infos(conn);
+    }
+
+    fn mail(&mut self, core: &mut Corewide<'_, Self>, Message(parcel): Message) {
+        if let Parcel::Presence { diff, publication } = parcel {
+            self.core.presence.apply(&diff);
+            core.publish_here(&publication);
+        }
+    }
+
+    fn turn_ended(&mut self, core: &mut Corewide<'_, Self>) {
+        for diff in self.core.presence.drain() {
+            let topic = Arc::clone(diff.topic());
+            let publication = Arc::new(Publication::new(topic, Broadcast::presence(&diff)));
+            core.publish_here(&publication);
+            let own = core.core();
+            for other in (0..core.cores()).filter(|&other| other != own) {
+                let (diff, publication) = (Arc::clone(&diff), Arc::clone(&publication));
+                core.tell(other, Message(Parcel::Presence { diff, publication }));
+            }
+        }
     }
 
     fn timeout(&mut self, conn: &mut Conned<'_>) {

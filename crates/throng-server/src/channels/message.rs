@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use throng_pubsub::Publication;
+use throng_pubsub::presence::Diff;
+
 use super::channel::Info;
 
 /// A message to a connection of a server of channels; an [`Address`](super::Address) makes one.
@@ -10,6 +13,8 @@ pub struct Message(pub(crate) Parcel);
 pub(crate) enum Parcel {
     /// For the channel of this topic, if it is still the one with this serial.
     Info { topic: Arc<str>, serial: u32, info: Info },
+    /// For a core: who came and went on another, and what its members are to be told.
+    Presence { diff: Arc<Diff>, publication: Arc<Publication> },
 }
 
 impl Message {
@@ -21,6 +26,7 @@ impl Message {
     pub(crate) fn into_info(self) -> Info {
         match self.0 {
             Parcel::Info { info, .. } => info,
+            _ => unreachable!("what comes back is what was sent"),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use throng_proto::phoenix::{self, EncodeError, Kind, Payload, Vsn};
+use throng_proto::phoenix::{self, EncodeError, Kind, Payload, Vsn, names};
 use throng_pubsub::Publication;
+use throng_pubsub::presence::{Member, PresenceError};
 
 use super::broadcast::Broadcast;
 use super::channel::Info;
@@ -176,7 +177,48 @@ impl Socket<'_> {
         self.stops = true;
     }
 
-    pub(crate) fn owner(&self) -> Owner {
+    /// This client is present in the topic as `key`, from now on until the channel ends; `meta` is a JSON object that others
+    /// are told about it. Everyone in the topic gets a `presence_diff`.
+    ///
+    /// # Errors
+    /// This channel tracks the key already, or `meta` is no object.
+    pub fn track(&mut self, key: &str, meta: &str) -> Result<(), PresenceError> {
+        let (now, owner) = (self.conn.now(), self.owner());
+        self.core.presence.track(now, owner, &self.topic.name, key, meta).map(drop)
+    }
+
+    /// What others are told about `key` changes.
+    ///
+    /// # Errors
+    /// This channel does not track the key, or `meta` is no object.
+    pub fn update(&mut self, key: &str, meta: &str) -> Result<(), PresenceError> {
+        let (now, owner) = (self.conn.now(), self.owner());
+        self.core.presence.update(now, owner, &self.topic.name, key, meta).map(drop)
+    }
+
+    /// This client is no longer present as `key`.
+    ///
+    /// # Errors
+    /// This channel does not track the key.
+    pub fn untrack(&mut self, key: &str) -> Result<(), PresenceError> {
+        let owner = self.owner();
+        self.core.presence.untrack(owner, &self.topic.name, key)
+    }
+
+    /// Everyone who is present in the topic, on any core: by key, then by age.
+    pub fn present(&self) -> impl Iterator<Item = &Member> {
+        self.core.presence.members(&self.topic.name)
+    }
+
+    /// Pushes the whole list (`presence_state`), from which on the client follows the diffs.
+    pub fn push_presence(&mut self) {
+        let mut list = Vec::new();
+        self.core.presence.state(&self.topic.name, &mut list);
+        let list = std::str::from_utf8(&list).unwrap_or_default();
+        self.push(names::PRESENCE_STATE, Payload::Json(list));
+    }
+
+    fn owner(&self) -> Owner {
         Owner::new(self.conn.id(), self.serial)
     }
 

@@ -1,0 +1,73 @@
+//! What a handler may do for its whole core, rather than for one connection.
+
+use std::sync::Arc;
+
+use throng_base::Instant;
+use throng_driver::{CoreId, Driver, MailKind};
+use throng_engine::Desk;
+use throng_pubsub::Publication;
+
+use crate::Handler;
+use crate::app::ServerApp;
+use crate::fanout::Fanout;
+use crate::mail::{Mail, Parcel};
+
+/// A core, for the length of one call of its [`Handler`].
+pub struct Corewide<'a, H: Handler> {
+    pub(crate) floor: &'a mut dyn Floor<H>,
+    pub(crate) fanout: &'a mut Fanout,
+}
+
+impl<H: Handler> Corewide<'_, H> {
+    /// Which core this is.
+    pub fn core(&self) -> CoreId {
+        self.floor.core()
+    }
+
+    /// How many cores the server has.
+    pub fn cores(&self) -> usize {
+        self.fanout.cores()
+    }
+
+    /// The time, as of the present call.
+    pub fn now(&self) -> Instant {
+        self.floor.now()
+    }
+
+    /// Has [`Handler::mail`] called on another core, or on this one. Never refused: what keeps the cores in agreement. What
+    /// one core tells another arrives in order.
+    pub fn tell(&mut self, core: CoreId, message: H::Message) {
+        self.floor.tell(core, message);
+    }
+
+    /// Publishes to the members that live on this core. Cores may share the publication, and then share its frames.
+    pub fn publish_here(&mut self, publication: &Arc<Publication>) {
+        self.fanout.publish_here(publication, None);
+    }
+}
+
+/// A core with the driver behind it out of sight.
+pub(crate) trait Floor<H: Handler> {
+    fn core(&self) -> CoreId;
+    fn now(&self) -> Instant;
+    fn tell(&mut self, core: CoreId, message: H::Message);
+}
+
+impl<H, D> Floor<H> for Desk<D, ServerApp<H, D>>
+where
+    H: Handler,
+    D: Driver<Mail = Mail<H::Message>>,
+{
+    fn core(&self) -> CoreId {
+        self.core()
+    }
+
+    fn now(&self) -> Instant {
+        self.now()
+    }
+
+    fn tell(&mut self, core: CoreId, message: H::Message) {
+        // Control mail is never refused.
+        let _ = self.post(core, Mail(Parcel::Core(message)), MailKind::Control);
+    }
+}
