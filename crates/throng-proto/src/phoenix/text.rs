@@ -98,30 +98,30 @@ pub(super) fn decode_v2_head<'a>(scanner: &mut Scanner<'a>) -> Result<V2Head<'a>
     Ok((join_ref, r#ref, topic, event))
 }
 
-/// `{"topic", "event", "payload", "ref", "join_ref"?}` in any order, among any others; the last of a name counts.
+/// `{"topic", "event", "payload", "ref", "join_ref"?}` in any order, among any others. As in a map, the last of a name counts.
 pub(super) fn decode_v1(frame: &str) -> Result<Message<'_>, DecodeError> {
     let (mut join_ref, mut r#ref, mut topic, mut event, mut payload) =
         (None, None, None, None, None);
     each_pair(&mut Scanner::new(frame), |key, scanner| {
+        let value = Some(scanner.value()?);
         match key {
-            "topic" => topic = Some(read_name(scanner, "a topic that is no string")?),
-            "event" => event = Some(read_name(scanner, "an event that is no string")?),
-            "payload" => payload = Some(Payload::Json(scanner.value()?)),
-            "ref" => r#ref = Some(read_ref(scanner)?),
-            "join_ref" => join_ref = read_ref(scanner)?,
-            _ => return scanner.value().map(drop),
+            "topic" => topic = value,
+            "event" => event = value,
+            "payload" => payload = value,
+            "ref" => r#ref = value,
+            "join_ref" => join_ref = value,
+            _ => {}
         }
         Ok(())
     })?;
-    match (topic, event, payload, r#ref) {
-        (Some(topic), Some(event), Some(payload), Some(r#ref)) => {
-            Ok(Message { join_ref, r#ref, topic, event, payload })
-        }
-        (None, ..) => Err(DecodeError::Shape("no topic")),
-        (_, None, ..) => Err(DecodeError::Shape("no event")),
-        (_, _, None, _) => Err(DecodeError::Shape("no payload")),
-        (.., None) => Err(DecodeError::Shape("no ref")),
-    }
+    let needed = |value: Option<_>, what| value.map(Scanner::new).ok_or(DecodeError::Shape(what));
+    Ok(Message {
+        topic: read_name(&mut needed(topic, "no topic")?, "a topic that is no string")?,
+        event: read_name(&mut needed(event, "no event")?, "an event that is no string")?,
+        payload: Payload::Json(payload.ok_or(DecodeError::Shape("no payload"))?),
+        r#ref: read_ref(&mut needed(r#ref, "no ref")?)?,
+        join_ref: join_ref.map_or(Ok(None), |join_ref| read_ref(&mut Scanner::new(join_ref)))?,
+    })
 }
 
 /// Walks over a text that is one object; `read` takes the value of each key.
@@ -234,6 +234,8 @@ mod tests {
 
     #[test]
     fn the_last_of_a_repeated_key_counts() {
+        let frame = r#"{"topic":{},"event":"e","payload":1,"ref":[],"topic":"t","ref":"1"}"#;
+        check(decode_v1(frame), [None, Some("1")], ["t", "e", "1"]);
         let frame = r#"{"topic":"a","ref":"1","topic":"b","event":"e","payload":1,"payload":2,"ref":null,"join_ref":"3","join_ref":null}"#;
         check(decode_v1(frame), [None, None], ["b", "e", "2"]);
     }

@@ -1,0 +1,29 @@
+//! What must hold for any bytes from the network. Each module is one target: `check` panics where something does not hold.
+//!
+//! The targets of `make fuzz` call these for as long as they are given; `throng-proto/tests/corpus.rs` includes
+//! this file and replays every input of `corpus/` on each run of `make test`.
+
+pub mod http_head;
+pub mod longpoll_body;
+pub mod phoenix_binary;
+pub mod phoenix_v1;
+pub mod phoenix_v2;
+pub mod websocket_client;
+pub mod websocket_server;
+
+mod oracle;
+mod transcript;
+
+/// What a target does with an input.
+pub type Check = fn(&[u8]);
+
+/// The targets by their names, which are those of the folders of `corpus/`.
+pub const TARGETS: [(&str, Check); 7] = [
+    ("http_head", http_head::check),
+    ("longpoll_body", longpoll_body::check),
+    ("phoenix_binary", phoenix_binary::check),
+    ("phoenix_v1", phoenix_v1::check),
+    ("phoenix_v2", phoenix_v2::check),
+    ("websocket_client", websocket_client::check),
+    ("websocket_server", websocket_server::check),
+];

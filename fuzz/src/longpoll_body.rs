@@ -1,0 +1,51 @@
+//! Long-poll bodies. The first byte decides the content type; the rest is the body, and a token.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use throng_base::Instant;
+use throng_proto::phoenix::longpoll::{Posted, TokenError, Tokens, answer, post};
+
+/// The frames of a body, written as lines, are read as the same; an answer holds them unchanged; no token is made up.
+pub fn check(bytes: &[u8]) {
+    let Some((options, body)) = bytes.split_first() else { return };
+    let content_type = (options & 1 == 1).then_some("application/x-ndjson");
+    let mut scratch = Vec::new();
+    if let Ok(posts) = post(content_type, body, &mut scratch) {
+        let frames: Vec<Posted<'_>> = posts.collect();
+        match content_type {
+            Some(_) => lines_again(&frames),
+            None => assert_eq!(frames, [Posted::Text(std::str::from_utf8(body).unwrap())]),
+        }
+        messages_again(&frames);
+    }
+    if let Ok(token) = std::str::from_utf8(body) {
+        assert_eq!(Tokens::new(&[7; 32]).check(Instant::ZERO, token), Err(TokenError::Forged));
+    }
+}
+
+fn lines_again(frames: &[Posted<'_>]) {
+    let line = |frame: &Posted<'_>| match frame {
+        Posted::Text(text) => {
+            assert!(text.starts_with('[') && !text.contains('\n'));
+            (*text).to_owned()
+        }
+        Posted::Binary(bytes) => STANDARD.encode(bytes),
+    };
+    let lines: Vec<String> = frames.iter().map(line).collect();
+    let (body, mut scratch) = (lines.join("\r\n"), Vec::new());
+    let again: Vec<Posted<'_>> =
+        post(Some("application/x-ndjson"), body.as_bytes(), &mut scratch).unwrap().collect();
+    assert_eq!(again, frames);
+}
+
+fn messages_again(frames: &[Posted<'_>]) {
+    let texts = frames.iter().filter_map(|frame| match frame {
+        Posted::Text(text) => Some(*text),
+        Posted::Binary(_) => None,
+    });
+    let texts: Vec<&str> = texts.collect();
+    let mut out = Vec::new();
+    answer(200, Some("token"), &texts, &mut out);
+    let read: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(read, serde_json::json!({"status": 200, "token": "token", "messages": texts}));
+}

@@ -1,0 +1,51 @@
+//! Another parser's opinion of a JSON text.
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use throng_proto::phoenix::{Message, Payload, json};
+
+/// The text as a value. Nothing where it is no JSON, nests deeper than that parser goes, or holds a number that it cannot hold.
+pub fn value(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok()
+}
+
+/// Both parsers agree whether `text` is JSON.
+pub fn check_validity(text: &str) {
+    let ours = json::is_valid(text);
+    if value(text).is_some() {
+        assert!(ours, "refused: {text:?}");
+    }
+    if ours && depth(text) < 100 {
+        assert!(serde_json::from_str::<IgnoredAny>(text).is_ok(), "taken: {text:?}");
+    }
+    assert!(!json::is_object(text) || ours);
+}
+
+/// The message says what the other parser found: refs, topic, event, payload.
+pub fn check_message(message: &Message<'_>, found: [&Value; 5]) {
+    let [join_ref, r#ref, topic, event, payload] = found;
+    for (ours, theirs) in [(&message.join_ref, join_ref), (&message.r#ref, r#ref)] {
+        // A number keeps its digits, which the other parser may write differently.
+        if !theirs.is_number() {
+            assert_eq!(ours.as_deref(), theirs.as_str());
+        }
+    }
+    assert_eq!((Some(&*message.topic), Some(&*message.event)), (topic.as_str(), event.as_str()));
+    let Payload::Json(text) = message.payload else { panic!("a binary payload in a text frame") };
+    assert_eq!(value(text).as_ref(), Some(payload));
+}
+
+/// At least how deep a text nests.
+fn depth(text: &str) -> usize {
+    let mut deepest = 0;
+    let mut open = 0_usize;
+    for byte in text.bytes() {
+        match byte {
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    deepest
+}

@@ -1,0 +1,42 @@
+//! V2 binary frames: from a client to a server, and back.
+
+use throng_proto::phoenix::client::{self, Heard};
+use throng_proto::phoenix::{Vsn, broadcast, decode_binary, push, reply};
+
+/// Whatever is taken is written anew as the same bytes.
+pub fn check(bytes: &[u8]) {
+    let mut out = Vec::new();
+    if let Ok(message) = decode_binary(bytes) {
+        let (join_ref, r#ref) =
+            (message.join_ref.as_deref(), message.r#ref.as_deref().unwrap_or(""));
+        let (topic, event) = (&message.topic, &message.event);
+        client::push(Vsn::V2, join_ref, r#ref, topic, event, message.payload, &mut out).unwrap();
+        assert_eq!(out, bytes);
+    }
+    out.clear();
+    match client::decode_binary(bytes) {
+        Ok(Heard::Message(message)) if bytes[0] == 0 => {
+            let join_ref = message.join_ref.as_deref();
+            push(Vsn::V2, join_ref, &message.topic, &message.event, message.payload, &mut out)
+                .unwrap();
+        }
+        Ok(Heard::Message(message)) => {
+            broadcast(Vsn::V2, &message.topic, &message.event, message.payload, &mut out).unwrap();
+        }
+        Ok(Heard::Reply(answer)) => {
+            let (join_ref, r#ref) = (answer.join_ref.as_deref(), answer.r#ref.as_deref());
+            reply(
+                Vsn::V2,
+                join_ref,
+                r#ref,
+                &answer.topic,
+                &answer.status,
+                answer.response,
+                &mut out,
+            )
+            .unwrap();
+        }
+        Err(_) => return,
+    }
+    assert_eq!(out, bytes);
+}

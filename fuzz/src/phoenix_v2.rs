@@ -1,0 +1,74 @@
+//! V2 text frames: to a server, and to a client.
+
+use serde_json::Value;
+use throng_proto::phoenix::client::{self, Heard};
+use throng_proto::phoenix::{Message, Payload, Vsn, decode_text, names};
+
+use super::oracle;
+
+/// A frame is taken exactly if another parser finds five elements of the right types in it, means the same, and survives being written anew.
+pub fn check(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    oracle::check_validity(text);
+    let decoded = decode_text(Vsn::V2, text);
+    if let Some(Value::Array(elements)) = oracle::value(text) {
+        let fits = match &elements[..] {
+            [join_ref, r#ref, topic, event, _, ..] => {
+                let is_ref =
+                    |value: &Value| value.is_string() || value.is_null() || value.is_number();
+                is_ref(join_ref) && is_ref(r#ref) && topic.is_string() && event.is_string()
+            }
+            _ => false,
+        };
+        assert_eq!(decoded.is_ok(), fits, "{text:?}");
+        if let Ok(message) = &decoded {
+            let found = [&elements[0], &elements[1], &elements[2], &elements[3], &elements[4]];
+            oracle::check_message(message, found);
+        }
+    }
+    if let Ok(message) = decoded {
+        let written = write(Vsn::V2, &message);
+        assert_eq!(decode_text(Vsn::V2, &written).as_ref(), Ok(&message));
+        hear(&written, &message);
+    }
+    // Whatever a server may say, a client survives it.
+    let _ = client::decode_text(Vsn::V2, text);
+}
+
+/// The message as a client writes it.
+pub fn write(vsn: Vsn, message: &Message<'_>) -> String {
+    let mut out = Vec::new();
+    let Message { join_ref, r#ref, topic, event, payload } = message;
+    match r#ref {
+        Some(r#ref) => {
+            client::push(vsn, join_ref.as_deref(), r#ref, topic, event, *payload, &mut out)
+                .unwrap();
+        }
+        // Only servers send messages without a ref.
+        None => {
+            throng_proto::phoenix::push(vsn, join_ref.as_deref(), topic, event, *payload, &mut out)
+                .unwrap();
+        }
+    }
+    String::from_utf8(out).unwrap()
+}
+
+/// The fast decoder finds what the checking one found.
+fn hear(written: &str, message: &Message<'_>) {
+    match client::decode_text(Vsn::V2, written) {
+        Ok(Heard::Message(heard)) => assert_eq!(&heard, message),
+        Ok(Heard::Reply(reply)) => {
+            assert_eq!(
+                (&reply.topic, &reply.r#ref, &*message.event),
+                (&message.topic, &message.r#ref, names::REPLY)
+            );
+            let (Payload::Json(response), Payload::Json(payload)) =
+                (reply.response, message.payload)
+            else {
+                panic!("a binary payload in a text frame")
+            };
+            assert!(payload.contains(response));
+        }
+        Err(error) => assert_eq!(&*message.event, names::REPLY, "{error}"),
+    }
+}

@@ -1,0 +1,89 @@
+//! What a session says and sends, however its input is cut.
+
+use throng_base::{Instant, Prng};
+use throng_proto::websocket::{Limits, Scratch};
+use throng_proto::{Input, Session};
+
+/// Everything that came out of a session.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Transcript {
+    /// Its events, as they print.
+    pub events: Vec<String>,
+    /// What it wants sent.
+    pub sent: Vec<u8>,
+}
+
+/// What to do after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Read on.
+    Go,
+    /// The connection is closed: whatever follows is not read.
+    Stop,
+}
+
+/// Runs `bytes` through sessions of `begin`, whole, byte by byte and cut at random, and checks that all say the same. `hear` is
+/// called for each event; `answer` after it, when the event is gone.
+pub fn check<S: Session<Scratch = Scratch>>(
+    bytes: &[u8],
+    begin: impl Fn(&mut Scratch, &mut Vec<u8>) -> S,
+    hear: impl Fn(&S, S::Event<'_>) -> (String, Then),
+    answer: impl Fn(&mut S, &mut Vec<u8>) -> Then,
+) -> Transcript {
+    let run = |cut: &mut dyn FnMut() -> usize| {
+        let mut scratch = Scratch::new(LIMITS, 7);
+        let mut transcript = Transcript::default();
+        let mut session = begin(&mut scratch, &mut transcript.sent);
+        let mut left = bytes.to_vec();
+        let mut left = &mut left[..];
+        let mut then = Then::Go;
+        while !left.is_empty() && then == Then::Go {
+            let (piece, rest) = left.split_at_mut(cut().clamp(1, left.len()));
+            left = rest;
+            let mut input = Input::new(piece);
+            while then == Then::Go {
+                let sent = &mut transcript.sent;
+                let Some(event) = session.next(NOW, &mut input, &mut scratch, sent) else { break };
+                let (said, what_then) = hear(&session, event);
+                transcript.events.push(said);
+                then = what_then;
+                if then == Then::Go {
+                    then = answer(&mut session, sent);
+                }
+            }
+            assert!(then == Then::Stop || input.is_empty(), "input left over: {:?}", input.peek());
+        }
+        transcript.sent = without_continue(&transcript.sent);
+        transcript
+    };
+    let whole = run(&mut || usize::MAX);
+    assert_eq!(run(&mut || 1), whole, "byte by byte, and whole");
+    let mut prng = Prng::new(bytes.len() as u64);
+    assert_eq!(run(&mut || prng.between(1, 40) as usize), whole, "cut at random, and whole");
+    whole
+}
+
+/// `100 Continue` is sent only to a client whose body has not come with the head (RFC 9110 section 10.1.1).
+fn without_continue(mut sent: &[u8]) -> Vec<u8> {
+    const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+    let mut kept = Vec::new();
+    while let Some((&first, rest)) = sent.split_first() {
+        sent = sent.strip_prefix(CONTINUE).unwrap_or_else(|| {
+            kept.push(first);
+            rest
+        });
+    }
+    kept
+}
+
+/// Small, so that inputs of a few hundred bytes meet them.
+pub const LIMITS: Limits = Limits {
+    head_bytes_max: 512,
+    body_bytes_max: 256,
+    frame_bytes_max: 1_024,
+    message_bytes_max: 2_048,
+    handshake_timeout_ms: 10_000,
+    close_timeout_ms: 5_000,
+};
+
+pub const NOW: Instant = Instant::from_nanos(1);

@@ -1,0 +1,44 @@
+//! A client's frames. The first byte decides whether messages may be compressed, the rest is what the server sends after the handshake.
+
+use throng_proto::websocket::{Client, ClientEvent, Scratch, Server, ServerEvent};
+use throng_proto::{Input, Session};
+
+use super::transcript::{self, LIMITS, NOW, Then};
+use super::websocket_server::handshake;
+
+/// Its events do not depend on how the bytes arrive.
+pub fn check(bytes: &[u8]) {
+    let Some((options, frames)) = bytes.split_first() else { return };
+    let begin = |scratch: &mut Scratch, _: &mut Vec<u8>| open(options & 1 == 1, scratch);
+    let hear = |_: &Client, event: ClientEvent<'_>| {
+        let then = match event {
+            ClientEvent::Closed { .. } | ClientEvent::Failed(_) => Then::Stop,
+            ClientEvent::Opened { .. } | ClientEvent::Refused(_) => {
+                panic!("a handshake among frames")
+            }
+            _ => Then::Go,
+        };
+        (format!("{event:?}"), then)
+    };
+    transcript::check(frames, begin, hear, |_, _| Then::Go);
+}
+
+/// A client whose upgrade our own server has taken.
+pub fn open(deflate: bool, scratch: &mut Scratch) -> Client {
+    let (mut request, mut answer) = (Vec::new(), Vec::new());
+    let mut client = Client::new();
+    client.begin(&handshake(deflate), &mut request);
+    let mut server = Server::new(NOW, &LIMITS);
+    let upgrade = {
+        let mut input = Input::new(&mut request);
+        match server.next(NOW, &mut input, scratch, &mut answer) {
+            Some(ServerEvent::Request(request)) => server.check_upgrade(&request).unwrap(),
+            event => panic!("{event:?}"),
+        }
+    };
+    server.accept(&upgrade, None, &[], deflate, &mut answer);
+    let mut input = Input::new(&mut answer);
+    let opened = client.next(NOW, &mut input, scratch, &mut Vec::new());
+    assert_eq!(opened, Some(ClientEvent::Opened { subprotocol: None }));
+    client
+}

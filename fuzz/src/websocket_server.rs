@@ -1,0 +1,77 @@
+//! A server's frames. The first byte decides whether messages may be compressed, the rest is what the client sends after its handshake.
+
+use throng_proto::websocket::{Client, ClientHandshake, Scratch, Server, ServerEvent};
+use throng_proto::{Input, Session};
+
+use super::transcript::{self, LIMITS, NOW, Then};
+
+/// Its events do not depend on how the bytes arrive, and messages written anew are read as the same.
+pub fn check(bytes: &[u8]) {
+    let Some((options, frames)) = bytes.split_first() else { return };
+    let deflate = options & 1 == 1;
+    let begin = |scratch: &mut Scratch, _: &mut Vec<u8>| open(deflate, scratch);
+    let hear = |server: &Server, event: ServerEvent<'_>| {
+        let then = match event {
+            ServerEvent::Closed { .. } | ServerEvent::Failed(_) => Then::Stop,
+            ServerEvent::Request(_) => panic!("a request among frames"),
+            ServerEvent::Text(_) | ServerEvent::Binary(_) => {
+                write_and_read_again(server.is_deflated(), event);
+                Then::Go
+            }
+            ServerEvent::Ping(payload) | ServerEvent::Pong(payload) => {
+                assert!(payload.len() <= 125);
+                Then::Go
+            }
+        };
+        (format!("{event:?}"), then)
+    };
+    transcript::check(frames, begin, hear, |_, _| Then::Go);
+}
+
+/// A server that has taken the upgrade of our own client.
+fn open(deflate: bool, scratch: &mut Scratch) -> Server {
+    let (mut request, mut answer) = (Vec::new(), Vec::new());
+    Client::new().begin(&handshake(deflate), &mut request);
+    let mut server = Server::new(NOW, &LIMITS);
+    let upgrade = {
+        let mut input = Input::new(&mut request);
+        match server.next(NOW, &mut input, scratch, &mut answer) {
+            Some(ServerEvent::Request(request)) => server.check_upgrade(&request).unwrap(),
+            event => panic!("{event:?}"),
+        }
+    };
+    server.accept(&upgrade, None, &[], deflate, &mut answer);
+    server
+}
+
+pub fn handshake(deflate: bool) -> ClientHandshake<'static> {
+    ClientHandshake {
+        host: "fuzz",
+        path_and_query: "/",
+        headers: &[],
+        subprotocols: &[],
+        deflate,
+        key: [7; 16],
+    }
+}
+
+/// A client writes the message, masked and compressed if it may; a new server reads it.
+fn write_and_read_again(deflate: bool, event: ServerEvent<'_>) {
+    let mut scratch = Scratch::new(LIMITS, 1);
+    let (client, mut frames) = (super::websocket_client::open(deflate, &mut scratch), Vec::new());
+    let mut deflater = throng_proto::websocket::Deflater::new();
+    match event {
+        ServerEvent::Text(text) => {
+            client.text(text, [1, 2, 3, 250], Some(&mut deflater), &mut frames)
+        }
+        ServerEvent::Binary(bytes) => {
+            client.binary(bytes, [9, 0, 3, 1], Some(&mut deflater), &mut frames)
+        }
+        _ => return,
+    }
+    // One frame of ours may be longer than two of theirs.
+    scratch = Scratch::new(throng_proto::websocket::Limits { frame_bytes_max: 4_096, ..LIMITS }, 1);
+    let mut server = open(deflate, &mut scratch);
+    let mut input = Input::new(&mut frames);
+    assert_eq!(server.next(NOW, &mut input, &mut scratch, &mut Vec::new()), Some(event));
+}
