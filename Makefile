@@ -5,7 +5,7 @@ THRONG := target/release/throng
 
 CLIENTS := crates/throng-cli/tests/clients
 
-.PHONY: all demo test lint bench conformance clean page clients
+.PHONY: all demo test lint bench conformance fuzz clean page clients
 
 all: $(THRONG)
 
@@ -39,5 +39,18 @@ lint:
 # Side by side with its peers, in one run: see bench/README.md.
 bench: $(THRONG)
 	$(CARGO) run --release --locked --quiet -p xtask -- bench $(BENCH)
+
+# Every parser that faces the network, for a bounded time each: see fuzz/README.md.
+FUZZ_SECONDS ?= 20
+FUZZ := cd fuzz && RUSTUP_TOOLCHAIN=nightly $(CARGO) fuzz
+
+fuzz:
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz
+	@$(FUZZ) build --fuzz-dir .
+	@set -e; for target in $(basename $(notdir $(wildcard fuzz/targets/*.rs))); do \
+		echo "fuzz $$target: $(FUZZ_SECONDS) s"; mkdir -p fuzz/found/$$target; \
+		($(FUZZ) run --fuzz-dir . $$target found/$$target corpus/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0); \
+	done
 
 FORCE:
