@@ -40,6 +40,11 @@ lint:
 bench: $(THRONG)
 	$(CARGO) run --release --locked --quiet -p xtask -- bench $(BENCH)
 
+# Every Autobahn case against both of our ends, the compressed ones included: about ten minutes. The report is left
+# in target/conformance; `make test` runs a part of it. Python 3.10 is needed, the rest is installed under target/.
+conformance:
+	$(CARGO) run --release --locked --quiet -p xtask -- conformance --keep conformance/verdicts.txt
+
 # Every parser that faces the network, for a bounded time each: see fuzz/README.md.
 FUZZ_SECONDS ?= 20
 FUZZ := cd fuzz && RUSTUP_TOOLCHAIN=nightly $(CARGO) fuzz

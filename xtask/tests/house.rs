@@ -39,7 +39,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("throng-sim", &["throng-driver", "throng-engine", "throng-proto"]),
-    ("xtask", &[]),
+    ("xtask", &["throng-proto"]),
 ];
 
 /// Crates that never touch the outside world.

@@ -11,6 +11,8 @@ pub struct Deflater {
     /// By bits of the window, from 9. Nearly all connections agree on 15.
     by_bits: [Option<Compress>; 7],
     compressed: Vec<u8>,
+    /// Compress whether it pays or not.
+    is_always: bool,
 }
 
 impl Deflater {
@@ -24,23 +26,41 @@ impl Deflater {
         Self::default()
     }
 
+    /// One that also compresses what is short or does not become smaller by it: for tests of conformance, which
+    /// want to see every message compressed.
+    pub fn always() -> Self {
+        Self { is_always: true, ..Self::default() }
+    }
+
     /// `payload` compressed with a window of `bits`, if that makes it smaller.
     pub(super) fn compress(&mut self, payload: &[u8], bits: u8) -> Option<&[u8]> {
-        if payload.len() < BYTES_MIN || !(Self::BITS_MIN..=Self::BITS_MAX).contains(&bits) {
+        let pays = payload.len() >= BYTES_MIN || self.is_always;
+        if !pays || !(Self::BITS_MIN..=Self::BITS_MAX).contains(&bits) {
             return None;
+        }
+        if payload.is_empty() {
+            return Some(&EMPTY);
         }
         let compressor = self.by_bits[usize::from(bits - Self::BITS_MIN)]
             .get_or_insert_with(|| Compress::new_with_window_bits(LEVEL, false, bits));
         compressor.reset();
         self.compressed.clear();
-        // Room for less than the payload: what does not fit has not become smaller.
-        self.compressed.reserve(payload.len());
-        compressor
-            .compress_vec(payload, &mut self.compressed, FlushCompress::Sync)
-            .ok()
-            .filter(|_| compressor.total_in() == payload.len() as u64)?;
+        // Room for no more than the payload: what does not fit has not become smaller.
+        self.compressed.reserve_exact(payload.len());
+        loop {
+            let rest = &payload[compressor.total_in() as usize..];
+            compressor.compress_vec(rest, &mut self.compressed, FlushCompress::Sync).ok()?;
+            // With room left, the flush is complete.
+            if self.compressed.len() < self.compressed.capacity() {
+                break;
+            }
+            if !self.is_always {
+                return None;
+            }
+            self.compressed.reserve(payload.len() / 4 + 64);
+        }
         let whole = self.compressed.strip_suffix(&TAIL)?;
-        (whole.len() < payload.len()).then_some(whole)
+        (whole.len() < payload.len() || self.is_always).then_some(whole)
     }
 }
 
@@ -53,6 +73,9 @@ impl fmt::Debug for Deflater {
 
 /// What a flush ends with, and every message leaves out.
 pub(super) const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
+
+/// The empty message (RFC 7692 section 7.2.3.6).
+const EMPTY: [u8; 1] = [0];
 
 /// Shorter payloads do not become smaller by enough to pay for it.
 const BYTES_MIN: usize = 32;

@@ -54,7 +54,9 @@ pub(super) fn append_close(
     let mut payload = [0; CONTROL_BYTES_MAX];
     let mut length = 0;
     if let Some(code) = code {
-        let reason = &reason.as_bytes()[..reason.floor_char_boundary(CONTROL_BYTES_MAX - 2)];
+        let most = reason.len().min(CONTROL_BYTES_MAX - 2);
+        let end = (0..=most).rev().find(|&at| reason.is_char_boundary(at)).unwrap_or(0);
+        let reason = &reason.as_bytes()[..end];
         length = 2 + reason.len();
         payload[..2].copy_from_slice(&code.to_be_bytes());
         payload[2..length].copy_from_slice(reason);

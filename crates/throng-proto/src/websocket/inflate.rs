@@ -128,4 +128,22 @@ mod tests {
         assert!(deflater.compress(text.as_bytes(), 8).is_none(), "no compressor does that");
         assert!(deflater.compress(b"short", 15).is_none());
     }
+
+    #[test]
+    fn what_does_not_become_smaller_is_compressed_only_on_demand() {
+        let mut state = 1u32;
+        let mut random = || {
+            state = state.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
+            (state >> 24) as u8
+        };
+        for length in [0, 1, 31, 32, 100, 1_000, 70_000, 300_000] {
+            let noise: Vec<u8> = (0..length).map(|_| random()).collect();
+            assert!(Deflater::new().compress(&noise, 15).is_none(), "{length} bytes");
+            let mut always = Deflater::always();
+            for bits in [9, 15] {
+                let compressed = always.compress(&noise, bits).unwrap();
+                assert_eq!(Inflater::default().inflate(compressed, length).unwrap(), noise);
+            }
+        }
+    }
 }

@@ -164,7 +164,7 @@ fn read_early<'a>(
     unfinished: &mut Option<Box<Unfinished>>,
     role: Role,
     deflate: bool,
-    early: &'a mut Vec<u8>,
+    early: &'a mut [u8],
     limits: &Limits,
     room: &'a mut Room,
 ) -> Result<Option<Said<'a>>, Violation> {
