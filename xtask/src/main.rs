@@ -15,7 +15,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Compare throng with a bare epoll loop, gen_tcp and Ranch, side by side in one run
+    /// Compare throng with a bare epoll loop and its peers, side by side in one run
     Bench(bench::Options),
     /// Run Autobahn's WebSocket cases against both of our ends
     Conformance(conformance::Options),
