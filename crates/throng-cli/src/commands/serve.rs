@@ -20,7 +20,7 @@ use crate::control::{AnyServer, ServerControl};
 use crate::interrupt::{Interrupt, LOOK_EVERY};
 use crate::{Exit, Failure, output, quantity};
 
-/// Run a server: ok, echo, pingpong, hold or channels
+/// Run a server: ok, echo, pingpong, hold, chat or channels
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
@@ -83,7 +83,7 @@ enum Behaviour {
     PingPong,
     /// Accept, and keep
     Hold,
-    #[value(hide = true)]
+    /// Everyone hears everyone: a chat of one room over WebSockets
     Chat,
     /// Phoenix Channels at /socket, with rooms to try, and a chat page at /
     Channels,
@@ -95,6 +95,7 @@ Examples:
   throng serve ok --listen 0.0.0.0:9000 --accept shared --backlog 1024
   throng serve hold --listen '[::1]:5555' --connections-max 200k --stats 1s
   throng serve pingpong --idle-timeout 90s --sndbuf 16KiB --rcvbuf 16KiB
+  throng serve chat --listen 0.0.0.0:9160 --deflate --policy drop-oldest --queue 1MiB
   throng serve channels --listen 0.0.0.0:4000 --check-origin //*.example.com --policy drop-oldest";
 
 impl Serve {
@@ -156,10 +157,10 @@ impl Serve {
                 let options = ServerOptions { idle_timeout: None, ..self.options() };
                 start(options, move |core| channels.handler(core))
             }
-            later @ Behaviour::Chat => Err(Failure::new(format!(
-                "`{}` is not in this version; there are ok, echo, pingpong, hold and channels",
-                later.name()
-            ))),
+            Behaviour::Chat => {
+                let chat = self.sockets.chat();
+                start(self.options(), move |_| handlers::Chat::new(chat))
+            }
         }
     }
 
