@@ -192,9 +192,14 @@ fn span_of(steps: &[Step]) -> Option<Duration> {
                 span_of(steps)?.saturating_mul(u32::try_from(*times).unwrap_or(u32::MAX))
             }
             Action::Stay => return None,
-            Action::Connect { .. } | Action::Send(_) | Action::Expect { .. } | Action::Close(_) => {
-                Duration::ZERO
-            }
+            Action::Connect { .. }
+            | Action::Send(_)
+            | Action::Expect { .. }
+            | Action::Await { .. }
+            | Action::Join { .. }
+            | Action::Push { .. }
+            | Action::Leave { .. }
+            | Action::Close(_) => Duration::ZERO,
         };
         Some(sum.saturating_add(span))
     })

@@ -5,11 +5,20 @@
 //! seed. Its connection comes and goes; the user stays.
 
 mod answers;
+mod channels;
 mod leaving;
+mod marker;
+mod pens;
+mod phoenix;
+mod prober;
+mod probing;
+mod receipts;
+mod session;
 mod slate;
 mod starts;
 mod steps;
 mod user;
+mod websocket;
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -18,15 +27,23 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_driver::{CoreId, Driver, Errno, SocketOptions};
 use throng_engine::{After, App, CloseReason, Conn, Deadline, Desk};
-use throng_proto::Raw;
+use throng_proto::websocket::{Deflater, Limits, Scratch};
 
-pub use slate::{ErrorKind, Slate};
+pub use prober::ProbeTally;
+pub use probing::ProbeMail;
+pub use session::{UserEvent, UserSession, WebSocket};
+pub(crate) use slate::close_name;
+pub use slate::{ConnectFailure, ErrorKind, Slate};
 pub(crate) use steps::SEND_BYTES_MAX;
 
-use crate::program::Program;
+use crate::program::{Program, Protocol};
 use crate::scenario::{Model, OnError, Phase};
 use crate::source::SourcePlan;
+use answers::INBOX_BYTES_MAX;
 use leaving::Leaving;
+use pens::Pens;
+use prober::Prober;
+use probing::Lead;
 use starts::{Action, Starts};
 pub use user::User;
 use user::{Doing, Iteration};
@@ -50,7 +67,7 @@ pub struct Config {
     pub start_at: Instant,
 }
 
-/// What the control thread tells a core.
+/// What the control thread tells a core, and what cores tell one another.
 #[derive(Debug)]
 pub enum Mail {
     /// Hand over what was measured, and measure on in this slate.
@@ -67,6 +84,8 @@ pub enum Mail {
     RampDown,
     /// The core ends at once.
     Stop,
+    /// Something about probes, from another core.
+    Probe(ProbeMail),
 }
 
 /// One core of the generator.
@@ -79,6 +98,19 @@ pub struct Generator {
     sources: crate::source::Sources,
     /// Whether a class has an `expect` at all; what arrives for another is nobody's.
     expects: Vec<bool>,
+    /// Whether all of a class's `expect` pass over messages that they do not wait for.
+    skips_others: Vec<bool>,
+    /// Cores of this generator.
+    cores: usize,
+    pens: Pens,
+    deflater: Deflater,
+    prober: Option<Prober>,
+    /// On the core that leads the probes.
+    lead: Option<Lead>,
+    /// The user that pushed the last probe, and the ref of that push.
+    probe_asked: Option<(u64, u32)>,
+    /// The schedule is over; what was sent to everybody is still being delivered.
+    concluding: bool,
     slate: Box<Slate>,
 }
 
@@ -98,15 +130,23 @@ impl Generator {
     /// The core `core` of `cores` of the generator that `config` describes.
     pub fn new(config: Arc<Config>, core: CoreId, cores: usize) -> Self {
         let slate = Box::new(Slate::new(core, config.program.classes().len()));
+        let classes = 0..config.program.classes().len();
+        let prober = Prober::new(&config);
         Self {
             model: Model::of(&config.phases),
             starts: Starts::new(&config, core, cores),
             leaving: Leaving::default(),
             stage: Stage::Running,
             sources: config.sources.of_core(core, cores),
-            expects: (0..config.program.classes().len())
-                .map(|class| config.program.expects(class))
-                .collect(),
+            expects: classes.clone().map(|class| config.program.expects(class)).collect(),
+            skips_others: classes.map(|class| config.program.skips_others(class)).collect(),
+            cores,
+            pens: Pens::default(),
+            deflater: Deflater::new(),
+            lead: (core == 0 && prober.is_some()).then(Lead::new),
+            prober,
+            probe_asked: None,
+            concluding: false,
             slate,
             config,
         }
@@ -132,7 +172,7 @@ impl Generator {
         self.slate.counters.users_started += 1;
         self.slate.lag.record_us(desk.now().micros_since(due));
         let user = User::new(id, class as u16, self.config.seed, due);
-        let key = desk.insert(Raw, user);
+        let key = desk.insert(UserSession::Raw, user);
         self.starts.started(id, key.index());
         desk.nudge(key);
     }
@@ -160,7 +200,7 @@ impl Generator {
                 self.iteration_over(conn.state());
                 conn.leave();
             } else {
-                conn.close();
+                self.hang_up(conn);
             }
         });
     }
@@ -169,8 +209,14 @@ impl Generator {
     fn end<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>, at_once: bool) {
         let now = desk.now();
         self.starts.end(now);
+        if let Some(lead) = &mut self.lead {
+            lead.end();
+        }
         if at_once || self.model == Model::Closed {
             self.stage = Stage::Leaving;
+            if let Some(prober) = &mut self.prober {
+                prober.close(&mut self.slate);
+            }
             let everybody = desk.keys().iter().map(|key| key.index()).collect();
             self.leaving.begin(everybody, now, RAMP_DOWN);
             return;
@@ -180,6 +226,18 @@ impl Generator {
         stayers.retain(|key| desk.state(*key).is_some_and(|user| user.doing == Doing::Staying));
         let stayers = stayers.iter().map(|key| key.index()).collect();
         self.leaving.begin(stayers, now, RAMP_DOWN);
+    }
+
+    /// The schedule is over. Nothing new is sent to everybody, and nobody leaves before what was sent has come, or is
+    /// missing.
+    fn conclude<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>) {
+        self.concluding = true;
+        if let Some(lead) = &mut self.lead {
+            lead.end();
+        }
+        if self.probes_are_idle() {
+            self.end(desk, false);
+        }
     }
 
     /// Completes the gauges and hands the slate over for a fresh one.
@@ -202,10 +260,19 @@ impl Generator {
 }
 
 impl<D: Driver<Mail = Mail>> App<D> for Generator {
-    type Session = Raw;
+    type Session = UserSession;
     type State = User;
 
     const READS_WHILE_BLOCKED: bool = true;
+
+    fn scratch(&self) -> Scratch {
+        let limits = Limits {
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            frame_bytes_max: MESSAGE_BYTES_MAX,
+            ..Limits::default()
+        };
+        Scratch::new(limits, self.config.seed ^ self.slate.core_id as u64)
+    }
 
     fn mail(&mut self, desk: &mut Desk<D, Self>, mail: Mail) {
         match mail {
@@ -235,16 +302,19 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
             Mail::Resume => self.starts.resume(desk.now()),
             Mail::RampDown => self.end(desk, true),
             Mail::Stop => desk.stop(),
+            Mail::Probe(mail) => self.probe_mail(desk, mail),
         }
     }
 
     fn due(&self) -> Instant {
         let stage = match self.stage {
+            Stage::Running if self.concluding && self.probes_are_idle() => Instant::ZERO,
+            Stage::Running if self.concluding => Instant::FAR,
             Stage::Running => self.starts.due(),
             Stage::Finishing(until) => until,
             Stage::Leaving => Instant::FAR,
         };
-        stage.min(self.leaving.due())
+        stage.min(self.leaving.due()).min(self.probes_due())
     }
 
     fn run_due(&mut self, desk: &mut Desk<D, Self>) {
@@ -256,8 +326,9 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
                 None => break,
             }
         }
+        self.run_probes(desk);
         match self.stage {
-            Stage::Running if self.starts.is_over(now) => self.end(desk, false),
+            Stage::Running if self.concluding || self.starts.is_over(now) => self.conclude(desk),
             Stage::Finishing(until) if until <= now => self.end(desk, true),
             _ => {}
         }
@@ -275,23 +346,20 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     }
 
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
-        let now = conn.now();
-        let user = conn.state();
-        let waited_us = now.micros_since(user.intended);
-        user.intended = now;
-        user.established = true;
-        user.port_tries = 0;
-        let measured = self.stage != Stage::Leaving;
-        self.slate.connected(measured.then_some(waited_us), user.class);
-        if user.doing == Doing::Connecting {
-            user.pc += 1;
-            conn.set_deadline(Deadline::Never);
-            self.advance(conn);
+        conn.state().port_tries = 0;
+        if self.config.program.protocol() == Protocol::Tcp {
+            self.established(conn);
+        } else if conn.state().doing == Doing::Connecting {
+            self.ask_for_upgrade(conn);
         }
     }
 
-    fn event(&mut self, conn: &mut Conn<'_, D, Self>, bytes: &[u8]) {
-        self.received(conn, bytes);
+    fn event(&mut self, conn: &mut Conn<'_, D, Self>, event: UserEvent<'_>) {
+        match event {
+            UserEvent::Bytes(bytes) => self.received(conn, bytes),
+            UserEvent::WebSocket(event) => self.websocket_event(conn, event),
+            UserEvent::HeartbeatDue => self.heartbeat_due(conn),
+        }
     }
 
     fn finished(&mut self, conn: &mut Conn<'_, D, Self>) {
@@ -325,6 +393,7 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
                 conn.reset();
             }
             Doing::Expecting => self.fail(conn, ErrorKind::ExpectTimeout),
+            Doing::Asking => self.ask_timed_out(conn),
             Doing::Waiting => {
                 self.slate.lag.record_us(now.micros_since(user.intended));
                 self.wait_over(conn);
@@ -349,13 +418,18 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
             self.slate.counters.connected -= 1;
         }
         let half_closed = std::mem::take(&mut user.half_closed);
+        let blamed = std::mem::take(&mut user.blamed);
+        self.disconnected(conn);
+        let user = conn.state();
         match (user.doing, reason) {
             (Doing::Stopping, _) => {
                 self.iteration_over(user);
                 return After::Free;
             }
             (Doing::GivingUp, _) => {
-                self.slate.connect_failed(None);
+                if !blamed {
+                    self.slate.connect_failed(ConnectFailure::Timeout);
+                }
                 return self.failed(conn);
             }
             (Doing::Failing, _) => return self.failed(conn),
@@ -364,14 +438,24 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
                     self.advance(conn);
                     return After::Keep;
                 }
-                self.slate.connect_failed(Some(errno));
+                self.slate.connect_failed(ConnectFailure::Errno(errno));
                 return self.failed(conn);
             }
+            (_, CloseReason::Panicked) => return self.lost(conn, ErrorKind::Internal),
+            // The connection went before the upgrade was answered.
+            (Doing::Connecting, reason) => {
+                self.slate.connect_failed(match reason {
+                    CloseReason::Failed(errno) => ConnectFailure::Errno(errno),
+                    _ => ConnectFailure::Closed,
+                });
+                return self.failed(conn);
+            }
+            _ if blamed => return self.failed(conn),
             (Doing::Closing, reason) => {
                 user.pc += 1;
                 user.doing = Doing::Yielding;
                 // What was sent before the close did not arrive.
-                if !matches!(reason, CloseReason::Asked | CloseReason::Finished) {
+                if !blamed && !matches!(reason, CloseReason::Asked | CloseReason::Finished) {
                     return self.lost(conn, ErrorKind::of(reason));
                 }
             }
@@ -384,6 +468,38 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
 }
 
 impl Generator {
+    /// The connect has succeeded.
+    fn established<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let now = conn.now();
+        let user = conn.state();
+        let waited_us = now.micros_since(user.intended);
+        user.intended = now;
+        user.established = true;
+        let measured = self.stage != Stage::Leaving;
+        self.slate.connected(measured.then_some(waited_us), user.class);
+        if user.doing == Doing::Connecting {
+            user.pc += 1;
+            conn.set_deadline(Deadline::Never);
+            self.advance(conn);
+        }
+    }
+
+    /// What belonged to the connection has gone with it.
+    fn disconnected<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        if self.config.program.protocol() == Protocol::Tcp {
+            return;
+        }
+        *conn.session().0 = UserSession::Raw;
+        let user = conn.state();
+        let channels = std::mem::take(&mut user.channels);
+        let joined = channels.iter().filter(|channel| channel.joined).count();
+        self.slate.counters.joined -= joined as u64;
+        (user.refs, user.asked, user.heartbeat) = (0, 0, 0);
+        if let Some(prober) = &mut self.prober {
+            prober.leave(user, &mut self.slate);
+        }
+    }
+
     /// What becomes of a user whose iteration failed and whose connection is gone.
     fn failed<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> After {
         let user = conn.state();
@@ -396,6 +512,7 @@ impl Generator {
                 Doing::Connecting
                     | Doing::GivingUp
                     | Doing::Expecting
+                    | Doing::Asking
                     | Doing::Blocked
                     | Doing::Staying
             );
@@ -457,6 +574,8 @@ fn is_short_of_ports(errno: Errno) -> bool {
     errno == Errno::ADDR_IN_USE || errno == Errno::ADDR_NOT_AVAILABLE
 }
 
+/// The longest message of a WebSocket that a user takes: a server's is judged elsewhere than here.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Users that a core begins in a turn: what came in meanwhile is not to wait longer than these take.
 const STARTS_MAX: usize = 32;
 /// How long a user rests after an error before it begins again, and by what share that varies.

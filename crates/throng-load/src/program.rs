@@ -3,11 +3,19 @@
 //! A user is a place in this list and a few counters. Payloads, patterns and loops stand in side
 //! tables that all users of a core share; no op allocates.
 
+mod ask;
 mod compile;
+mod handshake;
 mod matcher;
+mod message;
 
-pub use crate::scenario::{CloseHow, LOOPS_MAX, OnError, Template, TemplateVars};
+pub use crate::scenario::{
+    Broadcast, CloseHow, LOOPS_MAX, OnError, Probe, Protocol, Template, TemplateVars,
+};
+pub use ask::{Ask, Asked, Topic};
+pub use handshake::Handshake;
 pub use matcher::{Fed, Matcher};
+pub use message::{Message, MessagePattern};
 
 use std::time::Duration;
 
@@ -22,6 +30,12 @@ pub struct Program {
     templates: Vec<Template>,
     matchers: Vec<Matcher>,
     loops: Vec<Loop>,
+    protocol: Protocol,
+    handshakes: Vec<Handshake>,
+    patterns: Vec<MessagePattern>,
+    topics: Vec<Topic>,
+    asks: Vec<Ask>,
+    probe: Option<Probe>,
     classes: Vec<ProgramClass>,
     weight_total: u64,
     /// Prime to `weight_total`, so that multiples of it visit every place once.
@@ -48,11 +62,15 @@ pub enum Op {
     Connect {
         /// After this long without success it is an error.
         timeout_ns: u64,
+        /// The index of its [`Program::handshake`]; 0 and of no meaning over plain TCP.
+        handshake: u32,
     },
     /// Render [`Program::template`] and send it.
     Send {
         /// Its index.
         template: u32,
+        /// As what.
+        frame: Frame,
     },
     /// Send random bytes.
     SendRandom {
@@ -65,6 +83,18 @@ pub enum Op {
         matcher: u32,
         /// After this long without a match it is an error.
         timeout_ns: u64,
+    },
+    /// Wait for a whole message that is as [`Program::pattern`] says.
+    Await {
+        /// Its index.
+        pattern: u32,
+        /// After this long without it it is an error.
+        timeout_ns: u64,
+    },
+    /// Join, push or leave as [`Program::ask`] says.
+    Ask {
+        /// Its index.
+        ask: u32,
     },
     /// Think; [`jittered`] says how long this time.
     Wait {
@@ -92,6 +122,17 @@ pub enum Op {
     },
     /// The user has ended. A connection that is still open is closed.
     End,
+}
+
+/// What becomes of the bytes of a `send`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// They are a part of the stream.
+    Raw,
+    /// They are a text message.
+    Text,
+    /// They are a binary message.
+    Binary,
 }
 
 /// A loop of some class.
@@ -166,6 +207,36 @@ impl Program {
         &self.loops[index as usize]
     }
 
+    /// What is spoken on every connection.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// How an [`Op::Connect`] asks for its WebSocket.
+    pub fn handshake(&self, index: u32) -> &Handshake {
+        &self.handshakes[index as usize]
+    }
+
+    /// What an [`Op::Await`] waits for.
+    pub fn pattern(&self, index: u32) -> &MessagePattern {
+        &self.patterns[index as usize]
+    }
+
+    /// What an [`Op::Ask`] asks.
+    pub fn ask(&self, index: u32) -> &Ask {
+        &self.asks[index as usize]
+    }
+
+    /// What an [`Ask`] is about.
+    pub fn topic(&self, index: u16) -> &Topic {
+        &self.topics[usize::from(index)]
+    }
+
+    /// What is sent to everybody now and then.
+    pub fn probe(&self) -> Option<&Probe> {
+        self.probe.as_ref()
+    }
+
     /// The classes in the order of the scenario.
     pub fn classes(&self) -> &[ProgramClass] {
         &self.classes
@@ -173,9 +244,20 @@ impl Program {
 
     /// Whether any step of class `class` waits for an answer.
     pub fn expects(&self, class: usize) -> bool {
+        self.ops_of(class).any(|op| matches!(op, Op::Expect { .. } | Op::Await { .. }))
+    }
+
+    /// Whether all such steps of class `class` pass over messages that they do not wait for.
+    pub fn skips_others(&self, class: usize) -> bool {
+        self.ops_of(class).all(|op| match op {
+            Op::Await { pattern, .. } => self.pattern(*pattern).skips_others(),
+            op => !matches!(op, Op::Expect { .. }),
+        })
+    }
+
+    fn ops_of(&self, class: usize) -> impl Iterator<Item = &Op> {
         let entry = self.classes[class].entry as usize;
-        let mut ops = self.ops[entry..].iter().take_while(|op| **op != Op::End);
-        ops.any(|op| matches!(op, Op::Expect { .. }))
+        self.ops[entry..].iter().take_while(|op| **op != Op::End)
     }
 
     /// The longest message of any class, in bytes.
@@ -185,7 +267,11 @@ impl Program {
             _ => 0,
         });
         let templates = self.templates.iter().map(Template::bytes_most);
-        random.chain(templates).max().unwrap_or(0)
+        let asks = self.asks.iter().map(|ask| {
+            let topic = self.topic(ask.topic).name.bytes_most();
+            topic + ask.event.bytes_most() + ask.payload.bytes_most()
+        });
+        random.chain(templates).chain(asks).max().unwrap_or(0)
     }
 
     /// The index of the class of user `user`. Of as many users as all weights together, each class has exactly its

@@ -1,5 +1,7 @@
 //! A run of the generator: planned, started, steered and collected.
 
+mod probes;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -15,10 +17,11 @@ use throng_engine::{Core, Limits};
 use throng_report::{LoadInterval, Merge, Tally};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
-use crate::generator::{Config, ErrorKind, Generator, Mail, SEND_BYTES_MAX, Slate};
+use crate::generator::{Config, ErrorKind, Generator, Mail, SEND_BYTES_MAX, Slate, close_name};
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target};
 use crate::source::SourcePlan;
+use probes::Probes;
 
 /// What the command line may set.
 #[derive(Clone, Debug, Default)]
@@ -76,8 +79,8 @@ impl LoadPlan {
     /// # Errors
     /// When the target cannot be resolved, or more is needed than this machine has.
     pub fn new(scenario: &Scenario, options: &LoadOptions) -> Result<Self, LoadError> {
-        let target = options.target.as_ref().unwrap_or(&scenario.target);
-        let targets = resolve(target)?;
+        let scenario = &retargeted(scenario, options.target.as_ref())?;
+        let targets = resolve(&scenario.target)?;
         let demand = Demand::of(scenario);
         let on_loopback = targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
         let port_range = local_port_range();
@@ -148,6 +151,7 @@ pub struct Load {
     reply: Sender<Box<Slate>>,
     phases: Vec<String>,
     classes: Vec<String>,
+    probes: Probes,
     rss_bytes_at_start: u64,
 }
 
@@ -171,6 +175,7 @@ impl Load {
         let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
         let limits = limits(&plan.program);
+        let probes = Probes::new(plan.program.probe());
         let config = Arc::new(Config {
             program: plan.program,
             phases: plan.phases,
@@ -201,6 +206,7 @@ impl Load {
             reply,
             phases,
             classes,
+            probes,
             rss_bytes_at_start,
         })
     }
@@ -283,12 +289,14 @@ impl Load {
 
     fn take_in(&mut self, mut slate: Box<Slate>, interval: &mut LoadInterval) {
         interval.connect.merge(&slate.connect);
+        interval.tcp.merge(&slate.tcp);
         interval.message.merge(&slate.message);
+        interval.join.merge(&slate.join);
+        interval.push.merge(&slate.push);
         interval.lag.merge(&slate.lag);
+        self.probes.take_in(&slate.probes, interval);
         interval.core.turn_us_most = interval.core.turn_us_most.max(slate.core.turn_us_most);
-        slate.connect.clear();
-        slate.message.clear();
-        slate.lag.clear();
+        slate.clear_measured();
         let view = &mut self.views[slate.core_id];
         view.asked = false;
         // The used slate goes round again, so that its histograms are allocated once.
@@ -296,7 +304,7 @@ impl Load {
         self.spare.push(slate);
     }
 
-    fn fill_in(&self, interval: &mut LoadInterval) {
+    fn fill_in(&mut self, interval: &mut LoadInterval) {
         let turn_us_most = interval.core.turn_us_most;
         let mut failed = BTreeMap::new();
         for View { last, .. } in &self.views {
@@ -305,10 +313,11 @@ impl Load {
             for kind in ErrorKind::ALL {
                 interval.errors.add(kind.name(), last.errors[kind as usize]);
             }
-            for (errno, count) in &last.connect_failures {
-                *failed
-                    .entry(errno.map_or_else(|| "timeout".to_owned(), errno_name))
-                    .or_default() += count;
+            for (code, count) in &last.close_codes {
+                interval.errors.add(&close_name(*code), *count);
+            }
+            for (why, count) in &last.connect_failures {
+                *failed.entry(why.to_string()).or_default() += count;
             }
         }
         interval.core.turn_us_most = turn_us_most;
@@ -325,6 +334,7 @@ impl Load {
                 }
             }
         }
+        self.probes.report(interval);
         interval.process = process::own_use();
         interval.process.rss_bytes_at_start = self.rss_bytes_at_start;
     }
@@ -342,19 +352,31 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
+/// The scenario against the target that was named in place of its own. Where that says nothing of a path, the
+/// scenario's stays.
+fn retargeted(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario, LoadError> {
+    let mut scenario = scenario.clone();
+    let Some(target) = target else { return Ok(scenario) };
+    if target.scheme != scenario.target.scheme {
+        return Err(LoadError::Short(format!(
+            "the scenario speaks `{}` and {target} does not: its target begins with `{}://`",
+            scenario.protocol.name(),
+            scenario.target.scheme.as_str(),
+        )));
+    }
+    let own_path = std::mem::replace(&mut scenario.target, target.clone()).path;
+    if scenario.target.path.is_empty() {
+        scenario.target.path = own_path;
+    }
+    Ok(scenario)
+}
+
 /// A user does not send while the other end has not taken what it sent before; so what waits for one connection is
 /// at most one message, and what was appended to the same send before it.
 fn limits(program: &Program) -> Limits {
     let limits = Limits::default();
     let needed = program.message_bytes_most() + SEND_BYTES_MAX;
     Limits { pending_bytes_max: limits.pending_bytes_max.max(needed), ..limits }
-}
-
-fn errno_name(errno: Errno) -> String {
-    match errno.name() {
-        "E?" => format!("errno {}", errno.0),
-        name => name.to_owned(),
-    }
 }
 
 fn phase_name(phase: &Phase) -> String {

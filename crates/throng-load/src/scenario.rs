@@ -5,24 +5,33 @@
 //! before it is compiled into a [`Program`](crate::program::Program). `docs/scenario.md` is the
 //! reference of the language.
 
+mod channel;
 mod diagnostics;
 mod flow;
+mod json;
 mod load;
 mod message;
 mod node;
+mod probe;
+mod protocol;
 mod reader;
 mod steps;
 mod target;
 mod template;
+mod websocket;
 
+pub use channel::ANSWER_TIMEOUT_DEFAULT;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use load::{Model, Phase, Spacing};
 pub use message::{
     EXPECT_TIMEOUT_DEFAULT, Expected, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, Payload,
 };
+pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
+pub use protocol::Protocol;
 pub use steps::{Action, CONNECT_TIMEOUT_DEFAULT, CloseHow, LOOPS_MAX, Pace, Repeat, Step};
 pub use target::{Reach, Scheme, Target, TargetError};
 pub use template::{Segment, Template, TemplateError, TemplateVars};
+pub use websocket::{HEARTBEAT_DEFAULT, Pattern, Upgrade};
 
 use throng_report::Threshold;
 
@@ -34,10 +43,14 @@ use reader::Reader;
 pub struct Scenario {
     /// Whom to connect to.
     pub target: Target,
+    /// What is spoken with it.
+    pub protocol: Protocol,
     /// The phases of the load, one after another: at least one.
     pub load: Vec<Phase>,
     /// What the users do: at least one class.
     pub classes: Vec<Class>,
+    /// What is sent to everybody now and then.
+    pub probe: Option<Probe>,
     /// What must hold for the run to have met its goal.
     pub thresholds: Vec<Threshold>,
 }
@@ -91,14 +104,14 @@ fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
         return None;
     }
     let fields = reader.fields(root, "a scenario", &KEYS)?;
-    if fields.get("probe").is_some() {
-        reader.error(fields.key_span("probe"), "`probe` is not in this version", "leave it out");
-    }
-    if let Some(protocol) = fields.get("protocol") {
-        read_protocol(reader, protocol);
-    }
     let target = reader.require(&fields, "target", "a scenario", "target: tcp://127.0.0.1:5555");
     let target = target.and_then(|node| read_target(reader, node));
+    let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref());
+    reader.protocol = protocol;
+    let probe = match fields.get("probe") {
+        None => Some(None),
+        Some(node) => probe::read(reader, node).map(Some),
+    };
     let load =
         reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
     let load = load.and_then(|node| load::read(reader, node));
@@ -140,32 +153,25 @@ fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
             None
         }
     };
-    Some(Scenario { target: target?, load: load?, classes: classes?, thresholds: thresholds? })
+    Some(Scenario {
+        target: target?,
+        protocol,
+        load: load?,
+        classes: classes?,
+        probe: probe?,
+        thresholds: thresholds?,
+    })
 }
 
 fn read_target(reader: &mut Reader<'_>, node: &Node) -> Option<Target> {
-    let text = reader.text(node, "`target`", "a URL such as tcp://127.0.0.1:5555")?;
+    let expected = "a URL such as tcp://127.0.0.1:5555 or ws://127.0.0.1:4000/socket/websocket";
+    let text = reader.text(node, "`target`", expected)?;
     let read = Target::parse(text);
     if let Err(error) = &read {
         let span = reader.inner_span(node, error.span.clone());
-        let title = "`target` is a URL such as tcp://127.0.0.1:5555 or tcp://[::1]:5555";
-        reader.error(span, title, &*error.problem);
+        reader.error(span, format!("`target` is {expected}"), &*error.problem);
     }
     read.ok()
-}
-
-fn read_protocol(reader: &mut Reader<'_>, node: &Node) {
-    match node.scalar() {
-        Some("tcp") => {}
-        Some(later @ ("phoenix" | "websocket" | "ws")) => {
-            let title = format!("`protocol: {later}` is not in this version");
-            reader.error(node.span.clone(), title, "leave it out; `tcp://` speaks plain TCP");
-        }
-        Some(other) => {
-            reader.unknown(node.span.clone(), &format!("protocol `{other}`"), other, &["tcp"])
-        }
-        None => reader.wrong_kind(node, "`protocol`", "the name of a protocol"),
-    }
 }
 
 fn read_on_error(reader: &mut Reader<'_>, node: &Node) -> Option<OnError> {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClassCounters, CoreCounters, Event, Histogram, LoadCounters, MachineUse, ProcessUse,
-    ServerSnapshot, Tally,
+    ClassCounters, CoreCounters, Event, Histogram, LoadCounters, MachineUse, ProbeCounters,
+    ProbeReport, ProcessUse, ServerSnapshot, Tally,
 };
 
 /// The phase of a run whose schedule is over, or was ended: nobody begins anything, whoever is connected leaves,
@@ -61,12 +61,30 @@ pub struct LoadInterval {
     /// Failed connects by errno, or `timeout`.
     #[serde(skip_serializing_if = "no_tally")]
     pub connect_failed: Tally,
-    /// From the intended moment of a connect until it was established.
+    /// From the intended moment of a connect until it was established; for a WebSocket, until its upgrade was checked.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub connect: Histogram,
+    /// The part of that until TCP was established; of WebSockets only.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub tcp: Histogram,
     /// From the intended moment of a message until its answer was whole.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub message: Histogram,
+    /// From the intended moment of a join until it was answered ok.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub join: Histogram,
+    /// From the intended moment of a push until it was answered ok.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub push: Histogram,
+    /// From the intended moment of a probe until each user had it.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub broadcast: Histogram,
+    /// What was counted of all probes.
+    #[serde(skip_serializing_if = "no_probes")]
+    pub probe: ProbeCounters,
+    /// The probes of which something was heard in the interval, each as far as it has come.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ProbeReport>,
     /// How much later than intended the generator did what depended on nobody else.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub lag: Histogram,
@@ -82,6 +100,26 @@ impl LoadInterval {
     pub fn is_leaving(&self) -> bool {
         self.phase == LEAVING
     }
+
+    /// What counts from the start, without what is of the interval alone.
+    pub(crate) fn without_measured(&self) -> Self {
+        Self {
+            phase: self.phase.clone(),
+            cores: self.cores,
+            counters: self.counters.clone(),
+            core: self.core.clone(),
+            errors: self.errors.clone(),
+            connect_failed: self.connect_failed.clone(),
+            probe: self.probe.clone(),
+            process: self.process.clone(),
+            classes: self.classes.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+fn no_probes(counters: &ProbeCounters) -> bool {
+    *counters == ProbeCounters::default()
 }
 
 fn no_tally(tally: &Tally) -> bool {

@@ -243,6 +243,64 @@ counters! {
         turns_intended,
         /// Turns of `every` that have begun.
         turns_started,
+        /// Whole messages that WebSockets brought, whether or not anything had asked for them.
+        messages_received,
+        /// Gauge: channels that users are joined to.
+        joined,
+        /// `join` steps begun.
+        joins_started,
+        /// `join` steps that were answered ok.
+        joins_ok,
+        /// `join` steps that were refused, or not answered in time.
+        joins_failed,
+        /// `push` steps done.
+        pushes_sent,
+        /// `push` steps that were answered ok.
+        pushes_ok,
+        /// `push` steps that were refused, or not answered in time.
+        pushes_failed,
+        /// Heartbeats sent.
+        heartbeats_sent,
+        /// Heartbeats that were answered.
+        heartbeats_answered,
+        /// Heartbeats that were not answered until the next was due, which ends a connection.
+        heartbeats_missed,
+    }
+}
+
+counters! {
+    /// What a generator counts of its probes. Of every probe, `expected` is in the end the sum of
+    /// `delivered`, `left` and `missing`.
+    ProbeCounters {
+        /// Probes that were due.
+        intended,
+        /// Those of them that nobody could hear: no user was connected or joined.
+        skipped,
+        /// Probes sent.
+        sent,
+        /// Deliveries that must come: one for every user that was there when a probe was about to be sent.
+        expected,
+        /// Those of them that came in time.
+        delivered,
+        /// Those of them that need not come any more: the user left the channel or lost its connection before.
+        left,
+        /// Those of them that did not come in time.
+        missing,
+        /// Those of the missing ones that came later.
+        late,
+        /// Deliveries to users who had got this probe before.
+        duplicates,
+        /// Deliveries to users who had got a later probe before.
+        out_of_order,
+        /// Deliveries to users that nobody counted on: they had joined after that moment, or were leaving.
+        unexpected,
+    }
+}
+
+impl ProbeCounters {
+    /// Deliveries that may still come.
+    pub fn outstanding(&self) -> u64 {
+        self.expected.saturating_sub(self.delivered + self.left + self.missing)
     }
 }
 

@@ -12,7 +12,8 @@
 //!   tenth as many a second as the best interval, and likewise for messages; so the quiet hold after a ramp is not
 //!   charged to the connects, and a stray reconnect does not carry the cost of a second of messages. Where an
 //!   interval is busy with both, its CPU is charged to both: neither number can then be added to the other.
-//! - *Messages* are the answered ones; in a run without an answer, the sent ones.
+//! - *Messages* are the answered ones; in a run without an answer, the sent ones. Where users push to channels, CPU per
+//!   message is that of the pushes too.
 //! - *CPU of the machine* is that of everything that ran on it, of programs that have nothing to do with the run too.
 //! - *Memory per user or connection*: growth of resident memory since before the first connection, divided
 //!   by the connections, at the interval with the most connections; `null` when those were fewer than
@@ -32,7 +33,9 @@ use serde::{Deserialize, Serialize};
 pub use fold::SummaryFold;
 
 use crate::runfile::{EndReason, ReadError, RunFile, RunFileReader};
-use crate::{ClassCounters, LatencySummary, ServerCounters, Tally, Validity};
+use crate::{
+    ClassCounters, LatencySummary, ProbeCounters, ProbeReport, ServerCounters, Tally, Validity,
+};
 
 /// The schema of [`Summary`] in JSON.
 pub const SCHEMA: &str = "throng.summary/1";
@@ -59,6 +62,18 @@ pub struct Summary {
     pub connect: ConnectSummary,
     /// Messages.
     pub message: MessageSummary,
+    /// Joins of channels, when there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join: Option<JoinSummary>,
+    /// Pushes to channels, when there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub push: Option<PushSummary>,
+    /// Heartbeats, when there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat: Option<HeartbeatSummary>,
+    /// Probes, when there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broadcast: Option<BroadcastSummary>,
     /// Errors by kind, failed connects as `connect`.
     pub errors: Tally,
     /// Arrivals, or users in the closed model.
@@ -108,6 +123,8 @@ pub struct UsersSummary {
     pub connected_most: u64,
     /// The most users in the midst of an iteration at the end of an interval.
     pub active_most: u64,
+    /// The most channels that users were joined to at the end of an interval.
+    pub joined_most: u64,
 }
 
 /// Connects.
@@ -126,6 +143,8 @@ pub struct ConnectSummary {
     pub rate_mean: Option<f64>,
     /// From the intended moment until established.
     pub latency_us: LatencySummary,
+    /// The part of that until TCP was established; of WebSockets only.
+    pub tcp_latency_us: LatencySummary,
 }
 
 /// Messages.
@@ -144,6 +163,75 @@ pub struct MessageSummary {
     pub rate_mean: Option<f64>,
     /// From the intended moment until answered.
     pub latency_us: LatencySummary,
+    /// Whole messages that WebSockets brought, asked for or not.
+    pub received: u64,
+    /// The same per second in the best second.
+    pub received_rate_most: Option<f64>,
+}
+
+/// Joins of channels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JoinSummary {
+    /// Begun.
+    pub started: u64,
+    /// Answered ok.
+    pub ok: u64,
+    /// Refused, or not answered in time.
+    pub failed: u64,
+    /// Answered ok, per second in the best second.
+    pub rate_most: Option<f64>,
+    /// Answered ok, per second.
+    pub rate_mean: Option<f64>,
+    /// From the intended moment until answered.
+    pub latency_us: LatencySummary,
+}
+
+/// Pushes to channels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PushSummary {
+    /// Sent.
+    pub sent: u64,
+    /// Answered ok.
+    pub ok: u64,
+    /// Refused, or not answered in time.
+    pub failed: u64,
+    /// Answered ok, per second in the best second.
+    pub rate_most: Option<f64>,
+    /// Answered ok, per second.
+    pub rate_mean: Option<f64>,
+    /// From the intended moment until answered.
+    pub latency_us: LatencySummary,
+}
+
+/// Heartbeats.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HeartbeatSummary {
+    /// Sent.
+    pub sent: u64,
+    /// Answered.
+    pub answered: u64,
+    /// Not answered until the next was due, which ended a connection each.
+    pub missed: u64,
+}
+
+/// Messages to everybody, and when everybody had them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BroadcastSummary {
+    /// What was counted of all probes.
+    #[serde(flatten)]
+    pub counters: ProbeCounters,
+    /// From the moment at which a probe was due until a user had it: all deliveries of all probes.
+    pub latency_us: LatencySummary,
+    /// The earliest of all deliveries.
+    pub first_us: Option<u64>,
+    /// The latest of all deliveries.
+    pub last_us: Option<u64>,
+    /// Each probe.
+    pub probes: Vec<ProbeReport>,
 }
 
 /// What the schedule asked for and what was done.
@@ -237,9 +325,11 @@ impl Summary {
         Ok(fold.finish_read(reader.end(), reader.lines_torn()))
     }
 
-    /// Connects and messages that were attempted.
+    /// Connects, messages, joins and pushes that were attempted.
     pub fn attempts(&self) -> u64 {
         let connects = self.connect.ok + self.connect.failed.total();
-        connects + self.message.sent.max(self.message.answered)
+        let joins = self.join.as_ref().map_or(0, |join| join.started);
+        let pushes = self.push.as_ref().map_or(0, |push| push.sent);
+        connects + self.message.sent.max(self.message.answered) + joins + pushes
     }
 }

@@ -7,6 +7,8 @@
 //! | turns of `every` that the generator kept from starting | above 1 % | above 5 % |
 //! | lines of the run file lost or torn, or its end missing | any | |
 //! | ports or fds of the generator exhausted | any | |
+//! | probes that were due and were not sent, though somebody would have heard them | above 1 % | above 5 % |
+//! | deliveries of probes that neither came nor were given up, at the end of a run | | any |
 //! | no interval of the generator in the file | | always |
 //!
 //! An arrival waits for nobody, so every one that is missing is the generator's doing. A turn of `every`
@@ -74,6 +76,12 @@ pub struct Facts {
     pub ports_exhausted: u64,
     /// Connects that found no free fd.
     pub fds_exhausted: u64,
+    /// Probes that were due while somebody would have heard them.
+    pub probes_intended: u64,
+    /// Those of them that were sent.
+    pub probes_sent: u64,
+    /// Deliveries that the generator has lost sight of: its accounts do not close.
+    pub deliveries_unaccounted: u64,
 }
 
 impl Validity {
@@ -92,6 +100,15 @@ impl Validity {
         let missing = facts.arrivals_intended.saturating_sub(facts.arrivals_achieved);
         found.extend(shortfall("arrivals", missing, facts.arrivals_intended));
         found.extend(shortfall("turns of `every`", facts.turns_missed, facts.turns_intended));
+        let unsent = facts.probes_intended.saturating_sub(facts.probes_sent);
+        found.extend(shortfall("probes", unsent, facts.probes_intended));
+        if facts.deliveries_unaccounted > 0 {
+            let reason = format!(
+                "{} deliveries of probes are unaccounted for",
+                facts.deliveries_unaccounted
+            );
+            found.push((Grade::Invalid, reason));
+        }
         let degraded = [
             (facts.lines_lost, "lines of the run file are lost"),
             (facts.ports_exhausted, "connects found no free port on the generator"),
@@ -194,6 +211,14 @@ mod tests {
     fn turns_that_the_generator_missed_count_as_arrivals_do() {
         let facts = Facts { turns_intended: 100, turns_missed: 6, ..sound() };
         check(facts, Grade::Invalid, "6 of 100 turns of `every`");
+    }
+
+    #[test]
+    fn probes_that_were_not_sent_and_accounts_that_do_not_close_are_told() {
+        let facts = Facts { probes_intended: 50, probes_sent: 49, ..sound() };
+        check(facts, Grade::Degraded, "1 of 50 probes");
+        check(Facts { probes_intended: 10, probes_sent: 9, ..sound() }, Grade::Invalid, "1 of 10");
+        check(Facts { deliveries_unaccounted: 3, ..sound() }, Grade::Invalid, "3 deliveries");
     }
 
     #[test]

@@ -7,9 +7,9 @@ use throng_driver::Driver;
 use throng_engine::{Conn, Deadline};
 
 use super::steps::Step;
-use super::user::{Doing, Inbox, Iteration, User};
+use super::user::{Doing, Inbox, User};
 use super::{ErrorKind, Generator, Mail, Stage};
-use crate::program::{Fed, Matcher, OnError, Op};
+use crate::program::{Fed, Matcher, Op};
 
 impl Generator {
     /// The step `expect` begins.
@@ -96,7 +96,7 @@ impl Generator {
     }
 
     /// The answer that the present step waits for was whole at `whole_at`: now, or before the step began.
-    fn answered<D: Driver<Mail = Mail>>(
+    pub(super) fn answered<D: Driver<Mail = Mail>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         whole_at: Instant,
@@ -122,26 +122,23 @@ impl Generator {
     fn keep<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, bytes: &[u8]) {
         let now = conn.now();
         let user = conn.state();
-        let wanted = !matches!(
-            user.doing,
-            Doing::Staying | Doing::Closing | Doing::Failing | Doing::Stopping
-        ) && self.expects[usize::from(user.class)];
-        if !wanted {
+        if !self.is_wanted(user) {
             return;
         }
-        let mut inbox =
-            user.inbox.take().unwrap_or_else(|| Box::new(Inbox { bytes: Vec::new(), at: now }));
+        let inbox = user.inbox.get_or_insert_with(|| Box::new(Inbox::new(now)));
         if inbox.bytes.len() + bytes.len() <= INBOX_BYTES_MAX {
             inbox.bytes.extend_from_slice(bytes);
             inbox.at = now;
-            user.inbox = Some(inbox);
-        } else if self.on_error(user.class) == OnError::Continue {
-            // No step went wrong: the user goes on with what it was doing, without these bytes.
-            user.iteration = Iteration::Erred;
-            self.count_error(ErrorKind::InboxOverflow);
-        } else {
-            self.fail(conn, ErrorKind::InboxOverflow);
+            return;
         }
+        user.inbox = None;
+        self.inbox_overflows(conn);
+    }
+
+    /// Whether a step may still wait for what comes now.
+    pub(super) fn is_wanted(&self, user: &User) -> bool {
+        !matches!(user.doing, Doing::Staying | Doing::Closing | Doing::Failing | Doing::Stopping)
+            && self.expects[usize::from(user.class)]
     }
 }
 

@@ -1,8 +1,12 @@
 //! What one core has counted: written by the core alone, handed over whole.
 
+use std::fmt;
+
 use throng_driver::Errno;
 use throng_engine::CloseReason;
 use throng_report::{ClassCounters, CoreCounters, Histogram, LoadCounters};
+
+use super::prober::ProbeTally;
 
 /// One core's counters since the start, and its histograms since the slate before.
 #[derive(Clone, Debug, Default)]
@@ -21,12 +25,22 @@ pub struct Slate {
     pub classes: Vec<ClassCounters>,
     /// Errors of established connections.
     pub errors: [u64; ErrorKind::ALL.len()],
-    /// Failed connects by errno; `None` is the time-out of the step.
-    pub connect_failures: Vec<(Option<Errno>, u64)>,
+    /// Connections that the server closed by a close frame while more was wanted from it, by its code.
+    pub close_codes: Vec<(Option<u16>, u64)>,
+    /// Failed connects by what was the matter.
+    pub connect_failures: Vec<(ConnectFailure, u64)>,
     /// From the intended moment of a connect until it was established.
     pub connect: Histogram,
+    /// The part of that until TCP was established; of WebSockets only.
+    pub tcp: Histogram,
     /// From the intended moment of a message until its answer was whole.
     pub message: Histogram,
+    /// From the intended moment of a join until it was answered ok.
+    pub join: Histogram,
+    /// From the intended moment of a push until it was answered ok.
+    pub push: Histogram,
+    /// What this core counted and measured of probes since the slate before.
+    pub probes: Vec<ProbeTally>,
     /// How late the generator did what depended on nobody else.
     pub lag: Histogram,
     /// Gauge: users that rest after an error.
@@ -50,15 +64,40 @@ impl Slate {
         self.core.clone_from(&other.core);
         self.classes.clone_from(&other.classes);
         self.connect_failures.clone_from(&other.connect_failures);
+        self.close_codes.clone_from(&other.close_codes);
+    }
+
+    /// Forgets what was measured; what was counted stays.
+    pub(crate) fn clear_measured(&mut self) {
+        for histogram in [
+            &mut self.connect,
+            &mut self.tcp,
+            &mut self.message,
+            &mut self.join,
+            &mut self.push,
+            &mut self.lag,
+        ] {
+            histogram.clear();
+        }
+        self.probes.clear();
     }
 
     /// Makes this used slate the one that goes on after `other`: counters go on, histograms begin anew.
     pub(super) fn carry_on(mut self: Box<Self>, other: &Self) -> Box<Self> {
-        self.connect.clear();
-        self.message.clear();
-        self.lag.clear();
+        self.clear_measured();
         self.clone_counters_from(other);
         self
+    }
+
+    /// What was counted of probe `number` since the slate before.
+    pub(super) fn probe(&mut self, number: u32) -> &mut ProbeTally {
+        // The latest is nearly always the one.
+        let found = self.probes.iter().rposition(|tally| tally.number == number);
+        let place = found.unwrap_or_else(|| {
+            self.probes.push(ProbeTally { number, ..ProbeTally::default() });
+            self.probes.len() - 1
+        });
+        &mut self.probes[place]
     }
 
     /// Counts a connect; its latency too, while the measurement goes on.
@@ -80,13 +119,64 @@ impl Slate {
         self.classes[usize::from(class)].messages_answered += 1;
     }
 
-    pub(super) fn connect_failed(&mut self, errno: Option<Errno>) {
+    pub(super) fn connect_failed(&mut self, why: ConnectFailure) {
         self.counters.connects_failed += 1;
-        match self.connect_failures.iter_mut().find(|(known, _)| *known == errno) {
-            Some((_, count)) => *count += 1,
-            None => self.connect_failures.push((errno, 1)),
+        count(&mut self.connect_failures, why);
+    }
+
+    /// Counts a connection that the server has closed with `code`.
+    pub(super) fn count_close(&mut self, code: Option<u16>) {
+        count(&mut self.close_codes, code);
+    }
+
+    /// Errors of established connections.
+    pub fn errors_total(&self) -> u64 {
+        let closed: u64 = self.close_codes.iter().map(|(_, count)| count).sum();
+        closed + self.errors.iter().sum::<u64>()
+    }
+}
+
+/// One more of `kind`.
+fn count<T: PartialEq>(counts: &mut Vec<(T, u64)>, kind: T) {
+    match counts.iter_mut().find(|(known, _)| *known == kind) {
+        Some((_, count)) => *count += 1,
+        None => counts.push((kind, 1)),
+    }
+}
+
+/// Why a connect failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectFailure {
+    /// Neither success nor failure within the time-out of the step.
+    Timeout,
+    /// The kernel says so.
+    Errno(Errno),
+    /// The server answered the upgrade with this status.
+    Http(u16),
+    /// The server answered the upgrade with something that breaks a rule.
+    Violation,
+    /// The server closed the connection in place of an answer to the upgrade.
+    Closed,
+}
+
+impl fmt::Display for ConnectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout => f.write_str("timeout"),
+            Self::Errno(errno) => match errno.name() {
+                "E?" => write!(f, "errno {}", errno.0),
+                name => f.write_str(name),
+            },
+            Self::Http(status) => write!(f, "http_{status}"),
+            Self::Violation => f.write_str("upgrade_violation"),
+            Self::Closed => f.write_str("upgrade_closed"),
         }
     }
+}
+
+/// The name of a close code among the errors: `ws_close_1011`, and `ws_close_none` for a close without one.
+pub(crate) fn close_name(code: Option<u16>) -> String {
+    code.map_or_else(|| "ws_close_none".to_owned(), |code| format!("ws_close_{code}"))
 }
 
 /// What can go wrong on an established connection. A mismatch and a time-out are different errors.
@@ -112,11 +202,37 @@ pub enum ErrorKind {
     SocketError,
     /// A fault of throng itself.
     Internal,
+    /// The server broke a rule of WebSocket, or a limit.
+    WebSocketViolation,
+    /// The server sent what is no message of Phoenix Channels.
+    BadMessage,
+    /// A heartbeat was not answered until the next was due.
+    HeartbeatTimeout,
+    /// A join was answered with something else than ok.
+    JoinRefused,
+    /// A join was not answered in time.
+    JoinTimeout,
+    /// A push was answered with something else than ok.
+    PushRefused,
+    /// A push was not answered in time.
+    PushTimeout,
+    /// A leave was answered with something else than ok.
+    LeaveRefused,
+    /// A leave was not answered in time.
+    LeaveTimeout,
+    /// A step needed a channel that an earlier error had ended (`on_error: continue`).
+    NotJoined,
+    /// A channel that the user was in crashed (`phx_error`).
+    ChannelError,
+    /// A channel that the user was in was closed (`phx_close`).
+    ChannelClosed,
+    /// The push of a probe was answered with something else than ok.
+    ProbeRefused,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of [`Slate::errors`].
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 23] = [
         Self::ClosedByPeer,
         Self::ResetByPeer,
         Self::ExpectTimeout,
@@ -127,6 +243,19 @@ impl ErrorKind {
         Self::NotConnected,
         Self::SocketError,
         Self::Internal,
+        Self::WebSocketViolation,
+        Self::BadMessage,
+        Self::HeartbeatTimeout,
+        Self::JoinRefused,
+        Self::JoinTimeout,
+        Self::PushRefused,
+        Self::PushTimeout,
+        Self::LeaveRefused,
+        Self::LeaveTimeout,
+        Self::NotJoined,
+        Self::ChannelError,
+        Self::ChannelClosed,
+        Self::ProbeRefused,
     ];
 
     /// Its name in reports.
@@ -142,6 +271,19 @@ impl ErrorKind {
             Self::NotConnected => "not_connected",
             Self::SocketError => "socket_error",
             Self::Internal => "internal",
+            Self::WebSocketViolation => "ws_violation",
+            Self::BadMessage => "bad_message",
+            Self::HeartbeatTimeout => "heartbeat_timeout",
+            Self::JoinRefused => "join_refused",
+            Self::JoinTimeout => "join_timeout",
+            Self::PushRefused => "push_refused",
+            Self::PushTimeout => "push_timeout",
+            Self::LeaveRefused => "leave_refused",
+            Self::LeaveTimeout => "leave_timeout",
+            Self::NotJoined => "not_joined",
+            Self::ChannelError => "channel_error",
+            Self::ChannelClosed => "channel_closed",
+            Self::ProbeRefused => "probe_refused",
         }
     }
 
@@ -180,15 +322,23 @@ mod tests {
     fn counters_go_on_and_histograms_begin_anew() {
         let mut slate = Slate::new(3, 1);
         slate.connected(Some(10), 0);
-        slate.connect_failed(None);
-        slate.connect_failed(None);
-        slate.connect_failed(Some(Errno::CONN_REFUSED));
+        slate.connect_failed(ConnectFailure::Timeout);
+        slate.connect_failed(ConnectFailure::Timeout);
+        slate.connect_failed(ConnectFailure::Errno(Errno::CONN_REFUSED));
+        slate.count_close(Some(1011));
+        slate.probe(3).counters.sent += 1;
         let fresh = Box::new(Slate::new(0, 0)).carry_on(&slate);
         assert_eq!(
             (fresh.core_id, fresh.counters.connects_ok, fresh.classes[0].connects_ok),
             (3, 1, 1)
         );
-        assert_eq!(fresh.connect_failures, [(None, 2), (Some(Errno::CONN_REFUSED), 1)]);
-        assert!(fresh.connect.is_empty());
+        let shown: Vec<_> =
+            fresh.connect_failures.iter().map(|(why, count)| format!("{why} {count}")).collect();
+        assert_eq!(shown, ["timeout 2", "ECONNREFUSED 1"]);
+        assert_eq!(
+            (fresh.close_codes.as_slice(), fresh.errors_total()),
+            (&[(Some(1011), 1)][..], 1)
+        );
+        assert!(fresh.connect.is_empty() && fresh.probes.is_empty());
     }
 }

@@ -6,9 +6,10 @@ use throng_base::Instant;
 use throng_driver::{ConnectSpec, Driver};
 use throng_engine::{After, Conn, Deadline};
 
+use super::session::UserSession;
 use super::user::{Doing, Iteration, LoopCounter, User};
 use super::{ErrorKind, Generator, Mail, Stage};
-use crate::program::{CloseHow, Loop, OnError, Op, TemplateVars, Turns, jittered};
+use crate::program::{CloseHow, Frame, Loop, OnError, Op, Protocol, TemplateVars, Turns, jittered};
 use crate::scenario::Model;
 
 /// Whether a user goes on with the next op or waits.
@@ -52,24 +53,19 @@ impl Generator {
     fn step<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> Step {
         let pc = conn.state().pc;
         match self.config.program.op(pc) {
-            Op::Connect { timeout_ns } => self.connect(conn, Duration::from_nanos(timeout_ns)),
-            Op::Send { template } => self.send(conn, |this, conn| {
-                let user = conn.state();
-                let counter = u64::from(user.counter);
-                let mut vars = TemplateVars { user_id: user.id, counter, prng: user.prng };
-                this.config.program.template(template).render(&mut vars, conn.out());
-                let user = conn.state();
-                user.counter = vars.counter as u32;
-                user.prng = vars.prng;
-            }),
-            Op::SendRandom { bytes } => self.send(conn, |_, conn| {
-                let mut prng = conn.state().prng;
-                let out = conn.out();
-                let begin = out.len();
-                out.resize(begin + bytes as usize, 0);
-                prng.fill(&mut out[begin..]);
-                conn.state().prng = prng;
-            }),
+            Op::Connect { timeout_ns, handshake } => {
+                self.connect(conn, Duration::from_nanos(timeout_ns), handshake)
+            }
+            Op::Send { template, frame } => {
+                self.send(conn, |this, conn| this.write(conn, template, frame))
+            }
+            Op::SendRandom { bytes } => {
+                self.send(conn, |this, conn| this.write_random(conn, bytes as usize))
+            }
+            Op::Await { pattern, timeout_ns } => {
+                self.await_message(conn, pattern, Duration::from_nanos(timeout_ns))
+            }
+            Op::Ask { ask } => self.ask(conn, ask),
             Op::Expect { matcher, timeout_ns } => {
                 self.expect(conn, matcher, Duration::from_nanos(timeout_ns))
             }
@@ -83,13 +79,13 @@ impl Generator {
             }
             Op::LoopBegin { index } => {
                 let user = conn.state();
-                let slot = usize::from(self.config.program.looping(index).slot);
-                user.loops[slot] = LoopCounter { begun: user.intended, turn: 0, due: 0 };
+                let slot = self.config.program.looping(index).slot;
+                *user.loops.at(slot) = LoopCounter { begun: user.intended, turn: 0, due: 0 };
                 self.turn(conn, index)
             }
             Op::LoopEnd { index } => {
-                let slot = usize::from(self.config.program.looping(index).slot);
-                conn.state().loops[slot].turn += 1;
+                let slot = self.config.program.looping(index).slot;
+                conn.state().loops.at(slot).turn += 1;
                 self.turn(conn, index)
             }
             Op::Stay => {
@@ -109,6 +105,7 @@ impl Generator {
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         timeout: Duration,
+        handshake: u32,
     ) -> Step {
         if !conn.is_detached() {
             // The language checks this; a connection that is still there after an error is used again.
@@ -122,11 +119,15 @@ impl Generator {
         // What belonged to the connection before is not for this one.
         user.message_from = Instant::FAR;
         user.inbox = None;
+        user.handshake = handshake as u16;
         let target = self.config.targets[(user.id % self.config.targets.len() as u64) as usize];
         let spec =
             ConnectSpec { target, source: self.sources.choose(), options: self.config.options };
         // A connect that tries another port is still the same one.
         self.slate.counters.connects_started += u64::from(user.port_tries == 0);
+        if self.config.program.protocol() != Protocol::Tcp {
+            *conn.session().0 = UserSession::web_socket();
+        }
         conn.connect(spec);
         conn.set_deadline(Deadline::Coarse(now + timeout));
         Step::Wait
@@ -135,7 +136,7 @@ impl Generator {
     fn send<D: Driver<Mail = Mail>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-        render: impl FnOnce(&Self, &mut Conn<'_, D, Self>),
+        render: impl FnOnce(&mut Self, &mut Conn<'_, D, Self>),
     ) -> Step {
         if !conn.is_open() {
             return self.not_connected(conn);
@@ -164,12 +165,52 @@ impl Generator {
         Step::Next
     }
 
+    /// Appends the message of a `send`.
+    fn write<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        template: u32,
+        frame: Frame,
+    ) {
+        let user = conn.state();
+        let counter = u64::from(user.counter);
+        let mut vars = TemplateVars { user_id: user.id, counter, prng: user.prng };
+        let template = self.config.program.template(template);
+        if frame == Frame::Raw {
+            template.render(&mut vars, conn.out());
+        } else {
+            self.pens.text.clear();
+            template.render(&mut vars, &mut self.pens.text);
+        }
+        let user = conn.state();
+        (user.counter, user.prng) = (vars.counter as u32, vars.prng);
+        match frame {
+            Frame::Raw => {}
+            Frame::Text => self.write_text(conn),
+            Frame::Binary => self.write_binary(conn),
+        }
+    }
+
+    /// Appends random bytes: as they are, or as one message.
+    fn write_random<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, bytes: usize) {
+        let is_raw = self.config.program.protocol() == Protocol::Tcp;
+        let mut prng = conn.state().prng;
+        let out = if is_raw { conn.out() } else { &mut self.pens.text };
+        let begin = if is_raw { out.len() } else { 0 };
+        out.resize(begin + bytes, 0);
+        prng.fill(&mut out[begin..]);
+        conn.state().prng = prng;
+        if !is_raw {
+            self.write_binary(conn);
+        }
+    }
+
     /// Begins the next turn of a loop, or leaves it.
     fn turn<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, index: u32) -> Step {
         let now = conn.now();
         let looping = *self.config.program.looping(index);
         let user = conn.state();
-        let counter = &mut user.loops[usize::from(looping.slot)];
+        let counter = user.loops.at(looping.slot);
         let ends_with_run = matches!(looping.turns, Turns::Every { turns: u64::MAX, .. });
         if self.stage != Stage::Running && ends_with_run {
             user.pc = looping.after;
@@ -209,7 +250,7 @@ impl Generator {
     fn count_turn<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, index: u32) {
         let now = conn.now();
         let looping = self.config.program.looping(index);
-        let counter = &mut conn.state().loops[usize::from(looping.slot)];
+        let counter = conn.state().loops.at(looping.slot);
         let passed_ns = now.since(counter.begun).as_nanos() as u64;
         let counted = counter.due;
         while counter.due <= counter.turn || is_due(looping, *counter, passed_ns) {
@@ -258,6 +299,8 @@ impl Generator {
                 conn.finish();
                 return Step::Next;
             }
+            // A WebSocket is closed when its server has answered, or has had the time to.
+            CloseHow::Normal if self.say_goodbye(conn) => {}
             CloseHow::Normal => conn.close(),
             CloseHow::Reset => conn.reset(),
         }
@@ -272,7 +315,9 @@ impl Generator {
             let user = conn.state();
             user.doing = Doing::Closing;
             user.pc = user.pc.wrapping_sub(1);
-            conn.close();
+            if !self.say_goodbye(conn) {
+                conn.close();
+            }
             conn.set_deadline(Deadline::Never);
             return Step::Wait;
         }
@@ -316,7 +361,16 @@ impl Generator {
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> Step {
-        self.count_error(ErrorKind::NotConnected);
+        self.passed_over(conn, ErrorKind::NotConnected)
+    }
+
+    /// The step lacks what an earlier error has taken away; the user goes on with the next one.
+    pub(super) fn passed_over<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        kind: ErrorKind,
+    ) -> Step {
+        self.count_error(kind);
         let user = conn.state();
         user.iteration = Iteration::Erred;
         user.pc += 1;
@@ -346,7 +400,7 @@ impl Generator {
         }
         user.doing = Doing::Failing;
         conn.set_deadline(Deadline::Never);
-        conn.close();
+        self.hang_up(conn);
     }
 
     /// A connection has gone that nobody meant to end.

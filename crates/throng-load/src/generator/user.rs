@@ -1,7 +1,11 @@
 //! One virtual user.
 
+use std::collections::VecDeque;
+
 use throng_base::{Instant, Prng};
 
+use super::channels::Channels;
+use super::receipts::Receipts;
 use crate::program::LOOPS_MAX;
 
 /// A user: a place in the program, a few small counters and a seed. There are millions.
@@ -14,7 +18,11 @@ pub struct User {
     pub(super) intended: Instant,
     /// The moment from which the message counts that has not been answered; [`Instant::FAR`] when there is none.
     pub(super) message_from: Instant,
-    pub(super) loops: [LoopCounter; LOOPS_MAX],
+    pub(super) loops: Loops,
+    /// The channels that it has joined, or is about to.
+    pub(super) channels: Channels,
+    /// The probes that it has got, while it hears them.
+    pub(super) receipts: Receipts,
     /// What arrived before any step waited for it. Almost nobody has one.
     pub(super) inbox: Option<Box<Inbox>>,
     /// The op that it is at.
@@ -23,7 +31,15 @@ pub struct User {
     pub(super) counter: u32,
     /// How far the present answer matches.
     pub(super) matched: u32,
+    /// How many refs it has given out on this connection: the last one.
+    pub(super) refs: u32,
+    /// The ref of the question whose answer it waits for; 0 for none.
+    pub(super) asked: u32,
+    /// The ref of the heartbeat that was not answered yet; 0 for none.
+    pub(super) heartbeat: u32,
     pub(super) class: u16,
+    /// The index of the handshake of its connection.
+    pub(super) handshake: u16,
     /// Messages since `message_from` that no answer has come for.
     pub(super) unanswered: u16,
     pub(super) doing: Doing,
@@ -33,8 +49,29 @@ pub struct User {
     /// Its connect has succeeded and its connection has not gone.
     pub(super) established: bool,
     pub(super) half_closed: bool,
+    /// What ends its connection is counted already.
+    pub(super) blamed: bool,
+    /// It hears probes, and they are counted on.
+    pub(super) hears_probe: bool,
     /// How often the present connect was tried again with another port.
     pub(super) port_tries: u8,
+}
+
+/// The counters of a user's loops, outermost first. Those of loops within loops are on the heap.
+#[derive(Debug, Default)]
+pub(super) struct Loops {
+    outermost: LoopCounter,
+    inner: Option<Box<[LoopCounter; LOOPS_MAX - 1]>>,
+}
+
+impl Loops {
+    /// The counter of a loop by its depth.
+    pub(super) fn at(&mut self, depth: u8) -> &mut LoopCounter {
+        match usize::from(depth).checked_sub(1) {
+            None => &mut self.outermost,
+            Some(place) => &mut self.inner.get_or_insert_default()[place],
+        }
+    }
 }
 
 /// One of a user's loops.
@@ -46,12 +83,22 @@ pub(super) struct LoopCounter {
     pub(super) due: u32,
 }
 
-/// Bytes that no step has waited for yet.
+/// What no step has waited for yet.
 #[derive(Debug)]
 pub(super) struct Inbox {
     pub(super) bytes: Vec<u8>,
+    /// The messages that the bytes are, where they are messages.
+    pub(super) messages: VecDeque<Kept>,
     /// When the last of them came: an answer that waits here was whole by then.
     pub(super) at: Instant,
+}
+
+/// A message in an inbox.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    pub(super) at: Instant,
+    pub(super) bytes: u32,
+    pub(super) is_text: bool,
 }
 
 /// How a user's way through its program stands.
@@ -73,6 +120,8 @@ pub(super) enum Doing {
     Connecting,
     /// An answer.
     Expecting,
+    /// The answer to its join, push or leave.
+    Asking,
     /// A moment.
     Waiting,
     /// The other end, to take what was sent.
@@ -100,18 +149,26 @@ impl User {
             prng: Prng::derive(seed, id),
             intended: due,
             message_from: Instant::FAR,
-            loops: Default::default(),
+            loops: Loops::default(),
+            channels: Channels::default(),
+            receipts: Receipts::default(),
             inbox: None,
             pc: 0,
             counter: 0,
             matched: 0,
+            refs: 0,
+            asked: 0,
+            heartbeat: 0,
             class,
+            handshake: 0,
             unanswered: 0,
             doing: Doing::Yielding,
             iteration: Iteration::Over,
             answering: false,
             established: false,
             half_closed: false,
+            blamed: false,
+            hears_probe: false,
             port_tries: 0,
         }
     }
@@ -123,10 +180,21 @@ impl User {
         may
     }
 
+    /// The next ref of this connection.
+    pub(super) fn next_ref(&mut self) -> u32 {
+        self.refs = self.refs.wrapping_add(1).max(1);
+        self.refs
+    }
+
+    /// Four random bytes, to mask a frame with.
+    pub(super) fn mask(&mut self) -> [u8; 4] {
+        (self.prng.bits() as u32).to_le_bytes()
+    }
+
     /// Its number.
     pub fn id(&self) -> u64 {
         self.id
     }
 }
 
-const _: () = assert!(size_of::<User>() <= 136, "a user is small: there are millions");
+const _: () = assert!(size_of::<User>() <= 144, "a user is small: there are millions");

@@ -1,7 +1,10 @@
 //! From steps to ops.
 
-use super::{Loop, Matcher, Op, Program, ProgramClass, Turns, nanos};
-use crate::scenario::{Action, Class, Expected, Payload, Repeat, Scenario, Step};
+use super::{
+    Ask, Asked, Frame, Handshake, Loop, Matcher, MessagePattern, Op, Program, ProgramClass,
+    Template, Topic, Turns, nanos,
+};
+use crate::scenario::{Action, Class, Expected, Payload, Repeat, Scenario, Step, Target};
 use crate::schedule::Paced;
 
 impl Program {
@@ -16,22 +19,28 @@ impl Program {
             templates: Vec::new(),
             matchers: Vec::new(),
             loops: Vec::new(),
+            protocol: scenario.protocol,
+            handshakes: Vec::new(),
+            patterns: Vec::new(),
+            topics: Vec::new(),
+            asks: Vec::new(),
+            probe: scenario.probe.clone(),
             classes: Vec::new(),
             weight_total: 0,
             stride: 0,
         };
         for class in &scenario.classes {
-            program.class(class);
+            program.class(class, &scenario.target);
         }
         assert!(program.weight_total > 0, "a scenario has users");
         program.stride = stride(program.weight_total);
         program
     }
 
-    fn class(&mut self, class: &Class) {
+    fn class(&mut self, class: &Class, target: &Target) {
         self.weight_total += u64::from(class.weight);
         let entry = self.here();
-        self.steps(&class.steps, 0);
+        self.steps(&class.steps, target, 0);
         self.ops.push(Op::End);
         self.classes.push(ProgramClass {
             name: class.name.clone(),
@@ -41,18 +50,50 @@ impl Program {
         });
     }
 
-    fn steps(&mut self, steps: &[Step], depth: u8) {
+    fn steps(&mut self, steps: &[Step], target: &Target, depth: u8) {
         for step in steps {
-            self.step(&step.action, depth);
+            self.step(&step.action, target, depth);
         }
     }
 
-    fn step(&mut self, action: &Action, depth: u8) {
+    fn step(&mut self, action: &Action, target: &Target, depth: u8) {
         let op = match action {
-            Action::Connect { timeout } => Op::Connect { timeout_ns: nanos(*timeout) },
+            Action::Connect { timeout, upgrade } => {
+                let handshake = upgrade.as_ref().map_or(0, |upgrade| {
+                    let handshake = Handshake::new(target, self.protocol, upgrade);
+                    index_of(&mut self.handshakes, handshake)
+                });
+                Op::Connect { timeout_ns: nanos(*timeout), handshake }
+            }
             Action::Send(Payload::Random(bytes)) => Op::SendRandom { bytes: *bytes },
-            Action::Send(Payload::Template(template)) => {
-                Op::Send { template: index_of(&mut self.templates, template.clone()) }
+            Action::Send(Payload::Template(template)) => self.send(template, Frame::Raw),
+            Action::Send(Payload::Text(template)) => self.send(template, Frame::Text),
+            Action::Send(Payload::Binary(template)) => self.send(template, Frame::Binary),
+            Action::Await { pattern, skip_others, timeout } => {
+                let pattern = MessagePattern::new(pattern.clone(), *skip_others);
+                Op::Await {
+                    pattern: index_of(&mut self.patterns, pattern),
+                    timeout_ns: nanos(*timeout),
+                }
+            }
+            Action::Join { topic, payload, timeout } => {
+                let ask = Ask::join(self.topic_of(topic), payload.clone(), *timeout);
+                Op::Ask { ask: index_of(&mut self.asks, ask) }
+            }
+            Action::Push { topic, event, payload, reply, timeout } => {
+                let ask = Ask {
+                    asked: Asked::Push,
+                    topic: self.topic_of(topic),
+                    event: event.clone(),
+                    payload: payload.clone(),
+                    awaits_reply: *reply,
+                    timeout: *timeout,
+                };
+                Op::Ask { ask: index_of(&mut self.asks, ask) }
+            }
+            Action::Leave { topic, timeout } => {
+                let ask = Ask::leave(self.topic_of(topic), *timeout);
+                Op::Ask { ask: index_of(&mut self.asks, ask) }
             }
             Action::Expect { expected, timeout } => {
                 let matcher = match expected {
@@ -73,25 +114,36 @@ impl Program {
             Action::Every { pace, span, steps } => {
                 let pace = Paced::new(*pace);
                 let turns = span.map_or(u64::MAX, |span| pace.turns_in(span));
-                return self.looped(Turns::Every { pace, turns }, steps, depth);
+                return self.looped(Turns::Every { pace, turns }, steps, target, depth);
             }
             Action::Repeat { until, steps } => {
                 let turns = match until {
                     Repeat::Times(times) => Turns::Times(*times),
                     Repeat::For(span) => Turns::For { span_ns: nanos(*span) },
                 };
-                return self.looped(turns, steps, depth);
+                return self.looped(turns, steps, target, depth);
             }
         };
         self.ops.push(op);
     }
 
-    fn looped(&mut self, turns: Turns, steps: &[Step], depth: u8) {
+    fn send(&mut self, template: &Template, frame: Frame) -> Op {
+        Op::Send { template: index_of(&mut self.templates, template.clone()), frame }
+    }
+
+    /// The place of a topic: all steps that name it share one.
+    fn topic_of(&mut self, name: &Template) -> u16 {
+        let topic = Topic::new(name.clone(), self.probe.as_ref());
+        u16::try_from(index_of(&mut self.topics, topic))
+            .expect("a scenario with 65,536 topics was read from a text")
+    }
+
+    fn looped(&mut self, turns: Turns, steps: &[Step], target: &Target, depth: u8) {
         let index = self.loops.len();
         let body = self.here() + 1;
         self.loops.push(Loop { slot: depth, body, after: 0, turns });
         self.ops.push(Op::LoopBegin { index: index as u32 });
-        self.steps(steps, depth + 1);
+        self.steps(steps, target, depth + 1);
         self.ops.push(Op::LoopEnd { index: index as u32 });
         self.loops[index].after = self.here();
     }

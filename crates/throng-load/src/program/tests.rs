@@ -25,8 +25,8 @@ fn steps_become_ops_in_their_order() {
 ",
     );
     let expected = [
-        Op::Connect { timeout_ns: 1_000_000_000 },
-        Op::Send { template: 0 },
+        Op::Connect { timeout_ns: 1_000_000_000, handshake: 0 },
+        Op::Send { template: 0, frame: Frame::Raw },
         Op::Expect { matcher: 0, timeout_ns: 2_000_000_000 },
         Op::SendRandom { bytes: 1_024 },
         Op::Wait { span_ns: 1_000_000_000, jitter: 0.1 },
@@ -56,7 +56,14 @@ fn loops_know_their_counter_and_their_ends() {
     assert!(matches!(last.turns, Turns::Every { turns: u64::MAX, .. }));
     assert_eq!(program.op(last.after), Op::End);
     // The two equal messages share one template.
-    assert_eq!(program.ops().iter().filter(|op| matches!(op, Op::Send { template: 0 })).count(), 2);
+    assert_eq!(
+        program
+            .ops()
+            .iter()
+            .filter(|op| matches!(op, Op::Send { template: 0, frame: Frame::Raw }))
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -104,7 +111,10 @@ fn classes_have_exactly_their_weights_and_are_mixed() {
     assert_eq!(counts, [90, 9, 1]);
     assert!(longest < 20, "{longest} readers in a row");
     assert_eq!(program.classes()[1].on_error, OnError::Stop);
-    assert_eq!(program.op(program.classes()[1].entry + 1), Op::Send { template: 0 });
+    assert_eq!(
+        program.op(program.classes()[1].entry + 1),
+        Op::Send { template: 0, frame: Frame::Raw }
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Whether the steps of a user can follow one another: nothing is sent on a connection that is not
-//! open, and nothing comes after the end.
+//! open, nothing is pushed to a channel that was not joined, and nothing comes after the end.
 //!
 //! The steps have no branches, so the connection's state is known before each of them. A loop takes
 //! at least one turn; where a turn leaves another state than it found, the second turn is walked
@@ -7,11 +7,20 @@
 
 use super::reader::Reader;
 use super::steps::{Action, CloseHow, Repeat, Step};
+use super::template::Template;
 
 /// What is known before a step.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+#[derive(Clone, Default, PartialEq, Eq)]
+struct State {
+    link: Link,
+    /// The channels that are joined, in the order of joining.
+    joined: Vec<Template>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Link {
     /// No connection.
+    #[default]
     Closed,
     Open,
     /// Nothing more can be sent; answers are still read.
@@ -22,12 +31,12 @@ enum State {
 
 /// Notes every step that cannot be done where it stands.
 pub(super) fn check(reader: &mut Reader<'_>, steps: &[Step]) {
-    walk(reader, steps, State::Closed);
+    walk(reader, steps, State::default());
 }
 
 fn walk(reader: &mut Reader<'_>, steps: &[Step], mut state: State) -> State {
     for step in steps {
-        if state == State::Over {
+        if state.link == Link::Over {
             let title = "this step is never reached";
             reader.error(step.span.clone(), title, "the step before it goes on until the run ends");
             return state;
@@ -37,25 +46,28 @@ fn walk(reader: &mut Reader<'_>, steps: &[Step], mut state: State) -> State {
     state
 }
 
-fn after(reader: &mut Reader<'_>, step: &Step, state: State) -> State {
-    match (&step.action, state) {
-        (Action::Connect { .. }, State::Open | State::HalfClosed) => {
+fn after(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
+    match (&step.action, state.link) {
+        (Action::Connect { .. }, Link::Open | Link::HalfClosed) => {
             reader.error(step.span.clone(), "there is a connection already", "`close` comes first");
-            State::Open
+            State { link: Link::Open, ..state }
         }
-        (Action::Connect { .. }, _) => State::Open,
+        (Action::Connect { .. }, _) => State { link: Link::Open, joined: Vec::new() },
         (Action::Wait { .. }, _) => state,
         (Action::Every { steps, span, .. }, _) => {
             let after = walk_loop(reader, steps, state, true);
-            if span.is_none() { State::Over } else { after }
+            if span.is_none() { State { link: Link::Over, ..after } } else { after }
         }
         (Action::Repeat { steps, until }, _) => {
             walk_loop(reader, steps, state, *until != Repeat::Times(1))
         }
-        (action, State::Closed) => {
+        (action, Link::Closed) => {
             let what = match action {
                 Action::Send(_) => "`send` has nothing to send on",
-                Action::Expect { .. } => "`expect` has nothing to read from",
+                Action::Expect { .. } | Action::Await { .. } => "`expect` has nothing to read from",
+                Action::Join { .. } => "`join` has no connection to join on",
+                Action::Push { .. } => "`push` has nothing to push on",
+                Action::Leave { .. } => "`leave` has nothing to leave",
                 Action::Stay => "`stay` has no connection to keep",
                 _ => "`close` has nothing to close",
             };
@@ -65,39 +77,60 @@ fn after(reader: &mut Reader<'_>, step: &Step, state: State) -> State {
                 "there is no connection here; `connect` comes first",
             );
             // One missing `connect` is one mistake.
-            if matches!(action, Action::Close(_)) {
-                State::Closed
-            } else {
-                state_after(action, State::Open)
+            match action {
+                Action::Close(_) => state,
+                Action::Push { topic, .. } | Action::Leave { topic, .. } => {
+                    state.joined.push(topic.clone());
+                    state_after(action, State { link: Link::Open, ..state })
+                }
+                _ => state_after(action, State { link: Link::Open, ..state }),
             }
         }
-        (Action::Send(_), State::HalfClosed) => {
+        (Action::Send(_), Link::HalfClosed) => {
             let label = "`close: half` has ended the sending";
             reader.error(step.span.clone(), "nothing more can be sent", label);
             state
         }
-        (Action::Close(CloseHow::Half), State::HalfClosed) => {
+        (Action::Close(CloseHow::Half), Link::HalfClosed) => {
             reader.error(step.span.clone(), "the sending half is closed already", "leave this out");
             state
+        }
+        (Action::Join { topic, .. }, _) if state.joined.contains(topic) => {
+            let label = "`leave` comes first, or another topic";
+            reader.error(step.span.clone(), "this topic is joined already", label);
+            state
+        }
+        (Action::Push { topic, .. } | Action::Leave { topic, .. }, _)
+            if !state.joined.contains(topic) =>
+        {
+            let label = "`join` comes first, with exactly this topic";
+            reader.error(step.span.clone(), "this topic is not joined here", label);
+            // One missing `join` is one mistake.
+            state.joined.push(topic.clone());
+            state_after(&step.action, state)
         }
         (action, _) => state_after(action, state),
     }
 }
 
 /// The state after a step that could be done.
-fn state_after(action: &Action, state: State) -> State {
+fn state_after(action: &Action, mut state: State) -> State {
     match action {
-        Action::Stay => State::Over,
-        Action::Close(CloseHow::Half) => State::HalfClosed,
-        Action::Close(_) => State::Closed,
-        _ => state,
+        Action::Join { topic, .. } => state.joined.push(topic.clone()),
+        Action::Leave { topic, .. } => state.joined.retain(|joined| joined != topic),
+        Action::Stay => state.link = Link::Over,
+        Action::Close(CloseHow::Half) => state.link = Link::HalfClosed,
+        Action::Close(_) => state = State::default(),
+        _ => {}
     }
+    state
 }
 
 fn walk_loop(reader: &mut Reader<'_>, steps: &[Step], entry: State, again: bool) -> State {
     let mistakes = reader.mistakes.len();
-    let once = walk(reader, steps, entry);
-    if !again || once == entry || once == State::Over || reader.mistakes.len() > mistakes {
+    let once = walk(reader, steps, entry.clone());
+    let unchanged = once == entry || once.link == Link::Over;
+    if !again || unchanged || reader.mistakes.len() > mistakes {
         return once;
     }
     let twice = walk(reader, steps, once);

@@ -21,10 +21,14 @@ pub const PATTERN_BYTES_MAX: usize = 64 * 1024;
 /// What `send` sends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
-    /// Text with variables, or the bytes of `{hex: ...}`.
+    /// Bytes of a stream: text with variables, or the bytes of `{hex: ...}`.
     Template(Template),
-    /// As many random bytes, others each time; at least 1.
+    /// As many random bytes, others each time; at least 1. To a WebSocket, one binary message.
     Random(u32),
+    /// A text message of a WebSocket.
+    Text(Template),
+    /// A binary message of a WebSocket.
+    Binary(Template),
 }
 
 /// What `expect` waits for.
@@ -45,7 +49,9 @@ pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<Paylo
     let fields = reader.fields(node, "`send`", &["text", "hex", "random"])?;
     let payload = match (fields.get("text"), fields.get("hex"), fields.get("random")) {
         (Some(text), None, None) => Payload::Template(read_template(reader, text)?),
-        (None, Some(hex), None) => Payload::Template(Template::from_bytes(read_hex(reader, hex)?)),
+        (None, Some(hex), None) => {
+            Payload::Template(Template::from_bytes(read_hex(reader, hex, "`hex`")?))
+        }
         (None, None, Some(length)) => Payload::Random(read_length(reader, length, "`random`")?),
         _ => {
             let span = reader.first_line(&fields.span);
@@ -69,7 +75,7 @@ pub(super) fn read_expected(reader: &mut Reader<'_>, node: &Node) -> Option<(Exp
         known[..4].iter().filter_map(|key| fields.get(key).map(|node| (*key, node))).collect();
     let expected = match given[..] {
         [("text", node)] => Expected::Literal(read_pattern(reader, node)?),
-        [("hex", node)] => Expected::Literal(read_hex(reader, node)?),
+        [("hex", node)] => Expected::Literal(read_hex(reader, node, "`hex`")?),
         [("bytes", node)] => Expected::Bytes(read_length(reader, node, "`bytes`")?),
         [("until", node)] => Expected::Until(read_pattern(reader, node)?),
         _ => {
@@ -85,24 +91,18 @@ pub(super) fn read_expected(reader: &mut Reader<'_>, node: &Node) -> Option<(Exp
     Some((expected, timeout?))
 }
 
-fn read_template(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
+pub(super) fn read_template(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
     let text = reader.text(node, "`send`", "a text")?;
-    match Template::parse(text) {
-        Ok(template) if template.segments().is_empty() => {
-            reader.error(node.span.clone(), "an empty message cannot be sent", "at least one byte");
-            None
-        }
-        Ok(template) => Some(template),
-        Err(error) => {
-            let span = reader.inner_span(node, error.span);
-            reader.error(span, error.title, error.label);
-            None
-        }
+    let template = reader.template(node, text)?;
+    if template.segments().is_empty() {
+        reader.error(node.span.clone(), "an empty message cannot be sent", "at least one byte");
+        return None;
     }
+    Some(template)
 }
 
 /// A text without variables: what an answer must be is known before the run.
-fn read_pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
+pub(super) fn read_pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
     let text = reader.text(node, "`expect`", "a text")?;
     let literal =
         Template::parse(text).ok().and_then(|template| template.as_literal().map(<[u8]>::to_vec));
@@ -129,8 +129,9 @@ fn read_pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
 }
 
 /// Pairs of hexadecimal digits, with spaces between the bytes where one likes.
-fn read_hex(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
-    let text = reader.text(node, "`hex`", "bytes in hexadecimal such as de ad be ef")?;
+pub(super) fn read_hex(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Vec<u8>> {
+    let expected = "bytes in hexadecimal such as de ad be ef";
+    let text = reader.text(node, what, expected)?;
     let mut bytes = Vec::new();
     let mut high: Option<(usize, u8)> = None;
     for (at, letter) in text.char_indices() {
@@ -149,24 +150,24 @@ fn read_hex(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
                 } else {
                     "not one of 0-9a-f"
                 };
-                reader.error(span, "`hex` is bytes in hexadecimal such as de ad be ef", label);
+                reader.error(span, format!("{what} is {expected}"), label);
                 return None;
             }
         }
     }
     if let Some((at, _)) = high {
         let span = reader.inner_span(node, at..at + 1);
-        reader.error(span, "`hex` is bytes in hexadecimal such as de ad be ef", "half a byte");
+        reader.error(span, format!("{what} is {expected}"), "half a byte");
         return None;
     }
     if bytes.is_empty() {
-        reader.error(node.span.clone(), "`hex` is empty", "at least one byte");
+        reader.error(node.span.clone(), format!("{what} is empty"), "at least one byte");
         return None;
     }
     Some(bytes)
 }
 
-fn read_length(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<u32> {
+pub(super) fn read_length(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<u32> {
     match reader.quantity(node, what, parse_bytes)? {
         0 => reader.error(node.span.clone(), format!("{what} is 0 bytes"), "at least 1"),
         length if length > MESSAGE_BYTES_MAX => {

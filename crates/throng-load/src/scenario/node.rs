@@ -16,6 +16,8 @@ use super::Diagnostic;
 pub(super) struct Node {
     pub(super) span: Range<usize>,
     pub(super) kind: Kind,
+    /// A scalar that YAML takes for a number or a boolean, because no quotes are around it.
+    pub(super) is_typed: bool,
 }
 
 #[derive(Debug)]
@@ -71,25 +73,27 @@ impl Node {
 
     fn from_tree(source: &str, tree: Spanned<Tree>) -> Self {
         let span = bytes_of(source, &tree.defined);
+        let is_typed = matches!(tree.value, Tree::Typed);
+        let node = |span, kind| Self { span, kind, is_typed };
         match tree.value {
-            Tree::Nothing => Self { span, kind: Kind::Nothing },
-            Tree::Text(text) => Self { span, kind: Kind::Scalar(text) },
+            Tree::Nothing => node(span, Kind::Nothing),
+            Tree::Text(text) => node(span, Kind::Scalar(text)),
             Tree::Typed => {
                 let text = source[span.clone()].trim().to_owned();
-                Self { span, kind: Kind::Scalar(text) }
+                node(span, Kind::Scalar(text))
             }
             Tree::List(items) => {
                 let items: Vec<_> =
                     items.into_iter().map(|item| Self::from_tree(source, item)).collect();
                 let end = items.last().map_or(span.end, |item| item.span.end);
-                Self { span: closed(source, span, end), kind: Kind::List(items) }
+                node(closed(source, span, end), Kind::List(items))
             }
             Tree::Map(entries) => {
                 let both =
                     |(key, value)| (Self::from_tree(source, key), Self::from_tree(source, value));
                 let entries: Vec<_> = entries.into_iter().map(both).collect();
                 let end = entries.last().map_or(span.end, |(_, value)| value.span.end);
-                Self { span: closed(source, span, end), kind: Kind::Map(entries) }
+                node(closed(source, span, end), Kind::Map(entries))
             }
         }
     }

@@ -7,13 +7,16 @@ use std::ops::Range;
 
 use throng_base::units::{Problem, UnitError, nearest};
 
-use super::Diagnostic;
 use super::node::{Kind, Node};
+use super::template::Template;
+use super::{Diagnostic, Protocol};
 
 /// The source and what has been found wrong with it.
 pub(super) struct Reader<'s> {
     source: &'s str,
     pub(super) mistakes: Vec<Diagnostic>,
+    /// Decides which steps there are, and what they take.
+    pub(super) protocol: Protocol,
 }
 
 /// The entries of a mapping, all keys known.
@@ -40,7 +43,7 @@ impl<'n> Fields<'n> {
 
 impl<'s> Reader<'s> {
     pub(super) fn new(source: &'s str) -> Self {
-        Self { source, mistakes: Vec::new() }
+        Self { source, mistakes: Vec::new(), protocol: Protocol::Tcp }
     }
 
     /// Notes a mistake.
@@ -134,6 +137,19 @@ impl<'s> Reader<'s> {
             self.wrong_kind(node, what, expected);
         }
         text
+    }
+
+    /// `text`, which is all of the scalar `node` or a part of it, with variables in it.
+    pub(super) fn template(&mut self, node: &Node, text: &str) -> Option<Template> {
+        match Template::parse(text) {
+            Ok(template) => Some(template),
+            Err(error) => {
+                let at = node.scalar().and_then(|whole| whole.find(text)).unwrap_or(0);
+                let span = self.inner_span(node, at + error.span.start..at + error.span.end);
+                self.error(span, error.title, error.label);
+                None
+            }
+        }
     }
 
     /// A scalar that is one of `known`.

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use throng_base::units::{parse_count, parse_jitter};
 
-use super::flow;
 use super::load::{bounded_rate, positive_duration, positive_rate};
 use super::message::{self, Expected, Payload};
 use super::node::{Kind, Node};
 use super::reader::Reader;
+use super::template::Template;
+use super::websocket::{self, Awaited, Pattern, Upgrade};
+use super::{Protocol, channel, flow};
 
 /// How long a connect may take when the scenario does not say.
 pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
@@ -33,6 +35,8 @@ pub enum Action {
     Connect {
         /// More than zero.
         timeout: Duration,
+        /// How the WebSocket is asked for; nothing over plain TCP.
+        upgrade: Option<Box<Upgrade>>,
     },
     /// Hands a message to the kernel.
     Send(Payload),
@@ -40,6 +44,44 @@ pub enum Action {
     Expect {
         /// What must come.
         expected: Expected,
+        /// More than zero.
+        timeout: Duration,
+    },
+    /// Waits for a whole message of a WebSocket.
+    Await {
+        /// What it must be.
+        pattern: Pattern,
+        /// Other messages are passed over; otherwise they are a mismatch.
+        skip_others: bool,
+        /// More than zero.
+        timeout: Duration,
+    },
+    /// Joins a channel and waits until it is answered.
+    Join {
+        /// The channel's name, the same text each time.
+        topic: Template,
+        /// The text of a JSON object.
+        payload: Template,
+        /// More than zero.
+        timeout: Duration,
+    },
+    /// Pushes to a channel that was joined.
+    Push {
+        /// The channel's name.
+        topic: Template,
+        /// What happens.
+        event: Template,
+        /// The text of a JSON object.
+        payload: Template,
+        /// Whether to wait for the answer.
+        reply: bool,
+        /// More than zero.
+        timeout: Duration,
+    },
+    /// Leaves a channel and waits until it is answered.
+    Leave {
+        /// The channel's name.
+        topic: Template,
         /// More than zero.
         timeout: Duration,
     },
@@ -140,7 +182,7 @@ fn read_step(reader: &mut Reader<'_>, item: &Node, depth: usize) -> Option<Step>
             let (name, value) = &entries[0];
             if let [_, (second, _), ..] = &entries[..] {
                 let second_name = second.scalar().unwrap_or("this");
-                let label = if STEPS.contains(&second_name) {
+                let label = if reader.protocol.steps().contains(&second_name) {
                     "begin this one with `- `".to_owned()
                 } else {
                     format!(
@@ -162,13 +204,22 @@ fn read_step(reader: &mut Reader<'_>, item: &Node, depth: usize) -> Option<Step>
             return None;
         }
     };
+    if !reader.protocol.steps().contains(&name) {
+        unknown_step(reader, name_span, name);
+        return None;
+    }
     let action = match (name, value) {
         ("connect", value) => read_connect(reader, value),
         ("stay", None) => Some(Action::Stay),
         ("close", value) => read_close(reader, value),
-        ("send", Some(node)) => message::read_payload(reader, node).map(Action::Send),
-        ("expect", Some(node)) => message::read_expected(reader, node)
-            .map(|(expected, timeout)| Action::Expect { expected, timeout }),
+        ("send", Some(node)) if reader.protocol == Protocol::Tcp => {
+            message::read_payload(reader, node).map(Action::Send)
+        }
+        ("send", Some(node)) => websocket::read_payload(reader, node).map(Action::Send),
+        ("expect", Some(node)) => read_expect(reader, node),
+        ("join", Some(node)) => channel::read_join(reader, node),
+        ("push", Some(node)) => channel::read_push(reader, node),
+        ("leave", Some(node)) => channel::read_leave(reader, node),
         ("wait", Some(node)) => read_wait(reader, node),
         ("every", Some(node)) => read_every(reader, node, &name_span, depth),
         ("repeat", Some(node)) => read_repeat(reader, node, &name_span, depth),
@@ -177,31 +228,53 @@ fn read_step(reader: &mut Reader<'_>, item: &Node, depth: usize) -> Option<Step>
                 Some("to stay for a time, write `wait: 1m`".to_owned());
             None
         }
-        ("send" | "expect" | "wait" | "every" | "repeat", None) => {
+        (name, _) => {
             let (_, example) = EXAMPLES.iter().find(|(step, _)| *step == name)?;
             let title = format!("`{name}` does not say what");
             reader.error(name_span.clone(), title, format!("for example `{example}`"));
-            None
-        }
-        (later @ ("join" | "push" | "broadcast"), _) => {
-            let title = format!("the step `{later}` is not in this version");
-            reader.error(name_span.clone(), title, "it belongs to `protocol: phoenix`");
-            None
-        }
-        (name, _) => {
-            reader.unknown(name_span.clone(), &format!("step `{name}`"), name, &STEPS);
             None
         }
     };
     Some(Step { span: reader.first_line(&item.span), action: action? })
 }
 
-fn read_connect(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action> {
-    let timeout = match value {
-        None => None,
-        Some(node) => reader.fields(node, "`connect`", &["timeout"])?.get("timeout"),
+/// A step that this protocol does not have, whether or not another one has it.
+fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str) {
+    let own = reader.protocol;
+    let others = [Protocol::Phoenix, Protocol::Ws];
+    let Some(other) = others.iter().find(|other| other.steps().contains(&name)) else {
+        return reader.unknown(span, &format!("step `{name}`"), name, own.steps());
     };
-    Some(Action::Connect { timeout: read_timeout(reader, timeout, CONNECT_TIMEOUT_DEFAULT)? })
+    let title = format!("users of `protocol: {}` have no step `{name}`", own.name());
+    let label = format!("it belongs to `protocol: {}`", other.name());
+    let mistake = reader.error(span, title, label);
+    if own == Protocol::Phoenix {
+        mistake.help = Some("to a channel one says `push`, which waits for its answer".to_owned());
+    }
+}
+
+fn read_connect(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action> {
+    let over_websocket = reader.protocol != Protocol::Tcp;
+    let Some(node) = value else {
+        let upgrade = over_websocket.then(Box::default);
+        return Some(Action::Connect { timeout: CONNECT_TIMEOUT_DEFAULT, upgrade });
+    };
+    let fields = reader.fields(node, "`connect`", websocket::connect_keys(reader.protocol))?;
+    let timeout = read_timeout(reader, fields.get("timeout"), CONNECT_TIMEOUT_DEFAULT);
+    let upgrade = match over_websocket {
+        true => Some(Box::new(websocket::read_upgrade(reader, &fields)?)),
+        false => None,
+    };
+    Some(Action::Connect { timeout: timeout?, upgrade })
+}
+
+fn read_expect(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
+    if reader.protocol == Protocol::Tcp {
+        let (expected, timeout) = message::read_expected(reader, node)?;
+        return Some(Action::Expect { expected, timeout });
+    }
+    let Awaited { pattern, skip_others, timeout } = websocket::read_expected(reader, node)?;
+    Some(Action::Await { pattern, skip_others, timeout })
 }
 
 /// A time after which something is an error.
@@ -216,9 +289,14 @@ pub(super) fn read_timeout(
 fn read_close(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action> {
     let known =
         [("normal", CloseHow::Normal), ("reset", CloseHow::Reset), ("half", CloseHow::Half)];
-    value
-        .map_or(Some(CloseHow::Normal), |node| reader.one_of(node, "way to close", &known))
-        .map(Action::Close)
+    let Some(node) = value else { return Some(Action::Close(CloseHow::Normal)) };
+    let how = reader.one_of(node, "way to close", &known)?;
+    if how == CloseHow::Half && reader.protocol != Protocol::Tcp {
+        let label = "`normal` or `reset`; after a close frame nothing is sent or read";
+        reader.error(node.span.clone(), "a WebSocket has no halves", label);
+        return None;
+    }
+    Some(Action::Close(how))
 }
 
 fn read_wait(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
@@ -330,9 +408,10 @@ fn read_body(
     read_list(reader, body, "`do`", depth + 1)
 }
 
-const STEPS: [&str; 8] = ["connect", "send", "expect", "wait", "every", "repeat", "stay", "close"];
-
-const EXAMPLES: [(&str, &str); 5] = [
+const EXAMPLES: [(&str, &str); 8] = [
+    ("join", "join: {topic: \"rooms:lobby\"}"),
+    ("push", "push: {topic: \"rooms:lobby\", event: new_msg}"),
+    ("leave", "leave: {topic: \"rooms:lobby\"}"),
     ("send", "send: hello"),
     ("expect", "expect: ok"),
     ("wait", "wait: 1s ±10%"),

@@ -14,6 +14,8 @@ pub struct Target {
     pub host: String,
     /// 1 to 65535.
     pub port: u16,
+    /// Path and query of a WebSocket, `/socket/websocket?room=1`; empty where none was written.
+    pub path: String,
 }
 
 /// The schemes that this version speaks.
@@ -21,6 +23,8 @@ pub struct Target {
 pub enum Scheme {
     /// Bytes over TCP.
     Tcp,
+    /// WebSocket over TCP (RFC 6455 section 3); the port is 80 unless it is named.
+    Ws,
 }
 
 /// Where an address is reachable from, which decides whether load may be sent there unasked.
@@ -46,66 +50,122 @@ pub struct TargetError {
 }
 
 impl Target {
-    /// `tcp://host:port`, the host a name, an IPv4 address or an IPv6 address in brackets.
+    /// `tcp://host:port` or `ws://host:port/path?query`, the host a name, an IPv4 address or an IPv6 address in brackets.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
-        let wrong =
-            |span: Range<usize>, problem: &str| TargetError { span, problem: problem.to_owned() };
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(wrong(0..text.len(), "the scheme is missing: tcp://host:port"));
         };
-        if scheme != "tcp" {
-            let problem = match scheme {
-                "ws" | "wss" | "http" | "https" | "tls" | "udp" => {
-                    format!("`{scheme}://` is not in this version; `tcp://` is")
-                }
-                _ => format!("`{scheme}://` is not known; `tcp://` is"),
-            };
-            return Err(TargetError { span: 0..scheme.len() + 3, problem });
-        }
         let begin = scheme.len() + 3;
-        let (host, port, host_at) = if let Some(bracketed) = rest.strip_prefix('[') {
-            let Some((host, after)) = bracketed.split_once(']') else {
-                return Err(wrong(
-                    begin..text.len(),
-                    "the bracket is not closed: tcp://[::1]:5555",
-                ));
-            };
-            if host.parse::<Ipv6Addr>().is_err() {
-                let at = begin + 1..begin + 1 + host.len();
-                return Err(wrong(at, "this is not an IPv6 address"));
-            }
-            (host, after.strip_prefix(':').filter(|port| !port.is_empty()), begin)
-        } else {
-            if rest.bytes().filter(|&byte| byte == b':').count() > 1 {
-                return Err(wrong(
-                    begin..text.len(),
-                    "an IPv6 address stands in brackets: tcp://[::1]:5555",
-                ));
-            }
-            let (host, port) = rest.split_once(':').unwrap_or((rest, ""));
-            (host, Some(port).filter(|port| !port.is_empty()), begin)
+        let scheme = Scheme::parse(scheme)?;
+        let (authority, path) = match rest.find(['/', '?', '#']) {
+            Some(at) if scheme == Scheme::Ws => rest.split_at(at),
+            _ => (rest, ""),
         };
+        let path = check_path(path, begin + authority.len())?;
+        let end = begin + authority.len();
+        let (host, port, host_at) = split_authority(authority, begin, scheme)?;
         let name_is_plain = host.chars().all(|c| c.is_alphanumeric() || "-._:".contains(c));
         if host.is_empty() || !name_is_plain {
-            return Err(wrong(
-                host_at..host_at + host.len(),
-                "a host name or an address belongs here",
-            ));
+            let at = host_at..host_at + host.len();
+            return Err(wrong(at, "a host name or an address belongs here"));
         }
-        let Some(port) = port else {
-            return Err(wrong(begin..text.len(), "the port is missing: tcp://host:port"));
-        };
-        match port.parse::<u16>() {
-            Ok(number) if number > 0 && port.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Ok(Self { scheme: Scheme::Tcp, host: host.to_owned(), port: number })
+        let port = match (port, scheme) {
+            (Some(port), _) => parse_port(port, end - port.len())?,
+            (None, Scheme::Ws) => HTTP_PORT,
+            (None, Scheme::Tcp) => {
+                return Err(wrong(begin..end, "the port is missing: tcp://host:port"));
             }
-            _ => Err(wrong(
-                text.len() - port.len()..text.len(),
-                "a port is a number from 1 to 65535",
-            )),
+        };
+        Ok(Self { scheme, host: host.to_owned(), port, path })
+    }
+
+    /// Host and port as the `host` header of an upgrade names them (RFC 9110 section 7.2).
+    pub fn host_header(&self) -> String {
+        let host = match self.host.contains(':') {
+            true => format!("[{}]", self.host),
+            false => self.host.clone(),
+        };
+        if self.port == HTTP_PORT { host } else { format!("{host}:{}", self.port) }
+    }
+}
+
+impl Scheme {
+    fn parse(name: &str) -> Result<Self, TargetError> {
+        let problem = match name {
+            "tcp" => return Ok(Self::Tcp),
+            "ws" => return Ok(Self::Ws),
+            "wss" => "`wss://` needs TLS, which is not in this version; `ws://` to a port behind the TLS terminator is"
+                .to_owned(),
+            "http" | "https" | "tls" | "udp" => {
+                format!("`{name}://` is not in this version; `tcp://` and `ws://` are")
+            }
+            _ => format!("`{name}://` is not known; `tcp://` and `ws://` are"),
+        };
+        Err(TargetError { span: 0..name.len() + 3, problem })
+    }
+
+    /// As it is written before `://`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Ws => "ws",
         }
     }
 }
+
+fn wrong(span: Range<usize>, problem: &str) -> TargetError {
+    TargetError { span, problem: problem.to_owned() }
+}
+
+/// Host and port, if there is one, and where the host begins in the whole text. The text begins at `begin`.
+fn split_authority(
+    text: &str,
+    begin: usize,
+    scheme: Scheme,
+) -> Result<(&str, Option<&str>, usize), TargetError> {
+    let (end, scheme) = (begin + text.len(), scheme.as_str());
+    let some = |port: &str| !port.is_empty();
+    if let Some(bracketed) = text.strip_prefix('[') {
+        let Some((host, after)) = bracketed.split_once(']') else {
+            let problem = format!("the bracket is not closed: {scheme}://[::1]:5555");
+            return Err(TargetError { span: begin..end, problem });
+        };
+        if host.parse::<Ipv6Addr>().is_err() {
+            let at = begin + 1..begin + 1 + host.len();
+            return Err(wrong(at, "this is not an IPv6 address"));
+        }
+        return Ok((host, after.strip_prefix(':').filter(|port| some(port)), begin));
+    }
+    if text.bytes().filter(|&byte| byte == b':').count() > 1 {
+        let problem = format!("an IPv6 address stands in brackets: {scheme}://[::1]:5555");
+        return Err(TargetError { span: begin..end, problem });
+    }
+    let (host, port) = text.split_once(':').unwrap_or((text, ""));
+    Ok((host, Some(port).filter(|port| some(port)), begin))
+}
+
+fn parse_port(text: &str, at: usize) -> Result<u16, TargetError> {
+    match text.parse::<u16>() {
+        Ok(number) if number > 0 && text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(number),
+        _ => Err(wrong(at..at + text.len(), "a port is a number from 1 to 65535")),
+    }
+}
+
+/// Path and query go into the first line of a request: they are printable ASCII without spaces (RFC 3986), and a
+/// fragment stays with the client (RFC 6455 section 3).
+fn check_path(path: &str, at: usize) -> Result<String, TargetError> {
+    if let Some(from) = path.find('#') {
+        return Err(wrong(at + from..at + path.len(), "a WebSocket's address has no fragment"));
+    }
+    if let Some((from, bad)) = path.char_indices().find(|(_, c)| !c.is_ascii_graphic()) {
+        let span = at + from..at + from + bad.len_utf8();
+        return Err(wrong(span, "this is percent-encoded in an address, %20 for a space"));
+    }
+    Ok(if path.starts_with('?') { format!("/{path}") } else { path.to_owned() })
+}
+
+/// The port of `ws://` where none is written.
+const HTTP_PORT: u16 = 80;
 
 impl FromStr for Target {
     type Err = TargetError;
@@ -117,11 +177,12 @@ impl FromStr for Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scheme: Scheme::Tcp, host, port } = self;
+        let Self { scheme, host, port, path } = self;
+        let scheme = scheme.as_str();
         if host.contains(':') {
-            write!(f, "tcp://[{host}]:{port}")
+            write!(f, "{scheme}://[{host}]:{port}{path}")
         } else {
-            write!(f, "tcp://{host}:{port}")
+            write!(f, "{scheme}://{host}:{port}{path}")
         }
     }
 }
@@ -186,10 +247,39 @@ mod tests {
     }
 
     #[test]
+    fn targets_of_websockets_have_a_path_and_a_port_of_their_own() {
+        for (text, host, port, path, shown, header) in [
+            ("ws://h:4000/socket/websocket", "h", 4000, "/socket/websocket", "", "h:4000"),
+            (
+                "ws://h/chat?room=1&b=%20",
+                "h",
+                80,
+                "/chat?room=1&b=%20",
+                "ws://h:80/chat?room=1&b=%20",
+                "h",
+            ),
+            ("ws://[::1]:9000", "::1", 9000, "", "", "[::1]:9000"),
+            ("ws://h:1?a=b", "h", 1, "/?a=b", "ws://h:1/?a=b", "h:1"),
+        ] {
+            let target = Target::parse(text).unwrap();
+            assert_eq!(target.scheme, Scheme::Ws);
+            assert_eq!((target.host.as_str(), target.port), (host, port), "{text}");
+            assert_eq!((target.path.as_str(), target.host_header().as_str()), (path, header));
+            assert_eq!(target.to_string(), if shown.is_empty() { text } else { shown });
+        }
+    }
+
+    #[test]
     fn a_wrong_target_is_pointed_at() {
         for (text, at, says) in [
             ("127.0.0.1:5555", "127.0.0.1:5555", "scheme is missing"),
-            ("ws://h:1/socket", "ws://", "not in this version"),
+            ("wss://h:1/socket", "wss://", "needs TLS"),
+            ("http://h:1/socket", "http://", "not in this version"),
+            ("ws://h:1/a b", " ", "percent-encoded"),
+            ("ws://h:1/a#b", "#b", "fragment"),
+            ("ws://h:x/a", "x", "1 to 65535"),
+            ("ws:///a", "", "belongs here"),
+            ("ws://::1/a", "::1", "in brackets: ws://"),
             ("tpc://h:1", "tpc://", "not known"),
             ("tcp://h", "h", "port is missing"),
             ("tcp://h:", "h:", "port is missing"),

@@ -21,6 +21,10 @@ pub enum Segment {
     Literal(Box<[u8]>),
     /// `${user.id}`: the number of the user over all cores and machines, from 0.
     UserId,
+    /// `${user.id / n}`: the number of its group, where each has n users; n is at least 1.
+    UserGroup(u64),
+    /// `${user.id % n}`: its group, where there are n of them; n is at least 1.
+    UserModulo(u64),
     /// `${counter}`: how many messages with a counter in them this user has sent before, from 0.
     Counter,
     /// `${random(a,b)}`: a whole number from the first to the second, both included.
@@ -84,6 +88,21 @@ impl Template {
         Ok(Self { segments: segments.into() })
     }
 
+    /// These pieces one after another; neighbouring literals become one.
+    pub fn from_segments(segments: impl IntoIterator<Item = Segment>) -> Self {
+        let mut joined: Vec<Segment> = Vec::new();
+        for segment in segments {
+            match (joined.last_mut(), &segment) {
+                (_, Segment::Literal(bytes)) if bytes.is_empty() => {}
+                (Some(Segment::Literal(before)), Segment::Literal(bytes)) => {
+                    *before = [&**before, &**bytes].concat().into();
+                }
+                _ => joined.push(segment),
+            }
+        }
+        Self { segments: joined.into() }
+    }
+
     /// Bytes as they are, with nothing to fill in.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         let literal = (!bytes.is_empty()).then(|| Segment::Literal(bytes.into()));
@@ -108,7 +127,11 @@ impl Template {
     pub fn bytes_most(&self) -> usize {
         let of_segment = |segment: &Segment| match segment {
             Segment::Literal(bytes) => bytes.len(),
-            Segment::UserId | Segment::Counter | Segment::Random(..) => DIGITS_MOST,
+            Segment::UserId
+            | Segment::UserGroup(_)
+            | Segment::UserModulo(_)
+            | Segment::Counter
+            | Segment::Random(..) => DIGITS_MOST,
         };
         self.segments.iter().map(of_segment).sum()
     }
@@ -120,6 +143,8 @@ impl Template {
             match *segment {
                 Segment::Literal(ref bytes) => out.extend_from_slice(bytes),
                 Segment::UserId => digits(vars.user_id, out),
+                Segment::UserGroup(size) => digits(vars.user_id / size, out),
+                Segment::UserModulo(groups) => digits(vars.user_id % groups, out),
                 Segment::Counter => {
                     digits(vars.counter, out);
                     counted = true;
@@ -138,6 +163,18 @@ fn variable(inside: &str, at: usize) -> Result<Segment, TemplateError> {
         title: title.to_owned(),
         label,
     };
+    if let Some((name, operator, number)) = division(inside) {
+        let number = number.parse::<u64>().ok().filter(|number| *number > 0);
+        return match (name, operator, number) {
+            ("user.id", '/', Some(size)) => Ok(Segment::UserGroup(size)),
+            ("user.id", _, Some(groups)) => Ok(Segment::UserModulo(groups)),
+            ("user.id", operator, None) => {
+                let label = format!("as in ${{user.id {operator} 1000}}");
+                Err(wrong("a user's number is divided by a whole number of at least 1", label))
+            }
+            _ => Err(wrong("only `user.id` can be divided", "leave this out".to_owned())),
+        };
+    }
     let (name, arguments) = match inside.split_once('(') {
         Some((name, rest)) => (name.trim(), Some(rest.trim_end())),
         None => (inside.trim(), None),
@@ -176,6 +213,13 @@ fn variable(inside: &str, at: usize) -> Result<Segment, TemplateError> {
             Err(wrong(&format!("unknown variable `{name}`"), label))
         }
     }
+}
+
+/// `user.id / 1000` in its three parts.
+fn division(inside: &str) -> Option<(&str, char, &str)> {
+    let at = inside.find(['/', '%'])?;
+    let operator = inside[at..].chars().next()?;
+    Some((inside[..at].trim(), operator, inside[at + 1..].trim()))
 }
 
 /// Appends a number in decimal.
@@ -223,6 +267,7 @@ mod tests {
         assert_eq!(render("no counter here", vars), "no counter here");
         assert_eq!(render("${counter}", vars), "2");
         assert_eq!(render("${random(7,7)}", vars), "7");
+        assert_eq!(render("${user.id / 10} ${user.id%10} ${user.id / 43}", vars), "4 2 0");
         let thrown = render("${random(1, 6)}", vars).parse::<u64>().unwrap();
         assert!((1..=6).contains(&thrown));
     }
@@ -257,12 +302,23 @@ mod tests {
             ("${random(1,x)}", "random(1,x)", "${random(1,6)}"),
             ("${random(6,1)}", "random(6,1)", "random(1,6)"),
             ("${counter()}", "counter()", "write ${counter}"),
+            ("${user.id / 0}", "user.id / 0", "${user.id / 1000}"),
+            ("${user.id % x}", "user.id % x", "${user.id % 1000}"),
+            ("${counter % 2}", "counter % 2", "leave this out"),
             ("${}", "", "known are"),
         ] {
             let error = Template::parse(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], at, "{text}: {error:?}");
             assert!(error.label.contains(says), "{text}: {error:?}");
         }
+    }
+
+    #[test]
+    fn neighbouring_literals_become_one() {
+        let literal = |text: &str| Segment::Literal(text.as_bytes().into());
+        let pieces = [literal(""), literal("a"), literal("b"), Segment::UserId, literal("c")];
+        let template = Template::from_segments(pieces);
+        assert_eq!(template, Template::parse("ab${user.id}c").unwrap());
     }
 
     proptest! {

@@ -45,7 +45,7 @@ thresholds:
     assert_eq!((class.name.as_str(), class.weight, class.on_error), ("user", 1, OnError::Restart));
     let actions: Vec<_> = class.steps.iter().map(|step| step.action.clone()).collect();
     let expected = [
-        Action::Connect { timeout: Duration::from_secs(5) },
+        Action::Connect { timeout: Duration::from_secs(5), upgrade: None },
         Action::Wait { span: Duration::from_secs(1), jitter: 0.1 },
         Action::Close(CloseHow::Normal),
     ];
@@ -103,7 +103,7 @@ fn every_form_of_sending_and_expecting_is_read() {
 ",
     );
     let expected = [
-        Action::Connect { timeout: second },
+        Action::Connect { timeout: second, upgrade: None },
         send("hello ${user.id}"),
         send("a\n"),
         bytes(&[0xde, 0xad, 0xbe, 0xef]),

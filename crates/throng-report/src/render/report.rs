@@ -41,6 +41,10 @@ fn verdict(summary: &Summary, judgements: &[Judgement]) -> String {
         ("connects", summary.connect.rate_most, &summary.connect.latency_us),
         ("messages", summary.message.rate_most, &summary.message.latency_us),
     ] {
+        if what == "messages" && summary.message.sent > 0 && summary.message.answered == 0 {
+            parts.push(format!("{} messages sent, 0 answered", count(summary.message.sent as f64)));
+            continue;
+        }
         let Some(best) = best else { continue };
         // The latency is the whole run's and not that of its best second.
         let p99 = match latency.count {
@@ -251,6 +255,17 @@ mod tests {
         let text = render_text(&summary, &[]);
         let line = text.lines().find(|line| line.starts_with("messages")).unwrap();
         assert_eq!(line.split_whitespace().nth(1), Some("850"));
+    }
+
+    #[test]
+    fn messages_that_nobody_answered_are_not_a_rate() {
+        let mut summary = summary();
+        summary.message.sent = 900;
+        summary.message.rate_most = Some(300.0);
+        let text = render_text(&summary, &[]);
+        let verdict = text.lines().next().unwrap();
+        assert!(verdict.contains(", 900 messages sent, 0 answered, no errors"), "{verdict}");
+        assert!(!verdict.contains("messages at best"), "{verdict}");
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! Takes in one interval after the other and ends in a [`Summary`]; holds no interval back.
 
+use std::collections::BTreeMap;
+
 use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
 use super::{
-    ArrivalsSummary, ConnectSummary, GeneratorSummary, MEMORY_CONNECTIONS_MIN, MachineSummary,
-    MessageSummary, RunSummary, SCHEMA, ServerSummary, Summary, UsersSummary,
+    ArrivalsSummary, BroadcastSummary, ConnectSummary, GeneratorSummary, HeartbeatSummary,
+    JoinSummary, MEMORY_CONNECTIONS_MIN, MachineSummary, MessageSummary, PushSummary, RunSummary,
+    SCHEMA, ServerSummary, Summary, UsersSummary,
 };
 use crate::runfile::{End, EndReason, Header};
 use crate::validity::{Facts, LAG_DEGRADED_US};
 use crate::{
-    EventKind, Histogram, Interval, LatencySummary, LoadInterval, MachineUse, Merge, ProcessUse,
-    ServerSnapshot, Validity,
+    EventKind, Histogram, Interval, LatencySummary, LoadInterval, MachineUse, Merge, ProbeReport,
+    ProcessUse, ServerSnapshot, Validity,
 };
 
 /// A summary in the making. The generator feeds it as it writes the run file; a reader as it reads one.
@@ -113,6 +116,13 @@ impl SummaryFold {
             // The kernel's choice fails with the first, a port that was named with the second.
             ports_exhausted: failed("EADDRNOTAVAIL", "EADDRINUSE").max(self.ports_exhausted),
             fds_exhausted: failed("EMFILE", "ENFILE").max(self.fds_exhausted),
+            probes_intended: last.probe.intended.saturating_sub(last.probe.skipped),
+            probes_sent: last.probe.sent,
+            // While the run goes on, and in a file without an end, deliveries are under way.
+            deliveries_unaccounted: match end {
+                Some(_) => last.probe.outstanding(),
+                None => 0,
+            },
         };
         Summary {
             schema: SCHEMA.to_owned(),
@@ -127,6 +137,7 @@ impl SummaryFold {
                 failed: counters.users_failed,
                 connected_most: self.load.memory.count_most,
                 active_most: self.load.active_most,
+                joined_most: self.load.joined_most,
             },
             connect: ConnectSummary {
                 intended: counters.connects_started + missing,
@@ -135,15 +146,22 @@ impl SummaryFold {
                 rate_most: rate_most(&self.steps, |step| step.connects),
                 rate_mean: rate_mean(&self.steps, |step| step.connects),
                 latency_us: (&self.load.connect).into(),
+                tcp_latency_us: (&self.load.tcp).into(),
             },
             message: MessageSummary {
                 sent: counters.messages_sent,
                 answered: counters.messages_answered,
                 intended_rate: rate_mean(&self.steps, |step| step.turns_intended),
-                rate_most: rate_most(&self.steps, |step| self.messages(step)),
-                rate_mean: rate_mean(&self.steps, |step| self.messages(step)),
+                rate_most: rate_most(&self.steps, |step| self.plain_messages(step)),
+                rate_mean: rate_mean(&self.steps, |step| self.plain_messages(step)),
                 latency_us: (&self.load.message).into(),
+                received: counters.messages_received,
+                received_rate_most: rate_most(&self.steps, |step| step.heard),
             },
+            join: self.join(),
+            push: self.push(),
+            heartbeat: self.heartbeat(),
+            broadcast: self.broadcast(),
             errors: errors.clone(),
             arrivals,
             generator: self.generator(lag_us),
@@ -151,6 +169,51 @@ impl SummaryFold {
             server: self.server.as_ref().map(|server| server.summary(&self.steps)),
             classes: last.classes.clone(),
         }
+    }
+
+    fn join(&self) -> Option<JoinSummary> {
+        let counters = &self.load.last.counters;
+        (counters.joins_started > 0).then(|| JoinSummary {
+            started: counters.joins_started,
+            ok: counters.joins_ok,
+            failed: counters.joins_failed,
+            rate_most: rate_most(&self.steps, |step| step.joins),
+            rate_mean: rate_mean(&self.steps, |step| step.joins),
+            latency_us: (&self.load.join).into(),
+        })
+    }
+
+    fn push(&self) -> Option<PushSummary> {
+        let counters = &self.load.last.counters;
+        (counters.pushes_sent > 0).then(|| PushSummary {
+            sent: counters.pushes_sent,
+            ok: counters.pushes_ok,
+            failed: counters.pushes_failed,
+            rate_most: rate_most(&self.steps, |step| step.pushes),
+            rate_mean: rate_mean(&self.steps, |step| step.pushes),
+            latency_us: (&self.load.push).into(),
+        })
+    }
+
+    fn heartbeat(&self) -> Option<HeartbeatSummary> {
+        let counters = &self.load.last.counters;
+        (counters.heartbeats_sent > 0).then_some(HeartbeatSummary {
+            sent: counters.heartbeats_sent,
+            answered: counters.heartbeats_answered,
+            missed: counters.heartbeats_missed,
+        })
+    }
+
+    fn broadcast(&self) -> Option<BroadcastSummary> {
+        let counters = &self.load.last.probe;
+        let probes = &self.load.probes;
+        (counters.intended > 0).then(|| BroadcastSummary {
+            counters: counters.clone(),
+            latency_us: (&self.load.broadcast).into(),
+            first_us: probes.values().filter_map(|probe| probe.first_us).min(),
+            last_us: probes.values().filter_map(|probe| probe.last_us).max(),
+            probes: probes.values().cloned().collect(),
+        })
     }
 
     fn generator(&self, lag_us: LatencySummary) -> GeneratorSummary {
@@ -179,8 +242,13 @@ impl SummaryFold {
         }
     }
 
-    /// Answers, or sends in a run that got none.
+    /// Answers, or sends in a run that got none; and pushes.
     fn messages(&self, step: &Step) -> u64 {
+        step.pushes + self.plain_messages(step)
+    }
+
+    /// Answers, or sends in a run that got none.
+    fn plain_messages(&self, step: &Step) -> u64 {
         match self.load.last.counters.messages_answered {
             0 => step.sent,
             _ => step.answered,
@@ -196,8 +264,15 @@ struct Load {
     last: LoadInterval,
     errors: crate::Tally,
     connect: Histogram,
+    tcp: Histogram,
     message: Histogram,
+    join: Histogram,
+    push: Histogram,
+    broadcast: Histogram,
     lag: Histogram,
+    /// The latest report of each probe.
+    probes: BTreeMap<u64, ProbeReport>,
+    joined_most: u64,
     active_most: u64,
     memory: Memory,
     /// By how many turns the backlog grew while the generator was late.
@@ -213,6 +288,9 @@ impl Load {
         step.connects = grown.connects_ok;
         step.sent = grown.messages_sent;
         step.answered = grown.messages_answered;
+        step.joins = grown.joins_ok;
+        step.pushes = grown.pushes_ok;
+        step.heard = grown.messages_received;
         step.turns_intended = grown.turns_intended;
         // The process lives as long as the run: before the first line it had used nothing that counts.
         let cpu_us = load.process.cpu_us().saturating_sub(self.last.process.cpu_us());
@@ -222,8 +300,14 @@ impl Load {
             self.backlog_grown_late += backlog(now).saturating_sub(backlog(before));
         }
         self.connect.merge(&load.connect);
+        self.tcp.merge(&load.tcp);
         self.message.merge(&load.message);
+        self.join.merge(&load.join);
+        self.push.merge(&load.push);
+        self.broadcast.merge(&load.broadcast);
         self.lag.merge(&load.lag);
+        self.probes.extend(load.probes.iter().map(|probe| (probe.number, probe.clone())));
+        self.joined_most = self.joined_most.max(now.joined);
         self.active_most = self.active_most.max(now.users_active);
         self.memory.add(now.connected, &load.process);
         self.errors = load.errors.clone();
@@ -234,12 +318,7 @@ impl Load {
         if !load.is_leaving() {
             self.missing_before_leaving = missing(now);
         }
-        self.last = LoadInterval {
-            connect: Histogram::new(),
-            message: Histogram::new(),
-            lag: Histogram::new(),
-            ..load.clone()
-        };
+        self.last = load.without_measured();
     }
 
     /// Users that should have begun and did not. A schedule that was interrupted goes on saying who should

@@ -7,6 +7,10 @@ pub(super) struct Step {
     pub connects: u64,
     pub sent: u64,
     pub answered: u64,
+    pub joins: u64,
+    pub pushes: u64,
+    /// Messages that WebSockets brought.
+    pub heard: u64,
     pub turns_intended: u64,
     pub accepted: u64,
     pub received: u64,

@@ -43,7 +43,8 @@ impl Metric {
         }
         let below = |prefix| name.strip_prefix(prefix).filter(|rest| !rest.is_empty());
         let failed = below("connect.failed.").map(|errno| Self::FailedConnects(errno.to_owned()));
-        let kind = below("errors.").filter(|kind| ERROR_KINDS.contains(kind));
+        let kind =
+            below("errors.").filter(|kind| ERROR_KINDS.contains(kind) || is_close_code(kind));
         failed.or_else(|| kind.map(|kind| Self::ErrorsOfKind(kind.to_owned())))
     }
 
@@ -77,7 +78,15 @@ impl Metric {
     }
 }
 
-/// Every name that a threshold may begin with; `connect.failed.ERRNO` exists besides.
+/// `ws_close_1011`, or `ws_close_none`.
+fn is_close_code(kind: &str) -> bool {
+    let code = kind.strip_prefix("ws_close_");
+    code.is_some_and(|code| {
+        code == "none" || (code.len() == 4 && code.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
+/// Every name that a threshold may begin with; `connect.failed.ERRNO` and `errors.ws_close_1011` exist besides.
 pub fn names() -> Vec<String> {
     let latencies = LATENCIES
         .iter()
@@ -91,8 +100,14 @@ type LatencyOf = fn(&Summary) -> LatencySummary;
 type StatOf = fn(&LatencySummary) -> u64;
 type ValueOf = fn(&Summary) -> Option<f64>;
 
-const LATENCIES: [(&str, LatencyOf); 3] = [
+const LATENCIES: [(&str, LatencyOf); 7] = [
     ("connect", |s| s.connect.latency_us),
+    ("tcp", |s| s.connect.tcp_latency_us),
+    ("join", |s| s.join.as_ref().map(|join| join.latency_us).unwrap_or_default()),
+    ("push", |s| s.push.as_ref().map(|push| push.latency_us).unwrap_or_default()),
+    ("broadcast", |s| {
+        s.broadcast.as_ref().map(|broadcast| broadcast.latency_us).unwrap_or_default()
+    }),
     ("message", |s| s.message.latency_us),
     ("generator.lag", |s| s.generator.lag_us),
 ];
@@ -107,7 +122,7 @@ const STATS: [(&str, StatOf); 6] = [
 ];
 
 /// Failed connects, and what the generator calls its other errors.
-const ERROR_KINDS: [&str; 11] = [
+const ERROR_KINDS: [&str; 24] = [
     "connect",
     "closed_by_peer",
     "reset_by_peer",
@@ -119,9 +134,22 @@ const ERROR_KINDS: [&str; 11] = [
     "not_connected",
     "socket_error",
     "internal",
+    "ws_violation",
+    "bad_message",
+    "heartbeat_timeout",
+    "join_refused",
+    "join_timeout",
+    "push_refused",
+    "push_timeout",
+    "leave_refused",
+    "leave_timeout",
+    "not_joined",
+    "channel_error",
+    "channel_closed",
+    "probe_refused",
 ];
 
-const FIXED: [(&str, Unit, ValueOf); 28] = [
+const FIXED: [(&str, Unit, ValueOf); 53] = [
     ("connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
     ("active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
     ("users.connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
@@ -138,6 +166,35 @@ const FIXED: [(&str, Unit, ValueOf); 28] = [
     ("message.answered", Unit::Count, |s| Some(s.message.answered as f64)),
     ("message.rate_most", Unit::Rate, |s| s.message.rate_most),
     ("message.rate_mean", Unit::Rate, |s| s.message.rate_mean),
+    ("message.received", Unit::Count, |s| Some(s.message.received as f64)),
+    ("message.received_rate_most", Unit::Rate, |s| s.message.received_rate_most),
+    ("joined_most", Unit::Count, |s| Some(s.users.joined_most as f64)),
+    ("users.joined_most", Unit::Count, |s| Some(s.users.joined_most as f64)),
+    ("join.ok", Unit::Count, |s| Some(s.join.as_ref()?.ok as f64)),
+    ("join.failed", Unit::Count, |s| Some(s.join.as_ref()?.failed as f64)),
+    ("join.rate_most", Unit::Rate, |s| s.join.as_ref()?.rate_most),
+    ("join.rate_mean", Unit::Rate, |s| s.join.as_ref()?.rate_mean),
+    ("push.sent", Unit::Count, |s| Some(s.push.as_ref()?.sent as f64)),
+    ("push.ok", Unit::Count, |s| Some(s.push.as_ref()?.ok as f64)),
+    ("push.failed", Unit::Count, |s| Some(s.push.as_ref()?.failed as f64)),
+    ("push.rate_most", Unit::Rate, |s| s.push.as_ref()?.rate_most),
+    ("push.rate_mean", Unit::Rate, |s| s.push.as_ref()?.rate_mean),
+    ("heartbeat.sent", Unit::Count, |s| Some(s.heartbeat.as_ref()?.sent as f64)),
+    ("heartbeat.missed", Unit::Count, |s| Some(s.heartbeat.as_ref()?.missed as f64)),
+    ("broadcast.sent", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.sent as f64)),
+    ("broadcast.expected", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.expected as f64)),
+    ("broadcast.delivered", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.delivered as f64)),
+    ("broadcast.left", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.left as f64)),
+    ("broadcast.missing", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.missing as f64)),
+    ("broadcast.late", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.late as f64)),
+    ("broadcast.duplicates", Unit::Count, |s| {
+        Some(s.broadcast.as_ref()?.counters.duplicates as f64)
+    }),
+    ("broadcast.out_of_order", Unit::Count, |s| {
+        Some(s.broadcast.as_ref()?.counters.out_of_order as f64)
+    }),
+    ("broadcast.first", Unit::Micros, |s| Some(s.broadcast.as_ref()?.first_us? as f64)),
+    ("broadcast.last", Unit::Micros, |s| Some(s.broadcast.as_ref()?.last_us? as f64)),
     ("arrivals.ratio", Unit::Share, |s| s.arrivals.ratio),
     ("generator.cpu_us_per_connect", Unit::Micros, |s| s.generator.cpu_us_per_connect),
     ("generator.cpu_us_per_message", Unit::Micros, |s| s.generator.cpu_us_per_message),

@@ -2,9 +2,12 @@
 
 use crate::scenario::Scenario;
 
+mod channels;
 mod flow;
 mod load;
+mod probe;
 mod steps;
+mod websocket;
 
 /// All mistakes of a whole file.
 fn whole(source: &str) -> String {
@@ -14,6 +17,13 @@ fn whole(source: &str) -> String {
 /// All mistakes of a load, written as YAML.
 fn load(phases: &str) -> String {
     whole(&format!("target: tcp://h:1\nuser: [connect]\nload:\n{phases}"))
+}
+
+/// All mistakes of a user of `protocol` at a WebSocket, written as YAML.
+fn user_of(protocol: &str, steps: &str) -> String {
+    whole(&format!(
+        "target: ws://h:1/s\nprotocol: {protocol}\nload: [ramp: {{to: 1, over: 1s}}]\nuser:\n{steps}"
+    ))
 }
 
 /// All mistakes of a user, written as YAML.
@@ -134,55 +144,47 @@ user: [connect]
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `target` is a URL such as tcp://127.0.0.1:5555 or tcp://[::1]:5555
+error: `target` is a URL such as tcp://127.0.0.1:5555 or ws://127.0.0.1:4000/socket/websocket
  --> test.yaml:1:15
   |
 1 | target: tcp://127.0.0.1
   |               ^^^^^^^^^ the port is missing: tcp://host:port
 "#);
     let shown = whole(
-        "target: ws://127.0.0.1:4000/socket
-protocol: phoenix
+        "target: wss://127.0.0.1:4000/socket
+protocol: phoenx
 load: [ramp: {to: 1, over: 1s}]
 user: [connect]
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `target` is a URL such as tcp://127.0.0.1:5555 or tcp://[::1]:5555
+error: `target` is a URL such as tcp://127.0.0.1:5555 or ws://127.0.0.1:4000/socket/websocket
  --> test.yaml:1:9
   |
-1 | target: ws://127.0.0.1:4000/socket
-  |         ^^^^^ `ws://` is not in this version; `tcp://` is
+1 | target: wss://127.0.0.1:4000/socket
+  |         ^^^^^^ `wss://` needs TLS, which is not in this version; `ws://` to a port behind the TLS terminator is
 
-error: `protocol: phoenix` is not in this version
+error: unknown protocol `phoenx`
  --> test.yaml:2:11
   |
-2 | protocol: phoenix
-  |           ^^^^^^^ leave it out; `tcp://` speaks plain TCP
+2 | protocol: phoenx
+  |           ^^^^^^ did you mean `phoenix`?
+  |
+  = help: known here: `tcp`, `ws`, `websocket`, `phoenix`
 "#);
-}
-
-#[test]
-fn what_is_not_in_this_version() {
     let shown = whole(
-        "target: tcp://h:1
+        "target: tcp://127.0.0.1:4000
+protocol: phoenix
 load: [ramp: {to: 1, over: 1s}]
-user: [connect, join: {topic: lobby}]
-probe: [{every: 10s}]
+user: [connect, join: {topic: lobby}, stay]
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: the step `join` is not in this version
- --> test.yaml:3:17
+error: `protocol: phoenix` is not spoken over tcp://127.0.0.1:4000
+ --> test.yaml:2:11
   |
-3 | user: [connect, join: {topic: lobby}]
-  |                 ^^^^ it belongs to `protocol: phoenix`
-
-error: `probe` is not in this version
- --> test.yaml:4:1
-  |
-4 | probe: [{every: 10s}]
-  | ^^^^^ leave it out
+2 | protocol: phoenix
+  |           ^^^^^^^ its targets begin with `ws://`
 "#);
 }
 

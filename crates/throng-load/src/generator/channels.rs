@@ -1,0 +1,96 @@
+//! The channels that a user has joined.
+
+/// A channel of a user. Its name is a template of the program: no user keeps a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Channel {
+    /// The ref of its join, which every later message of the channel carries; 0 for no channel.
+    pub(super) join_ref: u32,
+    /// The index of its topic.
+    pub(super) topic: u16,
+    /// The join was answered ok.
+    pub(super) joined: bool,
+    /// The probe is heard in it.
+    pub(super) hears_probe: bool,
+}
+
+/// All channels of a user: the first one is inside, further ones are on the heap, which almost no user needs.
+#[derive(Debug, Default)]
+pub(super) struct Channels {
+    first: Channel,
+    #[expect(clippy::box_collection, reason = "eight bytes in each of millions of users")]
+    more: Option<Box<Vec<Channel>>>,
+}
+
+impl Channels {
+    /// One more.
+    pub(super) fn push(&mut self, channel: Channel) {
+        if self.first.join_ref == 0 {
+            self.first = channel;
+        } else {
+            self.more.get_or_insert_default().push(channel);
+        }
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Channel> {
+        let first = (self.first.join_ref != 0).then_some(&self.first);
+        first.into_iter().chain(self.more.iter().flat_map(|more| more.iter()))
+    }
+
+    /// The channel of topic `topic`.
+    pub(super) fn of_topic(&self, topic: u16) -> Option<Channel> {
+        self.iter().find(|channel| channel.topic == topic).copied()
+    }
+
+    /// The channel whose join had this ref.
+    pub(super) fn of_join(&mut self, join_ref: u32) -> Option<&mut Channel> {
+        if self.first.join_ref == join_ref && join_ref != 0 {
+            return Some(&mut self.first);
+        }
+        self.more.as_mut()?.iter_mut().find(|channel| channel.join_ref == join_ref)
+    }
+
+    /// Takes the channel out whose join had this ref.
+    pub(super) fn remove(&mut self, join_ref: u32) -> Option<Channel> {
+        let removed = *self.of_join(join_ref)?;
+        if self.first.join_ref == join_ref {
+            self.first = Channel::default();
+        } else if let Some(more) = &mut self.more {
+            more.retain(|channel| channel.join_ref != join_ref);
+            if more.is_empty() {
+                self.more = None;
+            }
+        }
+        Some(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel(join_ref: u32, topic: u16) -> Channel {
+        Channel { join_ref, topic, joined: true, hears_probe: false }
+    }
+
+    #[test]
+    fn channels_are_found_by_topic_and_by_the_ref_of_their_join() {
+        let mut channels = Channels::default();
+        assert_eq!(channels.of_topic(0), None);
+        assert!(channels.of_join(0).is_none());
+        for (join_ref, topic) in [(1, 7), (2, 0), (9, 3)] {
+            channels.push(channel(join_ref, topic));
+        }
+        assert_eq!(channels.iter().count(), 3);
+        assert_eq!(channels.of_topic(3), Some(channel(9, 3)));
+        assert_eq!(channels.remove(1), Some(channel(1, 7)));
+        assert_eq!((channels.remove(1), channels.of_topic(7)), (None, None));
+        channels.push(channel(10, 7));
+        assert_eq!(channels.of_join(2).map(|found| found.topic), Some(0));
+        for join_ref in [2, 9, 10] {
+            assert!(channels.remove(join_ref).is_some());
+        }
+        assert_eq!(channels.iter().count(), 0);
+        assert!(channels.more.is_none(), "the heap is given back");
+    }
+}

@@ -1,0 +1,392 @@
+//! Users that speak Phoenix Channels: joins, pushes and leaves, their answers, heartbeats, and channels that end.
+
+use throng_base::{Instant, Prng};
+use throng_driver::Driver;
+use throng_engine::{Conn, Deadline};
+use throng_proto::phoenix::client::{self, Heard, Reply};
+use throng_proto::phoenix::{Decimal, Payload, Vsn, names};
+
+use super::channels::Channel;
+use super::pens::as_text;
+use super::steps::Step;
+use super::user::{Doing, Iteration};
+use super::{ErrorKind, Generator, Mail, Stage};
+use crate::program::{Ask, Asked, Message, OnError, Op, TemplateVars};
+
+impl Generator {
+    /// The user joins, pushes or leaves.
+    pub(super) fn ask<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        index: u32,
+    ) -> Step {
+        if !conn.is_open() {
+            return self.not_connected(conn);
+        }
+        if conn.is_blocked() {
+            conn.state().doing = Doing::Blocked;
+            conn.set_deadline(Deadline::Never);
+            return Step::Wait;
+        }
+        let config = std::sync::Arc::clone(&self.config);
+        let ask = config.program.ask(index);
+        let user = conn.state();
+        let channel = user.channels.of_topic(ask.topic);
+        if ask.asked != Asked::Join && !channel.is_some_and(|channel| channel.joined) {
+            return self.passed_over(conn, ErrorKind::NotJoined);
+        }
+        let r#ref = user.next_ref();
+        let hears_probe = self.write_ask(conn, ask, r#ref, channel);
+        match ask.asked {
+            Asked::Join => {
+                self.slate.counters.joins_started += 1;
+                let (join_ref, topic) = (r#ref, ask.topic);
+                let channel = Channel { join_ref, topic, joined: false, hears_probe };
+                conn.state().channels.push(channel);
+            }
+            Asked::Push => self.slate.counters.pushes_sent += 1,
+            Asked::Leave => {
+                if let Some(channel) = channel {
+                    self.leave_channel(conn, channel.join_ref);
+                }
+            }
+        }
+        let now = conn.now();
+        let user = conn.state();
+        if !ask.awaits_reply {
+            user.intended = now;
+            user.pc += 1;
+            return Step::Next;
+        }
+        user.asked = r#ref;
+        user.doing = Doing::Asking;
+        conn.set_deadline(Deadline::Coarse(now + ask.timeout));
+        Step::Wait
+    }
+
+    /// Appends the question. Whether the probe is heard in its topic.
+    fn write_ask<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        ask: &Ask,
+        r#ref: u32,
+        channel: Option<Channel>,
+    ) -> bool {
+        let vsn = self.vsn_of(conn);
+        let user = conn.state();
+        let topic = self.config.program.topic(ask.topic);
+        let pens = &mut self.pens;
+        [&mut pens.text, &mut pens.topic, &mut pens.event, &mut pens.payload]
+            .into_iter()
+            .for_each(Vec::clear);
+        // A topic is the same text each time that its user names it.
+        let prng = Prng::derive(self.config.seed ^ TOPIC_SEED, user.id);
+        topic
+            .name
+            .render(&mut TemplateVars { user_id: user.id, counter: 0, prng }, &mut pens.topic);
+        let counter = u64::from(user.counter);
+        let mut vars = TemplateVars { user_id: user.id, counter, prng: user.prng };
+        ask.event.render(&mut vars, &mut pens.event);
+        ask.payload.render(&mut vars, &mut pens.payload);
+        (user.counter, user.prng) = (vars.counter as u32, vars.prng);
+
+        let (topic_text, payload) = (as_text(&pens.topic), as_text(&pens.payload));
+        let r#ref = Decimal::new(r#ref.into());
+        let join_ref = Decimal::new(channel.map_or(0, |channel| channel.join_ref).into());
+        match ask.asked {
+            Asked::Join => client::join(vsn, r#ref.as_str(), topic_text, payload, &mut pens.text),
+            Asked::Push => {
+                let event = as_text(&pens.event);
+                let payload = Payload::Json(payload);
+                // JSON fits into every version.
+                let _ = client::push(
+                    vsn,
+                    Some(join_ref.as_str()),
+                    r#ref.as_str(),
+                    topic_text,
+                    event,
+                    payload,
+                    &mut pens.text,
+                );
+            }
+            Asked::Leave => {
+                let join_ref = Some(join_ref.as_str());
+                client::leave(vsn, join_ref, r#ref.as_str(), topic_text, &mut pens.text);
+            }
+        }
+        let hears_probe = topic.hears_probe(&self.pens.topic);
+        self.write_text(conn);
+        hears_probe
+    }
+
+    /// Sends what the pens hold as a push to `topic`, whose probe it is. False when the user is not joined to it.
+    pub(super) fn push_probe<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        topic: &str,
+    ) -> bool {
+        let vsn = self.vsn_of(conn);
+        let user = conn.state();
+        let joined = user.channels.iter().find(|channel| channel.joined && channel.hears_probe);
+        let Some(join_ref) = joined.map(|channel| Decimal::new(channel.join_ref.into())) else {
+            return false;
+        };
+        let number = user.next_ref();
+        self.probe_asked = Some((user.id, number));
+        let pens = &mut self.pens;
+        pens.text.clear();
+        // JSON fits into every version.
+        let _ = client::push(
+            vsn,
+            Some(join_ref.as_str()),
+            Decimal::new(number.into()).as_str(),
+            topic,
+            as_text(&pens.event),
+            Payload::Json(as_text(&pens.payload)),
+            &mut pens.text,
+        );
+        self.write_text(conn);
+        true
+    }
+
+    /// The time for a heartbeat, or for the answer to the last one, has come.
+    pub(super) fn heartbeat_due<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let now = conn.now();
+        let vsn = self.vsn_of(conn);
+        let user = conn.state();
+        if matches!(user.doing, Doing::Closing | Doing::GivingUp | Doing::Failing | Doing::Stopping)
+        {
+            return;
+        }
+        if user.heartbeat != 0 {
+            self.slate.counters.heartbeats_missed += 1;
+            self.count_error(ErrorKind::HeartbeatTimeout);
+            return self.break_off(conn);
+        }
+        let number = user.next_ref();
+        user.heartbeat = number;
+        self.slate.counters.heartbeats_sent += 1;
+        self.pens.text.clear();
+        client::heartbeat(vsn, Decimal::new(number.into()).as_str(), &mut self.pens.text);
+        self.write_text(conn);
+        self.set_heartbeat(conn, now);
+    }
+
+    fn set_heartbeat<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        from: Instant,
+    ) {
+        let handshake = self.config.program.handshake(conn.state().handshake.into());
+        if let Some(heartbeat) = handshake.heartbeat {
+            conn.session().0.set_heartbeat(from + heartbeat);
+        }
+    }
+
+    /// A message has come.
+    pub(super) fn phoenix_message<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        message: Message<'_>,
+    ) {
+        let vsn = self.vsn_of(conn);
+        let heard = match message {
+            Message::Text(text) => client::decode_text(vsn, text),
+            Message::Binary(bytes) => client::decode_binary(bytes),
+        };
+        match heard {
+            Ok(Heard::Reply(reply)) => self.reply(conn, &reply),
+            Ok(Heard::Message(heard)) => {
+                let ended = match &*heard.event {
+                    names::ERROR => Some(ErrorKind::ChannelError),
+                    names::CLOSE => Some(ErrorKind::ChannelClosed),
+                    _ => None,
+                };
+                match (ended, heard.payload) {
+                    (Some(kind), _) => {
+                        self.channel_ended(conn, number_of(heard.r#ref.as_deref()), kind);
+                    }
+                    (None, Payload::Json(text)) => _ = self.take_probe(conn, text.as_bytes()),
+                    (None, Payload::Binary(bytes)) => _ = self.take_probe(conn, bytes),
+                }
+            }
+            Err(_) => {
+                self.count_error(ErrorKind::BadMessage);
+                self.break_off(conn);
+            }
+        }
+    }
+
+    /// An answer belongs to the question whose ref it repeats, whatever else has come in between.
+    fn reply<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, reply: &Reply<'_>) {
+        let number = number_of(reply.r#ref.as_deref());
+        if number == 0 {
+            return;
+        }
+        let now = conn.now();
+        let user = conn.state();
+        if number == user.heartbeat {
+            user.heartbeat = 0;
+            self.slate.counters.heartbeats_answered += 1;
+            self.set_heartbeat(conn, now);
+        } else if number == user.asked && user.doing == Doing::Asking {
+            user.asked = 0;
+            if let Op::Ask { ask } = self.config.program.op(user.pc) {
+                self.ask_answered(conn, ask, number, &reply.status == "ok");
+            }
+        } else if self.probe_asked == Some((user.id, number)) {
+            self.probe_asked = None;
+            if &reply.status != "ok" {
+                self.count_error(ErrorKind::ProbeRefused);
+            }
+        }
+    }
+
+    fn ask_answered<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        index: u32,
+        number: u32,
+        ok: bool,
+    ) {
+        let now = conn.now();
+        let asked = self.config.program.ask(index).asked;
+        let place = conn.key().index();
+        let user = conn.state();
+        if !ok {
+            if asked == Asked::Join {
+                user.channels.remove(number);
+            }
+            return self.ask_failed(conn, asked, ErrorKind::refused(asked));
+        }
+        let waited_us = now.micros_since(user.intended);
+        let measured = self.stage != Stage::Leaving;
+        match asked {
+            Asked::Join => {
+                self.slate.counters.joins_ok += 1;
+                self.slate.counters.joined += 1;
+                if measured {
+                    self.slate.join.record_us(waited_us);
+                }
+                let channel = user.channels.of_join(number);
+                let hears_probe = channel.is_some_and(|channel| {
+                    channel.joined = true;
+                    channel.hears_probe
+                });
+                if let Some(prober) = self.prober.as_mut().filter(|_| hears_probe) {
+                    prober.join(user, place);
+                }
+            }
+            Asked::Push => {
+                self.slate.counters.pushes_ok += 1;
+                if measured {
+                    self.slate.push.record_us(waited_us);
+                }
+            }
+            Asked::Leave => {}
+        }
+        user.intended = now;
+        user.pc += 1;
+        conn.set_deadline(Deadline::Never);
+        self.advance(conn);
+    }
+
+    /// The answer did not come in time.
+    pub(super) fn ask_timed_out<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let user = conn.state();
+        let number = std::mem::take(&mut user.asked);
+        let Op::Ask { ask } = self.config.program.op(user.pc) else { return };
+        let asked = self.config.program.ask(ask).asked;
+        if asked == Asked::Join {
+            user.channels.remove(number);
+        }
+        self.ask_failed(conn, asked, ErrorKind::timeout(asked));
+    }
+
+    fn ask_failed<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        asked: Asked,
+        kind: ErrorKind,
+    ) {
+        match asked {
+            Asked::Join => self.slate.counters.joins_failed += 1,
+            Asked::Push => self.slate.counters.pushes_failed += 1,
+            Asked::Leave => {}
+        }
+        self.fail(conn, kind);
+    }
+
+    /// The server has ended a channel that the user is in. Of channels that it has left, nothing is to be said.
+    fn channel_ended<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        join_ref: u32,
+        kind: ErrorKind,
+    ) {
+        let Some(channel) = self.leave_channel(conn, join_ref) else { return };
+        let user = conn.state();
+        if matches!(user.doing, Doing::Closing | Doing::GivingUp | Doing::Failing | Doing::Stopping)
+        {
+            return;
+        }
+        let asks_it = user.doing == Doing::Asking
+            && matches!(self.config.program.op(user.pc), Op::Ask { ask }
+                if self.config.program.ask(ask).topic == channel.topic);
+        if asks_it || self.on_error(user.class) != OnError::Continue {
+            user.asked = 0;
+            return self.fail(conn, kind);
+        }
+        // No step went wrong: the user goes on with what it was doing, without the channel.
+        user.iteration = Iteration::Erred;
+        self.count_error(kind);
+    }
+
+    /// Takes a channel from the user.
+    fn leave_channel<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        join_ref: u32,
+    ) -> Option<Channel> {
+        let user = conn.state();
+        let channel = user.channels.remove(join_ref)?;
+        self.slate.counters.joined -= u64::from(channel.joined);
+        let hears_still = user.channels.iter().any(|other| other.joined && other.hears_probe);
+        if let Some(prober) = self.prober.as_mut().filter(|_| channel.hears_probe && !hears_still) {
+            prober.leave(user, &mut self.slate);
+        }
+        Some(channel)
+    }
+
+    fn vsn_of<D: Driver<Mail = Mail>>(&self, conn: &mut Conn<'_, D, Self>) -> Vsn {
+        self.config.program.handshake(conn.state().handshake.into()).vsn
+    }
+}
+
+impl ErrorKind {
+    /// The server says no.
+    const fn refused(asked: Asked) -> Self {
+        match asked {
+            Asked::Join => Self::JoinRefused,
+            Asked::Push => Self::PushRefused,
+            Asked::Leave => Self::LeaveRefused,
+        }
+    }
+
+    /// The server says nothing.
+    const fn timeout(asked: Asked) -> Self {
+        match asked {
+            Asked::Join => Self::JoinTimeout,
+            Asked::Push => Self::PushTimeout,
+            Asked::Leave => Self::LeaveTimeout,
+        }
+    }
+}
+
+/// The number that a ref is; 0 for none, and for what is none of ours.
+fn number_of(r#ref: Option<&str>) -> u32 {
+    r#ref.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Sets the random numbers of topics apart from all others of a user.
+const TOPIC_SEED: u64 = 0x746f_7069_6373;

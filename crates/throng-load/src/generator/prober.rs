@@ -1,0 +1,335 @@
+//! One core's accounts of the probes: who hears them, what was counted on, and what came.
+//!
+//! A probe is *opened* on every core shortly before it is sent: whoever hears probes at that moment is counted on.
+//! From there on each of them either gets it, or leaves before that, or has not got it when its time is over; so the
+//! accounts of every probe close. It is sent when all cores have opened it: nobody is counted on who
+//! joined after that.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use throng_base::{Instant, Prng};
+use throng_report::{Histogram, ProbeCounters};
+
+use super::Config;
+use super::marker::Marker;
+use super::receipts::{Receipt, Receipts};
+use super::slate::Slate;
+use super::user::User;
+
+/// What one core knows of the probes.
+#[derive(Debug)]
+pub(super) struct Prober {
+    pub(super) marker: Marker,
+    start_at: Instant,
+    every: Duration,
+    timeout: Duration,
+    /// Gauge: users that hear probes.
+    hearers: u64,
+    /// The latest probe that was opened.
+    opened: u32,
+    /// Probes with deliveries that may still come, oldest first.
+    open: VecDeque<Open>,
+    /// The place of a user that heard probes when it was noted: it sends the next one.
+    pub(super) speaker: Option<u32>,
+    /// The probe that this core is to send when it is due.
+    pub(super) to_send: Option<u32>,
+}
+
+/// A probe with deliveries that may still come.
+#[derive(Debug)]
+struct Open {
+    number: u32,
+    outstanding: u64,
+}
+
+/// What one core counted and measured of a probe since it was asked last.
+#[derive(Clone, Debug, Default)]
+pub struct ProbeTally {
+    /// Which probe, from 1.
+    pub number: u32,
+    /// What was counted.
+    pub counters: ProbeCounters,
+    /// From the moment at which it was due until a user had it.
+    pub latency: Histogram,
+    /// The shortest and the longest of these, in microseconds.
+    pub first_and_last_us: Option<(u64, u64)>,
+}
+
+impl Prober {
+    /// Nothing when there is no probe in the scenario.
+    pub(super) fn new(config: &Config) -> Option<Self> {
+        let probe = config.program.probe()?;
+        let run = Prng::derive(config.seed, config.start_at.as_nanos()).bits();
+        Some(Self {
+            marker: Marker::new(run as u32),
+            start_at: config.start_at,
+            every: probe.every,
+            timeout: probe.timeout,
+            hearers: 0,
+            opened: 0,
+            open: VecDeque::new(),
+            speaker: None,
+            to_send: None,
+        })
+    }
+
+    /// When probe `number` is due: the moment from which its deliveries count.
+    pub(super) fn due_at(&self, number: u32) -> Instant {
+        self.start_at + self.every.saturating_mul(number)
+    }
+
+    /// When [`Self::expire`] has something to do.
+    pub(super) fn expires(&self) -> Instant {
+        self.open.front().map_or(Instant::FAR, |open| self.due_at(open.number) + self.timeout)
+    }
+
+    /// Whether deliveries may still come.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.to_send.is_none()
+    }
+
+    /// Counts on everybody who hears probes now; returns how many these are.
+    pub(super) fn open(&mut self, number: u32, slate: &mut Slate) -> u64 {
+        // An order that was overtaken opens nothing twice.
+        if number <= self.opened {
+            return 0;
+        }
+        self.opened = number;
+        if self.hearers > 0 {
+            slate.probe(number).counters.expected += self.hearers;
+            self.open.push_back(Open { number, outstanding: self.hearers });
+        }
+        self.hearers
+    }
+
+    /// A user at `place` begins to hear probes.
+    pub(super) fn join(&mut self, user: &mut User, place: u32) {
+        if !user.hears_probe {
+            user.hears_probe = true;
+            user.receipts = Receipts::after(self.opened);
+            self.hearers += 1;
+            self.speaker.get_or_insert(place);
+        }
+    }
+
+    /// A user hears probes no more: what it has not got need not come.
+    pub(super) fn leave(&mut self, user: &mut User, slate: &mut Slate) {
+        if !std::mem::take(&mut user.hears_probe) {
+            return;
+        }
+        self.hearers -= 1;
+        for open in &mut self.open {
+            if user.receipts.lacks(open.number) {
+                open.outstanding -= 1;
+                slate.probe(open.number).counters.left += 1;
+            }
+        }
+        self.forget_settled();
+    }
+
+    /// A user gets probe `number` at `now`.
+    pub(super) fn receive(
+        &mut self,
+        user: &mut User,
+        number: u32,
+        now: Instant,
+        slate: &mut Slate,
+    ) {
+        let due_at = self.due_at(number);
+        let tally = slate.probe(number);
+        // A number that was never opened is a server's invention.
+        if !user.hears_probe || number > self.opened {
+            tally.counters.unexpected += 1;
+            return;
+        }
+        let Receipt::First { expected, out_of_order } = user.receipts.take(number) else {
+            tally.counters.duplicates += 1;
+            return;
+        };
+        tally.counters.out_of_order += u64::from(out_of_order);
+        if !expected {
+            tally.counters.unexpected += 1;
+            return;
+        }
+        let Some(open) = self.open.iter_mut().find(|open| open.number == number) else {
+            tally.counters.late += 1;
+            return;
+        };
+        open.outstanding -= 1;
+        let settled = open.outstanding == 0;
+        tally.counters.delivered += 1;
+        let us = now.micros_since(due_at);
+        tally.latency.record_us(us);
+        let (first, last) = tally.first_and_last_us.unwrap_or((us, us));
+        tally.first_and_last_us = Some((first.min(us), last.max(us)));
+        if settled {
+            self.forget_settled();
+        }
+    }
+
+    /// The sender, where the server does not send it what it has sent.
+    pub(super) fn excuse(&mut self, user: &mut User, number: u32, slate: &mut Slate) {
+        if user.receipts.lacks(number)
+            && let Some(open) = self.open.iter_mut().find(|open| open.number == number)
+        {
+            user.receipts.take(number);
+            open.outstanding -= 1;
+            slate.probe(number).counters.left += 1;
+            self.forget_settled();
+        }
+    }
+
+    /// What has not come in time is missing.
+    pub(super) fn expire(&mut self, now: Instant, slate: &mut Slate) {
+        while self.expires() <= now
+            && let Some(open) = self.open.pop_front()
+        {
+            slate.probe(open.number).counters.missing += open.outstanding;
+        }
+    }
+
+    /// Probe `number` is not sent after all.
+    pub(super) fn drop_probe(&mut self, number: u32, slate: &mut Slate) {
+        for open in &mut self.open {
+            if open.number == number {
+                slate.probe(number).counters.left += std::mem::take(&mut open.outstanding);
+            }
+        }
+        self.forget_settled();
+    }
+
+    /// Everybody leaves.
+    pub(super) fn close(&mut self, slate: &mut Slate) {
+        self.to_send = None;
+        for open in self.open.drain(..) {
+            slate.probe(open.number).counters.left += open.outstanding;
+        }
+    }
+
+    fn forget_settled(&mut self) {
+        self.open.retain(|open| open.outstanding > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Program;
+    use crate::scenario::Scenario;
+    use crate::source::SourcePlan;
+
+    /// A prober whose probe is due every 10 s and missing 5 s later, with `users` hearing it.
+    fn with_users(users: usize) -> (Prober, Slate, Vec<User>) {
+        let source = "target: ws://127.0.0.1:1\nload: [{ramp: {to: 1, over: 1s}}]\nuser: [connect, stay]\nprobe: [{every: 10s, timeout: 5s, broadcast: {text: hi}}]\n";
+        let scenario = Scenario::parse(source, "test").unwrap();
+        let config = Config {
+            program: Program::compile(&scenario),
+            phases: scenario.load,
+            targets: Vec::new(),
+            sources: SourcePlan::Any,
+            options: Default::default(),
+            seed: 1,
+            start_at: at(1_000),
+        };
+        let mut prober = Prober::new(&config).unwrap();
+        let mut users: Vec<_> =
+            (0..users as u64).map(|id| User::new(id, 0, 1, Instant::ZERO)).collect();
+        users.iter_mut().for_each(|user| prober.join(user, user.id as u32));
+        (prober, Slate::new(0, 1), users)
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// The counters of probe `number`, whose accounts must close.
+    fn closed(prober: &Prober, slate: &mut Slate, number: u32) -> ProbeCounters {
+        assert!(prober.is_idle());
+        let counters = slate.probe(number).counters.clone();
+        assert_eq!(counters.outstanding(), 0, "{counters:?}");
+        counters
+    }
+
+    #[test]
+    fn deliveries_count_from_the_moment_at_which_the_probe_was_due() {
+        let (mut prober, mut slate, mut users) = with_users(2);
+        assert_eq!(prober.open(1, &mut slate), 2);
+        prober.receive(&mut users[0], 1, at(11_002), &mut slate);
+        prober.receive(&mut users[1], 1, at(11_300), &mut slate);
+        let counters = closed(&prober, &mut slate, 1);
+        assert_eq!((counters.expected, counters.delivered), (2, 2));
+        let tally = slate.probe(1);
+        assert_eq!(tally.first_and_last_us, Some((2_000, 300_000)));
+        assert_eq!(tally.latency.count(), 2);
+    }
+
+    #[test]
+    fn what_does_not_come_in_time_is_missing_and_may_come_late() {
+        let (mut prober, mut slate, mut users) = with_users(3);
+        prober.open(1, &mut slate);
+        prober.receive(&mut users[0], 1, at(11_000), &mut slate);
+        assert_eq!(prober.expires(), at(16_000));
+        prober.expire(at(15_999), &mut slate);
+        assert!(!prober.is_idle());
+        prober.expire(at(16_000), &mut slate);
+        prober.receive(&mut users[1], 1, at(16_001), &mut slate);
+        let counters = closed(&prober, &mut slate, 1);
+        assert_eq!((counters.delivered, counters.missing, counters.late), (1, 2, 1));
+    }
+
+    #[test]
+    fn who_leaves_is_not_missing_and_who_joins_is_not_expected() {
+        let (mut prober, mut slate, mut users) = with_users(2);
+        prober.open(1, &mut slate);
+        prober.leave(&mut users[0], &mut slate);
+        // Delivered all the same, on its way out.
+        prober.receive(&mut users[0], 1, at(11_001), &mut slate);
+        let mut newcomer = User::new(7, 0, 1, Instant::ZERO);
+        prober.join(&mut newcomer, 7);
+        prober.receive(&mut newcomer, 1, at(11_001), &mut slate);
+        prober.receive(&mut users[1], 1, at(11_001), &mut slate);
+        let counters = closed(&prober, &mut slate, 1);
+        assert_eq!((counters.expected, counters.delivered, counters.left), (2, 1, 1));
+        assert_eq!((counters.unexpected, counters.duplicates, counters.out_of_order), (2, 0, 0));
+        assert_eq!(prober.open(2, &mut slate), 2, "the one who stayed and the newcomer");
+    }
+
+    #[test]
+    fn duplicates_and_deliveries_out_of_order_are_told_apart_while_probes_overlap() {
+        let (mut prober, mut slate, mut users) = with_users(1);
+        (1..=3).for_each(|number| _ = prober.open(number, &mut slate));
+        for number in [2, 1, 1, 3, 2] {
+            prober.receive(&mut users[0], number, at(12_000), &mut slate);
+        }
+        let counters: Vec<_> = (1..=3).map(|number| closed(&prober, &mut slate, number)).collect();
+        let of = |get: fn(&ProbeCounters) -> u64| counters.iter().map(get).collect::<Vec<_>>();
+        assert_eq!(of(|counters| counters.delivered), [1, 1, 1]);
+        assert_eq!(of(|counters| counters.out_of_order), [1, 0, 0]);
+        assert_eq!(of(|counters| counters.duplicates), [1, 1, 0]);
+    }
+
+    #[test]
+    fn a_probe_that_nobody_opened_is_not_believed() {
+        let (mut prober, mut slate, mut users) = with_users(1);
+        prober.receive(&mut users[0], 4_000_000_000, at(12_000), &mut slate);
+        prober.open(1, &mut slate);
+        prober.receive(&mut users[0], 1, at(12_000), &mut slate);
+        assert_eq!(closed(&prober, &mut slate, 1).delivered, 1);
+        assert_eq!(slate.probe(4_000_000_000).counters.unexpected, 1);
+    }
+
+    #[test]
+    fn a_probe_that_is_not_sent_and_one_at_the_end_are_nobodys_fault() {
+        let (mut prober, mut slate, mut users) = with_users(2);
+        prober.open(1, &mut slate);
+        prober.drop_probe(1, &mut slate);
+        assert_eq!(closed(&prober, &mut slate, 1).left, 2);
+        prober.open(2, &mut slate);
+        prober.excuse(&mut users[0], 2, &mut slate);
+        prober.close(&mut slate);
+        prober.leave(&mut users[0], &mut slate);
+        prober.leave(&mut users[1], &mut slate);
+        assert_eq!(closed(&prober, &mut slate, 2).left, 2);
+    }
+}

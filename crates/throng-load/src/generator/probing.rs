@@ -1,0 +1,270 @@
+//! How the cores send a probe together, exactly when it is due.
+//!
+//! Core 0 leads. [`LEAD`] before a probe is due it has every core open it; when all have said so, a core that has
+//! somebody to send it is told to, at the moment at which it is due. A core that is too busy to answer delays the
+//! probe, and that delay is the generator's lag.
+
+use std::time::Duration;
+
+use throng_base::{Instant, Key};
+use throng_driver::{CoreId, Driver, MailKind};
+use throng_engine::{Conn, Desk};
+
+use super::user::Doing;
+use super::{Generator, Mail, Stage};
+use crate::program::{Broadcast, TemplateVars};
+
+/// What cores tell one another about probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeMail {
+    /// Count on everybody who hears probes now, and say so.
+    Open(u32),
+    /// It is open on that core.
+    Opened {
+        /// Which probe.
+        number: u32,
+        /// Where.
+        core: CoreId,
+        /// How many are counted on there.
+        hearers: u64,
+    },
+    /// Send it when it is due.
+    Send(u32),
+    /// It is not sent: count on nobody.
+    Drop(u32),
+}
+
+/// What core 0 knows of the probe that is about to be sent.
+#[derive(Debug)]
+pub(super) struct Lead {
+    /// The next probe to be opened; nothing once the schedule is over.
+    next: Option<u32>,
+    opening: Option<Opening>,
+}
+
+#[derive(Debug)]
+struct Opening {
+    number: u32,
+    /// Cores that have not opened it yet.
+    waits_for: usize,
+    /// A core with somebody to send it.
+    speaker: Option<CoreId>,
+}
+
+impl Lead {
+    pub(super) fn new() -> Self {
+        Self { next: Some(1), opening: None }
+    }
+
+    /// No further probe is opened.
+    pub(super) fn end(&mut self) {
+        self.next = None;
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.opening.is_none()
+    }
+}
+
+impl Generator {
+    /// When probes need this core.
+    pub(super) fn probes_due(&self) -> Instant {
+        let Some(prober) = &self.prober else { return Instant::FAR };
+        let next = self.lead.as_ref().and_then(|lead| lead.next);
+        let opens = next.map_or(Instant::FAR, |number| prober.due_at(number).saturating_sub(LEAD));
+        let sends = prober.to_send.map_or(Instant::FAR, |number| prober.due_at(number));
+        opens.min(sends).min(prober.expires())
+    }
+
+    /// Does what is due.
+    pub(super) fn run_probes<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>) {
+        let now = desk.now();
+        let Some(prober) = &mut self.prober else { return };
+        prober.expire(now, &mut self.slate);
+        if let Some(number) = prober.to_send.filter(|number| prober.due_at(*number) <= now) {
+            prober.to_send = None;
+            self.send_probe(desk, number);
+        }
+        let (Some(prober), Some(lead)) = (&self.prober, &self.lead) else { return };
+        if let Some(number) = lead.next.filter(|number| prober.due_at(*number) <= now + LEAD) {
+            self.lead_probe(desk, number);
+        }
+    }
+
+    /// Whether nothing of the probes is under way on this core.
+    pub(super) fn probes_are_idle(&self) -> bool {
+        self.prober.as_ref().is_none_or(super::prober::Prober::is_idle)
+            && self.lead.as_ref().is_none_or(Lead::is_idle)
+    }
+
+    /// Something about probes has come from another core.
+    pub(super) fn probe_mail<D: Driver<Mail = Mail>>(
+        &mut self,
+        desk: &mut Desk<D, Self>,
+        mail: ProbeMail,
+    ) {
+        let Some(prober) = &mut self.prober else { return };
+        match mail {
+            ProbeMail::Open(number) => {
+                // Who is leaving is not counted on.
+                let hearers = match self.stage {
+                    Stage::Leaving => 0,
+                    Stage::Running | Stage::Finishing(_) => prober.open(number, &mut self.slate),
+                };
+                let core = desk.core();
+                tell(desk, LEADER, ProbeMail::Opened { number, core, hearers });
+            }
+            ProbeMail::Opened { number, core, hearers } => {
+                self.probe_opened(desk, number, core, hearers);
+            }
+            ProbeMail::Send(number) => prober.to_send = Some(number),
+            ProbeMail::Drop(number) => prober.drop_probe(number, &mut self.slate),
+        }
+    }
+
+    /// Has every core open probe `number`.
+    fn lead_probe<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>, number: u32) {
+        let (Some(lead), Some(prober)) = (&mut self.lead, &mut self.prober) else { return };
+        lead.next = number.checked_add(1);
+        let overtaken = lead.opening.take();
+        let cores = self.cores;
+        lead.opening = Some(Opening { number, waits_for: cores, speaker: None });
+        self.slate.probe(number).counters.intended += 1;
+        let hearers = prober.open(number, &mut self.slate);
+        if let Some(Opening { number, .. }) = overtaken {
+            // A core did not answer for a whole period.
+            self.drop_probe(desk, number);
+        }
+        (0..cores).filter(|core| *core != LEADER).for_each(|core| {
+            tell(desk, core, ProbeMail::Open(number));
+        });
+        self.probe_opened(desk, number, LEADER, hearers);
+    }
+
+    /// Core `core` has opened probe `number`; when it was the last one, the probe is sent.
+    fn probe_opened<D: Driver<Mail = Mail>>(
+        &mut self,
+        desk: &mut Desk<D, Self>,
+        number: u32,
+        core: CoreId,
+        hearers: u64,
+    ) {
+        let Some(lead) = &mut self.lead else { return };
+        let Some(opening) = lead.opening.as_mut().filter(|opening| opening.number == number) else {
+            return;
+        };
+        opening.waits_for -= 1;
+        if hearers > 0 {
+            opening.speaker.get_or_insert(core);
+        }
+        if opening.waits_for > 0 {
+            return;
+        }
+        let speaker = opening.speaker;
+        lead.opening = None;
+        match speaker {
+            None => self.slate.probe(number).counters.skipped += 1,
+            Some(LEADER) => {
+                if let Some(prober) = &mut self.prober {
+                    prober.to_send = Some(number);
+                }
+            }
+            Some(core) => tell(desk, core, ProbeMail::Send(number)),
+        }
+    }
+
+    /// Has somebody send probe `number`, which is due.
+    fn send_probe<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>, number: u32) {
+        let Some(key) = self.speaker(desk) else { return self.drop_probe(desk, number) };
+        let sent = desk.with(key, |conn| self.say_probe(conn, number)).unwrap_or(false);
+        if !sent {
+            return self.drop_probe(desk, number);
+        }
+        let Some(prober) = &self.prober else { return };
+        let late_us = desk.driver().now().micros_since(prober.due_at(number));
+        self.slate.lag.record_us(late_us);
+        self.slate.probe(number).counters.sent += 1;
+    }
+
+    /// Nobody can send it: nobody is to wait for it.
+    fn drop_probe<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>, number: u32) {
+        if let Some(prober) = &mut self.prober {
+            prober.drop_probe(number, &mut self.slate);
+        }
+        let own = desk.core();
+        (0..self.cores).filter(|core| *core != own).for_each(|core| {
+            tell(desk, core, ProbeMail::Drop(number));
+        });
+    }
+
+    /// A user that hears probes: the one who sent the last one, if it still does.
+    fn speaker<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>) -> Option<Key> {
+        let prober = self.prober.as_mut()?;
+        let noted = prober.speaker.and_then(|place| desk.key_at(place));
+        let mut hears = |key: &Key| desk.state(*key).is_some_and(|user| user.hears_probe);
+        if let Some(key) = noted.filter(&mut hears) {
+            return Some(key);
+        }
+        let keys = desk.keys();
+        let found =
+            keys.into_iter().find(|key| desk.state(*key).is_some_and(|user| user.hears_probe));
+        prober.speaker = found.map(Key::index);
+        found
+    }
+
+    /// The user sends probe `number`. False when it cannot.
+    fn say_probe<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        number: u32,
+    ) -> bool {
+        let config = std::sync::Arc::clone(&self.config);
+        let (Some(probe), Some(prober)) = (config.program.probe(), &mut self.prober) else {
+            return false;
+        };
+        if !conn.is_open() || matches!(conn.state().doing, Doing::Closing | Doing::Stopping) {
+            return false;
+        }
+        let user = conn.state();
+        let mut vars =
+            TemplateVars { user_id: user.id, counter: user.counter.into(), prng: user.prng };
+        let pens = &mut self.pens;
+        let template = match &probe.broadcast {
+            Broadcast::Text(template) | Broadcast::Json(template) => template,
+            Broadcast::Push { payload, .. } => payload,
+        };
+        pens.text.clear();
+        template.render(&mut vars, &mut pens.text);
+        pens.payload.clear();
+        match &probe.broadcast {
+            Broadcast::Text(_) => prober.marker.mark_text(&pens.text, number, &mut pens.payload),
+            _ => prober.marker.mark_object(&pens.text, number, &mut pens.payload),
+        }
+        if !probe.to_sender {
+            prober.excuse(user, number, &mut self.slate);
+        }
+        user.prng = vars.prng;
+        match &probe.broadcast {
+            Broadcast::Text(_) | Broadcast::Json(_) => {
+                std::mem::swap(&mut self.pens.text, &mut self.pens.payload);
+                self.write_text(conn);
+                true
+            }
+            Broadcast::Push { topic, event, .. } => {
+                self.pens.event.clear();
+                event.render(&mut vars, &mut self.pens.event);
+                self.push_probe(conn, topic)
+            }
+        }
+    }
+}
+
+fn tell<D: Driver<Mail = Mail>>(desk: &mut Desk<D, Generator>, core: CoreId, mail: ProbeMail) {
+    // Control mail is never refused.
+    let _ = desk.post(core, Mail::Probe(mail), MailKind::Control);
+}
+
+/// The core that leads.
+const LEADER: CoreId = 0;
+/// How long before a probe is due it is opened.
+const LEAD: Duration = Duration::from_millis(20);

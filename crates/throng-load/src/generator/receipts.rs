@@ -1,0 +1,102 @@
+//! Which probes a user has got.
+
+/// The numbers of the probes that a user has got: the latest one, and exactly which of the 32 up to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Receipts {
+    /// Later probes than this one are counted on.
+    from: u32,
+    last: u32,
+    /// Bit i: probe `last - i` has come.
+    window: u32,
+}
+
+/// What a delivery was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Receipt {
+    /// The first of its probe.
+    First {
+        /// It was counted on.
+        expected: bool,
+        /// A later probe had come before.
+        out_of_order: bool,
+    },
+    /// Its probe had come before.
+    Duplicate,
+}
+
+impl Receipts {
+    /// A user that joins when `opened` is the latest probe: nothing up to it is counted on.
+    pub(super) fn after(opened: u32) -> Self {
+        Self { from: opened, last: opened, window: 0 }
+    }
+
+    /// Whether the delivery of probe `number` is counted on and has not come.
+    pub(super) fn lacks(&self, number: u32) -> bool {
+        number > self.from && !self.has(number)
+    }
+
+    /// Takes a delivery of probe `number`.
+    pub(super) fn take(&mut self, number: u32) -> Receipt {
+        let expected = number > self.from;
+        if number > self.last {
+            let ahead = number - self.last;
+            self.window = self.window.checked_shl(ahead).unwrap_or(0) | 1;
+            self.last = number;
+            return Receipt::First { expected, out_of_order: false };
+        }
+        if self.has(number) {
+            return Receipt::Duplicate;
+        }
+        // What lies before the window is not known any more: it counts as the first one, and as late.
+        self.window |= 1u32.checked_shl(self.last - number).unwrap_or(0);
+        // Before its time nothing was in order yet.
+        Receipt::First { expected, out_of_order: expected }
+    }
+
+    fn has(&self, number: u32) -> bool {
+        let behind = self.last.wrapping_sub(number);
+        number <= self.last && behind < u32::BITS && self.window >> behind & 1 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IN_ORDER: Receipt = Receipt::First { expected: true, out_of_order: false };
+    const LATE: Receipt = Receipt::First { expected: true, out_of_order: true };
+    const EARLY: Receipt = Receipt::First { expected: false, out_of_order: false };
+
+    #[test]
+    fn each_delivery_is_what_it_is() {
+        let mut receipts = Receipts::after(4);
+        for (number, receipt) in [
+            (5, IN_ORDER),
+            (5, Receipt::Duplicate),
+            (7, IN_ORDER),
+            (6, LATE),
+            (6, Receipt::Duplicate),
+            (5, Receipt::Duplicate),
+            (4, EARLY),
+            (4, Receipt::Duplicate),
+            (38, IN_ORDER),
+            (7, Receipt::Duplicate),
+            (8, LATE),
+            (100, IN_ORDER),
+        ] {
+            assert_eq!(receipts.take(number), receipt, "probe {number}");
+        }
+        assert!(receipts.lacks(101) && receipts.lacks(99) && !receipts.lacks(100));
+        assert!(!receipts.lacks(4), "it was not counted on");
+    }
+
+    #[test]
+    fn a_newcomer_lacks_nothing_of_the_past() {
+        let mut receipts = Receipts::after(0);
+        assert!(receipts.lacks(1));
+        assert_eq!(receipts.take(1), IN_ORDER);
+        assert!(!receipts.lacks(1));
+        let receipts = Receipts::after(9);
+        assert!((1..=9).all(|number| !receipts.lacks(number)));
+    }
+}

@@ -1,0 +1,314 @@
+//! Users that speak WebSocket: the upgrade, messages out and in, the close.
+
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_driver::Driver;
+use throng_engine::{Conn, Deadline};
+use throng_proto::websocket::{ClientEvent, ClientHandshake};
+
+use super::pens::as_text;
+use super::slate::ConnectFailure;
+use super::steps::Step;
+use super::user::{Doing, Inbox, Iteration, Kept};
+use super::{ErrorKind, Generator, INBOX_BYTES_MAX, Mail, Stage};
+use crate::program::{Message, OnError, Op, Protocol, TemplateVars};
+
+impl Generator {
+    /// TCP is established: the user asks for the upgrade.
+    pub(super) fn ask_for_upgrade<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let now = conn.now();
+        let user = conn.state();
+        if self.stage != Stage::Leaving {
+            self.slate.tcp.record_us(now.micros_since(user.intended));
+        }
+        let handshake = self.config.program.handshake(user.handshake.into());
+        let mut vars =
+            TemplateVars { user_id: user.id, counter: user.counter.into(), prng: user.prng };
+        let text = &mut self.pens.text;
+        text.clear();
+        handshake.path.render(&mut vars, text);
+        let path_end = text.len();
+        // The values of the headers stand behind the path, one after another.
+        let ends: Vec<usize> = handshake
+            .headers
+            .iter()
+            .map(|(_, value)| {
+                value.render(&mut vars, text);
+                text.len()
+            })
+            .collect();
+        let mut key = [0; 16];
+        vars.prng.fill(&mut key);
+        user.prng = vars.prng;
+        user.counter = vars.counter as u32;
+        let written = as_text(text);
+        let begins = std::iter::once(path_end).chain(ends.iter().copied());
+        let values = begins.zip(&ends).map(|(begin, end)| &written[begin..*end]);
+        let names = handshake.headers.iter().map(|(name, _)| name.as_str());
+        let headers: Vec<_> = names.zip(values).collect();
+        let subprotocols: Vec<_> = handshake.subprotocols.iter().map(String::as_str).collect();
+        let request = ClientHandshake {
+            host: &handshake.host,
+            path_and_query: &written[..path_end],
+            headers: &headers,
+            subprotocols: &subprotocols,
+            deflate: handshake.deflate,
+            key,
+        };
+        let (session, out) = conn.session();
+        if let Some(client) = session.client() {
+            client.begin(&request, out);
+        }
+    }
+
+    /// The server has said something.
+    pub(super) fn websocket_event<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        event: ClientEvent<'_>,
+    ) {
+        if matches!(conn.state().doing, Doing::GivingUp | Doing::Failing | Doing::Stopping) {
+            return;
+        }
+        match event {
+            ClientEvent::Opened { .. } => self.upgraded(conn),
+            ClientEvent::Refused(answer) => {
+                self.refused(conn, ConnectFailure::Http(answer.status));
+            }
+            ClientEvent::Text(text) => self.message(conn, Message::Text(text)),
+            ClientEvent::Binary(bytes) => self.message(conn, Message::Binary(bytes)),
+            ClientEvent::Ping(_) | ClientEvent::Pong(_) => {}
+            ClientEvent::Closed { code, .. } => {
+                if conn.state().doing == Doing::Closing {
+                    return conn.close();
+                }
+                self.slate.count_close(code);
+                self.break_off(conn);
+            }
+            ClientEvent::Failed(_) => match conn.state().doing {
+                Doing::Connecting => self.refused(conn, ConnectFailure::Violation),
+                Doing::Closing => conn.close(),
+                _ => {
+                    self.count_error(ErrorKind::WebSocketViolation);
+                    self.break_off(conn);
+                }
+            },
+        }
+    }
+
+    /// The upgrade is done: the connect has succeeded.
+    fn upgraded<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let now = conn.now();
+        let handshake = self.config.program.handshake(conn.state().handshake.into());
+        if let Some(heartbeat) = handshake.heartbeat {
+            conn.session().0.set_heartbeat(now + heartbeat);
+        }
+        let is_heard = self.config.program.protocol() == Protocol::Ws;
+        if let Some(prober) = self.prober.as_mut().filter(|_| is_heard) {
+            let place = conn.key().index();
+            prober.join(conn.state(), place);
+        }
+        self.established(conn);
+    }
+
+    /// The connect has failed although TCP was established.
+    fn refused<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        why: ConnectFailure,
+    ) {
+        self.slate.connect_failed(why);
+        let user = conn.state();
+        user.blamed = true;
+        user.doing = Doing::GivingUp;
+        conn.set_deadline(Deadline::Never);
+        conn.close();
+    }
+
+    /// Ends a connection that is of no use any more, for a reason that has been counted.
+    pub(super) fn break_off<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        conn.state().blamed = true;
+        self.hang_up(conn);
+    }
+
+    /// Closes the connection, and says so to a WebSocket's server.
+    pub(super) fn hang_up<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        self.say_goodbye(conn);
+        conn.close();
+    }
+
+    /// Sends a close frame where there is a WebSocket; true when its answer is to be waited for.
+    pub(super) fn say_goodbye<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) -> bool {
+        let mask = conn.state().mask();
+        let (session, out) = conn.session();
+        match session.client() {
+            Some(client) if client.is_open() => {
+                client.close(NORMAL_CLOSURE, "", mask, out);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Appends what the pen has written as a text message.
+    pub(super) fn write_text<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let mask = conn.state().mask();
+        let (session, out) = conn.session();
+        if let Some(client) = session.client() {
+            client.text(as_text(&self.pens.text), mask, Some(&mut self.deflater), out);
+        }
+    }
+
+    /// Appends what the pen has written as a binary message.
+    pub(super) fn write_binary<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let mask = conn.state().mask();
+        let (session, out) = conn.session();
+        if let Some(client) = session.client() {
+            client.binary(&self.pens.text, mask, Some(&mut self.deflater), out);
+        }
+    }
+
+    fn message<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        message: Message<'_>,
+    ) {
+        self.slate.counters.messages_received += 1;
+        if self.config.program.protocol() == Protocol::Phoenix {
+            return self.phoenix_message(conn, message);
+        }
+        if self.take_probe(conn, message.bytes()) {
+            return;
+        }
+        let user = conn.state();
+        if user.doing == Doing::Expecting
+            && let Op::Await { pattern, .. } = self.config.program.op(user.pc)
+        {
+            let pattern = self.config.program.pattern(pattern);
+            if pattern.matches(message) {
+                let now = conn.now();
+                self.answered(conn, now);
+                self.advance(conn);
+            } else if !pattern.skips_others() {
+                self.fail(conn, ErrorKind::ExpectMismatch);
+            }
+            return;
+        }
+        self.keep_message(conn, message);
+    }
+
+    /// Whether `message` is a delivery of a probe; it is counted then.
+    pub(super) fn take_probe<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        message: &[u8],
+    ) -> bool {
+        let Some(prober) = &mut self.prober else { return false };
+        let Some(number) = prober.marker.find(message) else { return false };
+        let now = conn.now();
+        prober.receive(conn.state(), number, now, &mut self.slate);
+        true
+    }
+
+    /// The step `expect` of a WebSocket begins. What came early is looked at first.
+    pub(super) fn await_message<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        pattern: u32,
+        timeout: Duration,
+    ) -> Step {
+        let now = conn.now();
+        let is_open = conn.is_open();
+        let user = conn.state();
+        user.doing = Doing::Expecting;
+        let pattern = self.config.program.pattern(pattern);
+        let Some(mut inbox) = user.inbox.take() else {
+            if !is_open {
+                return self.not_connected(conn);
+            }
+            conn.set_deadline(Deadline::Coarse(now + timeout));
+            return Step::Wait;
+        };
+        while let Some(kept) = inbox.messages.pop_front() {
+            let matches = pattern.matches(inbox.message(kept));
+            inbox.bytes.drain(..kept.bytes as usize);
+            if matches {
+                if !inbox.messages.is_empty() {
+                    conn.state().inbox = Some(inbox);
+                }
+                self.answered(conn, kept.at);
+                return Step::Next;
+            }
+            if !pattern.skips_others() {
+                self.fail(conn, ErrorKind::ExpectMismatch);
+                return Step::Wait;
+            }
+        }
+        if !is_open {
+            return self.not_connected(conn);
+        }
+        conn.set_deadline(Deadline::Coarse(now + timeout));
+        Step::Wait
+    }
+
+    /// Keeps a message that no step waits for yet, if any step of the class may.
+    fn keep_message<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        message: Message<'_>,
+    ) {
+        let now = conn.now();
+        let user = conn.state();
+        if !self.is_wanted(user) {
+            return;
+        }
+        let bytes = message.bytes();
+        let inbox = user.inbox.get_or_insert_with(|| Box::new(Inbox::new(now)));
+        // Where others are passed over anyway, the oldest make room.
+        while self.skips_others[usize::from(user.class)]
+            && inbox.bytes.len() + bytes.len() > INBOX_BYTES_MAX
+            && let Some(oldest) = inbox.messages.pop_front()
+        {
+            inbox.bytes.drain(..oldest.bytes as usize);
+        }
+        if inbox.bytes.len() + bytes.len() <= INBOX_BYTES_MAX {
+            inbox.bytes.extend_from_slice(bytes);
+            let is_text = matches!(message, Message::Text(_));
+            inbox.messages.push_back(Kept { at: now, bytes: bytes.len() as u32, is_text });
+            return;
+        }
+        user.inbox = None;
+        self.inbox_overflows(conn);
+    }
+
+    /// More has come than is kept.
+    pub(super) fn inbox_overflows<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let user = conn.state();
+        if self.on_error(user.class) == OnError::Continue {
+            // No step went wrong: the user goes on with what it was doing, without these bytes.
+            user.iteration = Iteration::Erred;
+            self.count_error(ErrorKind::InboxOverflow);
+        } else {
+            self.fail(conn, ErrorKind::InboxOverflow);
+        }
+    }
+}
+
+impl Inbox {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { bytes: Vec::new(), messages: Default::default(), at: now }
+    }
+
+    /// The first message.
+    fn message(&self, kept: Kept) -> Message<'_> {
+        let bytes = &self.bytes[..kept.bytes as usize];
+        if kept.is_text { Message::Text(as_text(bytes)) } else { Message::Binary(bytes) }
+    }
+}
+
+/// The close code of an end that was meant (RFC 6455 section 7.4.1).
+const NORMAL_CLOSURE: u16 = 1000;

@@ -1,0 +1,105 @@
+//! How a WebSocket is asked for, everything put together that is the same for all users.
+
+use std::time::Duration;
+
+use throng_proto::phoenix::Vsn;
+
+use super::{Protocol, Template};
+use crate::scenario::{Segment, Target, Upgrade};
+
+/// An upgrade, ready to be rendered for a user.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Handshake {
+    /// The `host` header.
+    pub host: String,
+    /// Path and query.
+    pub path: Template,
+    /// More header fields.
+    pub headers: Vec<(String, Template)>,
+    /// Subprotocols that are offered, most wanted first.
+    pub subprotocols: Vec<String>,
+    /// Whether permessage-deflate is offered.
+    pub deflate: bool,
+    /// Phoenix: the serialisation.
+    pub vsn: Vsn,
+    /// How often a Phoenix user says that it is there; other users never do.
+    pub heartbeat: Option<Duration>,
+}
+
+impl Handshake {
+    pub(super) fn new(target: &Target, protocol: Protocol, upgrade: &Upgrade) -> Self {
+        let is_phoenix = protocol == Protocol::Phoenix;
+        Self {
+            host: target.host_header(),
+            path: path(target, is_phoenix, upgrade),
+            headers: upgrade.headers.clone(),
+            subprotocols: upgrade.subprotocols.clone(),
+            deflate: upgrade.deflate,
+            vsn: upgrade.vsn,
+            heartbeat: is_phoenix.then_some(upgrade.heartbeat),
+        }
+    }
+}
+
+/// The target's path and query, unless the step has a path of its own; then what the step adds to the query, and at last
+/// the version of the serialisation, unless it is there already.
+fn path(target: &Target, is_phoenix: bool, upgrade: &Upgrade) -> Template {
+    let literal = |text: &str| Segment::Literal(text.as_bytes().into());
+    let own = Template::from_bytes(target.path.clone().into_bytes());
+    let path = upgrade.path.clone().unwrap_or(own);
+    let holds = |text: &str| {
+        path.segments().iter().any(|segment| match segment {
+            Segment::Literal(bytes) => String::from_utf8_lossy(bytes).contains(text),
+            _ => false,
+        })
+    };
+    let mut segments = path.segments().to_vec();
+    if segments.is_empty() {
+        segments.push(literal("/"));
+    }
+    let mut joint = if holds("?") { "&" } else { "?" };
+    for (name, value) in &upgrade.query {
+        segments.push(literal(&format!("{joint}{name}=")));
+        segments.extend(value.segments().iter().cloned());
+        joint = "&";
+    }
+    let has_vsn =
+        holds("?vsn=") || holds("&vsn=") || upgrade.query.iter().any(|(name, _)| name == "vsn");
+    if is_phoenix && !has_vsn {
+        segments.push(literal(&format!("{joint}vsn={}", upgrade.vsn.as_str())));
+    }
+    Template::from_segments(segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(target: &str, protocol: Protocol, upgrade: Upgrade) -> String {
+        let handshake = Handshake::new(&Target::parse(target).unwrap(), protocol, &upgrade);
+        String::from_utf8(handshake.path.as_literal().unwrap().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_query_is_put_together_from_target_step_and_version() {
+        let plain = Upgrade::default;
+        let room = || Upgrade {
+            query: vec![("room".to_owned(), Template::parse("1").unwrap())],
+            ..Upgrade::default()
+        };
+        let path = || Upgrade { path: Some(Template::parse("/own?a=1").unwrap()), ..room() };
+        let v1 = || Upgrade { vsn: Vsn::V1, ..Upgrade::default() };
+        for (target, protocol, upgrade, path) in [
+            ("ws://h:1", Protocol::Ws, plain(), "/"),
+            ("ws://h:1/chat?x=y", Protocol::Ws, plain(), "/chat?x=y"),
+            ("ws://h:1/chat?x=y", Protocol::Ws, room(), "/chat?x=y&room=1"),
+            ("ws://h:1/chat", Protocol::Ws, path(), "/own?a=1&room=1"),
+            ("ws://h:1/s/websocket", Protocol::Phoenix, plain(), "/s/websocket?vsn=2.0.0"),
+            ("ws://h:1/s/websocket", Protocol::Phoenix, room(), "/s/websocket?room=1&vsn=2.0.0"),
+            ("ws://h:1/s?vsn=2.0.0", Protocol::Phoenix, plain(), "/s?vsn=2.0.0"),
+            ("ws://h:1/s", Protocol::Phoenix, v1(), "/s?vsn=1.0.0"),
+        ] {
+            assert_eq!(of(target, protocol, upgrade), path);
+        }
+    }
+}

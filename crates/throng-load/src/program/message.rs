@@ -1,0 +1,238 @@
+//! What a whole message must be.
+
+use std::fmt;
+
+use memchr::memmem::Finder;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::scenario::Pattern;
+
+/// A message of a WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// Text.
+    Text(&'a str),
+    /// Bytes.
+    Binary(&'a [u8]),
+}
+
+impl<'a> Message<'a> {
+    /// Its bytes, whatever it is.
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Binary(bytes) => bytes,
+        }
+    }
+}
+
+/// What must come, and whether something else may come before it.
+#[derive(Clone, Debug)]
+pub struct MessagePattern {
+    pattern: Pattern,
+    finder: Option<Finder<'static>>,
+    skips_others: bool,
+}
+
+impl MessagePattern {
+    /// A message as `pattern` says; any before it are a mismatch unless `skips_others`.
+    pub fn new(pattern: Pattern, skips_others: bool) -> Self {
+        let finder = match &pattern {
+            Pattern::Contains(part) => Some(Finder::new(part).into_owned()),
+            _ => None,
+        };
+        Self { pattern, finder, skips_others }
+    }
+
+    /// Whether other messages may come before it.
+    pub fn skips_others(&self) -> bool {
+        self.skips_others
+    }
+
+    /// Whether this is the message that must come.
+    pub fn matches(&self, message: Message<'_>) -> bool {
+        match (&self.pattern, message) {
+            (Pattern::Text(expected), Message::Text(text)) => expected == text.as_bytes(),
+            (Pattern::Binary(expected), Message::Binary(bytes)) => expected == bytes,
+            (Pattern::Json(expected), Message::Text(text)) => holds(text, expected),
+            (Pattern::Bytes(count), message) => message.bytes().len() == *count as usize,
+            (Pattern::Contains(_), message) => {
+                self.finder.as_ref().is_some_and(|finder| finder.find(message.bytes()).is_some())
+            }
+            (Pattern::Text(_) | Pattern::Json(_), Message::Binary(_))
+            | (Pattern::Binary(_), Message::Text(_)) => false,
+        }
+    }
+}
+
+impl PartialEq for MessagePattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.pattern == other.pattern && self.skips_others == other.skips_others
+    }
+}
+
+/// Whether `text` is JSON in which at least `expected` is found. Nothing is built from the text.
+fn holds(text: &str, expected: &Value) -> bool {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let held = Part(expected).deserialize(&mut reader);
+    held.unwrap_or(false) && reader.end().is_ok()
+}
+
+/// Reads a value and says whether `expected` is a part of it: an object has at least these members, an array exactly
+/// these items, everything else is equal.
+#[derive(Clone, Copy)]
+struct Part<'e>(&'e Value);
+
+impl<'de> DeserializeSeed<'de> for Part<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Part<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<bool, E> {
+        Ok(self.0.as_bool() == Some(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<bool, E> {
+        Ok(self.0.as_i64() == Some(value) || self.0.as_f64() == Some(value as f64))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<bool, E> {
+        Ok(self.0.as_u64() == Some(value) || self.0.as_f64() == Some(value as f64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<bool, E> {
+        Ok(self.0.as_f64() == Some(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<bool, E> {
+        Ok(self.0.as_str() == Some(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(self.0.is_null())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
+        let expected = self.0.as_array().map_or(&[][..], Vec::as_slice);
+        let (mut held, mut count) = (self.0.is_array(), 0);
+        for item in expected {
+            match items.next_element_seed(Part(item))? {
+                Some(same) => (held, count) = (held & same, count + 1),
+                None => break,
+            }
+        }
+        while items.next_element::<IgnoredAny>()?.is_some() {
+            held = false;
+        }
+        Ok(held && count == expected.len())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<bool, A::Error> {
+        let expected = self.0.as_object();
+        let (mut held, mut found) = (expected.is_some(), 0);
+        while let Some(place) = members.next_key_seed(Key(self.0))? {
+            match place {
+                Some(value) => {
+                    (held, found) = (held & members.next_value_seed(Part(value))?, found + 1)
+                }
+                None => _ = members.next_value::<IgnoredAny>()?,
+            }
+        }
+        Ok(held && expected.is_some_and(|expected| found >= expected.len()))
+    }
+}
+
+/// Reads a key and says what is expected under it.
+struct Key<'e>(&'e Value);
+
+impl<'de, 'e> DeserializeSeed<'de> for Key<'e> {
+    type Value = Option<&'e Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'e> Visitor<'_> for Key<'e> {
+    type Value = Option<&'e Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key of JSON")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.0.get(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_part_of_json_is_found_in_the_whole() {
+        let whole = r#" {"a": 1, "b": {"c": [1, {"d": "x\n", "e": null}], "f": true}, "g": -2.5} "#;
+        for expected in [
+            json!({}),
+            json!({"a": 1}),
+            json!({"a": 1.0}),
+            json!({"g": -2.5, "b": {}}),
+            json!({"b": {"f": true, "c": [1, {"d": "x\n"}]}}),
+            json!({"b": {"c": [1, {"e": null}]}}),
+        ] {
+            assert!(holds(whole, &expected), "{expected}");
+        }
+        for expected in [
+            json!({"a": 2}),
+            json!({"a": "1"}),
+            json!({"z": null}),
+            json!({"b": {"c": [1]}}),
+            json!({"b": {"c": [1, {}, 3]}}),
+            json!({"b": {"c": {}}}),
+            json!([]),
+            json!(null),
+        ] {
+            assert!(!holds(whole, &expected), "{expected}");
+        }
+        assert!(!holds("{\"a\": 1", &json!({"a": 1})), "cut short");
+        assert!(!holds("{\"a\": 1} x", &json!({"a": 1})), "something follows");
+        assert!(holds("[1, \"x\"]", &json!([1, "x"])) && holds("7", &json!(7)));
+    }
+
+    #[test]
+    fn each_pattern_takes_its_messages_and_no_others() {
+        let pattern = |pattern| MessagePattern::new(pattern, false);
+        let (text, binary) = (Message::Text("hello"), Message::Binary(b"hello"));
+        for (pattern, of_text, of_binary) in [
+            (Pattern::Text(b"hello".to_vec()), true, false),
+            (Pattern::Text(b"hell".to_vec()), false, false),
+            (Pattern::Binary(b"hello".to_vec()), false, true),
+            (Pattern::Bytes(5), true, true),
+            (Pattern::Bytes(4), false, false),
+            (Pattern::Contains(b"ell".to_vec()), true, true),
+            (Pattern::Contains(b"elo".to_vec()), false, false),
+            (Pattern::Json(json!("hello")), false, false),
+        ]
+        .map(|(kind, of_text, of_binary)| (pattern(kind), of_text, of_binary))
+        {
+            assert_eq!(
+                (pattern.matches(text), pattern.matches(binary)),
+                (of_text, of_binary),
+                "{pattern:?}"
+            );
+        }
+    }
+}

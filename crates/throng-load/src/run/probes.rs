@@ -1,0 +1,94 @@
+//! What became of the probes, over all cores.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use throng_report::{LoadInterval, Merge, ProbeCounters, ProbeReport};
+
+use crate::generator::ProbeTally;
+use crate::program::Probe;
+
+/// Adds up what the cores say of each probe.
+#[derive(Debug, Default)]
+pub(super) struct Probes {
+    every: Duration,
+    all: ProbeCounters,
+    /// The latest ones.
+    current: BTreeMap<u32, Progress>,
+    /// Up to this one, probes are not told apart any more: what is still said of them is in `all` alone.
+    forgotten: u32,
+}
+
+/// A probe so far.
+#[derive(Debug, Default)]
+struct Progress {
+    tally: ProbeTally,
+    /// Something was heard of it in this interval.
+    changed: bool,
+}
+
+impl Probes {
+    pub(super) fn new(probe: Option<&Probe>) -> Self {
+        Self { every: probe.map_or(Duration::ZERO, |probe| probe.every), ..Self::default() }
+    }
+
+    /// Adds what one core has counted and measured since it was asked last.
+    pub(super) fn take_in(&mut self, tallies: &[ProbeTally], interval: &mut LoadInterval) {
+        for tally in tallies {
+            interval.broadcast.merge(&tally.latency);
+            self.all.merge(&tally.counters);
+            if tally.number <= self.forgotten {
+                continue;
+            }
+            let progress = self.current.entry(tally.number).or_default();
+            progress.changed = true;
+            let sum = &mut progress.tally;
+            sum.number = tally.number;
+            sum.counters.merge(&tally.counters);
+            sum.latency.merge(&tally.latency);
+            sum.first_and_last_us = joined(sum.first_and_last_us, tally.first_and_last_us);
+        }
+    }
+
+    /// Reports all probes of which something was heard, and forgets the oldest.
+    pub(super) fn report(&mut self, interval: &mut LoadInterval) {
+        interval.probe = self.all.clone();
+        let every_ms = self.every.as_millis() as u64;
+        for (number, progress) in &mut self.current {
+            if std::mem::take(&mut progress.changed) {
+                let ProbeTally { counters, latency, first_and_last_us, .. } = &progress.tally;
+                let number = u64::from(*number);
+                interval.probes.push(ProbeReport::of(
+                    number,
+                    every_ms.saturating_mul(number),
+                    counters.clone(),
+                    latency,
+                    *first_and_last_us,
+                ));
+            }
+        }
+        while let Some(oldest) = self.current.first_entry() {
+            let is_settled = oldest.get().tally.counters.outstanding() == 0;
+            let number = *oldest.key();
+            match self.current.len() {
+                0..=LATEST => break,
+                ..=CURRENT_MAX if !is_settled => break,
+                _ => _ = self.current.remove(&number),
+            }
+            self.forgotten = number;
+        }
+    }
+}
+
+fn joined(one: Option<(u64, u64)>, other: Option<(u64, u64)>) -> Option<(u64, u64)> {
+    match (one, other) {
+        (Some((first, last)), Some((other_first, other_last))) => {
+            Some((first.min(other_first), last.max(other_last)))
+        }
+        (one, other) => one.or(other),
+    }
+}
+
+/// Probes that are told apart at least, and at most while deliveries of them may still come.
+const LATEST: usize = 64;
+const CURRENT_MAX: usize = 1_000;

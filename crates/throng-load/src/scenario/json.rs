@@ -1,0 +1,168 @@
+//! JSON that is written as YAML: `{user: "${user.id}", age: 7}`, or as one text that is JSON already.
+
+use throng_base::Prng;
+use throng_proto::phoenix::json;
+
+use super::node::{Kind, Node};
+use super::reader::Reader;
+use super::template::{Segment, Template, TemplateVars};
+
+/// The JSON text of `node`, its texts with variables in them. A text that begins with a brace or a bracket is taken
+/// for JSON itself, so that a variable can stand for a number: `'{"n": ${counter}}'`.
+pub(super) fn read(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Template> {
+    match node.scalar() {
+        Some(text) if text.trim_start().starts_with(['{', '[']) => read_text(reader, node, what),
+        _ => {
+            let mut segments = Vec::new();
+            write(reader, node, &mut segments)?;
+            Some(Template::from_segments(segments))
+        }
+    }
+}
+
+/// The same for what must be an object; nothing stands for an empty one.
+pub(super) fn read_object(
+    reader: &mut Reader<'_>,
+    node: Option<&Node>,
+    what: &str,
+) -> Option<Template> {
+    let Some(node) = node else { return Some(Template::from_bytes(b"{}".to_vec())) };
+    let template = read(reader, node, what)?;
+    if json::is_object(&sample(&template)) {
+        return Some(template);
+    }
+    reader.wrong_kind(node, what, "a mapping such as {body: hello}");
+    None
+}
+
+fn read_text(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Template> {
+    let text = reader.text(node, what, "JSON")?;
+    let template = reader.template(node, text.trim())?;
+    if json::is_valid(&sample(&template)) {
+        return Some(template);
+    }
+    let span = reader.first_line(&node.span);
+    reader
+        .error(span, format!("{what} is not JSON"), "what begins with a brace or a bracket is")
+        .help = Some("as YAML it needs no quotes: {body: hello}".to_owned());
+    None
+}
+
+fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> Option<()> {
+    let literal = |text: &str| Segment::Literal(text.as_bytes().into());
+    match &node.kind {
+        Kind::Nothing => segments.push(literal("null")),
+        Kind::Scalar(text) if node.is_typed => segments.push(literal(&typed(reader, node, text)?)),
+        Kind::Scalar(text) => {
+            let template = reader.template(node, text)?;
+            segments.push(literal("\""));
+            segments.extend(template.segments().iter().map(escaped));
+            segments.push(literal("\""));
+        }
+        Kind::List(items) => {
+            for (place, item) in items.iter().enumerate() {
+                segments.push(literal(if place == 0 { "[" } else { "," }));
+                write(reader, item, segments)?;
+            }
+            segments.push(literal(if items.is_empty() { "[]" } else { "]" }));
+        }
+        Kind::Map(entries) => {
+            for (place, (key, value)) in entries.iter().enumerate() {
+                segments.push(literal(if place == 0 { "{" } else { "," }));
+                let key = reader.text(key, "a key of JSON", "a text")?;
+                segments.push(literal(&string(key)));
+                segments.push(literal(":"));
+                write(reader, value, segments)?;
+            }
+            segments.push(literal(if entries.is_empty() { "{}" } else { "}" }));
+        }
+    }
+    Some(())
+}
+
+/// YAML knows more numbers than JSON does.
+fn typed(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    match lower.as_str() {
+        "true" | "false" => Some(lower),
+        // Some readers of YAML take `no` for false: here it is what it says.
+        _ if text.starts_with(|c: char| c.is_alphabetic()) => Some(string(text)),
+        _ if json::is_valid(text) => Some(text.to_owned()),
+        _ => {
+            let label = "not a number of JSON; in quotes it is a text";
+            reader.error(node.span.clone(), format!("JSON cannot say `{text}`"), label);
+            None
+        }
+    }
+}
+
+/// A literal as it stands between the quotes of a JSON string. What variables stand for needs no escapes.
+fn escaped(segment: &Segment) -> Segment {
+    match segment {
+        Segment::Literal(bytes) => {
+            let quoted = string(&String::from_utf8_lossy(bytes));
+            Segment::Literal(quoted.as_bytes()[1..quoted.len() - 1].into())
+        }
+        other => other.clone(),
+    }
+}
+
+fn string(text: &str) -> String {
+    let mut out = Vec::new();
+    json::write_string(text, &mut out);
+    String::from_utf8(out).expect("a string of JSON is UTF-8")
+}
+
+/// What the template may become.
+fn sample(template: &Template) -> String {
+    let mut out = Vec::new();
+    let mut vars = TemplateVars { user_id: 0, counter: 0, prng: Prng::new(0) };
+    template.render(&mut vars, &mut out);
+    String::from_utf8(out).expect("a template of a scenario is UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(yaml: &str) -> Result<String, String> {
+        let mut reader = Reader::new(yaml);
+        let node = Node::parse(yaml).map_err(|mistake| mistake.title)?;
+        match read(&mut reader, &node, "`json`") {
+            Some(template) => Ok(sample(&template)),
+            None => Err(reader.mistakes.remove(0).title),
+        }
+    }
+
+    #[test]
+    fn yaml_becomes_the_json_that_it_means() {
+        for (yaml, json) in [
+            ("{}", "{}"),
+            ("[]", "[]"),
+            (
+                "{a: 1, b: -2.5e3, c: true, d: ~, e: text}",
+                r#"{"a":1,"b":-2.5e3,"c":true,"d":null,"e":"text"}"#,
+            ),
+            ("{a: \"1\", b: 'true'}", r#"{"a":"1","b":"true"}"#),
+            ("[x, [y, {z: \"say \\\"hi\\\"\\n\"}]]", r#"["x",["y",{"z":"say \"hi\"\n"}]]"#),
+            ("{a: False, b: [], c: no}", r#"{"a":false,"b":[],"c":"no"}"#),
+            ("{\"k\\\"\": \"${user.id}\"}", r#"{"k\"":"0"}"#),
+            ("'{\"n\": ${counter}, \"u\": [${user.id}]}'", r#"{"n": 0, "u": [0]}"#),
+            ("hello", "\"hello\""),
+        ] {
+            assert_eq!(rendered(yaml).as_deref(), Ok(json), "{yaml}");
+            assert!(json::is_valid(json));
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_a_mistake() {
+        for (yaml, says) in [
+            ("{a: 0x1F}", "JSON cannot say `0x1F`"),
+            ("'{\"a\": }'", "`json` is not JSON"),
+            ("{a: \"${what}\"}", "unknown variable `what`"),
+        ] {
+            assert_eq!(rendered(yaml), Err(says.to_owned()), "{yaml}");
+        }
+    }
+}

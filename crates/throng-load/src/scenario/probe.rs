@@ -1,0 +1,107 @@
+//! Probes: messages that are sent to everybody now and then, to see when they arrive.
+
+use std::time::Duration;
+
+use super::Protocol;
+use super::channel::{read_event, read_one_topic};
+use super::json;
+use super::load::positive_duration;
+use super::message::read_template;
+use super::node::{Kind, Node};
+use super::reader::Reader;
+use super::steps::read_timeout;
+use super::template::Template;
+
+/// How long a delivery may take when the scenario does not say.
+pub const PROBE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
+
+/// A message that one user sends every now and then, and that everybody who is joined must get.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probe {
+    /// Probe k is due k periods after the first phase began, for k from 1.
+    pub every: Duration,
+    /// What is sent.
+    pub broadcast: Broadcast,
+    /// What has not arrived this long after it was due is missing.
+    pub timeout: Duration,
+    /// Whether the server sends it to the user who sent it as well.
+    pub to_sender: bool,
+}
+
+/// What a probe sends. The marker by which its deliveries are known is added to it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Broadcast {
+    /// A text message of a WebSocket; everybody who is connected hears it.
+    Text(Template),
+    /// The same, and the text is that of a JSON object.
+    Json(Template),
+    /// A push to a channel; everybody who is joined to its topic hears it.
+    Push {
+        /// Without variables.
+        topic: String,
+        /// Its event.
+        event: Template,
+        /// The text of a JSON object.
+        payload: Template,
+    },
+}
+
+/// The probe of a scenario: a list of one.
+pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Probe> {
+    let what = "`probe`";
+    let Kind::List(items) = &node.kind else {
+        reader.wrong_kind(node, what, "a list such as `- every: 10s`, with a `broadcast` in it");
+        return None;
+    };
+    let [item] = &items[..] else {
+        let (span, label) = match items.get(1) {
+            Some(second) => (reader.first_line(&second.span), "one probe is all of this version"),
+            None => (node.span.clone(), "one belongs here"),
+        };
+        reader.error(span, "`probe` is a list of one", label);
+        return None;
+    };
+    let fields = reader.fields(item, "a probe", &["every", "broadcast", "timeout", "to_sender"])?;
+    let every = reader.require(&fields, "every", "a probe", "every: 10s");
+    let every = every.and_then(|node| positive_duration(reader, node, "`every`"));
+    let broadcast = reader.require(&fields, "broadcast", "a probe", example(reader.protocol));
+    let broadcast = broadcast.and_then(|node| read_broadcast(reader, node));
+    let timeout = read_timeout(reader, fields.get("timeout"), PROBE_TIMEOUT_DEFAULT);
+    let to_sender = fields.get("to_sender").map_or(Some(true), |node| {
+        reader.one_of(node, "`to_sender`", &[("true", true), ("false", false)])
+    });
+    if reader.protocol == Protocol::Tcp {
+        let title = "a probe needs messages, and plain TCP has none";
+        reader.error(reader.first_line(&node.span), title, "`ws://` targets have");
+        return None;
+    }
+    Some(Probe { every: every?, broadcast: broadcast?, timeout: timeout?, to_sender: to_sender? })
+}
+
+fn read_broadcast(reader: &mut Reader<'_>, node: &Node) -> Option<Broadcast> {
+    let what = "`broadcast`";
+    if reader.protocol == Protocol::Phoenix {
+        let fields = reader.fields(node, what, &["topic", "event", "payload"])?;
+        let topic = read_one_topic(reader, &fields, what);
+        let event = read_event(reader, &fields, what);
+        let payload = json::read_object(reader, fields.get("payload"), "`payload`");
+        return Some(Broadcast::Push { topic: topic?, event: event?, payload: payload? });
+    }
+    let fields = reader.fields(node, what, &["text", "json"])?;
+    match (fields.get("text"), fields.get("json")) {
+        (Some(text), None) => read_template(reader, text).map(Broadcast::Text),
+        (None, Some(json)) => json::read_object(reader, Some(json), "`json`").map(Broadcast::Json),
+        _ => {
+            let span = reader.first_line(&fields.span);
+            reader.error(span, "`broadcast` sends one thing", "one of `text` and `json`");
+            None
+        }
+    }
+}
+
+const fn example(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Phoenix => "broadcast: {topic: \"rooms:lobby\", event: new_msg}",
+        Protocol::Tcp | Protocol::Ws => "broadcast: {text: hello}",
+    }
+}

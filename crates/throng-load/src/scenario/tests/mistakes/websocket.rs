@@ -1,0 +1,281 @@
+//! Mistakes in the steps of WebSockets.
+
+use super::{user, user_of};
+
+#[test]
+fn steps_of_another_protocol() {
+    let shown = user_of(
+        "ws",
+        "  - connect
+  - join: {topic: lobby}
+  - jion: {topic: lobby}
+  - close: half
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: users of `protocol: ws` have no step `join`
+ --> test.yaml:6:5
+  |
+6 |   - join: {topic: lobby}
+  |     ^^^^ it belongs to `protocol: phoenix`
+
+error: unknown step `jion`
+ --> test.yaml:7:5
+  |
+7 |   - jion: {topic: lobby}
+  |     ^^^^ not known here
+  |
+  = help: known here: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
+
+error: a WebSocket has no halves
+ --> test.yaml:8:12
+  |
+8 |   - close: half
+  |            ^^^^ `normal` or `reset`; after a close frame nothing is sent or read
+"#);
+    let shown = user_of(
+        "phoenix",
+        "  - connect
+  - send: hello
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: users of `protocol: phoenix` have no step `send`
+ --> test.yaml:6:5
+  |
+6 |   - send: hello
+  |     ^^^^ it belongs to `protocol: ws`
+  |
+  = help: to a channel one says `push`, which waits for its answer
+"#);
+    let shown = user(
+        "  - connect: {path: /chat}
+  - push: {topic: lobby, event: x}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: unknown key `path` in `connect`
+ --> test.yaml:4:15
+  |
+4 |   - connect: {path: /chat}
+  |               ^^^^ not known here
+  |
+  = help: known here: `timeout`
+
+error: users of `protocol: tcp` have no step `push`
+ --> test.yaml:5:5
+  |
+5 |   - push: {topic: lobby, event: x}
+  |     ^^^^ it belongs to `protocol: phoenix`
+"#);
+}
+
+#[test]
+fn a_connect_that_cannot_be() {
+    let shown = user_of(
+        "ws",
+        "  - connect:
+      path: chat
+  - close
+  - connect: {path: /a b}
+  - close
+  - connect: {headers: {host: other}}
+  - close
+  - connect: {headers: {x y: 1}}
+  - close
+  - connect: {headers: [a]}
+  - close
+  - connect: {subprotocols: [a b]}
+  - close
+  - connect: {query: {room: \"${usr.id}\"}}
+  - close
+  - connect: {deflate: yes, heartbeet: 10s}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `path` is a path such as /socket/websocket
+ --> test.yaml:6:13
+  |
+6 |       path: chat
+  |             ^^^^ begin it with /
+
+error: `path` is a path such as /socket/websocket
+ --> test.yaml:8:21
+  |
+8 |   - connect: {path: /a b}
+  |                     ^^^^ printable ASCII; everything else is percent-encoded, %20 for a space
+
+error: the header `host` cannot be sent
+  --> test.yaml:10:25
+   |
+10 |   - connect: {headers: {host: other}}
+   |                         ^^^^ throng sets this one itself
+
+error: the header `x y` cannot be sent
+  --> test.yaml:12:25
+   |
+12 |   - connect: {headers: {x y: 1}}
+   |                         ^^^ a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 section 5.1)
+
+error: `headers` is a mapping such as {origin: http://localhost}
+  --> test.yaml:14:24
+   |
+14 |   - connect: {headers: [a]}
+   |                        ^^^ found a list
+
+error: this is no name of a subprotocol
+  --> test.yaml:16:30
+   |
+16 |   - connect: {subprotocols: [a b]}
+   |                              ^^^ a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 6455 section 4.1)
+
+error: unknown variable `usr.id`
+  --> test.yaml:18:32
+   |
+18 |   - connect: {query: {room: "${usr.id}"}}
+   |                                ^^^^^^ did you mean `user.id`?
+
+error: unknown `deflate` `yes`
+  --> test.yaml:20:24
+   |
+20 |   - connect: {deflate: yes, heartbeet: 10s}
+   |                        ^^^ not known here
+   |
+   = help: known here: `true`, `false`
+
+error: unknown key `heartbeet` in `connect`
+  --> test.yaml:20:29
+   |
+20 |   - connect: {deflate: yes, heartbeet: 10s}
+   |                             ^^^^^^^^^ not known here
+   |
+   = help: known here: `timeout`, `path`, `query`, `headers`, `subprotocols`, `deflate`
+"#);
+    let shown = user_of(
+        "phoenix",
+        "  - connect: {vsn: 3.0.0}
+  - close
+  - connect: {heartbeet: 10s}
+  - close
+  - connect: {heartbeat: 0s}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: unknown `vsn` `3.0.0`
+ --> test.yaml:5:20
+  |
+5 |   - connect: {vsn: 3.0.0}
+  |                    ^^^^^ did you mean `1.0.0`?
+  |
+  = help: known here: `1.0.0`, `2.0.0`
+
+error: unknown key `heartbeet` in `connect`
+ --> test.yaml:7:15
+  |
+7 |   - connect: {heartbeet: 10s}
+  |               ^^^^^^^^^ did you mean `heartbeat`?
+  |
+  = help: known here: `timeout`, `path`, `query`, `headers`, `subprotocols`, `deflate`, `vsn`, `heartbeat`
+
+error: `heartbeat` is longer than nothing
+ --> test.yaml:9:26
+  |
+9 |   - connect: {heartbeat: 0s}
+  |                          ^^ more than 0s
+"#);
+}
+
+#[test]
+fn messages_that_cannot_be_sent_or_expected() {
+    let shown = user_of(
+        "ws",
+        "  - connect
+  - send: {hex: de ad}
+  - send: {binary: xy}
+  - send: {text: a, json: {b: c}}
+  - send: {json: '{\"a\": }'}
+  - send: {json: {a: 0x1F}}
+  - expect: {until: x}
+  - expect: {json: {id: \"${user.id}\"}}
+  - expect: {skip_others: true}
+  - expect: {text: a, skip_others: maybe}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `send` sends one thing
+ --> test.yaml:6:11
+  |
+6 |   - send: {hex: de ad}
+  |           ^^^^^^^^^^^^ one of `text`, `json`, `binary` and `random`
+
+error: unknown key `hex` in `send`
+ --> test.yaml:6:12
+  |
+6 |   - send: {hex: de ad}
+  |            ^^^ not known here
+  |
+  = help: known here: `text`, `json`, `binary`, `random`
+
+error: `binary` is bytes in hexadecimal such as de ad be ef
+ --> test.yaml:7:20
+  |
+7 |   - send: {binary: xy}
+  |                    ^ not one of 0-9a-f
+
+error: `send` sends one thing
+ --> test.yaml:8:11
+  |
+8 |   - send: {text: a, json: {b: c}}
+  |           ^^^^^^^^^^^^^^^^^^^^^^^ one of `text`, `json`, `binary` and `random`
+
+error: `json` is not JSON
+ --> test.yaml:9:18
+  |
+9 |   - send: {json: '{"a": }'}
+  |                  ^^^^^^^^^ what begins with a brace or a bracket is
+  |
+  = help: as YAML it needs no quotes: {body: hello}
+
+error: JSON cannot say `0x1F`
+  --> test.yaml:10:22
+   |
+10 |   - send: {json: {a: 0x1F}}
+   |                      ^^^^ not a number of JSON; in quotes it is a text
+
+error: `expect` waits for one thing
+  --> test.yaml:11:13
+   |
+11 |   - expect: {until: x}
+   |             ^^^^^^^^^^ one of `text`, `json`, `binary`, `bytes` and `contains`
+
+error: unknown key `until` in `expect`
+  --> test.yaml:11:14
+   |
+11 |   - expect: {until: x}
+   |              ^^^^^ not known here
+   |
+   = help: known here: `text`, `json`, `binary`, `bytes`, `contains`, `skip_others`, `timeout`
+
+error: `expect` knows no variables
+  --> test.yaml:12:20
+   |
+12 |   - expect: {json: {id: "${user.id}"}}
+   |                    ^^^^^^^^^^^^^^^^^^ leave out what varies
+   |
+   = help: a message may hold more than what is expected
+
+error: `expect` waits for one thing
+  --> test.yaml:13:13
+   |
+13 |   - expect: {skip_others: true}
+   |             ^^^^^^^^^^^^^^^^^^^ one of `text`, `json`, `binary`, `bytes` and `contains`
+
+error: unknown `skip_others` `maybe`
+  --> test.yaml:14:36
+   |
+14 |   - expect: {text: a, skip_others: maybe}
+   |                                    ^^^^^ not known here
+   |
+   = help: known here: `true`, `false`
+"#);
+}

@@ -1,0 +1,309 @@
+//! What the steps of WebSockets take: how the connection is opened, what is sent, and what a message must be.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use throng_proto::phoenix::Vsn;
+
+use super::Protocol;
+use super::json;
+use super::load::positive_duration;
+use super::message::{
+    EXPECT_TIMEOUT_DEFAULT, Payload, read_hex, read_length, read_pattern, read_template,
+};
+use super::node::{Kind, Node};
+use super::reader::{Fields, Reader};
+use super::steps::read_timeout;
+use super::template::{Segment, Template};
+
+/// How often a Phoenix user says that it is there, as phoenix.js does.
+pub const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// How a WebSocket is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upgrade {
+    /// The path in place of the target's.
+    pub path: Option<Template>,
+    /// What is added to the query: names and values, percent-encoded.
+    pub query: Vec<(String, Template)>,
+    /// More header fields.
+    pub headers: Vec<(String, Template)>,
+    /// Subprotocols that are offered, most wanted first.
+    pub subprotocols: Vec<String>,
+    /// Whether permessage-deflate is offered.
+    pub deflate: bool,
+    /// Phoenix: the serialisation.
+    pub vsn: Vsn,
+    /// Phoenix: how long after the answer to one heartbeat the next is sent, and how long its answer may take.
+    pub heartbeat: Duration,
+}
+
+impl Default for Upgrade {
+    fn default() -> Self {
+        Self {
+            path: None,
+            query: Vec::new(),
+            headers: Vec::new(),
+            subprotocols: Vec::new(),
+            deflate: false,
+            vsn: Vsn::V2,
+            heartbeat: HEARTBEAT_DEFAULT,
+        }
+    }
+}
+
+/// What a whole message must be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pattern {
+    /// A text message, exactly this.
+    Text(Vec<u8>),
+    /// A binary message, exactly this.
+    Binary(Vec<u8>),
+    /// A text message of JSON in which at least this is found.
+    Json(Value),
+    /// A message of as many bytes.
+    Bytes(u32),
+    /// A message with these bytes somewhere in it.
+    Contains(Vec<u8>),
+}
+
+/// A step `expect`: what, whether other messages are passed over, and after which time it is an error.
+pub(super) struct Awaited {
+    pub(super) pattern: Pattern,
+    pub(super) skip_others: bool,
+    pub(super) timeout: Duration,
+}
+
+/// What `connect` takes besides its time-out.
+pub(super) fn connect_keys(protocol: Protocol) -> &'static [&'static str] {
+    match protocol {
+        Protocol::Tcp => &["timeout"],
+        Protocol::Ws => &["timeout", "path", "query", "headers", "subprotocols", "deflate"],
+        Protocol::Phoenix => {
+            &["timeout", "path", "query", "headers", "subprotocols", "deflate", "vsn", "heartbeat"]
+        }
+    }
+}
+
+pub(super) fn read_upgrade(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Upgrade> {
+    let mut upgrade = Upgrade::default();
+    if let Some(node) = fields.get("path") {
+        upgrade.path = Some(read_path(reader, node)?);
+    }
+    if let Some(node) = fields.get("query") {
+        for (name, value) in read_pairs(reader, node, "`query`", "{room: 1}")? {
+            let encoded = value.segments().iter().map(percent_encoded);
+            let name = percent_encode(name.as_bytes());
+            upgrade.query.push((name, Template::from_segments(encoded)));
+        }
+    }
+    if let Some(node) = fields.get("headers") {
+        upgrade.headers = read_headers(reader, node)?;
+    }
+    if let Some(node) = fields.get("subprotocols") {
+        upgrade.subprotocols = read_subprotocols(reader, node)?;
+    }
+    if let Some(node) = fields.get("deflate") {
+        upgrade.deflate = reader.one_of(node, "`deflate`", &[("true", true), ("false", false)])?;
+    }
+    if let Some(node) = fields.get("vsn") {
+        let known = [("1.0.0", Vsn::V1), ("2.0.0", Vsn::V2)];
+        upgrade.vsn = reader.one_of(node, "`vsn`", &known)?;
+    }
+    if let Some(node) = fields.get("heartbeat") {
+        upgrade.heartbeat = positive_duration(reader, node, "`heartbeat`")?;
+    }
+    Some(upgrade)
+}
+
+/// What `send` sends as one message.
+pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<Payload> {
+    if node.scalar().is_some() {
+        return read_template(reader, node).map(Payload::Text);
+    }
+    let known = ["text", "json", "binary", "random"];
+    let fields = reader.fields(node, "`send`", &known)?;
+    let given: Vec<_> =
+        known.iter().filter_map(|key| fields.get(key).map(|node| (*key, node))).collect();
+    match given[..] {
+        [("text", node)] => read_template(reader, node).map(Payload::Text),
+        [("json", node)] => json::read(reader, node, "`json`").map(Payload::Text),
+        [("binary", node)] => {
+            let bytes = read_hex(reader, node, "`binary`")?;
+            Some(Payload::Binary(Template::from_bytes(bytes)))
+        }
+        [("random", node)] => read_length(reader, node, "`random`").map(Payload::Random),
+        _ => {
+            let span = reader.first_line(&fields.span);
+            let label = "one of `text`, `json`, `binary` and `random`";
+            reader.error(span, "`send` sends one thing", label);
+            None
+        }
+    }
+}
+
+pub(super) fn read_expected(reader: &mut Reader<'_>, node: &Node) -> Option<Awaited> {
+    if node.scalar().is_some() {
+        let pattern = Pattern::Text(read_pattern(reader, node)?);
+        return Some(Awaited { pattern, skip_others: false, timeout: EXPECT_TIMEOUT_DEFAULT });
+    }
+    let known = ["text", "json", "binary", "bytes", "contains", "skip_others", "timeout"];
+    let fields = reader.fields(node, "`expect`", &known)?;
+    let timeout = read_timeout(reader, fields.get("timeout"), EXPECT_TIMEOUT_DEFAULT);
+    let skip_others = fields.get("skip_others").map_or(Some(false), |node| {
+        reader.one_of(node, "`skip_others`", &[("true", true), ("false", false)])
+    });
+    let given: Vec<_> =
+        known[..5].iter().filter_map(|key| fields.get(key).map(|node| (*key, node))).collect();
+    let pattern = match given[..] {
+        [("text", node)] => Pattern::Text(read_pattern(reader, node)?),
+        [("json", node)] => Pattern::Json(read_json(reader, node)?),
+        [("binary", node)] => Pattern::Binary(read_hex(reader, node, "`binary`")?),
+        [("bytes", node)] => Pattern::Bytes(read_length(reader, node, "`bytes`")?),
+        [("contains", node)] => Pattern::Contains(read_pattern(reader, node)?),
+        _ => {
+            let span = reader.first_line(&fields.span);
+            let label = "one of `text`, `json`, `binary`, `bytes` and `contains`";
+            reader.error(span, "`expect` waits for one thing", label);
+            return None;
+        }
+    };
+    Some(Awaited { pattern, skip_others: skip_others?, timeout: timeout? })
+}
+
+fn read_json(reader: &mut Reader<'_>, node: &Node) -> Option<Value> {
+    let template = json::read(reader, node, "`json`")?;
+    let value = template.as_literal().and_then(|text| serde_json::from_slice(text).ok());
+    if value.is_none() {
+        let span = reader.first_line(&node.span);
+        reader.error(span, "`expect` knows no variables", "leave out what varies").help =
+            Some("a message may hold more than what is expected".to_owned());
+    }
+    value
+}
+
+/// It goes into the first line of the request: printable ASCII without spaces (RFC 9112 section 3.2).
+fn read_path(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
+    let text = reader.text(node, "`path`", "a path such as /socket/websocket")?;
+    let template = reader.template(node, text)?;
+    let of_literal = |segment: &Segment| match segment {
+        Segment::Literal(bytes) => bytes.iter().all(u8::is_ascii_graphic),
+        _ => true,
+    };
+    if !text.starts_with('/') {
+        reader.error(
+            node.span.clone(),
+            "`path` is a path such as /socket/websocket",
+            "begin it with /",
+        );
+        return None;
+    }
+    if !template.segments().iter().all(of_literal) {
+        let label = "printable ASCII; everything else is percent-encoded, %20 for a space";
+        reader.error(node.span.clone(), "`path` is a path such as /socket/websocket", label);
+        return None;
+    }
+    Some(template)
+}
+
+fn read_headers(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<(String, Template)>> {
+    let headers = read_pairs(reader, node, "`headers`", "{origin: http://localhost}")?;
+    let Kind::Map(entries) = &node.kind else { return None };
+    for ((name, value), (key, _)) in headers.iter().zip(entries) {
+        let wrong = if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            Some("throng sets this one itself")
+        } else if name.is_empty() || !name.bytes().all(is_token) {
+            Some("a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 section 5.1)")
+        } else {
+            let breaks = |segment: &Segment| match segment {
+                Segment::Literal(bytes) => {
+                    bytes.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
+                }
+                _ => false,
+            };
+            value.segments().iter().any(breaks).then_some("its value has a line break in it")
+        };
+        if let Some(label) = wrong {
+            reader.error(key.span.clone(), format!("the header `{name}` cannot be sent"), label);
+            return None;
+        }
+    }
+    Some(headers)
+}
+
+fn read_subprotocols(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
+    let expected = "a list of names such as [chat]";
+    let Kind::List(items) = &node.kind else {
+        reader.wrong_kind(node, "`subprotocols`", expected);
+        return None;
+    };
+    let names = items.iter().map(|item| {
+        let name = reader.text(item, "a subprotocol", "a name")?;
+        if name.is_empty() || !name.bytes().all(is_token) {
+            let label = "a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 6455 section 4.1)";
+            reader.error(item.span.clone(), "this is no name of a subprotocol", label);
+            return None;
+        }
+        Some(name.to_owned())
+    });
+    let names: Vec<_> = names.collect();
+    names.into_iter().collect()
+}
+
+/// A mapping from names to texts with variables.
+fn read_pairs(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    what: &str,
+    example: &str,
+) -> Option<Vec<(String, Template)>> {
+    let Kind::Map(entries) = &node.kind else {
+        reader.wrong_kind(node, what, &format!("a mapping such as {example}"));
+        return None;
+    };
+    let pairs = entries.iter().map(|(key, value)| {
+        let key = reader.text(key, &format!("a key of {what}"), "a name")?;
+        let text = reader.text(value, &format!("`{key}` in {what}"), "a text")?;
+        Some((key.to_owned(), reader.template(value, text)?))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    pairs.into_iter().collect()
+}
+
+fn percent_encoded(segment: &Segment) -> Segment {
+    match segment {
+        Segment::Literal(bytes) => Segment::Literal(percent_encode(bytes).into_bytes().into()),
+        other => other.clone(),
+    }
+}
+
+/// Everything but what never needs it (RFC 3986 section 2.3).
+fn percent_encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                text.push(byte.into())
+            }
+            _ => text += &format!("%{byte:02X}"),
+        }
+    }
+    text
+}
+
+/// RFC 9110 section 5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// Header fields that make the request an upgrade.
+const OWN_HEADERS: [&str; 8] = [
+    "host",
+    "upgrade",
+    "connection",
+    "content-length",
+    "sec-websocket-key",
+    "sec-websocket-version",
+    "sec-websocket-protocol",
+    "sec-websocket-extensions",
+];
