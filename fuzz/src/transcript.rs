@@ -20,6 +20,8 @@ pub enum Then {
     Go,
     /// The connection is closed: whatever follows is not read.
     Stop,
+    /// The same, and which fault was found and answered may depend on what was there to be found.
+    Fault,
 }
 
 /// Runs `bytes` through sessions of `begin`, whole, byte by byte and cut at random, and checks that all say the same. `hear` is
@@ -43,15 +45,18 @@ pub fn check<S: Session<Scratch = Scratch>>(
             let mut input = Input::new(piece);
             while then == Then::Go {
                 let sent = &mut transcript.sent;
+                let sent_before = sent.len();
                 let Some(event) = session.next(NOW, &mut input, &mut scratch, sent) else { break };
                 let (said, what_then) = hear(&session, event);
                 transcript.events.push(said);
                 then = what_then;
-                if then == Then::Go {
-                    then = answer(&mut session, sent);
+                match then {
+                    Then::Go => then = answer(&mut session, sent),
+                    Then::Stop => {}
+                    Then::Fault => sent.truncate(sent_before),
                 }
             }
-            assert!(then == Then::Stop || input.is_empty(), "input left over: {:?}", input.peek());
+            assert!(then != Then::Go || input.is_empty(), "input left over: {:?}", input.peek());
         }
         transcript.sent = without_continue(&transcript.sent);
         transcript
