@@ -77,8 +77,9 @@ pub(super) const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 /// The empty message (RFC 7692 section 7.2.3.6).
 const EMPTY: [u8; 1] = [0];
 
-/// Shorter payloads do not become smaller by enough to pay for it.
-const BYTES_MIN: usize = 32;
+/// Shorter payloads become smaller by less than a tenth, for 3 us of work.
+const BYTES_MIN: usize = 128;
 
-/// Level 1 compresses JSON at several times the speed of level 6, to about 10 % more bytes.
+/// Level 1: 3 us for 300 bytes of JSON and 8 us for 4 KiB, a third of what level 6 takes; the result is larger by 14 % and by
+/// 52 %.
 const LEVEL: Compression = Compression::fast();
