@@ -39,9 +39,9 @@ fn drive_all(mut told: impl BufRead + Send + 'static) -> Result<(), String> {
         line.trim().split_once("ws://").ok_or_else(|| format!("kosoku says: {line}"))?;
     // Whatever else it says must not fill the pipe.
     thread::spawn(move || std::io::copy(&mut told, &mut std::io::sink()));
-    let count = talk(address, "/getCaseCount", 0)?
-        .and_then(|text| text.parse::<usize>().ok())
-        .ok_or("it does not tell how many cases there are")?;
+    let count = ask(address, "/getCaseCount")?
+        .parse::<usize>()
+        .map_err(|_| "it does not tell how many cases there are".to_owned())?;
     let next = AtomicUsize::new(1);
     thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -52,22 +52,51 @@ fn drive_all(mut told: impl BufRead + Send + 'static) -> Result<(), String> {
                         return;
                     }
                     // A case that ends in a reset is the peer's to judge.
-                    let _ = talk(address, &format!("/runCase?case={case}&agent=throng"), case);
+                    let _ = run_case(address, case);
                 }
             });
         }
     });
-    talk(address, "/updateReports?agent=throng", 0).map(|_| ())
+    ask(address, "/updateReports?agent=throng").map(drop)
 }
 
 const THREADS: usize = 4;
 
-/// One connection, echoing to its end. The last short text that came.
-fn talk(address: &str, path_and_query: &str, seed: usize) -> Result<Option<String>, String> {
+/// What the server says on a connection of its own; empty for nothing.
+fn ask(address: &str, path_and_query: &str) -> Result<String, String> {
+    let mut answer = String::new();
+    talk(address, path_and_query, 0, |_, event, _| {
+        if let ClientEvent::Text(text) = event {
+            text.clone_into(&mut answer);
+        }
+    })?;
+    Ok(answer)
+}
+
+/// One case, echoing to its end.
+fn run_case(address: &str, case: usize) -> Result<(), String> {
+    let mut random = Prng::derive(9, case as u64);
+    let mut deflater = Deflater::always();
+    talk(address, &format!("/runCase?case={case}&agent=throng"), case, |client, event, out| {
+        let mask = (random.bits() as u32).to_ne_bytes();
+        match event {
+            ClientEvent::Text(text) => client.text(text, mask, Some(&mut deflater), out),
+            ClientEvent::Binary(bytes) => client.binary(bytes, mask, Some(&mut deflater), out),
+            _ => {}
+        }
+    })
+}
+
+/// One connection to its end.
+fn talk(
+    address: &str,
+    path_and_query: &str,
+    seed: usize,
+    mut told: impl FnMut(&mut Client, ClientEvent<'_>, &mut Vec<u8>),
+) -> Result<(), String> {
     let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
-    let mut random = Prng::derive(7, seed as u64);
     let mut key = [0; 16];
-    random.fill(&mut key);
+    Prng::derive(7, seed as u64).fill(&mut key);
     let (mut client, mut out) = (Client::new(), Vec::new());
     let handshake = ClientHandshake {
         host: address,
@@ -78,20 +107,13 @@ fn talk(address: &str, path_and_query: &str, seed: usize) -> Result<Option<Strin
         key,
     };
     client.begin(&handshake, &mut out);
-    let (mut deflater, mut last) = (Deflater::always(), None);
-    let ended = drive(&mut stream, &mut client, out, |client, event, out| {
-        let mask = (random.bits() as u32).to_ne_bytes();
+    drive(&mut stream, &mut client, out, |client, event, out| {
+        told(client, event, out);
         match event {
-            ClientEvent::Text(text) => {
-                last = Some(text.to_owned()).filter(|text| text.len() < 10);
-                client.text(text, mask, Some(&mut deflater), out);
-            }
-            ClientEvent::Binary(bytes) => client.binary(bytes, mask, Some(&mut deflater), out),
-            ClientEvent::Opened { .. } | ClientEvent::Ping(_) | ClientEvent::Pong(_) => {}
-            ClientEvent::Closed { .. } => return Then::AwaitClose,
-            ClientEvent::Refused(_) | ClientEvent::Failed(_) => return Then::Close,
+            ClientEvent::Closed { .. } => Then::AwaitClose,
+            ClientEvent::Refused(_) | ClientEvent::Failed(_) => Then::Close,
+            _ => Then::Continue,
         }
-        Then::Continue
-    });
-    ended.map(|()| last).map_err(|error| error.to_string())
+    })
+    .map_err(|error| error.to_string())
 }
