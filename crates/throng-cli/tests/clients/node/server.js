@@ -14,7 +14,11 @@ export class Server {
   /** Starts one on a free port of 127.0.0.1, or on `port`; `args` are more of its options. */
   static async start({ port = 0, args = [] } = {}) {
     const all = ["serve", "channels", "--listen", `127.0.0.1:${port}`, "--json", "--exit-with-parent", ...args]
-    const child = spawn(THRONG, all, { stdio: ["pipe", "pipe", "inherit"] })
+    const child = spawn(THRONG, all, {
+      stdio: ["pipe", "pipe", "inherit"],
+      // A handler is made to panic here, which is not worth a page.
+      env: { ...process.env, RUST_BACKTRACE: "0" },
+    })
     const lines = createInterface(child.stdout)
     const [line] = await within(Promise.race([once(lines, "line"), once(child, "exit")]), "the server listens")
     if (typeof line !== "string") throw new Error(`the server ended with ${line}`)

@@ -34,11 +34,14 @@ test("a broadcast has no refs", async () => {
     one.say(["1", "1", "rooms:wire", "phx_join", {}])
     await one.hear()
   }
-  all[0].say(["1", null, "rooms:wire", "new_msg", { body: "hello" }])
-  for (const one of all) {
-    assert.deepEqual(await one.hear(), [null, null, "rooms:wire", "new_msg", { body: "hello" }])
-    one.socket.close()
-  }
+  const [ada, bob] = all
+  ada.say(["1", "2", "rooms:wire", "new_msg", { body: "hello" }])
+  const broadcast = [null, null, "rooms:wire", "new_msg", { body: "hello" }]
+  assert.deepEqual(await bob.hear(), broadcast)
+  const heard = [await ada.hear(), await ada.hear()]
+  assert.deepEqual(heard.find(([joined]) => joined === null), broadcast)
+  assert.deepEqual(heard.find(([joined]) => joined !== null), ["1", "2", "rooms:wire", "phx_reply", OK])
+  all.forEach(({ socket }) => socket.close())
 })
 
 test("of a join in the place of another, the answer comes before the end of the old", () => conversation(V2, [
