@@ -1,0 +1,203 @@
+//! The chat on virtual time.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use throng_base::wheel::TICK;
+use throng_driver::{CloseHow, ConnectSpec, Driver, SocketOptions, Source};
+use throng_engine::{Core, Limits};
+use throng_server::handlers::{Chat, ChatOptions};
+use throng_server::{Listening, Mail, ServerApp, ServerConfig};
+use throng_sim::{Faults, Sim, SimCores, SimCoresOptions, SimDriver, SimFd, check};
+
+use crate::wire;
+
+type Never = std::convert::Infallible;
+type ChatDriver = SimDriver<Mail<Never>>;
+type ChatCore = Rc<RefCell<Core<ChatDriver, ServerApp<Chat, ChatDriver>>>>;
+
+struct World<'a> {
+    sim: &'a mut Sim,
+    _cores: SimCores<Mail<Never>>,
+    running: Vec<ChatCore>,
+    driver: SimDriver<()>,
+}
+
+/// A client, and what it has received and not looked at.
+struct Client {
+    fd: SimFd,
+    received: Vec<u8>,
+    has_ended: bool,
+}
+
+impl<'a> World<'a> {
+    fn new(sim: &'a mut Sim, cores: usize) -> Self {
+        let cores = sim.cores(&SimCoresOptions { cores, ..SimCoresOptions::default() });
+        let config = Arc::new(ServerConfig { backlog: 100_000, ..ServerConfig::default() });
+        let running: Vec<_> = cores
+            .drivers()
+            .into_iter()
+            .map(|driver| {
+                let app = ServerApp::new(Arc::clone(&config), Chat::new(ChatOptions::default()));
+                sim.spawn(Core::new(driver, app, Limits::default()))
+            })
+            .collect();
+        for core in 0..running.len() {
+            let (reply, answers) = channel::<Listening>();
+            cores.post(core, Mail::listen(addr(), reply));
+            assert!(sim.run_until(SHORTLY, |_| answers.try_recv().is_ok()));
+        }
+        let driver = sim.cores(&SimCoresOptions::default()).drivers().remove(0);
+        Self { sim, _cores: cores, running, driver }
+    }
+
+    fn connect(&mut self) -> Client {
+        let spec =
+            ConnectSpec { target: addr(), source: Source::Any, options: SocketOptions::default() };
+        let fd = self.driver.connect(&spec).unwrap();
+        Client { fd, received: Vec::new(), has_ended: false }
+    }
+
+    fn send(&mut self, client: &Client, bytes: &[u8]) {
+        assert_eq!(self.driver.send(&client.fd, bytes), Ok(bytes.len()));
+    }
+
+    fn receive(&mut self, client: &mut Client) {
+        let mut buffer = [0; 4_096];
+        loop {
+            match self.driver.recv(&client.fd, &mut buffer) {
+                Ok(0) => return client.has_ended = true,
+                Ok(count) => client.received.extend(&buffer[..count]),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn run_for(&mut self, span: Duration) {
+        self.sim.run_for(span);
+    }
+
+    /// Connects and upgrades; says how long it took.
+    fn join(&mut self) -> (Client, Duration) {
+        let begin = self.sim.now();
+        let mut client = self.connect();
+        self.run_for(Duration::from_millis(1));
+        self.send(&client, wire::HANDSHAKE.as_bytes());
+        while self.sim.now().since(begin) < SHORTLY {
+            self.run_for(Duration::from_millis(1));
+            self.receive(&mut client);
+            if let Some(head) = wire::take_head(&mut client.received) {
+                assert!(head.contains(wire::ACCEPT), "{head}");
+                return (client, self.sim.now().since(begin));
+            }
+        }
+        panic!("not upgraded within {SHORTLY:?}");
+    }
+
+    /// Has `clients[0]` say something, which all must hear.
+    fn chat(&mut self, clients: &mut [Client], said: &[u8]) {
+        self.send(&clients[0], &wire::text(said));
+        self.run_for(Duration::from_millis(20));
+        for client in clients {
+            self.receive(client);
+            assert_eq!(wire::take(&mut client.received), Some((1, said.to_vec())));
+        }
+    }
+
+    fn open(&self) -> usize {
+        self.running.iter().map(|core| core.borrow_mut().desk().len()).sum()
+    }
+}
+
+#[test]
+fn ten_thousand_who_never_finish_their_handshake_keep_nobody_out() {
+    check(2, |sim| {
+        sim.set_faults(Faults { turn_max: Duration::from_micros(100), ..Faults::none() });
+        let mut world = World::new(sim, 2);
+        let mut silent: Vec<_> = (0..SILENT).map(|_| world.connect()).collect();
+        world.run_for(Duration::from_secs(1));
+        for (number, client) in silent.iter().enumerate() {
+            // Half of them have begun, the others say nothing at all.
+            if number % 2 == 0 {
+                world.send(client, &wire::HANDSHAKE.as_bytes()[..number % 100 + 1]);
+            }
+        }
+        world.run_for(Duration::from_secs(1));
+        assert_eq!(world.open(), SILENT);
+        let mut users = Vec::new();
+        for _ in 0..4 {
+            let (client, took) = world.join();
+            assert!(took <= Duration::from_millis(10), "{took:?}");
+            users.push(client);
+        }
+        world.chat(&mut users, b"can you hear me?");
+
+        // Their time counts from the moment at which they connected, or began: 10 s, and one more as they began later.
+        world.run_for(Duration::from_secs(9) + 2 * TICK + SHORTLY);
+        assert_eq!(world.open(), users.len());
+        for (number, client) in silent.iter_mut().enumerate() {
+            world.receive(client);
+            assert!(client.has_ended, "{number}");
+            let answer = String::from_utf8_lossy(&client.received);
+            assert_eq!(answer.starts_with("HTTP/1.1 408 "), number % 2 == 0, "{number}: {answer}");
+        }
+        world.chat(&mut users, b"still here");
+        for client in users.into_iter().chain(silent) {
+            world.driver.close(client.fd, CloseHow::Finish);
+        }
+        world.run_for(SHORTLY);
+        assert_eq!(world.open(), 0);
+    });
+}
+
+#[test]
+fn a_message_behind_the_handshake_is_heard() {
+    check(10, |sim| {
+        sim.set_faults(Faults { segment_bytes_max: 40, ..Faults::none() });
+        let mut world = World::new(sim, 1);
+        let mut client = world.connect();
+        world.run_for(Duration::from_millis(1));
+        let bytes = [wire::HANDSHAKE.as_bytes(), &wire::text(b"first"), &wire::text(b"second")];
+        world.send(&client, &bytes.concat());
+        world.run_for(SHORTLY);
+        world.receive(&mut client);
+        assert!(wire::take_head(&mut client.received).unwrap().contains(wire::ACCEPT));
+        for said in [&b"first"[..], b"second"] {
+            assert_eq!(wire::take(&mut client.received), Some((1, said.to_vec())));
+        }
+        assert!(client.received.is_empty());
+        world.driver.close(client.fd, CloseHow::Reset);
+    });
+}
+
+#[test]
+fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
+    check(5, |sim| {
+        let mut world = World::new(sim, 1);
+        let mut users = vec![world.join().0, world.join().0];
+        let (mut rude, _) = world.join();
+        // Unmasked.
+        world.send(&rude, &[0x81, 0x01, b'x']);
+        world.run_for(SHORTLY);
+        world.receive(&mut rude);
+        let (opcode, payload) = wire::take(&mut rude.received).unwrap();
+        assert_eq!((opcode, u16::from_be_bytes([payload[0], payload[1]])), (8, 1002));
+        assert!(rude.has_ended);
+        world.chat(&mut users, b"who was that?");
+        for client in users.into_iter().chain([rude]) {
+            world.driver.close(client.fd, CloseHow::Finish);
+        }
+    });
+}
+
+fn addr() -> SocketAddr {
+    "127.0.0.1:7000".parse().unwrap()
+}
+
+const SILENT: usize = 10_000;
+/// Longer than anything takes that is not to wait.
+const SHORTLY: Duration = Duration::from_millis(500);

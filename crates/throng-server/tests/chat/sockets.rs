@@ -1,0 +1,156 @@
+//! The chat on real sockets.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use throng_server::handlers::{Chat, ChatOptions};
+use throng_server::pubsub::{Policy, TopicRules};
+use throng_server::{Accept, Server, ServerOptions};
+
+use crate::support::{PATIENCE, connect, eventually, options};
+use crate::wire;
+
+/// A client of the chat.
+struct Client {
+    stream: TcpStream,
+    received: Vec<u8>,
+}
+
+impl Client {
+    fn join(server: &Server<Chat>) -> Self {
+        let mut client = Self { stream: connect(server.addr()), received: Vec::new() };
+        client.stream.set_nodelay(true).unwrap();
+        client.stream.write_all(wire::HANDSHAKE.as_bytes()).unwrap();
+        let head = client.until(wire::take_head);
+        assert!(head.contains(wire::ACCEPT), "{head}");
+        client
+    }
+
+    fn say(&mut self, payload: &[u8]) {
+        self.stream.write_all(&wire::text(payload)).unwrap();
+    }
+
+    fn hear(&mut self) -> Vec<u8> {
+        let (opcode, payload) = self.until(wire::take);
+        assert_eq!(opcode, 1);
+        payload
+    }
+
+    fn until<T>(&mut self, take: fn(&mut Vec<u8>) -> Option<T>) -> T {
+        loop {
+            if let Some(taken) = take(&mut self.received) {
+                return taken;
+            }
+            let mut buffer = [0; 4_096];
+            let count = self.stream.read(&mut buffer).expect("the server answers");
+            assert!(count > 0, "the server has closed");
+            self.received.extend(&buffer[..count]);
+        }
+    }
+}
+
+fn start(options: ServerOptions, chat: ChatOptions) -> Server<Chat> {
+    Server::start(options, move |_| Chat::new(chat)).unwrap()
+}
+
+#[test]
+fn everyone_hears_everyone_over_cores_and_in_order() {
+    let server = start(options(Accept::Reuseport, 3), ChatOptions::default());
+    let mut clients: Vec<_> = (0..20).map(|_| Client::join(&server)).collect();
+    eventually("all are members", || server.snapshot().counters.memberships == 20);
+    for number in 0..50u8 {
+        clients[3].say(&[b'a', number]);
+        clients[11].say(&[b'b', number]);
+    }
+    for client in &mut clients {
+        let heard: Vec<_> = (0..100).map(|_| client.hear()).collect();
+        for who in [b'a', b'b'] {
+            let theirs = heard.iter().filter(|said| said[0] == who).map(|said| said[1]);
+            assert_eq!(theirs.collect::<Vec<_>>(), (0..50).collect::<Vec<u8>>());
+        }
+    }
+    let counters = server.snapshot().counters;
+    assert_eq!((counters.published, counters.fanned_out), (100, 2_000));
+    assert_eq!(counters.publishes_received, 200);
+    assert!(counters.fanout_writes <= counters.fanned_out);
+    drop(clients);
+    eventually("all have left", || server.snapshot().counters.memberships == 0);
+}
+
+#[test]
+fn what_is_no_websocket_is_told_so() {
+    let server = start(options(Accept::Reuseport, 1), ChatOptions::default());
+    let mut stream = connect(server.addr());
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: chat\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 426 "), "{answer}");
+    assert!(answer.contains("WebSocket"), "{answer}");
+}
+
+/// How long it takes until all of `clients` have heard what one of them says: the worst of many.
+fn slowest(clients: &mut [Client], said: &[u8], times: usize) -> Duration {
+    let mut took = Vec::new();
+    for _ in 0..times {
+        let begin = Instant::now();
+        clients[0].say(said);
+        for client in clients.iter_mut() {
+            assert_eq!(client.hear(), said);
+        }
+        took.push(begin.elapsed());
+    }
+    took.sort();
+    took[times * 9 / 10]
+}
+
+#[test]
+fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
+    for policy in Policy::ALL {
+        let options =
+            ServerOptions { sndbuf_bytes: Some(16 << 10), ..options(Accept::Reuseport, 2) };
+        let rules = TopicRules { policy, queue_bytes_max: 100_000, ..TopicRules::default() };
+        let server = start(options, ChatOptions { rules, ..ChatOptions::default() });
+        let mut clients: Vec<_> = (0..10).map(|_| Client::join(&server)).collect();
+        let said = [b'x'; 20_000];
+        let before = slowest(&mut clients, &said, 30);
+        let mut idle = Client::join(&server);
+        eventually("all are members", || server.snapshot().counters.memberships == 11);
+        // More than the socket's buffers hold, which on loopback are several MB.
+        let mut after = Duration::MAX;
+        eventually("its queue is full", || {
+            after = after.min(slowest(&mut clients, &said, 30));
+            let counters = server.snapshot().counters;
+            let lost = counters.dropped_newest + counters.dropped_oldest + counters.replaced;
+            lost + counters.slow_closed > 20 || counters.slow_closed == 1
+        });
+        // A machine that runs all tests at once is no place for a closer look; `make bench` takes one.
+        assert!(after <= 4 * before + Duration::from_millis(10), "{policy}: {before:?} {after:?}");
+        let counters = server.snapshot().counters;
+        let is_its_own = match policy {
+            Policy::DropNewest => counters.dropped_newest > 0,
+            Policy::DropOldest => counters.dropped_oldest > 0,
+            Policy::KeepLatest => counters.replaced > 0,
+            Policy::Close => counters.slow_closed == 1 && counters.memberships == 10,
+        };
+        assert!(is_its_own, "{policy}: {counters:?}");
+        if policy == Policy::Close {
+            assert!(is_cut_off(&mut idle.stream));
+        } else {
+            // It reads again, and whole frames come.
+            (0..5).for_each(|_| assert_eq!(idle.hear(), said));
+        }
+    }
+}
+
+/// Reads on until the other end has reset the connection, or closed it.
+fn is_cut_off(stream: &mut TcpStream) -> bool {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    loop {
+        match stream.read(&mut [0; 65_536]) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() == ErrorKind::ConnectionReset,
+        }
+    }
+}
