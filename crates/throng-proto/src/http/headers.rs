@@ -8,8 +8,8 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// `lines` are whole, valid field lines; an empty one ends them.
-    pub(crate) const fn new(lines: &'a str) -> Self {
+    /// `lines` are whole, valid field lines (`name: value`); an empty one ends them.
+    pub const fn new(lines: &'a str) -> Self {
         Self { lines }
     }
 

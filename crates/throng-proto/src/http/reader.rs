@@ -22,8 +22,6 @@ pub(crate) struct Partial {
     bytes: Vec<u8>,
     /// Head and body together, once the head is whole.
     length: Option<usize>,
-    /// There may be a whole request in it that nobody has looked for.
-    unread: bool,
 }
 
 /// What the client expects of the answer to a request.
@@ -56,14 +54,11 @@ pub(crate) fn read_request<'a, 'i: 'a>(
         partial.expect(shape, out);
         return Ok(None);
     }
-    // Nothing can be whole before its last byte is there, or before a line ends.
     let received = known + input.peek().len();
-    let hopeless = match partial.length {
-        Some(length) => received < length,
-        None => received <= bounds.head_bytes_max && !input.peek().contains(&b'\n'),
-    };
     partial.bytes.extend_from_slice(input.peek());
-    if hopeless && !std::mem::take(&mut partial.unread) {
+    // A head is looked at anew for each receive, so that a bad one fails as soon as it can: even byte by
+    // byte that is cheaper than receiving. A body is waited for.
+    if partial.length.is_some_and(|length| received < length) {
         input.take_all();
         return Ok(None);
     }
@@ -86,7 +81,6 @@ pub(crate) fn read_request<'a, 'i: 'a>(
         whole.clear();
         whole.extend(partial.bytes.drain(..length));
         partial.length = None;
-        partial.unread = true;
     }
     build(whole, shape).map(Some)
 }
@@ -95,7 +89,6 @@ impl Partial {
     /// Keeps bytes for later, and says how many there are now.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
         self.bytes.extend_from_slice(bytes);
-        self.unread = true;
         self.bytes.len()
     }
 
