@@ -181,7 +181,7 @@ where
             self.inbox = Some(message);
             desk.nudge(key);
         } else {
-            desk.shield(|| drop(message));
+            self.corewide(desk, |handler, core| handler.undelivered(core, message));
         }
     }
 

@@ -44,6 +44,7 @@ mod demo;
 mod frame;
 mod handler;
 mod http;
+mod longpoll;
 mod message;
 mod origin;
 mod page;

@@ -139,6 +139,11 @@ impl<H: Handler> Connection<'_, H> {
         self.wire.send_message(to, message)
     }
 
+    /// The same, never refused: for what keeps a protocol's state right. In order with what else this core says.
+    pub fn tell(&mut self, to: ConnectionId, message: H::Message) {
+        self.wire.tell(to, message);
+    }
+
     /// Makes it a member of `topic`: it gets what is published from now on. Joining twice makes two memberships, each with
     /// its own copy. Its end ends them all.
     pub fn subscribe(&mut self, topic: &str, subscription: Subscription) -> Membership {
@@ -201,6 +206,7 @@ pub(crate) trait Wire<H: Handler> {
     fn peer_addr(&self) -> Option<SocketAddr>;
     fn local_addr(&self) -> Option<SocketAddr>;
     fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message>;
+    fn tell(&mut self, to: ConnectionId, message: H::Message);
 }
 
 impl<H, D> Wire<H> for Conn<'_, D, ServerApp<H, D>>
@@ -277,5 +283,10 @@ where
             Parcel::Message(_, message) => message,
             _ => unreachable!("what comes back is what was sent"),
         })
+    }
+
+    fn tell(&mut self, to: ConnectionId, message: H::Message) {
+        // Control mail is never refused.
+        let _ = self.post(to.core(), Mail(Parcel::Message(to.key(), message)), MailKind::Control);
     }
 }

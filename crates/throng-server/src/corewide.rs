@@ -7,10 +7,10 @@ use throng_driver::{CoreId, Driver, MailKind};
 use throng_engine::Desk;
 use throng_pubsub::Publication;
 
-use crate::Handler;
 use crate::app::ServerApp;
 use crate::fanout::Fanout;
 use crate::mail::{Mail, Parcel};
+use crate::{ConnectionId, Handler};
 
 /// A core, for the length of one call of its [`Handler`].
 pub struct Corewide<'a, H: Handler> {
@@ -36,8 +36,13 @@ impl<H: Handler> Corewide<'_, H> {
 
     /// Has [`Handler::mail`] called on another core, or on this one. Never refused: what keeps the cores in agreement. What
     /// one core tells another arrives in order.
-    pub fn tell(&mut self, core: CoreId, message: H::Message) {
-        self.floor.tell(core, message);
+    pub fn mail(&mut self, core: CoreId, message: H::Message) {
+        self.floor.post(core, Parcel::Core(message));
+    }
+
+    /// Has [`Handler::message`] called for a connection of any core. Never refused, in order.
+    pub fn tell(&mut self, to: ConnectionId, message: H::Message) {
+        self.floor.post(to.core(), Parcel::Message(to.key(), message));
     }
 
     /// Publishes to the members that live on this core. Cores may share the publication, and then share its frames.
@@ -50,7 +55,7 @@ impl<H: Handler> Corewide<'_, H> {
 pub(crate) trait Floor<H: Handler> {
     fn core(&self) -> CoreId;
     fn now(&self) -> Instant;
-    fn tell(&mut self, core: CoreId, message: H::Message);
+    fn post(&mut self, core: CoreId, parcel: Parcel<H::Message>);
 }
 
 impl<H, D> Floor<H> for Desk<D, ServerApp<H, D>>
@@ -66,8 +71,8 @@ where
         self.now()
     }
 
-    fn tell(&mut self, core: CoreId, message: H::Message) {
+    fn post(&mut self, core: CoreId, parcel: Parcel<H::Message>) {
         // Control mail is never refused.
-        let _ = self.post(core, Mail(Parcel::Core(message)), MailKind::Control);
+        let _ = self.post(core, Mail(parcel), MailKind::Control);
     }
 }

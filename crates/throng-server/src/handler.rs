@@ -65,7 +65,10 @@ pub trait Handler: Sized + 'static {
     ) {
     }
 
-    /// A message that a core has told this one: see [`Corewide::tell`].
+    /// A message for a connection of this core that has ended. Drops it, unless overridden.
+    fn undelivered(&mut self, _core: &mut Corewide<'_, Self>, _message: Self::Message) {}
+
+    /// A message that a core has sent this one: see [`Corewide::mail`].
     fn mail(&mut self, _core: &mut Corewide<'_, Self>, _message: Self::Message) {}
 
     /// The last thing of every turn: what its callbacks piled up can be told to other cores together.

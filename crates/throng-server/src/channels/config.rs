@@ -39,6 +39,7 @@ pub(crate) struct Config {
     pub(crate) deflate: bool,
     pub(crate) limits: Limits,
     pub(crate) topics: Rulebook,
+    pub(crate) polls_max: usize,
     pub(crate) pages: Vec<Page>,
     /// Signs the tokens of long-poll sessions; the same for all cores.
     pub(crate) secret: [u8; 32],
@@ -82,6 +83,7 @@ impl Channels {
                 deflate: false,
                 limits: Limits::default(),
                 topics: Rulebook::default(),
+                polls_max: 100_000,
                 pages: Vec::new(),
                 secret: secret(),
                 origin_ns: origin_ns(),
@@ -165,6 +167,12 @@ impl Channels {
     /// Bounds of requests, frames and messages. Default: [`Limits::default`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.config.limits = limits;
+        self
+    }
+
+    /// Long-poll sessions of each core, which need no connection to stay; a further one is answered 403. Default 100,000.
+    pub fn polls_max(mut self, polls_max: usize) -> Self {
+        self.config.polls_max = polls_max;
         self
     }
 

@@ -8,6 +8,8 @@ use throng_proto::phoenix::Vsn;
 use throng_pubsub::Membership;
 
 use super::channel::Live;
+use super::config::Connected;
+use super::longpoll::{Kept, Poll};
 use super::refs::Ref;
 
 /// The state of a connection. The first channel lives in it, so that a user of one topic costs nothing more.
@@ -27,18 +29,26 @@ pub(crate) enum Mode {
     Http,
     /// A WebSocket of this version.
     Socket(Vsn),
+    /// A request waits for the answer of its long-poll session.
+    Asking { request: u32, is_poll: bool },
+    /// A long-poll session of this version; it has no socket.
+    Poll(Vsn),
     /// A close frame was sent; whatever comes now but the answer to it is nobody's.
     Closing,
 }
 
 #[derive(Default)]
 pub(crate) struct Extra {
-    /// The membership in the topic of the socket's id.
-    pub(crate) id: Option<Membership>,
+    /// The socket's id.
+    pub(crate) id: Option<Arc<str>>,
     /// The application's own state of the whole connection.
     pub(crate) assigns: Option<Box<dyn Any>>,
+    /// A long-poll session's own.
+    pub(crate) poll: Option<Poll>,
+    /// The request that waits for its session, should there turn out to be none.
+    pub(crate) kept: Option<Kept>,
     /// The second channel and all later ones.
-    more: Vec<Joined>,
+    pub(crate) more: Vec<Joined>,
 }
 
 /// A channel of a connection.
@@ -59,7 +69,24 @@ pub(crate) struct Topic {
     pub(crate) route: u16,
 }
 
+impl Mode {
+    /// The version that channels speak on it, where there are channels.
+    pub(crate) const fn vsn(self) -> Option<Vsn> {
+        match self {
+            Self::Socket(vsn) | Self::Poll(vsn) => Some(vsn),
+            Self::Http | Self::Asking { .. } | Self::Closing => None,
+        }
+    }
+}
+
 impl Conn {
+    /// A long-poll session that is about to begin.
+    pub(crate) fn poll(vsn: Vsn, connected: Connected, poll: Poll) -> Self {
+        let Connected { id, assigns } = connected;
+        let extra = Extra { id, assigns, poll: Some(poll), ..Extra::default() };
+        Self { first: None, extra: Some(Box::new(extra)), mode: Mode::Poll(vsn) }
+    }
+
     /// The channel of a topic, taken out for the length of a callback.
     pub(crate) fn take(&mut self, topic: &str) -> Option<Joined> {
         if self.first.as_ref().is_some_and(|first| *first.topic.name == *topic) {

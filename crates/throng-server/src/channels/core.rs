@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use throng_driver::CoreId;
+use throng_proto::phoenix::longpoll::Tokens;
 use throng_proto::websocket::Deflater;
 use throng_pubsub::presence::Presence;
 
@@ -22,7 +23,12 @@ pub(crate) struct CoreState {
     pub(crate) deflater: Deflater,
     pub(crate) infos: Infos,
     pub(crate) presence: Presence<Owner>,
-    /// How many channels there have been; it wraps.
+    /// Where posted base64 is decoded.
+    pub(crate) posted: Vec<u8>,
+    pub(crate) tokens: Tokens,
+    /// How many long-poll sessions there are.
+    pub(crate) polls: usize,
+    /// How many channels and polls there have been; it wraps.
     serial: u32,
 }
 
@@ -30,6 +36,9 @@ impl CoreState {
     pub(crate) fn new(config: Config, core: CoreId) -> Self {
         Self {
             presence: Presence::new(core as u16, config.origin_ns),
+            posted: Vec::new(),
+            tokens: Tokens::new(&config.secret),
+            polls: 0,
             config,
             topics: Topics::default(),
             frame: Vec::new(),

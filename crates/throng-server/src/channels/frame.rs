@@ -3,13 +3,22 @@
 use throng_proto::phoenix::Kind;
 use throng_proto::websocket::Opcode;
 
+use super::conn::Mode;
 use super::core::CoreState;
 use super::handler::ChannelHandler;
+use super::longpoll::{self, Poll};
 use crate::Connection;
 
 /// Sends the message that stands in the core's buffer.
 pub(crate) fn send(conn: &mut Connection<'_, ChannelHandler>, core: &mut CoreState, kind: Kind) {
     let CoreState { frame, deflater, .. } = core;
+    if let Mode::Poll(_) = conn.state().mode {
+        // Bytes have no place in a long-poll's answer.
+        if kind == Kind::Text {
+            longpoll::push(conn, std::str::from_utf8(frame).unwrap_or_default());
+        }
+        return;
+    }
     let (session, out) = conn.session();
     match kind {
         // What an encoder appends is UTF-8.
@@ -18,6 +27,40 @@ pub(crate) fn send(conn: &mut Connection<'_, ChannelHandler>, core: &mut CoreSta
             session.text(text, Some(deflater), out);
         }
         Kind::Binary => session.binary(frame, Some(deflater), out),
+    }
+}
+
+/// What was sent from some moment on, cut out to be sent later.
+pub(crate) enum Tail {
+    Frames(Vec<u8>),
+    Messages(Vec<String>),
+}
+
+/// How much was sent by now.
+pub(crate) fn mark(conn: &mut Connection<'_, ChannelHandler>) -> usize {
+    match &conn.state().extra {
+        Some(extra) if extra.poll.is_some() => extra.poll.as_ref().map_or(0, Poll::mark),
+        _ => conn.out().len(),
+    }
+}
+
+/// Cuts out what was sent since `mark`.
+pub(crate) fn cut(conn: &mut Connection<'_, ChannelHandler>, mark: usize) -> Tail {
+    match conn.state().extra.as_mut().and_then(|extra| extra.poll.as_mut()) {
+        Some(poll) => Tail::Messages(poll.cut(mark)),
+        None => Tail::Frames(conn.out().split_off(mark)),
+    }
+}
+
+/// Sends what was cut out.
+pub(crate) fn append(conn: &mut Connection<'_, ChannelHandler>, tail: Tail) {
+    match tail {
+        Tail::Frames(mut frames) => conn.out().append(&mut frames),
+        Tail::Messages(messages) => {
+            if let Some(poll) = conn.state().extra.as_mut().and_then(|extra| extra.poll.as_mut()) {
+                poll.append(messages);
+            }
+        }
     }
 }
 

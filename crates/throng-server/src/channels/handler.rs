@@ -15,6 +15,7 @@ use super::channel::{Info, Left, Live, Refused};
 use super::config::Config;
 use super::conn::{Conn, Joined, Mode};
 use super::core::{CoreState, Owner};
+use super::longpoll::{self, Asked};
 use super::message::{Message, Parcel};
 use super::refs::Ref;
 use super::socket::{Joining, Socket};
@@ -74,19 +75,21 @@ impl ChannelHandler {
     fn join(&mut self, conn: &mut Conned<'_>, vsn: Vsn, message: &Wire<'_>) {
         let old = conn.state().take(&message.topic);
         // The answer to the join comes before what is left to say about the old channel.
-        let mut farewell = Vec::new();
+        let mut farewell = None;
         if let Some(mut old) = old {
-            let begins = conn.out().len();
+            let mark = frame::mark(conn);
             self.terminate(conn, vsn, &mut old, Left::Duplicate);
             self.write(conn, |out| {
                 phoenix::channel_closed(vsn, old.join_ref.as_deref(), &old.topic.name, out);
                 Ok(Kind::Text)
             });
-            farewell = conn.out().split_off(begins);
+            farewell = Some(frame::cut(conn, mark));
             self.forget(conn, old);
         }
         let joined = self.try_join(conn, vsn, message);
-        conn.out().append(&mut farewell);
+        if let Some(farewell) = farewell {
+            frame::append(conn, farewell);
+        }
         if let Some(mut joined) = joined {
             let outcome =
                 self.call(conn, vsn, &mut joined, None, |channel, socket| channel.joined(socket));
@@ -125,7 +128,7 @@ impl ChannelHandler {
         match made {
             Ok(Ok(channel)) => {
                 let response = if welcome.is_empty() { "{}" } else { &welcome };
-                let intercepts = !route.intercept.is_empty();
+                let intercepts = !route.intercept.is_empty() || conn.is_detached();
                 let dialect = dialect(vsn, conn.protocol().is_deflated());
                 let subscription = Subscription { dialect, intercepts, tag: CHANNEL };
                 self.reply(conn, vsn, message, join_ref, "ok", Payload::Json(response));
@@ -183,7 +186,7 @@ impl ChannelHandler {
 
     /// A message for a channel, from itself or from elsewhere.
     fn info(&mut self, conn: &mut Conned<'_>, topic: &str, serial: u32, info: Info) {
-        let Mode::Socket(vsn) = conn.state().mode else { return drop_shielded(info) };
+        let Some(vsn) = conn.state().mode.vsn() else { return drop_shielded(info) };
         if conn.state().find(topic).is_none_or(|joined| joined.serial != serial) {
             return drop_shielded(info);
         }
@@ -279,12 +282,21 @@ impl ChannelHandler {
         self.end_channels(conn, why);
         conn.state().mode = Mode::Closing;
         conn.clear_timeout();
+        if conn.is_detached() {
+            longpoll::close(conn, why);
+            return conn.close();
+        }
         let (session, out) = conn.session();
         session.close(code, "", out);
     }
 
+    /// Too much waits for a client that does not fetch it.
+    pub(crate) fn overflow(&mut self, conn: &mut Conned<'_>) {
+        self.end(conn, GOING_AWAY, Left::Closed);
+    }
+
     fn end_channels(&mut self, conn: &mut Conned<'_>, why: Left) {
-        let Mode::Socket(vsn) = conn.state().mode else { return };
+        let Some(vsn) = conn.state().mode.vsn() else { return };
         while let Some(mut joined) = conn.state().take_any() {
             self.terminate(conn, vsn, &mut joined, why);
             self.forget(conn, joined);
@@ -318,6 +330,31 @@ impl ChannelHandler {
         }
     }
 
+    /// A broadcast that its channel intercepts, or that a long-poll session keeps, or one to the socket's id.
+    fn deliver(&mut self, conn: &mut Conned<'_>, publication: &Publication, tag: u16) {
+        let Some(vsn) = conn.state().mode.vsn() else { return };
+        let Some(broadcast) = publication.body::<Broadcast>() else { return };
+        if tag == SOCKET_ID {
+            if broadcast.event() == DISCONNECT {
+                self.end(conn, GOING_AWAY, Left::Closed);
+            }
+            return;
+        }
+        let topic = publication.topic();
+        let Some(joined) = conn.state().find(topic) else { return };
+        let route = &self.core.config.routes[usize::from(joined.topic.route)];
+        if !route.intercept.contains(&broadcast.event()) {
+            return self.write(conn, |out| {
+                phoenix::broadcast(vsn, topic, broadcast.event(), broadcast.payload(), out)
+            });
+        }
+        let Some(mut joined) = conn.state().take(topic) else { return };
+        let outcome = self.call(conn, vsn, &mut joined, None, |channel, socket| {
+            channel.handle_out(broadcast.event(), broadcast.payload(), socket);
+        });
+        self.settle(conn, vsn, joined, outcome);
+    }
+
     /// The timer of a WebSocket: it ends, or the timer runs for what is left.
     fn heard_nothing(&mut self, conn: &mut Conned<'_>) {
         let (silent, timeout) = (conn.now().since(conn.heard()), self.core.config.timeout);
@@ -346,6 +383,13 @@ impl Handler for ChannelHandler {
         self.core.config.topics.clone()
     }
 
+    fn open(&mut self, conn: &mut Conned<'_>) {
+        if conn.is_detached() {
+            http::subscribe_to_id(conn);
+            longpoll::begin(self, conn);
+        }
+    }
+
     fn event(&mut self, conn: &mut Conned<'_>, event: ServerEvent<'_>) {
         match (event, conn.state().mode) {
             (ServerEvent::Text(text), Mode::Socket(vsn)) => self.text(conn, vsn, text),
@@ -361,9 +405,19 @@ impl Handler for ChannelHandler {
     fn message(&mut self, conn: &mut Conned<'_>, Message(parcel): Message) {
         match parcel {
             Parcel::Info { topic, serial, info } => self.info(conn, &topic, serial, info),
+            Parcel::Asked(asked) => longpoll::asked(self, conn, asked),
+            Parcel::Answer(answer) => return longpoll::answered(conn, &answer),
+            Parcel::Gone { request } => return longpoll::gone(self, conn, request),
             Parcel::Presence { .. } => {}
         }
         self.run_infos(conn);
+        longpoll::flush(self, conn);
+    }
+
+    fn undelivered(&mut self, core: &mut Corewide<'_, Self>, Message(parcel): Message) {
+        if let Parcel::Asked(Asked { from, .. }) = parcel {
+            core.tell(from.connection, Message(Parcel::Gone { request: from.request }));
+        }
     }
 
     fn mail(&mut self, core: &mut Corewide<'_, Self>, Message(parcel): Message) {
@@ -381,15 +435,18 @@ impl Handler for ChannelHandler {
             let own = core.core();
             for other in (0..core.cores()).filter(|&other| other != own) {
                 let (diff, publication) = (Arc::clone(&diff), Arc::clone(&publication));
-                core.tell(other, Message(Parcel::Presence { diff, publication }));
+                core.mail(other, Message(Parcel::Presence { diff, publication }));
             }
         }
     }
 
     fn timeout(&mut self, conn: &mut Conned<'_>) {
-        match conn.state().mode {
+        let mode = conn.state().mode;
+        match mode {
             Mode::Socket(_) => self.heard_nothing(conn),
-            Mode::Http | Mode::Closing => {}
+            Mode::Asking { is_poll, .. } => longpoll::timed_out(conn, is_poll),
+            Mode::Poll(_) if longpoll::timeout(conn) => self.end(conn, GOING_AWAY, Left::Closed),
+            Mode::Poll(_) | Mode::Http | Mode::Closing => {}
         }
     }
 
@@ -399,40 +456,26 @@ impl Handler for ChannelHandler {
     }
 
     fn delivery(&mut self, conn: &mut Conned<'_>, publication: &Publication, tag: u16) {
-        let Mode::Socket(vsn) = conn.state().mode else { return };
-        let Some(broadcast) = publication.body::<Broadcast>() else { return };
-        if tag == SOCKET_ID {
-            if broadcast.event() == DISCONNECT {
-                self.end(conn, GOING_AWAY, Left::Closed);
-            }
-            return;
-        }
-        let topic = publication.topic();
-        let Some(joined) = conn.state().find(topic) else { return };
-        let route = &self.core.config.routes[usize::from(joined.topic.route)];
-        if !route.intercept.contains(&broadcast.event()) {
-            return self.write(conn, |out| {
-                phoenix::broadcast(vsn, topic, broadcast.event(), broadcast.payload(), out)
-            });
-        }
-        let Some(mut joined) = conn.state().take(topic) else { return };
-        let outcome = self.call(conn, vsn, &mut joined, None, |channel, socket| {
-            channel.handle_out(broadcast.event(), broadcast.payload(), socket);
-        });
-        self.settle(conn, vsn, joined, outcome);
+        self.deliver(conn, publication, tag);
         self.run_infos(conn);
+        longpoll::flush(self, conn);
     }
 
     fn draining(&mut self, conn: &mut Conned<'_>) {
         match conn.state().mode {
-            Mode::Socket(_) => self.end(conn, SERVICE_RESTART, Left::Draining),
+            Mode::Socket(_) | Mode::Poll(_) => self.end(conn, SERVICE_RESTART, Left::Draining),
             Mode::Http => conn.close(),
-            Mode::Closing => {}
+            // Its session is told, too, and answers.
+            Mode::Asking { .. } | Mode::Closing => {}
         }
     }
 
     fn close(&mut self, conn: &mut Conned<'_>, _why: Ended) {
         self.end_channels(conn, Left::Closed);
+        if conn.is_detached() {
+            longpoll::close(conn, Left::Closed);
+            self.core.polls -= 1;
+        }
     }
 }
 

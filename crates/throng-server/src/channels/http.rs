@@ -9,8 +9,9 @@ use throng_proto::websocket::{Refusal, offered_subprotocols};
 use throng_pubsub::Subscription;
 
 use super::config::{Config, Connect, Connected, Rejected, Transport};
-use super::conn::Mode;
+use super::conn::{Extra, Mode};
 use super::handler::{ChannelHandler, SOCKET_ID};
+use super::longpoll;
 use crate::Connection;
 
 /// Answers one request.
@@ -23,6 +24,7 @@ pub(crate) fn request(
     let transport = request.path().strip_prefix(&*config.path).unwrap_or_default();
     match transport {
         "/websocket" => upgrade(handler, conn, request),
+        "/longpoll" => longpoll::request(handler, conn, request),
         _ => match config.pages.iter().find(|page| page.path == request.path()) {
             Some(page) if request.method == "GET" => {
                 answer(conn, 200, &[("content-type", page.content_type)], page.body);
@@ -54,18 +56,22 @@ fn upgrade(
     }
     conn.set_timeout(config.timeout);
     conn.state().mode = Mode::Socket(welcome.vsn);
-    settle_in(conn, welcome.connected);
+    let Connected { id, assigns } = welcome.connected;
+    if id.is_some() || assigns.is_some() {
+        conn.state().extra = Some(Box::new(Extra { id, assigns, ..Extra::default() }));
+        subscribe_to_id(conn);
+    }
 }
 
 /// What was agreed on with a client that may connect.
-struct Welcome<'a> {
-    vsn: Vsn,
+pub(crate) struct Welcome<'a> {
+    pub(crate) vsn: Vsn,
     subprotocol: Option<&'a str>,
-    connected: Connected,
+    pub(crate) connected: Connected,
 }
 
 /// Whether a client may connect, whichever way it came.
-fn admit<'a>(
+pub(crate) fn admit<'a>(
     config: &'a Config,
     request: &Request<'_>,
     transport: Transport,
@@ -85,18 +91,12 @@ fn admit<'a>(
     Ok(Welcome { vsn, subprotocol, connected })
 }
 
-/// What the connect callback wants kept is kept.
-fn settle_in(conn: &mut Connection<'_, ChannelHandler>, connected: Connected) {
-    let Connected { id, assigns } = connected;
-    if let Some(id) = id {
-        let subscription =
-            Subscription { intercepts: true, tag: SOCKET_ID, ..Subscription::default() };
-        let membership = conn.subscribe(&id, subscription);
-        conn.state().extra().id = Some(membership);
-    }
-    if assigns.is_some() {
-        conn.state().extra().assigns = assigns;
-    }
+/// Broadcasts to the socket's id reach it from now on.
+pub(crate) fn subscribe_to_id(conn: &mut Connection<'_, ChannelHandler>) {
+    let Some(id) = conn.state().extra.as_ref().and_then(|extra| extra.id.clone()) else { return };
+    let subscription = Subscription { intercepts: true, tag: SOCKET_ID, ..Subscription::default() };
+    // The connection's end ends it.
+    let _ = conn.subscribe(&id, subscription);
 }
 
 /// The token among the subprotocols, where it is wanted.

@@ -6,6 +6,7 @@ use throng_pubsub::Publication;
 use throng_pubsub::presence::Diff;
 
 use super::channel::Info;
+use super::longpoll::{Answer, Asked};
 
 /// A message to a connection of a server of channels; an [`Address`](super::Address) makes one.
 pub struct Message(pub(crate) Parcel);
@@ -13,6 +14,12 @@ pub struct Message(pub(crate) Parcel);
 pub(crate) enum Parcel {
     /// For the channel of this topic, if it is still the one with this serial.
     Info { topic: Arc<str>, serial: u32, info: Info },
+    /// For a long-poll session: what its client wants.
+    Asked(Asked),
+    /// For a client's connection: what its long-poll session answers.
+    Answer(Answer),
+    /// For a client's connection: the long-poll session is gone that its request was for.
+    Gone { request: u32 },
     /// For a core: who came and went on another, and what its members are to be told.
     Presence { diff: Arc<Diff>, publication: Arc<Publication> },
 }

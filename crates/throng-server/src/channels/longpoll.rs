@@ -1,0 +1,54 @@
+//! Long-polling: a session without a connection of its own, and requests that come and go.
+//!
+//! A session is a connection without a socket, on the core where its first request came in. Later requests may come in on
+//! any core; the token that they carry names the session. A request crosses to the session as a message, and so
+//! does the answer back:
+//!
+//! 1. a request without a token begins a session, which answers 410 and a token;
+//! 2. a GET waits for messages, for 10 s at most, and is answered 200 with them or 204 without;
+//! 3. a POST brings the client's messages, and is answered 200 once the channels have had them;
+//! 4. a session that nobody polls for 15 s ends; a GET that still names it begins another, and is answered 410 again.
+//!
+//! Answers are HTTP 200 with the real status in a JSON body, so that browsers let pages of other sites read it.
+
+mod request;
+mod session;
+
+pub(crate) use request::{Kept, answered, gone, request, timed_out};
+pub(crate) use session::{Poll, asked, begin, close, flush, push, timeout};
+
+use std::time::Duration;
+
+use crate::ConnectionId;
+
+/// A request on its way to a session.
+pub(crate) struct Asked {
+    /// Who waits for the answer, and its number for the request.
+    pub(crate) from: Asker,
+    pub(crate) what: What,
+}
+
+/// A connection that waits for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asker {
+    pub(crate) connection: ConnectionId,
+    pub(crate) request: u32,
+}
+
+/// What a client wants of its session.
+pub(crate) enum What {
+    Poll,
+    Post { content_type: Option<String>, body: Vec<u8> },
+}
+
+/// An answer on its way to the client.
+pub(crate) struct Answer {
+    pub(crate) request: u32,
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+/// How long a request waits.
+const WINDOW: Duration = Duration::from_secs(10);
+/// How long a session lives that nobody polls.
+const INACTIVE: Duration = Duration::from_secs(15);

@@ -1,0 +1,164 @@
+//! The side of the client's connections, which come and go.
+
+use throng_proto::http::{Headers, Request, query_pairs};
+use throng_proto::phoenix::longpoll;
+
+use super::{Answer, Asked, Asker, WINDOW, What};
+use crate::channels::config::Transport;
+use crate::channels::conn::{Conn, Mode};
+use crate::channels::handler::ChannelHandler;
+use crate::channels::http::{Welcome, admit, answer};
+use crate::channels::longpoll::Poll;
+use crate::channels::message::{Message, Parcel};
+use crate::{Connection, ConnectionId};
+
+/// A poll that can be looked at again.
+pub(crate) struct Kept {
+    target: String,
+    headers: String,
+}
+
+/// Takes a request up: it is answered now, or when its session does so.
+pub(crate) fn request(
+    handler: &mut ChannelHandler,
+    conn: &mut Connection<'_, ChannelHandler>,
+    request: &Request<'_>,
+) {
+    let what = match request.method {
+        "GET" => What::Poll,
+        "POST" => What::Post {
+            content_type: request.header("content-type").map(str::to_owned),
+            body: request.body.to_vec(),
+        },
+        "OPTIONS" => return preflight(conn, request),
+        _ => return answer(conn, 400, &[], b""),
+    };
+    let is_poll = matches!(what, What::Poll);
+    let Some(session) = session(handler, conn, request) else {
+        return if is_poll { begin(handler, conn, request) } else { answer_json(conn, 410) };
+    };
+    let from = ask(handler, conn, is_poll);
+    if is_poll {
+        conn.state().extra().kept = Some(Kept::new(request));
+    }
+    conn.tell(session, Message(Parcel::Asked(Asked { from, what })));
+}
+
+/// The session that was asked is gone.
+pub(crate) fn gone(
+    handler: &mut ChannelHandler,
+    conn: &mut Connection<'_, ChannelHandler>,
+    request: u32,
+) {
+    if !is_asking(conn, request) {
+        return;
+    }
+    match conn.state().extra.take().and_then(|extra| extra.kept) {
+        None => answer_json(conn, 410),
+        Some(Kept { target, headers }) => {
+            let headers = Headers::new(&headers);
+            begin(handler, conn, &Request { method: "GET", target: &target, headers, body: b"" });
+        }
+    }
+}
+
+/// Begins a session, which answers the request.
+fn begin(
+    handler: &mut ChannelHandler,
+    conn: &mut Connection<'_, ChannelHandler>,
+    request: &Request<'_>,
+) {
+    let config = &handler.core.config;
+    let welcome = admit(config, request, Transport::LongPoll);
+    let Ok(Welcome { vsn, connected, .. }) = welcome else { return answer_json(conn, 403) };
+    if handler.core.polls >= config.polls_max {
+        return answer_json(conn, 403);
+    }
+    handler.core.polls += 1;
+    let asker = ask(handler, conn, true);
+    conn.spawn(Conn::poll(vsn, connected, Poll::new(asker)));
+}
+
+/// From here on the connection waits for its session.
+fn ask(
+    handler: &mut ChannelHandler,
+    conn: &mut Connection<'_, ChannelHandler>,
+    is_poll: bool,
+) -> Asker {
+    let request = handler.core.next_serial();
+    conn.state().mode = Mode::Asking { request, is_poll };
+    // The session answers in time, but its core may not.
+    conn.set_timeout(if is_poll { WINDOW * 2 } else { WINDOW });
+    Asker { connection: conn.id(), request }
+}
+
+/// Whether the connection waits for the answer to this request; not any more.
+fn is_asking(conn: &mut Connection<'_, ChannelHandler>, number: u32) -> bool {
+    let is_asking = matches!(conn.state().mode, Mode::Asking { request, .. } if request == number);
+    if is_asking {
+        conn.state().mode = Mode::Http;
+        conn.clear_timeout();
+    }
+    is_asking
+}
+
+impl Kept {
+    fn new(request: &Request<'_>) -> Self {
+        let mut headers = String::new();
+        for (name, value) in request.headers.iter() {
+            headers.extend([name, ": ", value, "\r\n"]);
+        }
+        Self { target: request.target.to_owned(), headers }
+    }
+}
+
+/// The session has answered.
+pub(crate) fn answered(conn: &mut Connection<'_, ChannelHandler>, answered: &Answer) {
+    if is_asking(conn, answered.request) {
+        conn.state().extra = None;
+        answer(conn, answered.status, &HEADERS, &answered.body);
+    }
+}
+
+/// The session has not answered in time.
+pub(crate) fn timed_out(conn: &mut Connection<'_, ChannelHandler>, is_poll: bool) {
+    conn.state().mode = Mode::Http;
+    answer_json(conn, if is_poll { 204 } else { 408 });
+}
+
+/// The session that a request's token names.
+fn session(
+    handler: &ChannelHandler,
+    conn: &Connection<'_, ChannelHandler>,
+    request: &Request<'_>,
+) -> Option<ConnectionId> {
+    let mut params = query_pairs(request.query().unwrap_or_default());
+    let token = params.find(|(name, _)| name == "token").map(|(_, value)| value);
+    let token = token.as_deref().or_else(|| request.header("x-phoenix-longpoll-token"))?;
+    let claim = handler.core.tokens.check(conn.now(), token).ok()?;
+    ConnectionId::from_bits(claim.core.into(), claim.session, conn.cores())
+}
+
+/// A browser asks whether a page of another site may send requests here.
+fn preflight(conn: &mut Connection<'_, ChannelHandler>, request: &Request<'_>) {
+    let allowed = request.header("access-control-request-headers").unwrap_or_default();
+    let headers = [
+        ("access-control-allow-origin", "*"),
+        ("access-control-allow-headers", allowed),
+        ("access-control-allow-methods", "get, post, options"),
+        ("access-control-max-age", "3600"),
+    ];
+    answer(conn, 200, &headers, b"");
+}
+
+fn answer_json(conn: &mut Connection<'_, ChannelHandler>, status: u16) {
+    let mut body = Vec::new();
+    longpoll::answer(status, None, [""; 0], &mut body);
+    answer(conn, 200, &HEADERS, &body);
+}
+
+const HEADERS: [(&str, &str); 3] = [
+    ("content-type", "application/json; charset=utf-8"),
+    ("cache-control", "no-store"),
+    ("access-control-allow-origin", "*"),
+];

@@ -1,0 +1,199 @@
+//! The side of the session, which stays.
+
+use throng_base::Instant;
+use throng_proto::phoenix::longpoll::{self, Claim, Posted};
+
+use super::{Answer, Asked, Asker, INACTIVE, WINDOW, What};
+use crate::Connection;
+use crate::channels::channel::Left;
+use crate::channels::conn::Mode;
+use crate::channels::handler::ChannelHandler;
+use crate::channels::message::{Message, Parcel};
+
+/// What a session keeps beside its channels.
+pub(crate) struct Poll {
+    token: String,
+    /// The poll that waits for messages, or the request that began the session.
+    waiting: Option<Asker>,
+    /// What waits for the next poll.
+    messages: Vec<String>,
+    bytes: usize,
+    /// When a poll was answered last, or began to wait.
+    since: Instant,
+}
+
+impl Poll {
+    /// A session that `asker` is to hear of.
+    pub(crate) fn new(asker: Asker) -> Self {
+        Self {
+            token: String::new(),
+            waiting: Some(asker),
+            messages: Vec::new(),
+            bytes: 0,
+            since: Instant::ZERO,
+        }
+    }
+
+    /// What was said since `mark` messages waited.
+    pub(crate) fn cut(&mut self, mark: usize) -> Vec<String> {
+        self.messages.split_off(mark)
+    }
+
+    /// It is said after all.
+    pub(crate) fn append(&mut self, mut messages: Vec<String>) {
+        self.messages.append(&mut messages);
+    }
+
+    /// How many messages wait.
+    pub(crate) fn mark(&self) -> usize {
+        self.messages.len()
+    }
+}
+
+/// The session begins: its client gets the token.
+pub(crate) fn begin(handler: &mut ChannelHandler, conn: &mut Connection<'_, ChannelHandler>) {
+    let (core, session) = conn.id().to_bits();
+    let now = conn.now();
+    // A token has 16 bits for the core, and a server has fewer cores than that.
+    let claim = Claim { core: core as u16, session };
+    let token = handler.core.tokens.issue(now, claim);
+    let Some(poll) = poll(conn) else { return };
+    poll.token = token;
+    answer(conn, 410);
+}
+
+/// A request has come.
+pub(crate) fn asked(
+    handler: &mut ChannelHandler,
+    conn: &mut Connection<'_, ChannelHandler>,
+    Asked { from, what }: Asked,
+) {
+    match what {
+        What::Poll => {
+            // One poll at a time waits, the last one.
+            answer(conn, 204);
+            let now = conn.now();
+            let Some(poll) = poll(conn) else { return };
+            poll.waiting = Some(from);
+            poll.since = now;
+            conn.set_timeout(WINDOW);
+        }
+        What::Post { content_type, body } => {
+            let status = post(handler, conn, content_type.as_deref(), &body);
+            let mut body = Vec::new();
+            let http = match status {
+                // Phoenix fails here, too.
+                400 => 400,
+                _ => {
+                    longpoll::answer(status, None, [""; 0], &mut body);
+                    200
+                }
+            };
+            tell(conn, from, http, body);
+        }
+    }
+}
+
+/// Hands the messages of a body to the channels.
+fn post(
+    handler: &mut ChannelHandler,
+    conn: &mut Connection<'_, ChannelHandler>,
+    content_type: Option<&str>,
+    body: &[u8],
+) -> u16 {
+    let mut scratch = std::mem::take(&mut handler.core.posted);
+    let status = match longpoll::post(content_type, body, &mut scratch) {
+        Err(_) => 400,
+        Ok(posts) => {
+            for post in posts {
+                let Mode::Poll(vsn) = conn.state().mode else { break };
+                match post {
+                    Posted::Text(text) => handler.text(conn, vsn, text),
+                    Posted::Binary(bytes) => handler.binary(conn, vsn, bytes),
+                }
+            }
+            // One that is no message ends the session.
+            if matches!(conn.state().mode, Mode::Poll(_)) { 200 } else { 410 }
+        }
+    };
+    if scratch.capacity() <= SCRATCH_KEPT_BYTES {
+        handler.core.posted = scratch;
+    }
+    status
+}
+
+/// Keeps a message for the next answer.
+pub(crate) fn push(conn: &mut Connection<'_, ChannelHandler>, text: &str) {
+    if let Some(poll) = poll(conn) {
+        poll.bytes += text.len();
+        poll.messages.push(text.to_owned());
+    }
+}
+
+/// Answers the poll that waits if there is something to say. A session for which too much waits ends.
+pub(crate) fn flush(handler: &mut ChannelHandler, conn: &mut Connection<'_, ChannelHandler>) {
+    let Some(poll) = poll(conn) else { return };
+    if poll.messages.is_empty() {
+        return;
+    }
+    if poll.waiting.is_some() {
+        return answer(conn, 200);
+    }
+    if poll.bytes > WAITING_BYTES_MAX {
+        handler.overflow(conn);
+    }
+}
+
+/// The time of the poll that waits is up, or nobody has polled for too long. True when the session is to end.
+pub(crate) fn timeout(conn: &mut Connection<'_, ChannelHandler>) -> bool {
+    let now = conn.now();
+    let Some(poll) = poll(conn) else { return false };
+    if poll.waiting.is_none() {
+        return now.since(poll.since) >= INACTIVE;
+    }
+    answer(conn, 204);
+    false
+}
+
+/// The session has ended: the poll that waits is told so.
+pub(crate) fn close(conn: &mut Connection<'_, ChannelHandler>, why: Left) {
+    let Some(from) = poll(conn).and_then(|poll| poll.waiting.take()) else { return };
+    if why == Left::Draining {
+        // No other session is to begin.
+        let mut body = Vec::new();
+        longpoll::answer(410, None, [""; 0], &mut body);
+        tell(conn, from, 200, body);
+    } else {
+        conn.tell(from.connection, Message(Parcel::Gone { request: from.request }));
+    }
+}
+
+/// Answers the poll that waits, if one does, with all that there is to say.
+fn answer(conn: &mut Connection<'_, ChannelHandler>, status: u16) {
+    let now = conn.now();
+    let Some(poll) = poll(conn) else { return };
+    let Some(from) = poll.waiting.take() else { return };
+    let mut body = Vec::new();
+    longpoll::answer(status, Some(&poll.token), poll.messages.drain(..), &mut body);
+    poll.messages.shrink_to(MESSAGES_KEPT);
+    poll.bytes = 0;
+    poll.since = now;
+    conn.set_timeout(INACTIVE);
+    tell(conn, from, 200, body);
+}
+
+fn tell(conn: &mut Connection<'_, ChannelHandler>, to: Asker, status: u16, body: Vec<u8>) {
+    let answer = Answer { request: to.request, status, body };
+    conn.tell(to.connection, Message(Parcel::Answer(answer)));
+}
+
+fn poll<'c>(conn: &'c mut Connection<'_, ChannelHandler>) -> Option<&'c mut Poll> {
+    conn.state().extra.as_mut()?.poll.as_mut()
+}
+
+/// Bytes of messages that may wait for the next poll; beyond, the session ends.
+const WAITING_BYTES_MAX: usize = 1 << 20;
+/// Room for messages that an idle session keeps.
+const MESSAGES_KEPT: usize = 4;
+/// What a core keeps of the buffer into which base64 is decoded.
+const SCRATCH_KEPT_BYTES: usize = 64 << 10;

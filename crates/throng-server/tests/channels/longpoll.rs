@@ -1,0 +1,407 @@
+//! The long-poll transport: requests in, answers out.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use throng_server::channels::{Channels, demo};
+use throng_sim::check;
+
+use crate::puppet::puppets;
+use crate::world::{Got, World};
+
+/// A client of one session. Every request of it is on a connection of its own, which may be to any core.
+struct Poller {
+    query: String,
+    token: String,
+}
+
+impl Poller {
+    fn new(world: &mut World<'_>, query: &str) -> Self {
+        let mut poller = Self { query: query.to_owned(), token: String::new() };
+        let begun = poller.poll(world);
+        assert_eq!((&begun["status"], &begun["messages"]), (&json!(410), &json!([])));
+        poller.token = begun["token"].as_str().unwrap().to_owned();
+        poller
+    }
+
+    fn begin_poll(&self, world: &mut World<'_>) -> usize {
+        let Self { query, token } = self;
+        let client = world.connect();
+        let token = if token.is_empty() { String::new() } else { format!("&token={token}") };
+        let path = format!("/socket/longpoll?vsn=2.0.0{query}{token}");
+        world.request(client, &format!("GET {path} HTTP/1.1\nhost: example.com\n\n"));
+        client
+    }
+
+    #[track_caller]
+    fn poll(&self, world: &mut World<'_>) -> Value {
+        let client = self.begin_poll(world);
+        answer(world, client)
+    }
+
+    /// The messages that the next poll brings.
+    #[track_caller]
+    fn messages(&self, world: &mut World<'_>) -> Vec<String> {
+        let got = self.poll(world);
+        assert_eq!((&got["status"], &got["token"]), (&json!(200), &json!(self.token)));
+        got["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|text| text.as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    fn begin_post(&self, world: &mut World<'_>, content_type: &str, body: &str) -> usize {
+        let client = world.connect();
+        let (token, length) = (&self.token, body.len());
+        let head = format!(
+            "POST /socket/longpoll HTTP/1.1\nhost: example.com\nx-phoenix-longpoll-token: {token}\n\
+            content-type: {content_type}\ncontent-length: {length}\n\n"
+        );
+        world.request(client, &head);
+        world.send_raw(client, body.as_bytes());
+        client
+    }
+
+    #[track_caller]
+    fn post(&self, world: &mut World<'_>, body: &str) -> Value {
+        let client = self.begin_post(world, "application/x-ndjson", body);
+        answer(world, client)
+    }
+}
+
+#[track_caller]
+fn answer(world: &mut World<'_>, client: usize) -> Value {
+    match world.next(client) {
+        Got::Answer(head, body) => {
+            for line in [
+                "HTTP/1.1 200 ",
+                "\r\ncontent-type: application/json; charset=utf-8\r\n",
+                "\r\ncache-control: no-store\r\n",
+                "\r\naccess-control-allow-origin: *",
+            ] {
+                assert!(head.contains(line), "{head}");
+            }
+            serde_json::from_str(&body).unwrap()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Runs a test with few and with many cores.
+fn on_cores(channels: &Channels, test: impl Fn(&mut World<'_>)) {
+    for cores in [1, 2, 5] {
+        check(4, |sim| test(&mut World::new(sim, channels, cores)));
+    }
+}
+
+#[test]
+fn what_is_posted_is_answered_by_the_next_poll() {
+    on_cores(&puppets(), |world| {
+        let ada = Poller::new(world, "");
+        assert_eq!(
+            ada.post(world, r#"["1","1","puppet:a","phx_join",{"hello":"ä\n"}]"#),
+            json!({"status": 200})
+        );
+        let joined =
+            r#"["1","1","puppet:a","phx_reply",{"status":"ok","response":{"hello":"ä\n"}}]"#;
+        assert_eq!(ada.messages(world), [joined]);
+        // Several at once, in order; line ends of both kinds, and an empty line.
+        let lines: Vec<_> =
+            (2..60).map(|n| format!(r#"["1","{n}","puppet:a","ask",{{"n":{n}}}]"#)).collect();
+        assert_eq!(ada.post(world, &(lines.join("\r\n") + "\n\n")), json!({"status": 200}));
+        let replies: Vec<_> = (2..60)
+            .map(|n| {
+                format!(
+                    r#"["1","{n}","puppet:a","phx_reply",{{"status":"ok","response":{{"n":{n}}}}}]"#
+                )
+            })
+            .collect();
+        assert_eq!(ada.messages(world), replies);
+        // Any other content type: the body is one frame.
+        let client =
+            ada.begin_post(world, "application/json", r#"["1","60","puppet:a","phx_leave",{}]"#);
+        assert_eq!(answer(world, client), json!({"status": 200}));
+        assert_eq!(
+            ada.messages(world),
+            [
+                r#"["1","60","puppet:a","phx_reply",{"status":"ok","response":{}}]"#,
+                r#"["1","1","puppet:a","phx_close",{}]"#
+            ]
+        );
+    });
+}
+
+#[test]
+fn a_poll_waits_for_ten_seconds_and_no_longer() {
+    on_cores(&puppets(), |world| {
+        let ada = Poller::new(world, "");
+        let begun = world.sim.now();
+        assert_eq!(ada.poll(world), json!({"status": 204, "token": ada.token, "messages": []}));
+        let waited = world.sim.now().since(begun).as_secs_f64();
+        assert!((10.0..10.1).contains(&waited), "{waited}");
+
+        ada.post(world, r#"["1","1","puppet:a","phx_join",{}]"#);
+        ada.messages(world);
+        let poll = ada.begin_poll(world);
+        world.wait(Duration::from_secs(7));
+        assert_eq!(world.try_next(poll), None);
+        let begun = world.sim.now();
+        ada.post(world, r#"["1","2","puppet:a","ask",{}]"#);
+        assert_eq!(answer(world, poll)["status"], 200);
+        assert!(
+            world.sim.now().since(begun) < Duration::from_millis(100),
+            "it is answered at once"
+        );
+    });
+}
+
+#[test]
+fn of_two_polls_the_later_one_waits() {
+    on_cores(&puppets(), |world| {
+        let ada = Poller::new(world, "");
+        let first = ada.begin_poll(world);
+        world.wait(Duration::from_secs(1));
+        let second = ada.begin_poll(world);
+        assert_eq!(answer(world, first)["status"], 204);
+        ada.post(world, r#"["1","1","puppet:a","phx_join",{}]"#);
+        assert_eq!(answer(world, second)["messages"].as_array().unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn what_is_said_between_two_polls_waits_in_order() {
+    on_cores(&puppets(), |world| {
+        let ada = Poller::new(world, "");
+        ada.post(world, r#"["1","1","puppet:a","phx_join",{}]"#);
+        ada.messages(world);
+        let bob = world.open("/socket/websocket?vsn=2.0.0", "");
+        world.text(bob, r#"["1","1","puppet:a","phx_join",{}]"#);
+        world.next(bob);
+        for n in 2..20 {
+            world.text(bob, &format!(r#"["1","{n}","puppet:a","all",{{"n":{n}}}]"#));
+            world.next(bob);
+        }
+        world.wait(Duration::from_secs(2));
+        let said: Vec<_> =
+            (2..20).map(|n| format!(r#"[null,null,"puppet:a","said",{{"n":{n}}}]"#)).collect();
+        assert_eq!(ada.messages(world), said);
+        // And the other way round, while bob listens.
+        ada.post(world, r#"["1","20","puppet:a","others",{"n":20}]"#);
+        world.expect(bob, r#"[null,null,"puppet:a","said",{"n":20}]"#);
+        ada.post(world, r#"["1","21","puppet:a","filtered",{"n":"secret"}]"#);
+        ada.post(world, r#"["1","22","puppet:a","filtered",{"n":22}]"#);
+        assert_eq!(ada.messages(world), [r#"["1",null,"puppet:a","filtered",{"n":22}]"#]);
+    });
+}
+
+#[test]
+fn a_session_that_nobody_polls_ends_and_the_next_poll_begins_another() {
+    on_cores(&puppets(), |world| {
+        let bob = world.open("/socket/websocket?vsn=2.0.0", "");
+        world.text(bob, r#"["1","1","puppet:b","phx_join",{}]"#);
+        world.next(bob);
+        let ada = Poller::new(world, "");
+        ada.post(world, r#"["1","1","puppet:heard","phx_join",{}]"#);
+        ada.messages(world);
+        world.wait(Duration::from_secs(14));
+        assert_eq!(world.try_next(bob), None);
+        assert_eq!(
+            ada.post(world, r#"[null,"2","phoenix","heartbeat",{}]"#),
+            json!({"status": 200})
+        );
+        world.wait(Duration::from_secs(2));
+        world.expect(bob, r#"[null,null,"puppet:b","left",{"why":"Closed"}]"#);
+        assert_eq!(
+            ada.post(world, r#"[null,"3","phoenix","heartbeat",{}]"#),
+            json!({"status": 410})
+        );
+        let again = ada.poll(world);
+        assert_eq!((&again["status"], &again["messages"]), (&json!(410), &json!([])));
+        let new =
+            Poller { query: String::new(), token: again["token"].as_str().unwrap().to_owned() };
+        assert_ne!(new.token, ada.token);
+        new.post(world, r#"["1","1","puppet:a","phx_join",{}]"#);
+        assert_eq!(new.messages(world).len(), 1);
+    });
+}
+
+#[test]
+fn who_may_not_connect_is_answered_403_in_the_body() {
+    check(4, |sim| {
+        let mut world = World::new(sim, &puppets(), 2);
+        let mut get = |query: &str, header: &str| {
+            let client = world.connect();
+            world.request(
+                client,
+                &format!("GET /socket/longpoll?{query} HTTP/1.1\nhost: example.com\n{header}\n"),
+            );
+            answer(&mut world, client)["status"].clone()
+        };
+        assert_eq!(get("vsn=2.0.0&as=nobody", ""), 403);
+        assert_eq!(get("vsn=2.0.0&as=too-many", ""), 403);
+        assert_eq!(get("vsn=9.0.0", ""), 403);
+        assert_eq!(get("vsn=2.0.0", "origin: http://evil.org\n"), 403);
+        assert_eq!(get("vsn=2.0.0", "origin: http://example.com\n"), 410);
+        assert_eq!(get("", ""), 410);
+        // Nobody has a token that was not issued: that is a first request.
+        assert_eq!(get("vsn=2.0.0&token=AAAA", ""), 410);
+    });
+    check(2, |sim| {
+        let mut world = World::new(sim, &puppets().polls_max(2), 1);
+        let ada = Poller::new(&mut world, "");
+        let _bob = Poller::new(&mut world, "");
+        let eve = Poller { query: String::new(), token: String::new() };
+        assert_eq!(eve.poll(&mut world), json!({"status": 403}));
+        world.wait(Duration::from_secs(20));
+        Poller::new(&mut world, "");
+        assert_ne!(ada.token, "");
+    });
+}
+
+#[test]
+fn other_methods_are_a_preflight_or_wrong() {
+    check(2, |sim| {
+        let mut world = World::new(sim, &puppets(), 1);
+        let client = world.connect();
+        let headers = "host: example.com\naccess-control-request-headers: content-type, x-a\n";
+        world.request(client, &format!("OPTIONS /socket/longpoll HTTP/1.1\n{headers}\n"));
+        let Got::Answer(head, body) = world.next(client) else { panic!("no answer") };
+        for line in [
+            "HTTP/1.1 200 ",
+            "access-control-allow-origin: *\r\n",
+            "access-control-allow-headers: content-type, x-a\r\n",
+            "access-control-allow-methods: get, post, options\r\n",
+            "access-control-max-age: 3600",
+        ] {
+            assert!(head.contains(line), "{head}");
+        }
+        assert_eq!(body, "");
+        world.request(client, "DELETE /socket/longpoll HTTP/1.1\nhost: example.com\n\n");
+        assert_eq!(world.answer(client), (400, String::new()));
+    });
+}
+
+#[test]
+fn a_body_that_cannot_be_taken_apart_is_http_400_and_the_session_goes_on() {
+    on_cores(&puppets(), |world| {
+        let ada = Poller::new(world, "");
+        let many = r#"[null,"1","phoenix","heartbeat",{}]
+"#
+        .repeat(101);
+        for body in ["no base64!", &many] {
+            let client = ada.begin_post(world, "application/x-ndjson", body);
+            assert_eq!(world.answer(client), (400, String::new()));
+        }
+        // `echo` in base64 of a binary frame: what bytes are answered with has no place in a poll's answer.
+        ada.post(world, r#"["1","1","puppet:a","phx_join",{}]"#);
+        ada.messages(world);
+        let posted = "AAEBCAMxMnB1cHBldDphYXNrZQ==\n[\"1\",\"3\",\"puppet:a\",\"ask\",{}]";
+        assert_eq!(ada.post(world, posted), json!({"status": 200}));
+        assert_eq!(
+            ada.messages(world),
+            [r#"["1","3","puppet:a","phx_reply",{"status":"ok","response":{}}]"#]
+        );
+    });
+}
+
+#[test]
+fn a_frame_that_is_no_message_ends_the_session() {
+    on_cores(&puppets(), |world| {
+        let ada = Poller::new(world, "");
+        let poll = ada.begin_poll(world);
+        world.wait(Duration::from_secs(1));
+        assert_eq!(ada.post(world, r#"["1","1","puppet:a"]"#), json!({"status": 410}));
+        let again = answer(world, poll);
+        assert_eq!(again["status"], 410);
+        assert_ne!(again["token"], json!(ada.token));
+    });
+}
+
+#[test]
+fn v1_polls_too() {
+    check(4, |sim| {
+        let mut world = World::new(sim, &puppets(), 2);
+        let client = world.connect();
+        world.request(client, "GET /socket/longpoll HTTP/1.1\nhost: example.com\n\n");
+        let token = answer(&mut world, client)["token"].as_str().unwrap().to_owned();
+        let ada = Poller { query: String::new(), token };
+        let join = r#"{"topic":"puppet:a","event":"phx_join","payload":{},"ref":"1"}"#;
+        let client = ada.begin_post(&mut world, "application/json", join);
+        assert_eq!(answer(&mut world, client), json!({"status": 200}));
+        let joined = r#"{"topic":"puppet:a","event":"phx_reply","payload":{"status":"ok","response":{}},"ref":"1"}"#;
+        assert_eq!(ada.messages(&mut world), [joined]);
+    });
+}
+
+#[test]
+fn what_the_replaced_channel_says_last_comes_before_its_close_here_too() {
+    on_cores(&puppets(), |world| {
+        let ada = Poller::new(world, "");
+        ada.post(world, r#"["1","1","puppet:farewell","phx_join",{}]"#);
+        ada.messages(world);
+        ada.post(world, r#"["2","2","puppet:farewell","phx_join",{}]"#);
+        assert_eq!(
+            ada.messages(world),
+            [
+                r#"["2","2","puppet:farewell","phx_reply",{"status":"ok","response":{}}]"#,
+                r#"["1",null,"puppet:farewell","farewell",{"why":"Duplicate"}]"#,
+                r#"["1","1","puppet:farewell","phx_close",{}]"#,
+            ]
+        );
+    });
+}
+
+#[test]
+fn a_sockets_id_disconnects_its_sessions() {
+    on_cores(&puppets(), |world| {
+        let ada = Poller::new(world, "&as=7");
+        let poll = ada.begin_poll(world);
+        let bob = world.open("/socket/websocket?vsn=2.0.0&as=8", "");
+        world.text(bob, r#"["1","1","puppet:a","phx_join",{}]"#);
+        world.next(bob);
+        world.text(bob, r#"["1","2","puppet:a","kick",{}]"#);
+        let again = answer(world, poll);
+        assert_eq!(again["status"], 410);
+        assert_ne!(again["token"], json!(ada.token));
+        assert_eq!(
+            ada.post(world, r#"[null,"3","phoenix","heartbeat",{}]"#),
+            json!({"status": 410})
+        );
+    });
+}
+
+#[test]
+fn one_whose_session_ends_is_present_no_more() {
+    on_cores(&demo(), |world| {
+        let ada = Poller::new(world, "");
+        ada.post(world, r#"["1","1","presence:x","phx_join",{"user":"ada"}]"#);
+        let bob = world.open("/socket/websocket?vsn=2.0.0", "");
+        world.text(bob, r#"["1","1","presence:x","phx_join",{"user":"bob"}]"#);
+        world.next(bob);
+        let Got::Text(list) = world.next(bob) else { panic!("no list") };
+        assert!(list.contains(r#""ada":{"metas""#) && list.contains(r#""bob":{"metas""#), "{list}");
+        world.next(bob);
+        world.wait(Duration::from_secs(16));
+        let Got::Text(diff) = world.next(bob) else { panic!("no diff") };
+        assert!(diff.contains("presence_diff") && diff.contains(r#""leaves":{"ada""#), "{diff}");
+    });
+}
+
+#[test]
+fn an_inbox_that_nobody_empties_ends_the_session() {
+    check(3, |sim| {
+        let mut world = World::new(sim, &puppets(), 2);
+        let ada = Poller::new(&mut world, "");
+        ada.post(&mut world, r#"["1","1","puppet:a","phx_join",{}]"#);
+        ada.messages(&mut world);
+        let large = "x".repeat(300_000);
+        let ask = format!(r#"["1","2","puppet:a","ask",{{"x":"{large}"}}]"#);
+        for _ in 0..3 {
+            assert_eq!(ada.post(&mut world, &ask), json!({"status": 200}));
+        }
+        ada.post(&mut world, &ask);
+        assert_eq!(ada.post(&mut world, &ask), json!({"status": 410}));
+    });
+}
