@@ -91,8 +91,8 @@ impl Client {
         let key = str::from_utf8(&key).unwrap_or_default();
         let subprotocols = handshake.subprotocols.join(", ");
         out.extend_from_slice(b"GET ");
-        let line_breaks = ['\r', '\n', ' '];
-        out.extend(handshake.path_and_query.split(line_breaks).flat_map(str::bytes));
+        // What would end the target is left out of it.
+        out.extend(handshake.path_and_query.split(['\r', '\n', ' ']).flat_map(str::bytes));
         out.extend_from_slice(b" HTTP/1.1\r\n");
         http::fields(
             &[

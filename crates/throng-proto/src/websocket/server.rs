@@ -72,8 +72,8 @@ impl Server {
     }
 
     /// Appends the answer to the request that was not answered yet; `content-length` and `connection` are written
-    /// here. `false`: the connection does not stay open (the client asked for that, or is
-    /// HTTP/1.0); close it once the answer is sent.
+    /// here. `false`: the connection does not stay open (the client asked for that, is HTTP/1.0, or has
+    /// failed in the meantime); close it once the answer is sent.
     #[must_use]
     pub fn respond(
         &mut self,
@@ -82,7 +82,9 @@ impl Server {
         body: &[u8],
         out: &mut Vec<u8>,
     ) -> bool {
-        let Some(awaited) = self.take_awaited() else { return true };
+        let Some(awaited) = self.take_awaited() else {
+            return matches!(self.phase, Phase::Http { .. });
+        };
         let ended = if awaited.keep_alive { Ended::Stays } else { Ended::Closes };
         http::write_answer(status, headers, body, ended, out);
         if !awaited.head_only {
@@ -201,12 +203,14 @@ impl Server {
     }
 
     fn take_awaited(&mut self) -> Option<Awaited> {
-        let awaited = match &mut self.phase {
-            Phase::Http { awaited, .. } => awaited.take(),
+        match &mut self.phase {
+            Phase::Http { awaited, .. } => {
+                debug_assert!(awaited.is_some(), "an answer to no request");
+                awaited.take()
+            }
+            // The connection has failed while the answer was thought over.
             Phase::Frames(_) => None,
-        };
-        debug_assert!(awaited.is_some(), "an answer to no request");
-        awaited
+        }
     }
 
     fn end(&mut self) {

@@ -52,6 +52,8 @@ fn whoever_sends_much_before_the_answer_is_cut_off() {
     talk.receive(b"y");
     assert_eq!(talk.said, ["GET /late", "failed Impatient"]);
     assert!(talk.out.is_empty(), "a status would be taken for the answer");
+    assert!(!talk.session.server.respond(200, &[], b"late", &mut talk.out));
+    assert!(talk.out.is_empty(), "the answer comes too late");
 }
 
 #[test]
