@@ -74,7 +74,8 @@ struct worker {
     struct slot *slots;
     uint32_t source;
     int begun, pending;
-    uint32_t received; // of the current message
+    uint32_t received;  // of the current message
+    volatile int whole; // the last message that all its connections have received
     volatile int established, failed;
     struct failures failures;
     struct histogram latency;
@@ -171,6 +172,7 @@ static void delivered(struct worker *worker) {
     if (counting) record(&worker->latency, now - message.sent_at);
     if (++worker->received < (uint32_t)worker->connections) return;
     worker->received = 0;
+    worker->whole = message.number;
     uint64_t last = message.last_at;
     while (last < now && !__atomic_compare_exchange_n(&message.last_at, &last, now, false, __ATOMIC_SEQ_CST,
                                                       __ATOMIC_SEQ_CST)) continue;
@@ -326,15 +328,14 @@ static void await_settled(int wanted) {
 
 // Waits for a message to have reached everyone. The missing deliveries, when it does not.
 static int await_message(int number) {
-    while (now_ns() < message.sent_at + (uint64_t)(MESSAGE_TIMEOUT_S * 1e9)) {
-        if (message.number > number || (message.number == number && message.complete == workers[0].options->threads))
-            return 0;
-        sleep_for(0.0005);
-    }
     int missing = 0;
-    for (int i = 0; i < workers[0].options->threads; i++)
-        if (workers[i].received > 0 || message.complete == 0)
-            missing += workers[i].connections - (int)workers[i].received;
+    do {
+        missing = 0;
+        for (int i = 0; i < workers[0].options->threads; i++)
+            if (workers[i].whole < number) missing += workers[i].connections - (int)workers[i].received;
+        if (missing == 0) return 0;
+        sleep_for(0.0005);
+    } while (now_ns() < message.sent_at + (uint64_t)(MESSAGE_TIMEOUT_S * 1e9));
     return missing;
 }
 
@@ -378,7 +379,8 @@ static uint64_t broadcast(const struct options *options, struct window *window) 
     phase = SENDING;
     (void)eventfd_write(workers[0].wake, 1);
     while (message.number == 0) sleep_for(0.0005);
-    int missing = await_message(WARM_MESSAGES - 1) + await_message(WARM_MESSAGES);
+    int missing = 0;
+    for (int number = 1; number <= WARM_MESSAGES && missing == 0; number++) missing = await_message(number);
     uint64_t deliveries = 0;
     if (missing == 0) {
         sleep_for(0.1);
@@ -389,7 +391,10 @@ static uint64_t broadcast(const struct options *options, struct window *window) 
         while (message.number == WARM_MESSAGES) sleep_for(0.0005);
         while (missing == 0 && now_ns() < until) missing = await_message(message.number);
         enough = true;
-        while (missing == 0 && !stopped) missing = await_message(message.number);
+        while (missing == 0 && !stopped) {
+            missing = await_message(message.number);
+            sleep_for(0.0001);
+        }
         close_window(window);
         window->end_ns = message.last_at > window->start_ns ? message.last_at : window->end_ns;
         deliveries = (uint64_t)(message.number - WARM_MESSAGES) * (uint64_t)opened - (uint64_t)missing;
