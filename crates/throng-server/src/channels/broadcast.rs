@@ -7,7 +7,10 @@ use throng_proto::websocket::{Deflater, encode_deflated, encode_frame};
 use throng_pubsub::presence::Diff;
 use throng_pubsub::{Dialect, Publication};
 
-use super::frame::opcode;
+use super::core::CoreState;
+use super::frame::{self, opcode};
+use super::handler::ChannelHandler;
+use crate::Connection;
 
 /// What is published; the topic is the publication's.
 pub(crate) struct Broadcast {
@@ -30,6 +33,15 @@ impl Broadcast {
         Self { event: event.into(), payload }
     }
 
+    /// About how much memory it owns.
+    pub(crate) fn weight(&self) -> usize {
+        let payload = match self.payload() {
+            Payload::Json(json) => json.len(),
+            Payload::Binary(data) => data.len(),
+        };
+        self.event.len() + payload
+    }
+
     /// Who came and who went.
     pub(crate) fn presence(diff: &Arc<Diff>) -> Self {
         Self { event: names::PRESENCE_DIFF.into(), payload: Owned::Presence(Arc::clone(diff)) }
@@ -50,6 +62,28 @@ impl Broadcast {
     /// Appends the message, without a WebSocket's frame. None where it cannot be written: binary in V1.
     pub(crate) fn encode(&self, vsn: Vsn, topic: &str, out: &mut Vec<u8>) -> Option<Kind> {
         phoenix::broadcast(vsn, topic, &self.event, self.payload(), out).ok()
+    }
+}
+
+/// Tells one client a broadcast, in the frame that is shared by all who speak as it does.
+pub(crate) fn tell(
+    conn: &mut Connection<'_, ChannelHandler>,
+    core: &mut CoreState,
+    vsn: Vsn,
+    publication: &Publication,
+) {
+    if conn.is_detached() {
+        let Some(broadcast) = publication.body::<Broadcast>() else { return };
+        core.frame.clear();
+        if let Some(kind) = broadcast.encode(vsn, publication.topic(), &mut core.frame) {
+            frame::send(conn, core, kind);
+        }
+    } else if conn.protocol().is_open() {
+        let spoken = dialect(vsn, conn.protocol().is_deflated());
+        let CoreState { frame, deflater, .. } = core;
+        let rendered =
+            publication.frame(spoken, |out| render(publication, spoken, frame, deflater, out));
+        conn.send(rendered);
     }
 }
 

@@ -57,6 +57,13 @@ pub(crate) struct Route {
     pub(crate) intercept: &'static [&'static str],
 }
 
+impl Route {
+    /// Whether a broadcast of `event` goes to the channel instead of to its client.
+    pub(crate) fn intercepts(&self, event: &str) -> bool {
+        self.intercept.contains(&event)
+    }
+}
+
 /// Something to look at with a browser.
 #[derive(Clone)]
 pub(crate) struct Page {

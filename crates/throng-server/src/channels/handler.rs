@@ -221,6 +221,7 @@ impl ChannelHandler {
             join_ref,
             serial: *serial,
             asked,
+            is_member: true,
             stops: false,
         };
         let ran = catch_unwind(AssertUnwindSafe(|| callback(&mut **channel, &mut socket)));
@@ -265,7 +266,10 @@ impl ChannelHandler {
 
     /// The last callback of a channel. What goes wrong in it changes nothing any more.
     fn terminate(&mut self, conn: &mut Conned<'_>, vsn: Vsn, joined: &mut Joined, why: Left) {
-        self.call(conn, vsn, joined, None, |channel, socket| channel.terminate(why, socket));
+        self.call(conn, vsn, joined, None, |channel, socket| {
+            socket.is_member = false;
+            channel.terminate(why, socket);
+        });
     }
 
     /// Nothing is left of a channel.
@@ -343,10 +347,8 @@ impl ChannelHandler {
         let topic = publication.topic();
         let Some(joined) = conn.state().find(topic) else { return };
         let route = &self.core.config.routes[usize::from(joined.topic.route)];
-        if !route.intercept.contains(&broadcast.event()) {
-            return self.write(conn, |out| {
-                phoenix::broadcast(vsn, topic, broadcast.event(), broadcast.payload(), out)
-            });
+        if !route.intercepts(broadcast.event()) {
+            return broadcast::tell(conn, &mut self.core, vsn, publication);
         }
         let Some(mut joined) = conn.state().take(topic) else { return };
         let outcome = self.call(conn, vsn, &mut joined, None, |channel, socket| {

@@ -6,7 +6,7 @@ use throng_proto::phoenix::{self, EncodeError, Kind, Payload, Vsn, names};
 use throng_pubsub::Publication;
 use throng_pubsub::presence::{Member, PresenceError};
 
-use super::broadcast::Broadcast;
+use super::broadcast::{self, Broadcast};
 use super::channel::Info;
 use super::conn::Topic;
 use super::core::{CoreState, Owner};
@@ -60,6 +60,8 @@ pub struct Socket<'a> {
     pub(crate) serial: u32,
     /// The ref of the push that is being handled.
     pub(crate) asked: Option<&'a str>,
+    /// Whether the channel still gets what is broadcast.
+    pub(crate) is_member: bool,
     pub(crate) stops: bool,
 }
 
@@ -222,15 +224,34 @@ impl Socket<'_> {
         Owner::new(self.conn.id(), self.serial)
     }
 
+    /// As in Phoenix, this client's own copy comes before whatever is sent to it next: a reply, say.
     fn publish(
         &mut self,
         topic: Arc<str>,
         event: &str,
         payload: Payload<'_>,
-        except: Option<ConnectionId>,
+        mut except: Option<ConnectionId>,
     ) {
         assert_object(payload);
-        self.conn.publish(Publication::new(topic, Broadcast::new(event, payload)), except);
+        let broadcast = Broadcast::new(event, payload);
+        let is_told_now = except.is_none() && self.is_told_directly(&topic, event);
+        let weight = broadcast.weight();
+        let publication = Publication::new(topic, broadcast).of_bytes(weight);
+        if is_told_now {
+            except = Some(self.conn.id());
+            broadcast::tell(&mut self.conn, self.core, self.vsn, &publication);
+        }
+        self.conn.publish(publication, except);
+    }
+
+    /// Whether this client gets the broadcasts of an event on a topic, without a channel of its own in between.
+    fn is_told_directly(&mut self, topic: &str, event: &str) -> bool {
+        let route = match *self.topic.name == *topic {
+            true if self.is_member => Some(self.topic.route),
+            true => None,
+            false => self.conn.state().find(topic).map(|joined| joined.topic.route),
+        };
+        route.is_some_and(|route| !self.core.config.routes[usize::from(route)].intercepts(event))
     }
 }
 
