@@ -35,10 +35,10 @@ pub(crate) fn calibrate(
     let users = USERS_PER_CPU * lab.machine.cpus;
     let text = scenario(users, user);
     let cores = lab.machine.cpus;
-    let spec = ServerSpec { row: ROW, handler: "ok", accept: "reuseport", cores };
+    let spec = ServerSpec::new(ROW, "ok", cores);
     let server = lab.stage.serve(spec)?;
-    let spec = LoadSpec { row: ROW, scenario: &text, seconds: SECONDS };
-    let run = lab.stage.load(&spec, &server, progress, |_| Go::On)?;
+    let spec = LoadSpec::tcp(ROW, &text, SECONDS);
+    let run = lab.stage.load(&spec, &server.at, progress, |_| Go::On)?;
     server.stop();
     let found = Calibrated { rate: steady(&run.file.intervals), interrupted: run.interrupted };
     if let Some(found) = found.rate {

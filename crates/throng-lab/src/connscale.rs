@@ -63,14 +63,9 @@ pub(crate) fn run(
     progress(LabProgress::Row { name: ROW, number: 1, of: 1, seconds });
     // Room for those that are started by hand.
     let cores = lab.machine.cores_for(users + users / 10);
-    let server = lab.stage.serve(ServerSpec {
-        row: ROW,
-        handler: "pingpong",
-        accept: "reuseport",
-        cores,
-    })?;
-    let spec = LoadSpec { row: ROW, scenario: &text, seconds };
-    let run = lab.stage.load(&spec, &server, progress, |_| Go::On)?;
+    let server = lab.stage.serve(ServerSpec::new(ROW, "pingpong", cores))?;
+    let spec = LoadSpec::tcp(ROW, &text, seconds);
+    let run = lab.stage.load(&spec, &server.at, progress, |_| Go::On)?;
     server.stop();
     let summary = Summary::of(&run.file);
     let held = held(users, &run.file.intervals, &summary);
@@ -90,6 +85,7 @@ pub(crate) fn run(
         tables: tables(&held),
         verdict: verdict(&held),
         notes: summary.validity.reasons,
+        grade: summary.validity.grade,
         interrupted: run.interrupted,
         rows: serde_json::to_value([&held]).expect("rows are plain data"),
     })

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use throng_base::units::show_duration;
 use throng_control::{Client, Request, Verb};
 use throng_report::runfile::RunFile;
 use throng_report::{Interval, ServerSnapshot};
@@ -49,6 +50,15 @@ pub(crate) struct ServerSpec<'a> {
     pub(crate) accept: &'a str,
     /// Event loops.
     pub(crate) cores: u64,
+    /// Where to listen; 0 for any port that is free.
+    pub(crate) port: u16,
+}
+
+impl<'a> ServerSpec<'a> {
+    /// With a listener a core, at any port.
+    pub(crate) fn new(row: &'a str, handler: &'a str, cores: u64) -> Self {
+        Self { row, handler, accept: "reuseport", cores, port: 0 }
+    }
 }
 
 /// A load to be run against a server.
@@ -58,14 +68,32 @@ pub(crate) struct LoadSpec<'a> {
     pub(crate) row: &'a str,
     /// The scenario's text; its target is replaced.
     pub(crate) scenario: &'a str,
+    /// The target, with `@` for the server's address: [`TCP`], [`CHAT`], [`CHANNELS`].
+    pub(crate) target: &'a str,
     /// How long it should take.
     pub(crate) seconds: u64,
+    /// The length of an interval.
+    pub(crate) interval: Duration,
+}
+
+impl<'a> LoadSpec<'a> {
+    /// Bytes over TCP, recorded every second.
+    pub(crate) fn tcp(row: &'a str, scenario: &'a str, seconds: u64) -> Self {
+        Self { row, scenario, target: TCP, seconds, interval: Duration::from_secs(1) }
+    }
 }
 
 /// A server that listens.
 #[derive(Debug)]
 pub(crate) struct ServerEnd {
     process: Process,
+    /// Where it is found.
+    pub(crate) at: ServerAt,
+}
+
+/// Where a server is found.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerAt {
     /// Where it listens.
     pub(crate) addr: SocketAddr,
     /// Its control socket; none when it is not a throng server.
@@ -133,12 +161,12 @@ impl Stage {
         let control = self.sockets.join(format!("{}.server.sock", spec.row));
         let mut command = Command::new(&self.program);
         command.args(["serve", spec.handler, "--accept", spec.accept, "--backlog", BACKLOG]);
-        command.args(["--listen", &self.listen_at(0).to_string()]);
+        command.args(["--listen", &self.listen_at(spec.port).to_string()]);
         command.args(["--cores", &spec.cores.to_string(), "--exit-with-parent"]);
         command.arg("--control").arg(&control);
         let mut process = self.start_server(spec.row, command)?;
         let addr = self.wait_for(&mut process, || listens_at(&control))?;
-        Ok(ServerEnd { process, addr, control: Some(control) })
+        Ok(ServerEnd { process, at: ServerAt { addr, control: Some(control) } })
     }
 
     /// Starts some other server, and waits until it accepts connections at `addr`.
@@ -151,7 +179,7 @@ impl Stage {
         let mut process = self.start_server(row, command)?;
         let ready = || std::net::TcpStream::connect_timeout(&addr, WAIT_STEP).ok().map(|_| addr);
         let addr = self.wait_for(&mut process, ready)?;
-        Ok(ServerEnd { process, addr, control: None })
+        Ok(ServerEnd { process, at: ServerAt { addr, control: None } })
     }
 
     /// Where a server is to listen.
@@ -195,7 +223,7 @@ impl Stage {
     pub(crate) fn load(
         &self,
         spec: &LoadSpec<'_>,
-        server: &ServerEnd,
+        server: &ServerAt,
         progress: &mut dyn FnMut(LabProgress<'_>),
         mut each: impl FnMut(&Interval) -> Go,
     ) -> Result<Run, LabError> {
@@ -206,7 +234,7 @@ impl Stage {
         let record = self.path(&format!("{row}.jsonl"));
         let _ = fs::remove_file(&record);
         let control = self.load_control(row);
-        let command = self.load_command(&scenario, server, &record, &control);
+        let command = self.load_command(spec, &scenario, server, &record, &control);
         let spawn = |command| match &self.isolation {
             Some(isolation) => isolation.spawn_load(command),
             None => { command }.spawn(),
@@ -248,13 +276,16 @@ impl Stage {
 
     fn load_command(
         &self,
+        spec: &LoadSpec<'_>,
         scenario: &Path,
-        server: &ServerEnd,
+        server: &ServerAt,
         record: &Path,
         control: &Path,
     ) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg("run").arg(scenario).args(["--target", &format!("tcp://{}", server.addr)]);
+        let target = spec.target.replace('@', &server.addr.to_string());
+        command.arg("run").arg(scenario).args(["--target", &target]);
+        command.args(["--interval", &show_duration(spec.interval)]);
         command.arg("--record").arg(record).arg("--control").arg(control);
         command.arg("--exit-with-parent");
         if let Some(control) = &server.control {
@@ -300,6 +331,13 @@ fn ask_to_end(control: &Path) {
         let _ = client.with_timeout(Duration::from_secs(2)).ask(&Request::new(Verb::Shutdown));
     }
 }
+
+/// A target that takes bytes.
+pub(crate) const TCP: &str = "tcp://@";
+/// `throng serve chat`.
+pub(crate) const CHAT: &str = "ws://@/";
+/// `throng serve channels`.
+pub(crate) const CHANNELS: &str = "ws://@/socket/websocket";
 
 /// What every server of every row gets.
 const BACKLOG: &str = "4096";

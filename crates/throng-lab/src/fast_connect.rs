@@ -11,7 +11,7 @@ use throng_report::{Interval, LoadInterval, Summary};
 use crate::calibrate::{Calibrated, calibrate};
 use crate::ends::{Go, LoadSpec, ServerSpec};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::measure::{failures, grown, latency, steps, timeouts};
+use crate::measure::{failures, grown, latency, steps, timeouts, validity_until};
 use crate::report::{LabReport, LabTable, SCHEMA};
 
 pub(crate) const INFO: LabInfo = LabInfo {
@@ -77,11 +77,10 @@ pub(crate) fn run(
     let text = scenario(rate_end.round() as u64, Duration::from_secs(seconds), None, TIMEOUT);
     progress(LabProgress::Row { name: ROW, number: of, of, seconds });
     let cores = lab.machine.cores_for(open);
-    let server =
-        lab.stage.serve(ServerSpec { row: ROW, handler: "ok", accept: "reuseport", cores })?;
-    let spec = LoadSpec { row: ROW, scenario: &text, seconds };
+    let server = lab.stage.serve(ServerSpec::new(ROW, "ok", cores))?;
+    let spec = LoadSpec::tcp(ROW, &text, seconds);
     let mut watch = Watch::new(TIMEOUT);
-    let mut run = lab.stage.load(&spec, &server, progress, |interval| {
+    let mut run = lab.stage.load(&spec, &server.at, progress, |interval| {
         watch.see(interval);
         // More of the same would say nothing new, and the machine is suffering.
         if stopped || watch.end.is_some() { Go::Stop } else { Go::On }
@@ -91,6 +90,8 @@ pub(crate) fn run(
 
     let slope = rate_end / seconds as f64;
     let found = Found { slope, ..find(&run.file.intervals, TIMEOUT) };
+    let until_ms = if found.end == Limit::None { u64::MAX } else { found.end_ms.saturating_sub(1) };
+    let validity = validity_until(&run.file, until_ms);
     let summary = Summary::of(&run.file);
     let server = summary.server.as_ref();
     let found = Found {
@@ -114,7 +115,8 @@ pub(crate) fn run(
         ),
         tables: vec![table(&found)],
         verdict: verdict(&found),
-        notes: summary.validity.reasons.clone(),
+        notes: validity.reasons,
+        grade: validity.grade,
         interrupted: run.interrupted,
         rows: serde_json::to_value([&found]).expect("rows are plain data"),
     })

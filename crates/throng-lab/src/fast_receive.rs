@@ -5,14 +5,13 @@ use std::time::Duration;
 use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_report::render::{count, micros, or_dash, rate};
-use throng_report::runfile::RunFile;
 use throng_report::{Grade, Interval, LoadInterval, Summary};
 
 use crate::ends::{Go, LoadSpec, Run, ServerSpec};
 use crate::erlang::{self, Article};
 use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::measure::{failures, latency, steps};
+use crate::measure::{failures, latency, steps, validity_until};
 use crate::report::{LabReport, LabTable, SCHEMA};
 
 pub(crate) const INFO: LabInfo = LabInfo {
@@ -70,11 +69,10 @@ pub(crate) fn run(
 
     progress(LabProgress::Row { name: THRONG, number: 1, of, seconds });
     let cores = lab.machine.cores_for(users);
-    let server =
-        lab.stage.serve(ServerSpec { row: THRONG, handler: "ok", accept: "reuseport", cores })?;
-    let spec = LoadSpec { row: THRONG, scenario: &text, seconds };
+    let server = lab.stage.serve(ServerSpec::new(THRONG, "ok", cores))?;
+    let spec = LoadSpec::tcp(THRONG, &text, seconds);
     let mut watch = Watch::default();
-    let run = lab.stage.load(&spec, &server, progress, |interval| watch.see(interval))?;
+    let run = lab.stage.load(&spec, &server.at, progress, |interval| watch.see(interval))?;
     server.stop();
     let mut interrupted = run.interrupted;
     let mut rows = vec![row("throng serve ok", None, &run)];
@@ -118,6 +116,7 @@ pub(crate) fn run(
         tables: vec![table(&rows)],
         verdict: verdict(&rows),
         notes,
+        grade: rows.iter().map(|row| row.grade).max().unwrap_or_default(),
         interrupted,
         rows: serde_json::to_value(&rows).expect("rows are plain data"),
     })
@@ -151,9 +150,9 @@ fn peer_row(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<(Row, bool), LabError> {
     let server = peer.start(lab.stage, lab.machine.cpus)?;
-    let spec = LoadSpec { row: peer.row, scenario: text, seconds };
+    let spec = LoadSpec::tcp(peer.row, text, seconds);
     let mut watch = Watch::default();
-    let run = lab.stage.load(&spec, &server, progress, |interval| watch.see(interval))?;
+    let run = lab.stage.load(&spec, &server.at, progress, |interval| watch.see(interval))?;
     server.stop();
     Ok((row(peer.title, peer.messages_per_second, &run), run.interrupted))
 }
@@ -202,13 +201,7 @@ fn row(server: &str, article: Option<f64>, run: &Run) -> Row {
     let good = run.file.intervals.iter().filter(|interval| interval.at_ms <= until_ms);
     let ground = latency(good, |load| &load.message);
     let last = run.file.intervals.iter().rev().find_map(|interval| interval.load.as_ref());
-    let before_knee = |interval: &&Interval| interval.at_ms <= until_ms;
-    // After its knee even a generator on time has users that wait: that is the load and no fault of it.
-    let before_knee = RunFile {
-        intervals: run.file.intervals.iter().filter(before_knee).cloned().collect(),
-        ..run.file.clone()
-    };
-    let validity = Summary::of(&before_knee).validity;
+    let validity = validity_until(&run.file, until_ms);
     let most = points.iter().map(|point| point.rate).fold(0.0, f64::max);
     Row {
         server: server.to_owned(),

@@ -1,6 +1,8 @@
 //! What labs take from the intervals of a run.
 
-use throng_report::{Histogram, Interval, LatencySummary, LoadInterval};
+use throng_report::runfile::RunFile;
+use throng_report::validity::Validity;
+use throng_report::{Histogram, Interval, LatencySummary, LoadInterval, Summary};
 
 /// By how much a kernel counter grew over the run; none where the kernel does not have it.
 pub(crate) fn grown(intervals: &[Interval], counter: &str) -> Option<u64> {
@@ -12,6 +14,14 @@ pub(crate) fn grown(intervals: &[Interval], counter: &str) -> Option<u64> {
 pub(crate) fn most(intervals: &[Interval], gauge: &str) -> Option<u64> {
     let values = intervals.iter().filter_map(|interval| interval.kernel.get(gauge).copied());
     values.max().and_then(|most| u64::try_from(most).ok())
+}
+
+/// How far the run can be trusted until `until_ms`. A load that grows until something gives way is judged by what came
+/// before that: afterwards even a generator on time has users that wait.
+pub(crate) fn validity_until(run: &RunFile, until_ms: u64) -> Validity {
+    let is_before = |interval: &&Interval| interval.at_ms <= until_ms;
+    let intervals = run.intervals.iter().filter(is_before).cloned().collect();
+    Summary::of(&RunFile { intervals, ..run.clone() }).validity
 }
 
 /// Latency over the intervals that `take` chooses.

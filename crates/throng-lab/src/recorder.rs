@@ -25,9 +25,9 @@ mod load;
 mod server;
 mod sources;
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -82,11 +82,11 @@ pub struct Recorder<W = File> {
 
 impl Recorder<File> {
     /// Creates the run file and writes its first line. Call it before the load is started: a run that
-    /// cannot be recorded should not begin.
+    /// cannot be recorded should not begin. A file that another run is writing is refused.
     pub fn create(options: RecorderOptions) -> Result<Self, RecordError> {
         let Some(path) = options.run_file.clone() else { return Ok(Self { options, out: None }) };
         let fail = |error| RecordError { path: path.clone(), error };
-        let file = File::create(&path).map_err(fail)?;
+        let file = create_alone(&path).map_err(fail)?;
         let out = RunFileWriter::create(file, &options.header).map_err(fail)?;
         Ok(Self { options, out: Some(out) })
     }
@@ -191,6 +191,23 @@ impl Outcome {
             (_, true) => 0,
         }
     }
+}
+
+/// Opens `path` for this run alone and empties it. The lock goes with the file's last fd.
+fn create_alone(path: &Path) -> io::Result<File> {
+    let file = File::options().write(true).create(true).truncate(false).open(path)?;
+    // What is no file, such as `/dev/null`, may be written by many and has nothing to be emptied.
+    if file.metadata()?.is_file() {
+        // File systems without locks say so; there the run is recorded all the same.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "another run is writing it; wait for its end",
+            ));
+        }
+        file.set_len(0)?;
+    }
+    Ok(file)
 }
 
 /// The run file cannot be written.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
+use throng_report::Grade;
 use throng_report::render::{Align, Table};
 
 /// The result of a lab; `Display` shows it as text.
@@ -23,6 +24,8 @@ pub struct LabReport {
     pub verdict: Vec<String>,
     /// What a reader should know before believing it.
     pub notes: Vec<String>,
+    /// How far its numbers can be trusted: the grade of its worst row.
+    pub grade: Grade,
     /// Whether it was ended early.
     pub interrupted: bool,
     /// The rows as numbers.
@@ -99,6 +102,7 @@ mod tests {
             tables: vec![table],
             verdict: vec!["It holds.".into()],
             notes: vec!["one row is missing".into()],
+            grade: Grade::Valid,
             interrupted: false,
             rows: Value::Null,
         };

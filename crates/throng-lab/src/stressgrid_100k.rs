@@ -77,9 +77,10 @@ pub(crate) fn run(
         progress(LabProgress::Row { name: accept, number, of: rows_of, seconds });
         // A connection that its client has closed is open at the server for a moment more.
         let cores = lab.machine.cores_for(users + users / 4);
-        let server = lab.stage.serve(ServerSpec { row: accept, handler: "ok", accept, cores })?;
-        let spec = LoadSpec { row: accept, scenario: &text, seconds };
-        let run = lab.stage.load(&spec, &server, progress, |_| Go::On)?;
+        let server =
+            lab.stage.serve(ServerSpec { accept, ..ServerSpec::new(accept, "ok", cores) })?;
+        let spec = LoadSpec::tcp(accept, &text, seconds);
+        let run = lab.stage.load(&spec, &server.at, progress, |_| Go::On)?;
         server.stop();
         interrupted |= run.interrupted;
         rows.push(row(accept, &run));
@@ -108,6 +109,7 @@ pub(crate) fn run(
         tables: tables(&rows),
         verdict: verdict::verdict(&rows, users, capacity),
         notes: notes(&rows),
+        grade: rows.iter().map(|row| row.grade).max().unwrap_or_default(),
         interrupted,
         rows: serde_json::to_value(&rows).expect("rows are plain data"),
     })

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use throng_lab::{LabOptions, LabProgress, LabReport, run};
+use throng_report::Grade;
 
 /// One lab at a time: they measure, and would measure each other.
 fn alone() -> MutexGuard<'static, ()> {
@@ -33,6 +34,8 @@ fn small(name: &str, users: u64, seconds: u64) -> LabReport {
     // A machine that is busy for a second merges two.
     assert!(intervals >= seconds / 2, "{intervals} intervals were shown in {seconds} s");
     assert!(!report.interrupted && !report.verdict.is_empty());
+    // A busy machine can make the generator late, which the report then says with its reasons.
+    assert!(report.grade == Grade::Valid || !report.notes.is_empty(), "{report}");
     for table in &report.tables {
         assert!(!table.rows.is_empty(), "{}", table.title);
         assert!(table.rows.iter().all(|row| row.len() == table.head.len()), "{}", table.title);

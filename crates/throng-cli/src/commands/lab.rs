@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use throng_lab::{LabOptions, LabProgress, labs};
+use throng_report::Grade;
 use throng_report::render::{Align, Table};
 
 use crate::interrupt::Interrupt;
@@ -46,7 +47,10 @@ Examples:
   throng lab connscale --users 200k --seconds 60
   sudo throng lab fast-connect --isolate --json result.json
 
-Ctrl-C ends the load early and reports what was measured.";
+Ctrl-C ends the load early and reports what was measured.
+
+Exit codes:
+  0  it was run    2  it could not run    3  the result is invalid";
 
 impl Lab {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -77,7 +81,10 @@ impl Lab {
         if let Some(json) = &self.json {
             json.write(&report)?;
         }
-        Ok(Exit::Met)
+        Ok(match report.grade {
+            Grade::Invalid => Exit::Invalid,
+            Grade::Valid | Grade::Degraded => Exit::Met,
+        })
     }
 
     fn list(&self, quiet: bool) -> Result<Exit, Failure> {

@@ -38,14 +38,19 @@ fn a_run_reports_both_ends() {
     let (sent, answered) = (number("/message/sent"), number("/message/answered"));
     assert!(answered <= sent && sent - answered <= 20.0, "{text}");
     assert!(number("/generator/lag_us/p99") >= 0.0 && number("/machine/cpus") >= 1.0);
-    assert_eq!(number("/server/accepted"), 20.0);
-    assert!((answered..=sent).contains(&number("/server/messages_received")), "{text}");
+    // What the server had counted when it first answered, on a busy machine some connections, is not the run's.
+    assert!((1.0..=20.0).contains(&number("/server/accepted")), "{text}");
     assert_eq!(summary["thresholds"][0]["met"], true);
 
     let lines = run_file(&place.path("run.jsonl"));
     assert_eq!(lines[0]["schema"], "throng.run/1");
     assert_eq!(lines[0]["scenario"]["path"], "ping.yaml");
     assert_eq!(lines.last().unwrap()["end"]["reason"], "finished");
+    let counters = lines.iter().rev().map(|line| &line["server"]["counters"]);
+    let server = counters.into_iter().find(|counters| counters.is_object()).unwrap();
+    assert_eq!(server["accepted"], 20, "both ends count the same connections");
+    let received = server["messages_received"].as_f64().unwrap();
+    assert!((answered..=sent).contains(&received), "{received} of {sent}");
     let report = place.throng(&["report", "--json"]).json();
     assert_eq!(report["connect"], summary["connect"], "the report is made from the run file");
 }

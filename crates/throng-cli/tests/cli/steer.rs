@@ -12,9 +12,11 @@ fn users_of_a_running_load_are_started_and_stopped() {
     );
     let mut run = place.start(&["run", "stay.yaml", "--interval", "100ms"]);
     run.line_with("connected 10 ");
-    place.throng(&["ctl", "start", "15"]).exits(0);
+    let started = place.throng(&["ctl", "start", "15", "--json"]).exits(0).json();
+    assert_eq!(started["users"], 25, "what is printed is counted after it was done");
     run.line_with("connected 25 ");
-    place.throng(&["ctl", "stop", "5"]).exits(0);
+    let stopped = place.throng(&["ctl", "stop", "5"]).exits(0).stdout;
+    assert!(stopped.contains("users 20"), "{stopped}");
     run.line_with("connected 20 ");
     let count = place.count(run.pid());
     assert_eq!((count["users"].as_u64(), count["connected"].as_u64()), (Some(20), Some(20)));

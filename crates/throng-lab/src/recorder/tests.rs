@@ -306,6 +306,23 @@ fn a_generator_that_ends_when_told_is_not_waited_for() {
 }
 
 #[test]
+fn a_run_file_that_another_run_writes_is_refused_and_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.jsonl");
+    let create =
+        || Recorder::create(RecorderOptions { run_file: Some(path.clone()), ..Default::default() });
+    let first = create().unwrap();
+    let written = std::fs::read(&path).unwrap();
+    let error = create().unwrap_err().to_string();
+    assert!(error.contains("another run is writing it; wait for its end"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), written);
+    drop(first);
+    drop(create().expect("it is free again"));
+    let null = RecorderOptions { run_file: Some("/dev/null".into()), ..Default::default() };
+    Recorder::create(null).expect("there is nothing to lock");
+}
+
+#[test]
 fn a_run_file_that_cannot_be_written_is_refused_at_once() {
     let path = PathBuf::from("/nonexistent/run.jsonl");
     let error = Recorder::create(RecorderOptions { run_file: Some(path), ..Default::default() });

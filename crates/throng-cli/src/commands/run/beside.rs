@@ -56,8 +56,8 @@ impl Server {
 
 /// Whether a listener on `any` takes what comes to any address such as `address`.
 fn takes(any: IpAddr, address: IpAddr) -> bool {
-    // `::` listens on IPv4 too, unless told otherwise.
-    any.is_unspecified() && (any.is_ipv6() || address.is_ipv4())
+    // A throng server on `::` takes IPv6 only.
+    any.is_unspecified() && any.is_ipv6() == address.is_ipv6()
 }
 
 #[cfg(test)]
@@ -76,7 +76,8 @@ mod tests {
         check("127.0.0.1:5555", "127.0.0.2:5555", false);
         check("0.0.0.0:5555", "127.0.0.2:5555", true);
         check("0.0.0.0:5555", "[::1]:5555", false);
-        check("[::]:5555", "127.0.0.1:5555", true);
+        check("[::]:5555", "127.0.0.1:5555", false);
+        check("[::]:5555", "[::1]:5555", true);
         check("0.0.0.0:5555", "198.51.100.1:5555", false);
     }
 }

@@ -1,6 +1,7 @@
 //! The generator as the control socket steers it while the recorder asks it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use throng_control::{Controlled, Request, Verb};
@@ -26,11 +27,29 @@ impl LoadControl {
         Self { load, recording, interrupt }
     }
 
-    /// Does it, and returns users and connections as of the last interval.
+    /// Does it, and returns users and connections once the users are as many as it makes them.
     fn steer(&self, request: &Request) -> (u64, u64) {
-        // No call on a load leaves it half done, so one that a panic left behind is still good.
-        let load = self.load.lock().unwrap_or_else(PoisonError::into_inner);
         let n = request.n.unwrap_or(0);
+        let (before, _) = self.act(request, n);
+        let has_acted = |users: u64| match request.verb {
+            Verb::Start => users >= before + n,
+            Verb::Stop => users <= before.saturating_sub(n),
+            _ => true,
+        };
+        let began = Instant::now();
+        loop {
+            let (users, connected) = self.load().counts();
+            if has_acted(users) || began.elapsed() > ACT_TIMEOUT {
+                return (users, connected);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Does it, and returns users and connections as of the last interval before.
+    fn act(&self, request: &Request, n: u64) -> (u64, u64) {
+        let load = self.load();
+        let before = load.counts();
         match request.verb {
             Verb::Start => load.add_users(n),
             Verb::Stop => load.stop_users(n),
@@ -40,9 +59,19 @@ impl LoadControl {
             Verb::Shutdown => self.interrupt.ask(By::Control),
             Verb::Count | Verb::Snapshot | Verb::Who => {}
         }
-        load.counts()
+        before
+    }
+
+    /// No call on a load leaves it half done, so one that a panic left behind is still good.
+    fn load(&self) -> MutexGuard<'_, Load> {
+        self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Users that are started come one a millisecond, and are counted at the end of an interval. In a load whose users come
+/// and go by themselves their number may never be what was asked for.
+const ACT_TIMEOUT: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl Controlled for LoadControl {
     fn verbs(&self) -> &[Verb] {
@@ -56,7 +85,6 @@ impl Controlled for LoadControl {
             let latest = self.recording.latest().and_then(|interval| interval.load);
             return serde_json::to_value(latest.unwrap_or_default()).map_err(|e| e.to_string());
         }
-        let (users, connected) = self.steer(request);
         if request.verb != Verb::Count {
             let command = match request.n {
                 Some(n) => format!("{} {n}", request.verb),
@@ -64,6 +92,7 @@ impl Controlled for LoadControl {
             };
             self.recording.note(EventKind::Steered { command });
         }
+        let (users, connected) = self.steer(request);
         Ok(json!({"users": users, "connected": connected}))
     }
 }
