@@ -27,6 +27,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +44,8 @@ enum { MASK_BYTES = 4, FRAME_MAX = 2 + MASK_BYTES + PAYLOAD_MAX };
 enum mode { OPEN, BROADCAST };
 enum state { UNUSED, CONNECTING, UPGRADING, ESTABLISHED, FAILED };
 enum phase { WARMING, OPENING, HOLDING, SENDING, ENDING };
-static const double MESSAGE_TIMEOUT_S = 15, OPENING_TIMEOUT_S = 60;
+static const int MESSAGE_TIMEOUT_S = 15, OPENING_TIMEOUT_S = 60;
+static const double LOOK_S = 0.005; // between the main thread's looks at a broadcast
 static const char KEY[] = "dGhlIHNhbXBsZSBub25jZQ==", ACCEPT[] = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 struct options {
@@ -77,6 +79,7 @@ struct worker {
     uint32_t received;  // of the current message
     volatile int whole; // the last message that all its connections have received
     volatile int established, failed;
+    enum phase told; // the phase after the last in which it has settled
     struct failures failures;
     struct histogram latency;
 } __attribute__((aligned(128)));
@@ -94,6 +97,7 @@ static volatile enum phase phase = WARMING;
 static volatile uint64_t began; // the moment from which the schedule of arrivals counts
 static char request[512];
 static int request_length;
+static sem_t settled; // a post from each worker in each phase in which it opens connections
 static struct histogram lasts; // of the first worker
 static volatile bool counting, enough, stopped; // whether deliveries count; no more messages are wanted; there are none
 
@@ -260,10 +264,19 @@ static void on_event(struct worker *worker, uint32_t index, uint32_t events) {
     if (!good) fail(worker, slot, &worker->failures.wrong);
 }
 
+static void tell_when_settled(struct worker *worker, int wanted) {
+    if (worker->told > phase || worker->established + worker->failed < wanted) return;
+    worker->told = phase + 1;
+    sem_post(&settled);
+}
+
 // Begins the connections that are due. Returns the moment at which to look again.
 static uint64_t arrivals(struct worker *worker, uint64_t now) {
     const struct options *options = worker->options;
-    int wanted = phase == WARMING ? worker->warm : phase == OPENING ? worker->connections : 0;
+    uint64_t idle = now + (phase == WARMING ? SECOND / 1000 : SECOND / 100); // the window begins without notice
+    if (phase > OPENING || (phase == WARMING && options->warm == 0)) return idle;
+    int wanted = phase == WARMING ? worker->warm : worker->connections;
+    tell_when_settled(worker, wanted);
     bool paced = phase == OPENING && options->rate > 0;
     while (worker->begun < wanted && worker->pending < worker->in_flight) {
         uint64_t due = now;
@@ -275,7 +288,7 @@ static uint64_t arrivals(struct worker *worker, uint64_t now) {
         if (!begin(worker, due)) return now + SECOND / 1000;
         if (!paced) now = now_ns();
     }
-    return now + SECOND / 100;
+    return idle;
 }
 
 static void *run(void *argument) {
@@ -315,15 +328,14 @@ static int sum_established(void) {
     return sum;
 }
 
-// Waits until so many connections are open or have failed.
-static void await_settled(int wanted) {
-    uint64_t until = now_ns() + (uint64_t)(OPENING_TIMEOUT_S * 1e9);
-    for (;;) {
-        int settled = sum_established();
-        for (int i = 0; i < THREADS_MAX; i++) settled += workers[i].failed;
-        if (settled >= wanted || now_ns() > until) return;
-        sleep_for(0.0005);
-    }
+// Waits until all connections of this phase are open or have failed. A main thread that looked every so
+// often would be a good part of what a client costs.
+static void await_settled(const struct options *options) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += OPENING_TIMEOUT_S;
+    for (int i = 0; i < options->threads; i++)
+        while (sem_clockwait(&settled, CLOCK_MONOTONIC, &until) && errno == EINTR) continue;
 }
 
 // Waits for a message to have reached everyone. The missing deliveries, when it does not.
@@ -334,8 +346,8 @@ static int await_message(int number) {
         for (int i = 0; i < workers[0].options->threads; i++)
             if (workers[i].whole < number) missing += workers[i].connections - (int)workers[i].received;
         if (missing == 0) return 0;
-        sleep_for(0.0005);
-    } while (now_ns() < message.sent_at + (uint64_t)(MESSAGE_TIMEOUT_S * 1e9));
+        sleep_for(LOOK_S);
+    } while (now_ns() < message.sent_at + (uint64_t)MESSAGE_TIMEOUT_S * SECOND);
     return missing;
 }
 
@@ -357,13 +369,13 @@ static void close_window(struct window *window) {
 
 // Opens all; the number that were opened within the window.
 static uint64_t open_all(const struct options *options, struct window *window) {
-    await_settled(options->warm);
+    if (options->warm > 0) await_settled(options);
     if (options->warm > 0) sleep_for(0.5); // what the server puts off until after the first ones is not the window's
     int before = sum_established();
     if (options->mode == OPEN) open_window(window);
     began = now_ns();
     phase = OPENING;
-    await_settled(options->connections);
+    await_settled(options);
     if (options->mode == OPEN) close_window(window);
     phase = HOLDING;
     return (uint64_t)(sum_established() - before);
@@ -378,7 +390,7 @@ static uint64_t broadcast(const struct options *options, struct window *window) 
     }
     phase = SENDING;
     (void)eventfd_write(workers[0].wake, 1);
-    while (message.number == 0) sleep_for(0.0005);
+    while (message.number == 0) sleep_for(LOOK_S);
     int missing = 0;
     for (int number = 1; number <= WARM_MESSAGES && missing == 0; number++) missing = await_message(number);
     uint64_t deliveries = 0;
@@ -388,12 +400,15 @@ static uint64_t broadcast(const struct options *options, struct window *window) 
         counting = true;
         (void)eventfd_write(workers[0].wake, 1);
         uint64_t until = window->start_ns + (uint64_t)(options->seconds * 1e9);
-        while (message.number == WARM_MESSAGES) sleep_for(0.0005);
-        while (missing == 0 && now_ns() < until) missing = await_message(message.number);
+        while (message.number == WARM_MESSAGES) sleep_for(LOOK_S);
+        while (missing == 0 && now_ns() < until) {
+            missing = await_message(message.number - 1);
+            sleep_for(LOOK_S);
+        }
         enough = true;
         while (missing == 0 && !stopped) {
             missing = await_message(message.number);
-            sleep_for(0.0001);
+            sleep_for(LOOK_S);
         }
         close_window(window);
         window->end_ns = message.last_at > window->start_ns ? message.last_at : window->end_ns;
@@ -479,6 +494,7 @@ int main(int count, char **arguments) {
                               "GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUpgrade: websocket\r\n"
                               "Connection: Upgrade\r\nSec-WebSocket-Key: %s\r\nSec-WebSocket-Version: 13\r\n\r\n",
                               options.port, KEY);
+    if (sem_init(&settled, 0, 0)) die("sem_init");
     for (int i = 0; i < options.threads; i++) prepare(&workers[i], &options, i);
     for (int i = 0; i < options.threads; i++)
         if (pthread_create(&workers[i].thread, NULL, run, &workers[i])) die("pthread_create");
