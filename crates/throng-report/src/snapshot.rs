@@ -48,7 +48,7 @@ impl Merge for Tally {
 
 /// Whether a field tells how many there are now, rather than how many there were in all.
 fn is_gauge(field: &str) -> bool {
-    const GAUGES: [&str; 8] = [
+    const GAUGES: [&str; 10] = [
         "open",
         "paused_cores",
         "slots",
@@ -57,6 +57,8 @@ fn is_gauge(field: &str) -> bool {
         "connected",
         "topics",
         "memberships",
+        "channels",
+        "poll_sessions",
     ];
     field.ends_with("_most") || GAUGES.contains(&field)
 }
@@ -181,6 +183,20 @@ counters! {
         replaced,
         /// Connections reset because their queue of frames was full: `close`.
         slow_closed,
+        /// Gauge: channels that clients are joined to.
+        channels,
+        /// Joins of channels that were answered ok.
+        joins,
+        /// Joins of channels that were answered with an error, whatever the reason.
+        joins_refused,
+        /// Channels that panicked, in join too.
+        channel_crashes,
+        /// Clients that might not connect: their origin, their version, or the application's own reasons.
+        connects_refused,
+        /// Clients that were disconnected (1011) because what they sent is no message of their version.
+        bad_messages,
+        /// Gauge: long-poll sessions.
+        poll_sessions,
     }
 }
 

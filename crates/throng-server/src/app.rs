@@ -112,6 +112,7 @@ where
         server.open = self.connections(desk) as u64;
         server.paused_cores = u64::from(self.acceptor.is_paused());
         self.fanout.report(&mut server);
+        desk.shield(|| self.handler.count(&mut server));
         if let Some(registry) = &mut self.registry {
             server.registry_mailbox_most = registry.take_mailbox_most();
         }

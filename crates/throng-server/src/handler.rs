@@ -6,6 +6,7 @@ use throng_base::{Instant, Key};
 use throng_driver::{CoreId, Errno};
 use throng_proto::Session;
 use throng_pubsub::{Dialect, Publication, Rulebook};
+use throng_report::ServerCounters;
 
 use crate::{Connection, Corewide};
 
@@ -79,6 +80,9 @@ pub trait Handler: Sized + 'static {
 
     /// The kernel has taken everything that waited for a slow peer.
     fn drained(&mut self, _conn: &mut Connection<'_, Self>) {}
+
+    /// Adds what this core's handler has counted itself.
+    fn count(&self, _counters: &mut ServerCounters) {}
 
     /// The server is about to end ([`Server::drain`](crate::Server::drain)), and would like the connection to end by itself:
     /// a protocol that has a word for that says it now. Does nothing unless overridden.

@@ -134,5 +134,9 @@ mod tests {
     #[test]
     fn a_connection_with_a_channel_is_small() {
         assert!(size_of::<Conn>() <= 64, "{}", size_of::<Conn>());
+        // With when it was heard, its timeout, and its place in the hub.
+        let slot = size_of::<crate::Slot<Conn>>();
+        assert!(slot <= 96, "{slot}");
+        assert!(size_of::<throng_proto::websocket::Server>() <= 24);
     }
 }

@@ -8,6 +8,7 @@ use throng_driver::CoreId;
 use throng_proto::phoenix::longpoll::Tokens;
 use throng_proto::websocket::Deflater;
 use throng_pubsub::presence::Presence;
+use throng_report::ServerCounters;
 
 use super::channel::Info;
 use super::config::Config;
@@ -26,8 +27,8 @@ pub(crate) struct CoreState {
     /// Where posted base64 is decoded.
     pub(crate) posted: Vec<u8>,
     pub(crate) tokens: Tokens,
-    /// How many long-poll sessions there are.
-    pub(crate) polls: usize,
+    /// What is counted; the gauges too: channels and long-poll sessions.
+    pub(crate) counters: ServerCounters,
     /// How many channels and polls there have been; it wraps.
     serial: u32,
 }
@@ -38,7 +39,7 @@ impl CoreState {
             presence: Presence::new(core as u16, config.origin_ns),
             posted: Vec::new(),
             tokens: Tokens::new(&config.secret),
-            polls: 0,
+            counters: ServerCounters::default(),
             config,
             topics: Topics::default(),
             frame: Vec::new(),

@@ -15,11 +15,11 @@ pub fn demo() -> Channels {
 }
 
 fn build() -> Result<Channels, PatternError> {
-    Ok(Channels::new("/socket")
+    Channels::new("/socket")
         .page("/", "text/html; charset=utf-8", page::PAGE)
         .channel::<Room>("rooms:*")?
         .channel::<Lounge>("presence:*")?
-        .channel::<Private>("private:*")?)
+        .channel::<Private>("private:*")
 }
 
 /// `new_msg` and `new:msg` go to everyone in the room; the other events try out one thing each.

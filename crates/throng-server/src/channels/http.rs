@@ -47,7 +47,10 @@ fn upgrade(
     }
     let welcome = match admit(config, request, Transport::WebSocket) {
         Ok(welcome) => welcome,
-        Err(rejected) => return answer(conn, rejected.status, &[], rejected.body.as_bytes()),
+        Err(rejected) => {
+            handler.core.counters.connects_refused += 1;
+            return answer(conn, rejected.status, &[], rejected.body.as_bytes());
+        }
     };
     let (session, out) = conn.session();
     match session.check_upgrade(request) {

@@ -43,6 +43,8 @@ fn a_bad_frame_ends_the_channels_of_its_connection_and_nobody_elses() {
         b < ["1","1","puppet:b","phx_reply",{"status":"ok","response":{}}]
         a > ["1","1","puppet:heard","phx_join",{}]
         a < ["1","1","puppet:heard","phx_reply",{"status":"ok","response":{}}]
+        a > ["2","2","puppet:farewell","phx_join",{}]
+        a < ["2","2","puppet:farewell","phx_reply",{"status":"ok","response":{}}]
         a > no json
         a x 1011
         b < [null,null,"puppet:b","left",{"why":"Closed"}]
@@ -212,5 +214,41 @@ fn who_may_not_connect_is_told_so() {
             400,
             "",
         );
+    });
+}
+
+#[test]
+fn what_happens_is_counted() {
+    check(3, |sim| {
+        let mut world = World::new(sim, &puppets(), 2);
+        let client = world.open("/socket/websocket?vsn=2.0.0", "");
+        for (topic, event) in [
+            ("puppet:a", "phx_join"),
+            ("puppet:b", "phx_join"),
+            ("puppet:no", "phx_join"),
+            ("nowhere", "phx_join"),
+            ("puppet:panic", "phx_join"),
+            ("puppet:b", "panic"),
+        ] {
+            world.text(client, &format!(r#"["1","1","{topic}","{event}",{{}}]"#));
+            world.next(client);
+        }
+        let refused = world.connect();
+        world.request(refused, &upgrade("/socket/websocket?vsn=2.0.0&as=nobody", ""));
+        world.answer(refused);
+        let bad = world.open("/socket/websocket?vsn=2.0.0", "");
+        world.text(bad, "no json");
+        world.next(bad);
+        let poll = world.connect();
+        world.request(poll, "GET /socket/longpoll HTTP/1.1\nhost: example.com\n\n");
+        world.answer(poll);
+        let counters = world.counters();
+        assert_eq!((counters.channels, counters.joins, counters.joins_refused), (1, 2, 3));
+        assert_eq!((counters.channel_crashes, counters.connects_refused), (2, 1));
+        assert_eq!((counters.bad_messages, counters.poll_sessions), (1, 1));
+        world.wait(Duration::from_secs(90));
+        let counters = world.counters();
+        assert_eq!((counters.channels, counters.poll_sessions, counters.open), (0, 0, 0));
+        assert_eq!((counters.memberships, counters.topics, counters.idle_timeouts), (0, 0, 1));
     });
 }

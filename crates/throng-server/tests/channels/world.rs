@@ -12,6 +12,7 @@ use throng_base::Key;
 use throng_driver::{ConnectSpec, SocketOptions, Source};
 use throng_engine::{After, App, CloseReason, Conn, Core, Desk, Limits};
 use throng_proto::Raw;
+use throng_report::{Merge, ServerCounters};
 use throng_server::channels::{Channels, Message};
 use throng_server::{Accept, Listening, Mail, ServerApp, ServerConfig};
 use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver, check};
@@ -84,6 +85,8 @@ pub(crate) struct World<'s> {
     pub(crate) sim: &'s mut Sim,
     pub(crate) cores: SimCores<Mail<Message>>,
     clients: ClientCore,
+    /// How many cores the server has.
+    count: usize,
     /// Frames that leave with the next one.
     held: Vec<u8>,
 }
@@ -119,7 +122,7 @@ impl<'s> World<'s> {
         }
         let driver = sim.cores(&SimCoresOptions::default()).drivers().pop().unwrap();
         let clients = sim.spawn(Core::new(driver, Clients::default(), Limits::default()));
-        Self { sim, cores, clients, held: Vec::new() }
+        Self { sim, cores, clients, count, held: Vec::new() }
     }
 
     /// Connects a client; the server accepts it before this returns.
@@ -212,6 +215,20 @@ impl<'s> World<'s> {
 
     pub(crate) fn wait(&mut self, span: Duration) {
         self.sim.run_for(span);
+    }
+
+    /// What all cores have counted.
+    pub(crate) fn counters(&mut self) -> ServerCounters {
+        let (reply, answers) = channel();
+        (0..self.count).for_each(|core| self.cores.post(core, Mail::collect(reply.clone())));
+        let mut reports = Vec::new();
+        self.sim.run_until(PATIENCE, |_| {
+            reports.extend(answers.try_iter());
+            reports.len() == self.count
+        });
+        let mut sum = ServerCounters::default();
+        reports.iter().for_each(|report| sum.merge(&report.server));
+        sum
     }
 
     fn with(&mut self, client: usize, act: impl FnOnce(&mut Conn<'_, SimDriver<()>, Clients>)) {

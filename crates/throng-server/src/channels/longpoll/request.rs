@@ -70,11 +70,12 @@ fn begin(
 ) {
     let config = &handler.core.config;
     let welcome = admit(config, request, Transport::LongPoll);
-    let Ok(Welcome { vsn, connected, .. }) = welcome else { return answer_json(conn, 403) };
-    if handler.core.polls >= config.polls_max {
+    let is_full = handler.core.counters.poll_sessions >= config.polls_max as u64;
+    let (Ok(Welcome { vsn, connected, .. }), false) = (welcome, is_full) else {
+        handler.core.counters.connects_refused += 1;
         return answer_json(conn, 403);
-    }
-    handler.core.polls += 1;
+    };
+    handler.core.counters.poll_sessions += 1;
     let asker = ask(handler, conn, true);
     conn.spawn(Conn::poll(vsn, connected, Poll::new(asker)));
 }

@@ -1,0 +1,209 @@
+//! What a client's message leads to, and what the client is told.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use throng_proto::phoenix::{self, EncodeError, Kind, Message, Payload, Vsn, names};
+use throng_pubsub::Subscription;
+
+use super::broadcast::dialect;
+use super::channel::{Left, Refused};
+use super::conn::Joined;
+use super::frame;
+use super::handler::{CHANNEL, ChannelHandler, Conned, INTERNAL_ERROR};
+use super::lifecycle::drop_shielded;
+use super::refs::Ref;
+use super::socket::Joining;
+
+impl ChannelHandler {
+    pub(crate) fn text(&mut self, conn: &mut Conned<'_>, vsn: Vsn, text: &str) {
+        match phoenix::decode_text(vsn, text) {
+            Ok(message) => self.message_in(conn, vsn, &message),
+            Err(_) => self.no_message(conn),
+        }
+    }
+
+    pub(crate) fn binary(&mut self, conn: &mut Conned<'_>, vsn: Vsn, bytes: &[u8]) {
+        if vsn == Vsn::V1 {
+            // V1 is JSON whatever the frame says, as Phoenix has it; tsung sends it so.
+            return self.text(conn, vsn, std::str::from_utf8(bytes).unwrap_or_default());
+        }
+        match phoenix::decode_binary(bytes) {
+            Ok(message) => self.message_in(conn, vsn, &message),
+            Err(_) => self.no_message(conn),
+        }
+    }
+
+    /// What a client sent means nothing. Phoenix crashes here, and its clients know that as this code.
+    pub(super) fn no_message(&mut self, conn: &mut Conned<'_>) {
+        self.core.counters.bad_messages += 1;
+        self.end(conn, INTERNAL_ERROR, Left::Closed);
+    }
+
+    pub(super) fn message_in(&mut self, conn: &mut Conned<'_>, vsn: Vsn, message: &Message<'_>) {
+        match &*message.event {
+            names::HEARTBEAT if message.topic == names::PHOENIX => {
+                self.reply(conn, vsn, message, None, "ok", Payload::EMPTY);
+            }
+            names::JOIN => self.join(conn, vsn, message),
+            names::LEAVE => self.leave(conn, vsn, message),
+            _ => self.push_in(conn, vsn, message),
+        }
+        self.run_infos(conn);
+    }
+
+    fn join(&mut self, conn: &mut Conned<'_>, vsn: Vsn, message: &Message<'_>) {
+        let old = conn.state().take(&message.topic);
+        // The answer to the join comes before what is left to say about the old channel.
+        let mut farewell = None;
+        if let Some(mut old) = old {
+            let mark = frame::mark(conn);
+            self.terminate(conn, vsn, &mut old, Left::Duplicate);
+            self.write(conn, |out| {
+                phoenix::channel_closed(vsn, old.join_ref.as_deref(), &old.topic.name, out);
+                Ok(Kind::Text)
+            });
+            farewell = Some(frame::cut(conn, mark));
+            self.forget(conn, old);
+        }
+        let joined = self.try_join(conn, vsn, message);
+        match joined {
+            Some(_) => self.core.counters.joins += 1,
+            None => self.core.counters.joins_refused += 1,
+        }
+        if let Some(farewell) = farewell {
+            frame::append(conn, farewell);
+        }
+        if let Some(mut joined) = joined {
+            let outcome =
+                self.call(conn, vsn, &mut joined, None, |channel, socket| channel.joined(socket));
+            self.settle(conn, vsn, joined, outcome);
+        }
+    }
+
+    /// Joins and answers.
+    fn try_join(
+        &mut self,
+        conn: &mut Conned<'_>,
+        vsn: Vsn,
+        message: &Message<'_>,
+    ) -> Option<Joined> {
+        let join_ref = message.join_ref.as_deref();
+        if conn.state().channels() >= self.core.config.channels_max {
+            let error = Payload::Json(r#"{"reason":"too many channels joined"}"#);
+            self.reply(conn, vsn, message, join_ref, "error", error);
+            return None;
+        }
+        // Without a join_ref the channel is known by the ref of its join.
+        let known_as = join_ref.or(message.r#ref.as_deref());
+        let name_bytes = message.topic.len().max(known_as.map_or(0, str::len));
+        let topic = match name_bytes <= self.core.config.name_bytes_max {
+            true => self.core.topics.get(&self.core.config, &message.topic),
+            false => None,
+        };
+        let Some(topic) = topic else {
+            self.unmatched(conn, vsn, message);
+            return None;
+        };
+        let route = &self.core.config.routes[usize::from(topic.route)];
+        let mut joining = Joining {
+            conn: conn.lend(),
+            topic: &topic.name,
+            payload: message.payload,
+            welcome: String::new(),
+        };
+        let made = catch_unwind(AssertUnwindSafe(|| (route.join)(&mut joining)));
+        let welcome = joining.welcome;
+        match made {
+            Ok(Ok(channel)) => {
+                let response = if welcome.is_empty() { "{}" } else { &welcome };
+                let intercepts = !route.intercept.is_empty() || conn.is_detached();
+                let dialect = dialect(vsn, conn.protocol().is_deflated());
+                let subscription = Subscription { dialect, intercepts, tag: CHANNEL };
+                self.reply(conn, vsn, message, join_ref, "ok", Payload::Json(response));
+                let membership = conn.subscribe(&topic.name, subscription);
+                let serial = self.core.next_serial();
+                self.core.counters.channels += 1;
+                Some(Joined { channel, topic, join_ref: Ref::new(known_as), membership, serial })
+            }
+            Ok(Err(Refused(response))) => {
+                self.reply(conn, vsn, message, join_ref, "error", Payload::Json(&response));
+                self.core.topics.release(topic);
+                None
+            }
+            Err(panic) => {
+                drop_shielded(panic);
+                self.core.counters.channel_crashes += 1;
+                let error = Payload::Json(r#"{"reason":"join crashed"}"#);
+                self.reply(conn, vsn, message, join_ref, "error", error);
+                self.core.topics.release(topic);
+                None
+            }
+        }
+    }
+
+    fn leave(&mut self, conn: &mut Conned<'_>, vsn: Vsn, message: &Message<'_>) {
+        let join_ref = message.join_ref.as_deref();
+        match conn.state().find(&message.topic) {
+            None => return self.reply(conn, vsn, message, join_ref, "ok", Payload::EMPTY),
+            Some(joined) if joined.is_stale(join_ref) => return,
+            Some(_) => {}
+        }
+        let Some(joined) = conn.state().take(&message.topic) else { return };
+        let known_as = joined.join_ref.as_deref();
+        self.reply(conn, vsn, message, known_as, "ok", Payload::EMPTY);
+        self.finish(conn, vsn, joined, Left::Asked);
+    }
+
+    /// An event of the application's own.
+    fn push_in(&mut self, conn: &mut Conned<'_>, vsn: Vsn, message: &Message<'_>) {
+        let Some(mut joined) = conn.state().take(&message.topic) else {
+            return self.unmatched(conn, vsn, message);
+        };
+        if joined.is_stale(message.join_ref.as_deref()) {
+            return conn.state().put(joined);
+        }
+        let asked = message.r#ref.as_deref();
+        let outcome = self.call(conn, vsn, &mut joined, asked, |channel, socket| {
+            channel.handle_in(&message.event, message.payload, socket);
+        });
+        self.settle(conn, vsn, joined, outcome);
+    }
+
+    fn unmatched(&mut self, conn: &mut Conned<'_>, vsn: Vsn, message: &Message<'_>) {
+        let error = Payload::Json(r#"{"reason":"unmatched topic"}"#);
+        self.reply(conn, vsn, message, None, "error", error);
+    }
+
+    pub(super) fn reply(
+        &mut self,
+        conn: &mut Conned<'_>,
+        vsn: Vsn,
+        message: &Message<'_>,
+        join_ref: Option<&str>,
+        status: &str,
+        response: Payload<'_>,
+    ) {
+        let r#ref = message.r#ref.as_deref();
+        self.write(conn, |out| {
+            phoenix::reply(vsn, join_ref, r#ref, &message.topic, status, response, out)
+        });
+    }
+
+    pub(super) fn write(
+        &mut self,
+        conn: &mut Conned<'_>,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<Kind, EncodeError>,
+    ) {
+        self.core.frame.clear();
+        if let Ok(kind) = encode(&mut self.core.frame) {
+            frame::send(conn, &mut self.core, kind);
+        }
+    }
+}
+
+impl Joined {
+    /// Whether a message is for an earlier channel of the same topic.
+    fn is_stale(&self, join_ref: Option<&str>) -> bool {
+        join_ref.is_some_and(|join_ref| self.join_ref.as_deref() != Some(join_ref))
+    }
+}

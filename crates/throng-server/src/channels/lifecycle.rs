@@ -1,0 +1,178 @@
+//! How a channel's callbacks are run, and how channels and connections end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use throng_proto::phoenix::{self, Kind, Vsn};
+
+use super::channel::{Info, Left, Live};
+use super::conn::{Joined, Mode};
+use super::core::Owner;
+use super::frame;
+use super::handler::{ChannelHandler, Conned, GOING_AWAY};
+use super::longpoll;
+use super::socket::Socket;
+
+/// What came of a callback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    GoesOn,
+    Stops,
+    Crashed,
+}
+
+impl ChannelHandler {
+    /// A message for a channel, from itself or from elsewhere.
+    pub(super) fn info(&mut self, conn: &mut Conned<'_>, topic: &str, serial: u32, info: Info) {
+        let Some(vsn) = conn.state().mode.vsn() else { return drop_shielded(info) };
+        if conn.state().find(topic).is_none_or(|joined| joined.serial != serial) {
+            return drop_shielded(info);
+        }
+        let Some(mut joined) = conn.state().take(topic) else { return };
+        let outcome = self.call(conn, vsn, &mut joined, None, |channel, socket| {
+            channel.handle_info(info, socket);
+        });
+        self.settle(conn, vsn, joined, outcome);
+    }
+
+    pub(super) fn run_infos(&mut self, conn: &mut Conned<'_>) {
+        while let Some((topic, serial, info)) = self.core.infos.pop() {
+            self.info(conn, &topic, serial, info);
+        }
+    }
+
+    /// Runs one callback of a channel that was taken out.
+    pub(super) fn call(
+        &mut self,
+        conn: &mut Conned<'_>,
+        vsn: Vsn,
+        joined: &mut Joined,
+        asked: Option<&str>,
+        callback: impl FnOnce(&mut dyn Live, &mut Socket<'_>),
+    ) -> Outcome {
+        let Joined { channel, topic, join_ref, serial, .. } = joined;
+        let mut socket = Socket {
+            conn: conn.lend(),
+            core: &mut self.core,
+            vsn,
+            topic,
+            join_ref,
+            serial: *serial,
+            asked,
+            is_member: true,
+            stops: false,
+        };
+        let ran = catch_unwind(AssertUnwindSafe(|| callback(&mut **channel, &mut socket)));
+        let (stops, sent) = (socket.stops, socket.conn.sent);
+        conn.sent += sent;
+        match ran {
+            Ok(()) if stops => Outcome::Stops,
+            Ok(()) => Outcome::GoesOn,
+            Err(panic) => {
+                drop_shielded(panic);
+                self.core.counters.channel_crashes += 1;
+                Outcome::Crashed
+            }
+        }
+    }
+
+    /// A channel that was taken out goes on, or ends.
+    pub(super) fn settle(
+        &mut self,
+        conn: &mut Conned<'_>,
+        vsn: Vsn,
+        joined: Joined,
+        outcome: Outcome,
+    ) {
+        match outcome {
+            Outcome::GoesOn => conn.state().put(joined),
+            Outcome::Stops => self.finish(conn, vsn, joined, Left::Stopped),
+            Outcome::Crashed => self.crashed(conn, vsn, joined),
+        }
+    }
+
+    /// A channel ends in order: the client is told first, then the channel.
+    pub(super) fn finish(
+        &mut self,
+        conn: &mut Conned<'_>,
+        vsn: Vsn,
+        mut joined: Joined,
+        why: Left,
+    ) {
+        self.write(conn, |out| {
+            phoenix::channel_closed(vsn, joined.join_ref.as_deref(), &joined.topic.name, out);
+            Ok(Kind::Text)
+        });
+        self.terminate(conn, vsn, &mut joined, why);
+        self.forget(conn, joined);
+    }
+
+    /// The last callback of a channel. What goes wrong in it changes nothing any more.
+    pub(super) fn terminate(
+        &mut self,
+        conn: &mut Conned<'_>,
+        vsn: Vsn,
+        joined: &mut Joined,
+        why: Left,
+    ) {
+        self.call(conn, vsn, joined, None, |channel, socket| {
+            socket.is_member = false;
+            channel.terminate(why, socket);
+        });
+    }
+
+    /// Nothing is left of a channel.
+    pub(super) fn forget(&mut self, conn: &mut Conned<'_>, joined: Joined) {
+        let Joined { channel, topic, membership, serial, .. } = joined;
+        self.core.counters.channels -= 1;
+        conn.unsubscribe(membership);
+        self.core.presence.untrack_all(&Owner::new(conn.id(), serial));
+        drop_shielded(channel);
+        self.core.topics.release(topic);
+    }
+
+    /// Closes the connection with this code; its channels end first.
+    pub(crate) fn end(&mut self, conn: &mut Conned<'_>, code: u16, why: Left) {
+        // The transport is gone, as far as the channels know.
+        let mark = frame::mark(conn);
+        self.end_channels(conn, why);
+        drop(frame::cut(conn, mark));
+        conn.state().mode = Mode::Closing;
+        conn.clear_timeout();
+        if conn.is_detached() {
+            longpoll::close(conn, why);
+            return conn.close();
+        }
+        let (session, out) = conn.session();
+        session.close(code, "", out);
+    }
+
+    /// Too much waits for a client that does not fetch it.
+    pub(crate) fn overflow(&mut self, conn: &mut Conned<'_>) {
+        self.end(conn, GOING_AWAY, Left::Closed);
+    }
+
+    pub(super) fn end_channels(&mut self, conn: &mut Conned<'_>, why: Left) {
+        let Some(vsn) = conn.state().mode.vsn() else { return };
+        while let Some(mut joined) = conn.state().take_any() {
+            self.terminate(conn, vsn, &mut joined, why);
+            self.forget(conn, joined);
+        }
+        self.run_infos(conn);
+    }
+
+    pub(super) fn crashed(&mut self, conn: &mut Conned<'_>, vsn: Vsn, joined: Joined) {
+        self.write(conn, |out| {
+            phoenix::channel_crashed(vsn, joined.join_ref.as_deref(), &joined.topic.name, out);
+            Ok(Kind::Text)
+        });
+        self.forget(conn, joined);
+    }
+}
+
+/// What panics as it is dropped, the payload of a panic even, harms nobody else.
+pub(super) fn drop_shielded<T>(value: T) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        // What a panic was about may panic, too, as it is dropped.
+        std::mem::forget(panic);
+    }
+}
