@@ -23,10 +23,10 @@ pub(super) fn judge(report: &Report) -> Verdict {
         match row(THRONG) {
             None => verdict.misses.push(format!("{}: throng was not measured", workload.name())),
             Some(throng) if workload == Workload::WsBroadcast => verdict.broadcast(throng),
-            Some(throng) if workload.is_websocket() => verdict.to_bare(throng),
+            Some(throng) if workload.is_websocket() => verdict.beside_bare(throng),
             Some(throng) => {
-                verdict.to_ranch(throng, row(BARE));
-                verdict.to_bare(throng);
+                verdict.beside_ranch(throng, row(BARE));
+                verdict.beside_bare(throng);
             }
         }
     }
@@ -51,12 +51,12 @@ fn user_note(report: &Report) -> Option<String> {
 }
 
 impl Verdict {
-    fn to_bare(&mut self, row: &Row) {
+    fn beside_bare(&mut self, row: &Row) {
         let what = format!("{}: server CPU", row.workload.name());
         self.check(&what, row.to_bare, TO_BARE_MOST, "bare");
     }
 
-    fn to_ranch(&mut self, row: &Row, bare: Option<&Row>) {
+    fn beside_ranch(&mut self, row: &Row, bare: Option<&Row>) {
         let workload = row.workload.name();
         let bare_to_ranch = bare.and_then(|bare| bare.to_ranch);
         if let Some(bare) = bare_to_ranch.filter(|&ratio| ratio > TO_RANCH_MOST) {
