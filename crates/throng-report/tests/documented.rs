@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use throng_report::runfile::{End, EndReason, Header, ScenarioSource};
-use throng_report::summary::MEMORY_CONNECTIONS_MIN;
+use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::{
     ClassCounters, Event, EventKind, Histogram, Interval, Judgement, LEAVING, LoadInterval,
-    MachineUse, ServerSnapshot, Summary, Tally, validity,
+    MachineUse, ProbeCounters, ProbeReport, ServerSnapshot, Summary, Tally, validity,
 };
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file.md");
@@ -41,7 +41,13 @@ fn every_field_of_an_interval_is_documented() {
         errors: any_tally(),
         connect_failed: any_tally(),
         connect: latency.clone(),
+        tcp: latency.clone(),
         message: latency.clone(),
+        join: latency.clone(),
+        push: latency.clone(),
+        broadcast: latency.clone(),
+        probe: ProbeCounters { intended: 1, ..Default::default() },
+        probes: vec![ProbeReport::default()],
         lag: latency,
         process: Default::default(),
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
@@ -79,6 +85,13 @@ fn every_field_of_the_summary_is_documented() {
         users: Default::default(),
         connect: Default::default(),
         message: Default::default(),
+        join: Some(Default::default()),
+        push: Some(Default::default()),
+        heartbeat: Some(Default::default()),
+        broadcast: Some(BroadcastSummary {
+            probes: vec![ProbeReport::default()],
+            ..Default::default()
+        }),
         errors: any_tally(),
         arrivals: Default::default(),
         generator: Default::default(),
@@ -106,6 +119,16 @@ fn every_event_is_documented_with_its_fields() {
         let named = names(row.split('|').nth(2).unwrap());
         let fields = event.keys().filter(|key| *key != "event").cloned();
         assert_eq!(BTreeSet::from_iter(named), BTreeSet::from_iter(fields), "{name}");
+    }
+}
+
+#[test]
+fn every_kind_of_error_that_is_counted_is_documented() {
+    let document = document();
+    let kinds = throng_report::threshold::names();
+    for kind in kinds.iter().filter_map(|name| name.strip_prefix("errors.")) {
+        // Failed connects are in a field of their own.
+        assert!(kind == "connect" || document.contains(&format!("`{kind}`")), "{kind}");
     }
 }
 
