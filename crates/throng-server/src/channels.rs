@@ -49,6 +49,7 @@ mod lifecycle;
 mod longpoll;
 mod message;
 mod origin;
+mod outside;
 mod page;
 mod pattern;
 mod refs;

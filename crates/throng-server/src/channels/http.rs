@@ -26,10 +26,10 @@ pub(crate) fn request(
         "/websocket" => upgrade(handler, conn, request),
         "/longpoll" => longpoll::request(handler, conn, request),
         _ => match config.pages.iter().find(|page| page.path == request.path()) {
-            Some(page) if request.method == "GET" => {
+            Some(page) if matches!(request.method, "GET" | "HEAD") => {
                 answer(conn, 200, &[("content-type", page.content_type)], page.body);
             }
-            Some(_) => answer(conn, 405, &[("allow", "GET")], b""),
+            Some(_) => answer(conn, 405, &[("allow", "GET, HEAD")], b""),
             None => answer(conn, 404, &[], b""),
         },
     }

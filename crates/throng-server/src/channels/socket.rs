@@ -295,7 +295,7 @@ fn write(
 
 /// A server that sends something else than an object breaks its clients. Whether all of it is valid is the application's
 /// business.
-fn assert_object(payload: Payload<'_>) {
+pub(crate) fn assert_object(payload: Payload<'_>) {
     if let Payload::Json(json) = payload {
         assert!(
             json.trim_ascii_start().starts_with('{'),

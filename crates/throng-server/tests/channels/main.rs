@@ -1,8 +1,9 @@
-//! Phoenix Channels, on virtual time: what goes in, and what must come out.
+//! Phoenix Channels: what goes in, and what must come out; on virtual time but for `sockets`.
 
 mod longpoll;
 mod presence;
 mod puppet;
+mod sockets;
 mod table;
 mod trouble;
 mod world;

@@ -210,7 +210,7 @@ impl<'s> World<'s> {
 
     /// What the client has got already.
     pub(crate) fn try_next(&mut self, client: usize) -> Option<Got> {
-        self.clients.borrow().app().received.borrow_mut()[client].queue.pop_front()
+        self.clients.borrow().app().received.borrow_mut()[client].take()
     }
 
     pub(crate) fn wait(&mut self, span: Duration) {
@@ -251,8 +251,9 @@ pub(crate) struct Clients {
     received: RefCell<Vec<Received>>,
 }
 
+/// What came to one client.
 #[derive(Default)]
-struct Received {
+pub(crate) struct Received {
     key: Option<Key>,
     bytes: Vec<u8>,
     is_socket: bool,
@@ -260,7 +261,9 @@ struct Received {
 }
 
 impl Received {
-    fn read(&mut self) {
+    /// More bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
         while let Some((got, len)) = if self.is_socket { self.frame() } else { self.answer() } {
             if let Got::Answer(head, _) = &got {
                 self.is_socket = head.starts_with("HTTP/1.1 101 ");
@@ -268,6 +271,11 @@ impl Received {
             self.bytes.drain(..len);
             self.queue.push_back(got);
         }
+    }
+
+    /// The next thing that came.
+    pub(crate) fn take(&mut self) -> Option<Got> {
+        self.queue.pop_front()
     }
 
     fn answer(&self) -> Option<(Got, usize)> {
@@ -310,9 +318,7 @@ impl App<SimDriver<()>> for Clients {
     }
 
     fn event(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, bytes: &[u8]) {
-        let received = &mut self.received.borrow_mut()[*conn.state()];
-        received.bytes.extend_from_slice(bytes);
-        received.read();
+        self.received.borrow_mut()[*conn.state()].push(bytes);
     }
 
     fn closed(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> After {
@@ -324,7 +330,7 @@ impl App<SimDriver<()>> for Clients {
 }
 
 /// A frame as a client sends it.
-fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x80 | opcode];
     match payload.len() {
         len @ ..126 => frame.push(0x80 | len as u8),
