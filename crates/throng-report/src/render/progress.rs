@@ -1,12 +1,13 @@
 //! One line an interval, for output that is piped.
 
 use super::{count, micros, rate};
-use crate::{Histogram, Interval, LoadCounters};
+use crate::{Histogram, Interval, LoadCounters, ProbeReport};
 
 /// The line of `interval`; rates count from `previous`, or from the beginning. No newline at the end.
 ///
 /// ```text
 ///    12.0 s  ramp to 100k  connected 12k  connects 998/s of 1k/s  p99 1.20 ms  messages 2k/s  p99 800 µs  errors 3
+///    13.0 s  arrivals 1k/s  connected 13k  connects 1k/s of 1k/s  p99 2.10 ms  joined 12k  joins 1k/s  p99 3.40 ms  broadcast 1: 10k of 10k by 54.1 ms  errors 0
 /// ```
 ///
 /// `connected` is as of the end of the interval. It is left out where fewer than half of the connections that the
@@ -35,6 +36,20 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
             line += &format!("  connects {} of {}", per_second(done), per_second(due));
             line += &p99(&load.connect);
         }
+        if now.joins_started > 0 {
+            line += &format!("  joined {}", count(now.joined as f64));
+        }
+        if !leaving && grown.joins_started > 0 {
+            line += &format!("  joins {}", per_second(grown.joins_ok));
+            line += &p99(&load.join);
+        }
+        if !leaving && grown.pushes_sent > 0 {
+            line += &format!("  pushes {}", per_second(grown.pushes_ok));
+            line += &p99(&load.push);
+        }
+        if let Some(probe) = load.probes.iter().rfind(|probe| probe.counters.sent > 0) {
+            line += &broadcast(probe);
+        }
         if !leaving && (now.messages_sent > 0 || now.messages_answered > 0) {
             let messages = match now.messages_answered {
                 0 => grown.messages_sent,
@@ -54,6 +69,19 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
         line += &format!("  [{}]", event.kind);
     }
     line
+}
+
+/// How far the latest probe has come.
+fn broadcast(probe: &ProbeReport) -> String {
+    let ProbeReport { number, counters, last_us, .. } = probe;
+    let [delivered, expected] =
+        [counters.delivered, counters.expected - counters.left].map(|n| count(n as f64));
+    let by = last_us.map_or_else(String::new, |us| format!(" by {}", micros(us)));
+    let missing = match counters.missing {
+        0 => String::new(),
+        missing => format!(", {} missing", count(missing as f64)),
+    };
+    format!("  broadcast {number}: {delivered} of {expected}{by}{missing}")
 }
 
 /// Connects that should have begun between the two. A user that should have started and did not would have
@@ -125,6 +153,41 @@ mod tests {
         now.events.push(Event::new(900, EventKind::Steered { command: "stop 5".into() }));
         let line = progress_line(&now, None);
         assert!(line.contains("messages 9/s of 11/s turns  errors 0  [steered: stop 5]"), "{line}");
+    }
+
+    #[test]
+    fn joins_pushes_and_the_latest_broadcast_are_shown() {
+        let counters = LoadCounters {
+            connected: 10,
+            joined: 9,
+            joins_started: 10,
+            joins_ok: 9,
+            pushes_sent: 3,
+            pushes_ok: 2,
+            ..Default::default()
+        };
+        let mut now = interval(1000, counters);
+        let load = now.load.as_mut().unwrap();
+        load.join.record_us(900);
+        let probes = crate::ProbeCounters {
+            sent: 1,
+            expected: 9,
+            delivered: 6,
+            left: 1,
+            missing: 1,
+            ..Default::default()
+        };
+        load.probes.push(ProbeReport {
+            number: 4,
+            counters: probes,
+            last_us: Some(5200),
+            ..Default::default()
+        });
+        load.probes.push(ProbeReport { number: 5, ..Default::default() });
+        let line = progress_line(&now, None);
+        let shown = "connected 10  connects 0/s of 0/s  joined 9  joins 9/s  p99 900 µs  pushes 2/s  \
+                     broadcast 4: 6 of 8 by 5.20 ms, 1 missing  errors 0";
+        assert!(line.ends_with(shown), "{line}");
     }
 
     #[test]

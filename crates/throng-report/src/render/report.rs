@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Table, bytes, count, micros, or_dash, percent, rate};
-use crate::summary::{ServerSummary, Summary};
+use crate::summary::{BroadcastSummary, ServerSummary, Summary};
 use crate::threshold::Judgement;
 use crate::validity::Grade;
 use crate::{LatencySummary, Tally};
@@ -15,6 +15,9 @@ pub fn render_text(summary: &Summary, judgements: &[Judgement]) -> String {
         _ = writeln!(text, "  because {reason}");
     }
     _ = write!(text, "\n{}\n{}", latencies(summary), costs(summary));
+    if let Some(broadcast) = &summary.broadcast {
+        _ = write!(text, "\n{}", probes(broadcast));
+    }
     notes(summary).iter().for_each(|note| _ = writeln!(text, "{note}"));
     for (title, tally) in
         [("failed connects", &summary.connect.failed), ("errors", &summary.errors)]
@@ -37,9 +40,13 @@ fn verdict(summary: &Summary, judgements: &[Judgement]) -> String {
         Grade::Invalid => "Invalid run: these numbers describe the generator, not the target",
     };
     let mut parts = Vec::from_iter(connections_at_most(summary));
+    let join = summary.join.clone().unwrap_or_default();
+    let push = summary.push.clone().unwrap_or_default();
     for (what, best, latency) in [
         ("connects", summary.connect.rate_most, &summary.connect.latency_us),
         ("messages", summary.message.rate_most, &summary.message.latency_us),
+        ("joins", join.rate_most, &join.latency_us),
+        ("pushes", push.rate_most, &push.latency_us),
     ] {
         if what == "messages" && summary.message.sent > 0 && summary.message.answered == 0 {
             parts.push(format!("{} messages sent, 0 answered", count(summary.message.sent as f64)));
@@ -52,6 +59,12 @@ fn verdict(summary: &Summary, judgements: &[Judgement]) -> String {
             _ => format!(" (p99 {} over the run)", micros(latency.p99)),
         };
         parts.push(format!("{} {what} at best{p99}", rate(best)));
+    }
+    if let Some(BroadcastSummary { counters, last_us: Some(last), .. }) = &summary.broadcast {
+        parts.push(match counters.missing {
+            0 => format!("broadcasts received by all within {}", micros(*last)),
+            missing => format!("{} deliveries of broadcasts missing", count(missing as f64)),
+        });
     }
     let errors = summary.errors.total();
     parts.push(if errors == 0 {
@@ -102,9 +115,58 @@ fn latencies(summary: &Summary) -> Table {
         let done = if message.answered > 0 { message.answered } else { message.sent };
         row("messages", done, message.rate_mean, &message.latency_us);
     }
+    if let Some(join) = &summary.join {
+        row("joins", join.ok, join.rate_mean, &join.latency_us);
+    }
+    if let Some(push) = &summary.push {
+        row("pushes", push.ok, push.rate_mean, &push.latency_us);
+    }
+    if let Some(broadcast) = &summary.broadcast {
+        row("broadcasts", broadcast.counters.delivered, None, &broadcast.latency_us);
+    }
     row("generator lag", summary.generator.lag_us.count, None, &summary.generator.lag_us);
     table
 }
+
+/// When everybody had each probe; of many, the first and the last ones.
+fn probes(broadcast: &BroadcastSummary) -> Table {
+    let mut table = Table::with_head([
+        "broadcast",
+        "due",
+        "expected",
+        "delivered",
+        "first",
+        "p50",
+        "p99",
+        "last",
+        "left",
+        "missing",
+        "twice",
+        "unordered",
+    ]);
+    let all = &broadcast.probes;
+    for (place, probe) in all.iter().enumerate() {
+        let in_the_middle = place >= PROBES_SHOWN / 2 && place + PROBES_SHOWN / 2 < all.len();
+        if in_the_middle && all.len() > PROBES_SHOWN {
+            continue;
+        }
+        let c = &probe.counters;
+        let mut cells = vec![
+            probe.number.to_string(),
+            format!("{:.1} s", probe.due_ms as f64 / 1000.0),
+            count(c.expected as f64),
+            count(c.delivered as f64),
+        ];
+        let latencies = [probe.first_us, probe.p50_us, probe.p99_us, probe.last_us];
+        cells.extend(latencies.map(|us| or_dash(us, micros)));
+        cells.extend([c.left, c.missing, c.duplicates, c.out_of_order].map(|n| count(n as f64)));
+        table.row(cells);
+    }
+    table
+}
+
+/// Rows of the table of probes.
+const PROBES_SHOWN: usize = 12;
 
 fn costs(summary: &Summary) -> Table {
     let mut table =
@@ -183,7 +245,7 @@ fn by_name(tally: &Tally) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Validity;
+    use crate::{ProbeCounters, ProbeReport, Validity};
 
     fn summary() -> Summary {
         let mut summary = Summary { duration_s: 61.2, ..Summary::default() };
@@ -266,6 +328,42 @@ mod tests {
         let verdict = text.lines().next().unwrap();
         assert!(verdict.contains(", 900 messages sent, 0 answered, no errors"), "{verdict}");
         assert!(!verdict.contains("messages at best"), "{verdict}");
+    }
+
+    #[test]
+    fn each_probe_has_a_row_and_of_many_the_middle_is_left_out() {
+        let probe = |number| ProbeReport {
+            number,
+            due_ms: number * 10_000,
+            counters: ProbeCounters { expected: 9, delivered: 8, missing: 1, ..Default::default() },
+            first_us: Some(300),
+            last_us: Some(5_000 + number),
+            ..Default::default()
+        };
+        let mut broadcast = BroadcastSummary {
+            probes: (1..=3).map(probe).collect(),
+            last_us: Some(5_003),
+            ..Default::default()
+        };
+        let with = |broadcast: &BroadcastSummary| {
+            render_text(&Summary { broadcast: Some(broadcast.clone()), ..summary() }, &[])
+        };
+        let text = with(&broadcast);
+        assert!(text.starts_with("Valid run") && text.contains("by all within 5.00 ms"), "{text}");
+        assert!(
+            text.contains("3          30.0 s         9          8  300 µs    -    -  5.00 ms"),
+            "{text}"
+        );
+        broadcast.counters.missing = 20;
+        broadcast.probes = (1..=20).map(probe).collect();
+        let text = with(&broadcast);
+        assert!(text.contains("20 deliveries of broadcasts missing"), "{text}");
+        let due = |number: u64| format!(" {number}0.0 s ");
+        let rows = |number| {
+            text.lines()
+                .any(|line| line.starts_with(&format!("{number} ")) && line.contains(&due(number)))
+        };
+        assert!((1..=6).chain(15..=20).all(rows) && !(7..=14).any(rows), "{text}");
     }
 
     #[test]
