@@ -80,7 +80,6 @@ pub(crate) fn read_request<'a, 'i: 'a>(
         partial.bytes.truncate(known);
         whole.clear();
         whole.extend(partial.bytes.drain(..length));
-        partial.length = None;
     }
     build(whole, shape).map(Some)
 }
@@ -103,9 +102,7 @@ impl Partial {
 
     /// Remembers the length of the whole, and tells a client that waits with its body to send it.
     fn expect(&mut self, shape: Option<Shape>, out: &mut Vec<u8>) {
-        if let Some(shape) = shape
-            && self.length.is_none()
-        {
+        if let Some(shape) = shape {
             self.length = Some(shape.length());
             if shape.continues {
                 out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");

@@ -22,8 +22,9 @@ impl Inflater {
         self.inflated.clear();
         let most = (payload.len() * 4).clamp(1 << 10, 1 << 16).min(bytes_max + 1);
         self.inflated.reserve(most);
+        let mut finals = 0;
         for part in [payload, &TAIL] {
-            feed(inflate, part, &mut self.inflated, bytes_max)?;
+            feed(inflate, part, &mut self.inflated, bytes_max, &mut finals)?;
         }
         Ok(&self.inflated)
     }
@@ -40,6 +41,7 @@ fn feed(
     mut part: &[u8],
     inflated: &mut Vec<u8>,
     bytes_max: usize,
+    finals: &mut usize,
 ) -> Result<(), Violation> {
     loop {
         if inflated.len() == inflated.capacity() {
@@ -60,6 +62,10 @@ fn feed(
         if status == Status::StreamEnd {
             // A final block inside a message is legal (section 7.2.3.4); what follows is a stream of its own.
             inflate.reset(false);
+            *finals += 1;
+            if *finals > FINALS_MAX {
+                return Err(Violation::NotDeflate);
+            }
         } else if consumed == 0 && inflated.len() == produced {
             // No progress with room left: it wants more input, and there is none.
             return if part.is_empty() { Ok(()) } else { Err(Violation::NotDeflate) };
@@ -69,6 +75,10 @@ fn feed(
         }
     }
 }
+
+/// Final blocks in one message. A compressor makes one, or one a fragment; each costs a microsecond, and two bytes are enough for
+/// one.
+const FINALS_MAX: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
@@ -98,6 +108,12 @@ mod tests {
     fn what_is_no_deflate_is_refused() {
         assert_eq!(inflate(&[0xff; 20]), Err(Violation::NotDeflate));
         assert_eq!(inflate(&[0x06, 0x12]), Err(Violation::NotDeflate));
+    }
+
+    #[test]
+    fn a_message_of_nothing_but_final_blocks_is_refused() {
+        assert_eq!(inflate(&[3, 0].repeat(FINALS_MAX)).unwrap(), b"");
+        assert_eq!(inflate(&[3, 0].repeat(FINALS_MAX + 1)), Err(Violation::NotDeflate));
     }
 
     #[test]

@@ -95,6 +95,17 @@ fn half_a_request_and_silence_is_answered_408() {
 }
 
 #[test]
+fn a_request_has_its_time_from_its_first_byte() {
+    let mut talk = server(false);
+    talk.wait_until(9_000).receive(b"GET /");
+    talk.wait_until(18_000).receive(b"a");
+    talk.wait_until(18_999);
+    assert!(talk.said.is_empty());
+    talk.wait_until(19_000);
+    assert_eq!(talk.said, ["failed Http(Timeout)"], "more bytes give no more time");
+}
+
+#[test]
 fn silence_is_closed_without_a_word() {
     let mut talk = server(false);
     talk.wait_until(10_000);
