@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_server::channels::CheckOrigin;
+use throng_server::channels::{CheckOrigin, Connected, Rejected};
 use throng_sim::{Sim, check};
 
 use crate::puppet::puppets;
@@ -250,5 +250,68 @@ fn what_happens_is_counted() {
         let counters = world.counters();
         assert_eq!((counters.channels, counters.poll_sessions, counters.open), (0, 0, 0));
         assert_eq!((counters.memberships, counters.topics, counters.idle_timeouts), (0, 0, 1));
+    });
+}
+
+#[test]
+fn a_token_may_hide_among_the_subprotocols() {
+    let channels = puppets().auth_token(true).connect(|connect| match connect.auth_token() {
+        Some("secret ?>") => Ok(Connected::default().with_assigns("somebody".to_owned())),
+        Some(_) => Err(Rejected::status(401)),
+        None => Ok(Connected::default()),
+    });
+    check(3, |sim| {
+        let ask = |protocols: &str| {
+            let mut sim = Sim::new(sim.seed());
+            let mut world = World::new(&mut sim, &channels, 1);
+            let client = world.connect();
+            let header = format!("sec-websocket-protocol: {protocols}\n");
+            world.request(client, &upgrade("/socket/websocket?vsn=2.0.0", &header));
+            let Got::Answer(head, _) = world.next(client) else { panic!("no answer") };
+            let agreed =
+                head.lines().find_map(|line| line.strip_prefix("sec-websocket-protocol: "));
+            (head[9..12].to_owned(), agreed.map(str::to_owned))
+        };
+        let agreed =
+            |status: &str, agreed: Option<&str>| (status.to_owned(), agreed.map(str::to_owned));
+        // Both alphabets of base64, with its padding and without.
+        for token in ["c2VjcmV0ID8+", "c2VjcmV0ID8-"] {
+            let protocols = format!("phoenix, base64url.bearer.phx.{token}");
+            assert_eq!(ask(&protocols), agreed("101", Some("phoenix")));
+        }
+        assert_eq!(ask("phoenix, base64url.bearer.phx.b3RoZXI"), agreed("401", None));
+        assert_eq!(ask("phoenix, base64url.bearer.phx.b3RoZXI="), agreed("401", None));
+        assert_eq!(ask("phoenix, base64url.bearer.phx.!"), agreed("403", None));
+        assert_eq!(ask("phoenix"), agreed("101", Some("phoenix")));
+        assert_eq!(ask("mqtt"), agreed("403", None));
+    });
+}
+
+#[test]
+fn who_offers_to_inflate_gets_what_is_long_compressed() {
+    let long = "long ".repeat(100);
+    check(3, |sim| {
+        let mut world = World::new(sim, &puppets().deflate(true), 2);
+        let offer = "sec-websocket-extensions: permessage-deflate; client_max_window_bits\n";
+        let clients =
+            [offer, "", offer].map(|offer| world.open("/socket/websocket?vsn=2.0.0", offer));
+        let got = |index: usize, text: &str| match index {
+            1 => Got::Text(text.to_owned()),
+            _ => Got::Deflated(text.to_owned()),
+        };
+        for (index, client) in clients.into_iter().enumerate() {
+            let hello = format!(r#"{{"hello":"{long}"}}"#);
+            world.text(client, &format!(r#"["1","1","puppet:a","phx_join",{hello}]"#));
+            let joined =
+                format!(r#"["1","1","puppet:a","phx_reply",{{"status":"ok","response":{hello}}}]"#);
+            assert_eq!(world.next(client), got(index, &joined));
+        }
+        for n in 0..3 {
+            world.text(clients[n], &format!(r#"["1","2","puppet:a","all",{{"{long}":{n}}}]"#));
+            for (index, client) in clients.into_iter().enumerate() {
+                let said = format!(r#"[null,null,"puppet:a","said",{{"{long}":{n}}}]"#);
+                assert_eq!(world.next(client), got(index, &said));
+            }
+        }
     });
 }

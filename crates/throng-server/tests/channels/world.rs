@@ -2,12 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use flate2::read::DeflateDecoder;
 use throng_base::Key;
 use throng_driver::{ConnectSpec, SocketOptions, Source};
 use throng_engine::{After, App, CloseReason, Conn, Core, Desk, Limits};
@@ -96,6 +98,8 @@ pub(crate) struct World<'s> {
 pub(crate) enum Got {
     Text(String),
     Binary(Vec<u8>),
+    /// A text that came compressed.
+    Deflated(String),
     Close(Option<u16>),
     /// An answer to a request: its head and its body.
     Answer(String, String),
@@ -302,6 +306,14 @@ impl Received {
         let got = match first {
             0x81 => Got::Text(String::from_utf8(payload.to_vec()).unwrap()),
             0x82 => Got::Binary(payload.to_vec()),
+            // Compressed (RFC 7692 section 7.2.2): the end that the sender left out is put back,
+            // and a last, empty block follows.
+            0xc1 => {
+                let mut inflated = String::new();
+                let whole = [payload, &[0, 0, 0xff, 0xff, 1, 0, 0, 0xff, 0xff]].concat();
+                DeflateDecoder::new(&whole[..]).read_to_string(&mut inflated).unwrap();
+                Got::Deflated(inflated)
+            }
             0x88 => Got::Close(payload.first_chunk().map(|code| u16::from_be_bytes(*code))),
             other => panic!("a frame that begins with {other:#x}"),
         };
