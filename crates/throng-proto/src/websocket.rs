@@ -1,7 +1,7 @@
 //! WebSocket (RFC 6455), both roles, with permessage-deflate (RFC 7692).
 //!
 //! `websocket/README.md` tells the path of a byte. [`Server`] speaks HTTP/1.1 until a request is accepted as a
-//! WebSocket; [`Client`] asks for one. From then on both are one [`link`]: frames in, messages out.
+//! WebSocket; [`Client`] asks for one. From then on both are one link: frames in, messages out.
 
 mod client;
 mod deflate;
