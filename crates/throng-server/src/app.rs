@@ -49,7 +49,7 @@ pub struct Slot<C> {
     /// Whether it was closed for being idle.
     is_idle: bool,
     /// Whether it never had a socket.
-    is_detached: bool,
+    pub(crate) is_detached: bool,
     pub(crate) own: C,
 }
 

@@ -177,8 +177,8 @@ impl<H: Handler> Connection<'_, H> {
         self.spawned.push(own);
     }
 
-    /// Whether it has no socket: [`Self::spawn`] began it.
-    pub fn is_detached(&self) -> bool {
+    /// Whether it never had a socket: [`Self::spawn`] began it.
+    pub fn is_detached(&mut self) -> bool {
         self.wire.is_detached()
     }
 
@@ -195,7 +195,7 @@ pub(crate) trait Wire<H: Handler> {
     fn heard(&mut self) -> Instant;
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>);
     fn memberships(&mut self) -> &mut Memberships;
-    fn is_detached(&self) -> bool;
+    fn is_detached(&mut self) -> bool;
     fn send(&mut self, bytes: &[u8]);
     fn send_now(&mut self, bytes: &[u8]) -> Sent;
     fn pending_bytes(&self) -> usize;
@@ -234,8 +234,9 @@ where
         &mut self.state().memberships
     }
 
-    fn is_detached(&self) -> bool {
-        self.is_detached()
+    fn is_detached(&mut self) -> bool {
+        // Not the connection's own word: at the end of any there is no socket.
+        self.state().is_detached
     }
 
     fn send(&mut self, bytes: &[u8]) {
