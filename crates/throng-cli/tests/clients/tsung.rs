@@ -22,10 +22,11 @@ fn tsung_joins_the_lobby_as_the_article_has_it() {
     let place = Place::new();
     // Its `Origin` is a bare address, which no check lets in: the article has the check removed for the same reason.
     let server = place.serve(&["channels", "--check-origin", "off"]);
-    let joined = || {
+    let counted = |group: &str, name: &str| {
         let pid = server.process.pid().to_string();
-        place.throng(&["ctl", "snapshot", "--json", "--pid", &pid]).json()["counters"]["memberships"].clone()
+        place.throng(&["ctl", "snapshot", "--json", "--pid", &pid]).json()[group][name].clone()
     };
+    let joined = || counted("counters", "memberships");
     let (host, port) = server.addr.rsplit_once(':').unwrap();
     let config = read_to_string(clients().join("tsung/lobby.xml")).unwrap();
     let config = config.replace("{host}", host).replace("{port}", port);
@@ -44,6 +45,9 @@ fn tsung_joins_the_lobby_as_the_article_has_it() {
         names.filter(|name| name.contains("error") || name.contains("fail")).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
     assert_eq!(joined(), USERS, "all have stayed");
+    drop(tsung);
+    eventually("all are gone", || joined() == 0 && counted("counters", "open") == 0);
+    assert_eq!(counted("core", "panics"), 0);
 }
 
 /// A tsung with a folder and a name server of its own, so that nothing stays behind and none that runs is disturbed.

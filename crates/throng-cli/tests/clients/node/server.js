@@ -2,8 +2,10 @@
 
 import { spawn } from "node:child_process"
 import { once } from "node:events"
+import { readFileSync, readdirSync } from "node:fs"
 import { createInterface } from "node:readline"
-import { within } from "./within.js"
+import { setTimeout } from "node:timers/promises"
+import { PATIENCE_MS, within } from "./within.js"
 
 const THRONG = process.env.THRONG
 if (!THRONG) throw new Error("set THRONG to the path of the binary under test")
@@ -35,8 +37,20 @@ export class Server {
     this.ws = `ws://${addr}`
   }
 
-  signal(name) {
-    this.#child.kill(name)
+  /** Stops all of its threads, and returns when they stand. */
+  async freeze() {
+    this.#child.kill("SIGSTOP")
+    const tasks = `/proc/${this.#child.pid}/task`
+    const stands = task => readFileSync(`${tasks}/${task}/stat`, "utf8").split(") ")[1].startsWith("T")
+    const until = Date.now() + PATIENCE_MS
+    while (!readdirSync(tasks).every(stands)) {
+      if (Date.now() > until) throw new Error("never: the server stands")
+      await setTimeout(5)
+    }
+  }
+
+  thaw() {
+    this.#child.kill("SIGCONT")
   }
 
   /** Ends it, by default at once and without a word to its clients. */
