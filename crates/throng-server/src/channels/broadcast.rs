@@ -72,7 +72,7 @@ pub(crate) fn tell(
     vsn: Vsn,
     publication: &Publication,
 ) {
-    if conn.is_detached() {
+    if conn.state().is_poll() {
         let Some(broadcast) = publication.body::<Broadcast>() else { return };
         core.frame.clear();
         if let Some(kind) = broadcast.encode(vsn, publication.topic(), &mut core.frame) {

@@ -116,6 +116,11 @@ impl Conn {
         self.first.iter().chain(more).find(|joined| *joined.topic.name == *topic)
     }
 
+    /// Whether it is a long-poll session.
+    pub(crate) fn is_poll(&self) -> bool {
+        self.extra.as_ref().is_some_and(|extra| extra.poll.is_some())
+    }
+
     /// How many channels it has.
     pub(crate) fn channels(&self) -> usize {
         let more = self.extra.as_ref().map_or(0, |extra| extra.more.len());

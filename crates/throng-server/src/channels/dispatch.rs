@@ -116,7 +116,7 @@ impl ChannelHandler {
         match made {
             Ok(Ok(channel)) => {
                 let response = if welcome.is_empty() { "{}" } else { &welcome };
-                let intercepts = !route.intercept.is_empty() || conn.is_detached();
+                let intercepts = !route.intercept.is_empty() || conn.state().is_poll();
                 let dialect = dialect(vsn, conn.protocol().is_deflated());
                 let subscription = Subscription { dialect, intercepts, tag: CHANNEL };
                 self.reply(conn, vsn, message, join_ref, "ok", Payload::Json(response));

@@ -86,7 +86,7 @@ impl Handler for ChannelHandler {
     }
 
     fn open(&mut self, conn: &mut Conned<'_>) {
-        if conn.is_detached() {
+        if conn.state().is_poll() {
             http::subscribe_to_id(conn);
             longpoll::begin(self, conn);
         }
@@ -178,7 +178,8 @@ impl Handler for ChannelHandler {
 
     fn close(&mut self, conn: &mut Conned<'_>, _why: Ended) {
         self.end_channels(conn, Left::Closed);
-        if conn.is_detached() {
+        // Every connection that has ended is without a socket.
+        if conn.state().is_poll() {
             longpoll::close(conn, Left::Closed);
             self.core.counters.poll_sessions -= 1;
         }

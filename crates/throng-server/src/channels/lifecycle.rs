@@ -138,7 +138,7 @@ impl ChannelHandler {
         drop(frame::cut(conn, mark));
         conn.state().mode = Mode::Closing;
         conn.clear_timeout();
-        if conn.is_detached() {
+        if conn.state().is_poll() {
             longpoll::close(conn, why);
             return conn.close();
         }

@@ -16,7 +16,7 @@ use throng_engine::{After, App, CloseReason, Conn, Core, Desk, Limits};
 use throng_proto::Raw;
 use throng_report::{Merge, ServerCounters};
 use throng_server::channels::{Channels, Message};
-use throng_server::{Accept, Listening, Mail, ServerApp, ServerConfig};
+use throng_server::{Accept, CoreReport, Listening, Mail, ServerApp, ServerConfig};
 use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver, check};
 
 type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
@@ -223,6 +223,10 @@ impl<'s> World<'s> {
 
     /// What all cores have counted.
     pub(crate) fn counters(&mut self) -> ServerCounters {
+        self.report().server
+    }
+
+    fn report(&mut self) -> CoreReport {
         let (reply, answers) = channel();
         (0..self.count).for_each(|core| self.cores.post(core, Mail::collect(reply.clone())));
         let mut reports = Vec::new();
@@ -230,14 +234,26 @@ impl<'s> World<'s> {
             reports.extend(answers.try_iter());
             reports.len() == self.count
         });
-        let mut sum = ServerCounters::default();
-        reports.iter().for_each(|report| sum.merge(&report.server));
+        let mut sum = CoreReport::default();
+        for report in &reports {
+            sum.server.merge(&report.server);
+            sum.turns.merge(&report.turns);
+        }
         sum
     }
 
     fn with(&mut self, client: usize, act: impl FnOnce(&mut Conn<'_, SimDriver<()>, Clients>)) {
         let key = self.clients.borrow().app().received.borrow()[client].key;
         self.clients.borrow_mut().desk().with(key.expect("it is connected"), act);
+    }
+}
+
+/// A channel that panics is nothing that the server's core gets to see.
+impl Drop for World<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.report().turns.panics, 0, "a handler has panicked");
+        }
     }
 }
 
