@@ -178,7 +178,6 @@ impl Handler for ChannelHandler {
 
     fn close(&mut self, conn: &mut Conned<'_>, _why: Ended) {
         self.end_channels(conn, Left::Closed);
-        // Every connection that has ended is without a socket.
         if conn.state().is_poll() {
             longpoll::close(conn, Left::Closed);
             self.core.counters.poll_sessions -= 1;
