@@ -3,6 +3,7 @@
 mod longpoll;
 mod presence;
 mod puppet;
+mod random;
 mod sockets;
 mod table;
 mod trouble;

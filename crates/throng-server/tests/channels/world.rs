@@ -10,14 +10,14 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use flate2::read::DeflateDecoder;
-use throng_base::Key;
+use throng_base::{Key, Prng};
 use throng_driver::{ConnectSpec, SocketOptions, Source};
 use throng_engine::{After, App, CloseReason, Conn, Core, Desk, Limits};
 use throng_proto::Raw;
 use throng_report::{Merge, ServerCounters};
 use throng_server::channels::{Channels, Message};
 use throng_server::{Accept, CoreReport, Listening, Mail, ServerApp, ServerConfig};
-use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver, check};
+use throng_sim::{Faults, Sim, SimCores, SimCoresOptions, SimDriver, check};
 
 type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
 
@@ -41,6 +41,8 @@ type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
 #[track_caller]
 pub(crate) fn transcript(channels: &Channels, text: &str) {
     check(RUNS, |sim| {
+        let faults = rough(&mut sim.prng());
+        sim.set_faults(faults);
         let mut world = World::new(sim, channels, 1);
         let mut names = BTreeMap::new();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -75,7 +77,7 @@ pub(crate) fn transcript(channels: &Channels, text: &str) {
                 _ => panic!("what is `{line}`?"),
             }
         }
-        world.wait(Duration::from_millis(300));
+        world.wait(A_WHILE);
         for (name, client) in names {
             assert_eq!(world.try_next(client), None, "{name} was told something else");
         }
@@ -377,6 +379,20 @@ pub(crate) fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// A network that cuts and delays; nothing is lost.
+pub(crate) fn rough(prng: &mut Prng) -> Faults {
+    Faults {
+        delay_max: Duration::from_millis(5),
+        segment_bytes_max: 1 + prng.below(100) as usize,
+        partial_send: 0.3,
+        mail_delay_max: Duration::from_millis(3),
+        turn_max: Duration::from_micros(500),
+        batch_max: 3,
+        spurious: 0.1,
+        ..Faults::none()
+    }
+}
+
 /// `00 ff "text"`: bytes in hex, and text.
 fn bytes_of(mut spec: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -404,5 +420,7 @@ pub(crate) const BINARY: u8 = 2;
 pub(crate) const CLOSE: u8 = 8;
 /// Longer than anything takes that comes at all.
 const PATIENCE: Duration = Duration::from_secs(200);
+/// Longer than anything is on its way.
+const A_WHILE: Duration = Duration::from_secs(2);
 /// Worlds that a transcript is run in.
 const RUNS: u64 = 5;
