@@ -214,9 +214,7 @@ impl Generator {
         }
         if at_once || self.model == Model::Closed {
             self.stage = Stage::Leaving;
-            if let Some(prober) = &mut self.prober {
-                prober.close(&mut self.slate);
-            }
+            self.close_probes();
             let everybody = desk.keys().iter().map(|key| key.index()).collect();
             self.leaving.begin(everybody, now, RAMP_DOWN);
             return;

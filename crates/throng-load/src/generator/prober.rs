@@ -33,7 +33,15 @@ pub(super) struct Prober {
     /// The place of a user that heard probes when it was noted: it sends the next one.
     pub(super) speaker: Option<u32>,
     /// The probe that this core is to send when it is due.
-    pub(super) to_send: Option<u32>,
+    pub(super) to_send: Option<Order>,
+}
+
+/// A probe that is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order {
+    pub(super) number: u32,
+    /// Cores that had nobody to send it.
+    pub(super) tried: usize,
 }
 
 /// A probe with deliveries that may still come.

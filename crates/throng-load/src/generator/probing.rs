@@ -10,6 +10,7 @@ use throng_base::{Instant, Key};
 use throng_driver::{CoreId, Driver, MailKind};
 use throng_engine::{Conn, Desk};
 
+use super::prober::Order;
 use super::user::Doing;
 use super::{Generator, Mail, Stage};
 use crate::program::{Broadcast, TemplateVars};
@@ -29,7 +30,14 @@ pub enum ProbeMail {
         hearers: u64,
     },
     /// Send it when it is due.
-    Send(u32),
+    Send {
+        /// Which probe.
+        number: u32,
+        /// Cores that had nobody to send it.
+        tried: usize,
+    },
+    /// It has been sent, or nobody is left who could.
+    Done(u32),
     /// It is not sent: count on nobody.
     Drop(u32),
 }
@@ -45,7 +53,7 @@ pub(super) struct Lead {
 #[derive(Debug)]
 struct Opening {
     number: u32,
-    /// Cores that have not opened it yet.
+    /// Cores that have not opened it yet. When there is none, it waits to hear that the probe has been sent.
     waits_for: usize,
     /// A core with somebody to send it.
     speaker: Option<CoreId>,
@@ -72,7 +80,7 @@ impl Generator {
         let Some(prober) = &self.prober else { return Instant::FAR };
         let next = self.lead.as_ref().and_then(|lead| lead.next);
         let opens = next.map_or(Instant::FAR, |number| prober.due_at(number).saturating_sub(LEAD));
-        let sends = prober.to_send.map_or(Instant::FAR, |number| prober.due_at(number));
+        let sends = prober.to_send.map_or(Instant::FAR, |order| prober.due_at(order.number));
         opens.min(sends).min(prober.expires())
     }
 
@@ -81,9 +89,9 @@ impl Generator {
         let now = desk.now();
         let Some(prober) = &mut self.prober else { return };
         prober.expire(now, &mut self.slate);
-        if let Some(number) = prober.to_send.filter(|number| prober.due_at(*number) <= now) {
+        if let Some(order) = prober.to_send.filter(|order| prober.due_at(order.number) <= now) {
             prober.to_send = None;
-            self.send_probe(desk, number);
+            self.send_probe(desk, order);
         }
         let (Some(prober), Some(lead)) = (&self.prober, &self.lead) else { return };
         if let Some(number) = lead.next.filter(|number| prober.due_at(*number) <= now + LEAD) {
@@ -117,7 +125,8 @@ impl Generator {
             ProbeMail::Opened { number, core, hearers } => {
                 self.probe_opened(desk, number, core, hearers);
             }
-            ProbeMail::Send(number) => prober.to_send = Some(number),
+            ProbeMail::Send { number, tried } => prober.to_send = Some(Order { number, tried }),
+            ProbeMail::Done(number) => self.probe_done(number),
             ProbeMail::Drop(number) => prober.drop_probe(number, &mut self.slate),
         }
     }
@@ -131,7 +140,7 @@ impl Generator {
         lead.opening = Some(Opening { number, waits_for: cores, speaker: None });
         self.slate.probe(number).counters.intended += 1;
         let hearers = prober.open(number, &mut self.slate);
-        if let Some(Opening { number, .. }) = overtaken {
+        if let Some(Opening { number, waits_for: 1.., .. }) = overtaken {
             // A core did not answer for a whole period.
             self.drop_probe(desk, number);
         }
@@ -160,30 +169,68 @@ impl Generator {
         if opening.waits_for > 0 {
             return;
         }
-        let speaker = opening.speaker;
-        lead.opening = None;
-        match speaker {
-            None => self.slate.probe(number).counters.skipped += 1,
+        match opening.speaker {
+            None => {
+                self.slate.probe(number).counters.skipped += 1;
+                self.probe_done(number);
+            }
             Some(LEADER) => {
                 if let Some(prober) = &mut self.prober {
-                    prober.to_send = Some(number);
+                    prober.to_send = Some(Order { number, tried: 0 });
                 }
             }
-            Some(core) => tell(desk, core, ProbeMail::Send(number)),
+            Some(core) => tell(desk, core, ProbeMail::Send { number, tried: 0 }),
         }
     }
 
-    /// Has somebody send probe `number`, which is due.
-    fn send_probe<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>, number: u32) {
-        let Some(key) = self.speaker(desk) else { return self.drop_probe(desk, number) };
-        let sent = desk.with(key, |conn| self.say_probe(conn, number)).unwrap_or(false);
-        if !sent {
-            return self.drop_probe(desk, number);
+    /// Has somebody send a probe that is due. Where nobody is left on this core who could, the next core is asked.
+    fn send_probe<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>, order: Order) {
+        let Order { number, tried } = order;
+        let speaker = self.speaker(desk);
+        let sent = speaker.and_then(|key| desk.with(key, |conn| self.say_probe(conn, number)));
+        if sent == Some(true) {
+            let Some(prober) = &self.prober else { return };
+            let late_us = desk.driver().now().micros_since(prober.due_at(number));
+            self.slate.lag.record_us(late_us);
+            self.slate.probe(number).counters.sent += 1;
+            self.tell_done(desk, number);
+        } else if tried + 1 < self.cores {
+            let next = (desk.core() + 1) % self.cores;
+            tell(desk, next, ProbeMail::Send { number, tried: tried + 1 });
+        } else {
+            // Everybody has left since it was opened.
+            self.slate.probe(number).counters.skipped += 1;
+            self.drop_probe(desk, number);
+            self.tell_done(desk, number);
         }
-        let Some(prober) = &self.prober else { return };
-        let late_us = desk.driver().now().micros_since(prober.due_at(number));
-        self.slate.lag.record_us(late_us);
-        self.slate.probe(number).counters.sent += 1;
+    }
+
+    fn tell_done<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>, number: u32) {
+        match desk.core() {
+            LEADER => self.probe_done(number),
+            _ => tell(desk, LEADER, ProbeMail::Done(number)),
+        }
+    }
+
+    fn probe_done(&mut self, number: u32) {
+        if let Some(lead) = &mut self.lead
+            && lead.opening.as_ref().is_some_and(|opening| opening.number == number)
+        {
+            lead.opening = None;
+        }
+    }
+
+    /// Everybody leaves: what was not delivered need not be, and what was not sent need not be sent.
+    pub(super) fn close_probes(&mut self) {
+        if let Some(prober) = &mut self.prober {
+            prober.close(&mut self.slate);
+        }
+        if let Some(lead) = &mut self.lead {
+            lead.next = None;
+            if let Some(opening) = lead.opening.take() {
+                self.slate.probe(opening.number).counters.skipped += 1;
+            }
+        }
     }
 
     /// Nobody can send it: nobody is to wait for it.

@@ -1,0 +1,137 @@
+//! Deliveries that are missing, doubled or out of order are found, each of them and no other.
+
+use std::time::Duration;
+
+use throng_report::ProbeCounters;
+use throng_sim::{Faults, check};
+
+use crate::server::{Deliver, Script};
+use crate::world::World;
+
+/// Sixty users who stay, and a probe every ten seconds.
+const STAY: &str = "
+load: [{arrivals: {rate: 30/s, for: 2s, spacing: even}}, {hold: {for: 1m}}]
+user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, stay]
+probe: [{every: 10s, timeout: 15s, broadcast: {topic: \"rooms:lobby\", event: new_msg, payload: {body: hi}}}]
+";
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+fn of(probes: &[&ProbeCounters], get: fn(&ProbeCounters) -> u64) -> Vec<u64> {
+    probes.iter().map(|probe| get(probe)).collect()
+}
+
+#[test]
+fn everybody_gets_every_probe_whatever_the_network_does() {
+    check(10, |sim| {
+        sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
+        let world = World::start(sim, Script::default(), STAY);
+        let totals = world.finish(sim, LIMIT);
+        assert_eq!(totals.errors.total(), 0, "{totals:?}");
+        let probes: Vec<_> = totals.probes.values().collect();
+        assert_eq!(of(&probes, |probe| probe.sent), [1; 6], "{totals:?}");
+        assert_eq!(of(&probes, |probe| probe.delivered), [60; 6], "{totals:?}");
+        assert_eq!(totals.broadcast.count(), 360);
+        assert_eq!(totals.counters.joins_ok, 60);
+        assert_eq!(totals.connect.count(), 60);
+        assert!(totals.tcp.percentile(50.0) <= totals.connect.percentile(50.0));
+    });
+}
+
+#[test]
+fn what_was_planted_is_found_and_nothing_else() {
+    let script = || Script {
+        deliver: |number, user| match (number, user) {
+            (1, 0..7) => Deliver::Never,
+            (2, 5..15) => Deliver::Twice,
+            (3, 20..24) | (4, 30) => Deliver::BehindNext,
+            (5, 30) => Deliver::Never,
+            _ => Deliver::Once,
+        },
+        ..Script::default()
+    };
+    check(10, |sim| {
+        sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
+        let world = World::start(sim, script(), STAY);
+        let totals = world.finish(sim, LIMIT);
+        let probes: Vec<_> = totals.probes.values().collect();
+        assert_eq!(of(&probes, |probe| probe.expected), [60; 6], "{totals:?}");
+        assert_eq!(of(&probes, |probe| probe.missing), [7, 0, 0, 0, 1, 0], "{totals:?}");
+        assert_eq!(of(&probes, |probe| probe.duplicates), [0, 10, 0, 0, 0, 0], "{totals:?}");
+        // Those of probe 3 come behind probe 4; that of probe 4 comes with probe 5, which itself does not come.
+        assert_eq!(of(&probes, |probe| probe.out_of_order), [0, 0, 4, 0, 0, 0], "{totals:?}");
+        assert_eq!(of(&probes, |probe| probe.delivered), [53, 60, 60, 60, 59, 60]);
+        assert_eq!(of(&probes, |probe| probe.left + probe.late + probe.unexpected), [0; 6]);
+    });
+}
+
+#[test]
+fn who_comes_and_goes_is_neither_missing_nor_waited_for() {
+    let talk = "
+load: [{ramp: {to: 40, over: 5s}}, {hold: {for: 40s}}, {ramp: {to: 0, over: 5s}}]
+users:
+  visitor:
+    weight: 3
+    user:
+      - connect
+      - join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}
+      - push: {topic: \"rooms:lobby\", event: echo}
+      - wait: 2s ±90%
+      - leave: {topic: \"rooms:lobby\"}
+      - close
+  elsewhere: {user: [connect, join: {topic: \"rooms:other\"}, stay]}
+probe: [{every: 500ms, timeout: 5s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
+";
+    check(10, |sim| {
+        sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
+        let world = World::start(sim, Script::default(), talk);
+        let totals = world.finish(sim, LIMIT);
+        assert_eq!(totals.errors.total(), 0, "{totals:?}");
+        let sum = totals.probes.values().fold(ProbeCounters::default(), |mut sum, probe| {
+            throng_report::Merge::merge(&mut sum, probe);
+            sum
+        });
+        assert_eq!(
+            (sum.missing, sum.late, sum.duplicates, sum.out_of_order),
+            (0, 0, 0, 0),
+            "{sum:?}"
+        );
+        assert_eq!(sum.intended, sum.sent + sum.skipped, "{sum:?}");
+        assert!(sum.delivered > 1_000 && sum.sent > 60, "{sum:?}");
+    });
+}
+
+#[test]
+fn a_probe_outlives_its_sender_and_one_without_hearers_is_skipped() {
+    let short = "
+load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, {hold: {for: 25s}}]
+user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, wait: 12s, leave: {topic: \"rooms:lobby\"}, wait: 10s, close]
+probe: [{every: 5s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
+";
+    check(5, |sim| {
+        let world = World::start(sim, Script::default(), short);
+        let totals = world.finish(sim, LIMIT);
+        let probes: Vec<_> = totals.probes.values().collect();
+        assert_eq!(of(&probes, |probe| probe.sent), [1, 1, 0, 0, 0], "{totals:?}");
+        assert_eq!(of(&probes, |probe| probe.skipped), [0, 0, 1, 1, 1], "{totals:?}");
+        assert_eq!(of(&probes, |probe| probe.delivered), [10, 10, 0, 0, 0], "{totals:?}");
+        assert_eq!(totals.errors.total(), 0, "{totals:?}");
+    });
+}
+
+#[test]
+fn rooms_by_template_hear_the_probe_of_their_own_room_alone() {
+    let rooms = "
+load: [{arrivals: {rate: 40/s, for: 1s, spacing: even}}, {hold: {for: 10s}}]
+user: [connect: {vsn: 1.0.0}, join: {topic: \"rooms:${user.id % 4}\", payload: {user: \"${user.id}\"}}, join: {topic: \"rooms:all\"}, stay]
+probe: [{every: 5s, broadcast: {topic: \"rooms:3\", event: new_msg}}]
+";
+    check(5, |sim| {
+        let world = World::start(sim, Script::default(), rooms);
+        let totals = world.finish(sim, LIMIT);
+        let probes: Vec<_> = totals.probes.values().collect();
+        assert_eq!(of(&probes, |probe| probe.expected), [10, 10], "{totals:?}");
+        assert_eq!(of(&probes, |probe| probe.delivered), [10, 10], "{totals:?}");
+        assert_eq!((totals.counters.joins_ok, totals.errors.total()), (80, 0), "{totals:?}");
+    });
+}

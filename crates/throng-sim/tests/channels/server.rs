@@ -1,0 +1,262 @@
+//! A server of channels that does what it is asked: pushes name what goes wrong.
+//!
+//! | push | what it does |
+//! |---|---|
+//! | `echo` | a broadcast, an answer to somebody else's ref, then the answer |
+//! | `refuse` | answers error |
+//! | `silent` | nothing |
+//! | `crash` | the channel crashes |
+//! | `end` | the channel is closed |
+//! | `close` | closes with 1011 |
+//! | `garbage` | sends what is no message |
+//! | anything else | a broadcast to everybody in the topic, the sender included, as [`Script::deliver`] says; then the answer |
+//!
+//! Joins of `private:…` are refused, those of `silent:…` are not answered.
+
+use std::net::SocketAddr;
+
+use throng_base::{Instant, Key};
+use throng_driver::{Driver, ListenSpec, SocketOptions};
+use throng_engine::{After, App, CloseReason, Conn, Desk};
+use throng_proto::phoenix::{self, Payload, Vsn, names};
+use throng_proto::websocket::{Limits, Server, ServerEvent};
+use throng_sim::{SimDriver, SimFd};
+
+/// What becomes of one delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deliver {
+    Once,
+    Never,
+    Twice,
+    /// After that of the next broadcast.
+    BehindNext,
+}
+
+/// What goes wrong by itself.
+pub(crate) struct Script {
+    /// What becomes of probe `number` on its way to user `user`.
+    pub(crate) deliver: fn(number: u32, user: u64) -> Deliver,
+    /// Heartbeats of each client that are answered; later ones are not.
+    pub(crate) heartbeats_answered: u32,
+    /// Upgrades are answered with this status.
+    pub(crate) status: Option<u16>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self { deliver: |_, _| Deliver::Once, heartbeats_answered: u32::MAX, status: None }
+    }
+}
+
+/// The server's app.
+pub(crate) struct Scripted {
+    script: Script,
+    listener: Option<SimFd>,
+    /// Broadcasts that are delivered at the end of the turn: topic, payload, number of the probe.
+    published: Vec<(String, String, u32)>,
+    pub(crate) heartbeats: Vec<Instant>,
+    /// Close codes of the clients.
+    pub(crate) goodbyes: Vec<Option<u16>>,
+}
+
+/// One client.
+#[derive(Default)]
+pub(crate) struct Client {
+    user: u64,
+    vsn: Option<Vsn>,
+    /// Topic and ref of each channel.
+    joined: Vec<(String, String)>,
+    held: Vec<(String, String)>,
+    heartbeats: u32,
+}
+
+impl Scripted {
+    pub(crate) fn new(script: Script) -> Self {
+        Self {
+            script,
+            listener: None,
+            published: Vec::new(),
+            heartbeats: Vec::new(),
+            goodbyes: Vec::new(),
+        }
+    }
+
+    fn told(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, text: &str) {
+        let now = conn.now();
+        let vsn = conn.state().vsn.unwrap_or(Vsn::V1);
+        let message = phoenix::decode_text(vsn, text).expect("the generator sends messages");
+        let (topic, reference) = (&*message.topic, message.r#ref.as_deref());
+        let join_ref = message.join_ref.as_deref();
+        let Payload::Json(payload) = message.payload else { panic!("{message:?}") };
+        let answer = |status, response| {
+            let mut out = Vec::new();
+            let response = Payload::Json(response);
+            phoenix::reply(vsn, join_ref, reference, topic, status, response, &mut out).unwrap();
+            out
+        };
+        match &*message.event {
+            names::HEARTBEAT => {
+                self.heartbeats.push(now);
+                conn.state().heartbeats += 1;
+                if conn.state().heartbeats <= self.script.heartbeats_answered {
+                    say(conn, &answer("ok", "{}"));
+                }
+            }
+            names::JOIN if topic.starts_with("private:") => {
+                say(conn, &answer("error", "{\"reason\":\"unauthorized\"}"));
+            }
+            names::JOIN if topic.starts_with("silent:") => {}
+            names::JOIN => {
+                let user = payload.split('"').find_map(|part| part.parse().ok());
+                let client = conn.state();
+                client.user = user.unwrap_or(0);
+                client.joined.push((topic.to_owned(), reference.unwrap().to_owned()));
+                say(conn, &answer("ok", "{}"));
+            }
+            names::LEAVE => {
+                let client = conn.state();
+                let place = client.joined.iter().position(|(joined, _)| joined == topic).unwrap();
+                let (_, join_ref) = client.joined.remove(place);
+                say(conn, &answer("ok", "{}"));
+                let mut out = Vec::new();
+                phoenix::channel_closed(vsn, Some(&join_ref), topic, &mut out);
+                say(conn, &out);
+            }
+            "echo" => {
+                let mut out = Vec::new();
+                let noise = Payload::Json("{\"ref\":\"1\",\"status\":\"error\"}");
+                phoenix::broadcast(vsn, topic, "new_msg", noise, &mut out).unwrap();
+                say(conn, &out);
+                out.clear();
+                let nobodys = Some("4000000000");
+                let no = Payload::EMPTY;
+                phoenix::reply(vsn, join_ref, nobodys, topic, "error", no, &mut out).unwrap();
+                say(conn, &out);
+                say(conn, &answer("ok", payload));
+            }
+            "refuse" => say(conn, &answer("error", "{}")),
+            "silent" => {}
+            "crash" | "end" => {
+                let mut out = Vec::new();
+                let client = conn.state();
+                let (_, join_ref) =
+                    client.joined.iter().find(|(joined, _)| joined == topic).unwrap();
+                match &*message.event {
+                    "crash" => phoenix::channel_crashed(vsn, Some(join_ref), topic, &mut out),
+                    _ => phoenix::channel_closed(vsn, Some(join_ref), topic, &mut out),
+                };
+                say(conn, &out);
+            }
+            "close" => {
+                let (session, out) = conn.session();
+                session.close(1011, "asked", out);
+            }
+            "garbage" => say(conn, b"hello"),
+            _ => {
+                let digits: String = payload
+                    .split_once("throng_probe\":\"")
+                    .map(|(_, mark)| mark[9..].chars().take_while(char::is_ascii_digit).collect())
+                    .unwrap_or_default();
+                let number = digits.parse().unwrap_or(0);
+                self.published.push((topic.to_owned(), payload.to_owned(), number));
+                say(conn, &answer("ok", "{}"));
+            }
+        }
+    }
+
+    fn deliver(&mut self, desk: &mut Desk<SimDriver<()>, Self>, key: Key, place: usize) {
+        let (topic, payload, number) = self.published[place].clone();
+        desk.with(key, |conn| {
+            let client = conn.state();
+            if !client.joined.iter().any(|(joined, _)| *joined == topic) {
+                return;
+            }
+            let held = std::mem::take(&mut client.held);
+            let mut frames = vec![(topic, payload)];
+            match (self.script.deliver)(number, client.user) {
+                Deliver::Once => {}
+                Deliver::Twice => frames.push(frames[0].clone()),
+                Deliver::Never => frames.clear(),
+                Deliver::BehindNext => client.held = std::mem::take(&mut frames),
+            }
+            frames.extend(held);
+            let vsn = client.vsn.unwrap_or(Vsn::V1);
+            for (topic, payload) in frames {
+                let mut out = Vec::new();
+                let payload = Payload::Json(&payload);
+                phoenix::broadcast(vsn, &topic, "new_msg", payload, &mut out).unwrap();
+                say(conn, &out);
+            }
+        });
+    }
+}
+
+/// Sends `message` to the client.
+fn say(conn: &mut Conn<'_, SimDriver<()>, Scripted>, message: &[u8]) {
+    let (session, out) = conn.session();
+    session.text(std::str::from_utf8(message).unwrap(), None, out);
+}
+
+impl App<SimDriver<()>> for Scripted {
+    type Session = Server;
+    type State = Client;
+
+    fn started(&mut self, desk: &mut Desk<SimDriver<()>, Self>) {
+        let (addr, options) = (server_addr(), SocketOptions::default());
+        let spec = ListenSpec { addr, backlog: 1_000, reuseport: false, options };
+        let listener = desk.driver().listen(&spec).unwrap();
+        desk.driver().watch(&listener, 0).unwrap();
+        self.listener = Some(listener);
+    }
+
+    fn acceptable(&mut self, desk: &mut Desk<SimDriver<()>, Self>, _number: u32) {
+        while let Ok(fd) = desk.driver().accept(self.listener.as_ref().unwrap()) {
+            let session = Server::new(desk.now(), &Limits::default());
+            assert!(desk.adopt(fd, session, Client::default()).is_ok());
+        }
+    }
+
+    fn opened(&mut self, _conn: &mut Conn<'_, SimDriver<()>, Self>) {}
+
+    fn event(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, event: ServerEvent<'_>) {
+        match event {
+            ServerEvent::Request(request) => {
+                if let Some(status) = self.script.status {
+                    let (session, out) = conn.session();
+                    let _ = session.respond(status, &[], b"", out);
+                    return;
+                }
+                let query = request.query().unwrap_or_default();
+                let vsn = query.split('&').find_map(|pair| pair.strip_prefix("vsn="));
+                conn.state().vsn = Some(Vsn::from_query(vsn).unwrap());
+                let (session, out) = conn.session();
+                let upgrade = session.check_upgrade(&request).unwrap();
+                session.accept(&upgrade, None, &[], true, out);
+            }
+            ServerEvent::Text(text) => self.told(conn, text),
+            ServerEvent::Closed { code, .. } => {
+                self.goodbyes.push(code);
+                conn.close();
+            }
+            ServerEvent::Failed(violation) => panic!("{violation}"),
+            ServerEvent::Binary(_) | ServerEvent::Ping(_) | ServerEvent::Pong(_) => {}
+        }
+    }
+
+    fn turn_ended(&mut self, desk: &mut Desk<SimDriver<()>, Self>) {
+        for place in 0..self.published.len() {
+            for key in desk.keys() {
+                self.deliver(desk, key, place);
+            }
+        }
+        self.published.clear();
+    }
+
+    fn closed(&mut self, _: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> After {
+        After::Free
+    }
+}
+
+pub(crate) fn server_addr() -> SocketAddr {
+    "127.0.0.1:4000".parse().unwrap()
+}

@@ -1,0 +1,118 @@
+//! A scripted server and a generator in one world.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_engine::{Core, Limits};
+use throng_load::generator::{Config, ErrorKind, Generator, Mail, Slate};
+use throng_load::program::Program;
+use throng_load::scenario::Scenario;
+use throng_load::source::SourcePlan;
+use throng_report::{Histogram, LoadCounters, Merge, ProbeCounters, Tally};
+use throng_sim::{Sim, SimCoresOptions, SimDriver};
+
+use crate::server::{Script, Scripted, server_addr};
+
+type LoadCore = Rc<RefCell<Core<SimDriver<Mail>, Generator>>>;
+
+/// Both ends.
+pub(crate) struct World {
+    pub(crate) server: Rc<RefCell<Core<SimDriver<()>, Scripted>>>,
+    load: Vec<LoadCore>,
+}
+
+impl World {
+    /// Starts a server and a generator of three cores that plays `scenario` (without its target and protocol).
+    pub(crate) fn start(sim: &mut Sim, script: Script, scenario: &str) -> Self {
+        let [driver] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();
+        let server = sim.spawn(Core::new(driver, Scripted::new(script), Limits::default()));
+        let text = format!(
+            "target: ws://{}/socket/websocket\nprotocol: phoenix\n{scenario}",
+            server_addr()
+        );
+        let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
+        let config = Arc::new(Config {
+            program: Program::compile(&scenario),
+            phases: scenario.load.clone(),
+            targets: vec![server_addr()],
+            sources: SourcePlan::Any,
+            options: Default::default(),
+            seed: sim.seed(),
+            start_at: sim.now() + Duration::from_millis(100),
+        });
+        let cores = 3;
+        let options = SimCoresOptions { cores, ..SimCoresOptions::default() };
+        let drivers = sim.cores(&options).drivers();
+        let start = |(core, driver)| {
+            let app = Generator::new(Arc::clone(&config), core, cores);
+            sim.spawn(Core::new(driver, app, Limits::default()))
+        };
+        let load = drivers.into_iter().enumerate().map(start).collect();
+        Self { server, load }
+    }
+
+    /// Runs to the end of the schedule, until everybody has left; what was counted and measured.
+    pub(crate) fn finish(&self, sim: &mut Sim, limit: Duration) -> Totals {
+        let finished = |core: &LoadCore| core.borrow().app().is_finished();
+        let over = sim.run_until(limit, |_| self.load.iter().all(finished));
+        let totals = self.totals();
+        assert!(over, "{totals:?}");
+        // What the network still has.
+        sim.run_for(Duration::from_secs(30));
+        assert_eq!((totals.counters.connected, totals.counters.joined), (0, 0), "{totals:?}");
+        let counters = &totals.counters;
+        assert_eq!(counters.iterations, counters.users_finished + counters.users_failed);
+        for probe in totals.probes.values() {
+            assert_eq!(probe.outstanding(), 0, "{totals:?}");
+        }
+        totals
+    }
+
+    /// What was counted and measured so far.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for core in &self.load {
+            let core = core.borrow();
+            let slate: &Slate = core.app().slate();
+            totals.counters.merge(&slate.counters);
+            ErrorKind::ALL
+                .iter()
+                .for_each(|kind| totals.errors.add(kind.name(), slate.errors[*kind as usize]));
+            for (code, count) in &slate.close_codes {
+                totals.errors.add(&format!("close {code:?}"), *count);
+            }
+            for (why, count) in &slate.connect_failures {
+                totals.errors.add(&why.to_string(), *count);
+            }
+            for (sum, part) in [
+                (&mut totals.join, &slate.join),
+                (&mut totals.push, &slate.push),
+                (&mut totals.connect, &slate.connect),
+                (&mut totals.tcp, &slate.tcp),
+            ] {
+                sum.merge(part);
+            }
+            for tally in &slate.probes {
+                totals.probes.entry(tally.number).or_default().merge(&tally.counters);
+                totals.broadcast.merge(&tally.latency);
+            }
+        }
+        totals
+    }
+}
+
+/// Over all cores.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) counters: LoadCounters,
+    pub(crate) errors: Tally,
+    pub(crate) connect: Histogram,
+    pub(crate) tcp: Histogram,
+    pub(crate) join: Histogram,
+    pub(crate) push: Histogram,
+    pub(crate) broadcast: Histogram,
+    pub(crate) probes: BTreeMap<u32, ProbeCounters>,
+}
