@@ -21,6 +21,10 @@ pub(super) fn beginning(snapshot: &ServerSnapshot, typed: &Serve, control: &Path
     if let Some(timeout) = typed.idle_timeout {
         row("idle", format!("closed after {}", throng_base::units::show_duration(timeout)));
     }
+    if handler == "channels" {
+        row("page", format!("http://{listen}/"));
+        row("socket", format!("ws://{listen}/socket (websocket, longpoll)"));
+    }
     row("control", format!("{} (throng ctl count)", control.display()));
     format!("{handler} listens on {listen}\n{table}Ctrl-C to stop")
 }
