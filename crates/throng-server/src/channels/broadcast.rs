@@ -9,8 +9,7 @@ use throng_pubsub::{Dialect, Publication};
 
 use super::core::CoreState;
 use super::frame::{self, opcode};
-use super::handler::ChannelHandler;
-use crate::Connection;
+use super::handler::Client;
 
 /// What is published; the topic is the publication's.
 pub(crate) struct Broadcast {
@@ -67,7 +66,7 @@ impl Broadcast {
 
 /// Tells one client a broadcast, in the frame that is shared by all who speak as it does.
 pub(crate) fn tell(
-    conn: &mut Connection<'_, ChannelHandler>,
+    conn: &mut Client<'_>,
     core: &mut CoreState,
     vsn: Vsn,
     publication: &Publication,

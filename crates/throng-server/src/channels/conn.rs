@@ -44,9 +44,9 @@ pub(crate) struct Extra {
     /// The application's own state of the whole connection.
     pub(crate) assigns: Option<Box<dyn Any>>,
     /// A long-poll session's own.
-    pub(crate) poll: Option<Poll>,
+    pub(crate) poll: Option<Box<Poll>>,
     /// The request that waits for its session, should there turn out to be none.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<Box<Kept>>,
     /// The second channel and all later ones.
     pub(crate) more: Vec<Joined>,
 }
@@ -83,7 +83,7 @@ impl Conn {
     /// A long-poll session that is about to begin.
     pub(crate) fn poll(vsn: Vsn, connected: Connected, poll: Poll) -> Self {
         let Connected { id, assigns } = connected;
-        let extra = Extra { id, assigns, poll: Some(poll), ..Extra::default() };
+        let extra = Extra { id, assigns, poll: Some(Box::new(poll)), ..Extra::default() };
         Self { first: None, extra: Some(Box::new(extra)), mode: Mode::Poll(vsn) }
     }
 
@@ -110,7 +110,7 @@ impl Conn {
         }
     }
 
-    /// The join_ref of a topic's channel.
+    /// The channel of a topic.
     pub(crate) fn find(&self, topic: &str) -> Option<&Joined> {
         let more = self.extra.iter().flat_map(|extra| &extra.more);
         self.first.iter().chain(more).find(|joined| *joined.topic.name == *topic)
@@ -142,6 +142,7 @@ mod tests {
         // With when it was heard, its timeout, and its place in the hub.
         let slot = size_of::<crate::Slot<Conn>>();
         assert!(slot <= 96, "{slot}");
+        assert!(size_of::<Extra>() <= 72, "{}", size_of::<Extra>());
         assert!(size_of::<throng_proto::websocket::Server>() <= 24);
     }
 }

@@ -9,20 +9,20 @@ use super::broadcast::dialect;
 use super::channel::{Left, Refused};
 use super::conn::Joined;
 use super::frame;
-use super::handler::{CHANNEL, ChannelHandler, Conned, INTERNAL_ERROR};
+use super::handler::{CHANNEL, ChannelHandler, Client, INTERNAL_ERROR};
 use super::lifecycle::drop_shielded;
 use super::refs::Ref;
 use super::socket::Joining;
 
 impl ChannelHandler {
-    pub(crate) fn text(&mut self, conn: &mut Conned<'_>, vsn: Vsn, text: &str) {
+    pub(crate) fn text(&mut self, conn: &mut Client<'_>, vsn: Vsn, text: &str) {
         match phoenix::decode_text(vsn, text) {
             Ok(message) => self.message_in(conn, vsn, &message),
             Err(_) => self.no_message(conn),
         }
     }
 
-    pub(crate) fn binary(&mut self, conn: &mut Conned<'_>, vsn: Vsn, bytes: &[u8]) {
+    pub(crate) fn binary(&mut self, conn: &mut Client<'_>, vsn: Vsn, bytes: &[u8]) {
         if vsn == Vsn::V1 {
             // V1 is JSON whatever the frame says, as Phoenix has it; tsung sends it so.
             return self.text(conn, vsn, std::str::from_utf8(bytes).unwrap_or_default());
@@ -34,12 +34,12 @@ impl ChannelHandler {
     }
 
     /// What a client sent means nothing. Phoenix crashes here, and its clients know that as this code.
-    pub(super) fn no_message(&mut self, conn: &mut Conned<'_>) {
+    pub(super) fn no_message(&mut self, conn: &mut Client<'_>) {
         self.core.counters.bad_messages += 1;
         self.end(conn, INTERNAL_ERROR, Left::Closed);
     }
 
-    pub(super) fn message_in(&mut self, conn: &mut Conned<'_>, vsn: Vsn, message: &Message<'_>) {
+    pub(super) fn message_in(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &Message<'_>) {
         match &*message.event {
             names::HEARTBEAT if message.topic == names::PHOENIX => {
                 self.reply(conn, vsn, message, None, "ok", Payload::EMPTY);
@@ -51,7 +51,7 @@ impl ChannelHandler {
         self.run_infos(conn);
     }
 
-    fn join(&mut self, conn: &mut Conned<'_>, vsn: Vsn, message: &Message<'_>) {
+    fn join(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &Message<'_>) {
         let old = conn.state().take(&message.topic);
         // The answer to the join comes before what is left to say about the old channel.
         let mut farewell = None;
@@ -83,7 +83,7 @@ impl ChannelHandler {
     /// Joins and answers.
     fn try_join(
         &mut self,
-        conn: &mut Conned<'_>,
+        conn: &mut Client<'_>,
         vsn: Vsn,
         message: &Message<'_>,
     ) -> Option<Joined> {
@@ -141,7 +141,7 @@ impl ChannelHandler {
         }
     }
 
-    fn leave(&mut self, conn: &mut Conned<'_>, vsn: Vsn, message: &Message<'_>) {
+    fn leave(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &Message<'_>) {
         let join_ref = message.join_ref.as_deref();
         match conn.state().find(&message.topic) {
             None => return self.reply(conn, vsn, message, join_ref, "ok", Payload::EMPTY),
@@ -155,7 +155,7 @@ impl ChannelHandler {
     }
 
     /// An event of the application's own.
-    fn push_in(&mut self, conn: &mut Conned<'_>, vsn: Vsn, message: &Message<'_>) {
+    fn push_in(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &Message<'_>) {
         let Some(mut joined) = conn.state().take(&message.topic) else {
             return self.unmatched(conn, vsn, message);
         };
@@ -169,14 +169,14 @@ impl ChannelHandler {
         self.settle(conn, vsn, joined, outcome);
     }
 
-    fn unmatched(&mut self, conn: &mut Conned<'_>, vsn: Vsn, message: &Message<'_>) {
+    fn unmatched(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &Message<'_>) {
         let error = Payload::Json(r#"{"reason":"unmatched topic"}"#);
         self.reply(conn, vsn, message, None, "error", error);
     }
 
     pub(super) fn reply(
         &mut self,
-        conn: &mut Conned<'_>,
+        conn: &mut Client<'_>,
         vsn: Vsn,
         message: &Message<'_>,
         join_ref: Option<&str>,
@@ -191,7 +191,7 @@ impl ChannelHandler {
 
     pub(super) fn write(
         &mut self,
-        conn: &mut Conned<'_>,
+        conn: &mut Client<'_>,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<Kind, EncodeError>,
     ) {
         self.core.frame.clear();

@@ -5,12 +5,11 @@ use throng_proto::websocket::Opcode;
 
 use super::conn::Mode;
 use super::core::CoreState;
-use super::handler::ChannelHandler;
-use super::longpoll::{self, Poll};
-use crate::Connection;
+use super::handler::Client;
+use super::longpoll;
 
 /// Sends the message that stands in the core's buffer.
-pub(crate) fn send(conn: &mut Connection<'_, ChannelHandler>, core: &mut CoreState, kind: Kind) {
+pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: Kind) {
     let CoreState { frame, deflater, .. } = core;
     if let Mode::Poll(_) = conn.state().mode {
         // Bytes have no place in a long-poll's answer.
@@ -37,15 +36,16 @@ pub(crate) enum Tail {
 }
 
 /// How much was sent by now.
-pub(crate) fn mark(conn: &mut Connection<'_, ChannelHandler>) -> usize {
-    match &conn.state().extra {
-        Some(extra) if extra.poll.is_some() => extra.poll.as_ref().map_or(0, Poll::mark),
-        _ => conn.out().len(),
+pub(crate) fn mark(conn: &mut Client<'_>) -> usize {
+    let waiting = conn.state().extra.as_ref().and_then(|extra| extra.poll.as_ref());
+    match waiting.map(|poll| poll.mark()) {
+        Some(messages) => messages,
+        None => conn.out().len(),
     }
 }
 
 /// Cuts out what was sent since `mark`.
-pub(crate) fn cut(conn: &mut Connection<'_, ChannelHandler>, mark: usize) -> Tail {
+pub(crate) fn cut(conn: &mut Client<'_>, mark: usize) -> Tail {
     match conn.state().extra.as_mut().and_then(|extra| extra.poll.as_mut()) {
         Some(poll) => Tail::Messages(poll.cut(mark)),
         None => Tail::Frames(conn.out().split_off(mark)),
@@ -53,7 +53,7 @@ pub(crate) fn cut(conn: &mut Connection<'_, ChannelHandler>, mark: usize) -> Tai
 }
 
 /// Sends what was cut out.
-pub(crate) fn append(conn: &mut Connection<'_, ChannelHandler>, tail: Tail) {
+pub(crate) fn append(conn: &mut Client<'_>, tail: Tail) {
     match tail {
         Tail::Frames(mut frames) => conn.out().append(&mut frames),
         Tail::Messages(messages) => {

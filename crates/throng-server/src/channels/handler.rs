@@ -23,8 +23,8 @@ pub struct ChannelHandler {
     pub(crate) core: CoreState,
 }
 
-/// A connection of it.
-pub(super) type Conned<'c> = Connection<'c, ChannelHandler>;
+/// A client's connection, or its long-poll session.
+pub(crate) type Client<'c> = Connection<'c, ChannelHandler>;
 
 impl ChannelHandler {
     pub(crate) fn new(config: Config, core: CoreId) -> Self {
@@ -32,7 +32,7 @@ impl ChannelHandler {
     }
 
     /// A broadcast that its channel intercepts, or that a long-poll session keeps, or one to the socket's id.
-    fn deliver(&mut self, conn: &mut Conned<'_>, publication: &Publication, tag: u16) {
+    fn deliver(&mut self, conn: &mut Client<'_>, publication: &Publication, tag: u16) {
         let Some(vsn) = conn.state().mode.vsn() else { return };
         let Some(broadcast) = publication.body::<Broadcast>() else { return };
         if tag == SOCKET_ID {
@@ -55,7 +55,7 @@ impl ChannelHandler {
     }
 
     /// The timer of a WebSocket: it ends, or the timer runs for what is left.
-    fn heard_nothing(&mut self, conn: &mut Conned<'_>) {
+    fn heard_nothing(&mut self, conn: &mut Client<'_>) {
         let (silent, timeout) = (conn.now().since(conn.heard()), self.core.config.timeout);
         match timeout.checked_sub(silent) {
             Some(left) if !left.is_zero() => conn.set_timeout(left),
@@ -85,14 +85,14 @@ impl Handler for ChannelHandler {
         self.core.config.topics.clone()
     }
 
-    fn open(&mut self, conn: &mut Conned<'_>) {
+    fn open(&mut self, conn: &mut Client<'_>) {
         if conn.state().is_poll() {
             http::subscribe_to_id(conn);
             longpoll::begin(self, conn);
         }
     }
 
-    fn event(&mut self, conn: &mut Conned<'_>, event: ServerEvent<'_>) {
+    fn event(&mut self, conn: &mut Client<'_>, event: ServerEvent<'_>) {
         match (event, conn.state().mode) {
             (ServerEvent::Text(text), Mode::Socket(vsn)) => self.text(conn, vsn, text),
             (ServerEvent::Binary(bytes), Mode::Socket(vsn)) => self.binary(conn, vsn, bytes),
@@ -104,11 +104,17 @@ impl Handler for ChannelHandler {
         }
     }
 
-    fn message(&mut self, conn: &mut Conned<'_>, Message(parcel): Message) {
+    fn message(&mut self, conn: &mut Client<'_>, Message(parcel): Message) {
         match parcel {
             Parcel::Info { topic, serial, info } => self.info(conn, &topic, serial, info),
             Parcel::Asked(asked) => longpoll::asked(self, conn, asked),
-            Parcel::Answer(answer) => return longpoll::answered(conn, &answer),
+            Parcel::Answer(answer) => {
+                longpoll::answered(conn, &answer);
+                if self.core.is_draining {
+                    conn.close();
+                }
+                return;
+            }
             Parcel::Gone { request } => return longpoll::gone(self, conn, request),
             Parcel::Presence { .. } => {}
         }
@@ -142,7 +148,7 @@ impl Handler for ChannelHandler {
         }
     }
 
-    fn timeout(&mut self, conn: &mut Conned<'_>) {
+    fn timeout(&mut self, conn: &mut Client<'_>) {
         let mode = conn.state().mode;
         match mode {
             Mode::Socket(_) => self.heard_nothing(conn),
@@ -157,7 +163,7 @@ impl Handler for ChannelHandler {
         broadcast::render(publication, dialect, frame, deflater, out);
     }
 
-    fn delivery(&mut self, conn: &mut Conned<'_>, publication: &Publication, tag: u16) {
+    fn delivery(&mut self, conn: &mut Client<'_>, publication: &Publication, tag: u16) {
         self.deliver(conn, publication, tag);
         self.run_infos(conn);
         longpoll::flush(self, conn);
@@ -167,7 +173,8 @@ impl Handler for ChannelHandler {
         counters.merge(&self.core.counters);
     }
 
-    fn draining(&mut self, conn: &mut Conned<'_>) {
+    fn draining(&mut self, conn: &mut Client<'_>) {
+        self.core.is_draining = true;
         match conn.state().mode {
             Mode::Socket(_) | Mode::Poll(_) => self.end(conn, SERVICE_RESTART, Left::Draining),
             Mode::Http => conn.close(),
@@ -176,7 +183,7 @@ impl Handler for ChannelHandler {
         }
     }
 
-    fn close(&mut self, conn: &mut Conned<'_>, _why: Ended) {
+    fn close(&mut self, conn: &mut Client<'_>, _why: Ended) {
         self.end_channels(conn, Left::Closed);
         if conn.state().is_poll() {
             longpoll::close(conn, Left::Closed);

@@ -10,16 +10,11 @@ use throng_pubsub::Subscription;
 
 use super::config::{Config, Connect, Connected, Rejected, Transport};
 use super::conn::{Extra, Mode};
-use super::handler::{ChannelHandler, SOCKET_ID};
+use super::handler::{ChannelHandler, Client, SOCKET_ID};
 use super::longpoll;
-use crate::Connection;
 
 /// Answers one request.
-pub(crate) fn request(
-    handler: &mut ChannelHandler,
-    conn: &mut Connection<'_, ChannelHandler>,
-    request: &Request<'_>,
-) {
+pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
     let config = &handler.core.config;
     let transport = request.path().strip_prefix(&*config.path).unwrap_or_default();
     match transport {
@@ -36,11 +31,7 @@ pub(crate) fn request(
 }
 
 /// Makes a WebSocket of the connection, or says why not. The order of the checks is Phoenix's.
-fn upgrade(
-    handler: &mut ChannelHandler,
-    conn: &mut Connection<'_, ChannelHandler>,
-    request: &Request<'_>,
-) {
+fn upgrade(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
     let config = &handler.core.config;
     if request.method != "GET" {
         return answer(conn, 400, &[], b"");
@@ -95,7 +86,7 @@ pub(crate) fn admit<'a>(
 }
 
 /// Broadcasts to the socket's id reach it from now on.
-pub(crate) fn subscribe_to_id(conn: &mut Connection<'_, ChannelHandler>) {
+pub(crate) fn subscribe_to_id(conn: &mut Client<'_>) {
     let Some(id) = conn.state().extra.as_ref().and_then(|extra| extra.id.clone()) else { return };
     let subscription = Subscription { intercepts: true, tag: SOCKET_ID, ..Subscription::default() };
     // The connection's end ends it.
@@ -139,12 +130,7 @@ fn subprotocol<'a>(config: &'a Config, request: &Request<'_>) -> Result<Option<&
 }
 
 /// Answers a request; the connection stays open if the client wants it to.
-pub(crate) fn answer(
-    conn: &mut Connection<'_, ChannelHandler>,
-    status: u16,
-    headers: &[(&str, &str)],
-    body: &[u8],
-) {
+pub(crate) fn answer(conn: &mut Client<'_>, status: u16, headers: &[(&str, &str)], body: &[u8]) {
     let (session, out) = conn.session();
     if !session.respond(status, headers, body, out) {
         conn.close();

@@ -8,7 +8,7 @@ use super::channel::{Info, Left, Live};
 use super::conn::{Joined, Mode};
 use super::core::Owner;
 use super::frame;
-use super::handler::{ChannelHandler, Conned, GOING_AWAY};
+use super::handler::{ChannelHandler, Client, GOING_AWAY};
 use super::longpoll;
 use super::socket::Socket;
 
@@ -22,7 +22,7 @@ pub(super) enum Outcome {
 
 impl ChannelHandler {
     /// A message for a channel, from itself or from elsewhere.
-    pub(super) fn info(&mut self, conn: &mut Conned<'_>, topic: &str, serial: u32, info: Info) {
+    pub(super) fn info(&mut self, conn: &mut Client<'_>, topic: &str, serial: u32, info: Info) {
         let Some(vsn) = conn.state().mode.vsn() else { return drop_shielded(info) };
         if conn.state().find(topic).is_none_or(|joined| joined.serial != serial) {
             return drop_shielded(info);
@@ -34,7 +34,7 @@ impl ChannelHandler {
         self.settle(conn, vsn, joined, outcome);
     }
 
-    pub(super) fn run_infos(&mut self, conn: &mut Conned<'_>) {
+    pub(super) fn run_infos(&mut self, conn: &mut Client<'_>) {
         while let Some((topic, serial, info)) = self.core.infos.pop() {
             self.info(conn, &topic, serial, info);
         }
@@ -43,7 +43,7 @@ impl ChannelHandler {
     /// Runs one callback of a channel that was taken out.
     pub(super) fn call(
         &mut self,
-        conn: &mut Conned<'_>,
+        conn: &mut Client<'_>,
         vsn: Vsn,
         joined: &mut Joined,
         asked: Option<&str>,
@@ -78,7 +78,7 @@ impl ChannelHandler {
     /// A channel that was taken out goes on, or ends.
     pub(super) fn settle(
         &mut self,
-        conn: &mut Conned<'_>,
+        conn: &mut Client<'_>,
         vsn: Vsn,
         joined: Joined,
         outcome: Outcome,
@@ -93,7 +93,7 @@ impl ChannelHandler {
     /// A channel ends in order: the client is told first, then the channel.
     pub(super) fn finish(
         &mut self,
-        conn: &mut Conned<'_>,
+        conn: &mut Client<'_>,
         vsn: Vsn,
         mut joined: Joined,
         why: Left,
@@ -109,7 +109,7 @@ impl ChannelHandler {
     /// The last callback of a channel. What goes wrong in it changes nothing any more.
     pub(super) fn terminate(
         &mut self,
-        conn: &mut Conned<'_>,
+        conn: &mut Client<'_>,
         vsn: Vsn,
         joined: &mut Joined,
         why: Left,
@@ -121,7 +121,7 @@ impl ChannelHandler {
     }
 
     /// Nothing is left of a channel.
-    pub(super) fn forget(&mut self, conn: &mut Conned<'_>, joined: Joined) {
+    pub(super) fn forget(&mut self, conn: &mut Client<'_>, joined: Joined) {
         let Joined { channel, topic, membership, serial, .. } = joined;
         self.core.counters.channels -= 1;
         conn.unsubscribe(membership);
@@ -131,7 +131,7 @@ impl ChannelHandler {
     }
 
     /// Closes the connection with this code; its channels end first.
-    pub(crate) fn end(&mut self, conn: &mut Conned<'_>, code: u16, why: Left) {
+    pub(crate) fn end(&mut self, conn: &mut Client<'_>, code: u16, why: Left) {
         // The transport is gone, as far as the channels know.
         let mark = frame::mark(conn);
         self.end_channels(conn, why);
@@ -147,11 +147,11 @@ impl ChannelHandler {
     }
 
     /// Too much waits for a client that does not fetch it.
-    pub(crate) fn overflow(&mut self, conn: &mut Conned<'_>) {
+    pub(crate) fn overflow(&mut self, conn: &mut Client<'_>) {
         self.end(conn, GOING_AWAY, Left::Closed);
     }
 
-    pub(super) fn end_channels(&mut self, conn: &mut Conned<'_>, why: Left) {
+    pub(super) fn end_channels(&mut self, conn: &mut Client<'_>, why: Left) {
         let Some(vsn) = conn.state().mode.vsn() else { return };
         while let Some(mut joined) = conn.state().take_any() {
             self.terminate(conn, vsn, &mut joined, why);
@@ -160,7 +160,7 @@ impl ChannelHandler {
         self.run_infos(conn);
     }
 
-    pub(super) fn crashed(&mut self, conn: &mut Conned<'_>, vsn: Vsn, joined: Joined) {
+    pub(super) fn crashed(&mut self, conn: &mut Client<'_>, vsn: Vsn, joined: Joined) {
         self.write(conn, |out| {
             phoenix::channel_crashed(vsn, joined.join_ref.as_deref(), &joined.topic.name, out);
             Ok(Kind::Text)

@@ -11,13 +11,13 @@ use super::channel::Info;
 use super::conn::Topic;
 use super::core::{CoreState, Owner};
 use super::frame;
-use super::handler::ChannelHandler;
+use super::handler::Client;
 use super::refs::Ref;
-use crate::{Connection, ConnectionId};
+use crate::ConnectionId;
 
 /// A client that wants to join, for the length of [`Channel::join`](super::Channel::join).
 pub struct Joining<'a> {
-    pub(crate) conn: Connection<'a, ChannelHandler>,
+    pub(crate) conn: Client<'a>,
     pub(crate) topic: &'a str,
     pub(crate) payload: Payload<'a>,
     pub(crate) welcome: String,
@@ -52,7 +52,7 @@ impl<'a> Joining<'a> {
 
 /// A channel's way to its client, for the length of one callback. What it sends leaves when the callback has returned.
 pub struct Socket<'a> {
-    pub(crate) conn: Connection<'a, ChannelHandler>,
+    pub(crate) conn: Client<'a>,
     pub(crate) core: &'a mut CoreState,
     pub(crate) vsn: Vsn,
     pub(crate) topic: &'a Topic,
@@ -276,13 +276,13 @@ impl Address {
     }
 }
 
-fn assigns<'c, T: 'static>(conn: &'c mut Connection<'_, ChannelHandler>) -> Option<&'c mut T> {
+fn assigns<'c, T: 'static>(conn: &'c mut Client<'_>) -> Option<&'c mut T> {
     conn.state().extra.as_mut()?.assigns.as_mut()?.downcast_mut()
 }
 
 /// Encodes a message into the core's buffer and sends it.
 fn write(
-    conn: &mut Connection<'_, ChannelHandler>,
+    conn: &mut Client<'_>,
     core: &mut CoreState,
     encode: impl FnOnce(&mut Vec<u8>) -> Result<Kind, EncodeError>,
 ) {

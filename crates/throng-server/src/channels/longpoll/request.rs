@@ -4,13 +4,13 @@ use throng_proto::http::{Headers, Request, query_pairs};
 use throng_proto::phoenix::longpoll;
 
 use super::{Answer, Asked, Asker, WINDOW, What};
+use crate::ConnectionId;
 use crate::channels::config::Transport;
 use crate::channels::conn::{Conn, Mode};
-use crate::channels::handler::ChannelHandler;
+use crate::channels::handler::{ChannelHandler, Client};
 use crate::channels::http::{Welcome, admit, answer};
 use crate::channels::longpoll::Poll;
 use crate::channels::message::{Message, Parcel};
-use crate::{Connection, ConnectionId};
 
 /// A poll that can be looked at again.
 pub(crate) struct Kept {
@@ -19,11 +19,7 @@ pub(crate) struct Kept {
 }
 
 /// Takes a request up: it is answered now, or when its session does so.
-pub(crate) fn request(
-    handler: &mut ChannelHandler,
-    conn: &mut Connection<'_, ChannelHandler>,
-    request: &Request<'_>,
-) {
+pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
     let what = match request.method {
         "GET" => What::Poll,
         "POST" => What::Post {
@@ -39,35 +35,28 @@ pub(crate) fn request(
     };
     let from = ask(handler, conn, is_poll);
     if is_poll {
-        conn.state().extra().kept = Some(Kept::new(request));
+        conn.state().extra().kept = Some(Box::new(Kept::new(request)));
     }
     conn.tell(session, Message(Parcel::Asked(Asked { from, what })));
 }
 
 /// The session that was asked is gone.
-pub(crate) fn gone(
-    handler: &mut ChannelHandler,
-    conn: &mut Connection<'_, ChannelHandler>,
-    request: u32,
-) {
+pub(crate) fn gone(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: u32) {
     if !is_asking(conn, request) {
         return;
     }
     match conn.state().extra.take().and_then(|extra| extra.kept) {
         None => answer_json(conn, 410),
-        Some(Kept { target, headers }) => {
-            let headers = Headers::new(&headers);
-            begin(handler, conn, &Request { method: "GET", target: &target, headers, body: b"" });
+        Some(kept) => {
+            let headers = Headers::new(&kept.headers);
+            let target = &*kept.target;
+            begin(handler, conn, &Request { method: "GET", target, headers, body: b"" });
         }
     }
 }
 
 /// Begins a session, which answers the request.
-fn begin(
-    handler: &mut ChannelHandler,
-    conn: &mut Connection<'_, ChannelHandler>,
-    request: &Request<'_>,
-) {
+fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
     let config = &handler.core.config;
     let welcome = admit(config, request, Transport::LongPoll);
     let is_full = handler.core.counters.poll_sessions >= config.polls_max as u64;
@@ -81,11 +70,7 @@ fn begin(
 }
 
 /// From here on the connection waits for its session.
-fn ask(
-    handler: &mut ChannelHandler,
-    conn: &mut Connection<'_, ChannelHandler>,
-    is_poll: bool,
-) -> Asker {
+fn ask(handler: &mut ChannelHandler, conn: &mut Client<'_>, is_poll: bool) -> Asker {
     let request = handler.core.next_serial();
     conn.state().mode = Mode::Asking { request, is_poll };
     // The session answers in time, but its core may not.
@@ -94,7 +79,7 @@ fn ask(
 }
 
 /// Whether the connection waits for the answer to this request; not any more.
-fn is_asking(conn: &mut Connection<'_, ChannelHandler>, number: u32) -> bool {
+fn is_asking(conn: &mut Client<'_>, number: u32) -> bool {
     let is_asking = matches!(conn.state().mode, Mode::Asking { request, .. } if request == number);
     if is_asking {
         conn.state().mode = Mode::Http;
@@ -114,7 +99,7 @@ impl Kept {
 }
 
 /// The session has answered.
-pub(crate) fn answered(conn: &mut Connection<'_, ChannelHandler>, answered: &Answer) {
+pub(crate) fn answered(conn: &mut Client<'_>, answered: &Answer) {
     if is_asking(conn, answered.request) {
         conn.state().extra = None;
         answer(conn, answered.status, &HEADERS, &answered.body);
@@ -122,7 +107,7 @@ pub(crate) fn answered(conn: &mut Connection<'_, ChannelHandler>, answered: &Ans
 }
 
 /// The session has not answered in time.
-pub(crate) fn timed_out(conn: &mut Connection<'_, ChannelHandler>, is_poll: bool) {
+pub(crate) fn timed_out(conn: &mut Client<'_>, is_poll: bool) {
     conn.state().mode = Mode::Http;
     answer_json(conn, if is_poll { 204 } else { 408 });
 }
@@ -130,7 +115,7 @@ pub(crate) fn timed_out(conn: &mut Connection<'_, ChannelHandler>, is_poll: bool
 /// The session that a request's token names.
 fn session(
     handler: &ChannelHandler,
-    conn: &Connection<'_, ChannelHandler>,
+    conn: &Client<'_>,
     request: &Request<'_>,
 ) -> Option<ConnectionId> {
     let mut params = query_pairs(request.query().unwrap_or_default());
@@ -141,7 +126,7 @@ fn session(
 }
 
 /// A browser asks whether a page of another site may send requests here.
-fn preflight(conn: &mut Connection<'_, ChannelHandler>, request: &Request<'_>) {
+fn preflight(conn: &mut Client<'_>, request: &Request<'_>) {
     let allowed = request.header("access-control-request-headers").unwrap_or_default();
     let headers = [
         ("access-control-allow-origin", "*"),
@@ -152,7 +137,7 @@ fn preflight(conn: &mut Connection<'_, ChannelHandler>, request: &Request<'_>) {
     answer(conn, 200, &headers, b"");
 }
 
-fn answer_json(conn: &mut Connection<'_, ChannelHandler>, status: u16) {
+fn answer_json(conn: &mut Client<'_>, status: u16) {
     let mut body = Vec::new();
     longpoll::answer(status, None, [""; 0], &mut body);
     answer(conn, 200, &HEADERS, &body);

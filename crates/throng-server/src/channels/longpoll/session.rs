@@ -4,10 +4,9 @@ use throng_base::Instant;
 use throng_proto::phoenix::longpoll::{self, Claim, Posted};
 
 use super::{Answer, Asked, Asker, INACTIVE, WINDOW, What};
-use crate::Connection;
 use crate::channels::channel::Left;
 use crate::channels::conn::Mode;
-use crate::channels::handler::ChannelHandler;
+use crate::channels::handler::{ChannelHandler, Client};
 use crate::channels::message::{Message, Parcel};
 
 /// What a session keeps beside its channels.
@@ -51,7 +50,7 @@ impl Poll {
 }
 
 /// The session begins: its client gets the token.
-pub(crate) fn begin(handler: &mut ChannelHandler, conn: &mut Connection<'_, ChannelHandler>) {
+pub(crate) fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>) {
     let (core, session) = conn.id().to_bits();
     let now = conn.now();
     // A token has 16 bits for the core, and a server has fewer cores than that.
@@ -65,7 +64,7 @@ pub(crate) fn begin(handler: &mut ChannelHandler, conn: &mut Connection<'_, Chan
 /// A request has come.
 pub(crate) fn asked(
     handler: &mut ChannelHandler,
-    conn: &mut Connection<'_, ChannelHandler>,
+    conn: &mut Client<'_>,
     Asked { from, what }: Asked,
 ) {
     match what {
@@ -97,7 +96,7 @@ pub(crate) fn asked(
 /// Hands the messages of a body to the channels.
 fn post(
     handler: &mut ChannelHandler,
-    conn: &mut Connection<'_, ChannelHandler>,
+    conn: &mut Client<'_>,
     content_type: Option<&str>,
     body: &[u8],
 ) -> u16 {
@@ -123,7 +122,7 @@ fn post(
 }
 
 /// Keeps a message for the next answer.
-pub(crate) fn push(conn: &mut Connection<'_, ChannelHandler>, text: &str) {
+pub(crate) fn push(conn: &mut Client<'_>, text: &str) {
     if let Some(poll) = poll(conn) {
         poll.bytes += text.len();
         poll.messages.push(text.to_owned());
@@ -131,7 +130,7 @@ pub(crate) fn push(conn: &mut Connection<'_, ChannelHandler>, text: &str) {
 }
 
 /// Answers the poll that waits if there is something to say. A session for which too much waits ends.
-pub(crate) fn flush(handler: &mut ChannelHandler, conn: &mut Connection<'_, ChannelHandler>) {
+pub(crate) fn flush(handler: &mut ChannelHandler, conn: &mut Client<'_>) {
     let Some(poll) = poll(conn) else { return };
     if poll.messages.is_empty() {
         return;
@@ -145,7 +144,7 @@ pub(crate) fn flush(handler: &mut ChannelHandler, conn: &mut Connection<'_, Chan
 }
 
 /// The time of the poll that waits is up, or nobody has polled for too long. True when the session is to end.
-pub(crate) fn timeout(conn: &mut Connection<'_, ChannelHandler>) -> bool {
+pub(crate) fn timeout(conn: &mut Client<'_>) -> bool {
     let now = conn.now();
     let Some(poll) = poll(conn) else { return false };
     if poll.waiting.is_none() {
@@ -156,7 +155,7 @@ pub(crate) fn timeout(conn: &mut Connection<'_, ChannelHandler>) -> bool {
 }
 
 /// The session has ended: the poll that waits is told so.
-pub(crate) fn close(conn: &mut Connection<'_, ChannelHandler>, why: Left) {
+pub(crate) fn close(conn: &mut Client<'_>, why: Left) {
     let Some(from) = poll(conn).and_then(|poll| poll.waiting.take()) else { return };
     if why == Left::Draining {
         // No other session is to begin.
@@ -169,7 +168,7 @@ pub(crate) fn close(conn: &mut Connection<'_, ChannelHandler>, why: Left) {
 }
 
 /// Answers the poll that waits, if one does, with all that there is to say.
-fn answer(conn: &mut Connection<'_, ChannelHandler>, status: u16) {
+fn answer(conn: &mut Client<'_>, status: u16) {
     let now = conn.now();
     let Some(poll) = poll(conn) else { return };
     let Some(from) = poll.waiting.take() else { return };
@@ -182,13 +181,13 @@ fn answer(conn: &mut Connection<'_, ChannelHandler>, status: u16) {
     tell(conn, from, 200, body);
 }
 
-fn tell(conn: &mut Connection<'_, ChannelHandler>, to: Asker, status: u16, body: Vec<u8>) {
+fn tell(conn: &mut Client<'_>, to: Asker, status: u16, body: Vec<u8>) {
     let answer = Answer { request: to.request, status, body };
     conn.tell(to.connection, Message(Parcel::Answer(answer)));
 }
 
-fn poll<'c>(conn: &'c mut Connection<'_, ChannelHandler>) -> Option<&'c mut Poll> {
-    conn.state().extra.as_mut()?.poll.as_mut()
+fn poll<'c>(conn: &'c mut Client<'_>) -> Option<&'c mut Poll> {
+    conn.state().extra.as_mut()?.poll.as_deref_mut()
 }
 
 /// Bytes of messages that may wait for the next poll; beyond, the session ends.
