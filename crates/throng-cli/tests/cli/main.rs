@@ -1,5 +1,6 @@
 //! The `throng` command as its users meet it: real processes on loopback, their exit codes, their output.
 
+mod broadcast;
 mod end;
 mod help;
 mod process;
