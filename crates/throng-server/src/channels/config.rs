@@ -39,6 +39,7 @@ pub(crate) struct Config {
     pub(crate) deflate: bool,
     pub(crate) limits: Limits,
     pub(crate) topics: Rulebook,
+    pub(crate) poll_window: Duration,
     pub(crate) polls_max: usize,
     pub(crate) pages: Vec<Page>,
     /// Signs the tokens of long-poll sessions; the same for all cores.
@@ -90,6 +91,7 @@ impl Channels {
                 deflate: false,
                 limits: Limits::default(),
                 topics: Rulebook::default(),
+                poll_window: Duration::from_secs(10),
                 polls_max: 100_000,
                 pages: Vec::new(),
                 secret: secret(),
@@ -174,6 +176,12 @@ impl Channels {
     /// Bounds of requests, frames and messages. Default: [`Limits::default`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.config.limits = limits;
+        self
+    }
+
+    /// How long a long-poll waits for messages; a session that nobody polls for one and a half times as long ends. Default 10 s.
+    pub fn poll_window(mut self, poll_window: Duration) -> Self {
+        self.config.poll_window = poll_window;
         self
     }
 

@@ -5,9 +5,10 @@
 //! does the answer back:
 //!
 //! 1. a request without a token begins a session, which answers 410 and a token;
-//! 2. a GET waits for messages, for 10 s at most, and is answered 200 with them or 204 without;
+//! 2. a GET waits for messages, for one window (10 s) at most, and is answered 200 with them or 204 without;
 //! 3. a POST brings the client's messages, and is answered 200 once the channels have had them;
-//! 4. a session that nobody polls for 15 s ends; a GET that still names it begins another, and is answered 410 again.
+//! 4. a session that nobody polls for one and a half windows ends; a GET that still names it begins another, and is answered
+//!    410 again.
 //!
 //! Answers are HTTP 200 with the real status in a JSON body, so that browsers let pages of other sites read it.
 
@@ -16,8 +17,6 @@ mod session;
 
 pub(crate) use request::{Kept, answered, gone, request, timed_out};
 pub(crate) use session::{Poll, asked, begin, close, flush, push, timeout};
-
-use std::time::Duration;
 
 use crate::ConnectionId;
 
@@ -47,8 +46,3 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
 }
-
-/// How long a request waits.
-const WINDOW: Duration = Duration::from_secs(10);
-/// How long a session lives that nobody polls.
-const INACTIVE: Duration = Duration::from_secs(15);

@@ -3,7 +3,7 @@
 use throng_proto::http::{Headers, Request, query_pairs};
 use throng_proto::phoenix::longpoll;
 
-use super::{Answer, Asked, Asker, WINDOW, What};
+use super::{Answer, Asked, Asker, What};
 use crate::ConnectionId;
 use crate::channels::config::Transport;
 use crate::channels::conn::{Conn, Mode};
@@ -65,8 +65,9 @@ fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<
         return answer_json(conn, 403);
     };
     handler.core.counters.poll_sessions += 1;
+    let window = config.poll_window;
     let asker = ask(handler, conn, true);
-    conn.spawn(Conn::poll(vsn, connected, Poll::new(asker)));
+    conn.spawn(Conn::poll(vsn, connected, Poll::new(asker, window)));
 }
 
 /// From here on the connection waits for its session.
@@ -74,7 +75,8 @@ fn ask(handler: &mut ChannelHandler, conn: &mut Client<'_>, is_poll: bool) -> As
     let request = handler.core.next_serial();
     conn.state().mode = Mode::Asking { request, is_poll };
     // The session answers in time, but its core may not.
-    conn.set_timeout(if is_poll { WINDOW * 2 } else { WINDOW });
+    let window = handler.core.config.poll_window;
+    conn.set_timeout(if is_poll { window * 2 } else { window });
     Asker { connection: conn.id(), request }
 }
 

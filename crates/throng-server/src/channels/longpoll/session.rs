@@ -1,9 +1,11 @@
 //! The side of the session, which stays.
 
+use std::time::Duration;
+
 use throng_base::Instant;
 use throng_proto::phoenix::longpoll::{self, Claim, Posted};
 
-use super::{Answer, Asked, Asker, INACTIVE, WINDOW, What};
+use super::{Answer, Asked, Asker, What};
 use crate::channels::channel::Left;
 use crate::channels::conn::Mode;
 use crate::channels::handler::{ChannelHandler, Client};
@@ -19,18 +21,26 @@ pub(crate) struct Poll {
     bytes: usize,
     /// When a poll was answered last, or began to wait.
     since: Instant,
+    /// How long a poll waits.
+    window: Duration,
 }
 
 impl Poll {
     /// A session that `asker` is to hear of.
-    pub(crate) fn new(asker: Asker) -> Self {
+    pub(crate) fn new(asker: Asker, window: Duration) -> Self {
         Self {
             token: String::new(),
             waiting: Some(asker),
             messages: Vec::new(),
             bytes: 0,
             since: Instant::ZERO,
+            window,
         }
+    }
+
+    /// How long the session lives when nobody polls.
+    fn inactive(&self) -> Duration {
+        self.window + self.window / 2
     }
 
     /// What was said since `mark` messages waited.
@@ -75,7 +85,8 @@ pub(crate) fn asked(
             let Some(poll) = poll(conn) else { return };
             poll.waiting = Some(from);
             poll.since = now;
-            conn.set_timeout(WINDOW);
+            let window = poll.window;
+            conn.set_timeout(window);
         }
         What::Post { content_type, body } => {
             let status = post(handler, conn, content_type.as_deref(), &body);
@@ -148,7 +159,7 @@ pub(crate) fn timeout(conn: &mut Client<'_>) -> bool {
     let now = conn.now();
     let Some(poll) = poll(conn) else { return false };
     if poll.waiting.is_none() {
-        return now.since(poll.since) >= INACTIVE;
+        return now.since(poll.since) >= poll.inactive();
     }
     answer(conn, 204);
     false
@@ -177,7 +188,8 @@ fn answer(conn: &mut Client<'_>, status: u16) {
     poll.messages.shrink_to(MESSAGES_KEPT);
     poll.bytes = 0;
     poll.since = now;
-    conn.set_timeout(INACTIVE);
+    let inactive = poll.inactive();
+    conn.set_timeout(inactive);
     tell(conn, from, 200, body);
 }
 
