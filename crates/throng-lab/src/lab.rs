@@ -13,7 +13,10 @@ use crate::ends::Stage;
 use crate::isolate::IsolateError;
 use crate::machine::{Machine, Shortage};
 use crate::report::LabReport;
-use crate::{connscale, fast_connect, fast_receive, stressgrid_100k};
+use crate::{
+    connscale, fast_connect, fast_receive, haskell_chat, phoenix_2m, reconnect_storm, rooms,
+    simulated_chat, stressgrid_100k,
+};
 
 /// What a lab is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -104,7 +107,18 @@ pub enum LabError {
 
 /// All labs, in the order in which a newcomer should meet them.
 pub fn labs() -> &'static [LabInfo] {
-    &[stressgrid_100k::INFO, fast_connect::INFO, fast_receive::INFO, connscale::INFO]
+    &[
+        stressgrid_100k::INFO,
+        fast_connect::INFO,
+        fast_receive::INFO,
+        connscale::INFO,
+        haskell_chat::INFO,
+        phoenix_2m::INFO,
+        rooms::ONE_ROOM,
+        rooms::MANY_ROOMS,
+        simulated_chat::INFO,
+        reconnect_storm::INFO,
+    ]
 }
 
 /// Runs the lab `name`; `progress` is called on this thread.
@@ -121,6 +135,12 @@ pub fn run(
         "fast-connect" => fast_connect::run,
         "fast-receive" => fast_receive::run,
         "connscale" => connscale::run,
+        "haskell-chat" => haskell_chat::run,
+        "phoenix-2m" => phoenix_2m::run,
+        "one-room" => rooms::one_room,
+        "many-rooms" => rooms::many_rooms,
+        "simulated-chat" => simulated_chat::run,
+        "reconnect-storm" => reconnect_storm::run,
         _ => {
             let nearest = nearest(name, labs().iter().map(|lab| lab.name));
             return Err(LabError::Unknown { name: name.to_owned(), nearest });
@@ -193,6 +213,7 @@ pub(crate) fn assert_same_scenario(ours: &str, bundled: &str) {
     let program = |scenario| format!("{:#?}", Program::compile(scenario));
     assert_eq!(program(&ours), program(&bundled));
     assert_eq!((ours.target, ours.load), (bundled.target, bundled.load));
+    assert_eq!(ours.probe, bundled.probe);
 }
 
 #[cfg(test)]

@@ -6,20 +6,27 @@
 
 mod calibrate;
 mod connscale;
+mod crowd;
 mod ends;
 mod erlang;
 mod fast_connect;
 mod fast_receive;
 pub mod handshake;
+mod haskell_chat;
 pub mod isolate;
 mod knee;
 mod lab;
 mod machine;
 mod measure;
+mod phoenix_2m;
 mod reconcile;
+mod reconnect_storm;
 pub mod recorder;
 mod report;
+mod rooms;
+mod simulated_chat;
 mod stressgrid_100k;
+mod talk;
 
 pub use lab::{LabError, LabInfo, LabOptions, LabProgress, labs, run};
 pub use machine::{Machine, Shortage};

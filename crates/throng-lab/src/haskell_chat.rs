@@ -1,0 +1,338 @@
+//! The lab `haskell-chat`: everyone hears everyone; what do 100,000, 256,000 and 500,000 listeners cost, and how long does a
+//! message to all of them take?
+
+use std::time::Duration;
+
+use serde::Serialize;
+use throng_base::units::show_duration;
+use throng_report::render::{bytes, count, micros, or_dash, rate};
+use throng_report::{Interval, ProbeReport, Summary};
+
+use crate::crowd::{
+    Cost, CrowdSpec, arrivals_per_second, broadcast_seconds, crowd, delivery_cells,
+    delivery_sentence, errors_sentence, report, server_cpu_us,
+};
+use crate::ends::{CHAT, Go};
+use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::report::{LabReport, LabTable};
+
+pub(crate) const INFO: LabInfo = LabInfo {
+    name: "haskell-chat",
+    article: "Haskell WebSockets and tsung (2015): a chat that broadcasts every message to everyone",
+    summary: "a chat in three sizes, 1 : 2.56 : 5 as in the article: memory, CPU and the time of a broadcast",
+};
+
+/// A size, and what the article reports for it.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    users: u64,
+    /// Resident memory of the Haskell server, in bytes.
+    rss_bytes: f64,
+    /// CPU that it had used by then, in seconds.
+    cpu_s: f64,
+    broadcast: &'static str,
+}
+
+/// As `top` showed them; GiB.
+const SIZES: [Size; 3] = [
+    Size { users: 100_000, rss_bytes: 2.656 * GIB, cpu_s: 178.5, broadcast: "" },
+    Size {
+        users: 256_000,
+        rss_bytes: 4.714 * GIB,
+        cpu_s: 418.25,
+        broadcast: "10-50 ms, \"unscientific\"",
+    },
+    Size { users: 500_000, rss_bytes: 9.395 * GIB, cpu_s: 878.35, broadcast: "" },
+];
+
+/// What came of one size.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Plateau {
+    users: u64,
+    connected: u64,
+    /// By how much the server's resident memory had grown.
+    server_rss_bytes: Option<u64>,
+    /// CPU that the server had used by then, in microseconds.
+    server_cpu_us: Option<u64>,
+    /// The broadcast of the plateau that was over soonest.
+    broadcast: Option<ProbeReport>,
+}
+
+/// What came of all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Room {
+    plateaus: Vec<Plateau>,
+    connected_most: u64,
+    connect_p99_us: u64,
+    probes: Vec<ProbeReport>,
+    cost: Cost,
+}
+
+pub(crate) fn run(
+    lab: &Lab<'_>,
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> Result<LabReport, LabError> {
+    let cpus = lab.machine.cpus;
+    let users = lab.users(DEFAULT_USERS_PER_CPU * cpus);
+    lab.check(users)?;
+    let pace = Pace::of(users, cpus, lab.options.seconds);
+    let text = scenario(&pace);
+    let seconds = pace.length().as_secs();
+    let spec =
+        CrowdSpec { row: ROW, handler: "chat", target: CHAT, scenario: &text, users, seconds };
+    let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
+    let room = room(&pace, &run.file.intervals, &summary, cpus);
+    let sizes = pace.sizes.map(|users| count(users as f64)).join(", ");
+    let setup = format!(
+        "{sizes} users come at {}, and stay for {} at each size; a message to everyone every {}; on {cpus} CPUs",
+        rate(pace.per_second as f64),
+        show_duration(pace.hold),
+        show_duration(pace.probe),
+    );
+    let said = (tables(&room), verdict(&room, &summary));
+    Ok(report(&INFO, setup, said, (&run, &summary), &room))
+}
+
+/// How fast they come, how long each size lasts, how often there is a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pace {
+    sizes: [u64; 3],
+    per_second: u64,
+    hold: Duration,
+    probe: Duration,
+}
+
+impl Pace {
+    /// Two messages or more at each size, none before the one before it is over.
+    fn of(users: u64, cpus: u64, hold: Option<u64>) -> Self {
+        let most = SIZES[2].users;
+        let sizes = SIZES.map(|size| (size.users * users).div_ceil(most));
+        let one = broadcast_seconds(users, cpus);
+        let hold = hold.unwrap_or(HOLD_SECONDS).max(3 * one);
+        Self {
+            sizes,
+            per_second: arrivals_per_second(users, cpus),
+            hold: Duration::from_secs(hold),
+            probe: Duration::from_secs(one),
+        }
+    }
+
+    /// The ramps to the three sizes.
+    fn ramps(&self) -> [Duration; 3] {
+        let before = [0, self.sizes[0], self.sizes[1]];
+        std::array::from_fn(|i| {
+            let more = self.sizes[i] - before[i];
+            Duration::from_millis((1000 * more).div_ceil(self.per_second).max(100))
+        })
+    }
+
+    /// When each size is reached and when it ends, in milliseconds since the load began.
+    fn plateaus(&self) -> [(u64, u64); 3] {
+        let mut at = Duration::ZERO;
+        self.ramps().map(|ramp| {
+            let from = at + ramp;
+            at = from + self.hold;
+            (from.as_millis() as u64, at.as_millis() as u64)
+        })
+    }
+
+    fn length(&self) -> Duration {
+        self.ramps().iter().sum::<Duration>() + 3 * self.hold
+    }
+}
+
+fn scenario(pace: &Pace) -> String {
+    let [hold, probe] = [pace.hold, pace.probe].map(show_duration);
+    let phases: String = pace
+        .sizes
+        .iter()
+        .zip(pace.ramps())
+        // Few users may be as many in one size as in the next.
+        .scan(0, |before, (size, ramp)| {
+            let ramp = show_duration(ramp);
+            let grows = std::mem::replace(before, *size) < *size;
+            let ramp = if grows {
+                format!("  - ramp: {{to: {size}, over: {ramp}}}\n")
+            } else {
+                String::new()
+            };
+            Some(format!("{ramp}  - hold: {{for: {hold}}}\n"))
+        })
+        .collect();
+    format!(
+        "target: ws://127.0.0.1:8080/
+load:
+{phases}user:
+  - connect: {{timeout: 20s}}
+  - stay
+probe:
+  - every: {probe}
+    broadcast: {{text: hello}}
+"
+    )
+}
+
+fn room(pace: &Pace, intervals: &[Interval], summary: &Summary, cpus: u64) -> Room {
+    let probes = summary.broadcast.as_ref().map_or(&[][..], |broadcast| &broadcast.probes);
+    let plateau = |(users, (from_ms, to_ms)): (u64, (u64, u64))| {
+        let at_end = intervals.iter().rev().find(|interval| {
+            interval.at_ms <= to_ms && interval.load.is_some() && interval.server.is_some()
+        });
+        let process = at_end.and_then(|end| end.server.as_ref()).map(|server| &server.process);
+        let here = |probe: &&ProbeReport| {
+            (from_ms..to_ms).contains(&probe.due_ms) && probe.counters.delivered > 0
+        };
+        Plateau {
+            users,
+            connected: at_end
+                .and_then(|end| end.load.as_ref())
+                .map_or(0, |load| load.counters.connected),
+            server_rss_bytes: process.map(|p| p.rss_bytes.saturating_sub(p.rss_bytes_at_start)),
+            server_cpu_us: at_end.and_then(server_cpu_us),
+            broadcast: probes.iter().filter(here).min_by_key(|probe| probe.last_us).cloned(),
+        }
+    };
+    Room {
+        plateaus: pace.sizes.into_iter().zip(pace.plateaus()).map(plateau).collect(),
+        connected_most: summary.users.connected_most,
+        connect_p99_us: summary.connect.latency_us.p99,
+        probes: probes.to_vec(),
+        cost: Cost::of(intervals, summary, cpus),
+    }
+}
+
+fn tables(room: &Room) -> Vec<LabTable> {
+    let mut sizes = LabTable::new(
+        "What each size takes; in the article, the Haskell server at 100k, 256k and 500k",
+        [
+            "users",
+            "connected",
+            "server memory",
+            "each",
+            "the article, each",
+            "server CPU each",
+            "the article, CPU each",
+        ],
+    );
+    let mut broadcasts = LabTable::new(
+        "A message to everyone: how long after it was due they had it",
+        ["users", "first", "half", "99 %", "last", "missing", "the article"],
+    );
+    for (plateau, article) in room.plateaus.iter().zip(SIZES) {
+        let each = |n: u64| n as f64 / plateau.connected.max(1) as f64;
+        let users = article.users as f64;
+        let ms = |us: f64| format!("{:.2} ms", us / 1000.0);
+        sizes.row([
+            count(plateau.users as f64),
+            count(plateau.connected as f64),
+            or_dash(plateau.server_rss_bytes, |n| bytes(n as f64)),
+            or_dash(plateau.server_rss_bytes, |n| bytes(each(n))),
+            bytes(article.rss_bytes / users),
+            or_dash(plateau.server_cpu_us, |us| ms(each(us))),
+            ms(article.cpu_s * 1e6 / users),
+        ]);
+        let [first, half, most, last] = plateau
+            .broadcast
+            .as_ref()
+            .map_or_else(|| [(); 4].map(|()| "-".to_owned()), delivery_cells);
+        let missing = plateau.broadcast.as_ref().map(|probe| probe.counters.missing);
+        let missing = or_dash(missing, |n| n.to_string());
+        let users = count(plateau.users as f64);
+        broadcasts.row([users, first, half, most, last, missing, article.broadcast.to_owned()]);
+    }
+    let mut beside =
+        LabTable::new("Beside the article", ["", "here", "the article, 4 cores, 16 GB"]);
+    for (name, here, article) in [
+        ("users", count(room.connected_most as f64), "500k, then tsung died"),
+        ("connect p99", micros(room.connect_p99_us), ""),
+    ] {
+        beside.row([name.to_owned(), here, article.to_owned()]);
+    }
+    // 500,000 on 4 cores, 9.395 GiB of the server.
+    room.cost.rows(&mut beside, ["125k", "49.6k", "19.7 KiB"]);
+    vec![sizes, broadcasts, beside]
+}
+
+/// Sentences about what the sizes took. Pure.
+fn verdict(room: &Room, summary: &Summary) -> Vec<String> {
+    let mut said = Vec::new();
+    let short: Vec<_> =
+        room.plateaus.iter().filter(|plateau| plateau.connected < plateau.users).collect();
+    said.push(match short[..] {
+        [] => format!("All {} users were connected.", count(room.connected_most as f64)),
+        [first, ..] => {
+            format!("Only {} of {} users were connected.", first.connected, first.users)
+        }
+    });
+    if let Some(Plateau { users, broadcast: Some(probe), .. }) = room.plateaus.last() {
+        said.push(format!(
+            "A message to {} of them took {} for half, {} for the last.",
+            count(*users as f64),
+            or_dash(probe.p50_us, micros),
+            or_dash(probe.last_us, micros)
+        ));
+    }
+    if let Some(here) = room.cost.server_bytes_each {
+        let article = SIZES[2].rss_bytes / SIZES[2].users as f64;
+        said.push(format!(
+            "The server took {} of memory for each, the Haskell server {:.0} times that.",
+            bytes(here),
+            article / here
+        ));
+    }
+    said.push(delivery_sentence(&room.probes));
+    said.extend(errors_sentence(summary));
+    said
+}
+
+const ROW: &str = "haskell-chat";
+const GIB: f64 = (1u64 << 30) as f64;
+/// Done in a minute or so on two CPUs.
+const DEFAULT_USERS_PER_CPU: u64 = 50_000;
+/// Of each size.
+const HOLD_SECONDS: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::assert_same_scenario;
+
+    #[test]
+    fn the_article_s_sizes_give_the_bundled_scenario() {
+        let pace = Pace {
+            sizes: SIZES.map(|size| size.users),
+            per_second: 1000,
+            hold: Duration::from_secs(30),
+            probe: Duration::from_secs(10),
+        };
+        let bundled = include_str!("../../../labs/haskell-chat.yaml");
+        assert_same_scenario(&scenario(&pace), bundled);
+    }
+
+    #[test]
+    fn sizes_keep_their_proportion_and_each_hears_two_messages() {
+        let pace = Pace::of(1_000, 2, Some(3));
+        assert_eq!(pace.sizes, [200, 512, 1000]);
+        for (from, to) in pace.plateaus() {
+            let probes = (1..).map(|k| k * pace.probe.as_millis() as u64);
+            let probes = probes.take_while(|at| *at < to).filter(|at| *at >= from);
+            assert!(probes.count() >= 2, "{from}..{to}");
+        }
+        assert_eq!(pace.length(), Duration::from_millis(pace.plateaus()[2].1));
+        for users in [1, 2, 7, 999_999] {
+            let text = scenario(&Pace::of(users, 2, None));
+            throng_load::scenario::Scenario::parse(&text, "scaled").unwrap();
+        }
+    }
+
+    #[test]
+    fn who_is_not_connected_is_counted() {
+        let plateau = |users, connected| Plateau { users, connected, ..Plateau::default() };
+        let room = Room {
+            plateaus: vec![plateau(100, 100), plateau(200, 150), plateau(500, 499)],
+            ..Room::default()
+        };
+        let said = verdict(&room, &Summary::default()).join("\n");
+        assert!(said.contains("Only 150 of 200 users were connected"), "{said}");
+    }
+}

@@ -1,0 +1,289 @@
+//! The lab `phoenix-2m`: users arrive and join one lobby; does everybody get in, and how long does a broadcast to
+//! all of them take as they become more?
+
+use std::time::Duration;
+
+use serde::Serialize;
+use throng_base::units::show_duration;
+use throng_report::render::{count, micros, or_dash, rate};
+use throng_report::{Interval, ProbeReport, Summary};
+
+use crate::crowd::{
+    Cost, CrowdSpec, arrivals_per_second, broadcast_seconds, crowd, delivery_cells,
+    delivery_sentence, errors_sentence, report,
+};
+use crate::ends::{CHANNELS, Go};
+use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::report::{LabReport, LabTable};
+
+pub(crate) const INFO: LabInfo = LabInfo {
+    name: "phoenix-2m",
+    article: "The Road to 2 Million Websocket Connections in Phoenix (2015)",
+    summary: "users arrive and join one lobby, as many as fit: who gets in, and how long a broadcast to all takes",
+};
+
+/// What became of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Lobby {
+    users: u64,
+    arrivals_per_second: u64,
+    connected_most: u64,
+    joined_most: u64,
+    /// When the last of them had joined, in milliseconds since the run began; none when not all did.
+    all_joined_ms: Option<u64>,
+    connect_p99_us: u64,
+    join_p99_us: u64,
+    heartbeats_sent: u64,
+    heartbeats_missed: u64,
+    growth: Vec<Moment>,
+    cost: Cost,
+}
+
+/// A broadcast, and who was there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Moment {
+    /// Users that should have come by then.
+    due: u64,
+    connected: u64,
+    joined: u64,
+    broadcast: ProbeReport,
+}
+
+pub(crate) fn run(
+    lab: &Lab<'_>,
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> Result<LabReport, LabError> {
+    let cpus = lab.machine.cpus;
+    let users = lab.users(DEFAULT_USERS_PER_CPU * cpus);
+    lab.check(users)?;
+    let pace = Pace::of(users, cpus, lab.options.seconds);
+    let text = scenario(users, &pace);
+    let seconds = (pace.arrive + pace.hold).as_secs();
+    let spec = CrowdSpec {
+        row: ROW,
+        handler: "channels",
+        target: CHANNELS,
+        scenario: &text,
+        users,
+        seconds,
+    };
+    let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
+    let lobby = lobby(users, &pace, &run.file.intervals, &summary, cpus);
+    let setup = format!(
+        "{} users arrive at {}, each joins rooms:lobby and stays, with a heartbeat every 30 s; a broadcast every {}; on {cpus} CPUs",
+        count(users as f64),
+        rate(pace.per_second as f64),
+        show_duration(pace.probe),
+    );
+    let said = (tables(&lobby), verdict(&lobby, &summary));
+    Ok(report(&INFO, setup, said, (&run, &summary), &lobby))
+}
+
+/// How fast they come, how long they stay, how often there is a broadcast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pace {
+    per_second: u64,
+    arrive: Duration,
+    hold: Duration,
+    probe: Duration,
+}
+
+impl Pace {
+    /// A broadcast about ten times while they come, though none before the one before it is over, and two or more of
+    /// them to everybody.
+    fn of(users: u64, cpus: u64, hold: Option<u64>) -> Self {
+        let per_second = arrivals_per_second(users, cpus);
+        let arrive = users.div_ceil(per_second).max(1);
+        let probe = (arrive / 10).max(broadcast_seconds(users, cpus)).max(1);
+        let hold = hold.unwrap_or(HOLD_SECONDS).max(2 * probe + broadcast_seconds(users, cpus));
+        let [arrive, hold, probe] = [arrive, hold, probe].map(Duration::from_secs);
+        Self { per_second, arrive, hold, probe }
+    }
+}
+
+fn scenario(users: u64, pace: &Pace) -> String {
+    let [arrive, hold, probe] = [pace.arrive, pace.hold, pace.probe].map(show_duration);
+    let per_second = pace.per_second;
+    format!(
+        "target: ws://127.0.0.1:4000/socket/websocket
+protocol: phoenix
+load:
+  - arrivals: {{rate: {per_second}/s, for: {arrive}, most: {users}, spacing: even}}
+  - hold: {{for: {hold}}}
+user:
+  - connect: {{timeout: 20s}}
+  - join: {{topic: \"rooms:lobby\", payload: {{user: \"${{user.id}}\"}}, timeout: 20s}}
+  - stay
+probe:
+  - every: {probe}
+    broadcast: {{topic: \"rooms:lobby\", event: new_msg, payload: {{body: hello}}}}
+"
+    )
+}
+
+fn lobby(users: u64, pace: &Pace, intervals: &[Interval], summary: &Summary, cpus: u64) -> Lobby {
+    let loads = || intervals.iter().filter_map(|i| i.load.as_ref().map(|load| (i.at_ms, load)));
+    let probes = summary.broadcast.as_ref().map_or(&[][..], |broadcast| &broadcast.probes);
+    // Who leaves at the end is no longer there to be counted.
+    let staying = || loads().filter(|(_, load)| !load.is_leaving());
+    let at = |due_ms: u64| {
+        staying().find(|(at_ms, _)| *at_ms >= due_ms).or_else(|| staying().next_back())
+    };
+    let moment = |probe: &ProbeReport| {
+        let load = at(probe.due_ms).map(|(_, load)| &load.counters);
+        Moment {
+            due: load.map_or(0, |counters| counters.users_intended),
+            connected: load.map_or(0, |counters| counters.connected),
+            joined: load.map_or(0, |counters| counters.joined),
+            broadcast: probe.clone(),
+        }
+    };
+    let heartbeats = summary.heartbeat.clone().unwrap_or_default();
+    Lobby {
+        users,
+        arrivals_per_second: pace.per_second,
+        connected_most: summary.users.connected_most,
+        joined_most: summary.users.joined_most,
+        all_joined_ms: loads().find(|(_, load)| load.counters.joined >= users).map(|(at, _)| at),
+        connect_p99_us: summary.connect.latency_us.p99,
+        join_p99_us: summary.join.as_ref().map_or(0, |join| join.latency_us.p99),
+        heartbeats_sent: heartbeats.sent,
+        heartbeats_missed: heartbeats.missed,
+        growth: probes.iter().filter(|probe| probe.counters.expected > 0).map(moment).collect(),
+        cost: Cost::of(intervals, summary, cpus),
+    }
+}
+
+/// The last broadcast that everybody who should come was there for; else the largest.
+fn to_all(lobby: &Lobby) -> Option<&ProbeReport> {
+    let probes = lobby.growth.iter().map(|moment| &moment.broadcast);
+    probes.max_by_key(|probe| (probe.counters.expected, probe.counters.delivered))
+}
+
+fn tables(lobby: &Lobby) -> Vec<LabTable> {
+    let mut growth = LabTable::new(
+        "As they become more: who is there, and how long after it was due a broadcast reached them",
+        ["due", "connected", "joined", "first", "half", "99 %", "last", "missing"],
+    );
+    for moment in &lobby.growth {
+        let [first, half, most, last] = delivery_cells(&moment.broadcast);
+        let [due, connected, joined] =
+            [moment.due, moment.connected, moment.joined].map(|n| count(n as f64));
+        let missing = moment.broadcast.counters.missing.to_string();
+        growth.row([due, connected, joined, first, half, most, last, missing]);
+    }
+    let mut beside =
+        LabTable::new("Beside the article", ["", "here", "the article, 40 cores, 128 GB"]);
+    let mut row = |name: &str, here: String, article: &str| {
+        beside.row([name.to_owned(), here, article.to_owned()]);
+    };
+    let last = |probe: &ProbeReport| or_dash(probe.last_us, micros);
+    row("users joined to one lobby", count(lobby.joined_most as f64), "2M");
+    row("arrivals", rate(lobby.arrivals_per_second as f64), "1k/s, later 10k/s");
+    row("connect p99", micros(lobby.connect_p99_us), "");
+    row("join p99", micros(lobby.join_p99_us), "time-outs from 1.3M on, then none");
+    row(
+        "broadcast to all, the last has it",
+        to_all(lobby).map_or_else(|| "-".to_owned(), last),
+        "5 s at 1.3M, then 1-2 s; 1 s at 2M",
+    );
+    row("heartbeats missed", lobby.heartbeats_missed.to_string(), "");
+    // 2 million on 40 cores and 128 GB; 450,000 on 4 cores and 15 GB were 112.5k a core and 30k a gigabyte.
+    let article = ["50k (112.5k on 4 cores)", "15.6k of the machine (30k on 15 GB)", ""];
+    lobby.cost.rows(&mut beside, article);
+    vec![growth, beside]
+}
+
+/// Sentences about who got in. Pure.
+fn verdict(lobby: &Lobby, summary: &Summary) -> Vec<String> {
+    let mut said = Vec::new();
+    let users = count(lobby.users as f64);
+    said.push(match lobby.all_joined_ms {
+        Some(ms) => format!(
+            "All {users} users were in one lobby, {:.1} s after the first; p99 of a join {}.",
+            ms as f64 / 1000.0,
+            micros(lobby.join_p99_us)
+        ),
+        None => format!("{} of {users} users were in the lobby at most.", lobby.joined_most),
+    });
+    if let Some(probe) = to_all(lobby) {
+        said.push(format!(
+            "A broadcast to {} of them took {} for half, {} for the last.",
+            count(probe.counters.expected as f64),
+            or_dash(probe.p50_us, micros),
+            or_dash(probe.last_us, micros)
+        ));
+    }
+    let probes: Vec<_> = lobby.growth.iter().map(|moment| moment.broadcast.clone()).collect();
+    said.push(delivery_sentence(&probes));
+    said.push(match (lobby.heartbeats_sent, lobby.heartbeats_missed) {
+        (0, _) => "The run was too short for a heartbeat.".to_owned(),
+        (sent, 0) => format!("All {} heartbeats were kept.", count(sent as f64)),
+        (sent, missed) => format!("{missed} of {sent} heartbeats were missed."),
+    });
+    said.extend(errors_sentence(summary));
+    said
+}
+
+const ROW: &str = "phoenix-2m";
+/// Done in a minute or so on two CPUs; a million takes five.
+const DEFAULT_USERS_PER_CPU: u64 = 50_000;
+/// Longer than the time between two heartbeats.
+const HOLD_SECONDS: u64 = 35;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::assert_same_scenario;
+
+    fn pace(per_second: u64, arrive: u64, hold: u64, probe: u64) -> Pace {
+        let [arrive, hold, probe] = [arrive, hold, probe].map(Duration::from_secs);
+        Pace { per_second, arrive, hold, probe }
+    }
+
+    #[test]
+    fn the_article_s_sizes_give_the_bundled_scenario() {
+        let bundled = include_str!("../../../labs/phoenix-2m.yaml");
+        assert_same_scenario(&scenario(2_000_000, &pace(10_000, 200, 60, 20)), bundled);
+    }
+
+    #[test]
+    fn two_broadcasts_are_never_under_way_and_two_reach_everybody() {
+        assert_eq!(Pace::of(500, 2, Some(3)), pace(8_000, 1, 3, 1));
+        assert_eq!(Pace::of(100_000, 2, None), pace(8_000, 13, 35, 2));
+        assert_eq!(Pace::of(1_000_000, 2, None), pace(4_000, 250, 70, 25));
+    }
+
+    fn lobby(joined_most: u64, missed: u64) -> Lobby {
+        let mut broadcast = ProbeReport::default();
+        (broadcast.counters.expected, broadcast.counters.delivered) = (1000, 1000);
+        (broadcast.p50_us, broadcast.last_us) = (Some(4_000), Some(9_000));
+        Lobby {
+            users: 1000,
+            joined_most,
+            all_joined_ms: (joined_most == 1000).then_some(2_500),
+            heartbeats_sent: 50,
+            heartbeats_missed: missed,
+            growth: vec![Moment { broadcast, ..Moment::default() }],
+            ..Lobby::default()
+        }
+    }
+
+    #[test]
+    fn a_full_lobby_says_how_long_a_broadcast_took() {
+        let said = verdict(&lobby(1000, 0), &Summary::default()).join("\n");
+        assert!(said.contains("All 1k users were in one lobby, 2.5 s after the first"), "{said}");
+        assert!(
+            said.contains("A broadcast to 1k of them took 4.00 ms for half, 9.00 ms"),
+            "{said}"
+        );
+        assert!(said.contains("All 50 heartbeats were kept"), "{said}");
+    }
+
+    #[test]
+    fn who_is_missing_is_counted() {
+        let said = verdict(&lobby(990, 2), &Summary::default()).join("\n");
+        assert!(said.contains("990 of 1k users were in the lobby at most"), "{said}");
+        assert!(said.contains("2 of 50 heartbeats were missed"), "{said}");
+    }
+}

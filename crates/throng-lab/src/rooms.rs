@@ -1,0 +1,337 @@
+//! The labs `one-room` and `many-rooms`: x users sending y messages, in one room or in rooms of 1,000. How many deliveries a
+//! second are there until they are late?
+
+use std::time::Duration;
+
+use serde::Serialize;
+use throng_base::units::show_duration;
+use throng_report::render::{count, micros, or_dash, rate};
+use throng_report::{Interval, LoadInterval, ProbeReport, Summary};
+
+use crate::crowd::{
+    Cost, CrowdSpec, arrivals_per_second, crowd, delivery_sentence, errors_sentence, report,
+};
+use crate::ends::{CHANNELS, Go};
+use crate::knee::{Knee, Point, knee};
+use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::report::{LabReport, LabTable};
+use crate::talk::{HEAD, Talk};
+
+pub(crate) const ONE_ROOM: LabInfo = LabInfo {
+    name: "one-room",
+    article: "Wished for by The Road to 2 Million Websocket Connections in Phoenix: one channel, x users sending y messages",
+    summary: "all users in one room, more and more messages: deliveries a second until they are late",
+};
+
+pub(crate) const MANY_ROOMS: LabInfo = LabInfo {
+    name: "many-rooms",
+    article: "Wished for by The Road to 2 Million Websocket Connections in Phoenix: x channels with 1,000 users sending y messages",
+    summary: "rooms of 1,000 users, more and more messages: deliveries a second until they are late",
+};
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+struct Found {
+    users: u64,
+    rooms: u64,
+    members: u64,
+    joined_most: u64,
+    /// The growing part of the run, in five.
+    parts: Vec<Talk>,
+    /// Deliveries per second that were due before they became late; none when they never did.
+    late_from: Option<f64>,
+    heard_most_per_second: f64,
+    probes: Vec<ProbeReport>,
+    cost: Cost,
+}
+
+pub(crate) fn one_room(
+    lab: &Lab<'_>,
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> Result<LabReport, LabError> {
+    let users = lab.users(ONE_ROOM_USERS_PER_CPU * lab.machine.cpus);
+    run(&ONE_ROOM, lab, users, users, progress)
+}
+
+pub(crate) fn many_rooms(
+    lab: &Lab<'_>,
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> Result<LabReport, LabError> {
+    let users = lab.users(MANY_ROOMS_USERS_PER_CPU * lab.machine.cpus);
+    run(&MANY_ROOMS, lab, users, ROOM.min(users), progress)
+}
+
+fn run(
+    info: &LabInfo,
+    lab: &Lab<'_>,
+    users: u64,
+    members: u64,
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> Result<LabReport, LabError> {
+    let cpus = lab.machine.cpus;
+    lab.check(users)?;
+    let plan = Plan::of(users, members, cpus, lab.options.seconds);
+    let text = plan.scenario();
+    let spec = CrowdSpec {
+        row: info.name,
+        handler: "channels",
+        target: CHANNELS,
+        scenario: &text,
+        users,
+        seconds: (plan.ramp + plan.hold()).as_secs(),
+    };
+    let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
+    let found = found(&plan, &run.file.intervals, &summary, cpus);
+    let setup = format!(
+        "{} users in {} of {}; {} of them send {} to {} messages a second in all, growing for {}; on {cpus} CPUs",
+        count(users as f64),
+        if plan.rooms == 1 { "one room".to_owned() } else { format!("{} rooms", plan.rooms) },
+        count(members as f64),
+        plan.talkers,
+        count(plan.said(0)),
+        count(plan.said(1)),
+        show_duration(plan.grows),
+    );
+    let said = (tables(&found), verdict(&found, &summary));
+    Ok(report(info, setup, said, (&run, &summary), &found))
+}
+
+/// Who is there and how much they say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Plan {
+    users: u64,
+    rooms: u64,
+    /// Of a room.
+    members: u64,
+    talkers: u64,
+    /// What a talker says at first and at last, an hour.
+    per_hour: [u64; 2],
+    ramp: Duration,
+    grows: Duration,
+}
+
+impl Plan {
+    /// What is said grows from a tenth of what the machine may deliver to more than it can.
+    fn of(users: u64, members: u64, cpus: u64, seconds: Option<u64>) -> Self {
+        let rooms = users.div_ceil(members.max(1));
+        let said_at_end = (DELIVERIES_PER_CPU * cpus).div_ceil(members.max(1));
+        // Ten a second at most, of each talker.
+        let talkers = said_at_end.div_ceil(10).clamp(1, (users / 2).max(1));
+        let at_end = (said_at_end * 3600).div_ceil(talkers);
+        Self {
+            users,
+            rooms,
+            members,
+            talkers,
+            per_hour: [(at_end / 10).max(1), at_end],
+            ramp: Duration::from_secs(users.div_ceil(arrivals_per_second(users, cpus)).max(1)),
+            grows: Duration::from_secs(seconds.unwrap_or(30).max(2)),
+        }
+    }
+
+    /// The last talker comes at the end of the ramp, waits for as long as it, and says what it has to say.
+    fn hold(&self) -> Duration {
+        self.ramp + self.grows + Duration::from_secs(1)
+    }
+
+    /// Messages a second of all talkers, at first or at last.
+    fn said(&self, end: usize) -> f64 {
+        (self.talkers * self.per_hour[end]) as f64 / 3600.0
+    }
+
+    /// When what is said begins to grow, in milliseconds since the load began: half of the talkers have then begun.
+    fn grows_from_ms(&self) -> u64 {
+        (self.ramp + self.ramp / 2).as_millis() as u64
+    }
+
+    fn scenario(&self) -> String {
+        let Self { users, rooms, talkers, per_hour: [from, to], .. } = *self;
+        let [ramp, hold, grows] = [self.ramp, self.hold(), self.grows].map(show_duration);
+        let topic = match rooms {
+            1 => "rooms:0".to_owned(),
+            _ => format!("rooms:${{user.id % {rooms}}}"),
+        };
+        let enter = format!(
+            "      - connect: {{timeout: 20s}}\n      - join: {{topic: \"{topic}\", timeout: 20s}}\n"
+        );
+        let listeners = match users - talkers {
+            0 => String::new(),
+            some => format!("  listener:\n    weight: {some}\n    user:\n{enter}      - stay\n"),
+        };
+        format!(
+            "target: ws://127.0.0.1:4000/socket/websocket
+protocol: phoenix
+load:
+  - ramp: {{to: {users}, over: {ramp}}}
+  - hold: {{for: {hold}}}
+users:
+{listeners}  talker:
+    weight: {talkers}
+    user:
+{enter}      - wait: {ramp}
+      - every:
+          rate: {{from: {from}/h, to: {to}/h, over: {grows}}}
+          for: {grows}
+          do:
+            - push: {{topic: \"{topic}\", event: new_msg, payload: {{body: hello}}}}
+      - stay
+probe:
+  - every: 1s
+    broadcast: {{topic: \"rooms:0\", event: new_msg, payload: {{body: probe}}}}
+"
+        )
+    }
+}
+
+fn found(plan: &Plan, intervals: &[Interval], summary: &Summary, cpus: u64) -> Found {
+    let (from, grows) = (plan.grows_from_ms(), plan.grows.as_millis() as u64);
+    let part =
+        |i: u64| Talk::between(intervals, from + grows * i / PARTS, from + grows * (i + 1) / PARTS);
+    let growing: Vec<_> = intervals
+        .iter()
+        .filter(|interval| (from..=from + grows).contains(&interval.at_ms))
+        .filter_map(|interval| interval.load.as_ref().map(|load| (interval, load)))
+        .collect();
+    // A second in which no probe was heard says nothing about the delay: that is seen when it is heard.
+    let points: Vec<_> = growing
+        .windows(2)
+        .filter(|pair| !pair[1].1.broadcast.is_empty())
+        .map(|pair| point(plan.members, pair[0].1, pair[1]))
+        .collect();
+    let late_from = knee(&points).map(|Knee { rate, .. }| rate);
+    let probes = summary.broadcast.as_ref().map_or(&[][..], |broadcast| &broadcast.probes);
+    Found {
+        users: plan.users,
+        rooms: plan.rooms,
+        members: plan.members,
+        joined_most: summary.users.joined_most,
+        parts: (0..PARTS).filter_map(part).collect(),
+        late_from,
+        heard_most_per_second: summary.message.received_rate_most.unwrap_or(0.0),
+        probes: probes.to_vec(),
+        cost: Cost::of(intervals, summary, cpus),
+    }
+}
+
+/// Deliveries: each message goes to every member of its room.
+fn point(
+    members: u64,
+    before: &LoadInterval,
+    (interval, now): (&Interval, &LoadInterval),
+) -> Point {
+    let seconds = interval.span_ms.max(1) as f64 / 1000.0;
+    let grown = now.counters.since(&before.counters);
+    Point {
+        at_ms: interval.at_ms,
+        intended_rate: (grown.turns_intended * members) as f64 / seconds,
+        rate: grown.messages_received as f64 / seconds,
+        p99_us: Some(now.broadcast.percentile(99.0)),
+    }
+}
+
+fn tables(found: &Found) -> Vec<LabTable> {
+    let mut parts = LabTable::new("As more is said", HEAD);
+    found.parts.iter().for_each(|talk| parts.row(talk.cells()));
+    let mut beside = LabTable::new("Beside the article", ["", "here", "the article"]);
+    for (name, here, article) in [
+        ("users", count(found.joined_most as f64), "wished for, not measured"),
+        ("rooms", count(found.rooms as f64), ""),
+        (
+            "deliveries, best second",
+            rate(found.heard_most_per_second),
+            "2M/s at 2M users: one message, 1 s, 40 cores",
+        ),
+        (
+            "the same per core",
+            rate(
+                found.heard_most_per_second * found.cost.users_per_cpu
+                    / found.joined_most.max(1) as f64,
+            ),
+            "50k/s",
+        ),
+        ("deliveries due before they were late", or_dash(found.late_from, rate), ""),
+    ] {
+        beside.row([name.to_owned(), here, article.to_owned()]);
+    }
+    found.cost.rows(&mut beside, ["50k (one message to all)", "15.6k of the machine", ""]);
+    vec![parts, beside]
+}
+
+/// Sentences about how much was heard in time. Pure.
+fn verdict(found: &Found, summary: &Summary) -> Vec<String> {
+    let mut said = Vec::new();
+    if found.joined_most < found.users {
+        said.push(format!(
+            "Only {} of {} users were in their rooms.",
+            found.joined_most, found.users
+        ));
+    }
+    let worst = found.parts.iter().filter_map(|talk| talk.delivery_p99_us).max();
+    said.push(match found.late_from {
+        Some(due) => format!(
+            "Messages are delivered in time up to {} deliveries, {} messages to {} each; beyond that they are late.",
+            rate(due),
+            rate(due / found.members.max(1) as f64),
+            count(found.members as f64)
+        ),
+        None => format!(
+            "Messages were delivered in time to the end of the load: {} deliveries in the best second, p99 at most {}.",
+            rate(found.heard_most_per_second),
+            or_dash(worst, micros)
+        ),
+    });
+    said.push(delivery_sentence(&found.probes));
+    said.extend(errors_sentence(summary));
+    said
+}
+
+/// Users of a room in `many-rooms`, as the article wished.
+const ROOM: u64 = 1_000;
+const ONE_ROOM_USERS_PER_CPU: u64 = 1_000;
+const MANY_ROOMS_USERS_PER_CPU: u64 = 10_000;
+/// Both ends on the machine; about what a CPU does at most.
+const DELIVERIES_PER_CPU: u64 = 100_000;
+const PARTS: u64 = 5;
+
+#[cfg(test)]
+mod tests {
+    use throng_load::scenario::Scenario;
+
+    use super::*;
+    use crate::lab::assert_same_scenario;
+
+    #[test]
+    fn the_sizes_of_two_cpus_give_the_bundled_scenarios() {
+        let one = Plan::of(2_000, 2_000, 2, Some(30)).scenario();
+        assert_same_scenario(&one, include_str!("../../../labs/one-room.yaml"));
+        let many = Plan::of(20_000, 1_000, 2, Some(30)).scenario();
+        assert_same_scenario(&many, include_str!("../../../labs/many-rooms.yaml"));
+    }
+
+    #[test]
+    fn any_size_is_a_scenario() {
+        for (users, members) in [(1, 1), (2, 2), (500, 500), (1_500, 1_000), (1_000_000, 1_000_000)]
+        {
+            for cpus in [1, 64] {
+                let plan = Plan::of(users, members, cpus, None);
+                assert!(plan.talkers <= users && plan.said(0) < plan.said(1), "{plan:?}");
+                Scenario::parse(&plan.scenario(), "scaled").unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_late_is_said_with_both_rates() {
+        let found = Found {
+            users: 1000,
+            joined_most: 1000,
+            members: 500,
+            late_from: Some(60_000.0),
+            ..Found::default()
+        };
+        let said = verdict(&found, &Summary::default()).join("\n");
+        assert!(said.contains("up to 60k/s deliveries, 120/s messages to 500 each"), "{said}");
+        let said = verdict(&Found { late_from: None, ..found }, &Summary::default()).join("\n");
+        assert!(said.contains("to the end of the load"), "{said}");
+    }
+}
