@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use throng_base::Prng;
 use throng_sim::check;
 
@@ -134,6 +135,108 @@ fn every_client_is_told_what_the_model_says() {
                 assert_eq!(world.next(*client), Got::Text(told.clone()), "client {client}");
             }
             assert_eq!(world.try_next(*client), None, "client {client} was told something else");
+        }
+    });
+}
+
+/// What a client of a busy room has heard since it joined: of each sender, the number of the last message.
+#[derive(Default)]
+struct Listener {
+    /// The join_ref of its channel.
+    joined: Option<String>,
+    heard: BTreeMap<u64, u64>,
+}
+
+impl Listener {
+    fn hear(&mut self, text: &str) {
+        let message: Value = serde_json::from_str(text).unwrap();
+        match message[3].as_str().unwrap() {
+            "phx_reply" if message[4]["response"]["joined"] == true => {
+                self.joined = message[0].as_str().map(str::to_owned);
+                self.heard.clear();
+            }
+            // One that was replaced closes after the other has joined.
+            "phx_close" if message[0].as_str() == self.joined.as_deref() => self.joined = None,
+            "said" => {
+                assert!(self.joined.is_some(), "one who is not in the room hears {text}");
+                let (sender, number) = (&message[4]["by"], message[4]["n"].as_u64().unwrap());
+                let before = self.heard.insert(sender.as_u64().unwrap(), number);
+                assert!(
+                    before.is_none_or(|before| before + 1 == number),
+                    "{before:?}, then {text}"
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn whoever_comes_and_goes_misses_nothing_and_hears_nothing_twice() {
+    check(25, |sim| {
+        let mut prng = sim.prng();
+        let faults = rough(&mut prng);
+        sim.set_faults(faults);
+        let mut world = World::new(sim, &puppets(), 1 + prng.below(3) as usize);
+        let clients: Vec<_> =
+            (0..12).map(|_| world.open("/socket/websocket?vsn=2.0.0", "")).collect();
+        let mut listeners: Vec<_> = clients.iter().map(|_| Listener::default()).collect();
+        let mut said = vec![0; clients.len()];
+        // Joined, as far as the client itself knows.
+        let mut wants = vec![false; clients.len()];
+        let join =
+            |r#ref: usize| format!(r#"["{ref}","{ref}","puppet:room","phx_join",{{"hello":1}}]"#);
+        for number in 0..400 {
+            let index = prng.below(12) as usize;
+            match prng.below(10) {
+                0..3 => {
+                    world.text(
+                        clients[index],
+                        &join(number).replace(r#"{"hello":1}"#, r#"{"hello":1,"joined":true}"#),
+                    );
+                    wants[index] = true;
+                }
+                3 => {
+                    world.text(
+                        clients[index],
+                        &format!(r#"[null,"{number}","puppet:room","phx_leave",{{}}]"#),
+                    );
+                    wants[index] = false;
+                }
+                _ if wants[index] => {
+                    said[index] += 1;
+                    let n = said[index];
+                    world.text(
+                        clients[index],
+                        &format!(
+                            r#"[null,"{number}","puppet:room","all",{{"by":{index},"n":{n}}}]"#
+                        ),
+                    );
+                }
+                _ => {}
+            }
+            if prng.below(3) == 0 {
+                world.wait(std::time::Duration::from_millis(prng.below(10)));
+            }
+        }
+        world.wait(std::time::Duration::from_secs(5));
+        // What everyone who is still there must have heard last, if they heard that sender at all.
+        for (client, listener) in clients.iter().zip(&mut listeners) {
+            while let Some(got) = world.try_next(*client) {
+                match got {
+                    Got::Text(text) => listener.hear(&text),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        for (index, listener) in listeners.iter().enumerate() {
+            assert_eq!(listener.joined.is_some(), wants[index], "client {index}");
+            for (&sender, &last) in listener.heard.iter().filter(|_| wants[index]) {
+                assert_eq!(
+                    last, said[sender as usize],
+                    "client {index} missed the end of {sender}"
+                );
+            }
         }
     });
 }
