@@ -7,7 +7,7 @@ use throng_base::Instant;
 use throng_proto::websocket::{
     Deflater, Limits, Opcode, Scratch, Server, ServerEvent, encode_deflated, encode_frame,
 };
-use throng_pubsub::{Dialect, Publication, Rulebook, Subscription, TopicRules};
+use throng_pubsub::{Dialect, Membership, Publication, Rulebook, Subscription, TopicRules};
 
 use crate::{Connection, Handler};
 
@@ -52,7 +52,8 @@ impl Chat {
 
 impl Handler for Chat {
     type Session = Server;
-    type Conn = ();
+    /// Its place in the room, once it is a WebSocket.
+    type Conn = Option<Membership>;
     type Message = Infallible;
     const NAME: &'static str = "chat";
 
@@ -77,7 +78,8 @@ impl Handler for Chat {
                     Ok(upgrade) => {
                         session.accept(&upgrade, None, &[], self.options.deflate, out);
                         let dialect = if session.is_deflated() { DEFLATED } else { PLAIN };
-                        conn.subscribe(&self.room, Subscription { dialect, ..Default::default() });
+                        let subscription = Subscription { dialect, ..Subscription::default() };
+                        *conn.state() = Some(conn.subscribe(&self.room, subscription));
                     }
                     Err(refusal) => {
                         if !session.refuse(&refusal, out) {
@@ -93,6 +95,14 @@ impl Handler for Chat {
         }
     }
 
+    fn draining(&mut self, conn: &mut Connection<'_, Self>) {
+        let Some(membership) = conn.state().take() else { return conn.close() };
+        // Nothing follows a close frame.
+        conn.unsubscribe(membership);
+        let (session, out) = conn.session();
+        session.close(GOING_AWAY, "the server ends", out);
+    }
+
     fn render(&mut self, publication: &Publication, dialect: Dialect, out: &mut Vec<u8>) {
         let Some(Said { opcode, payload }) = publication.body() else { return };
         match dialect {
@@ -102,5 +112,7 @@ impl Handler for Chat {
     }
 }
 
+/// RFC 6455 section 7.4.1.
+const GOING_AWAY: u16 = 1001;
 const PLAIN: Dialect = Dialect::new(0);
 const DEFLATED: Dialect = Dialect::new(1);

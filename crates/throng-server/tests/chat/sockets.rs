@@ -89,6 +89,23 @@ fn what_is_no_websocket_is_told_so() {
     assert!(answer.contains("WebSocket"), "{answer}");
 }
 
+#[test]
+fn a_server_that_ends_says_so_and_lets_everyone_finish() {
+    let server = start(options(Accept::Reuseport, 2), ChatOptions::default());
+    let mut clients: Vec<_> = (0..5).map(|_| Client::join(&server)).collect();
+    std::thread::scope(|scope| {
+        let drain = scope.spawn(|| server.drain(PATIENCE));
+        for client in &mut clients {
+            let (opcode, payload) = client.until(wire::take);
+            assert_eq!((opcode, &payload[..2]), (8, &1001u16.to_be_bytes()[..]));
+            // The answer, masked with zeros.
+            client.stream.write_all(&[0x88, 0x82, 0, 0, 0, 0, 3, 0xe9]).unwrap();
+            assert!(is_cut_off(&mut client.stream));
+        }
+        assert!(drain.join().unwrap(), "nobody had to be closed");
+    });
+}
+
 /// How long it takes until all of `clients` have heard what one of them says: the worst of many.
 fn slowest(clients: &mut [Client], said: &[u8], times: usize) -> Duration {
     let mut took = Vec::new();
