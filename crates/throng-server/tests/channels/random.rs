@@ -184,34 +184,26 @@ fn whoever_comes_and_goes_misses_nothing_and_hears_nothing_twice() {
         let mut said = vec![0; clients.len()];
         // Joined, as far as the client itself knows.
         let mut wants = vec![false; clients.len()];
-        let join =
-            |r#ref: usize| format!(r#"["{ref}","{ref}","puppet:room","phx_join",{{"hello":1}}]"#);
         for number in 0..400 {
             let index = prng.below(12) as usize;
             match prng.below(10) {
                 0..3 => {
-                    world.text(
-                        clients[index],
-                        &join(number).replace(r#"{"hello":1}"#, r#"{"hello":1,"joined":true}"#),
-                    );
+                    let hello = r#"{"hello":1,"joined":true}"#;
+                    let join =
+                        format!(r#"["{number}","{number}","puppet:room","phx_join",{hello}]"#);
+                    world.text(clients[index], &join);
                     wants[index] = true;
                 }
                 3 => {
-                    world.text(
-                        clients[index],
-                        &format!(r#"[null,"{number}","puppet:room","phx_leave",{{}}]"#),
-                    );
+                    let leave = format!(r#"[null,"{number}","puppet:room","phx_leave",{{}}]"#);
+                    world.text(clients[index], &leave);
                     wants[index] = false;
                 }
                 _ if wants[index] => {
                     said[index] += 1;
-                    let n = said[index];
-                    world.text(
-                        clients[index],
-                        &format!(
-                            r#"[null,"{number}","puppet:room","all",{{"by":{index},"n":{n}}}]"#
-                        ),
-                    );
+                    let payload = format!(r#"{{"by":{index},"n":{}}}"#, said[index]);
+                    let say = format!(r#"[null,"{number}","puppet:room","all",{payload}]"#);
+                    world.text(clients[index], &say);
                 }
                 _ => {}
             }
