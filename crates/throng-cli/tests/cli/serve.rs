@@ -108,13 +108,34 @@ fn an_address_in_use_is_exit_code_2_with_the_command_that_shows_by_whom() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_said_and_what_is_mistyped_suggested() {
+fn what_is_mistyped_is_suggested() {
     let place = Place::new();
-    place.throng(&["serve", "chat"]).exits(2).complains(&["`chat` is not in this version", "echo"]);
     place.throng(&["serve", "ehco"]).exits(2).complains(&["echo"]);
     place.throng(&["serve", "ok", "--sndbuf", "64Kib"]).exits(2).complains(&["KiB"]);
     place
         .throng(&["serve", "ok", "--control", "/no/such/folder/x"])
         .exits(2)
         .complains(&["/no/such/folder/x"]);
+}
+
+#[test]
+fn a_chat_takes_its_limits_and_tells_others_what_it_is() {
+    let place = Place::new();
+    let flags = ["chat", "--policy", "keep-latest", "--queue", "64KiB", "--message-max", "1KiB"];
+    let server = place.serve(&[&flags[..], &["--handshake-timeout", "2s", "--deflate"]].concat());
+    let ask = |request: &str| {
+        let mut stream = TcpStream::connect(&server.addr).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let answer = ask("GET / HTTP/1.1\r\nHost: chat\r\nConnection: close\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 426 ") && answer.contains("WebSocket"), "{answer}");
+    let begin = Instant::now();
+    let answer = ask("GET / HTTP/1.1\r\nHost: ");
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(begin.elapsed() >= Duration::from_secs(2));
+    place.throng(&["serve", "chat", "--policy", "drop"]).exits(2).complains(&["drop"]);
 }

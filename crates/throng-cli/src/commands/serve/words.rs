@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use throng_report::ServerSnapshot;
 use throng_report::render::{Align, Table, bytes, count, rate};
+use throng_report::{ServerCounters, ServerSnapshot};
 use throng_server::StartError;
 
 use super::Serve;
@@ -24,6 +24,9 @@ pub(super) fn beginning(snapshot: &ServerSnapshot, typed: &Serve, control: &Path
     if handler == "channels" {
         row("page", format!("http://{listen}/"));
         row("socket", format!("ws://{listen}/socket (websocket, longpoll)"));
+    }
+    if handler == "chat" {
+        row("socket", format!("ws://{listen}/ and any other path"));
     }
     row("control", format!("{} (throng ctl count)", control.display()));
     format!("{handler} listens on {listen}\n{table}Ctrl-C to stop")
@@ -74,6 +77,20 @@ pub(super) fn stats(before: &ServerSnapshot, now: &ServerSnapshot, span: Duratio
         per_second(grown.messages_received),
         bytes(now.process.rss_bytes as f64),
     );
+    if now.counters.memberships > 0 {
+        line += &format!(
+            "  published {}  delivered {}",
+            per_second(grown.published),
+            per_second(grown.fanned_out + grown.intercepted),
+        );
+    }
+    let lost = slow(&grown);
+    if lost > 0 {
+        line += &format!("  {lost} not delivered to slow readers, or through full mailboxes");
+    }
+    if grown.slow_closed > 0 {
+        line += &format!("  {} slow readers closed", grown.slow_closed);
+    }
     if now.counters.paused_cores > 0 {
         line +=
             &format!("  {} of {} cores accept nothing now", now.counters.paused_cores, now.cores);
@@ -82,6 +99,13 @@ pub(super) fn stats(before: &ServerSnapshot, now: &ServerSnapshot, span: Duratio
         line += &format!("  {name} {n}");
     }
     line
+}
+
+/// Frames and publications that somebody did not get because something was full.
+fn slow(counters: &ServerCounters) -> u64 {
+    let ServerCounters { dropped_newest, dropped_oldest, replaced, publishes_dropped, .. } =
+        counters;
+    dropped_newest + dropped_oldest + replaced + publishes_dropped
 }
 
 /// The last line.
