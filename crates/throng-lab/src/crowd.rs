@@ -116,7 +116,6 @@ impl Cost {
     pub(crate) fn rows(&self, table: &mut LabTable, article: [&str; 3]) {
         let [per_cpu, per_gb, server] = article;
         let number = |n: Option<f64>| or_dash(n, count);
-        let us = |us: Option<f64>| or_dash(us, |us| format!("{us:.1} µs"));
         for (name, here, article) in [
             ("users per core", count(self.users_per_cpu), per_cpu),
             ("users per GB of the server", number(self.users_per_server_gb()), per_gb),
@@ -124,10 +123,19 @@ impl Cost {
             ("server memory each", or_dash(self.server_bytes_each, bytes), server),
             ("generator memory each", or_dash(self.load_bytes_each, bytes), ""),
             ("machine memory a pair", or_dash(self.machine_bytes_each, bytes), ""),
-            ("server CPU each, over the run", us(self.server_cpu_us_each), ""),
-            ("generator CPU each, over the run", us(self.load_cpu_us_each), ""),
         ] {
             table.row([name.to_owned(), here, article.to_owned()]);
+        }
+    }
+
+    /// Adds what both ends used of the CPU over the run, where users do little else than to come.
+    pub(crate) fn cpu_rows(&self, table: &mut LabTable) {
+        let us = |us: Option<f64>| or_dash(us, |us| format!("{us:.1} µs"));
+        for (name, here) in [
+            ("server CPU each, over the run", us(self.server_cpu_us_each)),
+            ("generator CPU each, over the run", us(self.load_cpu_us_each)),
+        ] {
+            table.row([name.to_owned(), here, String::new()]);
         }
     }
 }

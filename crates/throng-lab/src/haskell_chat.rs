@@ -250,6 +250,7 @@ fn tables(room: &Room) -> Vec<LabTable> {
     }
     // 500,000 on 4 cores, 9.395 GiB of the server.
     room.cost.rows(&mut beside, ["125k", "49.6k", "19.7 KiB"]);
+    room.cost.cpu_rows(&mut beside);
     vec![sizes, broadcasts, beside]
 }
 

@@ -191,6 +191,7 @@ fn tables(lobby: &Lobby) -> Vec<LabTable> {
     // 2 million on 40 cores and 128 GB; 450,000 on 4 cores and 15 GB were 112.5k a core and 30k a gigabyte.
     let article = ["50k (112.5k on 4 cores)", "15.6k of the machine (30k on 15 GB)", ""];
     lobby.cost.rows(&mut beside, article);
+    lobby.cost.cpu_rows(&mut beside);
     vec![growth, beside]
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn run(
     let setup = format!(
         "{} users in rooms:lobby; the server is told to end and started again {} later; who loses its connection tries again after 1 s ± 10 %; on {cpus} CPUs",
         count(users as f64),
-        or_dash(down, show_duration),
+        or_dash(down, |down| format!("{:.1} s", down.as_secs_f64())),
     );
     let said = (tables(&storm), verdict(&storm, &summary));
     Ok(report(&INFO, setup, said, (&run, &summary), &storm))
@@ -259,6 +259,7 @@ fn tables(storm: &Storm) -> Vec<LabTable> {
     ]);
     let article = ["50k (112.5k on 4 cores)", "15.6k of the machine (30k on 15 GB)", ""];
     storm.cost.rows(&mut beside, article);
+    storm.cost.cpu_rows(&mut beside);
     vec![table, beside]
 }
 

@@ -12,10 +12,10 @@ use crate::crowd::{
     Cost, CrowdSpec, arrivals_per_second, crowd, delivery_sentence, errors_sentence, report,
 };
 use crate::ends::{CHANNELS, Go};
-use crate::knee::{Knee, Point, knee};
+use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::report::{LabReport, LabTable};
-use crate::talk::{HEAD, Talk};
+use crate::talk::{self, Talk};
 
 pub(crate) const ONE_ROOM: LabInfo = LabInfo {
     name: "one-room",
@@ -36,7 +36,7 @@ struct Found {
     rooms: u64,
     members: u64,
     joined_most: u64,
-    /// The growing part of the run, in five.
+    /// The growing part of the run, in five or fewer.
     parts: Vec<Talk>,
     /// Deliveries per second that were due before they became late; none when they never did.
     late_from: Option<f64>,
@@ -86,14 +86,21 @@ fn run(
         "{} users in {} of {}; {} of them send {} to {} messages a second in all, growing for {}; on {cpus} CPUs",
         count(users as f64),
         if plan.rooms == 1 { "one room".to_owned() } else { format!("{} rooms", plan.rooms) },
-        count(members as f64),
+        count(plan.members as f64),
         plan.talkers,
         count(plan.said(0)),
         count(plan.said(1)),
         show_duration(plan.grows),
     );
     let said = (tables(&found), verdict(&found, &summary));
-    Ok(report(info, setup, said, (&run, &summary), &found))
+    let mut report = report(info, setup, said, (&run, &summary), &found);
+    report.notes.push(format!(
+        "late is from the first second of at least {STAYS_UP} whose p99 of deliveries is above {TIMES_GROUND} times the \
+         median p99 of the first quarter and above {}, or above {}",
+        micros(FLOOR_US),
+        micros(CEILING_US)
+    ));
+    Ok(report)
 }
 
 /// Who is there and how much they say.
@@ -111,9 +118,10 @@ struct Plan {
 }
 
 impl Plan {
-    /// What is said grows from a tenth of what the machine may deliver to more than it can.
+    /// Rooms of `members` at most, as equal as can be. What is said grows from a tenth of what the machine may deliver to more than it can.
     fn of(users: u64, members: u64, cpus: u64, seconds: Option<u64>) -> Self {
         let rooms = users.div_ceil(members.max(1));
+        let members = users.div_ceil(rooms);
         let said_at_end = (DELIVERIES_PER_CPU * cpus).div_ceil(members.max(1));
         // Ten a second at most, of each talker.
         let talkers = said_at_end.div_ceil(10).clamp(1, (users / 2).max(1));
@@ -185,8 +193,10 @@ probe:
 
 fn found(plan: &Plan, intervals: &[Interval], summary: &Summary, cpus: u64) -> Found {
     let (from, grows) = (plan.grows_from_ms(), plan.grows.as_millis() as u64);
+    // Of two seconds each, or more.
+    let parts = (grows / 2000).clamp(1, PARTS_MOST);
     let part =
-        |i: u64| Talk::between(intervals, from + grows * i / PARTS, from + grows * (i + 1) / PARTS);
+        |i: u64| Talk::between(intervals, from + grows * i / parts, from + grows * (i + 1) / parts);
     let growing: Vec<_> = intervals
         .iter()
         .filter(|interval| (from..=from + grows).contains(&interval.at_ms))
@@ -205,7 +215,7 @@ fn found(plan: &Plan, intervals: &[Interval], summary: &Summary, cpus: u64) -> F
         rooms: plan.rooms,
         members: plan.members,
         joined_most: summary.users.joined_most,
-        parts: (0..PARTS).filter_map(part).collect(),
+        parts: (0..parts).filter_map(part).collect(),
         late_from,
         heard_most_per_second: summary.message.received_rate_most.unwrap_or(0.0),
         probes: probes.to_vec(),
@@ -230,8 +240,7 @@ fn point(
 }
 
 fn tables(found: &Found) -> Vec<LabTable> {
-    let mut parts = LabTable::new("As more is said", HEAD);
-    found.parts.iter().for_each(|talk| parts.row(talk.cells()));
+    let parts = talk::table("As more is said", &found.parts);
     let mut beside = LabTable::new("Beside the article", ["", "here", "the article"]);
     for (name, here, article) in [
         ("users", count(found.joined_most as f64), "wished for, not measured"),
@@ -291,7 +300,7 @@ const ONE_ROOM_USERS_PER_CPU: u64 = 1_000;
 const MANY_ROOMS_USERS_PER_CPU: u64 = 10_000;
 /// Both ends on the machine; about what a CPU does at most.
 const DELIVERIES_PER_CPU: u64 = 100_000;
-const PARTS: u64 = 5;
+const PARTS_MOST: u64 = 5;
 
 #[cfg(test)]
 mod tests {

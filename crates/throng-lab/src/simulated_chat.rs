@@ -11,7 +11,7 @@ use crate::crowd::{Cost, CrowdSpec, crowd, delivery_sentence, errors_sentence, r
 use crate::ends::{CHANNELS, Go};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::report::{LabReport, LabTable};
-use crate::talk::{HEAD, Talk};
+use crate::talk::{self, Talk};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "simulated-chat",
@@ -57,11 +57,11 @@ pub(crate) fn run(
     let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
     let chat = chat(&plan, &run.file.intervals, &summary, cpus);
     let setup = format!(
-        "about {} users at one time in {} rooms: {:.1} arrive a second, stay for {} ± 100 %, a third of them say {} things each; on {cpus} CPUs",
+        "about {} users at one time in {} rooms: {:.1} arrive a second, stay for {:.0} s ± 100 %, a third of them say {} things each; on {cpus} CPUs",
         count(users as f64),
         plan.rooms,
         plan.arrivals_per_hour as f64 / 3600.0,
-        show_duration(plan.think * THINKS),
+        (plan.think * THINKS).as_secs_f64(),
         THINKS - 1,
     );
     let said = (tables(&chat), verdict(&chat, &summary));
@@ -156,8 +156,7 @@ fn chat(plan: &Plan, intervals: &[Interval], summary: &Summary, cpus: u64) -> Ch
 }
 
 fn tables(chat: &Chat) -> Vec<LabTable> {
-    let mut steady = LabTable::new("While as many leave as come", HEAD);
-    chat.steady.iter().for_each(|talk| steady.row(talk.cells()));
+    let steady = talk::table("While as many leave as come", chat.steady.as_slice());
     let mut beside = LabTable::new("Beside the article", ["", "here", "the article"]);
     for (name, here, article) in [
         ("users at one time", count(chat.connected_most as f64), "wished for, not measured"),

@@ -4,7 +4,9 @@ use serde::Serialize;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, LoadCounters};
 
+use crate::crowd::server_cpu_us;
 use crate::measure::latency;
+use crate::report::LabTable;
 
 /// What was said and heard between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -52,8 +54,6 @@ impl Talk {
         let delivery = latency(measured(), |load| &load.broadcast);
         let some = |count: u64, us: u64| (count > 0).then_some(us);
         let heard = grown(|counters| counters.messages_received);
-        let cpu = |interval: &Interval| crate::crowd::server_cpu_us(interval);
-        let server_cpu = cpu(first).zip(cpu(last)).filter(|_| heard > 0.0);
         Some(Self {
             connected: after.counters.connected,
             joins_per_second: grown(|counters| counters.joins_ok),
@@ -64,13 +64,12 @@ impl Talk {
             answer_p99_us: some(answer.count, answer.p99),
             delivery_p50_us: some(delivery.count, delivery.p50),
             delivery_p99_us: some(delivery.count, delivery.p99),
-            server_cpu_us: server_cpu
-                .map(|(from, to)| to.saturating_sub(from) as f64 / (heard * seconds)),
+            server_cpu_us: server_cpu_each_heard(&within),
         })
     }
 
-    /// Said, heard, and how long that took, as cells of a table under [`HEAD`].
-    pub(crate) fn cells(&self) -> [String; 7] {
+    /// As cells of a table under [`HEAD`].
+    fn cells(&self) -> [String; 7] {
         [
             count(self.connected as f64),
             rate(self.said_per_second),
@@ -83,8 +82,30 @@ impl Talk {
     }
 }
 
+/// Between the first and the last of them in which the server answered.
+fn server_cpu_each_heard(within: &[&Interval]) -> Option<f64> {
+    let mut known = within.iter().filter_map(|interval| {
+        let heard = interval.load.as_ref()?.counters.messages_received;
+        Some((server_cpu_us(interval)?, heard))
+    });
+    let (cpu_before, heard_before) = known.next()?;
+    let (cpu, heard) = known.next_back()?;
+    let heard = heard.checked_sub(heard_before).filter(|heard| *heard > 0)?;
+    Some(cpu.saturating_sub(cpu_before) as f64 / heard as f64)
+}
+
+/// Stretches of a run, one a row; dashes where there was none.
+pub(crate) fn table(title: &str, talks: &[Talk]) -> LabTable {
+    let mut table = LabTable::new(title, HEAD);
+    talks.iter().for_each(|talk| table.row(talk.cells()));
+    if talks.is_empty() {
+        table.row(HEAD.map(|_| "-".to_owned()));
+    }
+    table
+}
+
 /// The columns of [`Talk::cells`].
-pub(crate) const HEAD: [&str; 7] = [
+const HEAD: [&str; 7] = [
     "users",
     "said",
     "heard",

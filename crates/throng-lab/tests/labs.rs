@@ -31,8 +31,7 @@ fn small(name: &str, users: u64, seconds: u64) -> LabReport {
         intervals += u64::from(matches!(event, LabProgress::Interval { .. }))
     };
     let report = run(name, &options, &mut count).unwrap_or_else(|error| panic!("{error}"));
-    // A machine that is busy for a second merges two.
-    assert!(intervals >= seconds / 2, "{intervals} intervals were shown in {seconds} s");
+    assert!(intervals >= 2, "{intervals} intervals were shown");
     assert!(!report.interrupted && !report.verdict.is_empty());
     // A busy machine can make the generator late, which the report then says with its reasons.
     assert!(report.grade == Grade::Valid || !report.notes.is_empty(), "{report}");
@@ -95,6 +94,74 @@ fn connscale_holds_what_it_was_asked_to_and_both_ends_agree() {
     assert_eq!(row["errors"], serde_json::json!({}), "{row}");
     assert_eq!(number(&row["reconciled"], "half_open_most"), 0.0, "{row}");
     assert!(number(&row["reconciled"], "seconds") >= 1.0, "{row}");
+}
+
+/// What must hold of everything that was broadcast, however busy the machine.
+fn is_heard_once_and_in_order(probes: &Value) {
+    let sum = |field: &str| {
+        probes.as_array().unwrap().iter().map(|probe| number(probe, field)).sum::<f64>()
+    };
+    assert!(sum("delivered") > 0.0, "{probes}");
+    for fault in ["missing", "duplicates", "out_of_order"] {
+        assert_eq!(sum(fault), 0.0, "{fault}: {probes}");
+    }
+}
+
+#[test]
+fn haskell_chat_has_three_sizes_and_everyone_hears_everyone() {
+    let report = small("haskell-chat", 250, 3);
+    let row = &report.rows[0];
+    assert_eq!(number(row, "connected_most"), 250.0, "{row}");
+    let sizes = row["plateaus"].as_array().unwrap();
+    let sizes: Vec<_> = sizes.iter().map(|size| number(size, "users")).collect();
+    assert_eq!(sizes, [50.0, 128.0, 250.0]);
+    is_heard_once_and_in_order(&row["probes"]);
+}
+
+#[test]
+fn phoenix_2m_gets_everybody_into_the_lobby() {
+    let report = small("phoenix-2m", 300, 4);
+    let row = &report.rows[0];
+    assert_eq!(number(row, "joined_most"), 300.0, "{row}");
+    assert_eq!(number(row, "heartbeats_missed"), 0.0, "{row}");
+    let growth = row["growth"].as_array().unwrap();
+    let probes: Vec<_> = growth.iter().map(|moment| moment["broadcast"].clone()).collect();
+    is_heard_once_and_in_order(&probes.into());
+}
+
+#[test]
+fn one_room_hears_more_and_more() {
+    let report = small("one-room", 60, 5);
+    let row = &report.rows[0];
+    assert_eq!((number(row, "joined_most"), number(row, "rooms")), (60.0, 1.0), "{row}");
+    is_heard_once_and_in_order(&row["probes"]);
+}
+
+#[test]
+fn many_rooms_hear_their_own() {
+    let report = small("many-rooms", 1_100, 4);
+    let row = &report.rows[0];
+    assert_eq!((number(row, "joined_most"), number(row, "rooms")), (1_100.0, 2.0), "{row}");
+    is_heard_once_and_in_order(&row["probes"]);
+}
+
+#[test]
+fn in_a_simulated_chat_as_many_leave_as_come() {
+    let report = small("simulated-chat", 100, 6);
+    let row = &report.rows[0];
+    assert!(number(row, "finished") >= 50.0, "{row}");
+    // Where the machine was too busy for two seconds of it, there is none.
+    assert!(row["steady"].is_null() || number(&row["steady"], "heard_per_second") > 0.0, "{row}");
+    is_heard_once_and_in_order(&row["probes"]);
+}
+
+#[test]
+fn after_a_reconnect_storm_everyone_is_back() {
+    let report = small("reconnect-storm", 300, 60);
+    let row = &report.rows[0];
+    assert!(number(row, "down_ms") > 0.0 && number(row, "all_back_ms") > 0.0, "{row}");
+    assert!(number(row, "connects_begun") >= 300.0, "{row}");
+    assert!(number(row, "joined_least") < 300.0, "{row}");
 }
 
 #[test]
