@@ -21,7 +21,7 @@ impl ServerHandle<ChannelHandler> {
         assert_object(payload);
         let broadcast = Broadcast::new(event, payload);
         let weight = broadcast.weight();
-        self.publish(Publication::new(topic, broadcast).of_bytes(weight).into()).is_ok()
+        self.publish(Publication::new(topic, broadcast).of_bytes(weight)).is_ok()
     }
 
     /// Has [`Channel::handle_info`](super::Channel::handle_info) called for a channel; for one that has ended by then it is
