@@ -1,6 +1,7 @@
 //! The engine on virtual time: what apps are told, and when, whatever the network does.
 
 mod closing;
+mod deliver;
 mod echo;
 mod mail;
 mod scripted;

@@ -1,0 +1,142 @@
+//! Frames that many connections share.
+
+use std::time::Duration;
+
+use throng_base::Key;
+use throng_driver::{CloseHow, Driver, Errno};
+use throng_engine::{CloseReason, Delivered, Limits, Queued};
+use throng_pubsub::{Frames, Lane, Policy};
+use throng_sim::{Faults, SimCoresOptions, check};
+
+use crate::scripted::{Heard, Raws, dial, spawn, to_server};
+
+fn lane(policy: Policy) -> Lane {
+    Lane { id: 1, policy, queue_bytes_max: 1_000 }
+}
+
+fn frames(byte: u8, count: usize) -> Frames {
+    Frames::one(vec![byte; count].into())
+}
+
+#[test]
+fn a_quick_peer_is_sent_everything_at_once_and_nobody_else_anything() {
+    check(5, |sim| {
+        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), Limits::default());
+        let client = spawn(sim, Raws::<true>::new(|_, _| ()), Limits::default());
+        let connecting = dial(&client, 7);
+        let deliver = |key| {
+            client.borrow_mut().desk().deliver(key, &frames(1, 10), 0..1, &lane(Policy::Close))
+        };
+        assert_eq!(deliver(connecting), Delivered::Gone, "it is not established yet");
+        sim.run_for(Duration::from_millis(10));
+        let key = server.borrow_mut().desk().keys()[0];
+        let several = Frames::join([&b"one"[..], b"two", b"three"]);
+        let mut core = server.borrow_mut();
+        let desk = core.desk();
+        assert_eq!(desk.deliver(key, &several, 1..3, &lane(Policy::Close)), Delivered::Sent);
+        assert_eq!(desk.counters().bytes_sent, 8);
+        let nobody = Key::new(77, 0);
+        assert_eq!(desk.deliver(nobody, &several, 0..3, &lane(Policy::Close)), Delivered::Gone);
+        drop(core);
+        sim.run_for(Duration::from_millis(10));
+        assert_eq!(client.borrow().app().bytes_of(7), b"twothree");
+    });
+}
+
+#[test]
+fn what_a_slow_peer_gets_is_decided_once_and_its_books_balance() {
+    check(10, |sim| {
+        sim.set_faults(Faults {
+            window_bytes_min: 200,
+            window_bytes_max: 500,
+            partial_send: 0.5,
+            ..Faults::none()
+        });
+        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), Limits::default());
+        let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
+        let peer = driver.connect(&to_server()).unwrap();
+        sim.run_for(Duration::from_millis(10));
+        let key = server.borrow_mut().desk().keys()[0];
+        let mut all = Queued::default();
+        for number in 0..40 {
+            let mut core = server.borrow_mut();
+            let frames = frames(number, 100);
+            match core.desk().deliver(key, &frames, 0..1, &lane(Policy::DropOldest)) {
+                Delivered::Sent => {}
+                Delivered::Queued(queued) => {
+                    all.queued += queued.queued;
+                    all.dropped_oldest += queued.dropped_oldest;
+                    assert_eq!(
+                        (queued.dropped_newest, queued.replaced, queued.closes),
+                        (0, 0, false)
+                    );
+                }
+                Delivered::Gone => panic!("it is there"),
+            }
+            assert!(core.desk().counters().pending_bytes <= 1_100);
+        }
+        assert!(all.dropped_oldest > 15, "{all:?}");
+        // What it is sent of its own keeps its place behind them.
+        server.borrow_mut().desk().with(key, |conn| conn.send(&[99; 50]));
+        let mut received = Vec::new();
+        for _ in 0..200 {
+            sim.run_for(Duration::from_millis(1));
+            let mut buffer = [0; 1_000];
+            if let Ok(count) = driver.recv(&peer, &mut buffer) {
+                received.extend(&buffer[..count]);
+            }
+        }
+        let own = received.split_off(received.len() - 50);
+        assert_eq!(own, [99; 50]);
+        assert_eq!(received.len(), (40 - all.dropped_oldest) * 100);
+        let numbers: Vec<u8> = received.chunks(100).map(|frame| frame[0]).collect();
+        assert!(received.chunks(100).all(|frame| frame.iter().all(|byte| *byte == frame[0])));
+        assert!(numbers.is_sorted_by(|a, b| a < b) && numbers.last() == Some(&39), "{numbers:?}");
+        let core = server.borrow_mut().desk().counters();
+        assert_eq!((core.pending_bytes, core.pending_overflows), (0, 0));
+        driver.close(peer, CloseHow::Reset);
+    });
+}
+
+#[test]
+fn the_policy_close_and_a_broken_socket_end_a_connection_once() {
+    check(5, |sim| {
+        sim.set_faults(Faults {
+            window_bytes_min: 1_000,
+            window_bytes_max: 1_000,
+            ..Faults::none()
+        });
+        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), Limits::default());
+        let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
+        let slow = driver.connect(&to_server()).unwrap();
+        sim.run_for(Duration::from_millis(10));
+        let key = server.borrow_mut().desk().keys()[0];
+        let deliver = |key| {
+            let mut core = server.borrow_mut();
+            core.desk().deliver(key, &frames(1, 900), 0..1, &lane(Policy::Close))
+        };
+        let mut closes = 0;
+        for _ in 0..8 {
+            if let Delivered::Queued(queued) = deliver(key) {
+                closes += usize::from(queued.closes);
+            }
+        }
+        assert_eq!(closes, 1);
+        assert_eq!(deliver(key), Delivered::Gone);
+        sim.run_for(Duration::from_millis(10));
+        let heard = server.borrow().app().heard();
+        assert_eq!(heard, [Heard::Opened, Heard::Closed(CloseReason::Overflow)]);
+        let error = (0..9).find_map(|_| driver.recv(&slow, &mut [0; 1_000]).err());
+        assert_eq!(error, Some(Errno::CONN_RESET));
+
+        let broken = driver.connect(&to_server()).unwrap();
+        sim.run_for(Duration::from_millis(10));
+        let key = server.borrow_mut().desk().keys()[0];
+        driver.close(broken, CloseHow::Reset);
+        sim.run_for(Duration::from_millis(10));
+        assert_eq!(deliver(key), Delivered::Gone);
+        let core = server.borrow_mut().desk().counters();
+        assert_eq!((core.slots, core.pending_bytes), (0, 0));
+        driver.close(slow, CloseHow::Reset);
+    });
+}
