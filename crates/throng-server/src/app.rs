@@ -304,7 +304,7 @@ where
                 self.fanout.counters.publishes_received += 1;
                 self.fanout.publish_here(&publication, except);
             }
-            Parcel::Relay(publication) => self.fanout.publish(publication, None),
+            Parcel::Relay(publication) => self.fanout.publish(&publication, None),
             Parcel::Ask(_) | Parcel::End(_) => self.registry_mail(desk, &parcel),
             Parcel::Go(to) => self.go(desk, to),
             Parcel::Control(control) => self.control(desk, control),
@@ -422,3 +422,13 @@ impl<C: Default> Default for Slot<C> {
 const DRAINED_OF_TURN: usize = 256;
 /// Where the registry of `dispatch` lives.
 const REGISTRY_CORE: CoreId = 0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_keeps_for_a_connection_is_24_bytes_and_the_handlers_own() {
+        assert_eq!(size_of::<Slot<()>>(), 24);
+    }
+}

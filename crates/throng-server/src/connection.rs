@@ -159,10 +159,15 @@ impl<H: Handler> Connection<'_, H> {
         self.fanout.hub.unsubscribe(self.wire.memberships(), key, membership);
     }
 
+    /// Ends all its memberships.
+    pub fn unsubscribe_all(&mut self) {
+        self.fanout.hub.unsubscribe_all(self.wire.memberships());
+    }
+
     /// Publishes to the members of its topic on every core, but not to `except`. What this connection is sent in the present
     /// call leaves before its own copy does; what one core publishes arrives in order.
     pub fn publish(&mut self, publication: Publication, except: Option<ConnectionId>) {
-        self.fanout.publish(publication, except);
+        self.fanout.publish(&Arc::new(publication), except);
     }
 
     /// Publishes to the members of its topic on this core alone.

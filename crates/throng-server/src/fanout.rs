@@ -82,15 +82,14 @@ impl Fanout {
     }
 
     /// Publishes to all cores.
-    pub(crate) fn publish(&mut self, publication: Publication, except: Option<ConnectionId>) {
+    pub(crate) fn publish(&mut self, publication: &Arc<Publication>, except: Option<ConnectionId>) {
         self.counters.published += 1;
-        let publication = Arc::new(publication);
         for core in 0..self.outgoing.len() {
             let except = except.filter(|except| except.core() == core).map(ConnectionId::key);
             if core == self.core {
-                self.publish_here(&publication, except);
+                self.publish_here(publication, except);
             } else {
-                let publication = Arc::clone(&publication);
+                let publication = Arc::clone(publication);
                 self.queue(core, Outgoing { publication, except });
             }
         }

@@ -1,5 +1,7 @@
 //! How other threads reach connections.
 
+use std::sync::Arc;
+
 use throng_driver::Post;
 use throng_pubsub::Publication;
 
@@ -34,8 +36,11 @@ impl<H: Handler> ServerHandle<H> {
     ///
     /// # Errors
     /// The publication again, when `mailbox_max` messages wait for core 0.
-    pub fn publish(&self, publication: Publication) -> Result<(), Publication> {
-        self.post.bulk(0, Mail(Parcel::Relay(publication))).map_err(|full| match full.0.0 {
+    pub fn publish(
+        &self,
+        publication: impl Into<Arc<Publication>>,
+    ) -> Result<(), Arc<Publication>> {
+        self.post.bulk(0, Mail(Parcel::Relay(publication.into()))).map_err(|full| match full.0.0 {
             Parcel::Relay(publication) => publication,
             _ => unreachable!("what comes back is what was sent"),
         })

@@ -18,7 +18,7 @@ pub(crate) enum Parcel<M> {
     /// From another core, for the members of this one, but not for that connection.
     Publish(Arc<Publication>, Option<Key>),
     /// From a thread that is no core: to be published to all cores.
-    Relay(Publication),
+    Relay(Arc<Publication>),
     /// For a core's handler.
     Core(M),
     /// Dispatch, to the registry: core so-and-so has accepted a connection and waits.

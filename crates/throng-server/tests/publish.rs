@@ -3,6 +3,7 @@
 mod support;
 
 use std::io::{Read, Write};
+use std::sync::Arc;
 
 use support::{connect, eventually, options};
 use throng_server::pubsub::{Dialect, Publication, Subscription};
@@ -40,7 +41,7 @@ fn what_another_thread_publishes_reaches_all_cores_in_order() {
     eventually("all are members", || server.snapshot().counters.memberships == 12);
     let sender = server.sender();
     for number in 0..COUNT {
-        assert!(sender.publish(Publication::new("news", number)).is_ok());
+        assert!(sender.publish(Arc::new(Publication::new("news", number))).is_ok());
         assert!(sender.publish(Publication::new("rumours", number)).is_ok());
     }
     // What cannot be rendered reaches nobody, and ends nothing.

@@ -7,7 +7,7 @@ use throng_base::Instant;
 use throng_proto::websocket::{
     Deflater, Limits, Opcode, Scratch, Server, ServerEvent, encode_deflated, encode_frame,
 };
-use throng_pubsub::{Dialect, Membership, Publication, Rulebook, Subscription, TopicRules};
+use throng_pubsub::{Dialect, Publication, Rulebook, Subscription, TopicRules};
 
 use crate::{Connection, Handler};
 
@@ -52,8 +52,7 @@ impl Chat {
 
 impl Handler for Chat {
     type Session = Server;
-    /// Its place in the room, once it is a WebSocket.
-    type Conn = Option<Membership>;
+    type Conn = ();
     type Message = Infallible;
     const NAME: &'static str = "chat";
 
@@ -79,7 +78,7 @@ impl Handler for Chat {
                         session.accept(&upgrade, None, &[], self.options.deflate, out);
                         let dialect = if session.is_deflated() { DEFLATED } else { PLAIN };
                         let subscription = Subscription { dialect, ..Subscription::default() };
-                        *conn.state() = Some(conn.subscribe(&self.room, subscription));
+                        conn.subscribe(&self.room, subscription);
                     }
                     Err(refusal) => {
                         if !session.refuse(&refusal, out) {
@@ -96,11 +95,14 @@ impl Handler for Chat {
     }
 
     fn draining(&mut self, conn: &mut Connection<'_, Self>) {
-        let Some(membership) = conn.state().take() else { return conn.close() };
         // Nothing follows a close frame.
-        conn.unsubscribe(membership);
+        conn.unsubscribe_all();
         let (session, out) = conn.session();
-        session.close(GOING_AWAY, "the server ends", out);
+        if session.is_open() {
+            session.close(GOING_AWAY, "the server ends", out);
+        } else {
+            conn.close();
+        }
     }
 
     fn render(&mut self, publication: &Publication, dialect: Dialect, out: &mut Vec<u8>) {
