@@ -1,5 +1,6 @@
 //! `throng serve`: a server on this machine, until it is told to end.
 
+mod panics;
 mod sockets;
 mod words;
 
@@ -101,6 +102,7 @@ Examples:
 impl Serve {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let interrupt = Interrupt::install(self.exit_with_parent)?;
+        panics::print_seldom();
         let server = self.start()?;
         let control = ServerControl {
             server: Arc::clone(&server),
