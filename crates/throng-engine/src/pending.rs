@@ -34,6 +34,8 @@ pub(crate) enum Then {
 /// What became of frames that could not be sent at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Queued {
+    /// Frames that the kernel has taken whole.
+    pub sent: usize,
     /// Frames that wait now, in whole or in part.
     pub queued: usize,
     /// Frames that were not queued.
@@ -110,6 +112,7 @@ impl Pending {
             let span = frames.span(number..number + 1);
             if taken >= span.len() {
                 taken -= span.len();
+                result.sent += 1;
                 continue;
             }
             let is_begun = std::mem::take(&mut taken);
@@ -364,7 +367,7 @@ mod tests {
         let frames = Frames::join([&b"aaaa"[..], b"bbbb", b"cccc", b"dddd"]);
         let lane = lane(Policy::DropNewest, 7);
         let queued = pending.push_frames(&frames, 0..4, 5, &lane, BYTES_MAX);
-        assert_eq!((queued.queued, queued.dropped_newest), (2, 1));
+        assert_eq!((queued.sent, queued.queued, queued.dropped_newest), (1, 2, 1));
         assert_eq!(content(&pending), "bbbcccc");
     }
 

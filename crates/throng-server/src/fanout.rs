@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{CoreId, Driver, MailFull, MailKind};
-use throng_engine::{Delivered, Desk, Queued};
+use throng_engine::{Delivered, Desk};
 use throng_pubsub::{Delivery, Hub, Policy, Publication, Rulebook, What};
 use throng_report::ServerCounters;
 
@@ -170,19 +170,13 @@ impl FanoutCounters {
                 self.fanout_writes += 1;
                 self.fanned_out += frames as u64;
             }
-            Delivered::Queued(Queued {
-                queued,
-                dropped_newest,
-                dropped_oldest,
-                replaced,
-                closes,
-            }) => {
-                self.fanned_out += (frames - dropped_newest) as u64;
-                self.queued += queued as u64;
-                self.dropped_newest += dropped_newest as u64;
-                self.dropped_oldest += dropped_oldest as u64;
-                self.replaced += replaced as u64;
-                self.slow_closed += u64::from(closes);
+            Delivered::Queued(what) => {
+                self.fanned_out += (what.sent + what.queued) as u64;
+                self.queued += what.queued as u64;
+                self.dropped_newest += what.dropped_newest as u64;
+                self.dropped_oldest += what.dropped_oldest as u64;
+                self.replaced += what.replaced as u64;
+                self.slow_closed += u64::from(what.closes);
             }
             Delivered::Gone => {}
         }
@@ -261,5 +255,5 @@ const DELIVERIES_OF_BATCH: usize = 128;
 const BYTES_OF_BATCH: usize = 1 << 20;
 /// What publications may weigh together that wait for room in one core's mailbox.
 const OUTBOX_BYTES_MAX: usize = 16 << 20;
-/// How long a core whose mailbox was full is left alone.
+/// How soon a mailbox that was full is tried again, unless there is something to do before.
 const RETRY_AFTER: Duration = Duration::from_millis(1);
