@@ -101,6 +101,7 @@ Examples:
 
 impl Serve {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        self.check_flags()?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         panics::print_seldom();
         let server = self.start()?;
@@ -145,6 +146,19 @@ impl Serve {
         }
         server.stop();
         Ok(Exit::Met)
+    }
+
+    /// A flag that would do nothing is a mistake.
+    fn check_flags(&self) -> Result<(), Failure> {
+        let (flag, belongs_to) = match self.handler {
+            Behaviour::Channels => return Ok(()),
+            Behaviour::Chat => (self.sockets.of_channels(), "`throng serve channels`"),
+            _ => (self.sockets.of_websockets(), "`throng serve chat` or `throng serve channels`"),
+        };
+        let Some(flag) = flag else { return Ok(()) };
+        let name = self.handler.name();
+        let problem = format!("`{flag}` means nothing to `throng serve {name}`");
+        Err(Failure::new(format!("{problem}: leave it out; it belongs to {belongs_to}")))
     }
 
     fn start(&self) -> Result<Arc<dyn AnyServer>, Failure> {

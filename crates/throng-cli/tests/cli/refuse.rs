@@ -1,4 +1,4 @@
-//! What `throng run` refuses before anything is sent.
+//! What `throng run` and `throng serve` refuse before anything is sent.
 
 use crate::process::Place;
 
@@ -94,4 +94,15 @@ fn flags_that_make_no_sense_are_exit_code_2() {
         place.throng(&args).exits(2).complains(&[says]);
     }
     place.throng(&["run", "missing.yaml"]).exits(2).complains(&["cannot read missing.yaml"]);
+}
+
+#[test]
+fn a_flag_that_means_nothing_to_a_server_is_refused() {
+    let place = Place::new();
+    let refused = |args: &[&str], flag: &str, where_it_belongs: &str| {
+        place.throng(args).exits(2).complains(&[flag, where_it_belongs]);
+    };
+    refused(&["serve", "echo", "--deflate"], "`--deflate`", "serve chat");
+    refused(&["serve", "hold", "--policy", "close"], "`--policy`", "serve chat");
+    refused(&["serve", "chat", "--max-channels", "5"], "`--max-channels`", "serve channels");
 }

@@ -17,39 +17,60 @@ pub(super) struct Flags {
     #[arg(long, help_heading = "WebSocket options")]
     deflate: bool,
     /// What becomes of broadcasts for a client that does not read: drop-newest, drop-oldest, keep-latest, or close it
-    #[arg(long, value_name = "POLICY", default_value = Policy::default().name(), hide_possible_values = true,
+    /// [default: close]
+    #[arg(long, value_name = "POLICY", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(Policy::ALL.map(Policy::name)),
         help_heading = "WebSocket options")]
-    policy: String,
-    /// Bytes of one topic that may wait for a client that does not read
-    #[arg(long, value_name = "BYTES", default_value = "512KiB", value_parser = quantity::socket_bytes,
+    policy: Option<String>,
+    /// Bytes of one topic that may wait for a client that does not read [default: 512KiB]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::socket_bytes,
         help_heading = "WebSocket options")]
-    queue: u32,
-    /// How long a request may take to arrive, and a connection to become a WebSocket
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::duration,
+    queue: Option<u32>,
+    /// How long a request may take to arrive, and a connection to become a WebSocket [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration,
         help_heading = "WebSocket options")]
-    handshake_timeout: Duration,
-    /// Bytes of a message, all its frames together and inflated; longer ones end the connection
-    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = quantity::socket_bytes,
+    handshake_timeout: Option<Duration>,
+    /// Bytes of a message, all its frames together and inflated; longer ones end the connection [default: 1MiB]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::socket_bytes,
         help_heading = "WebSocket options")]
-    message_max: u32,
+    message_max: Option<u32>,
     /// Whose pages may connect to channels: host (this one's), connection (scheme and port too), off, or a list of
-    /// origins such as https://example.com,//*.example.org
-    #[arg(long, value_name = "WHOSE", default_value = "host", value_parser = check_origin,
-        help_heading = "WebSocket options")]
-    check_origin: CheckOrigin,
-    /// Channels that one connection may join
-    #[arg(long, value_name = "N", default_value = "100", value_parser = quantity::count,
-        help_heading = "WebSocket options")]
-    max_channels: usize,
+    /// origins such as https://example.com,//*.example.org [default: host]
+    #[arg(long, value_name = "WHOSE", value_parser = check_origin, help_heading = "WebSocket options")]
+    check_origin: Option<CheckOrigin>,
+    /// Channels that one connection may join [default: 100]
+    #[arg(long, value_name = "N", value_parser = quantity::count, help_heading = "WebSocket options")]
+    max_channels: Option<usize>,
 }
 
 impl Flags {
+    /// A flag that was given and that only channels understand.
+    pub(super) fn of_channels(&self) -> Option<&'static str> {
+        let given = [
+            (self.check_origin.is_some(), "--check-origin"),
+            (self.max_channels.is_some(), "--max-channels"),
+        ];
+        given.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name)
+    }
+
+    /// A flag that was given and that a server of plain TCP does not understand.
+    pub(super) fn of_websockets(&self) -> Option<&'static str> {
+        let given = [
+            (self.deflate, "--deflate"),
+            (self.policy.is_some(), "--policy"),
+            (self.queue.is_some(), "--queue"),
+            (self.handshake_timeout.is_some(), "--handshake-timeout"),
+            (self.message_max.is_some(), "--message-max"),
+        ];
+        let given = given.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name);
+        given.or_else(|| self.of_channels())
+    }
+
     /// `channels` as the flags want them.
     pub(super) fn channels(&self, channels: Channels, timeout: Option<Duration>) -> Channels {
         let channels = channels
-            .check_origin(self.check_origin.clone())
-            .channels_max(self.max_channels)
+            .check_origin(self.check_origin.clone().unwrap_or(CheckOrigin::Host))
+            .channels_max(self.max_channels.unwrap_or(CHANNELS_MAX_DEFAULT))
             .deflate(self.deflate)
             .limits(self.limits())
             .topics(self.topics());
@@ -66,14 +87,15 @@ impl Flags {
 
     /// What a client may ask for.
     fn limits(&self) -> Limits {
-        let message_bytes_max = self.message_max as usize;
-        let handshake_timeout_ms = self.handshake_timeout.as_millis();
-        Limits {
-            message_bytes_max,
-            frame_bytes_max: message_bytes_max,
-            handshake_timeout_ms: handshake_timeout_ms.try_into().unwrap_or(u32::MAX),
-            ..Limits::default()
+        let mut limits = Limits::default();
+        if let Some(bytes) = self.message_max {
+            limits.message_bytes_max = bytes as usize;
+            limits.frame_bytes_max = bytes as usize;
         }
+        if let Some(timeout) = self.handshake_timeout {
+            limits.handshake_timeout_ms = timeout.as_millis().try_into().unwrap_or(u32::MAX);
+        }
+        limits
     }
 
     /// What becomes of broadcasts that somebody is too slow for.
@@ -82,11 +104,19 @@ impl Flags {
     }
 
     fn rules(&self) -> TopicRules {
-        let policy = self.policy.parse().unwrap_or_default();
-        let queue_bytes_max = self.queue as usize;
-        TopicRules { policy, queue_bytes_max, ..TopicRules::default() }
+        let mut rules = TopicRules::default();
+        if let Some(policy) = self.policy.as_deref().and_then(|policy| policy.parse().ok()) {
+            rules.policy = policy;
+        }
+        if let Some(bytes) = self.queue {
+            rules.queue_bytes_max = bytes as usize;
+        }
+        rules
     }
 }
+
+/// Phoenix's own.
+const CHANNELS_MAX_DEFAULT: usize = 100;
 
 fn check_origin(text: &str) -> Result<CheckOrigin, String> {
     Ok(match text {
