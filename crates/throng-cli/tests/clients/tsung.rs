@@ -110,6 +110,9 @@ impl Tsung {
 
 impl Drop for Tsung {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("tsung counted {:#?}", self.stats());
+        }
         let _ = kill_process_group(Pid::from_child(&self.group), Signal::KILL);
         let _ = self.group.wait();
         let _ = self.names.kill();

@@ -88,7 +88,7 @@ test("a client whose heartbeat is not answered gives the connection up and joins
 test("a client that says nothing is closed after the server's time-out, one that beats is not", async () => {
   const server = await start({ args: ["--idle-timeout", "5s"] })
   const silent = connect(server, WebSocket)
-  const beating = connect(server, WebSocket, { heartbeatIntervalMs: 500 })
+  const beating = connect(server, WebSocket, { heartbeatIntervalMs: 1500 })
   const channel = await beating.join("rooms:lobby")
   await silent.join("rooms:lobby")
   await silent.until("it was closed", () => silent.closes.length > 0)
