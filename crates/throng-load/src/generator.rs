@@ -6,6 +6,7 @@
 
 mod answers;
 mod channels;
+mod connection;
 mod leaving;
 mod marker;
 mod pens;
@@ -25,8 +26,8 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{CoreId, Driver, Errno, SocketOptions};
-use throng_engine::{After, App, CloseReason, Conn, Deadline, Desk};
+use throng_driver::{CoreId, Driver, SocketOptions};
+use throng_engine::{After, App, CloseReason, Conn, Desk};
 use throng_proto::websocket::{Deflater, Limits, Scratch};
 
 pub use prober::ProbeTally;
@@ -37,7 +38,7 @@ pub use slate::{ConnectFailure, ErrorKind, Slate};
 pub(crate) use steps::SEND_BYTES_MAX;
 
 use crate::program::{Program, Protocol};
-use crate::scenario::{Model, OnError, Phase};
+use crate::scenario::{Model, Phase};
 use crate::source::SourcePlan;
 use answers::INBOX_BYTES_MAX;
 use leaving::Leaving;
@@ -45,8 +46,8 @@ use pens::Pens;
 use prober::Prober;
 use probing::Lead;
 use starts::{Action, Starts};
+use user::Doing;
 pub use user::User;
-use user::{Doing, Iteration};
 
 /// What all cores of a generator know.
 #[derive(Debug)]
@@ -411,165 +412,8 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     }
 
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> After {
-        let user = conn.state();
-        if std::mem::take(&mut user.established) {
-            self.slate.counters.connected -= 1;
-        }
-        let half_closed = std::mem::take(&mut user.half_closed);
-        let blamed = std::mem::take(&mut user.blamed);
-        self.disconnected(conn);
-        let user = conn.state();
-        match (user.doing, reason) {
-            (Doing::Stopping, _) => {
-                self.iteration_over(user);
-                return After::Free;
-            }
-            (Doing::GivingUp, _) => {
-                if !blamed {
-                    self.slate.connect_failed(ConnectFailure::Timeout);
-                }
-                return self.failed(conn);
-            }
-            (Doing::Failing, _) => return self.failed(conn),
-            (_, CloseReason::ConnectFailed(errno)) => {
-                if is_short_of_ports(errno) && self.sources.tries_again(user) {
-                    self.advance(conn);
-                    return After::Keep;
-                }
-                self.slate.connect_failed(ConnectFailure::Errno(errno));
-                return self.failed(conn);
-            }
-            (_, CloseReason::Panicked) => return self.lost(conn, ErrorKind::Internal),
-            // The connection went before the upgrade was answered.
-            (Doing::Connecting, reason) => {
-                self.slate.connect_failed(match reason {
-                    CloseReason::Failed(errno) => ConnectFailure::Errno(errno),
-                    _ => ConnectFailure::Closed,
-                });
-                return self.failed(conn);
-            }
-            _ if blamed => return self.failed(conn),
-            (Doing::Closing, reason) => {
-                user.pc += 1;
-                user.doing = Doing::Yielding;
-                // What was sent before the close did not arrive.
-                if !blamed && !matches!(reason, CloseReason::Asked | CloseReason::Finished) {
-                    return self.lost(conn, ErrorKind::of(reason));
-                }
-            }
-            // After a half-close the other end's FIN is what was to come, unless an answer was to come before.
-            (doing, CloseReason::Finished) if half_closed && doing != Doing::Expecting => {}
-            (_, reason) => return self.lost(conn, ErrorKind::of(reason)),
-        }
-        self.go_on_without_connection(conn)
+        self.connection_ended(conn, reason)
     }
-}
-
-impl Generator {
-    /// The connect has succeeded.
-    fn established<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
-        let now = conn.now();
-        let user = conn.state();
-        let waited_us = now.micros_since(user.intended);
-        user.intended = now;
-        user.established = true;
-        let measured = self.stage != Stage::Leaving;
-        self.slate.connected(measured.then_some(waited_us), user.class);
-        if user.doing == Doing::Connecting {
-            user.pc += 1;
-            conn.set_deadline(Deadline::Never);
-            self.advance(conn);
-        }
-    }
-
-    /// What belonged to the connection has gone with it.
-    fn disconnected<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
-        if self.config.program.protocol() == Protocol::Tcp {
-            return;
-        }
-        *conn.session().0 = UserSession::Raw;
-        let user = conn.state();
-        let channels = std::mem::take(&mut user.channels);
-        let joined = channels.iter().filter(|channel| channel.joined).count();
-        self.slate.counters.joined -= joined as u64;
-        (user.refs, user.asked, user.heartbeat) = (0, 0, 0);
-        if let Some(prober) = &mut self.prober {
-            prober.leave(user, &mut self.slate);
-        }
-    }
-
-    /// What becomes of a user whose iteration failed and whose connection is gone.
-    fn failed<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> After {
-        let user = conn.state();
-        user.iteration = Iteration::Erred;
-        let on_error = self.on_error(user.class);
-        if on_error == OnError::Continue {
-            // The step that needed the connection is over; one that only waits goes on waiting.
-            let needs_connection = matches!(
-                user.doing,
-                Doing::Connecting
-                    | Doing::GivingUp
-                    | Doing::Expecting
-                    | Doing::Asking
-                    | Doing::Blocked
-                    | Doing::Staying
-            );
-            user.pc += u32::from(needs_connection);
-            if needs_connection {
-                user.doing = Doing::Yielding;
-            }
-            return self.go_on_without_connection(conn);
-        }
-        self.iteration_over(user);
-        if on_error == OnError::Restart && self.stage == Stage::Running {
-            self.rest(conn);
-            return After::Keep;
-        }
-        After::Free
-    }
-
-    /// The connection is gone, and the user goes on.
-    fn go_on_without_connection<D: Driver<Mail = Mail>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-    ) -> After {
-        let now = conn.now();
-        let user = conn.state();
-        match user.doing {
-            // The end of the socket has taken the deadline with it.
-            Doing::Waiting => {
-                let until = user.intended;
-                conn.set_deadline(Deadline::Exact(until));
-            }
-            Doing::Staying => {}
-            _ => {
-                user.intended = now;
-                self.advance(conn);
-            }
-        }
-        if conn.state().doing == Doing::Stopping { After::Free } else { After::Keep }
-    }
-
-    /// Lets a user rest before it tries again, so that a target that refuses is not hammered.
-    pub(super) fn rest<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
-        let now = conn.now();
-        let user = conn.state();
-        user.doing = Doing::Resting;
-        let nanos = crate::program::jittered(
-            RESTART_PAUSE.as_nanos() as u64,
-            RESTART_JITTER,
-            &mut user.prng,
-        );
-        user.intended = now + Duration::from_nanos(nanos);
-        let until = user.intended;
-        self.slate.resting += 1;
-        conn.set_deadline(Deadline::Coarse(until));
-    }
-}
-
-/// Whether another source port might do.
-fn is_short_of_ports(errno: Errno) -> bool {
-    errno == Errno::ADDR_IN_USE || errno == Errno::ADDR_NOT_AVAILABLE
 }
 
 /// The longest message of a WebSocket that a user takes: a server's is judged elsewhere than here.

@@ -318,6 +318,26 @@ mod tests {
     }
 
     #[test]
+    fn accounts_close_however_many_probes_one_user_does_not_get() {
+        let (mut prober, mut slate, mut users) = with_users(3);
+        for number in 1..=100 {
+            prober.open(number, &mut slate);
+            for user in &mut users[..2] {
+                prober.receive(user, number, at(10_000), &mut slate);
+            }
+        }
+        users.iter_mut().for_each(|user| prober.leave(user, &mut slate));
+        let sum = |get: fn(&ProbeCounters) -> u64, slate: &mut Slate| {
+            (1..=100).map(|number| get(&slate.probe(number).counters)).sum::<u64>()
+        };
+        assert!(prober.is_idle());
+        assert_eq!(sum(|counters| counters.expected, &mut slate), 300);
+        assert_eq!(sum(|counters| counters.delivered, &mut slate), 200);
+        assert_eq!(sum(|counters| counters.missing, &mut slate), 68);
+        assert_eq!(sum(|counters| counters.left, &mut slate), 32);
+    }
+
+    #[test]
     fn a_probe_that_nobody_opened_is_not_believed() {
         let (mut prober, mut slate, mut users) = with_users(1);
         prober.receive(&mut users[0], 4_000_000_000, at(12_000), &mut slate);

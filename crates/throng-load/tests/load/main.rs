@@ -4,3 +4,4 @@ mod measured;
 mod run;
 mod steering;
 mod steps;
+mod websocket;

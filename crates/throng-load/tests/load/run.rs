@@ -15,6 +15,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Run {
     pub(crate) last: LoadInterval,
     pub(crate) connect: Histogram,
+    pub(crate) tcp: Histogram,
     pub(crate) message: Histogram,
     pub(crate) took: Duration,
 }
@@ -41,14 +42,19 @@ pub(crate) fn run(target: SocketAddr, rest: &str) -> Run {
 
 pub(crate) fn run_with(target: SocketAddr, rest: &str, options: &LoadOptions) -> Run {
     let scenario = Scenario::parse(&format!("target: tcp://{target}\n{rest}"), "test").unwrap();
-    let plan = LoadPlan::new(&scenario, options).unwrap();
+    run_scenario(&scenario, options)
+}
+
+pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
+    let plan = LoadPlan::new(scenario, options).unwrap();
     let mut load = Load::start(plan).unwrap();
-    let (mut connect, mut message) = (Histogram::new(), Histogram::new());
+    let [mut connect, mut tcp, mut message] = std::array::from_fn(|_| Histogram::new());
     let begun = Instant::now();
     let last = loop {
         std::thread::sleep(Duration::from_millis(50));
         let interval = load.snapshot();
         connect.merge(&interval.connect);
+        tcp.merge(&interval.tcp);
         message.merge(&interval.message);
         if load.is_finished() {
             break interval;
@@ -56,7 +62,7 @@ pub(crate) fn run_with(target: SocketAddr, rest: &str, options: &LoadOptions) ->
         assert!(begun.elapsed() < PATIENCE, "{:?}", interval.counters);
     };
     assert!(load.join());
-    Run { last, connect, message, took: begun.elapsed() }
+    Run { last, connect, tcp, message, took: begun.elapsed() }
 }
 
 pub(crate) fn answer_after(mut stream: TcpStream, delay: Duration) {
