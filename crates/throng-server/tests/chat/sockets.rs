@@ -8,7 +8,7 @@ use throng_server::handlers::{Chat, ChatOptions};
 use throng_server::pubsub::{Policy, TopicRules};
 use throng_server::{Accept, Server, ServerOptions};
 
-use crate::support::{PATIENCE, connect, eventually, options};
+use crate::support::{PATIENCE, connect, eventually, options, snapshot};
 use crate::wire;
 
 /// A client of the chat.
@@ -58,7 +58,7 @@ fn start(options: ServerOptions, chat: ChatOptions) -> Server<Chat> {
 fn everyone_hears_everyone_over_cores_and_in_order() {
     let server = start(options(Accept::Reuseport, 3), ChatOptions::default());
     let mut clients: Vec<_> = (0..20).map(|_| Client::join(&server)).collect();
-    eventually("all are members", || server.snapshot().counters.memberships == 20);
+    eventually("all are members", || snapshot(&server).counters.memberships == 20);
     for number in 0..50u8 {
         clients[3].say(&[b'a', number]);
         clients[11].say(&[b'b', number]);
@@ -70,12 +70,12 @@ fn everyone_hears_everyone_over_cores_and_in_order() {
             assert_eq!(theirs.collect::<Vec<_>>(), (0..50).collect::<Vec<u8>>());
         }
     }
-    let counters = server.snapshot().counters;
+    let counters = snapshot(&server).counters;
     assert_eq!((counters.published, counters.fanned_out), (100, 2_000));
     assert_eq!(counters.publishes_received, 200);
     assert!(counters.fanout_writes <= counters.fanned_out);
     drop(clients);
-    eventually("all have left", || server.snapshot().counters.memberships == 0);
+    eventually("all have left", || snapshot(&server).counters.memberships == 0);
 }
 
 #[test]
@@ -132,18 +132,19 @@ fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
         let said = [b'x'; 20_000];
         let before = slowest(&mut clients, &said, 30);
         let mut idle = Client::join(&server);
-        eventually("all are members", || server.snapshot().counters.memberships == 11);
+        eventually("all are members", || snapshot(&server).counters.memberships == 11);
         // More than the socket's buffers hold, which on loopback are several MB.
         let mut after = Duration::MAX;
         eventually("its queue is full", || {
             after = after.min(slowest(&mut clients, &said, 30));
-            let counters = server.snapshot().counters;
+            let counters = snapshot(&server).counters;
             let lost = counters.dropped_newest + counters.dropped_oldest + counters.replaced;
             lost + counters.slow_closed > 20 || counters.slow_closed == 1
         });
-        // A machine that runs all tests at once is no place for a closer look; `make bench` takes one.
-        assert!(after <= 4 * before + Duration::from_millis(10), "{policy}: {before:?} {after:?}");
-        let counters = server.snapshot().counters;
+        // Who waited for it would wait for good. A machine that runs all tests at once is no place for a closer look;
+        // `make bench` takes one.
+        assert!(after <= 10 * before + Duration::from_secs(1), "{policy}: {before:?} {after:?}");
+        let counters = snapshot(&server).counters;
         let is_its_own = match policy {
             Policy::DropNewest => counters.dropped_newest > 0,
             Policy::DropOldest => counters.dropped_oldest > 0,
