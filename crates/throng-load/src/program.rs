@@ -217,6 +217,11 @@ impl Program {
         &self.handshakes[index as usize]
     }
 
+    /// How often a user says that it is there, where users do: the shortest of all.
+    pub fn heartbeat(&self) -> Option<Duration> {
+        self.handshakes.iter().filter_map(|handshake| handshake.heartbeat).min()
+    }
+
     /// What an [`Op::Await`] waits for.
     pub fn pattern(&self, index: u32) -> &MessagePattern {
         &self.patterns[index as usize]

@@ -43,6 +43,8 @@ pub struct LoadOptions {
 /// A run that can start: its target is resolved, its capacity known.
 #[derive(Clone, Debug)]
 pub struct LoadPlan {
+    /// Whom it connects to, path and query included.
+    pub target: Target,
     /// The addresses of the target.
     pub targets: Vec<SocketAddr>,
     /// What is needed and what there is.
@@ -123,6 +125,7 @@ impl LoadPlan {
             return Err(LoadError::Short(shortage));
         }
         Ok(Self {
+            target: scenario.target.clone(),
             targets,
             capacity,
             sources,
@@ -132,6 +135,11 @@ impl LoadPlan {
             options: options.sockets,
             seed: options.seed.unwrap_or(1),
         })
+    }
+
+    /// What users do.
+    pub fn program(&self) -> &Program {
+        &self.program
     }
 
     /// The phases, as they are called in reports.

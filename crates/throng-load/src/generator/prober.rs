@@ -32,8 +32,8 @@ pub(super) struct Prober {
     open: VecDeque<Open>,
     /// The place of a user that heard probes when it was noted: it sends the next one.
     pub(super) speaker: Option<u32>,
-    /// The probe that this core is to send when it is due.
-    pub(super) to_send: Option<Order>,
+    /// The probes that this core is to send, each when it is due, the first one first.
+    pub(super) to_send: VecDeque<Order>,
 }
 
 /// A probe that is to be sent.
@@ -78,7 +78,7 @@ impl Prober {
             opened: 0,
             open: VecDeque::new(),
             speaker: None,
-            to_send: None,
+            to_send: VecDeque::new(),
         })
     }
 
@@ -92,9 +92,15 @@ impl Prober {
         self.open.front().map_or(Instant::FAR, |open| self.due_at(open.number) + self.timeout)
     }
 
+    /// The probe that is to be sent now.
+    pub(super) fn next_to_send(&mut self, now: Instant) -> Option<Order> {
+        let due_at = self.due_at(self.to_send.front()?.number);
+        if due_at <= now { self.to_send.pop_front() } else { None }
+    }
+
     /// Whether deliveries may still come.
     pub(super) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.to_send.is_none()
+        self.open.is_empty() && self.to_send.is_empty()
     }
 
     /// Counts on everybody who hears probes now; returns how many these are.
@@ -104,6 +110,10 @@ impl Prober {
             return 0;
         }
         self.opened = number;
+        // Nobody remembers whether it has got one that lies further back: it is missing now, if not before.
+        while let Some(open) = self.open.pop_front_if(|open| open.number + Receipts::REACH <= number) {
+            slate.probe(open.number).counters.missing += open.outstanding;
+        }
         if self.hearers > 0 {
             slate.probe(number).counters.expected += self.hearers;
             self.open.push_back(Open { number, outstanding: self.hearers });
@@ -209,7 +219,7 @@ impl Prober {
 
     /// Everybody leaves.
     pub(super) fn close(&mut self, slate: &mut Slate) {
-        self.to_send = None;
+        self.to_send.clear();
         for open in self.open.drain(..) {
             slate.probe(open.number).counters.left += open.outstanding;
         }

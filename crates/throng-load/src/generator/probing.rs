@@ -80,7 +80,8 @@ impl Generator {
         let Some(prober) = &self.prober else { return Instant::FAR };
         let next = self.lead.as_ref().and_then(|lead| lead.next);
         let opens = next.map_or(Instant::FAR, |number| prober.due_at(number).saturating_sub(LEAD));
-        let sends = prober.to_send.map_or(Instant::FAR, |order| prober.due_at(order.number));
+        let sends = prober.to_send.front();
+        let sends = sends.map_or(Instant::FAR, |order| prober.due_at(order.number));
         opens.min(sends).min(prober.expires())
     }
 
@@ -89,8 +90,7 @@ impl Generator {
         let now = desk.now();
         let Some(prober) = &mut self.prober else { return };
         prober.expire(now, &mut self.slate);
-        if let Some(order) = prober.to_send.filter(|order| prober.due_at(order.number) <= now) {
-            prober.to_send = None;
+        if let Some(order) = prober.next_to_send(now) {
             self.send_probe(desk, order);
         }
         let (Some(prober), Some(lead)) = (&self.prober, &self.lead) else { return };
@@ -125,7 +125,9 @@ impl Generator {
             ProbeMail::Opened { number, core, hearers } => {
                 self.probe_opened(desk, number, core, hearers);
             }
-            ProbeMail::Send { number, tried } => prober.to_send = Some(Order { number, tried }),
+            ProbeMail::Send { number, tried } => {
+                prober.to_send.push_back(Order { number, tried });
+            }
             ProbeMail::Done(number) => self.probe_done(number),
             ProbeMail::Drop(number) => prober.drop_probe(number, &mut self.slate),
         }
@@ -176,7 +178,7 @@ impl Generator {
             }
             Some(LEADER) => {
                 if let Some(prober) = &mut self.prober {
-                    prober.to_send = Some(Order { number, tried: 0 });
+                    prober.to_send.push_back(Order { number, tried: 0 });
                 }
             }
             Some(core) => tell(desk, core, ProbeMail::Send { number, tried: 0 }),

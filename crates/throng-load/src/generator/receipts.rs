@@ -25,6 +25,9 @@ pub(super) enum Receipt {
 }
 
 impl Receipts {
+    /// How many probes are told apart, the latest one among them.
+    pub(super) const REACH: u32 = u32::BITS;
+
     /// A user that joins when `opened` is the latest probe: nothing up to it is counted on.
     pub(super) fn after(opened: u32) -> Self {
         Self { from: opened, last: opened, window: 0 }
@@ -55,7 +58,7 @@ impl Receipts {
 
     fn has(&self, number: u32) -> bool {
         let behind = self.last.wrapping_sub(number);
-        number <= self.last && behind < u32::BITS && self.window >> behind & 1 == 1
+        number <= self.last && behind < Self::REACH && self.window >> behind & 1 == 1
     }
 }
 

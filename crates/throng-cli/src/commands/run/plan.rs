@@ -33,7 +33,6 @@ impl Plan {
             .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
         let name = path.display().to_string();
         let scenario = Scenario::parse(&source, &name).map_err(|error| rendered(&error))?;
-        let target = typed.target.clone().unwrap_or_else(|| scenario.target.clone());
         let options = LoadOptions {
             target: typed.target.clone(),
             cores: typed.cores,
@@ -44,6 +43,7 @@ impl Plan {
         };
         let load = LoadPlan::new(&scenario, &options)
             .map_err(|error| Failure::new(error.to_string().replace('\n', "\n  ")))?;
+        let target = load.target.clone();
         permit(&target, &load.targets, typed.i_am_allowed)?;
         check_sources(&options, &load.targets)?;
         let header = header(path, source, &target, &load);

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use throng_base::units::{show_count, show_duration};
 use throng_lab::recorder::Outcome;
-use throng_report::render::{Align, Table, bytes};
+use throng_load::program::{Broadcast, Probe, Protocol};
+use throng_report::render::{Align, Table, bytes, rate};
 use throng_report::{Summary, Tally};
 
 use super::beside::Server;
@@ -40,11 +41,15 @@ pub(super) fn plan(plan: &Plan) -> String {
     let mut table = Table::new().aligned(&[Align::Left, Align::Left]);
     let targets: Vec<_> = load.targets.iter().map(ToString::to_string).collect();
     table.row(["target".to_owned(), format!("{} ({})", plan.target, targets.join(", "))]);
+    table.row(["protocol".to_owned(), protocol(plan)]);
     let phases = load.phase_names();
     table.row([
         "load".to_owned(),
         format!("{}; {} in all", phases.join(", "), show_duration(load.length)),
     ]);
+    if let Some(probe) = load.program().probe() {
+        table.row(["probe".to_owned(), probe_words(probe)]);
+    }
     for threshold in &plan.thresholds {
         table.row(["threshold", threshold.text()]);
     }
@@ -55,7 +60,7 @@ pub(super) fn plan(plan: &Plan) -> String {
         ("fds", format!("{} in {tables} fd table(s) of {each}", capacity.fds())),
         ("ports", ports(plan)),
         ("cores", capacity.cores.to_string()),
-        ("memory", memory(capacity.demand.connections)),
+        ("memory", memory(plan)),
     ] {
         table.row([name.to_owned(), text]);
     }
@@ -65,6 +70,25 @@ pub(super) fn plan(plan: &Plan) -> String {
     table.to_string()
 }
 
+/// What is spoken, and what that costs while nothing happens.
+fn protocol(plan: &Plan) -> String {
+    let program = plan.load.program();
+    let name = program.protocol().name();
+    let Some(heartbeat) = program.heartbeat() else { return name.to_owned() };
+    let users = plan.load.capacity.demand.connections;
+    let per_second = users as f64 / heartbeat.as_secs_f64();
+    format!("{name}, a heartbeat every {}: {} in all", show_duration(heartbeat), rate(per_second))
+}
+
+fn probe_words(probe: &Probe) -> String {
+    let to = match &probe.broadcast {
+        Broadcast::Push { topic, .. } => format!("who has joined {topic}"),
+        Broadcast::Text(_) | Broadcast::Json(_) => "everybody".to_owned(),
+    };
+    let (every, timeout) = (show_duration(probe.every), show_duration(probe.timeout));
+    format!("every {every} to {to}; missing after {timeout}")
+}
+
 fn ports(plan: &Plan) -> String {
     let capacity = &plan.load.capacity;
     let needed = capacity.demand.ports(capacity.time_wait);
@@ -72,14 +96,20 @@ fn ports(plan: &Plan) -> String {
 }
 
 /// What the generator's side of so many connections takes.
-fn memory(connections: u64) -> String {
-    let own = connections * USER_BYTES;
+fn memory(plan: &Plan) -> String {
+    let connections = plan.load.capacity.demand.connections;
+    let own = match plan.load.program().protocol() {
+        Protocol::Tcp => connections * USER_BYTES,
+        Protocol::Ws | Protocol::Phoenix => connections * WEBSOCKET_USER_BYTES,
+    };
     let kernel = connections * KERNEL_BYTES;
     format!("{} here and {} in the kernel", bytes(own as f64), bytes(kernel as f64))
 }
 
 /// A user with its connection, at most.
 const USER_BYTES: u64 = 256;
+/// The same with a WebSocket, joined to a channel.
+const WEBSOCKET_USER_BYTES: u64 = 300;
 /// A TCP socket with its epoll entry, measured on Linux 6.18; a server on this machine needs as much again.
 const KERNEL_BYTES: u64 = 4_000;
 
