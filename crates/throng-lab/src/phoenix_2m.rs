@@ -160,12 +160,22 @@ fn to_all(lobby: &Lobby) -> Option<&ProbeReport> {
     probes.max_by_key(|probe| (probe.counters.expected, probe.counters.delivered))
 }
 
+/// Some of them: while users come, ten or so, evenly; of those after, the first, one in the midst, and the last.
+fn shown(growth: &[Moment], users: u64) -> Vec<&Moment> {
+    let full = growth.iter().position(|moment| moment.joined >= users).unwrap_or(growth.len());
+    let (coming, there) = growth.split_at(full);
+    let some = coming.iter().step_by(coming.len().div_ceil(ROWS_MOST).max(1));
+    let mut rest = [0, there.len() / 2, there.len().saturating_sub(1)].to_vec();
+    rest.dedup();
+    some.chain(rest.into_iter().filter_map(|at| there.get(at))).collect()
+}
+
 fn tables(lobby: &Lobby) -> Vec<LabTable> {
     let mut growth = LabTable::new(
         "As they become more: who is there, and how long after it was due a broadcast reached them",
         ["due", "connected", "joined", "first", "half", "99 %", "last", "missing"],
     );
-    for moment in &lobby.growth {
+    for moment in shown(&lobby.growth, lobby.users) {
         let [first, half, most, last] = delivery_cells(&moment.broadcast);
         let [due, connected, joined] =
             [moment.due, moment.connected, moment.joined].map(|n| count(n as f64));
@@ -227,6 +237,7 @@ fn verdict(lobby: &Lobby, summary: &Summary) -> Vec<String> {
 }
 
 const ROW: &str = "phoenix-2m";
+const ROWS_MOST: usize = 10;
 /// Done in a minute or so on two CPUs; a million takes five.
 const DEFAULT_USERS_PER_CPU: u64 = 50_000;
 /// Longer than the time between two heartbeats.
@@ -253,6 +264,18 @@ mod tests {
         assert_eq!(Pace::of(500, 2, Some(3)), pace(8_000, 1, 3, 1));
         assert_eq!(Pace::of(100_000, 2, None), pace(8_000, 13, 35, 2));
         assert_eq!(Pace::of(1_000_000, 2, None), pace(4_000, 250, 70, 25));
+    }
+
+    #[test]
+    fn a_long_run_is_shown_in_a_few_rows() {
+        let moment = |joined| Moment { joined, ..Moment::default() };
+        let growth: Vec<_> = (1..=60).map(|n| moment(100 * n.min(40))).collect();
+        let rows: Vec<_> = shown(&growth, 4_000).iter().map(|moment| moment.joined).collect();
+        assert_eq!(rows.len(), 13);
+        assert_eq!(rows[..3], [100, 500, 900]);
+        assert_eq!(rows[10..], [4_000; 3]);
+        assert_eq!(shown(&growth[..2], 4_000).len(), 2);
+        assert_eq!(shown(&growth[59..], 4_000).len(), 1);
     }
 
     fn lobby(joined_most: u64, missed: u64) -> Lobby {

@@ -56,6 +56,24 @@ fn a_run_reports_both_ends() {
 }
 
 #[test]
+fn a_run_file_that_another_run_is_writing_is_refused() {
+    let place = Place::new();
+    let server = place.serve(&["hold"]);
+    let scenario =
+        server.scenario("[{ramp: {to: 2, over: 100ms}}, {hold: {for: 1m}}]", "[connect, stay]");
+    place.write("stay.yaml", &scenario);
+    let mut first = place.start(&["run", "stay.yaml", "--interval", "200ms"]);
+    first.line_with("connected 2 ");
+    place.throng(&["run", "stay.yaml"]).exits(2).complains(&[
+        "run.jsonl",
+        "another run is writing it",
+        "--record FILE",
+    ]);
+    first.line_with("connected 2 ");
+    assert!(run_file(&place.path("run.jsonl")).len() > 1, "the first one's lines are still there");
+}
+
+#[test]
 fn what_is_piped_is_a_line_an_interval_and_has_no_escape_sequences() {
     let place = Place::new();
     let server = place.serve(&["hold"]);
