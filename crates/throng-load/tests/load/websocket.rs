@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
 use throng_base::Instant;
 use throng_load::run::{LoadOptions, LoadPlan};
@@ -176,13 +175,14 @@ fn an_upgrade_that_does_not_come_about_is_named() {
         let _ = stream.read(&mut [0; 10]);
     });
     let silent = server(|mut stream| while let Ok(1..) = stream.read(&mut [0; 1_000]) {});
-    for (target, path, failure) in [
-        (target, "/refused", "http_429"),
-        (target, "/closed", "upgrade_closed"),
-        (nonsense, "/", "upgrade_violation"),
-        (silent, "/", "timeout"),
+    for (target, path, timeout, failure) in [
+        (target, "/refused", "30s", "http_429"),
+        (target, "/closed", "30s", "upgrade_closed"),
+        (nonsense, "/", "30s", "upgrade_violation"),
+        (silent, "/", "300ms", "timeout"),
     ] {
-        let run = run(target, path, "user: [connect: {timeout: 300ms}, stay]\non_error: stop");
+        let steps = format!("user: [connect: {{timeout: {timeout}}}, stay]\non_error: stop");
+        let run = run(target, path, &steps);
         let failed = &run.last.connect_failed;
         assert_eq!((failed.get(failure), failed.total()), (1, 1), "{failed:?}");
         assert_eq!(run.last.errors.total(), 0, "{:?}", run.last.errors);
@@ -237,5 +237,4 @@ fn a_load_over_websockets_keeps_its_books() {
         (counters.messages_sent, counters.messages_answered),
         (counters.users_started * 3, counters.users_started * 3)
     );
-    assert!(run.took < Duration::from_secs(20));
 }
