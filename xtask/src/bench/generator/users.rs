@@ -130,14 +130,13 @@ fn hold(bench: &Bench<'_>, generator: Generator, users: u32) -> Result<Cost, Str
     let mut running = Running::start(generator.command(bench, users)?, Stdio::null())?;
     let deadline = Instant::now() + arrivals(users) + LATE_MAX;
     while let Err(RecvTimeoutError::Timeout) = reached.recv_timeout(POLL) {
-        if let Some(status) = running.ended() {
-            return Err(format!(
-                "{} ended before all users were there: {status}",
-                generator.name()
-            ));
-        }
-        if Instant::now() > deadline {
-            return Err(format!("{} does not bring {users} users", generator.name()));
+        let ended = running.ended();
+        if ended.is_some() || Instant::now() > deadline {
+            server.stop()?;
+            let counts = reached.recv_timeout(LATE_MAX).unwrap_or_default();
+            let how = ended.map_or("is still at it".into(), |status| format!("ended: {status}"));
+            let name = generator.name();
+            return Err(format!("{name} {how} before {users} users were there: {counts}"));
         }
     }
     std::thread::sleep(SETTLE);
