@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use throng_base::units::show_duration;
 use throng_report::Interval;
-use throng_report::render::{count, micros, progress_line, rate};
+use throng_report::render::{broadcast_progress, count, micros, progress_line, rate};
 
 use crate::output;
 
@@ -120,8 +120,13 @@ fn message(interval: &Interval, previous: Option<&Interval>) -> String {
         false => format!(", p99 {}", micros(latency.percentile(99.0))),
     };
     let errors = load.errors.total() + load.counters.connects_failed;
+    let joined = match load.counters.joins_started {
+        0 => String::new(),
+        _ => format!(", {} joined", count(load.counters.joined as f64)),
+    };
+    let broadcast = broadcast_progress(load).map_or_else(String::new, |text| format!(", {text}"));
     format!(
-        "{} connected, {per_second}{p99}, {} errors, {}",
+        "{} connected{joined}, {per_second}{p99}{broadcast}, {} errors, {}",
         count(load.counters.connected as f64),
         count(errors as f64),
         load.phase,

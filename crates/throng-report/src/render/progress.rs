@@ -1,7 +1,7 @@
 //! One line an interval, for output that is piped.
 
 use super::{count, micros, rate};
-use crate::{Histogram, Interval, LoadCounters, ProbeReport};
+use crate::{Histogram, Interval, LoadCounters, LoadInterval, ProbeReport};
 
 /// The line of `interval`; rates count from `previous`, or from the beginning. No newline at the end.
 ///
@@ -47,8 +47,8 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
             line += &format!("  pushes {}", per_second(grown.pushes_ok));
             line += &p99(&load.push);
         }
-        if let Some(probe) = load.probes.iter().rfind(|probe| probe.counters.sent > 0) {
-            line += &broadcast(probe);
+        if let Some(broadcast) = broadcast_progress(load) {
+            line += &format!("  {broadcast}");
         }
         if !leaving && (now.messages_sent > 0 || now.messages_answered > 0) {
             let messages = match now.messages_answered {
@@ -71,8 +71,9 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
     line
 }
 
-/// How far the latest probe has come.
-fn broadcast(probe: &ProbeReport) -> String {
+/// How far the latest probe of the interval has come: `broadcast 4: 9.8k of 10k by 54.1 ms`.
+pub fn broadcast_progress(load: &LoadInterval) -> Option<String> {
+    let probe = load.probes.iter().rfind(|probe| probe.counters.sent > 0)?;
     let ProbeReport { number, counters, last_us, .. } = probe;
     let [delivered, expected] =
         [counters.delivered, counters.expected - counters.left].map(|n| count(n as f64));
@@ -81,7 +82,7 @@ fn broadcast(probe: &ProbeReport) -> String {
         0 => String::new(),
         missing => format!(", {} missing", count(missing as f64)),
     };
-    format!("  broadcast {number}: {delivered} of {expected}{by}{missing}")
+    Some(format!("broadcast {number}: {delivered} of {expected}{by}{missing}"))
 }
 
 /// Connects that should have begun between the two. A user that should have started and did not would have
@@ -103,7 +104,7 @@ fn p99(histogram: &Histogram) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Event, EventKind, LEAVING, LoadInterval};
+    use crate::{Event, EventKind, LEAVING};
 
     fn interval(at_ms: u64, counters: LoadCounters) -> Interval {
         let load = LoadInterval { phase: "ramp to 2k".into(), counters, ..Default::default() };
