@@ -111,8 +111,10 @@ impl Prober {
         }
         self.opened = number;
         // Nobody remembers whether it has got one that lies further back: it is missing now, if not before.
-        while let Some(open) = self.open.pop_front_if(|open| open.number + Receipts::REACH <= number) {
+        let too_old = number.saturating_sub(Receipts::REACH);
+        while let Some(open) = self.open.front().filter(|open| open.number <= too_old) {
             slate.probe(open.number).counters.missing += open.outstanding;
+            self.open.pop_front();
         }
         if self.hearers > 0 {
             slate.probe(number).counters.expected += self.hearers;

@@ -11,7 +11,6 @@ use throng_driver::{CoreId, Driver, MailKind};
 use throng_engine::{Conn, Desk};
 
 use super::prober::Order;
-use super::user::Doing;
 use super::{Generator, Mail, Stage};
 use crate::program::{Broadcast, TemplateVars};
 
@@ -246,17 +245,17 @@ impl Generator {
         });
     }
 
-    /// A user that hears probes: the one who sent the last one, if it still does.
+    /// A user that can send a probe: the one who sent the last one, if it still can.
     fn speaker<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>) -> Option<Key> {
         let prober = self.prober.as_mut()?;
         let noted = prober.speaker.and_then(|place| desk.key_at(place));
-        let mut hears = |key: &Key| desk.state(*key).is_some_and(|user| user.hears_probe);
-        if let Some(key) = noted.filter(&mut hears) {
+        let mut may_speak = |key: &Key| desk.state(*key).is_some_and(|user| user.may_speak());
+        if let Some(key) = noted.filter(&mut may_speak) {
             return Some(key);
         }
         let keys = desk.keys();
         let found =
-            keys.into_iter().find(|key| desk.state(*key).is_some_and(|user| user.hears_probe));
+            keys.into_iter().find(|key| desk.state(*key).is_some_and(|user| user.may_speak()));
         prober.speaker = found.map(Key::index);
         found
     }
@@ -271,7 +270,7 @@ impl Generator {
         let (Some(probe), Some(prober)) = (config.program.probe(), &mut self.prober) else {
             return false;
         };
-        if !conn.is_open() || matches!(conn.state().doing, Doing::Closing | Doing::Stopping) {
+        if !conn.is_open() {
             return false;
         }
         let user = conn.state();

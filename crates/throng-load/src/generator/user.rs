@@ -180,6 +180,11 @@ impl User {
         may
     }
 
+    /// Whether it can send a probe: it hears probes, and is not on its way out.
+    pub(super) fn may_speak(&self) -> bool {
+        self.hears_probe && !matches!(self.doing, Doing::Closing | Doing::Stopping)
+    }
+
     /// The next ref of this connection.
     pub(super) fn next_ref(&mut self) -> u32 {
         self.refs = self.refs.wrapping_add(1).max(1);

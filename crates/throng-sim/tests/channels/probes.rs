@@ -1,8 +1,9 @@
 //! Deliveries that are missing, doubled or out of order are found, each of them and no other.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use throng_report::ProbeCounters;
+use throng_report::{Merge, ProbeCounters};
 use throng_sim::{Faults, check};
 
 use crate::server::{Deliver, Script};
@@ -19,6 +20,13 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 fn of(probes: &[&ProbeCounters], get: fn(&ProbeCounters) -> u64) -> Vec<u64> {
     probes.iter().map(|probe| get(probe)).collect()
+}
+
+fn sum(probes: &BTreeMap<u32, ProbeCounters>) -> ProbeCounters {
+    probes.values().fold(ProbeCounters::default(), |mut sum, probe| {
+        sum.merge(probe);
+        sum
+    })
 }
 
 #[test]
@@ -87,10 +95,7 @@ probe: [{every: 500ms, timeout: 5s, broadcast: {topic: \"rooms:lobby\", event: n
         let world = World::start(sim, Script::default(), talk);
         let totals = world.finish(sim, LIMIT);
         assert_eq!(totals.errors.total(), 0, "{totals:?}");
-        let sum = totals.probes.values().fold(ProbeCounters::default(), |mut sum, probe| {
-            throng_report::Merge::merge(&mut sum, probe);
-            sum
-        });
+        let sum = sum(&totals.probes);
         assert_eq!(
             (sum.missing, sum.late, sum.duplicates, sum.out_of_order),
             (0, 0, 0, 0),
@@ -116,6 +121,46 @@ probe: [{every: 5s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
         assert_eq!(of(&probes, |probe| probe.skipped), [0, 0, 1, 1, 1], "{totals:?}");
         assert_eq!(of(&probes, |probe| probe.delivered), [10, 10, 0, 0, 0], "{totals:?}");
         assert_eq!(totals.errors.total(), 0, "{totals:?}");
+    });
+}
+
+#[test]
+fn a_user_that_waits_for_its_close_to_be_answered_leaves_the_probe_to_another() {
+    // A second each way: at 10 s those who leave have said so, and have heard nothing yet.
+    let far = "
+load: [{arrivals: {rate: 1000/s, for: 20ms, spacing: even}}, {hold: {for: 15s}}]
+users:
+  leaver:
+    weight: 9
+    user: [connect, join: {topic: \"rooms:lobby\"}, wait: 3500ms, close]
+  stayer: {user: [connect, join: {topic: \"rooms:lobby\"}, stay]}
+probe: [{every: 10s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
+";
+    check(5, |sim| {
+        let second = Duration::from_secs(1);
+        sim.set_faults(Faults { delay_min: second, delay_max: second, ..Faults::default() });
+        let world = World::start(sim, Script::default(), far);
+        let totals = world.finish(sim, LIMIT);
+        let probe = &totals.probes[&1];
+        assert_eq!((probe.expected, probe.sent, probe.skipped), (20, 1, 0), "{probe:?}");
+        assert_eq!((probe.delivered, probe.left), (2, 18), "{probe:?}");
+    });
+}
+
+#[test]
+fn probes_that_follow_one_another_within_milliseconds_are_all_sent() {
+    let fast = "
+load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, {hold: {for: 2s}}]
+user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, stay]
+probe: [{every: 10ms, timeout: 1s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
+";
+    check(5, |sim| {
+        let world = World::start(sim, Script::default(), fast);
+        let totals = world.finish(sim, LIMIT);
+        let sum = sum(&totals.probes);
+        assert_eq!((sum.missing, sum.late), (0, 0), "{sum:?}");
+        assert_eq!(sum.intended, sum.sent + sum.skipped, "{sum:?}");
+        assert!(sum.sent > 200, "{sum:?}");
     });
 }
 
