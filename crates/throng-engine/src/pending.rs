@@ -163,7 +163,8 @@ impl Pending {
         }
     }
 
-    /// Whether a frame of `bytes` may be queued, after what its policy removes for it.
+    /// Whether a frame of `bytes` may be queued, after what its policy removes for it. Nothing is removed where that would
+    /// not make room.
     fn make_room(
         &mut self,
         bytes: usize,
@@ -171,36 +172,52 @@ impl Pending {
         bytes_max: usize,
         result: &mut Queued,
     ) -> bool {
-        if lane.policy == Policy::KeepLatest {
-            while self.remove_oldest(lane.id) {
-                result.replaced += 1;
-            }
+        let removable = match lane.policy {
+            Policy::DropOldest | Policy::KeepLatest => self.removable(lane.id),
+            Policy::DropNewest | Policy::Close => 0,
+        };
+        if !self.fits(bytes, removable, lane, bytes_max) {
+            result.closes = lane.policy == Policy::Close;
+            result.dropped_newest += usize::from(!result.closes);
+            return result.closes;
         }
-        loop {
-            if self.fits(bytes, lane, bytes_max) {
-                return true;
-            }
-            match lane.policy {
-                Policy::DropOldest if self.remove_oldest(lane.id) => result.dropped_oldest += 1,
-                Policy::DropNewest | Policy::DropOldest | Policy::KeepLatest => {
-                    result.dropped_newest += 1;
-                    return false;
-                }
-                Policy::Close => {
-                    result.closes = true;
-                    return true;
+        match lane.policy {
+            Policy::KeepLatest => {
+                while self.remove_oldest(lane.id) {
+                    result.replaced += 1;
                 }
             }
+            Policy::DropOldest => {
+                while !self.fits(bytes, 0, lane, bytes_max) && self.remove_oldest(lane.id) {
+                    result.dropped_oldest += 1;
+                }
+            }
+            Policy::DropNewest | Policy::Close => {}
         }
+        true
     }
 
-    /// One frame always fits into an empty lane. Lanes leave a quarter of the connection's room to its own answers.
-    fn fits(&self, bytes: usize, lane: &Lane, bytes_max: usize) -> bool {
-        let waiting = self.lanes.iter().find(|waiting| waiting.lane == lane.id);
-        let of_lane = waiting.map_or(0, |waiting| waiting.bytes);
-        let fits_lane = of_lane == 0 || of_lane + bytes <= lane.queue_bytes_max;
-        let most = if self.is_empty() { bytes_max } else { bytes_max - bytes_max / 4 };
-        fits_lane && self.bytes + bytes <= most
+    /// Whether a frame of `bytes` fits once so many bytes of its lane are `removed`. One frame always fits into an empty
+    /// lane, and the latest behind one that is begun. Lanes leave a quarter of the connection's room to its own answers.
+    fn fits(&self, bytes: usize, removed: usize, lane: &Lane, bytes_max: usize) -> bool {
+        let (of_lane, of_all) = (self.bytes_of(lane.id) - removed, self.bytes - removed);
+        let most = if of_all == 0 { bytes_max } else { bytes_max - bytes_max / 4 };
+        let fits_lane = of_lane == 0
+            || lane.policy == Policy::KeepLatest
+            || of_lane + bytes <= lane.queue_bytes_max;
+        fits_lane && of_all + bytes <= most
+    }
+
+    /// Bytes of `lane` that wait.
+    fn bytes_of(&self, lane: u32) -> usize {
+        let waiting = self.lanes.iter().find(|waiting| waiting.lane == lane);
+        waiting.map_or(0, |waiting| waiting.bytes)
+    }
+
+    /// Those of them that belong to frames which have not been begun: all, unless the first segment is of the lane.
+    fn removable(&self, lane: u32) -> usize {
+        let begun = self.segments.front().filter(|first| first.lane == lane && first.is_begun);
+        self.bytes_of(lane) - begun.map_or(0, |first| first.rest().len())
     }
 
     fn push_shared(&mut self, bytes: &Arc<[u8]>, rest: Range<usize>, lane: u32, is_begun: bool) {
@@ -336,6 +353,35 @@ mod tests {
         let queued = push(&mut pending, &["bb", "cc", "dd"], &lane);
         assert_eq!((queued.queued, queued.replaced), (3, 2));
         assert_eq!(content(&pending), "a-dd");
+    }
+
+    #[test]
+    fn the_latest_waits_however_large_the_one_is_that_is_begun() {
+        let mut pending = Pending::default();
+        let lane = lane(Policy::KeepLatest, 5);
+        push(&mut pending, &["aaaa"], &lane);
+        pending.took(1);
+        let queued = push(&mut pending, &["bb", "cccc"], &lane);
+        assert_eq!((queued.replaced, queued.dropped_newest), (1, 0));
+        assert_eq!(content(&pending), "aaacccc");
+    }
+
+    #[test]
+    fn nothing_old_is_forgotten_for_what_does_not_fit_all_the_same() {
+        for policy in [Policy::DropOldest, Policy::KeepLatest] {
+            let mut pending = Pending::default();
+            pending.push(&[b'-'; 740]);
+            let mut lane = lane(policy, 500);
+            lane.id = 2;
+            push(&mut pending, &["old"], &lane);
+            let queued = push(&mut pending, &["too large"; 2], &lane);
+            let dropped = (queued.dropped_newest, queued.dropped_oldest + queued.replaced);
+            assert_eq!(dropped, (0, 2), "the first nine bytes fit in place of three: {policy}");
+            let queued = push(&mut pending, &["eleven byte"], &lane);
+            let dropped = (queued.dropped_newest, queued.dropped_oldest + queued.replaced);
+            assert_eq!(dropped, (1, 0), "{policy}");
+            assert!(content(&pending).ends_with("too large"));
+        }
     }
 
     #[test]
