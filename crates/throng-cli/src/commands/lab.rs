@@ -45,6 +45,7 @@ Examples:
   throng lab
   throng lab stressgrid-100k
   throng lab connscale --users 200k --seconds 60
+  throng lab phoenix-2m --users 200k --keep results
   sudo throng lab fast-connect --isolate --json result.json
 
 Ctrl-C ends the load early and reports what was measured.
