@@ -70,8 +70,7 @@ pub(crate) fn admit<'a>(
     request: &Request<'_>,
     transport: Transport,
 ) -> Result<Welcome<'a>, Rejected> {
-    let (origin, requested) = (request.header("origin"), request.header("host"));
-    if !config.check_origin.allows(origin, config.host.as_deref(), requested) {
+    if !is_of_our_site(config, request) {
         return Err(Rejected::default());
     }
     let (auth_token, subprotocol) = match transport {
@@ -83,6 +82,12 @@ pub(crate) fn admit<'a>(
     let vsn = Vsn::from_query(connect.param("vsn").as_deref()).map_err(|_| Rejected::default())?;
     let connected = (config.connect)(&connect)?;
     Ok(Welcome { vsn, subprotocol, connected })
+}
+
+/// Whether the page that sent the request, if it was one, may do so.
+pub(crate) fn is_of_our_site(config: &Config, request: &Request<'_>) -> bool {
+    let (origin, requested) = (request.header("origin"), request.header("host"));
+    config.check_origin.allows(origin, config.host.as_deref(), requested)
 }
 
 /// Broadcasts to the socket's id reach it from now on.

@@ -261,6 +261,29 @@ fn who_may_not_connect_is_answered_403_in_the_body() {
 }
 
 #[test]
+fn a_page_of_another_site_is_refused_whatever_it_asks_and_the_session_hears_nothing_of_it() {
+    check(2, |sim| {
+        let mut world = World::new(sim, &puppets(), 2);
+        let ada = Poller::new(&mut world, "");
+        let join = r#"["1","1","rooms:lobby","phx_join",{}]"#;
+        for (method, length) in [("GET", 0), ("POST", join.len()), ("OPTIONS", 0)] {
+            let client = world.connect();
+            let target = format!("/socket/longpoll?vsn=2.0.0&token={}", ada.token);
+            world.request(
+                client,
+                &format!(
+                    "{method} {target} HTTP/1.1\nhost: example.com\norigin: http://evil.org\n\
+                    content-length: {length}\n\n"
+                ),
+            );
+            world.send_raw(client, &join.as_bytes()[..length]);
+            assert_eq!(answer(&mut world, client), json!({"status": 403}), "{method}");
+        }
+        assert_eq!(ada.poll(&mut world)["status"], 204, "nobody has joined");
+    });
+}
+
+#[test]
 fn other_methods_are_a_preflight_or_wrong() {
     check(2, |sim| {
         let mut world = World::new(sim, &puppets(), 1);

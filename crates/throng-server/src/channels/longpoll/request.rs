@@ -8,7 +8,7 @@ use crate::ConnectionId;
 use crate::channels::config::Transport;
 use crate::channels::conn::{Conn, Mode};
 use crate::channels::handler::{ChannelHandler, Client};
-use crate::channels::http::{Welcome, admit, answer};
+use crate::channels::http::{Welcome, admit, answer, is_of_our_site};
 use crate::channels::longpoll::Poll;
 use crate::channels::message::{Message, Parcel};
 
@@ -19,7 +19,14 @@ pub(crate) struct Kept {
 }
 
 /// Takes a request up: it is answered now, or when its session does so.
+///
+/// Every request is asked where it comes from, not only the first of a session: a page that got hold of a token is
+/// still of another site.
 pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
+    if !is_of_our_site(&handler.core.config, request) {
+        handler.core.counters.connects_refused += 1;
+        return answer_json(conn, 403);
+    }
     let what = match request.method {
         "GET" => What::Poll,
         "POST" => What::Post {
