@@ -67,10 +67,10 @@ fn fast_connect_reaches_the_end_of_a_light_load() {
     let report = small("fast-connect", 1000, 4);
     let row = &report.rows[0];
     assert_eq!(number(row, "failed"), 0.0, "{row}");
-    // It grows to 500/s, which a busy machine may put off and then catch up with.
-    assert!((100.0..=1000.0).contains(&number(row, "rate_most")), "{row}");
-    // On such a machine an end is what there is to see.
+    // It grows to 500/s, which a busy machine may put off and then catch up with; or it ends there early.
     let is_light = row["end"] == "none";
+    let least = if is_light { 100.0 } else { 0.0 };
+    assert!((least..=1000.0).contains(&number(row, "rate_most")), "{row}");
     let says = report.verdict[0].contains("the load ended before the server did");
     assert_eq!(says, is_light, "{report}");
 }
