@@ -221,7 +221,9 @@ impl Prober {
 
     /// Everybody leaves.
     pub(super) fn close(&mut self, slate: &mut Slate) {
-        self.to_send.clear();
+        for order in self.to_send.drain(..) {
+            slate.probe(order.number).counters.skipped += 1;
+        }
         for open in self.open.drain(..) {
             slate.probe(open.number).counters.left += open.outstanding;
         }

@@ -124,6 +124,10 @@ impl Generator {
             ProbeMail::Opened { number, core, hearers } => {
                 self.probe_opened(desk, number, core, hearers);
             }
+            // Another core may have somebody to send it who stays.
+            ProbeMail::Send { number, tried } if self.stage == Stage::Leaving => {
+                self.send_probe(desk, Order { number, tried });
+            }
             ProbeMail::Send { number, tried } => {
                 prober.to_send.push_back(Order { number, tried });
             }
@@ -187,7 +191,7 @@ impl Generator {
     /// Has somebody send a probe that is due. Where nobody is left on this core who could, the next core is asked.
     fn send_probe<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>, order: Order) {
         let Order { number, tried } = order;
-        let speaker = self.speaker(desk);
+        let speaker = if self.stage == Stage::Leaving { None } else { self.speaker(desk) };
         let sent = speaker.and_then(|key| desk.with(key, |conn| self.say_probe(conn, number)));
         if sent == Some(true) {
             let Some(prober) = &self.prober else { return };
@@ -228,8 +232,9 @@ impl Generator {
         }
         if let Some(lead) = &mut self.lead {
             lead.next = None;
-            if let Some(opening) = lead.opening.take() {
-                self.slate.probe(opening.number).counters.skipped += 1;
+            // Whoever was told to send one counts it.
+            if let Some(Opening { number, waits_for: 1.., .. }) = lead.opening.take() {
+                self.slate.probe(number).counters.skipped += 1;
             }
         }
     }

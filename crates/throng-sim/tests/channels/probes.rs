@@ -165,6 +165,25 @@ probe: [{every: 10ms, timeout: 1s, broadcast: {topic: \"rooms:lobby\", event: ne
 }
 
 #[test]
+fn a_probe_that_the_end_of_the_run_overtakes_was_sent_or_skipped_and_not_both() {
+    let fast = "
+load: [{arrivals: {rate: 30/s, for: 1s, spacing: even}}, {hold: {for: 1m}}]
+user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, stay]
+probe: [{every: 7ms, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
+";
+    check(20, |sim| {
+        let mail_delay_max = Duration::from_millis(2);
+        sim.set_faults(Faults { mail_delay_max, ..Faults::none() });
+        let world = World::start(sim, Script::default(), fast);
+        sim.run_for(Duration::from_millis(3_000 + sim.seed() % 7));
+        world.ramp_down();
+        let sum = sum(&world.finish(sim, LIMIT).probes);
+        assert_eq!(sum.intended, sum.sent + sum.skipped, "{sum:?}");
+        assert_eq!((sum.missing, sum.late), (0, 0), "{sum:?}");
+    });
+}
+
+#[test]
 fn rooms_by_template_hear_the_probe_of_their_own_room_alone() {
     let rooms = "
 load: [{arrivals: {rate: 40/s, for: 1s, spacing: even}}, {hold: {for: 10s}}]

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_driver::MailKind;
 use throng_engine::{Core, Limits};
 use throng_load::generator::{Config, ErrorKind, Generator, Mail, Slate};
 use throng_load::program::Program;
@@ -52,6 +53,16 @@ impl World {
         };
         let load = drivers.into_iter().enumerate().map(start).collect();
         Self { server, load }
+    }
+
+    /// Ends the load before its schedule does.
+    pub(crate) fn ramp_down(&self) {
+        for core in &self.load {
+            let mut core = core.borrow_mut();
+            let desk = core.desk();
+            let own = desk.core();
+            assert!(desk.post(own, Mail::RampDown, MailKind::Control).is_ok());
+        }
     }
 
     /// Runs to the end of the schedule, until everybody has left; what was counted and measured.
