@@ -20,13 +20,8 @@ impl Generator {
         conn: &mut Conn<'_, D, Self>,
         index: u32,
     ) -> Step {
-        if !conn.is_open() {
-            return self.not_connected(conn);
-        }
-        if conn.is_blocked() {
-            conn.state().doing = Doing::Blocked;
-            conn.set_deadline(Deadline::Never);
-            return Step::Wait;
+        if let Some(step) = self.held_up(conn) {
+            return step;
         }
         let config = std::sync::Arc::clone(&self.config);
         let ask = config.program.ask(index);

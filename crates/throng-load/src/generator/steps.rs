@@ -138,13 +138,8 @@ impl Generator {
         conn: &mut Conn<'_, D, Self>,
         render: impl FnOnce(&mut Self, &mut Conn<'_, D, Self>),
     ) -> Step {
-        if !conn.is_open() {
-            return self.not_connected(conn);
-        }
-        if conn.is_blocked() {
-            conn.state().doing = Doing::Blocked;
-            conn.set_deadline(Deadline::Never);
-            return Step::Wait;
+        if let Some(step) = self.held_up(conn) {
+            return step;
         }
         render(self, conn);
         if conn.out().len() >= SEND_BYTES_MAX {
@@ -163,6 +158,21 @@ impl Generator {
         user.pc += 1;
         self.slate.counters.messages_sent += 1;
         Step::Next
+    }
+
+    /// What becomes of a step that sends when there is no connection, or the other end has not taken what was sent before.
+    pub(super) fn held_up<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) -> Option<Step> {
+        if !conn.is_open() {
+            return Some(self.not_connected(conn));
+        }
+        conn.is_blocked().then(|| {
+            conn.state().doing = Doing::Blocked;
+            conn.set_deadline(Deadline::Never);
+            Step::Wait
+        })
     }
 
     /// Appends the message of a `send`.
