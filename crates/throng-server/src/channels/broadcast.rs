@@ -32,13 +32,14 @@ impl Broadcast {
         Self { event: event.into(), payload }
     }
 
-    /// About how much memory it owns.
-    pub(crate) fn weight(&self) -> usize {
+    /// It, for everyone in `topic`; queues count its event and payload.
+    pub(crate) fn publication(self, topic: impl Into<Arc<str>>) -> Publication {
         let payload = match self.payload() {
             Payload::Json(json) => json.len(),
             Payload::Binary(data) => data.len(),
         };
-        self.event.len() + payload
+        let bytes = self.event.len() + payload;
+        Publication::new(topic, self).of_bytes(bytes)
     }
 
     /// Who came and who went.
@@ -110,5 +111,25 @@ pub(crate) fn render(
             true => encode_deflated(opcode(kind), message, deflater, out),
             false => encode_frame(opcode(kind), message, out),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_base::Instant;
+    use throng_pubsub::presence::Presence;
+
+    use super::*;
+
+    #[test]
+    fn queues_count_what_is_said_whoever_says_it() {
+        let of_nothing = Publication::new("t", ()).weight();
+        let said = Broadcast::new("said", Payload::Json(r#"{"a":1}"#)).publication("t");
+        assert_eq!(said.weight(), of_nothing + 4 + 7);
+        let mut presence = Presence::new(0, 0);
+        let meta = format!(r#"{{"text":"{}"}}"#, "x".repeat(1_000));
+        presence.track(Instant::ZERO, 1, "t", "ann", &meta).unwrap();
+        let diff = presence.drain().next().unwrap();
+        assert!(Broadcast::presence(&diff).publication("t").weight() > of_nothing + 1_000);
     }
 }

@@ -138,7 +138,7 @@ impl Handler for ChannelHandler {
     fn turn_ended(&mut self, core: &mut Corewide<'_, Self>) {
         for diff in self.core.presence.drain() {
             let topic = Arc::clone(diff.topic());
-            let publication = Arc::new(Publication::new(topic, Broadcast::presence(&diff)));
+            let publication = Arc::new(Broadcast::presence(&diff).publication(topic));
             core.publish_here(&publication);
             let own = core.core();
             for other in (0..core.cores()).filter(|&other| other != own) {

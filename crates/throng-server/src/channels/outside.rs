@@ -1,7 +1,6 @@
 //! How other threads reach channels.
 
 use throng_proto::phoenix::Payload;
-use throng_pubsub::Publication;
 
 use super::broadcast::Broadcast;
 use super::channel::Info;
@@ -19,9 +18,7 @@ impl ServerHandle<ChannelHandler> {
     /// When `payload` is JSON but no object.
     pub fn broadcast(&self, topic: &str, event: &str, payload: Payload<'_>) -> bool {
         assert_object(payload);
-        let broadcast = Broadcast::new(event, payload);
-        let weight = broadcast.weight();
-        self.publish(Publication::new(topic, broadcast).of_bytes(weight)).is_ok()
+        self.publish(Broadcast::new(event, payload).publication(topic)).is_ok()
     }
 
     /// Has [`Channel::handle_info`](super::Channel::handle_info) called for a channel; for one that has ended by then it is

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use throng_proto::phoenix::{self, EncodeError, Kind, Payload, Vsn, names};
-use throng_pubsub::Publication;
 use throng_pubsub::presence::{Member, PresenceError};
 
 use super::broadcast::{self, Broadcast};
@@ -233,10 +232,8 @@ impl Socket<'_> {
         mut except: Option<ConnectionId>,
     ) {
         assert_object(payload);
-        let broadcast = Broadcast::new(event, payload);
         let is_told_now = except.is_none() && self.is_told_directly(&topic, event);
-        let weight = broadcast.weight();
-        let publication = Publication::new(topic, broadcast).of_bytes(weight);
+        let publication = Broadcast::new(event, payload).publication(topic);
         if is_told_now {
             except = Some(self.conn.id());
             broadcast::tell(&mut self.conn, self.core, self.vsn, &publication);
