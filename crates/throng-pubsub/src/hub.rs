@@ -8,7 +8,9 @@ use throng_base::{Key, Slab};
 
 use crate::members::{Members, NONE};
 use crate::topic::{Queued, Render, Topic};
-use crate::{Frames, Lane, Membership, Memberships, Publication, Subscription, TopicRules};
+use crate::{
+    Dialect, Frames, Lane, Membership, Memberships, Publication, Subscription, TopicRules,
+};
 
 /// One core's subscriptions. It writes nothing: [`Hub::next`] says what is to be written to whom.
 pub struct Hub {
@@ -38,6 +40,8 @@ pub struct Delivery<'a> {
     pub key: Key,
     /// The subscriber's name for this membership.
     pub tag: u16,
+    /// What it speaks, whether it gets frames or not.
+    pub dialect: Dialect,
     /// What its queue is to know of the topic.
     pub lane: Lane,
     /// What it gets.
@@ -170,7 +174,7 @@ impl Hub {
         };
         let TopicRules { policy, queue_bytes_max, .. } = topic.rules;
         let lane = Lane { id: topic.lane, policy, queue_bytes_max };
-        Some(Delivery { key: member.key, tag: member.tag, lane, what })
+        Some(Delivery { key: member.key, tag: member.tag, dialect: member.dialect, lane, what })
     }
 
     /// Whose turn it is, and in which topic.

@@ -8,12 +8,12 @@ use std::time::Duration;
 use throng_base::{Instant, Key};
 use throng_driver::{CoreId, Driver, MailFull, MailKind};
 use throng_engine::{Delivered, Desk};
-use throng_pubsub::{Delivery, Hub, Policy, Publication, Rulebook, What};
+use throng_pubsub::{Delivery, Dialect, Frames, Hub, Policy, Publication, Rulebook, What};
 use throng_report::ServerCounters;
 
 use crate::app::ServerApp;
 use crate::mail::{Mail, Parcel};
-use crate::{ConnectionId, Handler};
+use crate::{ConnectionId, Handler, Intercepted};
 
 /// One core's hub, and what other cores have not been told yet.
 pub(crate) struct Fanout {
@@ -194,12 +194,10 @@ where
         let mut bytes = 0;
         for _ in 0..DELIVERIES_OF_BATCH {
             let Self { fanout, handler, .. } = self;
-            let delivery = fanout.hub.next(&mut |publication, dialect| {
-                let render = |out: &mut Vec<u8>| handler.render(publication, dialect, out);
-                // What cannot be rendered is not told.
-                desk.shield(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
-            });
-            let Some(Delivery { key, tag, lane, what }) = delivery else { return };
+            let delivery = fanout
+                .hub
+                .next(&mut |publication, dialect| frame_of(handler, desk, publication, dialect));
+            let Some(Delivery { key, tag, dialect, lane, what }) = delivery else { return };
             match what {
                 What::Frames(frames, range) => {
                     let count = range.len();
@@ -208,12 +206,23 @@ where
                     fanout.counters.count(count, delivered);
                 }
                 What::Publication(publication) => {
-                    fanout.counters.intercepted += 1;
+                    let mut intercepted = Intercepted::Handled;
                     desk.with(key, |conn| {
                         self.handle(conn, |handler, conn| {
-                            handler.delivery(conn, &publication, tag)
+                            intercepted = handler.delivery(conn, &publication, tag);
                         });
                     });
+                    match intercepted {
+                        Intercepted::Handled => self.fanout.counters.intercepted += 1,
+                        Intercepted::Declined => {
+                            let frame = frame_of(&mut self.handler, desk, &publication, dialect);
+                            bytes += frame.len();
+                            if !frame.is_empty() {
+                                let delivered = desk.deliver(key, &Frames::one(frame), 0..1, &lane);
+                                self.fanout.counters.count(1, delivered);
+                            }
+                        }
+                    }
                 }
                 What::Nothing => {}
             }
@@ -247,6 +256,21 @@ where
             }
         }
     }
+}
+
+/// The frame that all who speak `dialect` share. Empty when it cannot be rendered: that is not told.
+fn frame_of<H, D>(
+    handler: &mut H,
+    desk: &mut Desk<D, ServerApp<H, D>>,
+    publication: &Publication,
+    dialect: Dialect,
+) -> Arc<[u8]>
+where
+    H: Handler,
+    D: Driver<Mail = Mail<H::Message>>,
+{
+    let render = |out: &mut Vec<u8>| handler.render(publication, dialect, out);
+    desk.shield(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
 }
 
 /// Deliveries after which everything else on the core has its turn: about half a millisecond.

@@ -57,13 +57,15 @@ pub trait Handler: Sized + 'static {
     fn message(&mut self, _conn: &mut Connection<'_, Self>, _message: Self::Message) {}
 
     /// Something was published to a topic that the connection intercepts
-    /// ([`Subscription::intercepts`](throng_pubsub::Subscription)); `tag` is the subscription's.
+    /// ([`Subscription::intercepts`](throng_pubsub::Subscription)); `tag` is the subscription's. What it declines is
+    /// delivered as to everyone else.
     fn delivery(
         &mut self,
         _conn: &mut Connection<'_, Self>,
         _publication: &Publication,
         _tag: u16,
-    ) {
+    ) -> Intercepted {
+        Intercepted::Handled
     }
 
     /// A message for a connection of this core that has ended. Drops it, unless overridden.
@@ -90,6 +92,17 @@ pub trait Handler: Sized + 'static {
 
     /// The connection has ended; sending is of no use any more.
     fn close(&mut self, _conn: &mut Connection<'_, Self>, _why: Ended) {}
+}
+
+/// What a handler makes of a publication that its connection intercepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intercepted {
+    /// The handler has done with it whatever there is to do. What it sent is the connection's own: no topic's policy
+    /// applies to it, and too much of it for a slow reader ends the connection.
+    Handled,
+    /// It is to be delivered in the frame that [`Handler::render`] makes for the subscription's dialect, by its topic's
+    /// policy. Not for a connection without a socket: nothing can be written to it.
+    Declined,
 }
 
 /// What the protocol of a handler's connections says.

@@ -55,7 +55,7 @@ pub use config::ServerConfig;
 pub use connection::Connection;
 pub use corewide::Corewide;
 pub use handle::ServerHandle;
-pub use handler::{ConnectionId, Ended, EventOf, Handler};
+pub use handler::{ConnectionId, Ended, EventOf, Handler, Intercepted};
 pub use mail::{CoreReport, Listening, Mail};
 pub use options::{Accept, ServerOptions};
 pub use server::{Is, Server, StartError};

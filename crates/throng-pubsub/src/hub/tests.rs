@@ -117,7 +117,8 @@ impl Both {
             Step::Publish { topic, except, bytes } => {
                 let number = self.published;
                 self.published += 1;
-                let publication = Publication::new(NAMES[topic], Body(number, bytes)).of_bytes(bytes);
+                let publication =
+                    Publication::new(NAMES[topic], Body(number, bytes)).of_bytes(bytes);
                 let publication = Arc::new(publication);
                 let key = except.map(|except| self.connections[except].key);
                 let accepted = self.hub.publish(&publication, key);

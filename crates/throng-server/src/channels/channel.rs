@@ -11,7 +11,8 @@ use super::{Joining, Socket};
 /// A value without size costs no memory. A method must not block, since it holds up every connection of its core. One that
 /// panics ends its channel, which the client is told (`join crashed`, `phx_error`), and nothing else.
 pub trait Channel: Sized + 'static {
-    /// Broadcasts of these events go to [`Self::handle_out`] instead of straight to the client.
+    /// Broadcasts of these events go to [`Self::handle_out`] instead of straight to the client. What it pushes is the
+    /// channel's own: the policy for slow readers is for what is broadcast straight to them.
     const INTERCEPT: &'static [&'static str] = &[];
 
     /// A client wants to join the topic [`Joining::topic`]. Nothing can be sent yet: see [`Self::joined`].

@@ -16,7 +16,7 @@ use super::core::CoreState;
 use super::http;
 use super::longpoll::{self, Asked};
 use super::message::{Message, Parcel};
-use crate::{Connection, Corewide, Ended, Handler};
+use crate::{Connection, Corewide, Ended, Handler, Intercepted};
 
 /// One core's part of a server of channels; [`Channels::handler`](super::Channels::handler) makes it.
 pub struct ChannelHandler {
@@ -31,27 +31,38 @@ impl ChannelHandler {
         Self { core: CoreState::new(config, core) }
     }
 
-    /// A broadcast that its channel intercepts, or that a long-poll session keeps, or one to the socket's id.
-    fn deliver(&mut self, conn: &mut Client<'_>, publication: &Publication, tag: u16) {
-        let Some(vsn) = conn.state().mode.vsn() else { return };
-        let Some(broadcast) = publication.body::<Broadcast>() else { return };
+    /// A broadcast that its channel intercepts, or that a long-poll session keeps, or one to the socket's id. A channel that
+    /// intercepts some events hears of all of them; the others are declined, so that they wait by their topic's policy.
+    fn deliver(
+        &mut self,
+        conn: &mut Client<'_>,
+        publication: &Publication,
+        tag: u16,
+    ) -> Intercepted {
+        let Some(vsn) = conn.state().mode.vsn() else { return Intercepted::Handled };
+        let Some(broadcast) = publication.body::<Broadcast>() else { return Intercepted::Handled };
         if tag == SOCKET_ID {
             if broadcast.event() == DISCONNECT {
                 self.end(conn, GOING_AWAY, Left::Closed);
             }
-            return;
+            return Intercepted::Handled;
         }
         let topic = publication.topic();
-        let Some(joined) = conn.state().find(topic) else { return };
+        let Some(joined) = conn.state().find(topic) else { return Intercepted::Handled };
         let route = &self.core.config.routes[usize::from(joined.topic.route)];
         if !route.intercepts(broadcast.event()) {
-            return broadcast::tell(conn, &mut self.core, vsn, publication);
+            if !conn.state().is_poll() {
+                return Intercepted::Declined;
+            }
+            broadcast::tell(conn, &mut self.core, vsn, publication);
+            return Intercepted::Handled;
         }
-        let Some(mut joined) = conn.state().take(topic) else { return };
+        let Some(mut joined) = conn.state().take(topic) else { return Intercepted::Handled };
         let outcome = self.call(conn, vsn, &mut joined, None, |channel, socket| {
             channel.handle_out(broadcast.event(), broadcast.payload(), socket);
         });
         self.settle(conn, vsn, joined, outcome);
+        Intercepted::Handled
     }
 
     /// The timer of a WebSocket: it ends, or the timer runs for what is left.
@@ -163,10 +174,18 @@ impl Handler for ChannelHandler {
         broadcast::render(publication, dialect, frame, deflater, out);
     }
 
-    fn delivery(&mut self, conn: &mut Client<'_>, publication: &Publication, tag: u16) {
-        self.deliver(conn, publication, tag);
-        self.run_infos(conn);
-        longpoll::flush(self, conn);
+    fn delivery(
+        &mut self,
+        conn: &mut Client<'_>,
+        publication: &Publication,
+        tag: u16,
+    ) -> Intercepted {
+        let intercepted = self.deliver(conn, publication, tag);
+        if intercepted == Intercepted::Handled {
+            self.run_infos(conn);
+            longpoll::flush(self, conn);
+        }
+        intercepted
     }
 
     fn count(&self, counters: &mut ServerCounters) {

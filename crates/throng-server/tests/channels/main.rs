@@ -4,6 +4,7 @@ mod longpoll;
 mod presence;
 mod puppet;
 mod random;
+mod slow;
 mod sockets;
 mod table;
 mod trouble;

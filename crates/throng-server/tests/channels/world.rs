@@ -411,7 +411,7 @@ fn bytes_of(mut spec: &str) -> Vec<u8> {
     bytes
 }
 
-fn addr() -> SocketAddr {
+pub(crate) fn addr() -> SocketAddr {
     "127.0.0.1:7000".parse().unwrap()
 }
 

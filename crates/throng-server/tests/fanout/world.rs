@@ -12,7 +12,7 @@ use throng_engine::{Core, Limits};
 use throng_proto::Raw;
 use throng_report::{Merge, ServerCounters};
 use throng_server::pubsub::{Dialect, Membership, Publication, Rulebook, Subscription, TopicRules};
-use throng_server::{Connection, Handler, Listening, Mail, ServerApp, ServerConfig};
+use throng_server::{Connection, Handler, Intercepted, Listening, Mail, ServerApp, ServerConfig};
 use throng_sim::{Faulty, Sim, SimCores, SimCoresOptions, SimDriver, SimFd};
 
 type Never = std::convert::Infallible;
@@ -122,12 +122,18 @@ impl Handler for Rooms {
         Frame { letter: b'm', ..frame.clone() }.append(out);
     }
 
-    fn delivery(&mut self, conn: &mut Connection<'_, Self>, publication: &Publication, tag: u16) {
+    fn delivery(
+        &mut self,
+        conn: &mut Connection<'_, Self>,
+        publication: &Publication,
+        tag: u16,
+    ) -> Intercepted {
         let frame: &Frame = publication.body().unwrap();
         assert_eq!(u16::from(frame.topic), tag);
         let mut told = Vec::new();
         Frame { letter: b'M', ..frame.clone() }.append(&mut told);
         conn.send(&told);
+        Intercepted::Handled
     }
 }
 
