@@ -1,11 +1,15 @@
 //! Phoenix Channels: what goes in, and what must come out; on virtual time but for `sockets`.
 
+mod broadcasts;
+mod demo;
+mod events;
+mod joins;
 mod longpoll;
 mod presence;
 mod puppet;
 mod random;
 mod slow;
 mod sockets;
-mod table;
 mod trouble;
+mod versions;
 mod world;

@@ -5,6 +5,8 @@ use throng_server::channels::{
     Rejected, Socket,
 };
 
+use crate::world::transcript;
+
 pub(crate) struct Puppet {
     later: Vec<Reference>,
     address: Option<Address>,
@@ -130,4 +132,10 @@ pub(crate) fn puppets() -> Channels {
                 .with_assigns(name.to_owned())),
             None => Ok(Connected::default()),
         })
+}
+
+/// Runs a transcript against puppets.
+#[track_caller]
+pub(crate) fn check(text: &str) {
+    transcript(&puppets(), text);
 }
