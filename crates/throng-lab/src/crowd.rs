@@ -211,7 +211,8 @@ pub(crate) fn broadcast_seconds(users: u64, cpus: u64) -> u64 {
 const GB: f64 = 1e9;
 /// With fewer users, what else the machine does hides their memory.
 const MEMORY_SHOWS: u64 = 20_000;
-const MANY: u64 = 300_000;
+/// So many users that what they do by themselves fills much of a small machine.
+pub(crate) const MANY: u64 = 300_000;
 const ARRIVALS_PER_CPU: u64 = 4_000;
 /// Both ends; half of what an idle machine does.
 const DELIVERIES_PER_CPU: u64 = 25_000;
