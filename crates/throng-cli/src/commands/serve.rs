@@ -169,13 +169,11 @@ impl Serve {
             Behaviour::Hold => self.with(|| handlers::Hold),
             Behaviour::Channels => {
                 let channels = self.sockets.channels(channels::demo(), self.idle_timeout);
-                // A WebSocket that is silent for too long is told so before it is closed.
-                let options = ServerOptions { idle_timeout: None, ..self.options() };
-                start(options, move |core| channels.handler(core))
+                start(self.options_of_sockets(), move |core| channels.handler(core))
             }
             Behaviour::Chat => {
-                let chat = self.sockets.chat();
-                start(self.options(), move |_| handlers::Chat::new(chat))
+                let chat = self.sockets.chat(self.idle_timeout);
+                start(self.options_of_sockets(), move |_| handlers::Chat::new(chat))
             }
         }
     }
@@ -185,6 +183,12 @@ impl Serve {
         Server<H>: Send + Sync,
     {
         start(self.options(), move |_| make())
+    }
+
+    /// Of a server whose handler knows the idle timeout itself: a WebSocket that is silent for too long is told so before it is
+    /// closed.
+    fn options_of_sockets(&self) -> ServerOptions {
+        ServerOptions { idle_timeout: None, ..self.options() }
     }
 
     fn options(&self) -> ServerOptions {

@@ -2,12 +2,14 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use throng_base::Instant;
 use throng_proto::websocket::{
     Deflater, Limits, Opcode, Scratch, Server, ServerEvent, encode_deflated, encode_frame,
 };
 use throng_pubsub::{Dialect, Publication, Rulebook, Subscription, TopicRules};
+use throng_report::ServerCounters;
 
 use crate::{Connection, Handler};
 
@@ -18,6 +20,7 @@ pub struct Chat {
     options: ChatOptions,
     room: Arc<str>,
     deflater: Deflater,
+    idle_timeouts: u64,
 }
 
 /// What a chat allows.
@@ -29,6 +32,8 @@ pub struct ChatOptions {
     pub deflate: bool,
     /// What becomes of messages that somebody is too slow for.
     pub rules: TopicRules,
+    /// How long somebody may say nothing, not even a pong, before being told so and closed: for good by default.
+    pub idle_timeout: Option<Duration>,
 }
 
 /// What somebody said.
@@ -40,13 +45,21 @@ struct Said {
 impl Chat {
     /// One core's part of the chat.
     pub fn new(options: ChatOptions) -> Self {
-        Self { options, room: "chat".into(), deflater: Deflater::new() }
+        Self { options, room: "chat".into(), deflater: Deflater::new(), idle_timeouts: 0 }
     }
 
     fn say(&self, conn: &mut Connection<'_, Self>, opcode: Opcode, payload: &[u8]) {
         let said = Said { opcode, payload: payload.into() };
         let publication = Publication::new(Arc::clone(&self.room), said).of_bytes(payload.len());
         conn.publish(publication, None);
+    }
+
+    /// Sends a close frame, which nothing follows, to whoever is in the room; the answer ends the connection.
+    fn dismiss(&self, conn: &mut Connection<'_, Self>, code: u16, reason: &str) {
+        conn.unsubscribe_all();
+        conn.clear_timeout();
+        let (session, out) = conn.session();
+        session.close(code, reason, out);
     }
 }
 
@@ -79,6 +92,9 @@ impl Handler for Chat {
                         let dialect = if session.is_deflated() { DEFLATED } else { PLAIN };
                         let subscription = Subscription { dialect, ..Subscription::default() };
                         conn.subscribe(&self.room, subscription);
+                        if let Some(span) = self.options.idle_timeout {
+                            conn.set_timeout(span);
+                        }
                     }
                     Err(refusal) => {
                         if !session.refuse(&refusal, out) {
@@ -95,14 +111,26 @@ impl Handler for Chat {
     }
 
     fn draining(&mut self, conn: &mut Connection<'_, Self>) {
-        // Nothing follows a close frame.
-        conn.unsubscribe_all();
-        let (session, out) = conn.session();
-        if session.is_open() {
-            session.close(GOING_AWAY, "the server ends", out);
-        } else {
-            conn.close();
+        match conn.protocol().is_open() {
+            true => self.dismiss(conn, GOING_AWAY, "the server ends"),
+            false => conn.close(),
         }
+    }
+
+    /// Of somebody in the room: nothing was heard for too long, or the timer runs for what is left.
+    fn timeout(&mut self, conn: &mut Connection<'_, Self>) {
+        let Some(span) = self.options.idle_timeout else { return };
+        match span.checked_sub(conn.now().since(conn.heard())) {
+            Some(left) if !left.is_zero() => conn.set_timeout(left),
+            _ => {
+                self.idle_timeouts += 1;
+                self.dismiss(conn, PROTOCOL_ERROR, "nothing was heard for too long");
+            }
+        }
+    }
+
+    fn count(&self, counters: &mut ServerCounters) {
+        counters.idle_timeouts += self.idle_timeouts;
     }
 
     fn render(&mut self, publication: &Publication, dialect: Dialect, out: &mut Vec<u8>) {
@@ -116,5 +144,7 @@ impl Handler for Chat {
 
 /// RFC 6455 section 7.4.1.
 const GOING_AWAY: u16 = 1001;
+/// The code of a silent client, as of the channels' server.
+const PROTOCOL_ERROR: u16 = 1002;
 const PLAIN: Dialect = Dialect::new(0);
 const DEFLATED: Dialect = Dialect::new(1);

@@ -22,7 +22,7 @@ type ChatCore = Rc<RefCell<Core<ChatDriver, ServerApp<Chat, ChatDriver>>>>;
 
 struct World<'a> {
     sim: &'a mut Sim,
-    _cores: SimCores<Mail<Never>>,
+    cores: SimCores<Mail<Never>>,
     running: Vec<ChatCore>,
     driver: SimDriver<()>,
 }
@@ -36,13 +36,17 @@ struct Client {
 
 impl<'a> World<'a> {
     fn new(sim: &'a mut Sim, cores: usize) -> Self {
+        Self::with(sim, cores, ChatOptions::default())
+    }
+
+    fn with(sim: &'a mut Sim, cores: usize, chat: ChatOptions) -> Self {
         let cores = sim.cores(&SimCoresOptions { cores, ..SimCoresOptions::default() });
         let config = Arc::new(ServerConfig { backlog: 100_000, ..ServerConfig::default() });
         let running: Vec<_> = cores
             .drivers()
             .into_iter()
             .map(|driver| {
-                let app = ServerApp::new(Arc::clone(&config), Chat::new(ChatOptions::default()));
+                let app = ServerApp::new(Arc::clone(&config), Chat::new(chat));
                 sim.spawn(Core::new(driver, app, Limits::default()))
             })
             .collect();
@@ -52,7 +56,7 @@ impl<'a> World<'a> {
             assert!(sim.run_until(SHORTLY, |_| answers.try_recv().is_ok()));
         }
         let driver = sim.cores(&SimCoresOptions::default()).drivers().remove(0);
-        Self { sim, _cores: cores, running, driver }
+        Self { sim, cores, running, driver }
     }
 
     fn connect(&mut self) -> Client {
@@ -189,6 +193,47 @@ fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
         assert!(rude.has_ended);
         world.chat(&mut users, b"who was that?");
         for client in users.into_iter().chain([rude]) {
+            world.driver.close(client.fd, CloseHow::Finish);
+        }
+    });
+}
+
+#[test]
+fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
+    check(5, |sim| {
+        let idle_timeout = Some(Duration::from_secs(10));
+        let mut world = World::with(sim, 1, ChatOptions { idle_timeout, ..ChatOptions::default() });
+        let mut users = vec![world.join().0, world.join().0];
+        for _ in 0..3 {
+            world.run_for(Duration::from_secs(3));
+            world.chat(&mut users, b"is anybody there?");
+        }
+        let mut silent = users.pop().unwrap();
+        // A pong that nobody has asked for.
+        world.send(&silent, &[0x8a, 0x80, 0, 0, 0, 0]);
+        for _ in 0..3 {
+            world.run_for(Duration::from_secs(3));
+            world.chat(&mut users, b"is anybody there?");
+            world.receive(&mut silent);
+            assert_eq!(wire::take(&mut silent.received), Some((1, b"is anybody there?".to_vec())));
+        }
+        assert_eq!(wire::take(&mut silent.received), None, "the pong was heard");
+        world.run_for(Duration::from_secs(2));
+        world.chat(&mut users, b"where is he?");
+        world.receive(&mut silent);
+        let (opcode, payload) = wire::take(&mut silent.received).unwrap();
+        assert_eq!((opcode, u16::from_be_bytes([payload[0], payload[1]])), (8, 1002));
+        assert!(silent.received.is_empty() && !silent.has_ended, "it may answer");
+        world.send(&silent, &[0x88, 0x82, 0, 0, 0, 0, 3, 0xea]);
+        world.run_for(SHORTLY);
+        world.receive(&mut silent);
+        assert!(silent.has_ended);
+        assert_eq!(world.open(), 1);
+        let (reply, answers) = channel();
+        world.cores.post(0, Mail::collect(reply));
+        world.run_for(SHORTLY);
+        assert_eq!(answers.recv().unwrap().server.idle_timeouts, 1);
+        for client in users.into_iter().chain([silent]) {
             world.driver.close(client.fd, CloseHow::Finish);
         }
     });

@@ -81,8 +81,13 @@ impl Flags {
     }
 
     /// The chat as the flags want it.
-    pub(super) fn chat(&self) -> ChatOptions {
-        ChatOptions { limits: self.limits(), deflate: self.deflate, rules: self.rules() }
+    pub(super) fn chat(&self, idle_timeout: Option<Duration>) -> ChatOptions {
+        ChatOptions {
+            limits: self.limits(),
+            deflate: self.deflate,
+            rules: self.rules(),
+            idle_timeout,
+        }
     }
 
     /// What a client may ask for.
