@@ -91,10 +91,16 @@ impl<H: Handler> Connection<'_, H> {
     /// `close_timeout` at most, and then FIN.
     ///
     /// Bytes from the other end that have not been received by then make Linux send RST instead (RFC 2525, 2.17), and
-    /// that can overtake what was sent last and destroy it. A protocol whose last word must arrive lets the other end
-    /// close first, or sets a timeout for it.
+    /// that can overtake what was sent last and destroy it. A protocol whose last word must arrive says [`Self::finish`] and
+    /// lets the other end close first, or sets a timeout for it.
     pub fn close(&mut self) {
         self.wire.close();
+    }
+
+    /// Tells the other end, once the handler returns and what was sent is taken, that nothing more will be sent. What comes
+    /// from it is still received.
+    pub fn finish(&mut self) {
+        self.wire.finish();
     }
 
     /// Ends the connection by RST once the handler returns.
@@ -205,6 +211,7 @@ pub(crate) trait Wire<H: Handler> {
     fn send_now(&mut self, bytes: &[u8]) -> Sent;
     fn pending_bytes(&self) -> usize;
     fn close(&mut self);
+    fn finish(&mut self);
     fn reset(&mut self);
     fn set_timeout(&mut self, moment: Instant, idle_timeout: Option<Duration>);
     fn now(&self) -> Instant;
@@ -258,6 +265,10 @@ where
 
     fn close(&mut self) {
         self.close();
+    }
+
+    fn finish(&mut self) {
+        self.finish();
     }
 
     fn reset(&mut self) {

@@ -44,6 +44,7 @@ mod gate;
 mod handle;
 mod handler;
 pub mod handlers;
+mod linger;
 mod listener;
 mod mail;
 mod options;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
-use throng_proto::websocket::{Scratch, Server as Session, ServerEvent};
+use throng_proto::websocket::{Scratch, Server as Session, ServerEvent, Violation};
 use throng_pubsub::{Dialect, Publication, Rulebook};
 use throng_report::{Merge, ServerCounters};
 
@@ -16,7 +16,7 @@ use super::core::CoreState;
 use super::http;
 use super::longpoll::{self, Asked};
 use super::message::{Message, Parcel};
-use crate::{Connection, Corewide, Ended, Handler, Intercepted};
+use crate::{Connection, Corewide, Ended, Handler, Intercepted, linger};
 
 /// One core's part of a server of channels; [`Channels::handler`](super::Channels::handler) makes it.
 pub struct ChannelHandler {
@@ -65,6 +65,16 @@ impl ChannelHandler {
         Intercepted::Handled
     }
 
+    /// A client has broken the rules of its protocol, and was told so.
+    fn failed(&mut self, conn: &mut Client<'_>, violation: Violation) {
+        if let Mode::Asking { .. } = conn.state().mode {
+            // Its session is about to answer, and hears that it has gone.
+            return conn.close();
+        }
+        self.end(conn, violation.code(), Left::Closed);
+        linger::end(conn, violation, &self.core.config.limits);
+    }
+
     /// The timer of a WebSocket: it ends, or the timer runs for what is left.
     fn heard_nothing(&mut self, conn: &mut Client<'_>) {
         let (silent, timeout) = (conn.now().since(conn.heard()), self.core.config.timeout);
@@ -108,7 +118,8 @@ impl Handler for ChannelHandler {
             (ServerEvent::Text(text), Mode::Socket(vsn)) => self.text(conn, vsn, text),
             (ServerEvent::Binary(bytes), Mode::Socket(vsn)) => self.binary(conn, vsn, bytes),
             (ServerEvent::Request(request), Mode::Http) => http::request(self, conn, &request),
-            (ServerEvent::Closed { .. } | ServerEvent::Failed(_), _) => conn.close(),
+            (ServerEvent::Closed { .. }, _) => conn.close(),
+            (ServerEvent::Failed(violation), _) => self.failed(conn, violation),
             (ServerEvent::Ping(_) | ServerEvent::Pong(_), _) => {}
             // What was under way when the close frame left.
             (ServerEvent::Text(_) | ServerEvent::Binary(_) | ServerEvent::Request(_), _) => {}
@@ -165,7 +176,8 @@ impl Handler for ChannelHandler {
             Mode::Socket(_) => self.heard_nothing(conn),
             Mode::Asking { is_poll, .. } => longpoll::timed_out(conn, is_poll),
             Mode::Poll(_) if longpoll::timeout(conn) => self.end(conn, GOING_AWAY, Left::Closed),
-            Mode::Poll(_) | Mode::Http | Mode::Closing => {}
+            Mode::Closing => conn.close(),
+            Mode::Poll(_) | Mode::Http => {}
         }
     }
 

@@ -11,7 +11,7 @@ use throng_proto::websocket::{
 use throng_pubsub::{Dialect, Publication, Rulebook, Subscription, TopicRules};
 use throng_report::ServerCounters;
 
-use crate::{Connection, Handler};
+use crate::{Connection, Handler, linger};
 
 /// A chat of one room. Any path leads into it; every message, text or binary, goes to everyone, its sender included.
 /// What is no WebSocket is answered with 426 and a sentence.
@@ -106,7 +106,11 @@ impl Handler for Chat {
             ServerEvent::Text(text) => self.say(conn, Opcode::Text, text.as_bytes()),
             ServerEvent::Binary(bytes) => self.say(conn, Opcode::Binary, bytes),
             ServerEvent::Ping(_) | ServerEvent::Pong(_) => {}
-            ServerEvent::Closed { .. } | ServerEvent::Failed(_) => conn.close(),
+            ServerEvent::Closed { .. } => conn.close(),
+            ServerEvent::Failed(violation) => {
+                conn.unsubscribe_all();
+                linger::end(conn, violation, &self.options.limits);
+            }
         }
     }
 
@@ -117,9 +121,10 @@ impl Handler for Chat {
         }
     }
 
-    /// Of somebody in the room: nothing was heard for too long, or the timer runs for what is left.
+    /// Nothing was heard for too long, or the timer runs for what is left; whoever was told the last word is closed.
     fn timeout(&mut self, conn: &mut Connection<'_, Self>) {
-        let Some(span) = self.options.idle_timeout else { return };
+        let is_open = conn.protocol().is_open();
+        let Some(span) = self.options.idle_timeout.filter(|_| is_open) else { return conn.close() };
         match span.checked_sub(conn.now().since(conn.heard())) {
             Some(left) if !left.is_zero() => conn.set_timeout(left),
             _ => {

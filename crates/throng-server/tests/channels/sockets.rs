@@ -144,6 +144,21 @@ fn another_thread_broadcasts_and_disconnects() {
 }
 
 #[test]
+fn who_says_too_much_hears_that_and_its_channels_end_at_once() {
+    let server = start(demo(), 1);
+    let mut loud = Client::open(&server, "/socket/websocket?vsn=2.0.0");
+    loud.text(r#"["1","1","rooms:a","phx_join",{}]"#);
+    loud.expect(r#"["1","1","rooms:a","phx_reply",{"status":"ok","response":{}}]"#);
+    // All of it is sent before anything is read.
+    loud.stream.write_all(&frame(TEXT, &[b'x'; 16 << 20])).expect("the server takes it");
+    assert_eq!(loud.next(), Got::Close(Some(1009)));
+    assert_eq!(loud.next(), Got::End);
+    let counters = server.snapshot().counters;
+    assert_eq!((counters.open, counters.channels, counters.memberships), (1, 0, 0));
+    assert_eq!(counters.resets, 0);
+}
+
+#[test]
 fn a_server_that_drains_ends_once_its_clients_have_answered() {
     let server = start(demo(), 2);
     let clients: Vec<_> =

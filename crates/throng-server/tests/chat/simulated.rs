@@ -192,6 +192,11 @@ fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
         assert_eq!((opcode, u16::from_be_bytes([payload[0], payload[1]])), (8, 1002));
         assert!(rude.has_ended);
         world.chat(&mut users, b"who was that?");
+        // It has heard the last word, and has five seconds to close.
+        world.run_for(Duration::from_secs(4));
+        assert_eq!(world.open(), 3);
+        world.run_for(Duration::from_secs(1));
+        assert_eq!(world.open(), 2);
         for client in users.into_iter().chain([rude]) {
             world.driver.close(client.fd, CloseHow::Finish);
         }

@@ -90,6 +90,26 @@ fn what_is_no_websocket_is_told_so() {
 }
 
 #[test]
+fn who_says_too_much_hears_that_however_much_is_still_under_way() {
+    let server = start(options(Accept::Reuseport, 1), ChatOptions::default());
+    let mut loud = Client::join(&server);
+    let mut others = [Client::join(&server), Client::join(&server)];
+    // A frame of 16 MiB, all of which is sent before anything is read.
+    loud.stream.write_all(&[0x82, 0xff, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    (0..256).for_each(|_| loud.stream.write_all(&[0; 65_536]).expect("the server takes it"));
+    let (opcode, payload) = loud.until(wire::take);
+    assert_eq!((opcode, &payload[..2]), (8, &1009u16.to_be_bytes()[..]));
+    assert_eq!(loud.stream.read(&mut [0; 1]).expect("it is not reset"), 0);
+    // It is in the room no more, though it has not closed.
+    others[0].say(b"what was that?");
+    others.iter_mut().for_each(|other| assert_eq!(other.hear(), b"what was that?"));
+    assert_eq!(snapshot(&server).counters.open, 3);
+    drop(loud);
+    eventually("it has left", || snapshot(&server).counters.open == 2);
+    assert_eq!(snapshot(&server).counters.resets, 0);
+}
+
+#[test]
 fn a_server_that_ends_says_so_and_lets_everyone_finish() {
     let server = start(options(Accept::Reuseport, 2), ChatOptions::default());
     let mut clients: Vec<_> = (0..5).map(|_| Client::join(&server)).collect();

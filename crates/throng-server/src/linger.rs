@@ -1,0 +1,25 @@
+//! How a WebSocket ends whose client has broken the rules.
+
+use std::time::Duration;
+
+use throng_proto::http::Fault;
+use throng_proto::websocket::{Limits, Violation};
+
+use crate::{Connection, Handler};
+
+/// Ends a connection after [`Failed`](throng_proto::websocket::ServerEvent::Failed), whose last word has been appended, so
+/// that it arrives: a client whose message is too large is still sending it, and bytes that nobody receives
+/// before the close make Linux answer RST, which destroys what has not been read. So the client
+/// is told that nothing more comes, what it still sends is discarded by the session, and it has `close_timeout_ms` to close.
+/// Then the handler's timeout is called, which closes.
+///
+/// A client that has been waited for already is closed at once.
+pub(crate) fn end<H: Handler>(conn: &mut Connection<'_, H>, violation: Violation, limits: &Limits) {
+    match violation {
+        Violation::CloseTimeout | Violation::Http(Fault::Timeout) => conn.close(),
+        _ => {
+            conn.finish();
+            conn.set_timeout(Duration::from_millis(limits.close_timeout_ms.into()));
+        }
+    }
+}
