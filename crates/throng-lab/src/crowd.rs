@@ -198,7 +198,7 @@ pub(crate) fn errors_sentence(summary: &Summary) -> Option<String> {
 
 /// How many come in a second, both ends on `cpus` CPUs: where very many are held, each finds its memory in no cache.
 pub(crate) fn arrivals_per_second(users: u64, cpus: u64) -> u64 {
-    let easily = if users > MANY { 2 } else { 1 };
+    let easily = if users > MANY { 3 } else { 1 };
     (ARRIVALS_PER_CPU * cpus / easily).max(1)
 }
 

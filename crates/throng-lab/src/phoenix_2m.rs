@@ -265,7 +265,7 @@ mod tests {
     fn two_broadcasts_are_never_under_way_and_two_reach_everybody() {
         assert_eq!(Pace::of(500, 2, Some(3)), pace(8_000, 1, 3, 1));
         assert_eq!(Pace::of(100_000, 2, None), pace(8_000, 13, 35, 2));
-        assert_eq!(Pace::of(1_000_000, 2, None), pace(4_000, 250, 144, 62));
+        assert_eq!(Pace::of(1_000_000, 2, None), pace(2_666, 376, 208, 94));
     }
 
     #[test]
