@@ -51,7 +51,7 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     }
     let seconds = scan.unit(&PER, per, at)?;
     scan.end()?;
-    Ok(number.float * factor as f64 / seconds as f64)
+    Ok(number.times(factor) / seconds as f64)
 }
 
 /// A share of a whole: `0.01%` is 0.0001. More than `100%` is a number like any other.
@@ -85,6 +85,17 @@ struct Number {
     scale: u32,
     span: Range<usize>,
     float: f64,
+}
+
+impl Number {
+    /// `self * factor`. A whole number is exact: a thousand times the nearest float of its thousandth may not be.
+    fn times(&self, factor: u128) -> f64 {
+        let (product, divisor) = (self.digits * factor, 10u128.pow(self.scale));
+        match product.is_multiple_of(divisor) {
+            true => (product / divisor) as f64,
+            false => self.float * factor as f64,
+        }
+    }
 }
 
 impl<'a> Scan<'a> {
