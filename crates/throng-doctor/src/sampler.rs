@@ -55,8 +55,6 @@ pub struct Sampler {
     cgroups: CgroupReader,
     listeners: ListenerReader,
     syn_recv: SynRecvMeter,
-    /// TCP sockets of the namespace, as of the last sample.
-    sockets: Option<u64>,
     stays_on_its_thread: PhantomData<*const ()>,
 }
 
@@ -115,7 +113,6 @@ impl Sampler {
             cgroups: CgroupReader::locate(&root, pid),
             listeners: ListenerReader::default(),
             syn_recv: SynRecvMeter::default(),
-            sockets: None,
             stays_on_its_thread: PhantomData,
             root,
         }
@@ -126,29 +123,29 @@ impl Sampler {
     pub fn sample(&mut self, now: Instant) -> KernelSample {
         let began = std::time::Instant::now();
         let mut out = KernelSample::default();
-        let listen_drops = self.network(&mut out);
+        let network = self.network(&mut out);
         self.machine(&mut out);
         self.conntrack(&mut out);
         self.groups(&mut out);
-        self.listeners(&mut out, now, listen_drops);
+        self.listeners(&mut out, now, network);
         self.watched(&mut out);
         out.set("doctor.sample_us", began.elapsed().as_micros() as u64);
         out
     }
 
-    /// The namespace's counters. Returns `ListenDrops`.
-    fn network(&mut self, out: &mut KernelSample) -> Option<u64> {
+    /// The namespace's counters. Returns those that decide what is asked next.
+    fn network(&mut self, out: &mut KernelSample) -> Network {
         let files = &mut self.files;
-        let mut listen_drops = None;
+        let mut network = Network::default();
         if let Some(counters) = out.take(files.netstat.read(netstat::parse)) {
-            listen_drops = counters.get("TcpExt", "ListenDrops");
+            network.listen_drops = counters.get("TcpExt", "ListenDrops");
             out.set_all(&counters, "TcpExt", TCP_EXT);
         }
         if let Some(counters) = out.take(files.snmp.read(netstat::parse)) {
             out.set_all(&counters, "Tcp", TCP);
         }
         if let Some(found) = out.take(files.sockstat.read(sockstat::parse)) {
-            self.sockets = Some(found.tcp_in_use);
+            network.sockets = Some(found.tcp_in_use);
             out.set("sockstat.used", found.sockets_used);
             out.set("sockstat.tcp.inuse", found.tcp_in_use);
             out.set("sockstat.tcp.orphan", found.tcp_orphan);
@@ -167,7 +164,7 @@ impl Sampler {
             out.set_sum("dev.rx_errors", devices.iter().map(|device| device.received.errors));
             out.set_sum("dev.tx_errors", devices.iter().map(|device| device.sent.errors));
         }
-        listen_drops
+        network
     }
 
     fn machine(&mut self, out: &mut KernelSample) {
@@ -223,7 +220,7 @@ impl Sampler {
         }
     }
 
-    fn listeners(&mut self, out: &mut KernelSample, now: Instant, listen_drops: Option<u64>) {
+    fn listeners(&mut self, out: &mut KernelSample, now: Instant, network: Network) {
         if !self.root.is_live() {
             return;
         }
@@ -236,8 +233,7 @@ impl Sampler {
         if mine.listeners > 0 {
             out.set("listener.backlog", mine.backlog);
         }
-        let is_cheap = self.sockets.is_none_or(|sockets| sockets <= SYN_RECV_SOCKETS_MAX);
-        if is_cheap && self.syn_recv.due(now, listen_drops) {
+        if self.syn_recv.due(now, network.listen_drops, network.sockets) {
             let began = std::time::Instant::now();
             let count = out.take(self.listeners.syn_recv(&all, &self.ports));
             let cost = began.elapsed();
@@ -264,9 +260,13 @@ impl Sampler {
     }
 }
 
-/// With more TCP sockets than this nobody counts those in SYN-RECV. The walk over all of them takes 340 ms at two million
-/// on an idle machine, but took 16 s at 1.4 million where all CPUs were busy, and they are when it is wanted.
-const SYN_RECV_SOCKETS_MAX: u64 = 500_000;
+/// What the namespace's counters decide.
+#[derive(Clone, Copy, Debug, Default)]
+struct Network {
+    listen_drops: Option<u64>,
+    /// TCP sockets.
+    sockets: Option<u64>,
+}
 
 /// What is recorded of `Tcp`.
 const TCP: &[&str] = &[
