@@ -21,6 +21,8 @@ pub(super) struct Beat<W> {
     generator: Box<dyn Generator>,
     server: Option<ServerWatch>,
     kernel: Box<dyn KernelProbe>,
+    /// The server's process, as it was last told to the kernel's probe. A server that is silent for a while stays the same.
+    server_pid: Option<u32>,
     fold: SummaryFold,
     progress: Progress,
     latest: Arc<Mutex<Option<Interval>>>,
@@ -56,6 +58,7 @@ impl<W: Write + Truncate> Beat<W> {
             generator: sources.generator,
             server: sources.server.map(|probe| ServerWatch::new(probe, patience)),
             kernel: (sources.kernel)(),
+            server_pid: None,
             progress,
             latest,
             previous: None,
@@ -176,9 +179,9 @@ impl<W: Write + Truncate> Beat<W> {
         let events = &mut self.events;
         let watch = self.server.as_mut()?;
         let snapshot = watch.snapshot(&mut |kind| events.push(Event::new(at_ms, kind)))?;
-        let before = self.previous.as_ref().and_then(|interval| interval.server.as_ref());
-        if before.is_none_or(|before| before.process.pid != snapshot.process.pid) {
-            self.kernel.server_is(snapshot.process.pid);
+        let pid = snapshot.process.pid;
+        if self.server_pid.replace(pid) != Some(pid) {
+            self.kernel.server_is(pid);
         }
         Some(snapshot)
     }

@@ -13,7 +13,6 @@ use super::{KernelProbe, KernelSample};
 #[derive(Debug)]
 pub struct LiveKernel {
     ports: Vec<u16>,
-    server: Option<u32>,
     sampler: Sampler,
 }
 
@@ -21,7 +20,7 @@ impl LiveKernel {
     /// Reads the machine and the listeners on `ports`; no ports means all listeners.
     pub fn new(ports: Vec<u16>) -> Self {
         let sampler = Sampler::new(options(&ports, None));
-        Self { ports, server: None, sampler }
+        Self { ports, sampler }
     }
 }
 
@@ -32,10 +31,6 @@ impl KernelProbe for LiveKernel {
     }
 
     fn server_is(&mut self, pid: u32) {
-        // A server that was silent for a while is no other one: a new sampler would ask at once what is rationed.
-        if self.server.replace(pid) == Some(pid) {
-            return;
-        }
         // Where it is refused, the counters of this namespace are what there is.
         let _ = netns::enter(pid);
         self.sampler = Sampler::new(options(&self.ports, Some(pid)));

@@ -38,12 +38,22 @@ impl Generator for Fake {
     }
 }
 
-struct NoKernel;
+/// No kernel: a machine, and how often it was told which process the server is.
+#[derive(Default)]
+struct NoKernel {
+    told: i64,
+}
 
 impl KernelProbe for NoKernel {
     fn sample(&mut self) -> KernelSample {
         let machine = MachineUse { cpus: 2, ..Default::default() };
-        KernelSample { machine: Some(machine), counters: [("syn_recv".to_owned(), 3)].into() }
+        let counters = [("syn_recv".to_owned(), 3), ("told".to_owned(), self.told)];
+        KernelSample { machine: Some(machine), counters: counters.into() }
+    }
+
+    fn server_is(&mut self, pid: u32) {
+        assert_eq!(pid, 77);
+        self.told += 1;
     }
 }
 
@@ -80,7 +90,11 @@ fn options(interval_ms: u64) -> RecorderOptions {
 
 fn sources(fake: &Fake, server: Option<&FakeServer>) -> Sources {
     let server = server.map(|server| Box::new(server.clone()) as Box<dyn ServerProbe>);
-    Sources { generator: Box::new(fake.clone()), server, kernel: Box::new(|| Box::new(NoKernel)) }
+    Sources {
+        generator: Box::new(fake.clone()),
+        server,
+        kernel: Box::new(|| Box::<NoKernel>::default()),
+    }
 }
 
 /// A memory that two can hold, with a limit like a disk's.
@@ -231,6 +245,7 @@ fn a_server_that_is_silent_for_a_moment_is_not_lost() {
     until(|| !last_is_answered());
     server.hangs.store(false, Ordering::Relaxed);
     until(last_is_answered);
+    assert_eq!(disk.read().intervals.last().unwrap().kernel["told"], 1, "it is the same server");
     fake.0.finished.store(true, Ordering::Relaxed);
     assert_eq!(recording.wait().end.reason, EndReason::Finished);
     assert_eq!(names(&disk.read()), [""; 0]);
