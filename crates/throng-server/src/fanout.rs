@@ -273,7 +273,7 @@ where
     desk.shield(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
 }
 
-/// Deliveries after which everything else on the core has its turn: about half a millisecond.
+/// Deliveries after which everything else on the core has its turn: about a millisecond, at 8 us each.
 const DELIVERIES_OF_BATCH: usize = 128;
 /// Bytes after which a batch ends, however few members have got them.
 const BYTES_OF_BATCH: usize = 1 << 20;
