@@ -240,7 +240,7 @@ fn verdict(lobby: &Lobby, summary: &Summary) -> Vec<String> {
 
 const ROW: &str = "phoenix-2m";
 const ROWS_MOST: usize = 10;
-/// Done in a minute or so on two CPUs; a million takes five.
+/// Done in a minute or so on two CPUs; a million takes ten.
 const DEFAULT_USERS_PER_CPU: u64 = 50_000;
 /// Longer than the time between two heartbeats.
 const HOLD_SECONDS: u64 = 35;
