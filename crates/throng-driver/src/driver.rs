@@ -107,9 +107,6 @@ impl Token {
     /// Another core handed a socket over.
     pub const PASSED: Self = Self::special(1);
 
-    /// The end of a wait; of the driver's own.
-    pub(crate) const ALARM: Self = Self::special(2);
-
     /// The listener with this number.
     pub const fn listener(number: u32) -> Self {
         Self::special(number + LISTENERS)
@@ -153,7 +150,7 @@ impl Token {
     }
 }
 
-const LISTENERS: u32 = 3;
+const LISTENERS: u32 = 2;
 
 /// Something became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,7 +269,7 @@ mod tests {
         assert_eq!(Token::connection(key).as_connection(), Some(key));
         assert_eq!(Token::connection(key).as_listener(), None);
         assert_eq!(Token::listener(3).as_listener(), Some(3));
-        for token in [Token::WAKE, Token::PASSED, Token::ALARM, Token::listener(0)] {
+        for token in [Token::WAKE, Token::PASSED, Token::listener(0)] {
             assert_eq!(token.as_connection(), None);
             assert_eq!(Token::from_bits(token.bits()), token);
         }

@@ -16,7 +16,7 @@ use crate::driver::{
     Token,
 };
 use crate::passing::{self, BATCH, Passing};
-use crate::wait::Waiter;
+use crate::wait::{Patience, Waiter};
 use crate::{Clock, Errno, Permits, socket};
 
 /// A socket. Its number means something only in the fd table of the core that opened it, so it cannot leave the thread.
@@ -55,7 +55,7 @@ impl<M> EpollDriver<M> {
     /// The driver of core `core`; called on the core's own thread.
     pub(crate) fn new(core: CoreId, shared: Arc<Shared<M>>) -> Result<Self, Errno> {
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let waiter = Waiter::new(set.as_fd(), ALARM)?;
+        let waiter = Waiter::new(set.as_fd(), Token::WAKE.bits())?;
         let own = &shared.seats[core];
         add(
             set.as_fd(),
@@ -102,16 +102,20 @@ impl<M: Send> Driver for EpollDriver<M> {
         } else {
             deadline
         };
-        let now = self.now();
+        let patience = if deadline == Instant::FAR {
+            Patience::Endless
+        } else {
+            match deadline.since(self.now()) {
+                span if span.is_zero() => Patience::None,
+                span => Patience::For(span),
+            }
+        };
         // The one error that can be met is an interruption by a signal, and the loop comes back by itself.
-        let waited = self.waiter.wait(self.set.as_fd(), &mut self.buffer, deadline, now);
-        let count = waited.unwrap_or(0);
+        let count = self.waiter.wait(self.set.as_fd(), &mut self.buffer, patience).unwrap_or(0);
         for event in &self.buffer[..count] {
             // SAFETY: the kernel has written the first `count` events.
             let libc::epoll_event { events: bits, u64: token } = unsafe { event.assume_init() };
-            if token != ALARM {
-                events.push(Event { token: Token::from_bits(token), ready: ready(bits) });
-            }
+            events.push(Event { token: Token::from_bits(token), ready: ready(bits) });
         }
     }
 
@@ -236,8 +240,6 @@ impl<M: Send> Driver for EpollDriver<M> {
 const FLUSH_AGAIN: Duration = Duration::from_millis(1);
 /// How many events a wait returns at most.
 const BATCH_MAX: usize = 256;
-/// What the alarm of the waiter says; nobody else hears of it.
-const ALARM: u64 = Token::ALARM.bits();
 
 fn add(
     set: BorrowedFd<'_>,

@@ -1,9 +1,8 @@
 //! Waiting: until an event or a moment, to within 20 microseconds.
 //!
 //! `epoll_wait` counts in milliseconds and is late by 0.67 ms at the median; `epoll_pwait2` with a timer
-//! slack of one nanosecond by 0.02 ms. Either starts a timer of the kernel and stops it again at every wait, which
-//! costs a quarter of a connection at low rates. So a moment that is not near waits in a timerfd of the same set, which is
-//! set only when it would come too late; kernels before 5.11, which lack `epoll_pwait2`, have it for near moments too.
+//! slack of one nanosecond by 0.02 ms. On kernels before 5.11, which lack it, a timerfd in the same
+//! set wakes the plain call.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,14 +11,12 @@ use std::time::Duration;
 use rustix::event::{Timespec, epoll};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
 
-use throng_base::Instant;
-
 use crate::Errno;
 use crate::socket::last_errno;
 
 /// How long to wait for events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
+pub(crate) enum Patience {
     /// Only look.
     None,
     /// This long.
@@ -28,61 +25,44 @@ enum Patience {
     Endless,
 }
 
-/// Waits for the events of a set.
-pub(crate) struct Waiter {
-    alarm: OwnedFd,
-    /// When the alarm goes off; [`Instant::FAR`] when it does not.
-    alarm_at: Instant,
-    has_pwait2: bool,
+/// The way of waiting that this kernel has.
+pub(crate) enum Waiter {
+    Pwait2,
+    TimerFd(OwnedFd),
 }
 
 impl Waiter {
-    /// Adds its alarm to `set` under `token`: an event that says no more than that a wait is over.
+    /// Chooses the way, and adds a timerfd under `token` to `set` where one is needed.
     pub(crate) fn new(set: BorrowedFd<'_>, token: u64) -> Result<Self, Errno> {
         // Only a hint: without it waits are late by 50 us more.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        let alarm = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        let data = epoll::EventData::new_u64(token);
-        epoll::add(set, &alarm, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
         let mut none = [const { MaybeUninit::uninit() }; 1];
-        let has_pwait2 = pwait2(set, &mut none, Patience::None).is_ok();
-        Ok(Self { alarm, alarm_at: Instant::FAR, has_pwait2 })
+        if pwait2(set, &mut none, Patience::None).is_ok() {
+            return Ok(Self::Pwait2);
+        }
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        let data = epoll::EventData::new_u64(token);
+        epoll::add(set, &timer, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+        Ok(Self::TimerFd(timer))
     }
 
-    /// Waits until there are events, or at least until `deadline`, or for a moment less; fills `events` from the front
-    /// and returns how many. [`Instant::FAR`] waits for events alone, the past only looks.
+    /// Waits and fills `events` from the front; returns how many.
     pub(crate) fn wait(
-        &mut self,
+        &self,
         set: BorrowedFd<'_>,
         events: &mut [MaybeUninit<libc::epoll_event>],
-        deadline: Instant,
-        now: Instant,
+        patience: Patience,
     ) -> Result<usize, Errno> {
-        let patience = match deadline.since(now) {
-            _ if deadline == Instant::FAR => Patience::Endless,
-            span if span.is_zero() => Patience::None,
-            span if span < NEAR && self.has_pwait2 => Patience::For(span),
-            span => {
-                self.set_alarm(deadline, span, now)?;
-                Patience::Endless
+        match self {
+            Self::Pwait2 => pwait2(set, events, patience),
+            Self::TimerFd(timer) => {
+                if let Patience::For(span) = patience {
+                    arm(timer, span)?;
+                }
+                plain(set, events, if patience == Patience::None { 0 } else { -1 })
             }
-        };
-        match self.has_pwait2 {
-            true => pwait2(set, events, patience),
-            false => plain(set, events, if patience == Patience::None { 0 } else { -1 }),
         }
-    }
-
-    /// Sees to it that the alarm goes off by `deadline`, which is `span` from now. One that goes off before is left: the
-    /// loop comes back.
-    fn set_alarm(&mut self, deadline: Instant, span: Duration, now: Instant) -> Result<(), Errno> {
-        let goes_off_before = self.alarm_at > now && self.alarm_at <= deadline;
-        if !goes_off_before {
-            arm(&self.alarm, span)?;
-            self.alarm_at = deadline;
-        }
-        Ok(())
     }
 }
 
@@ -148,56 +128,40 @@ fn plain(
     usize::try_from(count).map_err(|_| last_errno())
 }
 
-/// Moments nearer than this are waited for by `epoll_pwait2`: they change with every wait.
-const NEAR: Duration = Duration::from_millis(2);
-
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
-    use crate::Clock;
 
     /// Longer than a busy machine keeps a thread waiting.
     const FOREVER: Duration = Duration::from_secs(20);
-    const ALARM: u64 = 7;
 
-    fn check(has_pwait2: bool) {
-        let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
-        let mut waiter = Waiter::new(set.as_fd(), ALARM).unwrap();
-        waiter.has_pwait2 &= has_pwait2;
+    fn waits_for_the_span(waiter: &Waiter, set: &OwnedFd) {
         let mut events = [const { MaybeUninit::uninit() }; 4];
-        let mut wait_until = |deadline: Instant| {
-            let mut waits = 0;
-            while Clock.now() < deadline {
-                waiter.wait(set.as_fd(), &mut events, deadline, Clock.now()).unwrap();
-                waits += 1;
-            }
-            assert!(Clock.now().since(deadline) < FOREVER);
-            waits
-        };
-        for span in [Duration::from_micros(300), NEAR, 3 * NEAR] {
-            assert!(wait_until(Clock.now() + span) <= 2);
-        }
-        // An alarm that was set for later does not keep a nearer moment waiting, and one that was set for before costs
-        // one wait at most.
-        let now = Clock.now();
-        waiter.set_alarm(now + FOREVER, FOREVER, now).unwrap();
-        let begun = Clock.now();
-        let mut waits = 0;
-        while Clock.now() < begun + 5 * NEAR {
-            waiter.wait(set.as_fd(), &mut events, begun + 5 * NEAR, Clock.now()).unwrap();
-            waits += 1;
-        }
-        assert!(Clock.now().since(begun) < FOREVER && waits <= 2);
-        waiter.wait(set.as_fd(), &mut events, Instant::ZERO, Clock.now()).unwrap();
+        let begun = Instant::now();
+        waiter.wait(set.as_fd(), &mut events, Patience::For(Duration::from_millis(5))).unwrap();
+        assert!(begun.elapsed() >= Duration::from_millis(5));
+        assert!(begun.elapsed() < FOREVER);
+        let begun = Instant::now();
+        waiter.wait(set.as_fd(), &mut events, Patience::None).unwrap();
+        assert!(begun.elapsed() < FOREVER);
     }
 
     #[test]
     fn waits_as_long_as_asked() {
-        check(true);
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let waiter = Waiter::new(set.as_fd(), 0).unwrap();
+        waits_for_the_span(&waiter, &set);
     }
 
     #[test]
-    fn without_epoll_pwait2_it_waits_as_long_as_asked_too() {
-        check(false);
+    fn a_timerfd_waits_as_long_as_asked_too() {
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags).unwrap();
+        let data = epoll::EventData::new_u64(0);
+        epoll::add(&set, &timer, data, epoll::EventFlags::IN | epoll::EventFlags::ET).unwrap();
+        waits_for_the_span(&Waiter::TimerFd(timer), &set);
     }
 }
