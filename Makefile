@@ -25,8 +25,10 @@ clients: page
 	@sh $(CLIENTS)/install.sh
 
 # A real experiment with both ends on this machine: the Stressgrid article, sized to it, in about a minute.
+# Exit code 3 is the lab's word on its own result: it ran, and something kept it from measuring.
 demo: $(THRONG)
-	$(THRONG) lab stressgrid-100k --seconds 12
+	$(THRONG) lab stressgrid-100k --seconds 12 || { test $$? -eq 3 && \
+		echo "The demo works, but its numbers do not count, for the reasons above: this machine was busy. Try it again."; }
 
 # Everything that must hold before a change lands. Generated cases are the same in every run here; `cargo test` alone
 # makes new ones each time.
