@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::borrow::Cow;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -314,15 +313,10 @@ impl Default for Rejected {
     }
 }
 
-/// Nobody else knows it. The keys of a `RandomState` are the system's randomness, and its hash does not tell them.
+/// Nobody else knows it.
 fn secret() -> [u8; 32] {
-    let keys = RandomState::new();
     let mut secret = [0; 32];
-    for (index, part) in secret.chunks_exact_mut(8).enumerate() {
-        let mut hasher = keys.build_hasher();
-        hasher.write_usize(index);
-        part.copy_from_slice(&hasher.finish().to_ne_bytes());
-    }
+    getrandom::fill(&mut secret).expect("the system has randomness");
     secret
 }
 
