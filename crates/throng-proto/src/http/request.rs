@@ -19,11 +19,12 @@ impl<'a> Request<'a> {
     /// The target up to its query, without scheme and authority (RFC 9112 section 3.2.2). Not decoded.
     pub fn path(&self) -> &'a str {
         let target = self.target.split_once('?').map_or(self.target, |(path, _)| path);
+        if target.starts_with('/') {
+            return target;
+        }
         match target.split_once("://") {
-            Some((_, rest)) if !target.starts_with('/') => {
-                rest.find('/').map_or("/", |at| &rest[at..])
-            }
-            _ => target,
+            Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
+            None => target,
         }
     }
 

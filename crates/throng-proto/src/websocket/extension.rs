@@ -5,7 +5,7 @@
 
 use std::io::Write as _;
 
-use crate::http::Headers;
+use crate::http::{Headers, members};
 
 /// What a server has agreed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +16,10 @@ pub(super) struct Agreed {
     is_asked: bool,
 }
 
-/// The first of the client's offers that we can accept. One with a parameter that is not known, that is
+/// The first of the offers in this header field that we can accept. One with a parameter that is not known, that is
 /// there twice or that has no legal value is not for us (section 7.1).
-pub(super) fn accept(headers: &Headers<'_>) -> Option<Agreed> {
-    extensions(headers).filter(|(name, _)| *name == NAME).find_map(|(_, parameters)| {
+pub(super) fn accept(offers: &str) -> Option<Agreed> {
+    extensions(offers).filter(|(name, _)| *name == NAME).find_map(|(_, parameters)| {
         let parameters = Parameters::read(parameters, true)?;
         let asked = parameters.server_bits;
         Some(Agreed { bits: asked.unwrap_or(WINDOW_BITS_MAX), is_asked: asked.is_some() })
@@ -42,7 +42,10 @@ pub(super) const OFFER: &str = "permessage-deflate; server_no_context_takeover; 
 
 /// The bits of the window that the server's answer lets the client compress with; 0 if there is no extension.
 pub(super) fn check_answer(headers: &Headers<'_>, is_offered: bool) -> Option<u8> {
-    let mut extensions = extensions(headers);
+    let mut extensions = headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-extensions"))
+        .flat_map(|(_, value)| extensions(value));
     let Some((name, parameters)) = extensions.next() else {
         return Some(0);
     };
@@ -102,18 +105,12 @@ impl Parameters {
     }
 }
 
-/// Every extension of every such header, with its parameters.
-fn extensions<'a>(
-    headers: &Headers<'a>,
-) -> impl Iterator<Item = (&'a str, impl Iterator<Item = &'a str>)> {
-    headers
-        .iter()
-        .filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-extensions"))
-        .flat_map(|(_, value)| crate::http::members(value))
-        .map(|extension| {
-            let mut parts = extension.split(';').map(|part| part.trim_matches([' ', '\t']));
-            (parts.next().unwrap_or_default(), parts)
-        })
+/// The extensions of one header field, each with its parameters.
+fn extensions(value: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = &str>)> {
+    members(value).map(|extension| {
+        let mut parts = extension.split(';').map(str::trim_ascii);
+        (parts.next().unwrap_or_default(), parts)
+    })
 }
 
 /// RFC 6455 section 9.1: a value may be quoted; what is inside is a token all the same.
@@ -141,8 +138,7 @@ mod tests {
     /// The answer to an offer, without what is always in it.
     #[track_caller]
     fn check_offer(offer: &str, expected: Option<(u8, &str)>) {
-        let lines = format!("Sec-WebSocket-Extensions: {offer}\r\n\r\n");
-        let agreed = accept(&Headers::new(&lines));
+        let agreed = accept(offer);
         let told = agreed.map(|agreed| {
             let mut out = Vec::new();
             agreed.append(&mut out);

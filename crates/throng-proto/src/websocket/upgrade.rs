@@ -11,14 +11,8 @@ use crate::websocket::extension::{self, Agreed};
 #[derive(Clone, Copy, Debug)]
 pub struct Upgrade {
     pub(super) accept: [u8; 28],
+    /// Nothing if the client offers no permessage-deflate, or none that we can accept.
     pub(super) deflate: Option<Agreed>,
-}
-
-impl Upgrade {
-    /// Whether the client offers permessage-deflate in a way that we can accept.
-    pub const fn offers_deflate(&self) -> bool {
-        self.deflate.is_some()
-    }
 }
 
 /// Why a request cannot be upgraded.
@@ -42,8 +36,8 @@ pub fn offered_subprotocols<'a>(request: &Request<'a>) -> impl Iterator<Item = &
 /// Whether `request` is a client's opening handshake (RFC 6455 section 4.2.1).
 pub(super) fn check(request: &Request<'_>, is_11: bool) -> Result<Upgrade, Refusal> {
     let refuse = |status, what| Err(Refusal { status, what });
-    let (mut upgrades, mut connects, mut offers) = (false, false, false);
-    let (mut key, mut keys, mut version) = (None, 0, None);
+    let (mut upgrades, mut connects) = (false, false);
+    let (mut key, mut keys, mut version, mut deflate) = (None, 0, None, None);
     for (name, value) in request.headers.iter() {
         match name.len() {
             7 if name.eq_ignore_ascii_case("upgrade") => upgrades |= has_member(value, "websocket"),
@@ -55,7 +49,9 @@ pub(super) fn check(request: &Request<'_>, is_11: bool) -> Result<Upgrade, Refus
                 keys += 1;
             }
             21 if name.eq_ignore_ascii_case("sec-websocket-version") => version = Some(value),
-            24 => offers |= name.eq_ignore_ascii_case("sec-websocket-extensions"),
+            24 if name.eq_ignore_ascii_case("sec-websocket-extensions") => {
+                deflate = deflate.or_else(|| extension::accept(value));
+            }
             _ => {}
         }
     }
@@ -74,7 +70,6 @@ pub(super) fn check(request: &Request<'_>, is_11: bool) -> Result<Upgrade, Refus
     let Some(key) = key.filter(|key| keys == 1 && is_key(key)) else {
         return refuse(400, "sec-websocket-key is not 16 bytes (RFC 6455 section 4.1)");
     };
-    let deflate = if offers { extension::accept(&request.headers) } else { None };
     Ok(Upgrade { accept: accept_of(key), deflate })
 }
 
@@ -117,7 +112,7 @@ mod tests {
     fn the_example_of_the_rfc_is_accepted() {
         let upgrade = check_lines("GET", GOOD, true).unwrap();
         assert_eq!(&upgrade.accept, b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-        assert!(!upgrade.offers_deflate());
+        assert_eq!(upgrade.deflate, None);
         assert_eq!(&encode_key(*b"the sample nonce"), b"dGhlIHNhbXBsZSBub25jZQ==");
     }
 
@@ -142,6 +137,20 @@ mod tests {
             Err(400)
         );
         assert_eq!(with("websocket", "WebSocket"), Ok(()));
+    }
+
+    #[test]
+    fn the_first_acceptable_offer_of_several_fields_is_accepted() {
+        let offers = ["x", "permessage-deflate; y", "permessage-deflate; server_max_window_bits=9"];
+        let fields = offers.map(|offer| format!("Sec-WebSocket-Extensions: {offer}\r\n"));
+        let deflate = |lines: &str| check_lines("GET", lines, true).unwrap().deflate;
+        assert_eq!(deflate(&(GOOD.to_owned() + &fields[..2].concat())), None);
+        assert_eq!(
+            deflate(&(GOOD.to_owned() + &fields.concat())).map(|agreed| agreed.bits),
+            Some(9)
+        );
+        let twice = [&fields.concat(), GOOD, "Sec-WebSocket-Extensions: permessage-deflate\r\n"];
+        assert_eq!(deflate(&twice.concat()).map(|agreed| agreed.bits), Some(9));
     }
 
     #[test]
