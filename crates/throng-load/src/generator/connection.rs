@@ -7,7 +7,7 @@ use throng_engine::{After, CloseReason, Conn, Deadline};
 
 use super::session::UserSession;
 use super::slate::ConnectFailure;
-use super::user::{Doing, Iteration};
+use super::user::{Doing, Iteration, Standing};
 use super::{ErrorKind, Generator, Mail, RESTART_JITTER, RESTART_PAUSE, Stage};
 use crate::program::Protocol;
 use crate::scenario::OnError;
@@ -19,7 +19,7 @@ impl Generator {
         let user = conn.state();
         let waited_us = now.micros_since(user.intended);
         user.intended = now;
-        user.established = true;
+        user.standing = Standing::Connected;
         let measured = self.stage != Stage::Leaving;
         self.slate.connected(measured.then_some(waited_us), user.class);
         if user.doing == Doing::Connecting {
@@ -120,11 +120,10 @@ impl Generator {
         reason: CloseReason,
     ) -> After {
         let user = conn.state();
-        if std::mem::take(&mut user.established) {
+        let standing = std::mem::take(&mut user.standing);
+        if !matches!(standing, Standing::None | Standing::Refused) {
             self.slate.counters.connected -= 1;
         }
-        let half_closed = std::mem::take(&mut user.half_closed);
-        let blamed = std::mem::take(&mut user.blamed);
         self.disconnected(conn);
         let user = conn.state();
         match (user.doing, reason) {
@@ -133,7 +132,7 @@ impl Generator {
                 return After::Free;
             }
             (Doing::GivingUp, _) => {
-                if !blamed {
+                if standing != Standing::Refused {
                     self.slate.connect_failed(ConnectFailure::Timeout);
                 }
                 return self.failed(conn);
@@ -156,7 +155,7 @@ impl Generator {
                 });
                 return self.failed(conn);
             }
-            _ if blamed => return self.failed(conn),
+            _ if standing == Standing::BrokenOff => return self.failed(conn),
             (Doing::Closing, reason) => {
                 user.pc += 1;
                 user.doing = Doing::Yielding;
@@ -166,7 +165,8 @@ impl Generator {
                 }
             }
             // After a half-close the other end's FIN is what was to come, unless an answer was to come before.
-            (doing, CloseReason::Finished) if half_closed && doing != Doing::Expecting => {}
+            (doing, CloseReason::Finished)
+                if standing == Standing::HalfClosed && doing != Doing::Expecting => {}
             (_, reason) => return self.lost(conn, ErrorKind::of(reason)),
         }
         self.go_on_without_connection(conn)

@@ -96,7 +96,7 @@ impl Session for UserSession {
     }
 }
 
-const _: () = assert!(size_of::<UserSession>() <= 40, "a user's protocol is small");
+const _: () = assert!(size_of::<UserSession>() <= 32, "a user's protocol is small");
 
 #[cfg(test)]
 mod tests {

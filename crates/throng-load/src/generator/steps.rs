@@ -7,7 +7,7 @@ use throng_driver::{ConnectSpec, Driver};
 use throng_engine::{After, Conn, Deadline};
 
 use super::session::UserSession;
-use super::user::{Doing, Iteration, LoopCounter, User};
+use super::user::{Doing, Iteration, LoopCounter, Standing, User};
 use super::{ErrorKind, Generator, Mail, Stage};
 use crate::program::{CloseHow, Frame, Loop, OnError, Op, Protocol, TemplateVars, Turns, jittered};
 use crate::scenario::Model;
@@ -31,7 +31,6 @@ impl Generator {
         user.message_from = Instant::FAR;
         user.matched = 0;
         user.inbox = None;
-        user.half_closed = false;
         user.iteration = Iteration::Clean;
         self.slate.counters.iterations += 1;
         self.slate.classes[usize::from(user.class)].users_started += 1;
@@ -114,8 +113,8 @@ impl Generator {
         }
         let now = conn.now();
         let user = conn.state();
+        debug_assert_eq!(user.standing, Standing::None, "the end of a connection takes it away");
         user.doing = Doing::Connecting;
-        user.half_closed = false;
         // What belonged to the connection before is not for this one.
         user.message_from = Instant::FAR;
         user.inbox = None;
@@ -304,7 +303,7 @@ impl Generator {
             }
             CloseHow::Half => {
                 let user = conn.state();
-                user.half_closed = true;
+                user.standing = Standing::HalfClosed;
                 user.pc += 1;
                 conn.finish();
                 return Step::Next;

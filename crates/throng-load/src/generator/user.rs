@@ -46,11 +46,7 @@ pub struct User {
     pub(super) iteration: Iteration,
     /// Answers to those messages have begun to come: the next message begins a new count.
     pub(super) answering: bool,
-    /// Its connect has succeeded and its connection has not gone.
-    pub(super) established: bool,
-    pub(super) half_closed: bool,
-    /// What ends its connection is counted already.
-    pub(super) blamed: bool,
+    pub(super) standing: Standing,
     /// It hears probes, and they are counted on.
     pub(super) hears_probe: bool,
     /// How often the present connect was tried again with another port.
@@ -113,6 +109,22 @@ pub(super) enum Iteration {
     Erred,
 }
 
+/// What is counted of a user's connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing: there is none, or its connect is not decided.
+    #[default]
+    None,
+    /// A failed connect, although TCP was established.
+    Refused,
+    /// A connect that has succeeded.
+    Connected,
+    /// The same, and the user has ended its sending half.
+    HalfClosed,
+    /// The same, and what ends it.
+    BrokenOff,
+}
+
 /// What a user is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
@@ -165,9 +177,7 @@ impl User {
             doing: Doing::Yielding,
             iteration: Iteration::Over,
             answering: false,
-            established: false,
-            half_closed: false,
-            blamed: false,
+            standing: Standing::None,
             hears_probe: false,
             port_tries: 0,
         }
@@ -202,4 +212,4 @@ impl User {
     }
 }
 
-const _: () = assert!(size_of::<User>() <= 144, "a user is small: there are millions");
+const _: () = assert!(size_of::<User>() <= 128, "a user is small: there are millions");

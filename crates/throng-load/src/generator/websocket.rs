@@ -10,7 +10,7 @@ use throng_proto::websocket::{ClientEvent, ClientHandshake};
 use super::pens::as_text;
 use super::slate::ConnectFailure;
 use super::steps::Step;
-use super::user::{Doing, Inbox, Iteration, Kept};
+use super::user::{Doing, Inbox, Iteration, Kept, Standing};
 use super::{ErrorKind, Generator, INBOX_BYTES_MAX, Mail, Stage};
 use crate::program::{Message, OnError, Op, Protocol, TemplateVars};
 
@@ -120,15 +120,15 @@ impl Generator {
     ) {
         self.slate.connect_failed(why);
         let user = conn.state();
-        user.blamed = true;
+        user.standing = Standing::Refused;
         user.doing = Doing::GivingUp;
         conn.set_deadline(Deadline::Never);
         conn.close();
     }
 
-    /// Ends a connection that is of no use any more, for a reason that has been counted.
+    /// Ends an upgraded connection that is of no use any more, for a reason that has been counted.
     pub(super) fn break_off<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
-        conn.state().blamed = true;
+        conn.state().standing = Standing::BrokenOff;
         self.hang_up(conn);
     }
 
