@@ -7,12 +7,13 @@ use throng_base::units::show_duration;
 use throng_report::render::{bytes, count, micros, or_dash, rate};
 use throng_report::{EventKind, Finding, Interval, Summary, Tally};
 
-use crate::ends::{Go, LoadSpec, ServerSpec};
+use crate::crowd::{CrowdSpec, crowd, report};
+use crate::ends::{Go, TCP};
 use crate::handshake;
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::measure::{grown, most};
+use crate::measure::{MANY, MemoryEach, grown, most};
 use crate::reconcile::{Reconciled, reconcile};
-use crate::report::{LabReport, LabTable, SCHEMA};
+use crate::report::{LabReport, LabTable};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "connscale",
@@ -60,35 +61,27 @@ pub(crate) fn run(
         "steer it from another terminal: throng ctl --control {} start 100 | stop 100 | count",
         lab.stage.load_control(ROW).display()
     )));
-    progress(LabProgress::Row { name: ROW, number: 1, of: 1, seconds });
-    // Room for those that are started by hand.
-    let cores = lab.machine.cores_for(users + users / 10);
-    let server = lab.stage.serve(ServerSpec::new(ROW, "pingpong", cores))?;
-    let spec = LoadSpec::tcp(ROW, &text, seconds);
-    let run = lab.stage.load(&spec, &server.at, progress, |_| Go::On)?;
-    server.stop();
-    let summary = Summary::of(&run.file);
+    let spec = CrowdSpec {
+        row: ROW,
+        handler: "pingpong",
+        target: TCP,
+        scenario: &text,
+        // Room for those that are started by hand.
+        users: users + users / 10,
+        seconds,
+    };
+    let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
     let held = held(users, &run.file.intervals, &summary);
-    Ok(LabReport {
-        schema: SCHEMA,
-        lab: INFO.name,
-        article: INFO.article,
-        setup: format!(
-            "{} connections at {}, held for {}, each pings every {} and waits {} for the answer, on {} CPUs",
-            count(users as f64),
-            rate(users as f64 / ramp.as_secs_f64()),
-            show_duration(hold),
-            show_duration(interval),
-            show_duration(TIMEOUT),
-            lab.machine.cpus
-        ),
-        tables: tables(&held),
-        verdict: verdict(&held),
-        notes: summary.validity.reasons,
-        grade: summary.validity.grade,
-        interrupted: run.interrupted,
-        rows: serde_json::to_value([&held]).expect("rows are plain data"),
-    })
+    let setup = format!(
+        "{} connections at {}, held for {}, each pings every {} and waits {} for the answer, on {} CPUs",
+        count(users as f64),
+        rate(users as f64 / ramp.as_secs_f64()),
+        show_duration(hold),
+        show_duration(interval),
+        show_duration(TIMEOUT),
+        lab.machine.cpus
+    );
+    Ok(report(&INFO, setup, (tables(&held), verdict(&held)), (&run, &summary), &held))
 }
 
 /// How fast connections come, and how often each of them pings.
@@ -148,13 +141,9 @@ fn held(users: u64, intervals: &[Interval], summary: &Summary) -> Held {
         errors.add(&format!("connect {errno}"), *n);
     }
     let connected_most = summary.users.connected_most;
-    let free = |interval: &Interval| interval.kernel.get("memory.available_bytes").copied();
-    let free_at_start = intervals.first().and_then(free);
-    let free_least = intervals.iter().filter_map(free).min();
-    let fell = free_at_start.zip(free_least).map(|(start, least)| start - least);
     let mut events = intervals.iter().flat_map(|interval| &interval.events);
     let steered = events.any(|event| matches!(event.kind, EventKind::Steered { .. }));
-    let shows = |bytes: &f64| bytes.is_finite() && connected_most >= MEMORY_SHOWS;
+    let memory = MemoryEach::of(intervals, summary);
     Held {
         users,
         connected_most,
@@ -169,13 +158,9 @@ fn held(users: u64, intervals: &[Interval], summary: &Summary) -> Held {
         overflows: grown(intervals, "TcpExt.ListenOverflows"),
         drops: grown(intervals, "TcpExt.ListenDrops"),
         syn_recv_most: most(intervals, "listener.syn_recv"),
-        server_bytes_each: summary
-            .server
-            .as_ref()
-            .and_then(|server| server.rss_bytes_per_connection)
-            .filter(shows),
-        load_bytes_each: summary.generator.rss_bytes_per_user.filter(shows),
-        machine_bytes_each: fell.map(|fell| fell as f64 / connected_most as f64).filter(shows),
+        server_bytes_each: memory.server,
+        load_bytes_each: memory.load,
+        machine_bytes_each: memory.machine,
         steered,
     }
 }
@@ -273,12 +258,8 @@ const DEFAULT_USERS_PER_CPU: u64 = 50_000;
 const CONNECTS_PER_CPU: u64 = 5_000;
 /// Pings a second and CPU, at most.
 const PINGS_PER_CPU: u64 = 5_000;
-/// From here on connections and users are far more than any cache holds.
-const MANY: u64 = 300_000;
 /// The article's.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// With fewer connections, what else the machine does hides their memory.
-const MEMORY_SHOWS: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {

@@ -1,19 +1,20 @@
-//! What the labs with many WebSocket users have in common: both ends, what a user costs, how a broadcast went.
+//! What the labs of one row with many users have in common: both ends, what a user costs, how a broadcast went.
 
 use serde::Serialize;
 use throng_report::render::{bytes, count, micros, or_dash};
-use throng_report::{Interval, ProbeReport, ServerSnapshot, Summary};
+use throng_report::{Interval, ProbeReport, Summary};
 
 use crate::ends::{Go, LoadSpec, Run, ServerSpec};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::measure::{MANY, MemoryEach};
 use crate::report::{LabReport, LabTable, SCHEMA};
 
-/// A server, and a load of WebSocket users against it.
+/// A server, and a load of users against it.
 pub(crate) struct CrowdSpec<'a> {
     pub(crate) row: &'a str,
-    /// `chat` or `channels`.
+    /// What `throng serve` is to be.
     pub(crate) handler: &'a str,
-    /// [`crate::ends::CHAT`] or [`crate::ends::CHANNELS`].
+    /// [`crate::ends::TCP`], [`crate::ends::CHAT`] or [`crate::ends::CHANNELS`].
     pub(crate) target: &'a str,
     pub(crate) scenario: &'a str,
     /// The most that are connected at one time.
@@ -82,20 +83,14 @@ impl Cost {
     /// Of the most users that were connected at one time.
     pub(crate) fn of(intervals: &[Interval], summary: &Summary, cpus: u64) -> Self {
         let users = summary.users.connected_most;
-        let shows = |each: &f64| each.is_finite() && users >= MEMORY_SHOWS;
-        let free = |interval: &Interval| interval.kernel.get("memory.available_bytes").copied();
-        let free_least = intervals.iter().filter_map(free).min();
-        let fell = intervals.first().and_then(free).zip(free_least);
-        let server = summary.server.as_ref();
+        let memory = MemoryEach::of(intervals, summary);
         let each = |us: Option<u64>| us.filter(|_| users > 0).map(|us| us as f64 / users as f64);
         let load = |interval: &Interval| interval.load.as_ref().map(|load| load.process.cpu_us());
         Self {
             users_per_cpu: users as f64 / cpus.max(1) as f64,
-            server_bytes_each: server.and_then(|s| s.rss_bytes_per_connection).filter(shows),
-            load_bytes_each: summary.generator.rss_bytes_per_user.filter(shows),
-            machine_bytes_each: fell
-                .map(|(start, least)| (start - least) as f64 / users as f64)
-                .filter(shows),
+            server_bytes_each: memory.server,
+            load_bytes_each: memory.load,
+            machine_bytes_each: memory.machine,
             server_cpu_us_each: each(intervals.iter().filter_map(server_cpu_us).max()),
             load_cpu_us_each: each(intervals.iter().filter_map(load).max()),
         }
@@ -142,7 +137,7 @@ impl Cost {
 
 /// CPU that the server had used by the end of the interval, since its process began.
 pub(crate) fn server_cpu_us(interval: &Interval) -> Option<u64> {
-    interval.server.as_ref().map(|server: &ServerSnapshot| server.process.cpu_us())
+    interval.server.as_ref().map(|server| server.process.cpu_us())
 }
 
 /// First, half, 99 % and last of a broadcast's deliveries, as cells of a table.
@@ -210,10 +205,6 @@ pub(crate) fn broadcast_seconds(users: u64, cpus: u64) -> u64 {
 }
 
 const GB: f64 = 1e9;
-/// With fewer users, what else the machine does hides their memory.
-const MEMORY_SHOWS: u64 = 20_000;
-/// So many users that what they do by themselves fills much of a small machine.
-pub(crate) const MANY: u64 = 300_000;
 const ARRIVALS_PER_CPU: u64 = 4_000;
 /// Both ends; half of what an idle machine does.
 const DELIVERIES_PER_CPU: u64 = 25_000;
@@ -246,17 +237,6 @@ mod tests {
         let said = delivery_sentence(&[probe(10, 8, 2, 0), twice]);
         assert_eq!(said, "Of 30 deliveries of 2 broadcasts: 2 missing, 3 twice.");
         assert_eq!(delivery_sentence(&[probe(10, 0, 10, 0)]), "No broadcast reached anybody.");
-    }
-
-    #[test]
-    fn memory_is_shown_only_where_it_is_seen() {
-        let mut summary = Summary::default();
-        summary.users.connected_most = MEMORY_SHOWS;
-        summary.generator.rss_bytes_per_user = Some(300.0);
-        let cost = Cost::of(&[], &summary, 2);
-        assert_eq!((cost.load_bytes_each, cost.users_per_cpu), (Some(300.0), 10_000.0));
-        summary.users.connected_most -= 1;
-        assert_eq!(Cost::of(&[], &summary, 2).load_bytes_each, None);
     }
 
     #[test]

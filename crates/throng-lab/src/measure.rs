@@ -16,6 +16,34 @@ pub(crate) fn most(intervals: &[Interval], gauge: &str) -> Option<u64> {
     values.max().and_then(|most| u64::try_from(most).ok())
 }
 
+/// Memory for each connection, in bytes, when there were the most of them. None with fewer than [`MEMORY_SHOWS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct MemoryEach {
+    /// Resident memory of the server.
+    pub(crate) server: Option<f64>,
+    /// Resident memory of the generator.
+    pub(crate) load: Option<f64>,
+    /// By how much the memory that is free on the machine fell: both ends, and the kernel's part.
+    pub(crate) machine: Option<f64>,
+}
+
+impl MemoryEach {
+    pub(crate) fn of(intervals: &[Interval], summary: &Summary) -> Self {
+        let connections = summary.users.connected_most;
+        if connections < MEMORY_SHOWS {
+            return Self::default();
+        }
+        let free = |interval: &Interval| interval.kernel.get("memory.available_bytes").copied();
+        let free_at_start = intervals.first().and_then(free);
+        let fell = free_at_start.zip(intervals.iter().filter_map(free).min());
+        Self {
+            server: summary.server.as_ref().and_then(|server| server.rss_bytes_per_connection),
+            load: summary.generator.rss_bytes_per_user,
+            machine: fell.map(|(start, least)| (start - least) as f64 / connections as f64),
+        }
+    }
+}
+
 /// How far the run can be trusted until `until_ms`. A load that grows until something gives way is judged by what came
 /// before that: afterwards even a generator on time has users that wait.
 pub(crate) fn validity_until(run: &RunFile, until_ms: u64) -> Validity {
@@ -58,6 +86,11 @@ pub(crate) fn failures(load: &LoadInterval) -> u64 {
     load.counters.connects_failed + load.errors.total()
 }
 
+/// With fewer connections, what else the machine does hides their memory.
+pub(crate) const MEMORY_SHOWS: u64 = 20_000;
+/// More connections than this are far more than any cache holds: whatever one of them does takes longer.
+pub(crate) const MANY: u64 = 300_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +112,19 @@ mod tests {
         assert_eq!(grown(&run, "overflows"), None);
         assert_eq!(most(&run, "queue"), Some(9));
         assert_eq!(most(&run, "syn_recv"), None);
+    }
+
+    #[test]
+    fn memory_is_shown_only_where_it_is_seen() {
+        let mut summary = Summary::default();
+        summary.users.connected_most = MEMORY_SHOWS;
+        summary.generator.rss_bytes_per_user = Some(300.0);
+        let free = |n: u64| interval(1, &[("memory.available_bytes", n as i64)]);
+        let run = [free(90 * MEMORY_SHOWS), free(20 * MEMORY_SHOWS), free(80 * MEMORY_SHOWS)];
+        let each = MemoryEach::of(&run, &summary);
+        assert_eq!((each.server, each.load, each.machine), (None, Some(300.0), Some(70.0)));
+        summary.users.connected_most -= 1;
+        assert_eq!(MemoryEach::of(&run, &summary), MemoryEach::default());
     }
 
     #[test]

@@ -9,11 +9,12 @@ use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, ProbeReport, Summary};
 
 use crate::crowd::{
-    Cost, CrowdSpec, MANY, arrivals_per_second, broadcast_seconds, crowd, delivery_cells,
+    Cost, CrowdSpec, arrivals_per_second, broadcast_seconds, crowd, delivery_cells,
     delivery_sentence, errors_sentence, report,
 };
 use crate::ends::{CHANNELS, Go};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::measure::MANY;
 use crate::report::{LabReport, LabTable};
 
 pub(crate) const INFO: LabInfo = LabInfo {
