@@ -3,13 +3,20 @@
 //! Parsers are pure (`parse(&str)`), one file of the kernel each; [`Root`] says where that file is
 //! read; [`Fact`] keeps "unknown, because …" apart from zero. [`Sampler`] reads once a second what a
 //! run records, [`Facts`] reads once what does not change meanwhile.
+//!
+//! Conclusions out: a [`History`] keeps what a run recorded, [`rules`] look at it as a [`Case`], and [`diagnose`] ranks what
+//! they find and says it in one sentence.
 
+mod case;
 pub mod cgroup;
 pub mod conntrack;
 pub mod cpu;
+mod diagnosis;
 mod fact;
 mod facts;
 pub mod files;
+mod headroom;
+mod history;
 pub mod limits;
 mod listeners;
 pub mod meminfo;
@@ -19,6 +26,7 @@ pub mod ports;
 pub mod pressure;
 pub mod process;
 mod root;
+pub mod rules;
 mod sampler;
 pub mod sockstat;
 pub mod softnet;
@@ -27,8 +35,12 @@ mod syn_recv;
 pub mod sysctl;
 mod text;
 
+pub use case::{Case, End, Growth, Load, Peak};
+pub use diagnosis::diagnose;
 pub use fact::{Fact, Malformed, Reason, Why};
 pub use facts::{Facts, SYSCTLS};
+pub use headroom::{Headroom, headroom};
+pub use history::{History, Moment, Spread};
 pub use listeners::{ListenerReader, ListenerSummary};
 pub use root::{KeptFile, Root};
 pub use sampler::{KernelSample, ProcessSample, Sampler, SamplerOptions, Watched};

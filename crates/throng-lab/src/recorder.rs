@@ -15,7 +15,7 @@
 //!     println!("{}", throng_report::render::progress_line(interval, previous));
 //! });
 //! let outcome = recording.wait();
-//! println!("{}", throng_report::render::render_text(&outcome.summary, &outcome.judgements));
+//! println!("{}", throng_report::render::render_text(&outcome.summary, &outcome.judgements, Some(&outcome.diagnosis)));
 //! # Ok::<(), throng_lab::recorder::RecordError>(())
 //! ```
 
@@ -35,7 +35,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use throng_report::runfile::{End, Header, RunFileWriter, Truncate};
-use throng_report::{EventKind, Grade, Interval, Judgement, Summary, Threshold};
+use throng_report::{Diagnosis, EventKind, Grade, Interval, Judgement, Summary, Threshold};
 
 use beat::Beat;
 pub use kernel::LiveKernel;
@@ -176,6 +176,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// What became of the thresholds, in their order.
     pub judgements: Vec<Judgement>,
+    /// What stopped it.
+    pub diagnosis: Diagnosis,
     /// The last line of the run file.
     pub end: End,
     /// The last error of the run file, even if it was written again later.

@@ -11,6 +11,9 @@ pub struct Finding {
     pub id: String,
     /// Where the cause is.
     pub side: Side,
+    /// What it did to the run.
+    #[serde(default)]
+    pub severity: Severity,
     /// The counters that show it. A finding without evidence is an opinion.
     #[serde(default)]
     pub evidence: Vec<Evidence>,
@@ -19,15 +22,44 @@ pub struct Finding {
     /// The command or option that moves it; empty when there is nothing to do.
     #[serde(default)]
     pub remedy: String,
-    /// The conclusion in a sentence or two.
+    /// The conclusion in a sentence or two; the first names the cause and becomes the verdict when this finding comes first.
     pub text: String,
+    /// The finding that this one follows from, by its id, when the cause of the cause was found too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows_from: Option<String>,
 }
 
 impl Finding {
-    /// A finding that is certain, with no evidence and no remedy yet.
+    /// A finding that is certain and stopped something, with no evidence and no remedy yet.
     pub fn new(id: &str, side: Side, text: impl Into<String>) -> Self {
-        let (id, text) = (id.to_owned(), text.into());
-        Self { id, side, evidence: Vec::new(), confidence: 1.0, remedy: String::new(), text }
+        Self {
+            id: id.to_owned(),
+            side,
+            severity: Severity::Stopped,
+            evidence: Vec::new(),
+            confidence: 1.0,
+            remedy: String::new(),
+            text: text.into(),
+            follows_from: None,
+        }
+    }
+
+    /// The same, which did this to the run.
+    #[must_use]
+    pub fn with_severity(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
+    }
+
+    /// Its first sentence, without the full stop.
+    pub fn first_sentence(&self) -> &str {
+        let end = self.text.find(". ").unwrap_or(self.text.len());
+        self.text[..end].trim_end_matches('.')
+    }
+
+    /// When the first of its counters moved, in milliseconds since the run began.
+    pub fn began_ms(&self) -> Option<u64> {
+        self.evidence.iter().map(|evidence| evidence.at_ms).min()
     }
 
     /// The same, with one more counter that shows it.
@@ -66,6 +98,19 @@ pub enum Side {
     Network,
 }
 
+/// What a cause did to the run. Ordered from least to worst.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Nothing yet: it is what would come next.
+    Noted,
+    /// It made something late, or lost what was sent again.
+    Slowed,
+    /// Connections or messages failed, or the numbers are not to be believed.
+    #[default]
+    Stopped,
+}
+
 /// A counter that moved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -99,6 +144,9 @@ impl fmt::Display for Finding {
         }
         for Evidence { counter, from, to, at_ms } in &self.evidence {
             write!(f, "\n  {counter}: {from} -> {to} at {:.1} s", *at_ms as f64 / 1000.0)?;
+        }
+        if let Some(cause) = &self.follows_from {
+            write!(f, "\n  follows from {cause}")?;
         }
         if !self.remedy.is_empty() {
             write!(f, "\n  do: {}", self.remedy)?;

@@ -35,12 +35,29 @@ pub struct Interval {
     /// The generator's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineUse>,
-    /// The kernel's counters and gauges by name (`TcpExt.ListenOverflows`, `syn_recv`, …).
+    /// Counters and gauges of the generator's kernel by name (`TcpExt.ListenOverflows`, `listener.syn_recv`, …).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kernel: BTreeMap<String, i64>,
+    /// The server's, where that is another machine or another network namespace; see [`Interval::server_side`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub server_kernel: BTreeMap<String, i64>,
+    /// The server's machine, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_machine: Option<MachineUse>,
+    /// What could not be read, and why; in the first interval, and in those in which it was not the same as before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
     /// What happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
+}
+
+impl Interval {
+    /// Counters and gauges of the kernel that the server runs on, as far as they were recorded: the generator's
+    /// where the two share one.
+    pub fn server_side(&self) -> &BTreeMap<String, i64> {
+        if self.server_kernel.is_empty() { &self.kernel } else { &self.server_kernel }
+    }
 }
 
 /// The generator's share of an interval.
@@ -102,7 +119,7 @@ impl LoadInterval {
     }
 
     /// What counts from the start, without what is of the interval alone.
-    pub(crate) fn without_measured(&self) -> Self {
+    pub fn without_measured(&self) -> Self {
         Self {
             phase: self.phase.clone(),
             cores: self.cores,

@@ -14,10 +14,11 @@
 //! let file = runfile::read(&mut writer.into_inner().as_slice())?;
 //! let summary = Summary::of(&file);
 //! let threshold: Threshold = "errors < 10".parse()?;
-//! println!("{}", render::render_text(&summary, &[threshold.judge(&summary)]));
+//! println!("{}", render::render_text(&summary, &[threshold.judge(&summary)], None));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod diagnosis;
 pub mod events;
 pub mod finding;
 pub mod histogram;
@@ -30,8 +31,9 @@ pub mod summary;
 pub mod threshold;
 pub mod validity;
 
+pub use diagnosis::Diagnosis;
 pub use events::{Event, EventKind};
-pub use finding::{Evidence, Finding, Side};
+pub use finding::{Evidence, Finding, Severity, Side};
 pub use histogram::{Histogram, LatencySummary};
 pub use interval::{Interval, LEAVING, LoadInterval};
 pub use probe::ProbeReport;

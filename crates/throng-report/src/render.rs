@@ -5,7 +5,7 @@ mod report;
 mod table;
 
 pub use progress::{broadcast_progress, progress_line};
-pub use report::render_text;
+pub use report::{findings, render_text};
 pub use table::{Align, Table};
 
 /// A count: `950`, `1.2k`, `100k`, `3.4M`.

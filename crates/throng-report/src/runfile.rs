@@ -39,6 +39,12 @@ pub struct Header {
     /// The most connections that the generator can hold on this machine, when it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
+    /// Whether the target is an address of the generator's own machine, so that both ends share its CPUs and memory. Files
+    /// that do not say are of such runs.
+    pub target_is_here: bool,
+    /// What the generator can do at most on this machine, when it was measured before the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Ceiling>,
     /// Facts about the machine by name: `kernel`, `cpu_model`, `memory_bytes`, `net.ipv4.…`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub machine: BTreeMap<String, String>,
@@ -55,9 +61,29 @@ impl Default for Header {
             target: String::new(),
             users_planned: 0,
             capacity: None,
+            target_is_here: true,
+            ceiling: None,
             machine: BTreeMap::new(),
         }
     }
+}
+
+/// What a generator did at most against a peer that does nothing, on the machine and in the minute of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ceiling {
+    /// Connects a second, each closed again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connects_per_s: Option<f64>,
+    /// Messages a second that were answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages_per_s: Option<f64>,
+    /// How late its timers are, 99 % of them at most, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_error_us_p99: Option<u64>,
+    /// Resident memory of a connected user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_user: Option<f64>,
 }
 
 /// A scenario as it was read.

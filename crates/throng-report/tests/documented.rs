@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use throng_report::runfile::{End, EndReason, Header, ScenarioSource};
+use throng_report::runfile::{Ceiling, End, EndReason, Header, ScenarioSource};
 use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::{
     ClassCounters, Event, EventKind, Histogram, Interval, Judgement, LEAVING, LoadInterval,
@@ -24,6 +24,13 @@ fn every_field_of_the_header_is_documented() {
         target: String::new(),
         users_planned: 0,
         capacity: Some(1),
+        target_is_here: true,
+        ceiling: Some(Ceiling {
+            connects_per_s: Some(1.0),
+            messages_per_s: Some(1.0),
+            timer_error_us_p99: Some(1),
+            bytes_per_user: Some(1.0),
+        }),
         machine: [(ANY.to_owned(), String::new())].into(),
     };
     check("The header", &serde_json::to_value(header).unwrap());
@@ -59,6 +66,9 @@ fn every_field_of_an_interval_is_documented() {
         server: Some(ServerSnapshot { accept_errors: any_tally(), ..Default::default() }),
         machine: Some(MachineUse::default()),
         kernel: [(ANY.to_owned(), 1)].into(),
+        server_kernel: [(ANY.to_owned(), 1)].into(),
+        server_machine: Some(MachineUse::default()),
+        unseen: vec![String::new()],
         events: vec![Event::new(1, EventKind::Unknown)],
     };
     check("An interval", &serde_json::to_value(interval).unwrap());

@@ -1,12 +1,15 @@
 //! `throng report`: a run file in words, or as the summary that `throng run --json` writes.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
 use clap::Args;
+use serde_json::{Value, json};
+use throng_doctor::{History, diagnose};
 use throng_report::render::render_text;
-use throng_report::{Grade, Summary};
+use throng_report::runfile::{ReadError, RunFileReader};
+use throng_report::{Diagnosis, Grade, Summary, SummaryFold};
 
 use crate::{Exit, Failure, output};
 
@@ -36,19 +39,43 @@ impl Report {
         let fail =
             |why: String| Failure::new(format!("cannot read {}: {why}", self.file.display()));
         let file = File::open(&self.file).map_err(|error| fail(error.to_string()))?;
-        let summary =
-            Summary::read(BufReader::new(file)).map_err(|error| fail(error.to_string()))?;
+        let (summary, diagnosis) =
+            read(BufReader::new(file)).map_err(|error| fail(error.to_string()))?;
         if self.json {
-            output::say_json(&summary);
+            output::say_json(&with_diagnosis(&summary, &diagnosis));
         } else {
             let run = &summary.run;
             let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
             let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
-            output::say(format!("{}\n\n{}", what.join(", "), render_text(&summary, &[])));
+            output::say(format!(
+                "{}\n\n{}",
+                what.join(", "),
+                render_text(&summary, &[], Some(&diagnosis))
+            ));
         }
         Ok(match summary.validity.grade {
             Grade::Invalid => Exit::Invalid,
             Grade::Valid | Grade::Degraded => Exit::Met,
         })
     }
+}
+
+/// Line by line, so that a run of any length is read.
+fn read(input: impl BufRead) -> Result<(Summary, Diagnosis), ReadError> {
+    let mut reader = RunFileReader::open(input)?;
+    let mut fold = SummaryFold::new(reader.header());
+    let mut history = History::new(reader.header().clone());
+    while let Some(interval) = reader.next_interval()? {
+        fold.add(&interval);
+        history.add(&interval);
+    }
+    let summary = fold.finish_read(reader.end(), reader.lines_torn());
+    let diagnosis = diagnose(&history, &summary);
+    Ok((summary, diagnosis))
+}
+
+fn with_diagnosis(summary: &Summary, diagnosis: &Diagnosis) -> Value {
+    let mut value = json!(summary);
+    value["diagnosis"] = json!(diagnosis);
+    value
 }

@@ -182,7 +182,7 @@ impl Run {
         interrupt: &Interrupt,
         quiet: bool,
     ) -> Result<Exit, Failure> {
-        let mut text = render_text(&outcome.summary, &outcome.judgements);
+        let mut text = render_text(&outcome.summary, &outcome.judgements, Some(&outcome.diagnosis));
         let unreached = words::unreached(&outcome.summary);
         if let Some(sentence) = unreached.as_ref().filter(|_| !outcome.judgements.is_empty()) {
             text += &format!("\n{sentence}");

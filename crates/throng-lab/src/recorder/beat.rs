@@ -5,6 +5,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use throng_doctor::{History, diagnose};
 use throng_report::runfile::{Appended, End, EndReason, RunFileWriter, Truncate};
 use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{Event, EventKind, Interval, LoadInterval, ServerSnapshot, SummaryFold};
@@ -24,6 +25,7 @@ pub(super) struct Beat<W> {
     /// The server's process, as it was last told to the kernel's probe. A server that is silent for a while stays the same.
     server_pid: Option<u32>,
     fold: SummaryFold,
+    history: History,
     progress: Progress,
     latest: Arc<Mutex<Option<Interval>>>,
     previous: Option<Interval>,
@@ -53,6 +55,7 @@ impl<W: Write + Truncate> Beat<W> {
         let patience = options.server_patience;
         Self {
             fold: SummaryFold::new(&options.header),
+            history: History::new(options.header.clone()),
             options,
             out,
             generator: sources.generator,
@@ -166,10 +169,14 @@ impl<W: Write + Truncate> Beat<W> {
             server,
             machine: sample.machine,
             kernel: sample.counters,
+            server_kernel: sample.server_counters,
+            server_machine: sample.server_machine,
+            unseen: sample.unseen,
             events: std::mem::take(&mut self.events),
         };
         self.write(&interval);
         self.fold.add(&interval);
+        self.history.add(&interval);
         (self.progress)(&interval, self.previous.as_ref());
         *lock(&self.latest) = Some(interval.clone());
         self.previous = Some(interval);
@@ -241,7 +248,8 @@ impl<W: Write + Truncate> Beat<W> {
         let judgements =
             self.options.thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
         let run_file_error = self.out.as_ref().and_then(|out| out.error().map(str::to_owned));
-        Outcome { summary, judgements, end, run_file_error }
+        let diagnosis = diagnose(&self.history, &summary);
+        Outcome { summary, judgements, diagnosis, end, run_file_error }
     }
 
     fn event(&mut self, kind: EventKind) {

@@ -27,7 +27,7 @@ impl LiveKernel {
 impl KernelProbe for LiveKernel {
     fn sample(&mut self) -> KernelSample {
         let sample = self.sampler.sample(Clock.now());
-        KernelSample { machine: sample.machine, counters: sample.counters }
+        KernelSample { machine: sample.machine, counters: sample.counters, ..Default::default() }
     }
 
     fn server_is(&mut self, pid: u32) {

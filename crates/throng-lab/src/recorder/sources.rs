@@ -51,8 +51,14 @@ pub trait KernelProbe {
 pub struct KernelSample {
     /// CPU time of the machine.
     pub machine: Option<MachineUse>,
-    /// Counters and gauges by name.
+    /// Counters and gauges of the generator's kernel by name.
     pub counters: BTreeMap<String, i64>,
+    /// The same of the server's, where that is another machine or another network namespace.
+    pub server_counters: BTreeMap<String, i64>,
+    /// CPU time of the server's machine, where that is another one.
+    pub server_machine: Option<MachineUse>,
+    /// What could not be read, and why: when that is news.
+    pub unseen: Vec<String>,
 }
 
 /// Everybody who is asked.

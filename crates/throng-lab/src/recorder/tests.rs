@@ -48,7 +48,11 @@ impl KernelProbe for NoKernel {
     fn sample(&mut self) -> KernelSample {
         let machine = MachineUse { cpus: 2, ..Default::default() };
         let counters = [("syn_recv".to_owned(), 3), ("told".to_owned(), self.told)];
-        KernelSample { machine: Some(machine), counters: counters.into() }
+        KernelSample {
+            machine: Some(machine),
+            counters: counters.into(),
+            ..KernelSample::default()
+        }
     }
 
     fn server_is(&mut self, pid: u32) {

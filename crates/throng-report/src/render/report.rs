@@ -6,11 +6,20 @@ use super::{Table, bytes, count, micros, or_dash, percent, rate};
 use crate::summary::{BroadcastSummary, ServerSummary, Summary};
 use crate::threshold::Judgement;
 use crate::validity::Grade;
-use crate::{LatencySummary, Tally};
+use crate::{Diagnosis, LatencySummary, Tally};
 
-/// The final report. The first line is the verdict; `judgements` are those of the scenario's thresholds.
-pub fn render_text(summary: &Summary, judgements: &[Judgement]) -> String {
-    let mut text = verdict(summary, judgements) + "\n";
+/// The final report. The first line is the diagnosis's verdict, where there is a diagnosis, the next the outcome in
+/// numbers; `judgements` are those of the scenario's thresholds.
+pub fn render_text(
+    summary: &Summary,
+    judgements: &[Judgement],
+    diagnosis: Option<&Diagnosis>,
+) -> String {
+    let mut text = String::new();
+    if let Some(diagnosis) = diagnosis {
+        _ = writeln!(text, "{}", diagnosis.verdict);
+    }
+    _ = writeln!(text, "{}", outcome(summary, judgements));
     for reason in &summary.validity.reasons {
         _ = writeln!(text, "  because {reason}");
     }
@@ -30,10 +39,30 @@ pub fn render_text(summary: &Summary, judgements: &[Judgement]) -> String {
         _ = writeln!(text, "\nthresholds");
         judgements.iter().for_each(|judgement| _ = writeln!(text, "  {judgement}"));
     }
+    if let Some(diagnosis) = diagnosis {
+        text += &findings(diagnosis);
+    }
     text
 }
 
-fn verdict(summary: &Summary, judgements: &[Judgement]) -> String {
+/// What was found, with its evidence, and what could not be looked at.
+pub fn findings(diagnosis: &Diagnosis) -> String {
+    let mut text = String::new();
+    if !diagnosis.findings.is_empty() {
+        _ = writeln!(text, "\nfindings, the most important first");
+        for (n, finding) in diagnosis.findings.iter().enumerate() {
+            let indented = finding.to_string().replace('\n', "\n   ");
+            _ = writeln!(text, "  {}. {indented}", n + 1);
+        }
+    }
+    if !diagnosis.unseen.is_empty() {
+        _ = writeln!(text, "\nnot seen, so nothing is said about it");
+        diagnosis.unseen.iter().for_each(|what| _ = writeln!(text, "  {what}"));
+    }
+    text
+}
+
+fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
     let trust = match summary.validity.grade {
         Grade::Valid => "Valid run",
         Grade::Degraded => "Degraded run",
@@ -260,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_first_line_is_the_verdict() {
-        let text = render_text(&summary(), &[]);
+        let text = render_text(&summary(), &[], None);
         assert_eq!(
             text.lines().next().unwrap(),
             "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms over the run), no errors; 61 s."
@@ -297,7 +326,7 @@ mod tests {
         summary.machine.cpus = 2;
         summary.machine.cpu_busy_share = Some(1.0);
         summary.machine.cpu_us_per_connect = Some(19_426.6);
-        render_text(&summary, &[])
+        render_text(&summary, &[], None)
     }
 
     #[test]
@@ -314,7 +343,7 @@ mod tests {
     fn messages_done_are_the_answered_ones() {
         let mut summary = summary();
         (summary.message.sent, summary.message.answered) = (900, 850);
-        let text = render_text(&summary, &[]);
+        let text = render_text(&summary, &[], None);
         let line = text.lines().find(|line| line.starts_with("messages")).unwrap();
         assert_eq!(line.split_whitespace().nth(1), Some("850"));
     }
@@ -324,7 +353,7 @@ mod tests {
         let mut summary = summary();
         summary.message.sent = 900;
         summary.message.rate_most = Some(300.0);
-        let text = render_text(&summary, &[]);
+        let text = render_text(&summary, &[], None);
         let verdict = text.lines().next().unwrap();
         assert!(verdict.contains(", 900 messages sent, 0 answered, no errors"), "{verdict}");
         assert!(!verdict.contains("messages at best"), "{verdict}");
@@ -346,7 +375,7 @@ mod tests {
             ..Default::default()
         };
         let with = |broadcast: &BroadcastSummary| {
-            render_text(&Summary { broadcast: Some(broadcast.clone()), ..summary() }, &[])
+            render_text(&Summary { broadcast: Some(broadcast.clone()), ..summary() }, &[], None)
         };
         let text = with(&broadcast);
         assert!(text.starts_with("Valid run") && text.contains("by all within 5.00 ms"), "{text}");
@@ -370,7 +399,7 @@ mod tests {
     fn a_stolen_share_does_not_widen_the_table() {
         let mut summary = summary();
         summary.machine.cpu_stolen_share = Some(0.05);
-        let text = render_text(&summary, &[]);
+        let text = render_text(&summary, &[], None);
         assert!(text.contains("\n5.00 % of the CPU was stolen by the hypervisor.\n"), "{text}");
     }
 
@@ -379,7 +408,7 @@ mod tests {
         let mut summary = summary();
         let reasons = vec!["the generator was late by 200 ms (p99)".to_owned()];
         summary.validity = Validity { grade: Grade::Invalid, reasons };
-        let text = render_text(&summary, &[]);
+        let text = render_text(&summary, &[], None);
         assert!(text.starts_with("Invalid run: these numbers describe the generator"));
         assert_eq!(
             text.lines().nth(1).unwrap(),
@@ -392,7 +421,7 @@ mod tests {
         let mut summary = summary();
         summary.connect.failed.add("ECONNREFUSED", 2);
         summary.connect.failed.add("timeout", 5);
-        let text = render_text(&summary, &[]);
+        let text = render_text(&summary, &[], None);
         let line =
             |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
         assert_eq!(

@@ -88,7 +88,7 @@ impl SummaryFold {
     }
 
     /// The summary of a run file that was read to its end.
-    pub(super) fn finish_read(&self, end: Option<&End>, lines_torn: u64) -> Summary {
+    pub fn finish_read(&self, end: Option<&End>, lines_torn: u64) -> Summary {
         // A line that could not be written whole is both lost to the writer and torn to the reader.
         let lines_lost = end.map_or(0, |end| end.lines_lost).max(lines_torn);
         self.summary(end.map(|end| end.reason), lines_lost, end.is_none())

@@ -113,11 +113,12 @@ const WEBSOCKET_USER_BYTES: u64 = 300;
 /// A TCP socket with its epoll entry, measured on Linux 6.18; a server on this machine needs as much again.
 const KERNEL_BYTES: u64 = 4_000;
 
-/// The summary with what became of the thresholds.
+/// The summary with what became of the thresholds, and what stopped it.
 pub(super) fn summary_json(outcome: &Outcome) -> Value {
     let mut value = serde_json::to_value(&outcome.summary).expect("plain data becomes JSON");
     if let Value::Object(fields) = &mut value {
         fields.insert("thresholds".to_owned(), json!(outcome.judgements));
+        fields.insert("diagnosis".to_owned(), json!(outcome.diagnosis));
     }
     value
 }

@@ -1,0 +1,258 @@
+//! A case: a run as the rules look at it.
+
+use throng_report::runfile::Header;
+use throng_report::{Evidence, LoadCounters, MachineUse, ServerSnapshot, Summary, Tally};
+
+use crate::history::{History, Moment};
+
+/// One run, and the questions that rules have about it. What was not recorded is `None`, and a rule that needs it is silent.
+///
+/// *While the load is on* means: from the first interval until everybody is told to leave. What happens to connections that
+/// their own users end is no evidence of anything.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// What was to be run.
+    pub header: &'a Header,
+    /// What was measured, as a whole.
+    pub summary: &'a Summary,
+    /// The intervals while the load is on, the one of no length at the beginning included.
+    moments: &'a [Moment],
+}
+
+/// One of the two ends of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The generator.
+    Client,
+    /// What is loaded.
+    Server,
+}
+
+/// A counter that grew while the load was on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Growth {
+    /// Its name in the run file.
+    pub counter: String,
+    /// Its value at the beginning.
+    pub from: i64,
+    /// Its value at the end.
+    pub to: i64,
+    /// The first interval in which it grew.
+    pub began_ms: u64,
+    /// The most that it grew by in a second.
+    pub per_second_most: u64,
+}
+
+/// A gauge at its height.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peak {
+    /// Its name in the run file.
+    pub gauge: String,
+    /// Its value at the beginning.
+    pub from: i64,
+    /// The most that it was.
+    pub value: i64,
+    /// The interval in which it was.
+    pub at_ms: u64,
+}
+
+/// What the run had reached at some moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Connections established.
+    pub connections: u64,
+    /// Connects a second in that interval, the failed ones too.
+    pub connects_per_s: f64,
+    /// Messages (or pushes) a second in that interval.
+    pub messages_per_s: f64,
+}
+
+impl<'a> Case<'a> {
+    /// A run and its summary.
+    pub fn new(history: &'a History, summary: &'a Summary) -> Self {
+        let all = history.moments();
+        let leaves = |moment: &Moment| moment.load().is_some_and(|load| load.is_leaving());
+        let end = all.iter().position(leaves).unwrap_or(all.len());
+        // A load of which not even one interval was on is looked at as it is.
+        let end = if end < 2 { all.len() } else { end };
+        Self { header: &history.header, summary, moments: &all[..end] }
+    }
+
+    /// The intervals while the load is on.
+    pub fn moments(&self) -> &'a [Moment] {
+        self.moments
+    }
+
+    /// Each interval of some length with the one before it.
+    pub fn steps(&self) -> impl Iterator<Item = (&'a Moment, &'a Moment)> + use<'a> {
+        self.moments
+            .windows(2)
+            .map(|pair| (&pair[0], &pair[1]))
+            .filter(|(_, now)| now.interval.span_ms > 0)
+    }
+
+    /// Whether facts of this end's kernel were recorded. The server's are the generator's own where both are on one machine.
+    pub fn sees(&self, end: End) -> bool {
+        match end {
+            End::Client => self.moments.iter().any(|moment| !moment.interval.kernel.is_empty()),
+            End::Server => {
+                self.header.target_is_here
+                    || self.moments.iter().any(|moment| !moment.interval.server_kernel.is_empty())
+            }
+        }
+    }
+
+    /// Whether the two ends share one kernel, and one network namespace, so that a counter does not tell whose it is.
+    pub fn ends_share_a_kernel(&self) -> bool {
+        self.moments.iter().all(|moment| moment.interval.server_kernel.is_empty())
+    }
+
+    /// A counter or gauge of one end's kernel at one moment.
+    pub fn value(&self, end: End, moment: &Moment, name: &str) -> Option<i64> {
+        let interval = &moment.interval;
+        match end {
+            End::Client => interval.kernel.get(name).copied(),
+            End::Server if self.sees(End::Server) => interval.server_side().get(name).copied(),
+            End::Server => None,
+        }
+    }
+
+    /// A value that does not change, `sysctl.net.core.somaxconn` say: the first that was recorded.
+    pub fn constant(&self, end: End, name: &str) -> Option<i64> {
+        self.moments.iter().find_map(|moment| self.value(end, moment, name))
+    }
+
+    /// How a counter grew while the load was on; none when it did not, or is not known.
+    pub fn growth(&self, end: End, counter: &str) -> Option<Growth> {
+        self.growth_of(counter, |moment| self.value(end, moment, counter))
+    }
+
+    /// The same of the generator's own counters.
+    pub fn load_growth(&self, counter: &str, of: impl Fn(&LoadCounters) -> u64) -> Option<Growth> {
+        self.growth_of(counter, |moment| Some(of(&moment.load()?.counters) as i64))
+    }
+
+    /// The same of the counters of a throng server.
+    pub fn server_growth(
+        &self,
+        counter: &str,
+        of: impl Fn(&ServerSnapshot) -> u64,
+    ) -> Option<Growth> {
+        self.growth_of(counter, |moment| Some(of(moment.interval.server.as_ref()?) as i64))
+    }
+
+    /// The same of one kind of failed connect.
+    pub fn connect_failures(&self, errno: &str) -> Option<Growth> {
+        let of = |tally: &Tally| tally.get(errno) as i64;
+        self.growth_of(&format!("connect_failed.{errno}"), |moment| {
+            Some(of(&moment.load()?.connect_failed))
+        })
+    }
+
+    /// The same of one kind of error on an established connection.
+    pub fn errors(&self, kind: &str) -> Option<Growth> {
+        let of = |tally: &Tally| tally.get(kind) as i64;
+        self.growth_of(&format!("errors.{kind}"), |moment| Some(of(&moment.load()?.errors)))
+    }
+
+    /// How whatever `value` says grew. A value that falls begins anew, as that of a server that was started again.
+    pub fn growth_of(
+        &self,
+        counter: &str,
+        value: impl Fn(&Moment) -> Option<i64>,
+    ) -> Option<Growth> {
+        let mut values = self.moments.iter().filter_map(|moment| Some((moment, value(moment)?)));
+        let (_, from) = values.next()?;
+        let mut growth =
+            Growth { counter: counter.to_owned(), from, to: from, began_ms: 0, per_second_most: 0 };
+        let mut before = from;
+        for (moment, now) in values {
+            let by = if now >= before { now - before } else { now };
+            before = now;
+            if by <= 0 {
+                continue;
+            }
+            if growth.to == growth.from {
+                growth.began_ms = moment.interval.at_ms;
+            }
+            growth.to += by;
+            let per_second = by as u64 * 1000 / moment.interval.span_ms.max(1);
+            growth.per_second_most = growth.per_second_most.max(per_second);
+        }
+        (growth.to > growth.from).then_some(growth)
+    }
+
+    /// The height of a gauge while the load was on.
+    pub fn peak(&self, end: End, gauge: &str) -> Option<Peak> {
+        self.peak_of(gauge, |moment| self.value(end, moment, gauge))
+    }
+
+    /// The height of whatever `value` says.
+    pub fn peak_of(&self, gauge: &str, value: impl Fn(&Moment) -> Option<i64>) -> Option<Peak> {
+        let values = || {
+            self.moments.iter().filter_map(|moment| Some((moment.interval.at_ms, value(moment)?)))
+        };
+        let (_, from) = values().next()?;
+        // The first of several that are as high.
+        let (at_ms, value) = values().rev().max_by_key(|(_, value)| *value)?;
+        Some(Peak { gauge: gauge.to_owned(), from, value, at_ms })
+    }
+
+    /// CPU time of an end's machine at one moment.
+    pub fn machine<'m>(&self, end: End, moment: &'m Moment) -> Option<&'m MachineUse> {
+        let interval = &moment.interval;
+        match end {
+            End::Client => interval.machine.as_ref(),
+            End::Server if interval.server_machine.is_some() => interval.server_machine.as_ref(),
+            End::Server if self.header.target_is_here => interval.machine.as_ref(),
+            End::Server => None,
+        }
+    }
+
+    /// What the run had reached in the interval that ends at `at_ms`.
+    pub fn load_at(&self, at_ms: u64) -> Load {
+        let Some((before, now)) = self.steps().find(|(_, now)| now.interval.at_ms >= at_ms) else {
+            return Load::default();
+        };
+        let (Some(before), Some(load)) = (before.load(), now.load()) else {
+            return Load::default();
+        };
+        let grown = load.counters.since(&before.counters);
+        let seconds = now.interval.span_ms as f64 / 1000.0;
+        let messages = grown.messages_sent.max(grown.messages_answered) + grown.pushes_sent;
+        Load {
+            connections: load.counters.connected,
+            connects_per_s: (grown.connects_ok + grown.connects_failed) as f64 / seconds,
+            messages_per_s: messages as f64 / seconds,
+        }
+    }
+}
+
+impl Growth {
+    /// By how much.
+    pub fn by(&self) -> u64 {
+        u64::try_from(self.to - self.from).unwrap_or(0)
+    }
+
+    /// As evidence of a finding.
+    pub fn evidence(&self) -> Evidence {
+        Evidence {
+            counter: self.counter.clone(),
+            from: self.from as f64,
+            to: self.to as f64,
+            at_ms: self.began_ms,
+        }
+    }
+}
+
+impl Peak {
+    /// As evidence of a finding.
+    pub fn evidence(&self) -> Evidence {
+        Evidence {
+            counter: self.gauge.clone(),
+            from: self.from as f64,
+            to: self.value as f64,
+            at_ms: self.at_ms,
+        }
+    }
+}

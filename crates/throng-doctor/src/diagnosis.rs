@@ -1,0 +1,161 @@
+//! From what the rules say to one sentence.
+
+use std::cmp::Reverse;
+
+use throng_report::render::{count, rate};
+use throng_report::{Diagnosis, Finding, Grade, Severity, Summary};
+
+use crate::case::{Case, Load};
+use crate::headroom::{Headroom, headroom};
+use crate::history::History;
+use crate::rules::RULES;
+
+/// What stopped the run, or that nothing did.
+///
+/// Findings are ranked: the gravest first; of those that are as grave, causes before what follows from them, then the surer, then in
+/// the order of [`RULES`].
+pub fn diagnose(history: &History, summary: &Summary) -> Diagnosis {
+    let case = Case::new(history, summary);
+    let findings = ranked(RULES.iter().filter_map(|rule| (rule.find)(&case)).collect());
+    let unseen = history.moments().iter().rev().find_map(|moment| {
+        (!moment.interval.unseen.is_empty()).then(|| moment.interval.unseen.clone())
+    });
+    Diagnosis { verdict: verdict(&case, &findings), findings, unseen: unseen.unwrap_or_default() }
+}
+
+fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let found: Vec<_> = findings.iter().map(|finding| finding.id.clone()).collect();
+    for finding in &mut findings {
+        let cause = RULES.iter().find(|rule| {
+            rule.explains.contains(&finding.id.as_str()) && found.iter().any(|id| id == rule.id)
+        });
+        finding.follows_from = cause.map(|rule| rule.id.to_owned());
+    }
+    // A cause is as grave as the gravest of what follows from it.
+    let severity = |finding: &Finding| {
+        let consequences =
+            findings.iter().filter(|other| other.follows_from.as_deref() == Some(&finding.id));
+        consequences.map(|other| other.severity).chain([finding.severity]).max()
+    };
+    let keys: Vec<_> = findings
+        .iter()
+        .map(|finding| {
+            let sure = (finding.confidence * 1000.0) as u64;
+            (Reverse(severity(finding)), finding.follows_from.is_some(), Reverse(sure))
+        })
+        .collect();
+    let mut order: Vec<_> = (0..findings.len()).collect();
+    order.sort_by_key(|n| keys[*n]);
+    let mut sorted: Vec<Option<Finding>> = findings.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|n| sorted[n].take()).collect()
+}
+
+/// The first line of every report.
+fn verdict(case: &Case<'_>, findings: &[Finding]) -> String {
+    let Some(first) = findings.first() else { return nothing_stopped_it(case) };
+    let did = match first.severity {
+        Severity::Stopped => "Stopped",
+        Severity::Slowed => "Slowed down",
+        Severity::Noted => {
+            return format!(
+                "{} Next: {}; do: {}.",
+                nothing_stopped_it(case),
+                lower(first.first_sentence()),
+                first.remedy
+            );
+        }
+    };
+    let load = first.began_ms().map(|at_ms| show_load(case.load_at(at_ms)));
+    let at =
+        load.filter(|load| !load.is_empty()).map_or_else(String::new, |load| format!(" at {load}"));
+    format!(
+        "{did} on the {} side{at}: {}; do: {}.",
+        first.side,
+        lower(first.first_sentence()),
+        first.remedy
+    )
+}
+
+fn nothing_stopped_it(case: &Case<'_>) -> String {
+    let errors = case.summary.errors.total();
+    let plan = match (errors, case.summary.validity.grade) {
+        (0, Grade::Valid) => "Nothing stopped it: the plan was met".to_owned(),
+        (0, grade) => format!("Nothing that is known stopped it, but the run is {grade}"),
+        (errors, _) => format!("No cause was found for its {} errors", count(errors as f64)),
+    };
+    match headroom(case) {
+        Some(Headroom { share_free, of }) => {
+            format!("{plan} with {:.0} % headroom ({of}).", share_free * 100.0)
+        }
+        None => format!("{plan}."),
+    }
+}
+
+/// `12.0k connections and 3.20k/s connects`.
+fn show_load(load: Load) -> String {
+    let mut parts = Vec::new();
+    if load.connections > 0 {
+        parts.push(format!("{} connections", count(load.connections as f64)));
+    }
+    for (per_second, what) in [(load.connects_per_s, "connects"), (load.messages_per_s, "messages")]
+    {
+        if per_second >= 1.0 {
+            parts.push(format!("{} {what}", rate(per_second)));
+        }
+    }
+    match parts.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => parts.concat(),
+    }
+}
+
+/// The sentence as it continues another: its first letter small, unless it is of an acronym.
+fn lower(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    match (chars.next(), chars.clone().next()) {
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            first.to_lowercase().chain(chars).collect()
+        }
+        _ => sentence.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::Run;
+
+    fn verdict_of(run: &Run) -> String {
+        let (history, summary) = run.whole();
+        diagnose(&history, &summary).verdict
+    }
+
+    #[test]
+    fn the_verdict_names_cause_side_load_and_remedy() {
+        let run =
+            Run::quiet().with("listener.backlog", 128).growing("TcpExt.ListenOverflows", 0, 40, 2);
+        let said = verdict_of(&run);
+        let begin = "Stopped on the server side at 600 connections, 200/s connects and 1k/s messages: the server's accept queue, \
+                     which holds 128, overflowed 320 times; do: throng serve --backlog";
+        assert!(said.starts_with(begin), "{said}");
+    }
+
+    #[test]
+    fn a_plan_that_was_met_is_told_with_its_headroom() {
+        assert_eq!(
+            verdict_of(&Run::quiet()),
+            "Nothing stopped it: the plan was met with 85 % headroom (the CPUs of this machine were busy for 15 % at most)."
+        );
+    }
+
+    #[test]
+    fn the_gravest_comes_first() {
+        let late = Run::quiet().loaded(|load, _| load.lag.record_n(30_000, 900)).growing(
+            "TcpExt.ListenOverflows",
+            0,
+            40,
+            2,
+        );
+        late.check_all(&["accept_queue_overflow", "generator_saturated"]);
+    }
+}

@@ -1,0 +1,62 @@
+//! Connections that were ready came faster than the server took them.
+
+use throng_report::render::count;
+use throng_report::{Finding, Side};
+
+use super::Rule;
+use crate::case::{Case, End};
+
+pub(super) const RULE: Rule = Rule { id: "accept_queue_overflow", explains: &[], find };
+
+/// The kernel counts each handshake that it drops because the listener's accept queue is full.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let overflows = case.growth(End::Server, "TcpExt.ListenOverflows")?;
+    let backlog = case.constant(End::Server, "listener.backlog");
+    let room = backlog.map(|backlog| format!(", which holds {},", count(backlog as f64)));
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Server,
+        format!(
+            "The server's accept queue{} overflowed {} times. Connections came faster than it accepted them: the kernel \
+             drops the rest, and each of those clients tries again a second later.",
+            room.unwrap_or_default(),
+            count(overflows.by() as f64)
+        ),
+    );
+    found.evidence.push(overflows.evidence());
+    found
+        .evidence
+        .extend(case.peak(End::Server, "listener.accept_queue_most").map(|peak| peak.evidence()));
+    Some(found.remedied_by(
+        "throng serve --backlog 65535, or the backlog of your server's listen(), with sysctl -w net.core.somaxconn=65535",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    #[test]
+    fn a_queue_that_overflows_is_told_with_its_size() {
+        let run =
+            Run::quiet().with("listener.backlog", 128).growing("TcpExt.ListenOverflows", 70, 40, 2);
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server's accept queue, which holds 128, overflowed 320 times"
+        );
+        assert_eq!(
+            (found.evidence[0].from, found.evidence[0].to, found.evidence[0].at_ms),
+            (70.0, 390.0, 3_000)
+        );
+    }
+
+    #[test]
+    fn overflows_of_another_time_or_of_a_kernel_that_is_not_the_servers_are_none() {
+        Run::quiet().with("TcpExt.ListenOverflows", 70).is_silent(&RULE);
+        let mut elsewhere = Run::quiet().growing("TcpExt.ListenOverflows", 70, 40, 2);
+        elsewhere.header.target_is_here = false;
+        elsewhere.is_silent(&RULE);
+    }
+}

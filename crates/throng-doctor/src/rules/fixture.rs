@@ -1,0 +1,133 @@
+//! Runs made by hand, for the tests of rules.
+
+use throng_report::runfile::{End, Header, RunFile};
+use throng_report::{Finding, Interval, LoadInterval, Summary};
+
+use crate::case::Case;
+use crate::history::History;
+
+/// Ten quiet seconds, to be spoilt: a thousand connections, made in the first five, that send a thousand messages a second.
+pub(crate) struct Run {
+    pub(crate) header: Header,
+    pub(crate) intervals: Vec<Interval>,
+}
+
+impl Run {
+    pub(crate) fn quiet() -> Self {
+        let header = Header { users_planned: 1_000, capacity: Some(100_000), ..Header::default() };
+        let mut run = Self { header, intervals: Vec::new() };
+        for second in 0..=10 {
+            let mut load =
+                LoadInterval { phase: "hold".into(), cores: 2, ..LoadInterval::default() };
+            let connects = 200 * second.min(5);
+            load.counters.users_intended = connects;
+            load.counters.users_started = connects;
+            load.counters.users_active = connects;
+            load.counters.connects_started = connects;
+            load.counters.connects_ok = connects;
+            load.counters.connected = connects;
+            load.counters.messages_sent = 1_000 * second;
+            load.counters.messages_answered = 1_000 * second;
+            load.process.cpu_user_us = 50_000 * second;
+            load.process.rss_bytes = 10_000_000 + 300 * connects;
+            load.process.rss_bytes_at_start = 10_000_000;
+            if second > 0 {
+                load.lag.record_n(100, 100);
+                load.message.record_n(200, 1_000);
+                load.connect.record_n(300, 200);
+            }
+            let machine = throng_report::MachineUse {
+                cpus: 2,
+                cpu_busy_us: 300_000 * second,
+                cpu_idle_us: 1_700_000 * second,
+                cpu_stolen_us: 0,
+            };
+            run.intervals.push(Interval {
+                at_ms: 1_000 * second,
+                span_ms: if second == 0 { 0 } else { 1_000 },
+                load: Some(load),
+                machine: Some(machine),
+                ..Interval::default()
+            });
+        }
+        run
+    }
+
+    /// A counter of the kernel that both ends share, which grows by `step` in every second after the `after`th.
+    pub(crate) fn growing(mut self, counter: &str, from: i64, step: i64, after: u64) -> Self {
+        for (second, interval) in self.intervals.iter_mut().enumerate() {
+            let grown = (second as u64).saturating_sub(after) as i64;
+            interval.kernel.insert(counter.to_owned(), from + step * grown);
+        }
+        self
+    }
+
+    /// A gauge of that kernel, with this value throughout.
+    pub(crate) fn with(self, gauge: &str, value: i64) -> Self {
+        self.growing(gauge, value, 0, 0)
+    }
+
+    /// What the generator says in every second, changed: `change(load, second)`.
+    pub(crate) fn loaded(mut self, change: impl Fn(&mut LoadInterval, u64)) -> Self {
+        for (second, interval) in self.intervals.iter_mut().enumerate() {
+            change(interval.load.as_mut().expect("there is a load"), second as u64);
+        }
+        self
+    }
+
+    /// Every interval, changed: `change(interval, second)`.
+    #[allow(dead_code)]
+    pub(crate) fn changed(mut self, change: impl Fn(&mut Interval, u64)) -> Self {
+        for (second, interval) in self.intervals.iter_mut().enumerate() {
+            change(interval, second as u64);
+        }
+        self
+    }
+
+    /// What one rule says.
+    pub(crate) fn find(&self, rule: &super::Rule) -> Option<Finding> {
+        let (history, summary) = self.whole();
+        (rule.find)(&Case::new(&history, &summary))
+    }
+
+    /// What the rule says, which must be something, with evidence, a remedy and its own id.
+    #[track_caller]
+    pub(crate) fn speaks(&self, rule: &super::Rule) -> Finding {
+        let found = self.find(rule).expect("the rule should speak");
+        assert_eq!(found.id, rule.id);
+        assert!(!found.evidence.is_empty(), "no evidence: {found}");
+        assert!(!found.remedy.is_empty(), "no remedy: {found}");
+        assert!(
+            found.first_sentence().chars().count() <= 160,
+            "too long for a verdict: {}",
+            found.first_sentence()
+        );
+        found
+    }
+
+    #[track_caller]
+    pub(crate) fn is_silent(&self, rule: &super::Rule) {
+        let found = self.find(rule);
+        assert!(found.is_none(), "the rule should be silent: {}", found.unwrap());
+    }
+
+    /// The ids of all findings, in their order.
+    #[track_caller]
+    pub(crate) fn check_all(&self, expected: &[&str]) {
+        let (history, summary) = self.whole();
+        let diagnosis = crate::diagnose(&history, &summary);
+        let ids: Vec<_> = diagnosis.findings.iter().map(|finding| finding.id.as_str()).collect();
+        assert_eq!(ids, expected, "{diagnosis:#?}");
+    }
+
+    pub(crate) fn whole(&self) -> (History, Summary) {
+        let file = RunFile {
+            header: self.header.clone(),
+            intervals: self.intervals.clone(),
+            end: Some(End::default()),
+            lines_torn: 0,
+            warnings: Vec::new(),
+        };
+        (History::of(&file), Summary::of(&file))
+    }
+}
