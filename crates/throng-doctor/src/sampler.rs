@@ -5,6 +5,7 @@
 //! `listener.accept_queue`, `process.server.run_delay_us` for the rest. A name that is absent is
 //! unknown in that second, never zero.
 
+mod constants;
 mod record;
 
 use std::marker::PhantomData;
@@ -14,12 +15,14 @@ use throng_report::{MachineUse, ProcessUse};
 
 use crate::cgroup::CgroupReader;
 use crate::fact::Fact;
+use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
 use crate::process::{process_use, threads_total};
 use crate::root::{KeptFile, Root};
 use crate::syn_recv::SynRecvMeter;
 use crate::{conntrack, cpu, files, meminfo, netdev, netstat, pressure, sockstat, softnet};
 
+use constants::Constants;
 pub use record::{KernelSample, ProcessSample};
 
 /// What to look at.
@@ -52,17 +55,20 @@ pub struct Sampler {
     ports: Vec<u16>,
     processes: Vec<Known>,
     files: Files,
+    constants: Constants,
     cgroups: CgroupReader,
     listeners: ListenerReader,
     syn_recv: SynRecvMeter,
     stays_on_its_thread: PhantomData<*const ()>,
 }
 
-/// A watched process, and its memory when it was first seen.
+/// A watched process, and what is kept of it from when it was first seen.
 #[derive(Debug)]
 struct Known {
     watched: Watched,
     rss_bytes_at_start: Option<u64>,
+    /// Its soft `RLIMIT_NOFILE`.
+    fds_max: Option<u64>,
 }
 
 /// The files that are read each second.
@@ -90,7 +96,7 @@ impl Sampler {
         let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
         // `/proc/net` would be the namespace of the process's first thread.
         let net = |name| root.keep(format!("proc/thread-self/net/{name}"));
-        let known = |watched| Known { watched, rss_bytes_at_start: None };
+        let known = |watched| Known { watched, rss_bytes_at_start: None, fds_max: None };
         Self {
             files: Files {
                 netstat: net("netstat"),
@@ -108,6 +114,7 @@ impl Sampler {
                 pressure: ["cpu", "memory", "io"]
                     .map(|name| (name, root.keep(format!("proc/pressure/{name}")))),
             },
+            constants: Constants::read(&root),
             ports: options.ports,
             processes: options.processes.into_iter().map(known).collect(),
             cgroups: CgroupReader::locate(&root, pid),
@@ -123,6 +130,7 @@ impl Sampler {
     pub fn sample(&mut self, now: Instant) -> KernelSample {
         let began = std::time::Instant::now();
         let mut out = KernelSample::default();
+        self.constants.add_to(&mut out);
         let network = self.network(&mut out);
         self.machine(&mut out);
         self.conntrack(&mut out);
@@ -244,13 +252,18 @@ impl Sampler {
     }
 
     fn watched(&mut self, out: &mut KernelSample) {
-        for Known { watched, rss_bytes_at_start } in &mut self.processes {
+        for Known { watched, rss_bytes_at_start, fds_max } in &mut self.processes {
             let used = process_use(&self.root, watched.pid).map(|used| {
                 let at_start = *rss_bytes_at_start.get_or_insert(used.rss_bytes);
                 ProcessUse { rss_bytes_at_start: at_start, ..used }
             });
+            let label = &watched.label;
+            if fds_max.is_none() {
+                let limits = out.take(limits(&self.root, watched.pid));
+                *fds_max = limits.and_then(|limits| limits.open_files.soft);
+            }
+            out.set_some(&format!("process.{label}.fds_max"), *fds_max);
             if let Some((threads, total)) = out.take(threads_total(&self.root, watched.pid)) {
-                let label = &watched.label;
                 out.set(&format!("process.{label}.threads"), threads);
                 out.set(&format!("process.{label}.run_us"), total.run_ns / 1000);
                 out.set(&format!("process.{label}.run_delay_us"), total.delay_ns / 1000);
@@ -343,6 +356,8 @@ mod tests {
         assert_eq!(found.unknown, []);
         assert_eq!(found.machine.as_ref().unwrap().cpus, 2);
         assert_eq!(found.counters["process.server.threads"], 2);
+        assert_eq!(found.counters["process.server.fds_max"], 20_000);
+        assert_eq!(found.counters["sysctl.net.core.somaxconn"], 4096);
         assert_eq!(found.counters["process.server.run_us"], 335_687);
         assert_eq!(found.counters["conntrack.max"], 262_144);
         let used = found.processes[0].used.known().unwrap();
