@@ -349,7 +349,16 @@ impl<D: Driver, A: App<D>> Core<D, A> {
 
     fn timer_due(&mut self, key: Key) {
         let Some(entry) = self.desk.table.0.get_mut(key) else { return };
-        let (now, sequence) = (self.desk.shell.now, entry.sequence);
+        let now = self.desk.shell.now;
+        let is_patience = entry.session.deadline() <= now
+            || matches!(entry.wanted, Deadline::Coarse(moment) if moment <= now);
+        if entry.link.is_live() && is_patience {
+            // What the other end has sent in time is not too late because this core is.
+            self.receive(key, false);
+            self.run_effects();
+        }
+        let Some(entry) = self.desk.table.0.get_mut(key) else { return };
+        let sequence = entry.sequence;
         if entry.link.is_live() && entry.session.deadline() <= now {
             self.run_session(key, 0, true);
         }

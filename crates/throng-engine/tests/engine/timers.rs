@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use throng_base::wheel::TICK;
 use throng_base::{Instant, Prng};
+use throng_driver::Driver;
 use throng_engine::{Deadline, Limits};
 use throng_proto::Raw;
-use throng_sim::{Sim, SimCoresOptions, check};
+use throng_sim::{Faults, Sim, SimCoresOptions, check};
 
-use crate::scripted::{DeskHeard, Heard, Raws, spawn, spawn_on};
+use crate::scripted::{DeskHeard, Heard, Raws, Scripted, spawn, spawn_on, to_server};
 
 /// What each entry's deadline is, as far as the app knows.
 type Wanted = Rc<RefCell<BTreeMap<u32, Deadline>>>;
@@ -153,5 +154,31 @@ fn more_timers_than_a_turn_takes_are_all_called_at_their_moment() {
         let core = core.borrow();
         assert_eq!(core.app().log.len(), 1_000);
         assert!(core.app().log.iter().all(|entry| entry.at == at));
+    });
+}
+
+#[test]
+fn a_time_out_does_not_come_before_what_the_other_end_has_sent_in_time() {
+    check(10, |sim| {
+        // One event a turn, and slow turns: bytes wait far longer than the time-out until their turn comes.
+        let turn_max = Duration::from_millis(20);
+        sim.set_faults(Faults { turn_max, batch_max: 1, ..Faults::none() });
+        let server = Scripted::<Raw, false>::new(move |conn, heard| match heard {
+            Heard::Opened => conn.set_deadline(Deadline::Coarse(conn.now() + 5 * turn_max)),
+            Heard::Event(_) => conn.set_deadline(Deadline::Never),
+            _ => {}
+        });
+        let server = spawn(sim, server.listening(), Limits::default());
+        let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
+        let peers: Vec<_> = (0..40).map(|_| driver.connect(&to_server()).unwrap()).collect();
+        sim.run_for(Duration::from_millis(1));
+        for peer in &peers {
+            assert_eq!(driver.send(peer, b"x"), Ok(1));
+        }
+        sim.run_for(Duration::from_secs(5));
+        let core = server.borrow();
+        assert_eq!(core.app().count(|heard| matches!(heard, Heard::Event(_))), 40);
+        assert_eq!(core.app().count(|heard| *heard == Heard::Deadline), 0);
+        peers.into_iter().for_each(|peer| driver.close(peer, Default::default()));
     });
 }
