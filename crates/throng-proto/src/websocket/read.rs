@@ -29,6 +29,7 @@ pub(super) fn read<'a, 'i: 'a>(
     limits: &Limits,
     room: &'a mut Room,
 ) -> Result<Option<Said<'a>>, Violation> {
+    room.tidy();
     loop {
         if let Some(kept) = unfinished.as_deref_mut().filter(|kept| kept.is_inside()) {
             let count = kept.wants().min(input.peek().len());

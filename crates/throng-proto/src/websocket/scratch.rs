@@ -26,6 +26,16 @@ pub(super) struct Room {
     pub(super) control: [u8; 125],
 }
 
+impl Room {
+    /// Gives back what the last message left behind, if that is much: a core's own state stays small.
+    #[inline]
+    pub(super) fn tidy(&mut self) {
+        if self.whole.capacity() > WHOLE_KEPT_BYTES {
+            self.whole = Vec::new();
+        }
+    }
+}
+
 impl Scratch {
     /// `seed` decides the masks of the pongs and close frames that a client answers with by itself.
     pub fn new(limits: Limits, seed: u64) -> Self {
@@ -43,5 +53,23 @@ impl Default for Scratch {
     /// With the default [`Limits`].
     fn default() -> Self {
         Self::new(Limits::default(), 0)
+    }
+}
+
+/// A buffer up to this size is kept for the next message in pieces.
+const WHOLE_KEPT_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_small_buffer_is_kept() {
+        let mut room = Scratch::default().room;
+        for (bytes, is_kept) in [(1_000, true), (WHOLE_KEPT_BYTES + 1, false)] {
+            room.whole = Vec::with_capacity(bytes);
+            room.tidy();
+            assert_eq!(room.whole.capacity() > 0, is_kept);
+        }
     }
 }
