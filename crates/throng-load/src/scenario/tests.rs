@@ -55,6 +55,21 @@ thresholds:
 }
 
 #[test]
+fn every_bundled_example_and_lab_is_read() {
+    for folder in ["examples", "labs"] {
+        let folder = format!("{}/../../{folder}", env!("CARGO_MANIFEST_DIR"));
+        let files: Vec<_> =
+            std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+        assert!(files.len() >= 3, "{folder}");
+        for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "yaml")) {
+            let name = file.display().to_string();
+            Scenario::parse(&std::fs::read_to_string(file).unwrap(), &name)
+                .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        }
+    }
+}
+
+#[test]
 fn arrivals_are_read_with_their_defaults() {
     let load =
         |load: &str| parse(&format!("target: tcp://h:1\nload:\n{load}\nuser: [connect]")).load;
