@@ -191,8 +191,8 @@ pub(crate) fn errors_sentence(summary: &Summary) -> Option<String> {
     Some(format!("Errors: {}{connects}.", kinds.collect::<Vec<_>>().join(", ")))
 }
 
-/// How many come in a second, both ends on `cpus` CPUs; a third of that where very many are held. Each of them finds its memory
-/// in no cache, and half of it was too much for two CPUs beside the heartbeats of 900,000 (`docs/numbers.md`).
+/// How many come in a second, both ends on `cpus` CPUs; a third of that where very many are held: each of those finds its memory
+/// in no cache, and the heartbeats of those that are there take much of the CPUs (`docs/numbers.md`).
 pub(crate) fn arrivals_per_second(users: u64, cpus: u64) -> u64 {
     let easily = if users > MANY { 3 } else { 1 };
     (ARRIVALS_PER_CPU * cpus / easily).max(1)

@@ -59,7 +59,7 @@ pub(crate) fn run(
     lab.check(users)?;
     let pace = Pace::of(users, cpus, lab.options.seconds);
     let text = scenario(users, &pace);
-    let seconds = (pace.arrive + pace.hold).as_secs();
+    let seconds = pace.length().as_secs();
     let spec = CrowdSpec {
         row: ROW,
         handler: "channels",
@@ -71,9 +71,10 @@ pub(crate) fn run(
     let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
     let lobby = lobby(users, &pace, &run.file.intervals, &summary, cpus);
     let setup = format!(
-        "{} users arrive at {}, each joins rooms:lobby and stays, with a heartbeat every 30 s; a broadcast every {}; on {cpus} CPUs",
+        "{} users arrive at {}{}, each joins rooms:lobby and stays, with a heartbeat every 30 s; a broadcast every {}; on {cpus} CPUs",
         count(users as f64),
         rate(pace.per_second as f64),
+        pace.pauses(),
         show_duration(pace.probe),
     );
     let said = (tables(&lobby), verdict(&lobby, &summary));
@@ -84,35 +85,59 @@ pub(crate) fn run(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pace {
     per_second: u64,
+    /// In how many stages they come.
+    stages: u32,
+    /// How long they come in the first stage: until the first broadcast.
     arrive: Duration,
+    /// How long nobody comes after that, and after each further stage but the last.
+    pause: Duration,
     hold: Duration,
+    /// Each stage ends with a broadcast.
     probe: Duration,
 }
 
 impl Pace {
     /// A broadcast about ten times while they come, though none before the one before it is over, and two or more of
     /// them to everybody. Very many leave little time beside their heartbeats (a million send 33,000 a second), and a
-    /// machine that is late for connects has them tried again: fewer broadcasts then.
+    /// machine that is late for connects has them tried again: they come in four stages, and nobody comes during a broadcast.
     fn of(users: u64, cpus: u64, hold: Option<u64>) -> Self {
         let per_second = arrivals_per_second(users, cpus);
         let arrive = users.div_ceil(per_second).max(1);
-        let broadcasts = if users > MANY { 4 } else { 10 };
-        let probe = (arrive / broadcasts).max(broadcast_seconds(users, cpus)).max(1);
-        let hold = hold.unwrap_or(HOLD_SECONDS).max(2 * probe + broadcast_seconds(users, cpus));
-        let [arrive, hold, probe] = [arrive, hold, probe].map(Duration::from_secs);
-        Self { per_second, arrive, hold, probe }
+        let one = broadcast_seconds(users, cpus);
+        let (stages, pause) = if users > MANY { (STAGES, 2 * one) } else { (1, 0) };
+        let arrive =
+            (arrive + (u64::from(stages) - 1) * pause).div_ceil(u64::from(stages)).max(pause + 1);
+        let probe = if stages > 1 { arrive } else { (arrive / 10).max(one).max(1) };
+        let hold = hold
+            .unwrap_or(HOLD_SECONDS)
+            .max(2 * one + if stages > 1 { probe } else { 2 * probe - one });
+        let [arrive, pause, hold, probe] = [arrive, pause, hold, probe].map(Duration::from_secs);
+        Self { per_second, stages, arrive, pause, hold, probe }
+    }
+
+    /// From the first arrival to the end.
+    fn length(&self) -> Duration {
+        self.arrive * self.stages + self.hold
+    }
+
+    fn pauses(&self) -> String {
+        match self.stages {
+            1 => String::new(),
+            stages => format!(
+                " in {stages} stages, with {} for a broadcast after each",
+                show_duration(self.pause)
+            ),
+        }
     }
 }
 
 fn scenario(users: u64, pace: &Pace) -> String {
-    let [arrive, hold, probe] = [pace.arrive, pace.hold, pace.probe].map(show_duration);
-    let per_second = pace.per_second;
+    let [hold, probe] = [pace.hold, pace.probe].map(show_duration);
     format!(
         "target: ws://127.0.0.1:4000/socket/websocket
 protocol: phoenix
 load:
-  - arrivals: {{rate: {per_second}/s, for: {arrive}, most: {users}, spacing: even}}
-  - hold: {{for: {hold}}}
+{}  - hold: {{for: {hold}}}
 user:
   - connect: {{timeout: 20s}}
   - join: {{topic: \"rooms:lobby\", payload: {{user: \"${{user.id}}\"}}, timeout: 20s}}
@@ -120,8 +145,28 @@ user:
 probe:
   - every: {probe}
     broadcast: {{topic: \"rooms:lobby\", event: new_msg, payload: {{body: hello}}}}
-"
+",
+        arrivals(users, pace)
     )
+}
+
+/// The stages: a broadcast is due at the end of each, when a pause begins.
+fn arrivals(users: u64, pace: &Pace) -> String {
+    let (mut text, mut left) = (String::new(), users);
+    let (pause, per_second) = (show_duration(pace.pause), pace.per_second);
+    for stage in 1..=pace.stages {
+        let span = if stage == 1 { pace.arrive } else { pace.arrive - pace.pause };
+        let most = if stage == pace.stages { left } else { left.min(per_second * span.as_secs()) };
+        left -= most;
+        let span = show_duration(span);
+        text += &format!(
+            "  - arrivals: {{rate: {per_second}/s, for: {span}, most: {most}, spacing: even}}\n"
+        );
+        if stage < pace.stages {
+            text += &format!("  - hold: {{for: {pause}}}\n");
+        }
+    }
+    text
 }
 
 fn lobby(users: u64, pace: &Pace, intervals: &[Interval], summary: &Summary, cpus: u64) -> Lobby {
@@ -241,6 +286,7 @@ fn verdict(lobby: &Lobby, summary: &Summary) -> Vec<String> {
 
 const ROW: &str = "phoenix-2m";
 const ROWS_MOST: usize = 10;
+const STAGES: u32 = 4;
 /// Done in a minute or so on two CPUs; a million takes ten.
 const DEFAULT_USERS_PER_CPU: u64 = 50_000;
 /// Longer than the time between two heartbeats.
@@ -253,7 +299,7 @@ mod tests {
 
     fn pace(per_second: u64, arrive: u64, hold: u64, probe: u64) -> Pace {
         let [arrive, hold, probe] = [arrive, hold, probe].map(Duration::from_secs);
-        Pace { per_second, arrive, hold, probe }
+        Pace { per_second, stages: 1, arrive, pause: Duration::ZERO, hold, probe }
     }
 
     #[test]
@@ -266,7 +312,22 @@ mod tests {
     fn two_broadcasts_are_never_under_way_and_two_reach_everybody() {
         assert_eq!(Pace::of(500, 2, Some(3)), pace(8_000, 1, 3, 1));
         assert_eq!(Pace::of(100_000, 2, None), pace(8_000, 13, 35, 2));
-        assert_eq!(Pace::of(1_000_000, 2, None), pace(2_666, 376, 208, 94));
+    }
+
+    #[test]
+    fn very_many_come_in_stages_and_nobody_comes_during_a_broadcast() {
+        let pace = Pace::of(1_000_000, 2, None);
+        let seconds = Duration::from_secs;
+        assert_eq!((pace.stages, pace.arrive, pace.pause), (4, seconds(124), seconds(40)));
+        assert_eq!(
+            (pace.probe, pace.hold, pace.length()),
+            (pace.arrive, seconds(164), seconds(660))
+        );
+        // Everybody has come by the end of the last stage.
+        let coming = 4 * pace.arrive - 3 * pace.pause;
+        assert!(coming.as_secs() * pace.per_second >= 1_000_000);
+        let parsed = throng_load::scenario::Scenario::parse(&scenario(1_000_000, &pace), "scaled");
+        assert_eq!(parsed.unwrap().load.len(), 8);
     }
 
     #[test]
