@@ -3,7 +3,7 @@
 use throng_report::MachineUse;
 
 use crate::fact::Malformed;
-use crate::text::next;
+use crate::text::{next, number};
 
 /// Reads the first line, and counts the lines of single CPUs.
 pub fn parse(text: &str) -> Result<MachineUse, Malformed> {
@@ -26,6 +26,15 @@ pub fn parse(text: &str) -> Result<MachineUse, Malformed> {
         cpu_idle_us: sum(&[idle, iowait]),
         cpu_stolen_us: sum(&[steal]),
     })
+}
+
+/// The time that all CPUs spent in soft interrupts, where the network's receive work is done, in microseconds. Unless the kernel
+/// accounts interrupts apart (`CONFIG_IRQ_TIME_ACCOUNTING`), what of it happened in the midst of a thread is in that thread's time too.
+pub fn parse_softirq_us(text: &str) -> Result<u64, Malformed> {
+    let line = text.lines().next().and_then(|line| line.strip_prefix("cpu "));
+    let mut words = line.ok_or(Malformed("the line of all CPUs"))?.split_ascii_whitespace();
+    let softirq = words.nth(6).map_or(Ok(0), number)?;
+    Ok(softirq.saturating_mul(TICK_US))
 }
 
 fn is_one_cpu(line: &str) -> bool {
@@ -53,12 +62,14 @@ mod tests {
             }
         );
         assert_eq!(parse(&recorded("linux-6.18", "proc/stat")).unwrap().cpus, 2);
+        assert_eq!(parse_softirq_us(&recorded("linux-4.19", "proc/stat")), Ok(75 * TICK_US));
     }
 
     #[test]
     fn an_ancient_kernel_has_four_columns() {
         let found = parse("cpu 1 2 3 4\ncpu0 1 2 3 4\n").unwrap();
         assert_eq!((found.cpu_busy_us, found.cpu_idle_us), (60_000, 40_000));
+        assert_eq!(parse_softirq_us("cpu 1 2 3 4\n"), Ok(0));
     }
 
     #[test]

@@ -30,6 +30,20 @@ pub fn process_use(root: &Root, pid: u32) -> Fact<ProcessUse> {
     read().into()
 }
 
+/// How many CPUs the process may run on (`taskset`, cpusets); its threads may each have been given fewer.
+pub fn cpus_allowed(root: &Root, pid: u32) -> Fact<u64> {
+    root.read(&format!("proc/{pid}/status"), parse_cpus_allowed)
+}
+
+/// Reads `Cpus_allowed:` of `/proc/PID/status`: a mask in hexadecimal, in words of 32 bits with commas between.
+pub fn parse_cpus_allowed(text: &str) -> Result<u64, Malformed> {
+    let mask = after(text, "Cpus_allowed:").ok_or(Malformed("a line of Cpus_allowed"))?;
+    let bits = |digit: char| digit.to_digit(16).map(u32::count_ones).map(u64::from);
+    let digits = mask.trim().chars().filter(|c| *c != ',');
+    let count = digits.map(bits).sum::<Option<u64>>().ok_or(Malformed("a mask of CPUs"))?;
+    if count == 0 { Err(Malformed("at least one CPU")) } else { Ok(count) }
+}
+
 /// The interesting part of `/proc/PID/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessStat {
@@ -91,17 +105,10 @@ pub fn threads(root: &Root, pid: u32) -> Fact<Vec<ThreadUse>> {
     each_thread(root, pid, each).map(|_| found)
 }
 
-/// How many threads the process has now, and the sum of what they did.
-pub fn threads_total(root: &Root, pid: u32) -> Fact<(u64, SchedStat)> {
-    let mut sum = SchedStat::default();
-    let each = |_, _: &str, sched: SchedStat| {
-        sum = SchedStat {
-            run_ns: sum.run_ns.saturating_add(sched.run_ns),
-            delay_ns: sum.delay_ns.saturating_add(sched.delay_ns),
-            slices: sum.slices.saturating_add(sched.slices),
-        };
-    };
-    each_thread(root, pid, each).map(|count| (count, sum))
+/// The same without the names, which cost a file each: every thread's id and what it did.
+pub fn sched_stats(root: &Root, pid: u32) -> Fact<Vec<(u32, SchedStat)>> {
+    let mut found = Vec::new();
+    each_thread(root, pid, |tid, _, sched| found.push((tid, sched))).map(|_| found)
 }
 
 /// Reads one file a thread. Unknown when there is no thread whose file can be read.
@@ -163,11 +170,21 @@ mod tests {
         let exact = rss_exact(&root, 4242).into_result().unwrap();
         assert!(exact.abs_diff(found.rss_bytes) < 1 << 20, "{exact} {found:?}");
 
-        let (count, total) = threads_total(&root, 4242).into_result().unwrap();
-        assert_eq!(count, 2);
-        assert_eq!(total.run_ns, 335_427_153 + 260_251);
-        assert_eq!(total.delay_ns, 5_177_338);
+        let found = sched_stats(&root, 4242).into_result().unwrap();
+        let run: Vec<_> = found.iter().map(|(tid, sched)| (*tid, sched.run_ns)).collect();
+        assert_eq!(run, [(4242, 335_427_153), (4243, 260_251)]);
+        assert_eq!(found.iter().map(|(_, sched)| sched.delay_ns).sum::<u64>(), 5_177_338);
         assert_eq!(threads(&root, 4242).known().unwrap()[0].name, "python3");
+    }
+
+    #[test]
+    fn the_cpus_of_a_mask_are_counted() {
+        let check = |mask: &str| parse_cpus_allowed(&format!("Name:\tx\nCpus_allowed:\t{mask}\n"));
+        assert_eq!(check("3"), Ok(2));
+        assert_eq!(check("ff,00000000,80000001"), Ok(10));
+        assert!(check("0").is_err());
+        assert!(check("all").is_err());
+        assert!(parse_cpus_allowed("Name:\tx\n").is_err());
     }
 
     #[test]

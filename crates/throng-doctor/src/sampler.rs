@@ -7,6 +7,7 @@
 
 mod constants;
 mod record;
+mod threads;
 
 use std::marker::PhantomData;
 
@@ -17,13 +18,14 @@ use crate::cgroup::CgroupReader;
 use crate::fact::Fact;
 use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
-use crate::process::{process_use, threads_total};
+use crate::process::{cpus_allowed, process_use, sched_stats};
 use crate::root::{KeptFile, Root};
 use crate::syn_recv::SynRecvMeter;
 use crate::{conntrack, cpu, files, meminfo, netdev, netstat, pressure, sockstat, softnet};
 
 use constants::Constants;
 pub use record::{KernelSample, ProcessSample};
+use threads::ThreadMeter;
 
 /// What to look at.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +71,8 @@ struct Known {
     rss_bytes_at_start: Option<u64>,
     /// Its soft `RLIMIT_NOFILE`.
     fds_max: Option<u64>,
+    groups: CgroupReader,
+    threads: ThreadMeter,
 }
 
 /// The files that are read each second.
@@ -96,7 +100,13 @@ impl Sampler {
         let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
         // `/proc/net` would be the namespace of the process's first thread.
         let net = |name| root.keep(format!("proc/thread-self/net/{name}"));
-        let known = |watched| Known { watched, rss_bytes_at_start: None, fds_max: None };
+        let known = |watched: Watched| Known {
+            rss_bytes_at_start: None,
+            fds_max: None,
+            groups: CgroupReader::locate(&root, watched.pid),
+            threads: ThreadMeter::default(),
+            watched,
+        };
         Self {
             files: Files {
                 netstat: net("netstat"),
@@ -136,7 +146,7 @@ impl Sampler {
         self.conntrack(&mut out);
         self.groups(&mut out);
         self.listeners(&mut out, now, network);
-        self.watched(&mut out);
+        self.watched(&mut out, now + began.elapsed());
         out.set("doctor.sample_us", began.elapsed().as_micros() as u64);
         out
     }
@@ -177,8 +187,12 @@ impl Sampler {
 
     fn machine(&mut self, out: &mut KernelSample) {
         let files = &mut self.files;
-        let stat: Fact<MachineUse> = files.stat.read(cpu::parse);
-        out.machine = out.take(stat);
+        let stat: Fact<(MachineUse, u64)> =
+            files.stat.read(|text| Ok((cpu::parse(text)?, cpu::parse_softirq_us(text)?)));
+        if let Some((machine, softirq_us)) = out.take(stat) {
+            out.machine = Some(machine);
+            out.set("cpu.softirq_us", softirq_us);
+        }
         if let Some(cpus) = out.take(files.softnet.read(softnet::parse)) {
             out.set_sum("softnet.processed", cpus.iter().map(|cpu| cpu.processed));
             out.set_sum("softnet.dropped", cpus.iter().map(|cpu| cpu.dropped));
@@ -251,24 +265,34 @@ impl Sampler {
         }
     }
 
-    fn watched(&mut self, out: &mut KernelSample) {
-        for Known { watched, rss_bytes_at_start, fds_max } in &mut self.processes {
+    fn watched(&mut self, out: &mut KernelSample, now: Instant) {
+        for Known { watched, rss_bytes_at_start, fds_max, groups, threads } in &mut self.processes {
             let used = process_use(&self.root, watched.pid).map(|used| {
                 let at_start = *rss_bytes_at_start.get_or_insert(used.rss_bytes);
                 ProcessUse { rss_bytes_at_start: at_start, ..used }
             });
             let label = &watched.label;
+            if let Fact::Known(used) = &used {
+                out.set(&format!("process.{label}.cpu_us"), used.cpu_us());
+                out.set(&format!("process.{label}.rss_bytes"), used.rss_bytes);
+            }
             if fds_max.is_none() {
                 let limits = out.take(limits(&self.root, watched.pid));
                 *fds_max = limits.and_then(|limits| limits.open_files.soft);
             }
             out.set_some(&format!("process.{label}.fds_max"), *fds_max);
-            if let Some((threads, total)) = out.take(threads_total(&self.root, watched.pid)) {
-                out.set(&format!("process.{label}.threads"), threads);
-                out.set(&format!("process.{label}.run_us"), total.run_ns / 1000);
-                out.set(&format!("process.{label}.run_delay_us"), total.delay_ns / 1000);
+            // What cannot be read of them is told once, for the first process.
+            if let Fact::Known(rationed) = groups.cpu() {
+                out.set(&format!("process.{label}.throttled_us"), rationed.throttled_us);
+                let limit = rationed.limit_millicpus;
+                out.set_some(&format!("process.{label}.cpu_limit_millicpus"), limit);
             }
-            out.processes.push(ProcessSample { label: watched.label.clone(), used });
+            let allowed = cpus_allowed(&self.root, watched.pid);
+            out.set_some(&format!("process.{label}.cpus_allowed"), allowed.known().copied());
+            if let Some(found) = out.take(sched_stats(&self.root, watched.pid)) {
+                threads.measure(now, &found).record(label, out);
+            }
+            out.processes.push(ProcessSample { label: label.clone(), used });
         }
     }
 }
@@ -329,6 +353,7 @@ const TCP_EXT: &[&str] = &[
     "TCPSynRetrans",
     "TCPTimeWaitOverflow",
     "TCPTimeouts",
+    "TCPToZeroWindowAdv",
     "TCPWantZeroWindowAdv",
     "TCPWqueueTooBig",
     "TCPZeroWindowDrop",

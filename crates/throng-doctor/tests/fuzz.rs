@@ -14,10 +14,12 @@ fn parse_with_all(text: &str) {
     let _ = softnet::parse(text);
     let _ = netdev::parse(text);
     let _ = cpu::parse(text);
+    let _ = cpu::parse_softirq_us(text);
     let _ = meminfo::parse(text);
     let _ = process::parse_stat(text);
     let _ = process::parse_schedstat(text);
     let _ = process::parse_smaps_rollup(text);
+    let _ = process::parse_cpus_allowed(text);
     let _ = status::parse(text);
     let _ = limits::parse(text);
     let _ = sysctl::parse_list::<1>(text);
