@@ -87,6 +87,19 @@ pub enum EventKind {
         /// Its process id.
         pid: u32,
     },
+    /// The stream of the server's facts (`throng doctor --watch --listen`) ended or fell silent; the run goes on without them, and
+    /// asks for it again each second. Look at the server's host and the way to it.
+    FactsLost {
+        /// Whom it came from.
+        address: String,
+        /// What happened to it.
+        reason: String,
+    },
+    /// The server's facts come again. What the kernel counted meanwhile is in the next of them.
+    FactsBack {
+        /// Whom they come from.
+        address: String,
+    },
     /// The generator is full and starts no more users. Use more machines, or `--source` addresses, or a smaller load.
     UserLimit {
         /// How many it can hold.
@@ -147,6 +160,12 @@ impl fmt::Display for EventKind {
             }
             Self::ServerLost { reason } => write!(f, "the server does not answer: {reason}"),
             Self::ServerBack { pid } => write!(f, "the server answers again (pid {pid})"),
+            Self::FactsLost { address, reason } => {
+                write!(f, "no facts about the server from {address}: {reason}; the run goes on")
+            }
+            Self::FactsBack { address } => {
+                write!(f, "facts about the server come again from {address}")
+            }
             Self::UserLimit { users_max } => {
                 write!(f, "the generator is full with {users_max} users and starts no more")
             }

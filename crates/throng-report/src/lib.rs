@@ -30,6 +30,7 @@ pub mod snapshot;
 pub mod summary;
 pub mod threshold;
 pub mod validity;
+pub mod watch;
 
 pub use diagnosis::Diagnosis;
 pub use events::{Event, EventKind};
@@ -41,3 +42,4 @@ pub use snapshot::*;
 pub use summary::{Summary, SummaryFold};
 pub use threshold::{Judgement, Threshold};
 pub use validity::{Grade, Validity};
+pub use watch::{WatchHeader, WatchLine};

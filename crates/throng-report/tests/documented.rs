@@ -165,6 +165,8 @@ fn constants_are_documented_as_they_are() {
         validity::SHORTFALL_INVALID * 100.0,
         "%",
     );
+    let ceiling = validity::CEILING_SHARE_DEGRADED * 100.0;
+    assert!(document.contains(&format!("took | above {ceiling} % | |")));
 }
 
 /// The key that stands for every key of an object whose keys are not fields.
@@ -255,6 +257,8 @@ fn events() -> Vec<EventKind> {
         EventKind::RunFileResumed { lines_lost: 0 },
         EventKind::ServerLost { reason: text() },
         EventKind::ServerBack { pid: 0 },
+        EventKind::FactsLost { address: text(), reason: text() },
+        EventKind::FactsBack { address: text() },
         EventKind::UserLimit { users_max: 0 },
         EventKind::PortsExhausted { source: text() },
         EventKind::GeneratorFdsExhausted { core: 0 },
@@ -274,6 +278,8 @@ fn events() -> Vec<EventKind> {
             | EventKind::RunFileResumed { .. }
             | EventKind::ServerLost { .. }
             | EventKind::ServerBack { .. }
+            | EventKind::FactsLost { .. }
+            | EventKind::FactsBack { .. }
             | EventKind::UserLimit { .. }
             | EventKind::PortsExhausted { .. }
             | EventKind::GeneratorFdsExhausted { .. }
