@@ -50,6 +50,7 @@ pub(crate) fn report<T: Serialize>(
 ) -> LabReport {
     LabReport {
         schema: SCHEMA,
+        diagnoses: Vec::new(),
         lab: info.name,
         article: info.article,
         setup,

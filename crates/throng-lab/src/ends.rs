@@ -8,6 +8,7 @@ mod follow;
 mod process;
 mod stale;
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs;
 use std::net::SocketAddr;
@@ -19,11 +20,13 @@ use std::time::{Duration, Instant};
 
 use throng_base::units::show_duration;
 use throng_control::{Client, Request, Verb};
+use throng_doctor::{History, diagnose};
 use throng_report::runfile::RunFile;
-use throng_report::{Interval, ServerSnapshot};
+use throng_report::{Interval, ServerSnapshot, Summary};
 
 use crate::isolate::{self, Isolation};
 use crate::lab::{LabError, LabOptions, LabProgress};
+use crate::report::RowDiagnosis;
 use follow::Follow;
 use process::Process;
 
@@ -37,6 +40,8 @@ pub(crate) struct Stage {
     sockets: PathBuf,
     isolation: Option<Isolation>,
     stop: Arc<AtomicBool>,
+    /// What stopped each load so far.
+    diagnoses: RefCell<Vec<RowDiagnosis>>,
 }
 
 /// A server to be started.
@@ -138,7 +143,19 @@ impl Stage {
             true => Some(Isolation::new(options.users.unwrap_or(0))?),
             false => None,
         };
-        Ok(Self { program, folder, sockets, isolation, stop: Arc::clone(&options.stop) })
+        Ok(Self {
+            program,
+            folder,
+            sockets,
+            isolation,
+            stop: Arc::clone(&options.stop),
+            diagnoses: RefCell::default(),
+        })
+    }
+
+    /// What stopped each of the loads that were run.
+    pub(crate) fn diagnoses(&self) -> Vec<RowDiagnosis> {
+        self.diagnoses.borrow().clone()
     }
 
     /// Whether the user asked for the end of the lab.
@@ -271,6 +288,8 @@ impl Stage {
         }
         process.check_ran()?;
         let file = follow.whole().map_err(|error| LabError::File(record, error))?;
+        let diagnosis = diagnose(&History::of(&file), &Summary::of(&file));
+        self.diagnoses.borrow_mut().push(RowDiagnosis { row: row.to_owned(), diagnosis });
         Ok(Run { file, interrupted })
     }
 

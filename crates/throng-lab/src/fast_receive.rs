@@ -103,6 +103,7 @@ pub(crate) fn run(
     ));
     Ok(LabReport {
         schema: SCHEMA,
+        diagnoses: Vec::new(),
         lab: INFO.name,
         article: INFO.article,
         setup: format!(

@@ -148,7 +148,8 @@ pub fn run(
     };
     let machine = Machine::read(options.isolate);
     let stage = Stage::new(name, options)?;
-    run(&Lab { options, machine, stage: &stage }, progress)
+    let report = run(&Lab { options, machine, stage: &stage }, progress)?;
+    Ok(LabReport { diagnoses: stage.diagnoses(), ..report })
 }
 
 /// What every lab works with.

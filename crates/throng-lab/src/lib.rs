@@ -30,4 +30,4 @@ mod talk;
 
 pub use lab::{LabError, LabInfo, LabOptions, LabProgress, labs, run};
 pub use machine::{Machine, Shortage};
-pub use report::{LabReport, LabTable};
+pub use report::{LabReport, LabTable, RowDiagnosis};

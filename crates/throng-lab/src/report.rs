@@ -4,14 +4,16 @@ use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
-use throng_report::Grade;
-use throng_report::render::{Align, Table};
+use throng_report::render::{Align, Table, findings};
+use throng_report::{Diagnosis, Grade, Severity};
 
 /// The result of a lab; `Display` shows it as text.
 #[derive(Clone, Debug, Serialize)]
 pub struct LabReport {
     /// `throng.lab/1`.
     pub schema: &'static str,
+    /// What stopped each load, in the order in which they were run, a calibration included.
+    pub diagnoses: Vec<RowDiagnosis>,
     /// Which lab.
     pub lab: &'static str,
     /// The article that it redoes.
@@ -30,6 +32,22 @@ pub struct LabReport {
     pub interrupted: bool,
     /// The rows as numbers.
     pub rows: Value,
+}
+
+/// What stopped one of a lab's loads.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RowDiagnosis {
+    /// The name of its row.
+    pub row: String,
+    /// The conclusion.
+    #[serde(flatten)]
+    pub diagnosis: Diagnosis,
+}
+
+impl RowDiagnosis {
+    fn severity(&self) -> Option<Severity> {
+        self.diagnosis.findings.first().map(|finding| finding.severity)
+    }
 }
 
 /// A table of text.
@@ -62,6 +80,7 @@ pub(crate) const SCHEMA: &str = "throng.lab/1";
 
 impl fmt::Display for LabReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.first_line(f)?;
         writeln!(f, "{}: {}\n{}", self.lab, self.article, self.setup)?;
         for LabTable { title, head, rows } in &self.tables {
             // Words keep to the left: names, and what the articles say.
@@ -82,12 +101,35 @@ impl fmt::Display for LabReport {
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
-        Ok(())
+        match &self.diagnoses[..] {
+            [] => Ok(()),
+            [one] => f.write_str(&findings(&one.diagnosis)),
+            rows => {
+                writeln!(f, "\nwhat stopped each of them")?;
+                rows.iter()
+                    .try_for_each(|row| writeln!(f, "  {}: {}", row.row, row.diagnosis.verdict))
+            }
+        }
+    }
+}
+
+impl LabReport {
+    /// The verdict of the load that was stopped most gravely; the first of several.
+    fn first_line(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(worst) = self.diagnoses.iter().rev().max_by_key(|row| row.severity()) else {
+            return Ok(());
+        };
+        match self.diagnoses.len() {
+            1 => writeln!(f, "{}\n", worst.diagnosis.verdict),
+            _ => writeln!(f, "{}: {}\n", worst.row, worst.diagnosis.verdict),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use throng_report::{Finding, Side};
+
     use super::*;
 
     #[test]
@@ -96,6 +138,7 @@ mod tests {
         table.row(["reuseport".into(), "9k/s".into()]);
         let report = LabReport {
             schema: SCHEMA,
+            diagnoses: Vec::new(),
             lab: "x",
             article: "An article",
             setup: "10 users".into(),
@@ -109,6 +152,42 @@ mod tests {
         assert_eq!(
             report.to_string(),
             "x: An article\n10 users\n\nRates\n\n           rate\n---------  ----\nreuseport  9k/s\n\nIt holds.\nnote: one row is missing\n"
+        );
+    }
+
+    #[test]
+    fn the_verdict_of_the_worst_row_comes_first_and_that_of_each_last() {
+        let row =
+            |row: &str, verdict: &str, severity: Option<Severity>| RowDiagnosis {
+                row: row.into(),
+                diagnosis: Diagnosis {
+                    verdict: verdict.into(),
+                    findings: Vec::from_iter(severity.map(|severity| {
+                        Finding::new("x", Side::Server, "X.").with_severity(severity)
+                    })),
+                    unseen: Vec::new(),
+                },
+            };
+        let slowed = row("a", "Slowed down.", Some(Severity::Slowed));
+        let stopped = row("b", "Stopped.", Some(Severity::Stopped));
+        let report = LabReport {
+            schema: SCHEMA,
+            diagnoses: vec![row("calibration", "Nothing.", None), slowed, stopped],
+            lab: "x",
+            article: "An article",
+            setup: "10 users".into(),
+            tables: Vec::new(),
+            verdict: Vec::new(),
+            notes: Vec::new(),
+            grade: Grade::Valid,
+            interrupted: false,
+            rows: Value::Null,
+        };
+        let text = report.to_string();
+        assert_eq!(text.lines().next(), Some("b: Stopped."));
+        assert!(
+            text.ends_with("  calibration: Nothing.\n  a: Slowed down.\n  b: Stopped.\n"),
+            "{text}"
         );
     }
 }
