@@ -1,0 +1,50 @@
+//! Servers that are none of ours: what a generator meets in the world, each with one fault.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+/// Starts a server in the calling thread's namespace that does this with each connection, each on its own thread. It ends with the
+/// test: nothing can connect to it once its namespace is left.
+pub(crate) fn server(each: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            let each = each.clone();
+            thread::spawn(move || each(connection));
+        }
+    });
+    addr
+}
+
+/// Answers every request with this status, and closes.
+pub(crate) fn refuses(status: &'static str) -> impl Fn(TcpStream) + Clone + Send + 'static {
+    move |mut connection| {
+        let mut request = [0; 4096];
+        let _ = connection.read(&mut request);
+        let _ = write!(
+            connection,
+            "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+    }
+}
+
+/// Closes what it has accepted.
+pub(crate) fn closes() -> impl Fn(TcpStream) + Clone + Send + 'static {
+    drop
+}
+
+/// Answers whatever comes with `ok`, after some time.
+pub(crate) fn answers_after(delay: Duration) -> impl Fn(TcpStream) + Clone + Send + 'static {
+    move |mut connection| {
+        let mut question = [0; 4096];
+        while connection.read(&mut question).is_ok_and(|n| n > 0) {
+            thread::sleep(delay);
+            if connection.write_all(b"ok").is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Limits that the whole machine shares: they are made small one at a time, under a lock, for a few seconds.
+
+use super::stage::{Machinewide, Stage};
+use super::{Provoked, Wall};
+
+pub(crate) const WALLS: &[Wall] = &[
+    Wall {
+        name: "conntrack limit",
+        what: "nf_conntrack_max of 200 where connections are tracked, and 400 connections",
+        expected: Some("conntrack_full"),
+        stage: Stage::here,
+        provoke: conntrack_limit,
+    },
+    Wall {
+        name: "low epoll watches",
+        what: "300 epoll watches for a user, and 400 connections",
+        expected: Some("epoll_watches_exhausted"),
+        stage: Stage::here,
+        provoke: low_epoll_watches,
+    },
+    Wall {
+        name: "small tcp_mem",
+        what: "tcp_mem of 512 pages, and users who do not read what comes",
+        expected: Some("tcp_memory_pressure"),
+        stage: Stage::here,
+        provoke: small_tcp_mem,
+    },
+];
+
+fn conntrack_limit(stage: &mut Stage) -> Provoked {
+    stage.at_server(
+        "nft 'add table inet tracked'\n\
+         nft 'add chain inet tracked input { type filter hook input priority 0; }'\n\
+         nft 'add rule inet tracked input ct state new counter accept'",
+    )?;
+    let addr = stage.serve(&["hold"]);
+    let _limited = Machinewide::set(&[("net/netfilter/nf_conntrack_max", "200")])?;
+    stage.run(&format!(
+        "target: tcp://{addr}\n\
+         load: [{{arrivals: {{rate: 200/s, for: 2s}}}}, {{hold: {{for: 2s}}}}]\n\
+         user: [connect, stay]\n"
+    ))
+}
+
+fn low_epoll_watches(stage: &mut Stage) -> Provoked {
+    let addr = stage.serve(&["hold"]);
+    let _limited = Machinewide::set(&[("fs/epoll/max_user_watches", "300")])?;
+    stage.run(&format!(
+        "target: tcp://{addr}\n\
+         load: [{{arrivals: {{rate: 200/s, for: 2s}}}}, {{hold: {{for: 2s}}}}]\n\
+         user: [connect, stay]\n"
+    ))
+}
+
+fn small_tcp_mem(stage: &mut Stage) -> Provoked {
+    let addr = stage.serve(&["echo"]);
+    let _limited = Machinewide::set(&[("net/ipv4/tcp_mem", "256 384 512")])?;
+    stage.run(&format!(
+        "target: tcp://{addr}\n\
+         load: [{{ramp: {{to: 100, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
+         user: [connect, every: {{rate: 2/s, do: [send: {{random: 64KiB}}, expect: {{bytes: 65536}}]}}]\n"
+    ))
+}

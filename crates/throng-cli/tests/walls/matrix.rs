@@ -1,0 +1,203 @@
+//! What came of each wall, and the document that keeps it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::thread;
+
+use serde_json::Value;
+
+use super::{Provoked, Wall};
+
+/// All rows.
+#[derive(Default)]
+pub(crate) struct Matrix {
+    rows: Vec<Row>,
+}
+
+/// One wall, and what the doctor made of it.
+pub(crate) struct Row {
+    wall: &'static Wall,
+    found: Result<Found, String>,
+}
+
+/// A diagnosis.
+struct Found {
+    ids: Vec<String>,
+    verdict: String,
+}
+
+impl Row {
+    /// Provokes the wall. Where the first finding is that this machine had no CPU to spare, which walls do not bring about
+    /// unless they say so, it is provoked again: somebody else worked here.
+    pub(crate) fn of(wall: &'static Wall) -> Self {
+        let mut row = Self { wall, found: diagnosed(wall) };
+        for _ in 0..AGAIN_MOST {
+            if row.is_met() || !row.is_disturbed() {
+                break;
+            }
+            println!("{row}\n  once more: the machine was busy with something else");
+            row.found = diagnosed(wall);
+        }
+        row
+    }
+
+    fn is_disturbed(&self) -> bool {
+        let first = self.found.as_ref().ok().and_then(|found| found.ids.first());
+        first.is_some_and(|id| OF_A_BUSY_MACHINE.contains(&id.as_str()))
+    }
+
+    fn is_met(&self) -> bool {
+        self.found
+            .as_ref()
+            .is_ok_and(|found| found.ids.first().map(String::as_str) == self.wall.expected)
+    }
+
+    /// As a row of the document.
+    fn markdown(&self) -> String {
+        let expected = self.wall.expected.map_or_else(|| "none".to_owned(), code);
+        let (first, also) = match &self.found {
+            Ok(found) => {
+                let mut ids = found.ids.iter().map(|id| code(id));
+                let first = ids.next().unwrap_or_else(|| "none".to_owned());
+                (first, ids.collect::<Vec<_>>().join(", "))
+            }
+            Err(_) => ("not provoked".to_owned(), String::new()),
+        };
+        let mark = if self.is_met() { "" } else { " **(missed)**" };
+        format!("| {} | {} | {expected} | {first}{mark} | {also} |", self.wall.name, self.wall.what)
+    }
+}
+
+impl Matrix {
+    pub(crate) fn add(&mut self, row: Row) -> &Row {
+        self.rows.push(row);
+        self.rows.last().expect("it was just added")
+    }
+
+    /// At least 14 of 15, and nothing on a clean run.
+    pub(crate) fn check(&self) {
+        let ran = || self.rows.iter().filter(|row| row.found.is_ok());
+        let missed: Vec<_> = ran().filter(|row| !row.is_met()).collect();
+        let clean = missed.iter().find(|row| row.wall.expected.is_none());
+        assert!(clean.is_none(), "something was found where nothing is");
+        let met = ran().count() - missed.len();
+        assert!(
+            15 * met >= 14 * ran().count(),
+            "{met} of {} were named, the others are marked above",
+            ran().count()
+        );
+    }
+
+    /// Writes it into its document.
+    pub(crate) fn write(&self) {
+        let text = std::fs::read_to_string(document()).unwrap();
+        let (before, rest) =
+            text.split_once(BEGIN).expect("the document has a place for the matrix");
+        let (_, after) = rest.split_once(END).expect("and an end of it");
+        let rows: Vec<_> = self.rows.iter().map(Row::markdown).collect();
+        let verdicts = self.rows.iter().filter_map(|row| {
+            let found = row.found.as_ref().ok()?;
+            Some(format!("- *{}*: {}", row.wall.name, found.verdict))
+        });
+        let verdicts: Vec<_> = verdicts.collect();
+        let made = format!(
+            "{before}{BEGIN}\n| wall | what is done | must come first | came first | also |\n|---|---|---|---|---|\n{}\n\n\
+             What the first line of each report said:\n\n{}\n{END}{after}",
+            rows.join("\n"),
+            verdicts.join("\n"),
+        );
+        std::fs::write(document(), made).unwrap();
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.wall.name;
+        match &self.found {
+            Err(reason) => write!(f, "skipped: {name}: {reason}"),
+            Ok(found) => {
+                let mark = if self.is_met() { "ok    " } else { "MISSED" };
+                let expected = self.wall.expected.unwrap_or("nothing");
+                write!(f, "{mark} {name}: expected {expected}, found [{}]", found.ids.join(", "))?;
+                write!(f, "\n         {}", found.verdict)
+            }
+        }
+    }
+}
+
+/// Walls against what was found first, then how many were met.
+impl fmt::Display for Matrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<28} {:<26} {:<26} also", "wall", "must come first", "came first")?;
+        for row in &self.rows {
+            let expected = row.wall.expected.unwrap_or("-");
+            let (first, also) = match &row.found {
+                Ok(found) => {
+                    let first = found.ids.first().map_or("-", String::as_str);
+                    (first, found.ids.get(1..).unwrap_or_default().join(", "))
+                }
+                Err(reason) => ("(skipped)", reason.clone()),
+            };
+            let mark = if row.found.is_ok() && !row.is_met() { " <- missed" } else { "" };
+            writeln!(f, "{:<28} {expected:<26} {first:<26} {also}{mark}", row.wall.name)?;
+        }
+        let ran = self.rows.iter().filter(|row| row.found.is_ok()).count();
+        let met = self.rows.iter().filter(|row| row.is_met()).count();
+        write!(f, "{met} of {ran} named; {} not provoked here", self.rows.len() - ran)
+    }
+}
+
+/// The document has a row for each wall, with what must come first, and no other.
+pub(crate) fn check_document<'a>(walls: impl Iterator<Item = &'a Wall>) {
+    let text = std::fs::read_to_string(document()).unwrap();
+    let matrix =
+        text.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END)).expect("a matrix").0;
+    let cells =
+        |row: &str| row.split(" | ").map(|cell| cell.trim_matches(['|', ' ']).to_owned()).collect();
+    let rows: Vec<Vec<String>> =
+        matrix.lines().filter(|line| line.starts_with('|')).skip(2).map(cells).collect();
+    let documented: Vec<_> = rows.iter().map(|row| (row[0].clone(), row[2].clone())).collect();
+    let there: Vec<_> = walls
+        .map(|wall| (wall.name.to_owned(), wall.expected.map_or_else(|| "none".to_owned(), code)))
+        .collect();
+    assert_eq!(
+        documented, there,
+        "write it anew: THRONG_WRITE_MATRIX=1 cargo test -p throng-cli --test walls"
+    );
+}
+
+/// Every wall has a thread of its own, which is in namespaces where it wants to be.
+fn diagnosed(wall: &'static Wall) -> Result<Found, String> {
+    let provoke = || -> Provoked {
+        let mut stage = (wall.stage)()?;
+        stage.is_of(wall.name);
+        (wall.provoke)(&mut stage)
+    };
+    let summary = thread::scope(|scope| scope.spawn(provoke).join());
+    let summary = summary.unwrap_or_else(|_| panic!("{} could not be provoked", wall.name))?;
+    let diagnosis = &summary["diagnosis"];
+    let findings = diagnosis["findings"].as_array().expect("a diagnosis has findings");
+    let ids = findings.iter().map(|finding| finding["id"].as_str().expect("an id").to_owned());
+    Ok(Found {
+        ids: ids.collect(),
+        verdict: diagnosis["verdict"].as_str().expect("a verdict").to_owned(),
+    })
+}
+
+fn code(id: &str) -> String {
+    format!("`{id}`")
+}
+
+fn document() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/confusion-matrix.md"))
+}
+
+const BEGIN: &str = "<!-- begin of the matrix -->";
+const END: &str = "<!-- end of the matrix -->";
+
+/// What is found when others take the CPUs of this machine.
+const OF_A_BUSY_MACHINE: [&str; 4] =
+    ["cpu_contended", "cpu_stolen", "generator_saturated", "server_cpu_saturated"];
+
+/// How often a wall is provoked again.
+const AGAIN_MOST: usize = 2;

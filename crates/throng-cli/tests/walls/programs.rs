@@ -1,0 +1,89 @@
+//! Servers that do not do what is asked of them.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::stage::Stage;
+use super::{Provoked, Wall, foreign};
+
+pub(crate) const WALLS: &[Wall] = &[
+    Wall {
+        name: "nobody listens",
+        what: "a port where there is no listener",
+        expected: Some("server_lost"),
+        stage: Stage::here,
+        provoke: nobody_listens,
+    },
+    Wall {
+        name: "server killed",
+        what: "the server is killed in the middle of the run",
+        expected: Some("server_lost"),
+        stage: Stage::here,
+        provoke: server_killed,
+    },
+    Wall {
+        name: "answers 503",
+        what: "a server of others that answers each upgrade with 503",
+        expected: Some("handshakes_refused"),
+        stage: Stage::here,
+        provoke: answers_503,
+    },
+    Wall {
+        name: "closes at once",
+        what: "a server of others that closes whatever it has accepted",
+        expected: Some("server_closes_early"),
+        stage: Stage::here,
+        provoke: closes_at_once,
+    },
+    Wall {
+        name: "slow handler",
+        what: "a server of others that sleeps for 800 ms before each answer",
+        expected: Some("server_slow"),
+        stage: Stage::here,
+        provoke: slow_handler,
+    },
+];
+
+fn nobody_listens(stage: &mut Stage) -> Provoked {
+    stage.run(
+        "target: tcp://127.0.0.1:5555\n\
+         load: [{ramp: {to: 100, over: 2s}}, {hold: {for: 2s}}]\n\
+         user: [connect, stay]\n",
+    )
+}
+
+fn server_killed(stage: &mut Stage) -> Provoked {
+    let addr = stage.serve(&["echo"]);
+    let run = stage.start_run(&[], &talkers(&format!("tcp://{addr}"), 200, "hello", "hello"), &[]);
+    sleep(Duration::from_secs(3));
+    stage.last().kill();
+    run.finish()
+}
+
+fn answers_503(stage: &mut Stage) -> Provoked {
+    let addr = foreign::server(foreign::refuses("503 Service Unavailable"));
+    stage.run(&format!(
+        "target: ws://{addr}/chat\n\
+         load: [{{ramp: {{to: 100, over: 2s}}}}, {{hold: {{for: 2s}}}}]\n\
+         user: [connect, stay]\n"
+    ))
+}
+
+fn closes_at_once(stage: &mut Stage) -> Provoked {
+    let addr = foreign::server(foreign::closes());
+    stage.run(&talkers(&format!("tcp://{addr}"), 100, "hello", "hello"))
+}
+
+fn slow_handler(stage: &mut Stage) -> Provoked {
+    let addr = foreign::server(foreign::answers_after(Duration::from_millis(800)));
+    stage.run(&talkers(&format!("tcp://{addr}"), 100, "hello", "ok"))
+}
+
+/// Users who each ask twice a second, for some seconds.
+fn talkers(target: &str, users: u32, question: &str, answer: &str) -> String {
+    format!(
+        "target: {target}\n\
+         load: [{{ramp: {{to: {users}, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
+         user: [connect, every: {{rate: 2/s, do: [send: {question}, expect: {answer}]}}]\n"
+    )
+}

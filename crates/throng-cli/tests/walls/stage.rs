@@ -1,0 +1,305 @@
+//! Where a wall is provoked: network namespaces that are gone afterwards, the server, and the run against it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use throng_driver::netns;
+use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
+
+use super::Provoked;
+
+/// The ends of a run, and what was started for it; all of it ends with the stage.
+pub(crate) struct Stage {
+    dir: TempDir,
+    wall: &'static str,
+    /// Dropped in this order: processes first, then what they were in.
+    started: Vec<Process>,
+    link: Option<Isolation>,
+}
+
+impl Stage {
+    /// Both ends in one new network namespace, into which the calling thread moves.
+    pub(crate) fn here() -> Result<Self, String> {
+        netns::unshare().map_err(|errno| format!("a network namespace needs root: {errno}"))?;
+        let stage = Self::new(None);
+        stage.at_server("ip link set lo up")?;
+        Ok(stage)
+    }
+
+    /// Each end in a namespace of its own, with a veth pair between them, `veth-server` and `veth-load`.
+    pub(crate) fn linked() -> Result<Self, String> {
+        let link = Isolation::new(1_000).map_err(|error| error.to_string())?;
+        Ok(Self::new(Some(link)))
+    }
+
+    fn new(link: Option<Isolation>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir, wall: "", started: Vec::new(), link }
+    }
+
+    /// Names the wall, after which run files are called.
+    pub(crate) fn is_of(&mut self, wall: &'static str) {
+        self.wall = wall;
+    }
+
+    /// Runs lines of shell in the server's namespace.
+    ///
+    /// # Errors
+    /// They failed: what they said.
+    pub(crate) fn at_server(&self, lines: &str) -> Result<(), String> {
+        finished(lines, self.spawn_server(shell(lines)))
+    }
+
+    /// The same in the generator's namespace.
+    pub(crate) fn at_load(&self, lines: &str) -> Result<(), String> {
+        finished(lines, self.spawn_load(shell(lines)))
+    }
+
+    /// Starts `throng serve` with `args`, and gives the address at which it listens.
+    pub(crate) fn serve(&mut self, args: &[&str]) -> SocketAddr {
+        self.serve_by(&[], args)
+    }
+
+    /// The same behind a command that starts it, `taskset -c 1`.
+    pub(crate) fn serve_by(&mut self, prefix: &[&str], args: &[&str]) -> SocketAddr {
+        let host =
+            if self.link.is_some() { SERVER_ADDRESS.to_string() } else { "127.0.0.1".into() };
+        let listen = format!("{host}:0");
+        let mut all = vec!["serve"];
+        all.extend(args);
+        if !args.contains(&"--listen") {
+            all.extend(["--listen", &listen]);
+        }
+        all.extend(["--json", "--exit-with-parent"]);
+        let command = self.throng(prefix, &all);
+        let mut server = Process::of(self.spawn_server(command).expect("it starts"));
+        let mut line = String::new();
+        BufReader::new(server.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let hello: Value = serde_json::from_str(&line)
+            .unwrap_or_else(|error| panic!("{error}: {line:?} {}", server.complaints()));
+        self.started.push(server);
+        hello["addr"].as_str().expect("an address").parse().expect("of the usual form")
+    }
+
+    /// Starts some other program at the generator's end, beside it.
+    pub(crate) fn beside_load(&mut self, lines: &str) {
+        let process = Process::of(self.spawn_load(shell(lines)).expect("a shell"));
+        self.started.push(process);
+    }
+
+    /// The process that was started last.
+    pub(crate) fn last(&mut self) -> &mut Process {
+        self.started.last_mut().expect("something was started")
+    }
+
+    /// Runs a scenario to its end.
+    pub(crate) fn run(&self, scenario: &str) -> Provoked {
+        self.run_by(&[], scenario, &[])
+    }
+
+    /// The same behind a command that starts it, with more flags.
+    pub(crate) fn run_by(&self, prefix: &[&str], scenario: &str, flags: &[&str]) -> Provoked {
+        self.start_run(prefix, scenario, flags).finish()
+    }
+
+    /// Begins a run, during which something is to happen.
+    pub(crate) fn start_run(&self, prefix: &[&str], scenario: &str, flags: &[&str]) -> Run {
+        std::fs::write(self.path("scenario.yaml"), scenario).unwrap();
+        let record = kept(self.wall);
+        let mut all = vec!["run", "scenario.yaml", "--json", "-", "--exit-with-parent", "--record"];
+        all.push(record.to_str().expect("a plain path"));
+        all.extend(usual_flags());
+        all.extend(flags);
+        let command = self.throng(prefix, &all);
+        Run { process: Process::of(self.spawn_load(command).expect("it starts")) }
+    }
+
+    /// A file of this stage.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn throng(&self, prefix: &[&str], args: &[&str]) -> Command {
+        let binary = [env!("CARGO_BIN_EXE_throng")];
+        let mut words = prefix.iter().chain(&binary).chain(args);
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).current_dir(self.dir.path()).env("XDG_RUNTIME_DIR", self.dir.path());
+        piped(&mut command);
+        command
+    }
+
+    fn spawn_server(&self, mut command: Command) -> std::io::Result<Child> {
+        match &self.link {
+            Some(link) => link.spawn_server(command),
+            None => command.spawn(),
+        }
+    }
+
+    fn spawn_load(&self, mut command: Command) -> std::io::Result<Child> {
+        match &self.link {
+            Some(link) => link.spawn_load(command),
+            None => command.spawn(),
+        }
+    }
+}
+
+/// A run that goes on.
+pub(crate) struct Run {
+    process: Process,
+}
+
+impl Run {
+    /// Waits for its end and gives its summary.
+    pub(crate) fn finish(mut self) -> Provoked {
+        let mut stdout = self.process.child.stdout.take().unwrap();
+        let read = std::thread::spawn(move || {
+            let mut text = String::new();
+            stdout.read_to_string(&mut text).map(|_| text)
+        });
+        self.process.wait();
+        let text = read.join().unwrap().unwrap();
+        Ok(serde_json::from_str(&text).unwrap_or_else(|error| {
+            panic!("the run gave no summary: {error}: {text:?} {}", self.process.complaints())
+        }))
+    }
+}
+
+/// A process that is killed with its stage. Its standard input is kept open until then: what runs with
+/// `--exit-with-parent` ends even when the test is killed.
+pub(crate) struct Process {
+    child: Child,
+    _stdin: Option<ChildStdin>,
+}
+
+impl Process {
+    fn of(mut child: Child) -> Self {
+        Self { _stdin: child.stdin.take(), child }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it without a word.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    fn wait(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < deadline, "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What it wrote to standard error, after its end.
+    fn complaints(&mut self) -> String {
+        self.kill();
+        let mut text = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut text);
+        }
+        text
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Sysctls of the whole machine, set until this is dropped.
+///
+/// A process of its own sets them and puts them back when its standard input ends, which the kernel sees to however the
+/// test ended. It holds a lock meanwhile, so that no two tests do such a thing at a time.
+pub(crate) struct Machinewide {
+    keeper: Child,
+}
+
+impl Machinewide {
+    /// Sets each `(file below /proc/sys, value)`.
+    ///
+    /// # Errors
+    /// One of them cannot be set.
+    pub(crate) fn set(sysctls: &[(&str, &str)]) -> Result<Self, String> {
+        let file = |name: &str| format!("/proc/sys/{name}");
+        for (name, _) in sysctls {
+            std::fs::metadata(file(name)).map_err(|error| format!("{name}: {error}"))?;
+        }
+        let save =
+            |(n, (name, _)): (usize, &(&str, &str))| format!("old{n}=$(cat {})\n", file(name));
+        let set = |(name, value): &(&str, &str)| format!("echo '{value}' > {} &&\n", file(name));
+        let restore =
+            |(n, (name, _)): (usize, &(&str, &str))| format!("echo \"$old{n}\" > {}\n", file(name));
+        let script = format!(
+            "trap '' INT TERM HUP\n{}{{ {} echo set || echo refused; }}\ncat >/dev/null\n{}",
+            sysctls.iter().enumerate().map(save).collect::<String>(),
+            sysctls.iter().map(set).collect::<String>(),
+            sysctls.iter().enumerate().map(restore).collect::<String>(),
+        );
+        let lock = std::env::temp_dir().join("throng-global-sysctls.lock");
+        let mut command = Command::new("setsid");
+        command.arg("flock").arg(lock).args(["sh", "-c", &script]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut keeper = command.spawn().map_err(|error| format!("setsid and flock: {error}"))?;
+        let mut said = String::new();
+        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let kept = Self { keeper };
+        if said.trim() == "set" { Ok(kept) } else { Err(format!("{sysctls:?} cannot be set")) }
+    }
+}
+
+impl Drop for Machinewide {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}
+
+fn shell(lines: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-ec", lines]);
+    piped(&mut command);
+    command
+}
+
+fn piped(command: &mut Command) {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+}
+
+fn finished(lines: &str, child: std::io::Result<Child>) -> Result<(), String> {
+    let output = child.and_then(Child::wait_with_output).map_err(|error| error.to_string())?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("{lines}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+/// Where the run file of a wall stays.
+fn kept(wall: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("walls");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder.join(format!("{}.jsonl", wall.replace(' ', "-")))
+}
+
+/// Walls are run into with open eyes, and without measuring the generator first.
+fn usual_flags() -> &'static [&'static str] {
+    static FLAGS: OnceLock<Vec<&'static str>> = OnceLock::new();
+    FLAGS.get_or_init(|| {
+        let help = Command::new(env!("CARGO_BIN_EXE_throng")).args(["run", "--help"]).output();
+        let help = String::from_utf8_lossy(&help.unwrap().stdout).into_owned();
+        ["--no-calibrate", "--force"].into_iter().filter(|flag| help.contains(flag)).collect()
+    })
+}
+
+/// Far more than a run here takes, for machines that are busy.
+const PATIENCE: Duration = Duration::from_secs(60);
