@@ -68,14 +68,15 @@ impl Default for Header {
     }
 }
 
-/// What a generator did at most against a peer that does nothing, on the machine and in the minute of the run.
+/// What a generator did at most against a peer that does nothing, on the machine and in the minute of the run. Where the target is on
+/// another machine, what it would do if the peer took no CPU time beside it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ceiling {
-    /// Connects a second, each closed again.
+    /// Connects a second, each closed again; those of Phoenix with a join.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connects_per_s: Option<f64>,
-    /// Messages a second that were answered.
+    /// Messages a second that were answered, or sent where the scenario waits for no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_per_s: Option<f64>,
     /// How late its timers are, 99 % of them at most, in microseconds.

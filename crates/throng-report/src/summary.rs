@@ -20,6 +20,8 @@
 //!   [`MEMORY_CONNECTIONS_MIN`].
 //! - *Connections at most* (`connected_most`, `open_most`) are gauges read at the ends of intervals: connections
 //!   that live shorter than an interval are hardly ever seen by them.
+//! - *Share of the ceiling*: connects and messages of the busiest second, each divided by what the generator was measured to do at
+//!   most, added up: both take the same CPUs. Pushes are messages. What the calibration did not measure is not in it.
 //! - *Server*: what its counters grew by since the first snapshot in the file. `null` when there is none.
 //! - A number that nothing was measured for is `null`, never 0.
 
@@ -262,6 +264,8 @@ pub struct GeneratorSummary {
     pub cores: u64,
     /// CPUs that it kept busy on average.
     pub cpu_cores_used: Option<f64>,
+    /// The share of its ceiling that it used in the busiest second; `null` when none was measured before the run.
+    pub ceiling_share: Option<f64>,
 }
 
 /// What the whole machine used, both ends and the kernel where both are on it.

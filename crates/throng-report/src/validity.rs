@@ -9,12 +9,16 @@
 //! | ports or fds of the generator exhausted | any | |
 //! | probes that were due and were not sent, though somebody would have heard them | above 1 % | above 5 % |
 //! | deliveries of probes that neither came nor were given up, at the end of a run | | any |
+//! | share of the generator's measured ceiling, in the busiest second | above 80 % | |
 //! | no interval of the generator in the file | | always |
 //!
 //! An arrival waits for nobody, so every one that is missing is the generator's doing. A turn of `every`
 //! also waits for the answer to the turn before it, so a slow target delays turns: that is a finding about
 //! the target and not about the generator. A missing turn is laid on the generator only as far as the backlog
 //! of turns grew in intervals in which the generator itself was late (lag p99 above [`LAG_DEGRADED_US`]).
+//!
+//! The ceiling is what the generator did just before the run against a peer that does nothing. Near it, a number may be the
+//! generator's own limit even where nothing was late: a closed model has no lag.
 
 use std::fmt;
 
@@ -30,6 +34,9 @@ pub const LAG_INVALID_US: u64 = 100_000;
 pub const SHORTFALL_DEGRADED: f64 = 0.01;
 /// Share of arrivals or turns missing above which a run is invalid.
 pub const SHORTFALL_INVALID: f64 = 0.05;
+
+/// Share of the generator's ceiling above which a run is degraded.
+pub const CEILING_SHARE_DEGRADED: f64 = 0.8;
 
 /// How far the numbers of a run can be trusted. Ordered from best to worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -54,7 +61,7 @@ pub struct Validity {
 }
 
 /// What the grade depends on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Intervals in which the generator said something.
     pub intervals: u64,
@@ -82,6 +89,8 @@ pub struct Facts {
     pub probes_sent: u64,
     /// Deliveries that the generator has lost sight of: its accounts do not close.
     pub deliveries_unaccounted: u64,
+    /// The share of its ceiling that the generator used in the busiest second; `None` when no ceiling was measured.
+    pub ceiling_share: Option<f64>,
 }
 
 impl Validity {
@@ -108,6 +117,13 @@ impl Validity {
                 facts.deliveries_unaccounted
             );
             found.push((Grade::Invalid, reason));
+        }
+        if let Some(share) = facts.ceiling_share.filter(|share| *share > CEILING_SHARE_DEGRADED) {
+            let reason = format!(
+                "the busiest second took {:.0} % of what this generator can do: more may be the target's limit or its own",
+                share * 100.0
+            );
+            found.push((Grade::Degraded, reason));
         }
         let degraded = [
             (facts.lines_lost, "lines of the run file are lost"),
@@ -227,6 +243,14 @@ mod tests {
         check(Facts { ports_exhausted: 1, ..sound() }, Grade::Degraded, "no free port");
         check(Facts { fds_exhausted: 1, ..sound() }, Grade::Degraded, "no free fd");
         check(Facts { end_missing: true, ..sound() }, Grade::Degraded, "killed");
+    }
+
+    #[test]
+    fn a_run_near_the_generators_ceiling_is_degraded_though_nothing_was_late() {
+        check(Facts { ceiling_share: Some(0.2), ..sound() }, Grade::Valid, "");
+        check(Facts { ceiling_share: Some(CEILING_SHARE_DEGRADED), ..sound() }, Grade::Valid, "");
+        check(Facts { ceiling_share: Some(0.81), ..sound() }, Grade::Degraded, "took 81 %");
+        check(Facts { ceiling_share: Some(1.2), ..sound() }, Grade::Degraded, "took 120 %");
     }
 
     #[test]

@@ -248,6 +248,9 @@ fn notes(summary: &Summary) -> Vec<String> {
             false => "Whole machine: everything that ran on it, other programs too.".to_owned(),
         });
     }
+    if let Some(share) = summary.generator.ceiling_share {
+        notes.push(format!("The run used {:.0} % of what this generator can do.", share * 100.0));
+    }
     if let Some(stolen) = m.cpu_stolen_share.filter(|share| *share >= 0.01) {
         notes.push(format!("{} of the CPU was stolen by the hypervisor.", percent(stolen)));
     }

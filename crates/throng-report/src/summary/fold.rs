@@ -8,7 +8,7 @@ use super::{
     JoinSummary, MEMORY_CONNECTIONS_MIN, MachineSummary, MessageSummary, PushSummary, RunSummary,
     SCHEMA, ServerSummary, Summary, UsersSummary,
 };
-use crate::runfile::{End, EndReason, Header};
+use crate::runfile::{Ceiling, End, EndReason, Header};
 use crate::validity::{Facts, LAG_DEGRADED_US};
 use crate::{
     EventKind, Histogram, Interval, LatencySummary, LoadInterval, MachineUse, Merge, ProbeReport,
@@ -19,6 +19,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct SummaryFold {
     run: RunSummary,
+    ceiling: Option<Ceiling>,
     end_ms: u64,
     steps: Vec<Step>,
     load: Load,
@@ -39,7 +40,7 @@ impl SummaryFold {
             throng_version: header.throng_version.clone(),
             end: None,
         };
-        Self { run, ..Self::default() }
+        Self { run, ceiling: header.ceiling.clone(), ..Self::default() }
     }
 
     /// Takes in the next interval.
@@ -123,6 +124,7 @@ impl SummaryFold {
                 Some(_) => last.probe.outstanding(),
                 None => 0,
             },
+            ceiling_share: self.ceiling_share(),
         };
         Summary {
             schema: SCHEMA.to_owned(),
@@ -225,7 +227,20 @@ impl SummaryFold {
             lag_us,
             cores: self.load.last.cores,
             cpu_cores_used: cores_used(&self.steps, cpu),
+            ceiling_share: self.ceiling_share(),
         }
+    }
+
+    /// How much of what the generator can do the busiest second took; `None` where no ceiling was measured or nothing was done.
+    fn ceiling_share(&self) -> Option<f64> {
+        let ceiling = self.ceiling.as_ref()?;
+        let each_us = |per_s: Option<f64>| per_s.filter(|n| *n > 0.0).map_or(0.0, |n| 1e6 / n);
+        let (connect_us, message_us) =
+            (each_us(ceiling.connects_per_s), each_us(ceiling.messages_per_s));
+        let taken_us = |step: &Step| {
+            step.connects as f64 * connect_us + self.messages(step) as f64 * message_us
+        };
+        rate_most(&self.steps, |step| taken_us(step).round() as u64).map(|us_per_s| us_per_s / 1e6)
     }
 
     fn machine(&self) -> MachineSummary {

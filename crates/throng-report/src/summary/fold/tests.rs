@@ -27,13 +27,17 @@ fn server(pid: u32, counters: ServerCounters, cpu_us: u64) -> ServerSnapshot {
 
 /// A run with the baseline line at 0 and the given lines each a second after the one before.
 fn run(lines: Vec<Interval>) -> Summary {
+    run_of(Header::default(), lines)
+}
+
+fn run_of(header: Header, lines: Vec<Interval>) -> Summary {
     let line = |(i, interval): (usize, Interval)| Interval {
         at_ms: i as u64 * 1000,
         span_ms: if i == 0 { 0 } else { 1000 },
         ..interval
     };
     let file = RunFile {
-        header: Header::default(),
+        header,
         intervals: lines.into_iter().enumerate().map(line).collect(),
         end: Some(End::default()),
         lines_torn: 0,
@@ -180,6 +184,37 @@ fn sent_messages_count_where_nothing_is_expected() {
     assert_eq!(summary.message.rate_most, Some(30.0));
     assert_eq!(summary.generator.cpu_us_per_message, Some(10.0));
     assert_eq!(summary.generator.rss_bytes_per_user, None);
+}
+
+/// The share of the ceiling, and the grade, of a run that made 8,000 connects and 30,000 messages in its busiest second.
+fn measured_against(ceiling: Option<Ceiling>) -> (Option<f64>, Grade) {
+    let at = |connects_ok, messages: u64| {
+        let counters = LoadCounters {
+            connects_ok,
+            messages_sent: messages,
+            messages_answered: messages / 2,
+            pushes_ok: messages / 2,
+            ..Default::default()
+        };
+        of_load(load(counters, 0, 0))
+    };
+    let lines = vec![at(0, 0), at(8_000, 30_000), at(9_000, 40_000), at(15_000, 50_000)];
+    let summary = run_of(Header { ceiling, ..Header::default() }, lines);
+    (summary.generator.ceiling_share, summary.validity.grade)
+}
+
+#[test]
+fn connects_and_messages_share_one_ceiling() {
+    let of = |connects_per_s, messages_per_s| {
+        measured_against(Some(Ceiling { connects_per_s, messages_per_s, ..Default::default() }))
+    };
+    assert_eq!(measured_against(None), (None, Grade::Valid));
+    assert_eq!(of(None, None), (None, Grade::Valid));
+    assert_eq!(of(Some(40_000.0), None), (Some(0.2), Grade::Valid));
+    assert_eq!(of(None, Some(100_000.0)), (Some(0.3), Grade::Valid));
+    assert_eq!(of(Some(20_000.0), Some(100_000.0)), (Some(0.7), Grade::Valid));
+    assert_eq!(of(Some(16_000.0), Some(80_000.0)), (Some(0.875), Grade::Degraded));
+    assert_eq!(of(Some(0.0), Some(100_000.0)), (Some(0.3), Grade::Valid));
 }
 
 #[test]
