@@ -1,0 +1,188 @@
+//! Who used the CPUs, second by second.
+
+use throng_report::MachineUse;
+
+use crate::case::{Case, End};
+use crate::history::Moment;
+
+/// One machine's CPUs over one interval. Amounts are in CPUs: 1.5 is one and a half of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CpuUse {
+    /// The interval's end.
+    pub at_ms: u64,
+    /// CPUs on line.
+    pub cpus: f64,
+    /// Neither idle nor stolen.
+    pub busy: f64,
+    /// Given to others by the hypervisor.
+    pub stolen: f64,
+    /// Taken by the server, where it is on this machine and known.
+    pub server: Option<f64>,
+    /// Taken by the generator, where it is on this machine.
+    pub client: Option<f64>,
+    /// Time in soft interrupts, some of which is in the three above.
+    pub softirq: Option<f64>,
+}
+
+impl CpuUse {
+    /// The machine of one end, interval by interval, as far as it is known.
+    pub fn of(case: &Case<'_>, end: End) -> Vec<Self> {
+        case.steps().filter_map(|(before, now)| Self::between(case, end, before, now)).collect()
+    }
+
+    fn between(case: &Case<'_>, end: End, before: &Moment, now: &Moment) -> Option<Self> {
+        let (from, to) = (case.machine(end, before)?, case.machine(end, now)?);
+        let total = |machine: &MachineUse| {
+            machine.cpu_busy_us + machine.cpu_idle_us + machine.cpu_stolen_us
+        };
+        let elapsed = total(to).saturating_sub(total(from));
+        if elapsed == 0 || to.cpus == 0 {
+            return None;
+        }
+        let wall_us = elapsed as f64 / to.cpus as f64;
+        let share = |from: u64, to: u64| to.saturating_sub(from) as f64 / wall_us;
+        let here = |of: End| case.header.target_is_here || of == end;
+        let process = |of: End| {
+            let used = |moment| cpu_us(case, of, moment);
+            here(of).then(|| Some(share(used(before)?, used(now)?))).flatten()
+        };
+        let softirq = |moment| case.value(end, moment, "cpu.softirq_us").map(|us| us as u64);
+        Some(Self {
+            at_ms: now.interval.at_ms,
+            cpus: to.cpus as f64,
+            busy: share(from.cpu_busy_us, to.cpu_busy_us),
+            stolen: share(from.cpu_stolen_us, to.cpu_stolen_us),
+            server: process(End::Server),
+            client: process(End::Client),
+            softirq: softirq(before).zip(softirq(now)).map(|(from, to)| share(from, to)),
+        })
+    }
+
+    /// The share of the CPUs that somebody had, 0 to 1.
+    pub fn taken_share(&self) -> f64 {
+        (self.busy + self.stolen) / self.cpus
+    }
+
+    /// What neither of the two ends took. Unknown where both could be here and one cannot be seen.
+    pub fn others(&self, case: &Case<'_>) -> Option<f64> {
+        if case.header.target_is_here && (self.server.is_none() || self.client.is_none()) {
+            return None;
+        }
+        Some((self.busy - self.server.unwrap_or(0.0) - self.client.unwrap_or(0.0)).max(0.0))
+    }
+
+    /// What others took that cannot be the kernel at work on packets of the run. That work is done in soft interrupts, which belong to
+    /// whatever they interrupt, or to nobody.
+    pub fn strangers(&self, case: &Case<'_>) -> Option<f64> {
+        Some((self.others(case)? - self.softirq.unwrap_or(0.0)).max(0.0))
+    }
+}
+
+/// The mean of several intervals; none of none.
+pub fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
+    let n = uses.len() as f64;
+    let first = uses.first()?;
+    let of = |value: fn(&CpuUse) -> f64| uses.iter().map(value).sum::<f64>() / n;
+    let some = |value: fn(&CpuUse) -> Option<f64>| {
+        uses.iter().map(value).sum::<Option<f64>>().map(|sum| sum / n)
+    };
+    Some(CpuUse {
+        at_ms: first.at_ms,
+        cpus: of(|used| used.cpus),
+        busy: of(|used| used.busy),
+        stolen: of(|used| used.stolen),
+        server: some(|used| used.server),
+        client: some(|used| used.client),
+        softirq: some(|used| used.softirq),
+    })
+}
+
+/// `the server 55 %, the generator 40 %, others 3 %`: whoever is known, of all the machine's CPUs.
+pub fn shares(case: &Case<'_>, used: &CpuUse) -> String {
+    let parts = [
+        ("the server", used.server),
+        ("the generator", used.client),
+        ("others", used.others(case)),
+        (
+            "the hypervisor's other guests",
+            Some(used.stolen).filter(|stolen| *stolen > 0.005 * used.cpus),
+        ),
+    ];
+    let known = parts
+        .iter()
+        .filter_map(|(who, cpus)| Some(format!("{who} {}", whole_percent((*cpus)? / used.cpus))));
+    known.collect::<Vec<_>>().join(", ")
+}
+
+/// `42 %`: finer is no CPU time known.
+pub fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// CPU time of one end's process since it began. The kernel's reader knows servers that are not throng's too.
+fn cpu_us(case: &Case<'_>, end: End, moment: &Moment) -> Option<u64> {
+    let interval = &moment.interval;
+    match end {
+        End::Client => {
+            let process = &interval.load.as_ref()?.process;
+            (process.pid != 0 || process.cpu_us() > 0).then(|| process.cpu_us())
+        }
+        End::Server => {
+            let seen = case.value(End::Server, moment, "process.server.cpu_us");
+            let said = || Some(interval.server.as_ref()?.process.cpu_us());
+            seen.map(|us| us as u64).or_else(said)
+        }
+    }
+}
+
+/// Above this share no CPU is left: the rest is what ticks of 10 ms and the moments between two threads leave.
+pub const FULL_SHARE: f64 = 0.92;
+
+/// So many intervals in which something is so are needed to say that it is: one of a second is the machine's neighbour.
+pub const INTERVALS_MIN: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::Run;
+
+    /// Seconds in which the server takes 0.5 CPUs, the generator 0.05 of two, and soft interrupts 0.1.
+    fn run(busy_us: u64) -> Run {
+        Run::quiet()
+            .growing("process.server.cpu_us", 7_000, 500_000, 0)
+            .growing("cpu.softirq_us", 0, 100_000, 0)
+            .changed(move |interval, second| {
+                let machine = interval.machine.as_mut().unwrap();
+                machine.cpu_busy_us = busy_us * second;
+                machine.cpu_idle_us = (2_000_000 - busy_us) * second;
+            })
+    }
+
+    #[test]
+    fn what_neither_end_took_was_others() {
+        let run = run(1_200_000);
+        let (history, summary) = run.whole();
+        let case = Case::new(&history, &summary);
+        let uses = CpuUse::of(&case, End::Client);
+        assert_eq!(uses.len(), 10);
+        let used = mean(&uses[3..]).unwrap();
+        let close = |value: Option<f64>, expected: f64| (value.unwrap() - expected).abs() < 1e-9;
+        assert!(close(used.others(&case), 0.65), "{used:?}");
+        assert!(close(used.strangers(&case), 0.55), "{used:?}");
+        assert!((used.taken_share() - 0.6).abs() < 1e-9);
+        assert_eq!(shares(&case, &used), "the server 25 %, the generator 2 %, others 32 %");
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_seen_might_be_the_others() {
+        let mut run = Run::quiet();
+        let (history, summary) = run.whole();
+        let case = Case::new(&history, &summary);
+        assert_eq!(CpuUse::of(&case, End::Client)[0].others(&case), None);
+        run.header.target_is_here = false;
+        let (history, summary) = run.whole();
+        let case = Case::new(&history, &summary);
+        assert!(CpuUse::of(&case, End::Client)[0].others(&case).is_some());
+        assert_eq!(CpuUse::of(&case, End::Server), []);
+    }
+}

@@ -1,0 +1,203 @@
+//! What a run suffered, whatever the cause.
+//!
+//! A machine that is busy, a thread at its end, a quota that bites: none of that is a finding unless the run felt it. It did when
+//! connects or messages failed, when answers were long in coming, or when the generator itself was late.
+
+use throng_report::render::{count, micros};
+use throng_report::validity::{LAG_DEGRADED_US, LAG_INVALID_US};
+use throng_report::{Evidence, Severity};
+
+use crate::case::Case;
+use crate::history::{Moment, Spread};
+
+/// The gravest of what was suffered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Harm {
+    /// How grave it is: failures, and a generator that is far too late, make numbers worthless; waiting makes them large.
+    pub severity: Severity,
+    /// When it was felt for the first time.
+    pub first_ms: u64,
+    /// And for the last.
+    pub last_ms: u64,
+    /// In words: `1.2k connects or messages failed`.
+    pub what: String,
+    /// In numbers.
+    pub evidence: Evidence,
+}
+
+/// What was suffered while the load was on; none where everything was done, and in time.
+pub fn harm(case: &Case<'_>) -> Option<Harm> {
+    let found = [failures(case), lateness(case), slowness(case)];
+    // The first of several that are as grave.
+    found.into_iter().flatten().rev().max_by_key(|harm| harm.severity)
+}
+
+/// Connects and messages that failed: more than one in a thousand, since of millions a few always do.
+fn failures(case: &Case<'_>) -> Option<Harm> {
+    let growth = case.growth_of("load.failures", |moment| Some(failed(moment)? as i64))?;
+    let attempts = case.moments().last()?.load().map_or(0, |load| {
+        let done = &load.counters;
+        done.connects_started + done.messages_sent + done.pushes_sent + done.joins_started
+    });
+    if growth.by().saturating_mul(FAILURES_ONE_IN) < attempts {
+        return None;
+    }
+    let in_it = |(before, now): (&Moment, &Moment)| failed(now) > failed(before);
+    let last_ms = last_ms(case, in_it)?;
+    Some(Harm {
+        severity: Severity::Stopped,
+        first_ms: growth.began_ms,
+        last_ms,
+        what: format!("{} connects or messages failed", count(growth.by() as f64)),
+        evidence: growth.evidence(),
+    })
+}
+
+/// Failed connects and errors of connections, all kinds together.
+fn failed(moment: &Moment) -> Option<u64> {
+    let load = moment.load()?;
+    Some(load.connect_failed.total() + load.errors.total())
+}
+
+/// A generator that was late over the whole run.
+fn lateness(case: &Case<'_>) -> Option<Harm> {
+    let late_us = case.summary.generator.lag_us.p99;
+    if late_us <= LAG_DEGRADED_US {
+        return None;
+    }
+    let is_late = |moment: &Moment| moment.lag.p99_us > LAG_DEGRADED_US;
+    let first = case.moments().iter().find(|moment| is_late(moment))?;
+    let before = case.moments().iter().find(|moment| moment.lag.count > 0)?;
+    Some(Harm {
+        severity: if late_us > LAG_INVALID_US { Severity::Stopped } else { Severity::Slowed },
+        first_ms: first.interval.at_ms,
+        last_ms: last_ms(case, |(_, now)| is_late(now))?,
+        what: format!("the generator was late by {} (p99)", micros(late_us)),
+        evidence: Evidence {
+            counter: "load.lag_us.p99".to_owned(),
+            from: before.lag.p99_us as f64,
+            to: first.lag.p99_us as f64,
+            at_ms: first.interval.at_ms,
+        },
+    })
+}
+
+/// Answers and connects that took long, for more than a moment.
+fn slowness(case: &Case<'_>) -> Option<Harm> {
+    KINDS.iter().filter_map(|kind| slow(case, kind)).min_by_key(|harm| harm.first_ms)
+}
+
+/// What takes time, and how much of it is long.
+struct Kind {
+    name: &'static str,
+    of: fn(&Moment) -> &Spread,
+    slow_us: u64,
+}
+
+/// A delivery to everybody takes as long as sending to everybody does, which for many users is more than an answer takes.
+const KINDS: [Kind; 4] = [
+    Kind { name: "message", of: |moment| &moment.message, slow_us: SLOW_US },
+    Kind { name: "push", of: |moment| &moment.push, slow_us: SLOW_US },
+    Kind { name: "connect", of: |moment| &moment.connect, slow_us: SLOW_US },
+    Kind { name: "broadcast", of: |moment| &moment.broadcast, slow_us: 10 * SLOW_US },
+];
+
+fn slow(case: &Case<'_>, kind: &Kind) -> Option<Harm> {
+    let is_slow = |moment: &Moment| {
+        let spread = (kind.of)(moment);
+        spread.count >= SLOW_COUNT_MIN && spread.p99_us > kind.slow_us
+    };
+    let slow: Vec<_> = case.moments().iter().filter(|moment| is_slow(moment)).collect();
+    if slow.len() < SLOW_INTERVALS_MIN {
+        return None;
+    }
+    let (first, last) = (slow.first()?, slow.last()?);
+    let worst = slow.iter().map(|moment| (kind.of)(moment).p99_us).max()?;
+    let before = case.moments().iter().find(|moment| (kind.of)(moment).count > 0)?;
+    Some(Harm {
+        severity: Severity::Slowed,
+        first_ms: first.interval.at_ms,
+        last_ms: last.interval.at_ms,
+        what: format!("{}s took up to {} (p99)", kind.name, micros(worst)),
+        evidence: Evidence {
+            counter: format!("load.{}_us.p99", kind.name),
+            from: (kind.of)(before).p99_us as f64,
+            to: worst as f64,
+            at_ms: first.interval.at_ms,
+        },
+    })
+}
+
+/// The last interval of which `suffers` is true, with the one before it.
+fn last_ms(case: &Case<'_>, suffers: impl Fn((&Moment, &Moment)) -> bool) -> Option<u64> {
+    let steps = case.steps().filter(|(before, now)| suffers((before, now)));
+    steps.map(|(_, now)| now.interval.at_ms).last()
+}
+
+/// Fewer failures than one in so many attempts are no harm.
+const FAILURES_ONE_IN: u64 = 1_000;
+
+/// A person notices a tenth of a second; on one machine or in one room everything that is well takes a hundredth of it.
+const SLOW_US: u64 = 100_000;
+
+/// A percentile of fewer values is one of them.
+const SLOW_COUNT_MIN: u64 = 20;
+
+/// A single slow interval is the machine's neighbour, or a large allocation, and not a wall.
+const SLOW_INTERVALS_MIN: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::Run;
+
+    fn of(run: &Run) -> Option<Harm> {
+        let (history, summary) = run.whole();
+        harm(&Case::new(&history, &summary))
+    }
+
+    #[test]
+    fn a_quiet_run_suffers_nothing() {
+        assert_eq!(of(&Run::quiet()), None);
+    }
+
+    #[test]
+    fn failures_count_from_one_in_a_thousand() {
+        let failing = |each_second| {
+            Run::quiet().loaded(move |load, second| {
+                load.errors.add("closed_by_peer", each_second * second.saturating_sub(4));
+            })
+        };
+        assert_eq!(of(&failing(1)), None, "6 of 11,000");
+        let found = of(&failing(100)).unwrap();
+        assert_eq!(
+            (found.severity, found.first_ms, found.last_ms),
+            (Severity::Stopped, 5_000, 10_000)
+        );
+        assert_eq!(found.what, "600 connects or messages failed");
+    }
+
+    #[test]
+    fn answers_are_slow_when_they_are_for_two_intervals() {
+        let slow = |seconds: u64| {
+            Run::quiet().loaded(move |load, second| {
+                if (6..6 + seconds).contains(&second) {
+                    load.message.record_n(400_000, 100);
+                }
+            })
+        };
+        assert_eq!(of(&slow(1)), None);
+        let found = of(&slow(3)).unwrap();
+        assert_eq!(
+            (found.severity, found.first_ms, found.last_ms),
+            (Severity::Slowed, 6_000, 8_000)
+        );
+        assert_eq!(found.evidence.counter, "load.message_us.p99");
+    }
+
+    #[test]
+    fn a_generator_that_is_late_is_harm_too() {
+        let late = Run::quiet().loaded(|load, _| load.lag.record_n(250_000, 900));
+        assert_eq!(of(&late).unwrap().severity, Severity::Stopped);
+    }
+}
