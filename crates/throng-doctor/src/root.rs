@@ -1,7 +1,7 @@
 //! Where facts are read: the machine's `/`, or a recorded tree of the same shape.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,24 @@ impl Root {
     /// The whole text of one file.
     pub fn text(&self, path: &str) -> Fact<String> {
         fs::read_to_string(self.0.join(path)).map_err(|error| Why::new(path, error)).into()
+    }
+
+    /// The first lines of one file, at most `bytes_max` bytes of it, cut after a whole line.
+    pub fn head(&self, path: &str, bytes_max: usize) -> Fact<String> {
+        let read = || -> io::Result<String> {
+            let mut text = Vec::new();
+            File::open(self.0.join(path))?.take(bytes_max as u64).read_to_end(&mut text)?;
+            if text.len() == bytes_max {
+                text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+            }
+            String::from_utf8(text).map_err(|_| io::ErrorKind::InvalidData.into())
+        };
+        read().map_err(|error| Why::new(path, error)).into()
+    }
+
+    /// Where a link leads, as text.
+    pub fn link(&self, path: &str) -> Option<String> {
+        Some(fs::read_link(self.0.join(path)).ok()?.to_string_lossy().into_owned())
     }
 
     /// What `parse` makes of one file.

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use throng_doctor::{
-    cgroup, conntrack, cpu, files, limits, meminfo, netdev, netstat, ports, pressure, process,
-    sockstat, softnet, status, sysctl,
+    cgroup, conntrack, cpu, files, limits, meminfo, netdev, netstat, owner, ports, pressure,
+    process, sockstat, softnet, status, sysctl,
 };
 
 fn parse_with_all(text: &str) {
@@ -16,6 +16,7 @@ fn parse_with_all(text: &str) {
     let _ = cpu::parse(text);
     let _ = cpu::parse_softirq_us(text);
     let _ = meminfo::parse(text);
+    let _ = owner::parse_listeners(text);
     let _ = process::parse_stat(text);
     let _ = process::parse_schedstat(text);
     let _ = process::parse_smaps_rollup(text);

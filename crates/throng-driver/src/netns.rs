@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
@@ -30,15 +31,36 @@ pub fn unshare() -> Result<(), Errno> {
 /// # Errors
 /// `ENOENT` when there is no such process; `EACCES` or `EPERM` when it is another user's.
 pub fn enter(pid: u32) -> Result<bool, Errno> {
-    let errno = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(libc::EIO));
-    let theirs = format!("/proc/{pid}/ns/net");
-    let name = |path: &str| std::fs::read_link(path).map_err(errno);
-    if name(&theirs)? == name("/proc/thread-self/ns/net")? {
+    if is_mine(pid)? {
         return Ok(false);
     }
-    let file = File::open(theirs).map_err(errno)?;
+    let file = File::open(format!("/proc/{pid}/ns/net")).map_err(errno)?;
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
     Ok(true)
+}
+
+/// Whether the process `pid` is in the network namespace of the calling thread.
+///
+/// # Errors
+/// As of [`enter`].
+pub fn is_mine(pid: u32) -> Result<bool, Errno> {
+    Ok(name(&format!("/proc/{pid}/ns/net"))? == mine()?)
+}
+
+/// The kernel's name of the calling thread's network namespace, `net:[4026531840]`.
+///
+/// # Errors
+/// `ENOENT` where there is no `/proc`.
+pub fn mine() -> Result<PathBuf, Errno> {
+    name("/proc/thread-self/ns/net")
+}
+
+fn name(path: &str) -> Result<PathBuf, Errno> {
+    std::fs::read_link(path).map_err(errno)
+}
+
+fn errno(error: std::io::Error) -> Errno {
+    Errno(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
 #[cfg(test)]
@@ -47,6 +69,7 @@ mod tests {
 
     #[test]
     fn a_thread_in_its_own_process_s_namespace_need_not_move() {
+        assert_eq!(is_mine(std::process::id()), Ok(true));
         assert_eq!(enter(std::process::id()), Ok(false));
     }
 

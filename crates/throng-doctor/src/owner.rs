@@ -1,0 +1,220 @@
+//! Which process listens on a port: from the listener's inode to the fd table that holds it.
+//!
+//! Listeners are asked from the kernel by `sock_diag`; where that is refused, `/proc/net/tcp` has them in its first lines. The
+//! tables are those of every process that this user may look into, the threads' own ones included: a thread can have one of its own.
+
+use std::collections::BTreeSet;
+
+use crate::fact::{Fact, Malformed, Reason, Why};
+use crate::listeners::ListenerReader;
+use crate::process::parse_stat;
+use crate::root::Root;
+
+/// A process that listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its id.
+    pub pid: u32,
+    /// The program's name, at most 15 bytes of it.
+    pub program: String,
+    /// How many other processes hold the same listeners, as the workers of some servers do.
+    pub others: u64,
+}
+
+/// The process that listens on one of `ports` in the calling thread's network namespace; no ports means any port. Of several, the one
+/// that has used the most CPU. It takes a few milliseconds on a machine with a hundred processes, so it is not for every second.
+pub fn listening_process(root: &Root, ports: &[u16]) -> Fact<Owner> {
+    let find = || -> Result<Owner, Why> {
+        let inodes = inodes(root, ports).into_result()?;
+        if inodes.is_empty() {
+            return Err(Why::new(NAME, Reason::Failed("nobody listens there".to_owned())));
+        }
+        holders(root, &inodes)
+    };
+    find().into()
+}
+
+/// The inodes of the listeners on `ports`.
+fn inodes(root: &Root, ports: &[u16]) -> Fact<BTreeSet<u64>> {
+    let mine = |port: u16| ports.is_empty() || ports.contains(&port);
+    if root.is_live()
+        && let Fact::Known(all) = ListenerReader::default().listeners()
+    {
+        let mine = all.iter().filter(|listener| mine(listener.addr.port()));
+        return Fact::Known(mine.map(|listener| u64::from(listener.inode)).collect());
+    }
+    let read = || -> Result<BTreeSet<u64>, Why> {
+        let mut found = BTreeSet::new();
+        let mut tables = Vec::new();
+        for name in ["tcp", "tcp6"] {
+            let text = root.head(&format!("proc/thread-self/net/{name}"), TABLE_BYTES_MAX);
+            tables.push(text.into_result().and_then(|text| {
+                parse_listeners(&text).map_err(|error| Why::new(format!("proc/net/{name}"), error))
+            }));
+        }
+        // A kernel without IPv6 has one of the two.
+        if tables.iter().all(Result::is_err) {
+            tables.swap_remove(0)?;
+        }
+        for (port, inode) in tables.into_iter().flatten().flatten() {
+            if mine(port) {
+                found.insert(inode);
+            }
+        }
+        Ok(found)
+    };
+    read().into()
+}
+
+/// Port and inode of each listener in the text of `/proc/net/tcp` or `tcp6`. The kernel writes them before all other sockets, so
+/// the text may be cut after whole lines, and what follows the first other socket is not looked at.
+pub fn parse_listeners(text: &str) -> Result<Vec<(u16, u64)>, Malformed> {
+    let mut lines = text.lines();
+    if !lines.next().is_some_and(|head| head.contains("local_address")) {
+        return Err(Malformed("a line of titles"));
+    }
+    let mut found = Vec::new();
+    for line in lines {
+        let mut words = line.split_ascii_whitespace();
+        let local = words.nth(1).ok_or(Malformed("a local address"))?;
+        if words.nth(1).ok_or(Malformed("a state"))? != LISTEN {
+            break;
+        }
+        let port = local.rsplit_once(':').and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
+        let inode = words.nth(5).and_then(|inode| inode.parse().ok());
+        found.push((port.ok_or(Malformed("a port"))?, inode.ok_or(Malformed("an inode"))?));
+    }
+    Ok(found)
+}
+
+/// Who holds one of the sockets.
+fn holders(root: &Root, inodes: &BTreeSet<u64>) -> Result<Owner, Why> {
+    let mut refused = false;
+    let mut found: Vec<(u64, u32, String)> = Vec::new();
+    for name in root.names("proc").into_result()? {
+        let Ok(pid) = name.parse::<u32>() else { continue };
+        match holds(root, pid, inodes) {
+            Ok(true) => {
+                let stat = root.read(&format!("proc/{pid}/stat"), parse_stat);
+                if let Fact::Known(stat) = stat {
+                    found.push((stat.user_us + stat.system_us, pid, stat.name));
+                }
+            }
+            Ok(false) => {}
+            Err(why) => refused |= why.reason == Reason::Refused,
+        }
+    }
+    let others = found.len().saturating_sub(1) as u64;
+    // The older of two that are as busy: a parent rather than its child.
+    match found.into_iter().max_by_key(|(cpu_us, pid, _)| (*cpu_us, std::cmp::Reverse(*pid))) {
+        Some((_, pid, program)) => Ok(Owner { pid, program, others }),
+        None if refused => Err(Why::new("proc/*/fd", Reason::Refused)),
+        None => {
+            let reason = "no process that can be seen here holds the listener";
+            Err(Why::new("proc/*/fd", Reason::Failed(reason.to_owned())))
+        }
+    }
+}
+
+fn holds(root: &Root, pid: u32, inodes: &BTreeSet<u64>) -> Result<bool, Why> {
+    let shared = fds(root, &format!("proc/{pid}/fd"))?;
+    if has_one(root, &format!("proc/{pid}/fd"), &shared, inodes) {
+        return Ok(true);
+    }
+    for thread in root.names(&format!("proc/{pid}/task")).into_result()? {
+        let table = format!("proc/{pid}/task/{thread}/fd");
+        // The same numbers are taken for the same table, so that many threads that share one cost a listing each and no more.
+        match fds(root, &table) {
+            Ok(own) if own != shared && has_one(root, &table, &own, inodes) => return Ok(true),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+/// The fds of a table, the lowest [`FDS_MAX`] of them: servers listen before they accept.
+fn fds(root: &Root, table: &str) -> Result<Vec<u32>, Why> {
+    let names = root.names(table).into_result()?;
+    let mut fds: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    fds.sort_unstable();
+    fds.truncate(FDS_MAX);
+    Ok(fds)
+}
+
+fn has_one(root: &Root, table: &str, fds: &[u32], inodes: &BTreeSet<u64>) -> bool {
+    fds.iter().any(|fd| {
+        root.link(&format!("{table}/{fd}"))
+            .and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
+            .is_some_and(|inode: u64| inodes.contains(&inode))
+    })
+}
+
+/// How the search is named as the source of a fact.
+const NAME: &str = "listening process";
+
+/// The state in `/proc/net/tcp`.
+const LISTEN: &str = "0A";
+
+/// Some seven thousand listeners.
+const TABLE_BYTES_MAX: usize = 1 << 20;
+
+/// Fds of one table that are looked at.
+const FDS_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    const TABLE: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 00000000:15B3 00000000:0000 0A 00000000:00000003 00:00000000 00000000     0        0 7001 1 0000000000000000 100 0 0 10 0
+   1: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 7002 1 0000000000000000 100 0 0 10 0
+   2: 0100007F:15B3 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 7003 1 0000000000000000 20 4 30 10 -1
+   3: half a li";
+
+    #[test]
+    fn listeners_come_first_and_the_rest_is_not_read() {
+        assert_eq!(parse_listeners(TABLE), Ok(vec![(5555, 7001), (22, 7002)]));
+        assert!(parse_listeners("").is_err());
+        assert!(parse_listeners("sl local_address\n 0: 1:2 3 0A 1 1 1 1 1 x").is_err());
+    }
+
+    #[test]
+    fn the_process_that_listens_is_found_by_its_port() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let found = listening_process(&Root::default(), &[port]).into_result().unwrap();
+        assert_eq!(found.pid, std::process::id());
+        assert!(!found.program.is_empty());
+        drop(listener);
+        let why = listening_process(&Root::default(), &[port]).into_result().unwrap_err();
+        assert!(why.to_string().contains("nobody listens"), "{why}");
+    }
+
+    #[test]
+    fn where_netlink_is_refused_the_table_of_proc_will_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let link = |path: &str, to: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(to, path).unwrap();
+        };
+        write("proc/thread-self/net/tcp", TABLE);
+        // The second thread has a table of its own.
+        link("proc/10/fd/0", "/dev/null");
+        link("proc/10/task/10/fd/0", "/dev/null");
+        link("proc/10/task/11/fd/7", "socket:[7001]");
+        write("proc/10/stat", "10 (holder) S 1 1 1 0 -1 0 0 0 0 0 11 22 0 0 20 0 2 0 99 0 0");
+        let root = Root::new(dir.path());
+        let owner = |port| listening_process(&root, &[port]).into_result();
+        assert_eq!(owner(5555), Ok(Owner { pid: 10, program: "holder".into(), others: 0 }));
+        assert!(owner(22).unwrap_err().to_string().contains("no process"));
+        assert!(owner(80).unwrap_err().to_string().contains("nobody listens"));
+    }
+}
