@@ -1,0 +1,130 @@
+//! The preflight: whether a machine can hold so many connections, limit by limit, before anything is sent.
+//!
+//! It is arithmetic: every [`Check`] says what a limit is, how much of it the connections need, and for how many
+//! connections it is enough. [`preflight`] is pure: [`MachineLimits::read`] has asked the machine beforehand. A limit that
+//! could not be read stops nobody, and is said.
+
+mod ask;
+mod check;
+mod fds;
+mod machine;
+mod memory;
+mod ports;
+mod queues;
+mod show;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+use throng_base::units::show_count;
+
+pub use ask::{Ask, PortChoice, PortsAsk, Role};
+pub use check::{Check, Remedy, State, Sysctl, Unit};
+pub use fds::{CORES_MAX, cores_for};
+pub use machine::{Conntrack, MachineLimits};
+pub use memory::{KERNEL_BYTES, kernel_bytes};
+
+/// Holds every limit on the way against what was asked for.
+pub fn preflight(ask: &Ask, machine: &MachineLimits) -> Preflight {
+    let checks = [
+        fds::tables(ask, machine),
+        fds::files(ask, machine),
+        fds::threads(ask, machine),
+        ports::ports(ask, machine),
+        ports::time_wait(ask, machine),
+        ports::listening_port(ask, machine),
+        memory::machine(ask, machine),
+        memory::cgroup(ask, machine),
+        memory::buffers(ask, machine),
+        tables::epoll_watches(ask, machine),
+        tables::conntrack(ask, machine),
+        tables::hash(ask, machine),
+        queues::accept_queue(ask, machine),
+        queues::syn_queue(ask, machine),
+    ];
+    Preflight {
+        connections: ask.connections,
+        role: ask.role,
+        checks: checks.into_iter().flatten().collect(),
+    }
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Preflight {
+    /// How many connections were asked for.
+    pub connections: u64,
+    /// Which ends are here.
+    pub role: Role,
+    /// The limits on the way, in a fixed order.
+    pub checks: Vec<Check>,
+}
+
+impl Preflight {
+    /// Whether no limit stands against it.
+    pub fn fits(&self) -> bool {
+        self.in_state(State::Short).next().is_none()
+    }
+
+    /// The most connections that every limit which is known allows; none when none is known.
+    pub fn holds(&self) -> Option<u64> {
+        self.nearest().and_then(|check| check.holds)
+    }
+
+    /// The limit that comes first as connections grow.
+    pub fn nearest(&self) -> Option<&Check> {
+        let stops = |check: &&Check| check.stops && check.holds.is_some();
+        self.checks.iter().filter(stops).min_by_key(|check| check.holds)
+    }
+
+    /// The checks that came out so.
+    pub fn in_state(&self, state: State) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(move |check| check.state == state)
+    }
+
+    /// The sysctls that would have to change, each once with the largest value that a check asks for.
+    pub fn sysctls(&self) -> Vec<&Sysctl> {
+        let mut all: Vec<&Sysctl> = Vec::new();
+        for sysctl in self.checks.iter().filter_map(Check::sysctl) {
+            match all.iter_mut().find(|known| known.name == sysctl.name) {
+                Some(known) if known.height() < sysctl.height() => *known = sysctl,
+                Some(_) => {}
+                None => all.push(sysctl),
+            }
+        }
+        all
+    }
+
+    /// One sentence: they fit or they do not, and which limit comes first.
+    pub fn verdict(&self) -> String {
+        let what = format!("{} connections{}", show_count(self.connections), self.role.words());
+        let (of, short) = (self.checks.len(), self.in_state(State::Short).count());
+        let unknown = self.in_state(State::Unknown).count();
+        let tight = self.in_state(State::Tight).count();
+        let nearest = self.nearest().map(|check| {
+            let holds = show_count(check.holds.unwrap_or(0));
+            (check.limit.as_str(), holds)
+        });
+        let mut text = match (short, nearest) {
+            (0, None) => format!("nothing that could be read stands against {what}"),
+            (0, Some((limit, holds))) => {
+                format!("{what} fit: of {of} limits {limit} comes first, at {holds}")
+            }
+            (_, Some((limit, holds))) => {
+                let verb = if short == 1 { "is" } else { "are" };
+                format!(
+                    "{what} do not fit: {short} of {of} limits {verb} short; the first, {limit}, holds {holds}"
+                )
+            }
+            (_, None) => format!("{what} do not fit: {short} of {of} limits are short"),
+        };
+        if tight > 0 {
+            text += &format!("; {tight} may slow it");
+        }
+        if unknown > 0 {
+            text += &format!("; {unknown} of {of} could not be read");
+        }
+        text
+    }
+}

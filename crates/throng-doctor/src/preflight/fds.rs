@@ -1,0 +1,198 @@
+//! Files: fd tables, the machine's open files, and the threads that have the tables.
+
+use throng_driver::fdtable;
+
+use super::check::{Check, Found, Remedy};
+use super::{Ask, MachineLimits, Role};
+use crate::fact::Fact;
+use crate::status::Capability;
+
+/// The connections that fit into the fd tables of one end.
+pub(super) fn tables(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+    let limit = table_limit(machine);
+    let private = is_private(machine);
+    let found = limit.clone().map(|limit| {
+        let holds = match private {
+            true => (cores_least(ask, machine)..=cores_most(ask))
+                .map(|cores| cores.saturating_mul(room(ask, limit, cores)))
+                .max()
+                .unwrap_or(0),
+            false => room(ask, limit, cores_least(ask, machine)),
+        };
+        Found { has: holds, holds }
+    });
+    let table = limit.known().map_or(0, |limit| *limit);
+    let cores = cores_for(ask, machine, ask.connections);
+    let because = match private {
+        true => format!(
+            "{cores} tables of {} fds{}: each core has its own (RLIMIT_NOFILE {table})",
+            room(ask, table, cores),
+            ask.role.each()
+        ),
+        false => format!(
+            "one table of {} fds{} (RLIMIT_NOFILE {table}): cores cannot have their own here",
+            room(ask, table, cores),
+            ask.role.each()
+        ),
+    };
+    let check = Check::stops("fd_tables", "fd tables", ask.connections, ask.connections, found);
+    Some(check.because(because).else_do(|| raise_table(ask, machine, private, table)))
+}
+
+/// Open files of the whole machine.
+pub(super) fn files(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+    let needs = ask.connections.saturating_mul(ask.ends()).saturating_add(FILES_RESERVED);
+    let found = machine.files.clone().map(|files| {
+        Found::linear(files.max.saturating_sub(files.open), ask.ends(), FILES_RESERVED)
+    });
+    let exempt = machine.may(Capability::SysAdmin);
+    let make = if exempt { Check::slows } else { Check::stops };
+    let open = machine.files.known().map_or(0, |files| files.open);
+    let also = if exempt { "; this user is exempt (CAP_SYS_ADMIN), others are not" } else { "" };
+    let check = make("fs_file_max", "fs.file-max less open files", ask.connections, needs, found);
+    Some(
+        check.because(format!("{} each, {FILES_RESERVED} for all else{also}", ask.ends())).else_do(
+            || {
+                let max = machine.files.known().map_or(0, |files| files.max);
+                Remedy::sysctl("fs.file-max", max, needs.saturating_add(open))
+            },
+        ),
+    )
+}
+
+/// A thread for each table.
+pub(super) fn threads(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+    let private = is_private(machine);
+    let limit = *table_limit(machine).known()?;
+    let cores = cores_for(ask, machine, ask.connections);
+    let needs = (cores + THREADS_BESIDE) * ask.ends();
+    let found = machine.threads.clone().map(|(free, _)| {
+        let cores_left = (free / ask.ends()).saturating_sub(THREADS_BESIDE);
+        let holds = match (cores_left < cores_least(ask, machine), private) {
+            (true, _) => 0,
+            (false, false) => u64::MAX,
+            (false, true) => (cores_least(ask, machine)..=cores_left.min(cores_most(ask)))
+                .map(|cores| cores.saturating_mul(room(ask, limit, cores)))
+                .max()
+                .unwrap_or(0),
+        };
+        // More cores than there can be are the fd tables' matter.
+        let holds = if cores_left >= cores_most(ask) { u64::MAX } else { holds };
+        Found { has: free, holds }
+    });
+    let name = machine.threads.known().map_or("kernel.threads-max", |(_, name)| name);
+    let check =
+        Check::stops("threads", format!("threads left by {name}"), ask.connections, needs, found);
+    Some(
+        check
+            .because(format!(
+                "{cores} cores and {THREADS_BESIDE} threads beside them{}",
+                ask.role.each()
+            ))
+            .else_do(|| match name {
+                "kernel.threads-max" => {
+                    let free = machine.threads.known().map_or(0, |(free, _)| *free);
+                    Remedy::command(format!(
+                        "sysctl -w kernel.threads-max=$(( $(sysctl -n kernel.threads-max) + {} ))",
+                        needs - free
+                    ))
+                }
+                "RLIMIT_NPROC" => Remedy::command(format!(
+                    "ulimit -u {needs}   (as root, in the shell that starts it)"
+                )),
+                _ => Remedy::command(format!("systemctl set-property UNIT TasksMax={}", needs * 2)),
+            }),
+    )
+}
+
+/// Cores of an end that holds `connections`: the CPUs, or as many as the fd tables need.
+pub fn cores_for(ask: &Ask, machine: &MachineLimits, connections: u64) -> u64 {
+    let least = cores_least(ask, machine);
+    let limit = match table_limit(machine) {
+        Fact::Known(limit) if is_private(machine) => limit,
+        _ => return least,
+    };
+    let holds = |cores: u64| cores.saturating_mul(room(ask, limit, cores));
+    let cores = (least..=cores_most(ask)).find(|cores| holds(*cores) >= connections);
+    cores.unwrap_or_else(|| {
+        (least..=cores_most(ask)).max_by_key(|cores| holds(*cores)).unwrap_or(least)
+    })
+}
+
+/// fds of one table, everything included.
+fn table_limit(machine: &MachineLimits) -> Fact<u64> {
+    let nr_open = machine.nr_open.known().copied().unwrap_or(u64::MAX);
+    match &machine.fds_hard {
+        Fact::Known(Some(hard)) => Fact::Known((*hard).min(nr_open)),
+        // The kernel's own default, where neither says anything.
+        Fact::Known(None) => Fact::Known(
+            nr_open.min(NR_OPEN_DEFAULT.max(machine.nr_open.known().copied().unwrap_or(0))),
+        ),
+        Fact::Unknown(why) => Fact::Unknown(why.clone()),
+    }
+}
+
+/// Whether each core has a table of its own. Where that could not be tried, they are taken to share one.
+fn is_private(machine: &MachineLimits) -> bool {
+    machine.private_fds.known().copied().unwrap_or(false)
+}
+
+/// Connections that fit into one table.
+fn room(ask: &Ask, limit: u64, cores: u64) -> u64 {
+    let usable = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let room = fdtable::usable(usable(limit), usable(cores)) as u64;
+    // A server's table also has its listener.
+    if ask.role == Role::Client { room } else { room.saturating_sub(1) }
+}
+
+fn cores_least(ask: &Ask, machine: &MachineLimits) -> u64 {
+    ask.cores.unwrap_or(machine.cpus).max(1)
+}
+
+fn cores_most(ask: &Ask) -> u64 {
+    ask.cores.unwrap_or(CORES_MAX).max(1)
+}
+
+fn raise_table(ask: &Ask, machine: &MachineLimits, private: bool, table: u64) -> Remedy {
+    let cores = cores_least(ask, machine);
+    let share = if private { ask.connections.div_ceil(cores) } else { ask.connections };
+    // What a table holds grows one for one with its limit.
+    let needed =
+        share.saturating_add(table.saturating_sub(room(ask, table, cores)).max(RESERVED_LEAST));
+    let mut steps = Vec::new();
+    if let Some(nr_open) = machine.nr_open.known().filter(|nr_open| **nr_open < needed) {
+        let sysctl = Remedy::sysctl("fs.nr_open", nr_open, needed);
+        steps.push(sysctl);
+    }
+    let ulimit = format!("ulimit -n {needed}");
+    let by_root = match machine.status.known() {
+        Some(status) if status.has(Capability::SysResource) => "in the shell that starts it",
+        Some(status) if status.bounding & (1 << Capability::SysResource as u8) == 0 => {
+            "not possible here: nobody has CAP_SYS_RESOURCE; fewer connections a machine, then"
+        }
+        _ => "as root, in the shell that starts it, or LimitNOFILE= of its unit",
+    };
+    let mut remedy = match steps.pop() {
+        Some(sysctl) => Remedy { command: format!("{} && {ulimit}", sysctl.command), ..sysctl },
+        None => Remedy::command(ulimit),
+    };
+    remedy.command += &format!("   ({by_root})");
+    if private && ask.cores.is_some() {
+        remedy = Remedy::command(format!(
+            "--cores {}",
+            cores_for(&Ask { cores: None, ..ask.clone() }, machine, ask.connections)
+        ));
+    }
+    remedy
+}
+
+/// The most cores that throng runs.
+pub const CORES_MAX: u64 = 1_024;
+/// Files of everything else that begins meanwhile, and of throng beside its connections.
+const FILES_RESERVED: u64 = 1_024;
+/// `fs.nr_open` of a kernel that was left alone.
+const NR_OPEN_DEFAULT: u64 = 1 << 20;
+/// fds of a table that are not connections, where the table is so small that nothing fits into it.
+const RESERVED_LEAST: u64 = fdtable::RESERVED as u64;
+/// Control socket, recorder and signals of one program.
+const THREADS_BESIDE: u64 = 8;

@@ -1,0 +1,270 @@
+//! What a machine has, read once.
+
+use throng_driver::fdtable;
+use throng_driver::netlink::ListenerState;
+
+use crate::cgroup::{CgroupReader, Directories};
+use crate::conntrack;
+use crate::fact::{Fact, Malformed, Reason, Why};
+use crate::files::{self, FILE_NR_PATH, FileUse, parse_file_nr};
+use crate::limits;
+use crate::listeners::ListenerReader;
+use crate::meminfo::{self, Memory};
+use crate::ports::{LocalPorts, local_ports};
+use crate::root::Root;
+use crate::slabinfo::{self, Slabs};
+use crate::sockstat;
+use crate::status::{self, Capability, Status};
+use crate::text::number;
+
+/// The limits that connections run into. Those of the network are of the calling thread's network namespace.
+#[derive(Clone, Debug)]
+pub struct MachineLimits {
+    /// CPUs that the process may use.
+    pub cpus: u64,
+    /// The hard RLIMIT_NOFILE of the process; none is unlimited.
+    pub fds_hard: Fact<Option<u64>>,
+    /// `fs.nr_open`: the largest that one fd table can be.
+    pub nr_open: Fact<u64>,
+    /// Whether each core can have an fd table of its own.
+    pub private_fds: Fact<bool>,
+    /// What the process may do.
+    pub status: Fact<Status>,
+    /// Open files of the machine.
+    pub files: Fact<FileUse>,
+    /// Threads that can still be made, and the limit that says so.
+    pub threads: Fact<(u64, &'static str)>,
+    /// The machine's memory.
+    pub memory: Fact<Memory>,
+    /// What the tightest control group still has; none is unlimited.
+    pub cgroup_memory_free_bytes: Fact<Option<u64>>,
+    /// Sizes of the kernel's objects.
+    pub slabs: Fact<Slabs>,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// `net.ipv4.tcp_mem`, in pages.
+    pub tcp_mem: Fact<[u64; 3]>,
+    /// Pages that TCP's buffers take now.
+    pub tcp_mem_used_pages: Fact<u64>,
+    /// `fs.epoll.max_user_watches`.
+    pub epoll_watches_max: Fact<u64>,
+    /// Connection tracking; none where nothing is tracked.
+    pub conntrack: Fact<Option<Conntrack>>,
+    /// `net.core.somaxconn`.
+    pub somaxconn: Fact<u64>,
+    /// `net.ipv4.tcp_max_syn_backlog`.
+    pub syn_backlog_max: Fact<u64>,
+    /// `net.ipv4.tcp_syncookies`.
+    pub syncookies: Fact<u64>,
+    /// `net.ipv4.tcp_ehash_entries`, in buckets.
+    pub hash_buckets: Fact<u64>,
+    /// `net.ipv4.tcp_max_tw_buckets`.
+    pub time_wait_max: Fact<u64>,
+    /// Ports that the kernel may choose.
+    pub local_ports: Fact<LocalPorts>,
+    /// Who listens.
+    pub listeners: Fact<Vec<ListenerState>>,
+}
+
+/// Connection tracking where it tracks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conntrack {
+    /// Entries now, of this network namespace.
+    pub count: u64,
+    /// How many each namespace may have.
+    pub max: u64,
+}
+
+impl MachineLimits {
+    /// Reads them for the process `pid`. Where `root` is the running machine, it also raises this process's soft limit of fds to
+    /// the hard one, as every throng program does, and tries what cannot be read: whether a thread can part with its fd
+    /// table, and whether connections are tracked.
+    pub fn read(root: &Root, pid: u32) -> Self {
+        let sysctl = |name: &str| positive(root.sysctl(name), name);
+        let status = status::status(root, pid);
+        Self {
+            cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64),
+            fds_hard: fds_hard(root, pid),
+            nr_open: positive(files::nr_open(root), "fs.nr_open"),
+            private_fds: if_live(root, "unshare(CLONE_FILES)", || {
+                Fact::Known(fdtable::can_be_private().is_ok())
+            }),
+            threads: threads(root, pid, &status),
+            status,
+            files: root.read(FILE_NR_PATH, parse_file_nr),
+            memory: root.read(meminfo::PATH, meminfo::parse),
+            cgroup_memory_free_bytes: CgroupReader::locate(root, pid).memory().map(|memory| {
+                memory.limit_bytes.map(|limit| limit.saturating_sub(memory.used_bytes))
+            }),
+            slabs: root.read(slabinfo::PATH, slabinfo::parse),
+            page_bytes: PAGE_BYTES,
+            tcp_mem: root
+                .sysctl_list::<3>("net.ipv4.tcp_mem")
+                .map(|pages| pages.map(|pages| u64::try_from(pages).unwrap_or(0))),
+            tcp_mem_used_pages: root
+                .read("proc/thread-self/net/sockstat", sockstat::parse)
+                .map(|stat| stat.tcp_mem_pages),
+            epoll_watches_max: positive(
+                files::epoll_watches_max(root),
+                "fs.epoll.max_user_watches",
+            ),
+            conntrack: tracked(root),
+            somaxconn: sysctl("net.core.somaxconn"),
+            syn_backlog_max: sysctl("net.ipv4.tcp_max_syn_backlog"),
+            syncookies: sysctl("net.ipv4.tcp_syncookies"),
+            // A namespace that uses the first one's table says so with a minus.
+            hash_buckets: root.sysctl("net.ipv4.tcp_ehash_entries").map(i64::unsigned_abs),
+            time_wait_max: sysctl("net.ipv4.tcp_max_tw_buckets"),
+            local_ports: local_ports(root),
+            listeners: if_live(root, "sock_diag", || ListenerReader::default().listeners()),
+        }
+    }
+
+    /// Whether the process may do what needs `capability`; false where that is not known.
+    pub(super) fn may(&self, capability: Capability) -> bool {
+        self.status.known().is_some_and(|status| status.has(capability))
+    }
+}
+
+/// The kernel answers `getrlimit` even where `/proc` is hidden.
+fn fds_hard(root: &Root, pid: u32) -> Fact<Option<u64>> {
+    let own = root.is_live() && pid == std::process::id();
+    let raised = own.then(fdtable::raise_limit);
+    match (limits::limits(root, pid), raised) {
+        (Fact::Known(limits), _) => Fact::Known(limits.open_files.hard),
+        (Fact::Unknown(_), Some(usize::MAX)) => Fact::Known(None),
+        (Fact::Unknown(_), Some(limit)) => Fact::Known(Some(limit as u64)),
+        (Fact::Unknown(why), None) => Fact::Unknown(why),
+    }
+}
+
+/// The least of what the user, the machine and the control groups allow. What of them is unreadable does not count, unless
+/// nothing is left.
+fn threads(root: &Root, pid: u32, status: &Fact<Status>) -> Fact<(u64, &'static str)> {
+    let mut free = Vec::new();
+    let running = root.read("proc/loadavg", parse_threads);
+    let machine = positive(root.sysctl("kernel.threads-max"), "kernel.threads-max");
+    let unread = machine.why().or(running.why()).cloned();
+    if let (Some(max), Some(running)) = (machine.known(), running.known()) {
+        free.push((max.saturating_sub(*running), "kernel.threads-max"));
+    }
+    let exempt = status.known().is_some_and(|s| {
+        s.uid == 0 || s.has(Capability::SysResource) || s.has(Capability::SysAdmin)
+    });
+    let user = limits::limits(root, pid).map(|limits| limits.processes.soft);
+    if let (Some(Some(max)), false) = (user.known(), exempt) {
+        free.push((*max, "RLIMIT_NPROC"));
+    }
+    if let Some(Some(left)) = pids_free(root, pid).known() {
+        free.push((*left, "the control group's pids.max"));
+    }
+    match (free.into_iter().min(), unread) {
+        (Some(least), _) => Fact::Known(least),
+        (None, Some(why)) => Fact::Unknown(why),
+        (None, None) => Fact::Unknown(Why::new("kernel.threads-max", Reason::Missing)),
+    }
+}
+
+/// What the tightest group of the process leaves; none without a limit.
+fn pids_free(root: &Root, pid: u32) -> Fact<Option<u64>> {
+    Directories::of(root, pid, "pids").map(|found| {
+        let free = |dir: &String| {
+            let max = root.read(&format!("{dir}/pids.max"), parse_pids_max);
+            let used = root.read(&format!("{dir}/pids.current"), |text| number(text.trim()));
+            Some(max.known().copied()??.saturating_sub(*used.known()?))
+        };
+        found.levels.iter().filter_map(free).min()
+    })
+}
+
+/// Whether connections are tracked in this namespace is not to be read anywhere: the module may be loaded and have no rule
+/// here. An entry proves it; where there is none, a datagram to this machine's own loopback makes one.
+fn tracked(root: &Root) -> Fact<Option<Conntrack>> {
+    let count = || root.read(conntrack::COUNT_PATH, conntrack::parse_count);
+    let now = match count() {
+        Fact::Known(0) if root.is_live() => {
+            let _ = whisper();
+            count()
+        }
+        now => now,
+    };
+    match now {
+        Fact::Known(0) => Fact::Known(None),
+        Fact::Known(count) => root
+            .read(conntrack::MAX_PATH, conntrack::parse_count)
+            .map(|max| Some(Conntrack { count, max })),
+        Fact::Unknown(Why { reason: Reason::Missing, .. }) if procfs_is_there(root) => {
+            Fact::Known(None)
+        }
+        Fact::Unknown(why) => Fact::Unknown(why),
+    }
+}
+
+/// Sends one datagram from this machine to itself.
+fn whisper() -> std::io::Result<()> {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
+    socket.send_to(&[0], socket.local_addr()?).map(drop)
+}
+
+/// A module's missing file means that it is not loaded, but not where all of `/proc/sys` is hidden.
+fn procfs_is_there(root: &Root) -> bool {
+    root.sysctl("net.core.somaxconn").known().is_some()
+}
+
+fn if_live<T>(root: &Root, source: &str, ask: impl FnOnce() -> Fact<T>) -> Fact<T> {
+    match root.is_live() {
+        true => ask(),
+        false => Fact::Unknown(Why::new(
+            source,
+            Reason::Failed("a recorded machine cannot be asked".to_owned()),
+        )),
+    }
+}
+
+fn positive(fact: Fact<i64>, name: &str) -> Fact<u64> {
+    match fact.map(u64::try_from) {
+        Fact::Known(Ok(value)) => Fact::Known(value),
+        Fact::Known(Err(_)) => Fact::Unknown(Why::new(name, Malformed("a number from 0"))),
+        Fact::Unknown(why) => Fact::Unknown(why),
+    }
+}
+
+/// Threads of the machine from `/proc/loadavg`: `0.50 0.61 0.40 2/317 4242`.
+fn parse_threads(text: &str) -> Result<u64, Malformed> {
+    let word = text.split_ascii_whitespace().nth(3).and_then(|word| word.split_once('/'));
+    number(word.ok_or(Malformed("running and existing threads"))?.1)
+}
+
+fn parse_pids_max(text: &str) -> Result<Option<u64>, Malformed> {
+    match text.trim() {
+        "max" => Ok(None),
+        max => number(max).map(Some),
+    }
+}
+
+/// Of x86-64, and of arm64 as distributions build it.
+const PAGE_BYTES: u64 = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded_root;
+
+    #[test]
+    fn a_recorded_machine_is_read_but_for_what_has_to_be_asked() {
+        let found = MachineLimits::read(&recorded_root("linux-6.18"), 4242);
+        assert_eq!(found.fds_hard, Fact::Known(Some(20_000)));
+        assert_eq!(found.tcp_mem, Fact::Known([287_832, 383_779, 575_664]));
+        assert_eq!(found.cgroup_memory_free_bytes, Fact::Known(None));
+        assert_eq!(found.conntrack, Fact::Known(None), "the module is loaded and has no entry");
+        assert!(found.private_fds.known().is_none() && found.listeners.known().is_none());
+    }
+
+    #[test]
+    fn threads_and_their_limits_are_read() {
+        assert_eq!(parse_threads("0.5 0.6 0.4 2/317 4242\n"), Ok(317));
+        assert!(parse_threads("0.5 0.6\n").is_err());
+        assert_eq!(parse_pids_max("max\n"), Ok(None));
+        assert_eq!(parse_pids_max("512\n"), Ok(Some(512)));
+    }
+}

@@ -1,0 +1,194 @@
+//! Addresses and ports: what names a connection, and how many names there are.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+
+use throng_base::units::show_count;
+
+use super::check::{Check, Found, Remedy, both};
+use super::{Ask, MachineLimits, PortChoice, PortsAsk};
+use crate::fact::Fact;
+use crate::ports::LocalPorts;
+
+/// Source addresses times ports times targets.
+pub(super) fn ports(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+    let wanted = ask.ports.as_ref()?;
+    let each = match &wanted.chosen {
+        PortChoice::Kernel => both(&machine.local_ports, &taken_of(machine))
+            .map(|(ports, taken)| free_of_kernel(&ports, &taken)),
+        PortChoice::Generator(range) => {
+            let taken = machine.listeners.known().map_or(0, |all| taken_in(range, all));
+            Fact::Known((u64::from(range.end() - range.start()) + 1).saturating_sub(taken))
+        }
+    };
+    let addresses = if wanted.addresses_grow { LOOPBACK_ADDRESSES } else { wanted.addresses };
+    let names = addresses.saturating_mul(wanted.targets);
+    let found = each.clone().map(|each| Found::linear(each.saturating_mul(names), 1, 0));
+    let free = each.known().copied().unwrap_or(0);
+    let because = match wanted.addresses_grow {
+        true => format!("{free} ports of each address, and 127.0.0.0/8 has as many as are needed"),
+        false => format!(
+            "{} source {} x {free} ports x {} {}",
+            wanted.addresses,
+            plural(wanted.addresses, "address", "addresses"),
+            wanted.targets,
+            plural(wanted.targets, "target", "targets")
+        ),
+    };
+    let limit = match &wanted.chosen {
+        PortChoice::Kernel => "net.ipv4.ip_local_port_range".to_owned(),
+        PortChoice::Generator(range) => format!("source ports {}-{}", range.start(), range.end()),
+    };
+    let check = Check::stops("ports", limit, ask.connections, ask.connections, found);
+    Some(check.because(because).else_do(|| more_names(ask, wanted, machine, free)))
+}
+
+/// Ports that closed connections keep for a while come on top.
+pub(super) fn time_wait(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+    if ask.ends_per_s <= 0.0 || ask.role == super::Role::Server {
+        return None;
+    }
+    let waiting = (ask.ends_per_s * TIME_WAIT_S).ceil() as u64;
+    let found = machine
+        .time_wait_max
+        .clone()
+        .map(|max| Found { has: max, holds: if waiting <= max { u64::MAX } else { 0 } });
+    let check =
+        Check::slows("time_wait", "net.ipv4.tcp_max_tw_buckets", ask.connections, waiting, found);
+    Some(
+        check
+            .because(format!(
+                "{} closed a second, each remembered for {TIME_WAIT_S} s",
+                show_count(ask.ends_per_s.ceil() as u64)
+            ))
+            .else_do(|| {
+                let max = machine.time_wait_max.known().copied().unwrap_or(0);
+                Remedy::sysctl("net.ipv4.tcp_max_tw_buckets", max, waiting)
+            }),
+    )
+}
+
+/// A server's port that the kernel may give to a connection on its way out.
+pub(super) fn listening_port(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+    let server = ask.listens.first()?;
+    if !ask.accepts() {
+        return None;
+    }
+    let port = server.port();
+    let found = machine.local_ports.clone().map(|ports| Found {
+        has: u64::from(ports.has(port)),
+        holds: if ports.has(port) { 0 } else { u64::MAX },
+    });
+    let mut check = Check::slows(
+        "listening_port",
+        format!("port {port} outside the local ports"),
+        ask.connections,
+        0,
+        found,
+    );
+    // Nothing is counted here: it is inside or not.
+    check.has = None;
+    let because = match machine.local_ports.known() {
+        Some(ports) if ports.has(port) => {
+            "a connection on its way out may hold it when the server starts (EADDRINUSE)".to_owned()
+        }
+        Some(ports) => format!("connections leave from {} to {}", ports.first, ports.last),
+        None => String::new(),
+    };
+    Some(check.because(because).else_do(|| {
+        let reserved = machine
+            .local_ports
+            .known()
+            .map(|ports| show_ranges(&ports.reserved))
+            .unwrap_or_default();
+        let with =
+            if reserved.is_empty() { port.to_string() } else { format!("{reserved},{port}") };
+        Remedy::sysctl("net.ipv4.ip_local_reserved_ports", reserved, with)
+    }))
+}
+
+/// Ports on which somebody listens; the kernel passes over them, whatever their address.
+fn taken_of(machine: &MachineLimits) -> Fact<Vec<u16>> {
+    // Without the list no port is known to be taken.
+    let listeners = machine.listeners.known().map(Vec::as_slice).unwrap_or_default();
+    let mut ports: Vec<u16> = listeners.iter().map(|listener| listener.addr.port()).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    Fact::Known(ports)
+}
+
+/// Ports that one connect is sure to find while they are free. The kernel looks at ports of one parity and then at those
+/// of the other, and in a range of odd length one port of either may be passed over.
+fn free_of_kernel(ports: &LocalPorts, taken: &[u16]) -> u64 {
+    let all = u64::from(ports.last - ports.first) + 1;
+    let reserved = all - u64::from(ports.count());
+    let taken = taken.iter().filter(|port| ports.has(**port)).count() as u64;
+    let sure = if all > 1 { all & !1 } else { all };
+    sure.saturating_sub(reserved + taken)
+}
+
+/// Listeners that keep the generator from binding one of its own ports: those that listen on every address.
+fn taken_in(
+    range: &RangeInclusive<u16>,
+    listeners: &[throng_driver::netlink::ListenerState],
+) -> u64 {
+    let everywhere = |addr: &SocketAddr| match addr.ip() {
+        IpAddr::V4(v4) => v4.is_unspecified(),
+        IpAddr::V6(v6) => v6.is_unspecified(),
+    };
+    let mut ports: Vec<u16> = listeners
+        .iter()
+        .filter(|listener| everywhere(&listener.addr) && range.contains(&listener.addr.port()))
+        .map(|listener| listener.addr.port())
+        .collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports.len() as u64
+}
+
+/// More ports where that is enough, else more addresses.
+fn more_names(ask: &Ask, wanted: &PortsAsk, machine: &MachineLimits, free: u64) -> Remedy {
+    let names = wanted.addresses.saturating_mul(wanted.targets).max(1);
+    let most = LOCAL_PORTS_MOST.saturating_sub(LOCAL_PORTS_SLACK);
+    match (&wanted.chosen, machine.local_ports.known()) {
+        (PortChoice::Kernel, Some(ports)) if names * most >= ask.connections && free < most => {
+            let old = format!("{} {}", ports.first, ports.last);
+            let wide = format!("{} {}", ports.first.min(LOCAL_PORT_FIRST), u16::MAX);
+            Remedy::sysctl("net.ipv4.ip_local_port_range", old, wide)
+        }
+        (PortChoice::Generator(_), _) if names * most >= ask.connections => {
+            Remedy::command(format!("--source-ports {LOCAL_PORT_FIRST}-{}", u16::MAX))
+        }
+        _ => {
+            let each = free.max(1) * wanted.targets;
+            let more = ask.connections.div_ceil(each).saturating_sub(wanted.addresses);
+            Remedy::command(format!(
+                "ip address add ADDRESS/32 dev DEVICE   (for {} more {}; name each with --source)",
+                show_count(more),
+                plural(more, "address", "addresses")
+            ))
+        }
+    }
+}
+
+fn show_ranges(ranges: &[(u16, u16)]) -> String {
+    let show = |(first, last): &(u16, u16)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(show).collect::<Vec<_>>().join(",")
+}
+
+fn plural(number: u64, one: &'static str, many: &'static str) -> &'static str {
+    if number == 1 { one } else { many }
+}
+
+/// The addresses of 127.0.0.0/8 that throng takes.
+const LOOPBACK_ADDRESSES: u64 = 1 << 23;
+/// The lowest port that a plain user may have.
+const LOCAL_PORT_FIRST: u16 = 1_024;
+const LOCAL_PORTS_MOST: u64 = u16::MAX as u64 - LOCAL_PORT_FIRST as u64 + 1;
+/// Listeners and reserved ports that turn up in the wider range.
+const LOCAL_PORTS_SLACK: u64 = 64;
+/// `TCP_TIMEWAIT_LEN` of every Linux.
+const TIME_WAIT_S: f64 = 60.0;

@@ -1,0 +1,88 @@
+//! The preflight as text: the verdict, a table of limits, and what to do.
+
+use std::fmt;
+
+use throng_report::render::{Align, Table};
+
+use super::{Check, Preflight, State};
+
+/// The whole of it.
+impl fmt::Display for Preflight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}.\n", capital(&self.verdict()))?;
+        write!(f, "{}", table(self.checks.iter()))?;
+        write!(f, "{}", self.remedies())
+    }
+}
+
+impl Preflight {
+    /// What is in the way and nothing else, for a refusal.
+    pub fn refusal(&self) -> String {
+        let verdict = self.verdict();
+        format!(
+            "{verdict}\n\n{}{}",
+            table(self.in_state(State::Short)),
+            remedies(self.in_state(State::Short))
+        )
+    }
+
+    /// The rows of limits alone.
+    pub fn rows(&self) -> Table {
+        table(self.checks.iter())
+    }
+
+    /// The commands, what stops it first.
+    pub fn remedies(&self) -> String {
+        remedies(self.in_state(State::Short).chain(self.in_state(State::Tight)))
+    }
+}
+
+fn table<'a>(checks: impl Iterator<Item = &'a Check>) -> Table {
+    let columns = [Align::Left, Align::Right, Align::Right, Align::Left, Align::Left];
+    let mut table = Table::with_head(["limit", "needs", "has", "", "why"]).aligned(&columns);
+    for check in checks {
+        let has = match (check.state, check.has) {
+            (State::Unknown, _) => "?".to_owned(),
+            (_, Some(has)) => check.show(has),
+            (_, None) => "-".to_owned(),
+        };
+        let needs = if check.has.is_none() && check.needs == 0 {
+            "-".to_owned()
+        } else {
+            check.show(check.needs)
+        };
+        table.row([
+            check.limit.clone(),
+            needs,
+            has,
+            check.state.to_string(),
+            check.because.clone(),
+        ]);
+    }
+    table
+}
+
+fn remedies<'a>(checks: impl Iterator<Item = &'a Check>) -> String {
+    let mut text = String::new();
+    for remedy in checks.filter_map(|check| check.remedy.as_ref()) {
+        let lead = if text.is_empty() { "\ndo:\n" } else { "" };
+        text += &format!("{lead}  {}\n", remedy.command);
+    }
+    text
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "ok",
+            Self::Tight => "tight",
+            Self::Short => "short",
+            Self::Unknown => "unknown",
+        })
+    }
+}

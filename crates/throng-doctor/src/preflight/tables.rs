@@ -1,0 +1,74 @@
+//! The kernel's tables that have an entry for each connection: epoll's watches, connection tracking, the TCP hash.
+
+use super::check::{Check, Found, Remedy};
+use super::{Ask, MachineLimits};
+use crate::fact::Fact;
+
+/// Watches of epoll, which all programs of one user share.
+pub(super) fn epoll_watches(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+    let needs = ask.connections.saturating_mul(ask.ends()).saturating_add(WATCHES_RESERVED);
+    let found = machine
+        .epoll_watches_max
+        .clone()
+        .map(|max| Found::linear(max, ask.ends(), WATCHES_RESERVED));
+    let check =
+        Check::stops("epoll_watches", "fs.epoll.max_user_watches", ask.connections, needs, found);
+    let each = if ask.ends() == 1 { "one each" } else { "one at each end, of one user" };
+    Some(check.because(format!("{each}, and {WATCHES_RESERVED} for its other programs")).else_do(
+        || {
+            let max = machine.epoll_watches_max.known().copied().unwrap_or(0);
+            Remedy::sysctl("fs.epoll.max_user_watches", max, needs)
+        },
+    ))
+}
+
+/// Entries of connection tracking; both ends of a connection within one namespace share one.
+pub(super) fn conntrack(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+    let tracking = match &machine.conntrack {
+        Fact::Known(None) => return None,
+        Fact::Known(Some(_)) if ask.isolated => return None,
+        Fact::Known(Some(tracking)) => Fact::Known(*tracking),
+        Fact::Unknown(why) => Fact::Unknown(why.clone()),
+    };
+    let found = tracking.clone().map(|t| Found::linear(t.max.saturating_sub(t.count), 1, 0));
+    let check = Check::stops(
+        "conntrack",
+        "net.netfilter.nf_conntrack_max less entries",
+        ask.connections,
+        ask.connections,
+        found,
+    );
+    Some(check.because("connections are tracked here, one entry each").else_do(|| {
+        let (max, count) = tracking.known().map_or((0, 0), |t| (t.max, t.count));
+        let remedy = Remedy::sysctl(
+            "net.netfilter.nf_conntrack_max",
+            max,
+            ask.connections.saturating_add(count),
+        );
+        remedy.or("do not track them: nft add rule … notrack")
+    }))
+}
+
+/// Buckets of the hash table that finds a packet's socket.
+pub(super) fn hash(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+    let sockets = ask.connections.saturating_mul(ask.ends());
+    let needs = sockets.div_ceil(SOCKETS_PER_BUCKET);
+    let found = machine.hash_buckets.clone().map(|buckets| Found {
+        has: buckets,
+        holds: buckets.saturating_mul(SOCKETS_PER_BUCKET) / ask.ends(),
+    });
+    let check =
+        Check::slows("tcp_hash", "net.ipv4.tcp_ehash_entries", ask.connections, needs, found);
+    Some(check.because(format!("at most {SOCKETS_PER_BUCKET} sockets a bucket, or each packet's search is long")).else_do(|| {
+        Remedy::command(format!(
+            "boot with thash_entries={}, or run in a namespace made after sysctl -w net.ipv4.tcp_child_ehash_entries={}",
+            needs.next_power_of_two(),
+            needs.next_power_of_two()
+        ))
+    }))
+}
+
+/// Watches of the user's other programs, and of throng's own besides its connections.
+const WATCHES_RESERVED: u64 = 1_024;
+/// Beyond this the walk along a bucket shows in the cost of a packet.
+const SOCKETS_PER_BUCKET: u64 = 4;
