@@ -70,7 +70,7 @@ impl Moved {
     fn of(counter: &'static str, intervals: &[Interval]) -> Option<Self> {
         let values = || {
             let value = |interval: &Interval| {
-                Some((interval.at_ms, interval.kernel.get(counter).copied()?))
+                Some((interval.at_ms, interval.server_side().get(counter).copied()?))
             };
             intervals.iter().filter_map(value)
         };

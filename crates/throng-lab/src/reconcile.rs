@@ -50,7 +50,7 @@ fn connected(interval: &Interval) -> Option<u64> {
 
 fn both(interval: &Interval) -> Option<(u64, u64)> {
     let server = interval.server.as_ref()?.counters.open;
-    let waiting = interval.kernel.get(ACCEPT_QUEUE).copied().unwrap_or(0);
+    let waiting = interval.server_side().get(ACCEPT_QUEUE).copied().unwrap_or(0);
     Some((connected(interval)?, server + u64::try_from(waiting).unwrap_or(0)))
 }
 

@@ -20,9 +20,11 @@
 //! ```
 
 mod beat;
-mod kernel;
+pub(crate) mod facts;
+pub(crate) mod kernel;
 mod load;
-mod server;
+pub(crate) mod server;
+mod server_kernel;
 mod sources;
 
 use std::fs::{File, TryLockError};
@@ -38,6 +40,7 @@ use throng_report::runfile::{End, Header, RunFileWriter, Truncate};
 use throng_report::{Diagnosis, EventKind, Grade, Interval, Judgement, Summary, Threshold};
 
 use beat::Beat;
+pub use facts::FactsStream;
 pub use kernel::LiveKernel;
 pub use server::{ControlProbe, SERVER_TIMEOUT};
 pub use sources::{Generator, KernelProbe, KernelSample, ServerProbe, Sources};
@@ -84,11 +87,30 @@ impl Recorder<File> {
     /// Creates the run file and writes its first line. Call it before the load is started: a run that
     /// cannot be recorded should not begin. A file that another run is writing is refused.
     pub fn create(options: RecorderOptions) -> Result<Self, RecordError> {
-        let Some(path) = options.run_file.clone() else { return Ok(Self { options, out: None }) };
-        let fail = |error| RecordError { path: path.clone(), error };
-        let file = create_alone(&path).map_err(fail)?;
-        let out = RunFileWriter::create(file, &options.header).map_err(fail)?;
-        Ok(Self { options, out: Some(out) })
+        RunFilePlace::take(options.run_file.as_deref())?.begin(options)
+    }
+}
+
+/// A run file that is empty and ours. Whoever has something to find out before the first line can be written takes the place first: the
+/// news that there is none should not have to wait for that.
+#[derive(Debug)]
+pub struct RunFilePlace(Option<File>);
+
+impl RunFilePlace {
+    /// Takes the place; without a path, that of a run of which only the summary stays.
+    pub fn take(path: Option<&Path>) -> Result<Self, RecordError> {
+        let Some(path) = path else { return Ok(Self(None)) };
+        let file = create_alone(path).map_err(|error| RecordError { path: path.into(), error })?;
+        Ok(Self(Some(file)))
+    }
+
+    /// Writes the first line.
+    pub fn begin(self, options: RecorderOptions) -> Result<Recorder, RecordError> {
+        let Some(file) = self.0 else { return Ok(Recorder { options, out: None }) };
+        let path = options.run_file.clone().unwrap_or_default();
+        let out = RunFileWriter::create(file, &options.header)
+            .map_err(|error| RecordError { path, error })?;
+        Ok(Recorder { options, out: Some(out) })
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`live`] is the generator as it is steered; [`words`] is what is shown before and after.
 
 mod beside;
+mod calibrate;
 mod live;
 mod plan;
 mod sources;
@@ -17,7 +18,9 @@ use std::time::Duration;
 
 use clap::Args;
 use throng_control::Role;
-use throng_lab::recorder::{ControlProbe, LiveKernel, Outcome, Recorder, RecorderOptions, Sources};
+use throng_lab::recorder::{
+    ControlProbe, LiveKernel, Outcome, Recorder, RecorderOptions, RunFilePlace, Sources,
+};
 use throng_load::run::Load;
 use throng_load::scenario::Target;
 use throng_report::render::render_text;
@@ -70,6 +73,9 @@ pub(crate) struct Run {
     /// The control socket of the throng server that is loaded [default: found by its address]
     #[arg(long, value_name = "PATH")]
     server_control: Option<PathBuf>,
+    /// Record what a watch on the server's host sees: `throng doctor --watch --listen` there
+    #[arg(long, value_name = "HOST:PORT")]
+    server_facts: Option<String>,
     /// Load a public address: it is yours, or its owner said yes
     #[arg(long)]
     i_am_allowed: bool,
@@ -106,14 +112,15 @@ impl Run {
         if let Some(json) = &self.json {
             json.check()?;
         }
-        let server = beside::find(self.server_control.as_deref(), &plan.load.targets)?;
+        let beside = beside::Beside::find(self, &plan.load.targets)?;
+        plan.header.target_is_here |= beside.is_on_this_machine();
         let recorder = Recorder::create(self.recorder_options(&plan))
             .map_err(|error| Failure::new(format!("{error}\n  the run was not started; --record FILE writes elsewhere, --no-record nowhere")))?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let quiet = self.json == Some(JsonOut::Stdout);
         let progress = Progress::new(plan.load.length, quiet);
-        progress.note(&words::beginning(&plan, server.as_ref()));
-        let outcome = self.record(plan, server, recorder, &interrupt, &progress)?;
+        progress.note(&words::beginning(&plan, beside.server.as_ref()));
+        let outcome = self.record(plan, beside, recorder, &interrupt, &progress)?;
         progress.finish();
         self.finish(&outcome, &interrupt, quiet)
     }
@@ -132,19 +139,19 @@ impl Run {
     fn record(
         &self,
         plan: Plan,
-        server: Option<beside::Server>,
+        beside: beside::Beside,
         recorder: Recorder,
         interrupt: &Interrupt,
         progress: &Progress,
     ) -> Result<Outcome, Failure> {
-        let ports: Vec<u16> = plan.load.targets.iter().map(|target| target.port()).collect();
         let title = format!("{} against {}", self.scenario.display(), plan.target);
         let load = Load::start(plan.load).map_err(|error| Failure::new(error.to_string()))?;
         let load = Arc::new(Mutex::new(load));
         let sources = Sources {
             generator: Box::new(Arc::clone(&load)),
-            server: server.map(|server| Box::new(ControlProbe::new(server.control)) as Box<_>),
-            kernel: Box::new(move || Box::new(LiveKernel::new(ports)) as Box<_>),
+            server,
+            kernel,
+        let (server, kernel) = beside.probes(&plan);
         };
         let recording = recorder.start(sources, progress.callback());
         let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());

@@ -159,6 +159,8 @@ impl<W: Write + Truncate> Beat<W> {
         }
         let server = self.ask_server(at_ms);
         let sample = self.kernel.sample();
+        let server = server.or(sample.server);
+        self.events.extend(sample.events.into_iter().map(|kind| Event::new(at_ms, kind)));
         self.notice(at_ms, &load, server.as_ref());
 
         let span_ms = at_ms - self.previous.as_ref().map_or(0, |previous| previous.at_ms);

@@ -1,45 +1,166 @@
-//! The machine itself: CPU time and the kernel's counters.
+//! The machine itself: CPU time and the kernel's counters, of both ends.
 
-use throng_doctor::{Sampler, SamplerOptions, Watched};
+use throng_doctor::{Reason, Sampler, SamplerOptions, Watched, Why, listening_process};
 use throng_driver::{Clock, netns};
 
+use super::facts::FactsStream;
+use super::server_kernel::ServerKernel;
 use super::{KernelProbe, KernelSample};
 
-/// This machine, by way of the doctor's [`Sampler`].
+/// The generator's machine and network namespace, by way of the doctor's [`Sampler`], and the server's as far as it can be seen.
 ///
-/// The counters are those of the server's network namespace as soon as the server is known, where this
-/// process may enter it: that is where accept queues overflow and SYNs are dropped. The recorder's
-/// thread moves there alone; the generator stays where it is.
+/// Where both ends are in one namespace, one sample is of both. A server in another namespace of this machine is looked
+/// at by a thread that has entered it: that is where its accept queues overflow and its SYNs are dropped. One on another
+/// machine is known by the facts that a watch on its host sends.
 #[derive(Debug)]
 pub struct LiveKernel {
     ports: Vec<u16>,
-    sampler: Sampler,
+    /// The generator's own.
+    here: Sampler,
+    server: Server,
+    /// What was said last about what cannot be seen.
+    unseen: Option<Vec<String>>,
+}
+
+/// Where the server's counters come from.
+#[derive(Debug)]
+enum Server {
+    /// It shares the generator's kernel and namespace, or nothing is known of it.
+    Here,
+    /// It is on another machine, and nobody tells.
+    Elsewhere,
+    /// It is in another namespace of this machine.
+    Namespace(ServerKernel),
+    /// A watch tells.
+    Watched(FactsStream),
 }
 
 impl LiveKernel {
     /// Reads the machine and the listeners on `ports`; no ports means all listeners.
     pub fn new(ports: Vec<u16>) -> Self {
-        let sampler = Sampler::new(options(&ports, None));
-        Self { ports, sampler }
+        let here = Sampler::new(options(&ports, None));
+        Self { ports, here, server: Server::Here, unseen: None }
+    }
+
+    /// The same for a server that does not answer on a control socket: whoever listens on the ports here is it.
+    #[must_use]
+    pub fn with_whoever_listens(mut self) -> Self {
+        if let Some(process) = listening_process(&Default::default(), &self.ports).known() {
+            self.here = Sampler::new(options(&self.ports, Some(process.pid)));
+        }
+        self
+    }
+
+    /// The same for a server on another machine that nobody watches.
+    #[must_use]
+    pub fn with_the_server_elsewhere(self) -> Self {
+        Self { server: Server::Elsewhere, ..self }
+    }
+
+    /// The same with the facts that a watch on the server's host sends.
+    #[must_use]
+    pub fn with_facts(self, facts: FactsStream) -> Self {
+        Self { server: Server::Watched(facts), ..self }
     }
 }
 
 impl KernelProbe for LiveKernel {
     fn sample(&mut self) -> KernelSample {
-        let sample = self.sampler.sample(Clock.now());
-        KernelSample { machine: sample.machine, counters: sample.counters, ..Default::default() }
+        if let Server::Namespace(there) = &mut self.server {
+            there.ask();
+        }
+        let here = self.here.sample(Clock.now());
+        let mut unseen = sentences("", &here.unknown);
+        let mut sample =
+            KernelSample { machine: here.machine, counters: here.counters, ..Default::default() };
+        match &mut self.server {
+            Server::Here => {}
+            Server::Elsewhere => unseen.push(ELSEWHERE.to_owned()),
+            Server::Namespace(there) => {
+                let there = there.answer();
+                unseen.extend(sentences("the server's side: ", &there.unknown));
+                sample.server_counters = there.counters;
+            }
+            Server::Watched(facts) => facts.fill(&mut sample, &mut unseen),
+        }
+        unseen.sort();
+        unseen.dedup();
+        if self.unseen.as_ref() != Some(&unseen) {
+            sample.unseen = unseen.clone();
+            self.unseen = Some(unseen);
+        }
+        sample
     }
 
     fn server_is(&mut self, pid: u32) {
-        // Where it is refused, the counters of this namespace are what there is.
-        let _ = netns::enter(pid);
-        self.sampler = Sampler::new(options(&self.ports, Some(pid)));
+        // Whoever named a watch knows better where its server is.
+        if matches!(self.server, Server::Watched(_)) {
+            return;
+        }
+        if netns::is_mine(pid) == Ok(false) {
+            self.here = Sampler::new(options(&self.ports, None));
+            self.server = Server::Namespace(ServerKernel::new(pid, self.ports.clone()));
+        } else {
+            self.here = Sampler::new(options(&self.ports, Some(pid)));
+            self.server = Server::Here;
+        }
     }
 }
 
+/// What a sampler of the generator looks at: itself, and the server where it is in the same namespace.
 fn options(ports: &[u16], server: Option<u32>) -> SamplerOptions {
-    let watched = |label: &str, pid| Watched { label: label.to_owned(), pid };
     let server = server.map(|pid| watched("server", pid));
     let processes = server.into_iter().chain([watched("client", std::process::id())]).collect();
     SamplerOptions { ports: ports.to_vec(), processes, ..SamplerOptions::default() }
+}
+
+pub(super) fn watched(label: &str, pid: u32) -> Watched {
+    Watched { label: label.to_owned(), pid }
+}
+
+/// What could not be read, for people. What this kernel does not have, connection tracking where its module is not loaded say,
+/// is no blind spot.
+pub(crate) fn sentences(whose: &str, unknown: &[Why]) -> Vec<String> {
+    let is_optional = |why: &&Why| {
+        why.reason == Reason::Missing && OPTIONAL.iter().any(|part| why.source.contains(part))
+    };
+    unknown.iter().filter(|why| !is_optional(why)).map(|why| format!("{whose}{why}")).collect()
+}
+
+/// Parts of the names of what a kernel need not have: a module, a family of addresses, accounting that was not built in.
+const OPTIONAL: &[&str] = &["conntrack", "sockstat6", "proc/pressure", "cgroup", "tcp_child_ehash"];
+
+const ELSEWHERE: &str = "the server's side: its machine is another one; `throng doctor --watch --listen ADDR:PORT` there and \
+                         `throng run --server-facts HOST:PORT` here show it";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_kernel_need_not_have_is_no_blind_spot_and_what_is_refused_is_one() {
+        let unknown = [
+            Why::new("proc/sys/net/netfilter/nf_conntrack_count", Reason::Missing),
+            Why::new("proc/sys/net/netfilter/nf_conntrack_max", Reason::Refused),
+            Why::new("sock_diag", Reason::Refused),
+            Why::new("proc/thread-self/net/netstat", Reason::Missing),
+        ];
+        assert_eq!(
+            sentences("the server's side: ", &unknown),
+            [
+                "the server's side: proc/sys/net/netfilter/nf_conntrack_max: permission denied",
+                "the server's side: sock_diag: permission denied",
+                "the server's side: proc/thread-self/net/netstat: does not exist here",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_said_once() {
+        let mut kernel = LiveKernel::new(vec![1]).with_the_server_elsewhere();
+        assert!(kernel.sample().unseen.contains(&ELSEWHERE.to_owned()));
+        assert_eq!(kernel.sample().unseen, [""; 0]);
+        kernel.server_is(std::process::id());
+        assert!(!kernel.sample().unseen.contains(&ELSEWHERE.to_owned()));
+    }
 }

@@ -46,7 +46,7 @@ impl ServerProbe for ControlProbe {
 /// The probe on its own thread. A question that is not answered in time stays open, and no second one
 /// is asked until it is answered or has failed: a server that hangs is not buried under questions.
 #[derive(Debug)]
-pub(super) struct ServerWatch {
+pub(crate) struct ServerWatch {
     questions: Sender<()>,
     answers: Receiver<Answer>,
     unanswered: bool,
@@ -68,7 +68,7 @@ enum Missed {
 }
 
 impl ServerWatch {
-    pub(super) fn new(mut probe: Box<dyn ServerProbe>, patience: Duration) -> Self {
+    pub(crate) fn new(mut probe: Box<dyn ServerProbe>, patience: Duration) -> Self {
         let (questions, asked) = mpsc::channel();
         let (answer, answers) = mpsc::channel();
         let run = move || {
@@ -85,7 +85,7 @@ impl ServerWatch {
     }
 
     /// The server's counters. `event` is called when the server was lost or is back.
-    pub(super) fn snapshot(&mut self, event: &mut impl FnMut(EventKind)) -> Option<ServerSnapshot> {
+    pub(crate) fn snapshot(&mut self, event: &mut impl FnMut(EventKind)) -> Option<ServerSnapshot> {
         let asked = Instant::now();
         let reason = match self.ask() {
             Ok(snapshot) => {
@@ -111,7 +111,7 @@ impl ServerWatch {
     }
 
     /// Whether it counts as lost.
-    pub(super) fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         self.lost
     }
 

@@ -57,8 +57,12 @@ pub struct KernelSample {
     pub server_counters: BTreeMap<String, i64>,
     /// CPU time of the server's machine, where that is another one.
     pub server_machine: Option<MachineUse>,
+    /// What the server says itself, where somebody on its host passes it on.
+    pub server: Option<ServerSnapshot>,
     /// What could not be read, and why: when that is news.
     pub unseen: Vec<String>,
+    /// What happened to those who were asked.
+    pub events: Vec<EventKind>,
 }
 
 /// Everybody who is asked.

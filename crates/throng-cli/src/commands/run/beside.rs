@@ -4,10 +4,68 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use throng_control::{Client, ControlError, Request, Role, Verb, processes};
+use throng_lab::recorder::{ControlProbe, FactsStream, KernelProbe, LiveKernel, ServerProbe};
 use throng_report::ServerSnapshot;
 
+use super::Run;
+use super::plan::Plan;
 use super::sources::is_local;
 use crate::Failure;
+
+/// Who can be asked about the server.
+#[derive(Debug)]
+pub(super) struct Beside {
+    /// The server itself.
+    pub(super) server: Option<Server>,
+    /// A watch on its host.
+    facts: Option<FactsStream>,
+}
+
+type Probes = (Option<Box<dyn ServerProbe>>, Box<dyn FnOnce() -> Box<dyn KernelProbe> + Send>);
+
+impl Beside {
+    /// Looks for a throng server, and asks for the watch where one is named.
+    ///
+    /// # Errors
+    /// What was named does not answer.
+    pub(super) fn find(typed: &Run, targets: &[SocketAddr]) -> Result<Self, Failure> {
+        let server = find(typed.server_control.as_deref(), targets)?;
+        let facts = typed.server_facts.as_deref().map(|address| {
+            FactsStream::connect(address).map_err(|error| {
+                Failure::new(format!(
+                    "--server-facts {address}: {error}\n  on the server's host: throng doctor --watch --port {} --listen 0.0.0.0:5599",
+                    targets.first().map_or(0, SocketAddr::port)
+                ))
+            })
+        });
+        Ok(Self { server, facts: facts.transpose()? })
+    }
+
+    /// Whether the server is known to be on this machine. A control socket leads nowhere else.
+    pub(super) fn is_on_this_machine(&self) -> bool {
+        self.server.is_some() || self.facts.as_ref().is_some_and(FactsStream::is_of_this_machine)
+    }
+
+    /// How the recorder asks them.
+    pub(super) fn probes(self, plan: &Plan) -> Probes {
+        let ports: Vec<u16> = plan.load.targets.iter().map(SocketAddr::port).collect();
+        let is_throng = self.server.is_some();
+        let is_here = plan.header.target_is_here;
+        let kernel = move || {
+            let kernel = LiveKernel::new(ports);
+            let kernel = match (self.facts, is_throng, is_here) {
+                (Some(facts), _, _) => kernel.with_facts(facts),
+                (None, true, _) => kernel,
+                (None, false, true) => kernel.with_whoever_listens(),
+                (None, false, false) => kernel.with_the_server_elsewhere(),
+            };
+            Box::new(kernel) as Box<dyn KernelProbe>
+        };
+        let server =
+            self.server.map(|server| Box::new(ControlProbe::new(server.control)) as Box<_>);
+        (server, Box::new(kernel))
+    }
+}
 
 /// A server that answers on its control socket.
 #[derive(Debug)]
@@ -20,10 +78,7 @@ pub(super) struct Server {
 ///
 /// # Errors
 /// The one that was given does not answer.
-pub(super) fn find(
-    given: Option<&Path>,
-    targets: &[SocketAddr],
-) -> Result<Option<Server>, Failure> {
+fn find(given: Option<&Path>, targets: &[SocketAddr]) -> Result<Option<Server>, Failure> {
     if let Some(path) = given {
         return match ask(path) {
             Ok(server) => Ok(Some(server)),

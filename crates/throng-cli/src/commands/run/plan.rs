@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::SystemTime;
 
+use throng_lab::ceiling::Talk;
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Diagnostics, Reach, Scenario, Target};
 use throng_report::Threshold;
 use throng_report::runfile::{Header, ScenarioSource};
 
-use super::{Run, words};
+use super::{Run, sources, words};
 use crate::{Failure, output};
 
 /// Everything that is settled before the first connect.
@@ -20,6 +21,8 @@ pub(super) struct Plan {
     pub(super) load: LoadPlan,
     pub(super) thresholds: Vec<Threshold>,
     pub(super) header: Header,
+    /// What the users say.
+    pub(super) talk: Talk,
 }
 
 impl Plan {
@@ -47,7 +50,8 @@ impl Plan {
         permit(&target, &load.targets, typed.i_am_allowed)?;
         check_sources(&options, &load.targets)?;
         let header = header(path, source, &target, &load);
-        Ok(Self { target, load, thresholds: scenario.thresholds, header })
+        let talk = calibrate::talk(&scenario);
+        Ok(Self { target, load, thresholds: scenario.thresholds, header, talk })
     }
 }
 
@@ -92,6 +96,7 @@ fn header(path: &Path, source: String, target: &Target, load: &LoadPlan) -> Head
         target: target.to_string(),
         users_planned: load.capacity.demand.connections,
         capacity: Some(load.capacity.connections()),
+        target_is_here: load.targets.iter().all(|target| sources::is_local(target.ip())),
         machine: machine(),
         ..Header::default()
     }
