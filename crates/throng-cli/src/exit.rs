@@ -12,6 +12,8 @@ pub(crate) enum Exit {
     Met,
     /// 1: it was done, and a threshold was missed.
     Missed,
+    /// 2: it was asked whether something would work, and it would not.
+    WouldNot,
     /// 3: it was done, and the result is not to be believed.
     Invalid,
 }
@@ -21,6 +23,7 @@ impl From<Exit> for ExitCode {
         Self::from(match exit {
             Exit::Met => 0,
             Exit::Missed => 1,
+            Exit::WouldNot => 2,
             Exit::Invalid => 3,
         })
     }

@@ -74,7 +74,8 @@ impl Preflight {
 
     /// The limit that comes first as connections grow.
     pub fn nearest(&self) -> Option<&Check> {
-        let stops = |check: &&Check| check.stops && check.holds.is_some();
+        let stops =
+            |check: &&Check| check.stops && check.holds.is_some_and(|holds| holds < u64::MAX);
         self.checks.iter().filter(stops).min_by_key(|check| check.holds)
     }
 

@@ -1,4 +1,8 @@
-//! `throng doctor`: the limits of this machine as connections meet them.
+//! `throng doctor`: the limits of this machine as connections meet them, and whether it can hold so many.
+
+mod apply;
+mod preflight;
+mod sysctl;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,17 +16,23 @@ use throng_report::render::{Align, Table, bytes};
 
 use crate::{Exit, Failure, output};
 
-/// Show the limits of this machine that connections run into
+/// Say whether this machine can hold so many connections, and with which commands it could
 ///
-/// These are the facts alone; what follows from them for a given number of connections is not
-/// diagnosed in this version.
+/// Without --for it shows the limits alone. With --for each limit on the way is held against what so
+/// many connections need of it: ok, tight (it runs, but slower or with a risk), short (it cannot work)
+/// or unknown, with the reason. What is unknown stands against nothing.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Doctor {
+    #[command(flatten)]
+    preflight: preflight::Flags,
     /// The process whose limits are meant; this one without it
     #[arg(long, value_name = "N")]
     pid: Option<u32>,
-    /// Print JSON: an object of strings, `null` for what is not known
+    /// Where the server listens [default: the targets' ports, or 5555]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Print JSON; without --for an object of strings, `null` for what is not known
     #[arg(long)]
     json: bool,
 }
@@ -30,8 +40,15 @@ pub(crate) struct Doctor {
 const EXAMPLES: &str = "\
 Examples:
   throng doctor
-  throng doctor --pid 4242
-  throng doctor --json | jq '.[\"fs.nr_open\"]'";
+  throng doctor --for 1M
+  throng doctor --for 200k --role server --port 9000 --pid 4242
+  throng doctor --for 500k --target ws://10.0.0.7:4000/socket --source 10.0.1.0/28 --rate 5k
+  sudo throng doctor --for 1M --apply
+  throng doctor --for 1M --sysctl > 90-throng.conf
+  throng doctor --json | jq '.[\"fs.nr_open\"]'
+
+Exit codes:
+  0  they fit, as far as the limits are known    2  a limit is short, or it could not run";
 
 impl Doctor {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -40,6 +57,9 @@ impl Doctor {
             return Err(Failure::new(format!(
                 "there is no process {pid}; `throng ctl list` shows those of throng"
             )));
+        }
+        if self.preflight.is_asked() {
+            return self.preflight.run(pid, self.port, self.json);
         }
         let rows = rows(&Facts::read(&Root::default(), pid));
         if self.json {

@@ -7,7 +7,7 @@ mod beside;
 mod calibrate;
 mod live;
 mod plan;
-mod sources;
+pub(crate) mod sources;
 mod words;
 
 use std::net::IpAddr;

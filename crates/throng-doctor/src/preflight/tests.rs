@@ -1,1 +1,400 @@
+//! Machines as they were found, and what each of them holds.
 
+use std::time::Duration;
+
+use proptest::prelude::*;
+use throng_driver::netlink::ListenerState;
+
+use super::*;
+use crate::fact::{Fact, Reason, Why};
+use crate::files::FileUse;
+use crate::meminfo::Memory;
+use crate::ports::LocalPorts;
+use crate::{recorded_root, slabinfo};
+
+/// A machine with 2 CPUs and 24 GB whose hard limit of fds is 20,000.
+fn machine() -> MachineLimits {
+    let recorded = MachineLimits::read(&recorded_root("linux-6.18"), 4242);
+    MachineLimits {
+        cpus: 2,
+        private_fds: Fact::Known(true),
+        listeners: Fact::Known(Vec::new()),
+        threads: Fact::Known((190_000, "kernel.threads-max")),
+        ..recorded
+    }
+}
+
+fn both(connections: u64) -> Ask {
+    Ask::new(connections, Role::Both)
+}
+
+fn remote(connections: u64, addresses: u64) -> Ask {
+    let ports = PortsAsk {
+        addresses,
+        addresses_grow: false,
+        targets: 1,
+        chosen: PortChoice::Kernel,
+        time_wait: Duration::from_secs(60),
+    };
+    Ask { ports: Some(ports), ..Ask::new(connections, Role::Client) }
+}
+
+fn listens(addr: &str, backlog: u32) -> ListenerState {
+    ListenerState { addr: addr.parse().unwrap(), accept_queue: 0, backlog, inode: 1, uid: 0 }
+}
+
+fn unknown<T>() -> Fact<T> {
+    Fact::Unknown(Why::new("proc", Reason::Refused))
+}
+
+fn found<'a>(preflight: &'a Preflight, id: &str) -> &'a Check {
+    preflight
+        .checks
+        .iter()
+        .find(|check| check.id == id)
+        .unwrap_or_else(|| panic!("{id}: {preflight}"))
+}
+
+/// The limit `id` is the one that stops `ask`, it holds exactly `holds`, and its remedy has `command`.
+#[track_caller]
+fn check(machine: &MachineLimits, ask: &Ask, id: &str, holds: u64, command: &str) {
+    let at = |connections| preflight(&Ask { connections, ..ask.clone() }, machine);
+    let whole = at(ask.connections);
+    let short: Vec<_> = whole.in_state(State::Short).map(|check| check.id).collect();
+    assert_eq!(short, [id], "{whole}");
+    let check = found(&whole, id);
+    assert_eq!(check.holds, Some(holds), "{whole}");
+    let remedy = check.remedy.as_ref().unwrap();
+    assert!(remedy.command.contains(command), "{}", remedy.command);
+    assert_eq!(whole.nearest().map(|check| check.id), Some(id));
+    assert_eq!(whole.holds(), Some(holds));
+    assert!(at(holds).fits() && !at(holds + 1).fits(), "{}", at(holds + 1));
+    assert!(whole.verdict().contains("do not fit") && at(holds).verdict().contains(" fit: "));
+}
+
+#[test]
+fn a_million_pairs_fit_on_24_gigabytes() {
+    let whole = preflight(&both(1_000_000), &machine());
+    assert!(whole.fits(), "{whole}");
+    assert_eq!(whole.nearest().unwrap().id, "memory");
+    assert!((2_500_000..3_000_000).contains(&whole.holds().unwrap()), "{whole}");
+    assert!(found(&whole, "fd_tables").because.contains("51 tables"), "{whole}");
+    assert_eq!(
+        found(&whole, "tcp_hash").state,
+        State::Tight,
+        "two million sockets in 262,144 buckets"
+    );
+}
+
+#[test]
+fn each_limit_is_named_with_its_number_and_its_command() {
+    let known = machine();
+    check(
+        &MachineLimits { epoll_watches_max: Fact::Known(1_800_000), ..known.clone() },
+        &both(1_000_000),
+        "epoll_watches",
+        (1_800_000 - 1_024) / 2,
+        "sysctl -w fs.epoll.max_user_watches=2001024",
+    );
+    let memory = Memory { total_bytes: 8 << 30, available_bytes: Some(4 << 30), slab_bytes: 0 };
+    let pair = 2 * (kernel_bytes(known.slabs.known().unwrap(), 4_096).unwrap() + 256);
+    check(
+        &MachineLimits { memory: Fact::Known(memory), ..known.clone() },
+        &both(1_000_000),
+        "memory",
+        ((4 << 30) / 100 * 90) / pair,
+        "more memory",
+    );
+    check(
+        &MachineLimits { cgroup_memory_free_bytes: Fact::Known(Some(1 << 30)), ..known.clone() },
+        &both(200_000),
+        "cgroup_memory",
+        ((1 << 30) / 100 * 90) / pair,
+        "MemoryMax=",
+    );
+    check(
+        &MachineLimits {
+            conntrack: Fact::Known(Some(Conntrack { count: 12, max: 262_144 })),
+            ..known.clone()
+        },
+        &both(1_000_000),
+        "conntrack",
+        262_132,
+        "sysctl -w net.netfilter.nf_conntrack_max=1000012",
+    );
+    check(
+        &MachineLimits {
+            tcp_mem: Fact::Known([1_000, 40_000, 50_000]),
+            tcp_mem_used_pages: Fact::Known(10),
+            ..known.clone()
+        },
+        &both(1_000_000),
+        "tcp_mem",
+        49_990 * 16,
+        "sysctl -w net.ipv4.tcp_mem=\"31255 46882 62510\"",
+    );
+    let plain_user = Fact::Unknown(Why::new("proc/self/status", Reason::Missing));
+    check(
+        &MachineLimits {
+            files: Fact::Known(FileUse { open: 500, max: 3_524 }),
+            status: plain_user,
+            ..known.clone()
+        },
+        &both(2_000),
+        "fs_file_max",
+        1_000,
+        "sysctl -w fs.file-max=5524",
+    );
+    check(
+        &MachineLimits { private_fds: Fact::Known(false), ..known.clone() },
+        &both(20_000),
+        "fd_tables",
+        20_000 - 64 - 6 - 1,
+        "ulimit -n 20071",
+    );
+    check(
+        &MachineLimits {
+            threads: Fact::Known((40, "the control group's pids.max")),
+            ..known.clone()
+        },
+        &both(300_000),
+        "threads",
+        12 * (20_000 - 64 - 36 - 1),
+        "TasksMax",
+    );
+}
+
+#[test]
+fn ports_are_addresses_times_ports_times_targets() {
+    let range = |first, last, reserved: &[(u16, u16)]| MachineLimits {
+        local_ports: Fact::Known(LocalPorts { first, last, reserved: reserved.to_vec() }),
+        ..machine()
+    };
+    let widen = "sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"";
+    check(&range(32_768, 60_999, &[]), &remote(50_000, 1), "ports", 28_232, widen);
+    check(&range(40_000, 40_099, &[(40_000, 40_009)]), &remote(1_000, 2), "ports", 180, widen);
+    check(&range(1_024, 65_535, &[]), &remote(100_000, 1), "ports", 64_512, "for 1 more address;");
+    // The kernel passes over a port on which somebody listens, whatever the address.
+    let busy = MachineLimits {
+        listeners: Fact::Known(vec![
+            listens("127.0.0.1:40001", 128),
+            listens("[::]:40002", 128),
+            listens("0.0.0.0:22", 128),
+        ]),
+        ..range(40_000, 40_009, &[])
+    };
+    check(&busy, &remote(20, 1), "ports", 8, widen);
+    // One parity, then the other: of an odd range one port is not sure to be found.
+    check(&range(40_000, 40_010, &[]), &remote(20, 1), "ports", 10, widen);
+    check(&range(40_000, 40_000, &[]), &remote(20, 1), "ports", 1, widen);
+}
+
+#[test]
+fn named_source_ports_lose_those_that_somebody_listens_on_everywhere() {
+    let mut ask = remote(1_000, 3);
+    ask.ports.as_mut().unwrap().chosen = PortChoice::Generator(40_000..=40_009);
+    let busy = MachineLimits {
+        listeners: Fact::Known(vec![
+            listens("127.0.0.1:40001", 128),
+            listens("0.0.0.0:40002", 128),
+        ]),
+        ..machine()
+    };
+    check(&busy, &ask, "ports", 27, "--source-ports 1024-65535");
+}
+
+#[test]
+fn loopback_has_as_many_addresses_as_are_needed() {
+    let mut ask = both(2_000_000);
+    ask.ports = remote(1, 1).ports;
+    assert!(!preflight(&ask, &machine()).fits());
+    ask.ports.as_mut().unwrap().addresses_grow = true;
+    assert!(preflight(&ask, &machine()).fits());
+}
+
+#[test]
+fn a_given_number_of_cores_has_so_many_tables() {
+    let ask = Ask { cores: Some(3), ..both(100_000) };
+    check(&machine(), &ask, "fd_tables", 3 * (20_000 - 64 - 9 - 1), "--cores 6");
+    assert_eq!(cores_for(&both(1), &machine(), 1_000), 2);
+    assert_eq!(cores_for(&both(1), &machine(), 200_000), 11);
+}
+
+#[test]
+fn a_table_is_no_larger_than_nr_open() {
+    let machine = MachineLimits {
+        fds_hard: Fact::Known(None),
+        nr_open: Fact::Known(1_000),
+        private_fds: Fact::Known(false),
+        ..machine()
+    };
+    check(
+        &machine,
+        &both(2_000),
+        "fd_tables",
+        1_000 - 71,
+        "sysctl -w fs.nr_open=2071 && ulimit -n 2071",
+    );
+}
+
+#[test]
+fn what_root_is_exempt_from_does_not_stop_it() {
+    let machine = MachineLimits { files: Fact::Known(FileUse { open: 0, max: 100 }), ..machine() };
+    let whole = preflight(&both(1_000), &machine);
+    assert!(whole.fits() && found(&whole, "fs_file_max").state == State::Tight, "{whole}");
+}
+
+#[test]
+fn a_burst_must_fit_into_the_queues() {
+    let small = MachineLimits { somaxconn: Fact::Known(128), ..machine() };
+    let mut ask = Ask { connects_per_s: 20_000.0, ..both(10_000) };
+    let whole = preflight(&ask, &small);
+    let queue = found(&whole, "accept_queue");
+    assert_eq!((queue.needs, queue.has, queue.state), (2_000, Some(256), State::Tight), "{whole}");
+    assert!(
+        queue.remedy.as_ref().unwrap().command.starts_with("sysctl -w net.core.somaxconn=1024")
+    );
+    assert!(whole.fits(), "a queue that overflows makes connects slow");
+    // A server that listens already has the queue that it has.
+    ask.listens = vec!["127.0.0.1:5555".parse().unwrap()];
+    let running = MachineLimits {
+        listeners: Fact::Known(vec![listens("0.0.0.0:5555", 4_096)]),
+        ..small.clone()
+    };
+    assert_eq!(found(&preflight(&ask, &running), "accept_queue").has, Some(4_096));
+    assert_eq!(found(&whole, "syn_queue").state, State::Ok, "cookies are on");
+    let without = MachineLimits {
+        syncookies: Fact::Known(0),
+        syn_backlog_max: Fact::Known(1_024),
+        ..machine()
+    };
+    let whole = preflight(&ask, &without);
+    assert_eq!(found(&whole, "syn_queue").has, Some(2 * 768), "{whole}");
+}
+
+#[test]
+fn a_listening_port_among_the_local_ports_is_said() {
+    let ask = Ask { listens: vec!["127.0.0.1:40000".parse().unwrap()], ..both(10) };
+    let whole = preflight(&ask, &machine());
+    let port = found(&whole, "listening_port");
+    assert_eq!(port.state, State::Tight);
+    let remedy = port.remedy.as_ref().unwrap();
+    assert_eq!(remedy.command, "sysctl -w net.ipv4.ip_local_reserved_ports=40000");
+    assert_eq!(remedy.undo.as_deref(), Some("sysctl -w net.ipv4.ip_local_reserved_ports=\"\""));
+    let outside = Ask { listens: vec!["127.0.0.1:5555".parse().unwrap()], ..both(10) };
+    assert_eq!(found(&preflight(&outside, &machine()), "listening_port").state, State::Ok);
+}
+
+#[test]
+fn where_nothing_can_be_read_nothing_is_refused_and_everything_is_said() {
+    let nothing = MachineLimits { cpus: 2, ..MachineLimits::read(&recorded_root("empty"), 1) };
+    let ask = Ask {
+        ports: remote(1, 1).ports,
+        listens: vec!["127.0.0.1:1".parse().unwrap()],
+        ..both(1_000_000_000)
+    };
+    let whole = preflight(&ask, &nothing);
+    assert!(whole.fits() && whole.holds().is_none(), "{whole}");
+    assert!(whole.checks.iter().all(|check| check.state == State::Unknown), "{whole}");
+    assert!(whole.verdict().starts_with("nothing that could be read stands against"), "{whole}");
+    assert!(whole.to_string().contains("proc/meminfo: does not exist here"), "{whole}");
+}
+
+#[test]
+fn one_unknown_limit_hides_no_other() {
+    let machine =
+        MachineLimits { memory: unknown(), epoll_watches_max: Fact::Known(2_000), ..machine() };
+    let whole = preflight(&both(10_000), &machine);
+    assert!(!whole.fits());
+    assert!(whole.verdict().ends_with("1 of 9 could not be read"), "{}", whole.verdict());
+}
+
+#[test]
+fn sizes_of_the_documented_kernel_are_those_that_were_recorded() {
+    let slabs =
+        recorded_root("linux-6.18").read(slabinfo::PATH, slabinfo::parse).into_result().unwrap();
+    assert_eq!(kernel_bytes(&slabs, 4_096), Some(KERNEL_BYTES));
+    let mut without = slabs;
+    without.remove("filp");
+    assert_eq!(kernel_bytes(&without, 4_096), None, "a merged cache is not free of cost");
+}
+
+#[test]
+fn a_control_group_without_a_limit_has_no_row() {
+    assert!(preflight(&both(1), &machine()).checks.iter().all(|check| check.id != "cgroup_memory"));
+}
+
+/// A machine of any size.
+fn any_machine() -> impl Strategy<Value = MachineLimits> {
+    let sizes = (70_u64..100_000, 1_u64..8, any::<bool>(), 1_u64..(64 << 30), 0_u64..10_000_000);
+    let rest = (0_u64..3_000_000, 0_u64..10_000_000, 1_u16..30_000, 0_u16..30_000, 16_u64..5_000);
+    (sizes, rest).prop_map(
+        |((fds, cpus, private, free, watches), (conntrack, files, first, span, threads))| {
+            MachineLimits {
+                cpus,
+                fds_hard: Fact::Known(Some(fds)),
+                private_fds: Fact::Known(private),
+                memory: Fact::Known(Memory {
+                    total_bytes: free,
+                    available_bytes: Some(free),
+                    slab_bytes: 0,
+                }),
+                epoll_watches_max: Fact::Known(watches),
+                conntrack: Fact::Known(Some(Conntrack { count: 7, max: conntrack })),
+                files: Fact::Known(FileUse { open: 9, max: files }),
+                local_ports: Fact::Known(LocalPorts {
+                    first,
+                    last: first + span,
+                    reserved: Vec::new(),
+                }),
+                threads: Fact::Known((threads, "kernel.threads-max")),
+                status: unknown(),
+                ..machine()
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_it_holds_fits_and_one_more_does_not(machine in any_machine(), client in any::<bool>()) {
+        let ask = |connections| match client {
+            true => remote(connections, 3),
+            false => Ask { ports: remote(1, 3).ports, ..both(connections) },
+        };
+        let holds = preflight(&ask(1), &machine).holds().unwrap();
+        prop_assert!(preflight(&ask(holds), &machine).fits(), "{}", preflight(&ask(holds), &machine));
+        prop_assert!(!preflight(&ask(holds + 1), &machine).fits());
+    }
+
+    #[test]
+    fn needs_are_within_what_there_is_exactly_where_it_fits(machine in any_machine(), connections in 1_u64..2_000_000) {
+        for check in preflight(&both(connections), &machine).checks {
+            if let (Some(has), "epoll_watches" | "fs_file_max" | "memory" | "conntrack" | "fd_tables") = (check.has, check.id) {
+                prop_assert_eq!(check.needs <= has, check.state == State::Ok, "{:?}", check);
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_sysctls_ask_for_is_enough(machine in any_machine(), connections in 1_u64..2_000_000) {
+        let before = preflight(&both(connections), &machine);
+        let mut after = machine;
+        for sysctl in before.sysctls() {
+            prop_assert!(sysctl.height() > 0);
+            match sysctl.name.as_str() {
+                "fs.epoll.max_user_watches" => after.epoll_watches_max = Fact::Known(sysctl.height()),
+                "fs.file-max" => after.files = Fact::Known(FileUse { open: 9, max: sysctl.height() }),
+                "net.netfilter.nf_conntrack_max" => {
+                    after.conntrack = Fact::Known(Some(Conntrack { count: 7, max: sysctl.height() }));
+                }
+                _ => {}
+            }
+        }
+        for check in preflight(&both(connections), &after).checks {
+            if let "epoll_watches" | "fs_file_max" | "conntrack" = check.id {
+                prop_assert_eq!(check.state, State::Ok, "{:?}", check);
+            }
+        }
+    }
+}

@@ -7,14 +7,14 @@ use crate::Failure;
 
 /// An address, or all addresses of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Network {
+pub(crate) struct Network {
     first: IpAddr,
     count: u32,
 }
 
 /// Reads `10.0.0.7`, `10.0.1.0/28` or `fd00::/120`. Of an IPv4 network with more than two addresses the
 /// first and the last are left out: they name the network and everybody in it.
-pub(super) fn parse(text: &str) -> Result<Network, String> {
+pub(crate) fn parse(text: &str) -> Result<Network, String> {
     let (address, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (address, Some(prefix)),
         None => (text, None),
@@ -45,7 +45,7 @@ pub(super) fn parse(text: &str) -> Result<Network, String> {
 }
 
 /// Reads `10000-60000`.
-pub(super) fn parse_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+pub(crate) fn parse_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let expected = || "ports are given as LOW-HIGH, 10000-60000".to_owned();
     let (low, high) = text.split_once('-').ok_or_else(expected)?;
     let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(expected);
@@ -59,7 +59,7 @@ pub(super) fn parse_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
 ///
 /// # Errors
 /// One of them is not an address of this machine: every connect from it would fail.
-pub(super) fn addresses(networks: &[Network]) -> Result<Vec<IpAddr>, Failure> {
+pub(crate) fn addresses(networks: &[Network]) -> Result<Vec<IpAddr>, Failure> {
     let all: Vec<IpAddr> = networks.iter().flat_map(|network| network.addresses()).collect();
     if all.len() > ADDRESSES_MAX {
         return Err(Failure::new(format!(
@@ -77,7 +77,7 @@ pub(super) fn addresses(networks: &[Network]) -> Result<Vec<IpAddr>, Failure> {
 }
 
 /// Whether a socket can be bound to `address` here. Nothing is sent.
-pub(super) fn is_local(address: IpAddr) -> bool {
+pub(crate) fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 

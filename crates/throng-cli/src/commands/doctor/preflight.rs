@@ -1,0 +1,158 @@
+//! `throng doctor --for N`: from flags to the question, and from the answer to an exit code.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use throng_doctor::Root;
+use throng_doctor::preflight::{
+    Ask, MachineLimits, PortChoice, PortsAsk, Preflight, Role, preflight,
+};
+use throng_load::scenario::{Reach, Scheme, Target};
+
+use super::{apply, sysctl};
+use crate::commands::run::sources;
+use crate::{Exit, Failure, output, quantity};
+
+/// The preflight's flags.
+#[derive(Debug, Args)]
+pub(crate) struct Flags {
+    /// Whether this machine can hold so many connections, limit by limit
+    #[arg(long = "for", value_name = "N", value_parser = quantity::count)]
+    connections: Option<usize>,
+    /// Which ends are here [default: both, or client for a target elsewhere]
+    #[arg(long, requires = "connections")]
+    role: Option<End>,
+    /// Whom connections go to; may be given several times
+    #[arg(long, value_name = "URL", requires = "connections")]
+    target: Vec<Target>,
+    /// Connect from this address, or from all of a network; may be given several times
+    #[arg(long, value_name = "ADDR[/PREFIX]", requires = "connections", value_parser = sources::parse)]
+    source: Vec<sources::Network>,
+    /// Connects a second at the steepest [default: all within a minute]
+    #[arg(long, value_name = "N", requires = "connections", value_parser = quantity::count)]
+    rate: Option<usize>,
+    /// Raise the sysctls that are short, as root, and say how to undo it
+    #[arg(long, requires = "connections", conflicts_with_all = ["sysctl", "json"])]
+    apply: bool,
+    /// Print what has to change as a file for /etc/sysctl.d
+    #[arg(long, requires = "connections", conflicts_with = "json")]
+    sysctl: bool,
+}
+
+/// An end, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum End {
+    /// Connections come to here
+    Server,
+    /// Connections leave from here
+    Client,
+    /// Both at once, as `throng lab` has it
+    Both,
+}
+
+impl Flags {
+    /// Whether the preflight is what was asked for.
+    pub(super) fn is_asked(&self) -> bool {
+        self.connections.is_some()
+    }
+
+    /// Answers for the process `pid`, whose server listens on `port`.
+    pub(super) fn run(&self, pid: u32, port: Option<u16>, json: bool) -> Result<Exit, Failure> {
+        let ask = self.ask(port)?;
+        let look = || preflight(&ask, &MachineLimits::read(&Root::default(), pid));
+        let answer = look();
+        if self.apply {
+            apply::apply(&answer, look)
+        } else if self.sysctl {
+            output::say(sysctl::file(&answer));
+            Ok(exit(&answer))
+        } else if json {
+            output::say_json(&Told {
+                verdict: answer.verdict(),
+                fits: answer.fits(),
+                holds: answer.holds(),
+                answer: &answer,
+            });
+            Ok(exit(&answer))
+        } else {
+            output::say(answer.to_string());
+            Ok(exit(&answer))
+        }
+    }
+
+    fn ask(&self, port: Option<u16>) -> Result<Ask, Failure> {
+        let targets = self.addresses()?;
+        let is_here = |target: &SocketAddr| Reach::of(target.ip()) == Reach::Loopback;
+        let elsewhere = !targets.is_empty() && !targets.iter().all(is_here);
+        let role = match self.role {
+            Some(End::Server) => Role::Server,
+            Some(End::Client) => Role::Client,
+            Some(End::Both) => Role::Both,
+            None if elsewhere => Role::Client,
+            None => Role::Both,
+        };
+        let sources = sources::addresses(&self.source)?;
+        let connections = self.connections.unwrap_or(1) as u64;
+        let mut ask = Ask::new(connections, role);
+        if self.target.iter().any(|target| target.scheme == Scheme::Ws) {
+            ask.user_bytes = Ask::WEBSOCKET_USER_BYTES;
+        }
+        if let Some(rate) = self.rate {
+            ask.connects_per_s = rate as f64;
+        }
+        if role != Role::Client {
+            ask.listens = match port {
+                Some(port) => vec![SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)],
+                None if targets.is_empty() => vec![DEFAULT_LISTEN],
+                None => targets.clone(),
+            };
+        }
+        let on_loopback = role == Role::Both && targets.iter().all(|t| is_here(t) && t.is_ipv4());
+        ask.ports = (role != Role::Server).then(|| PortsAsk {
+            addresses: sources.len().max(1) as u64,
+            addresses_grow: sources.is_empty() && on_loopback,
+            targets: targets.len().max(1) as u64,
+            chosen: PortChoice::Kernel,
+            time_wait: TIME_WAIT,
+        });
+        Ok(ask)
+    }
+
+    /// The targets' addresses, of one family as `throng run` has it.
+    fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        let mut all: Vec<SocketAddr> = Vec::new();
+        for target in &self.target {
+            let found = (target.host.as_str(), target.port).to_socket_addrs();
+            let found =
+                found.map_err(|error| Failure::new(format!("{target} has no address: {error}")))?;
+            all.extend(found);
+        }
+        all.sort();
+        all.dedup();
+        if all.iter().any(SocketAddr::is_ipv4) {
+            all.retain(SocketAddr::is_ipv4);
+        }
+        Ok(all)
+    }
+}
+
+/// 0 or 2.
+pub(super) fn exit(answer: &Preflight) -> Exit {
+    if answer.fits() { Exit::Met } else { Exit::WouldNot }
+}
+
+/// `--json`.
+#[derive(serde::Serialize)]
+struct Told<'a> {
+    verdict: String,
+    fits: bool,
+    /// The most connections that all known limits allow.
+    holds: Option<u64>,
+    #[serde(flatten)]
+    answer: &'a Preflight,
+}
+
+/// Where `throng serve` listens.
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5555);
+const TIME_WAIT: Duration = Duration::from_secs(60);

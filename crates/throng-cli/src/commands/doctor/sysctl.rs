@@ -1,0 +1,63 @@
+//! `throng doctor --for N --sysctl`: what has to change, as a file of sysctl.d.
+
+use throng_doctor::preflight::{Check, Preflight, State};
+
+/// Only what must change, each line below the reason for it.
+pub(super) fn file(answer: &Preflight) -> String {
+    let mut text = format!("# {}.\n", answer.verdict());
+    let sysctls = answer.sysctls();
+    if sysctls.is_empty() {
+        text += "# No sysctl has to change.\n";
+    } else {
+        text += "# Save this as /etc/sysctl.d/90-throng.conf, then: sysctl --system\n";
+    }
+    for sysctl in sysctls {
+        for check in answer.checks.iter().filter(|check| of(check) == Some(sysctl.name.as_str())) {
+            text += &format!("\n# {}: {}\n", check.state, check.because);
+        }
+        let was = if sysctl.old.is_empty() { "empty" } else { &sysctl.old };
+        text += &format!("# was {was}\n{} = {}\n", sysctl.name, sysctl.value);
+    }
+    for check in answer.in_state(State::Short).chain(answer.in_state(State::Tight)) {
+        if let (None, Some(remedy)) = (of(check), &check.remedy) {
+            text += &format!(
+                "\n# {} is {}, and no sysctl moves it: {}\n",
+                check.limit, check.state, remedy.command
+            );
+        }
+    }
+    text
+}
+
+fn of(check: &Check) -> Option<&str> {
+    Some(&check.remedy.as_ref()?.sysctl.as_ref()?.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_doctor::Fact;
+    use throng_doctor::preflight::{Ask, MachineLimits, Role, preflight};
+
+    use super::*;
+
+    #[test]
+    fn the_file_has_only_what_must_change_and_says_why() {
+        let nowhere = throng_doctor::Root::new("/nowhere");
+        let machine = MachineLimits {
+            cpus: 2,
+            epoll_watches_max: Fact::Known(5_000),
+            fds_hard: Fact::Known(Some(1_000)),
+            ..MachineLimits::read(&nowhere, 1)
+        };
+        let text = file(&preflight(&Ask::new(10_000, Role::Server), &machine));
+        let lines: Vec<_> =
+            text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+        assert_eq!(lines, ["fs.epoll.max_user_watches = 11024"], "{text}");
+        assert!(
+            text.contains("# was 5000\n") && text.contains("no sysctl moves it: ulimit -n"),
+            "{text}"
+        );
+        let fits = file(&preflight(&Ask::new(10, Role::Server), &machine));
+        assert!(fits.contains("No sysctl has to change"), "{fits}");
+    }
+}
