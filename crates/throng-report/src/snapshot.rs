@@ -216,6 +216,8 @@ pub struct ServerSnapshot {
     pub cores_silent: u64,
     /// The limit over all cores.
     pub connections_max: u64,
+    /// Connections that each listener was asked to let wait for accept, of which the kernel may allow fewer; 0 when unknown.
+    pub backlog: u64,
     /// What the cores counted, summed.
     pub counters: ServerCounters,
     /// What the loops counted, summed.

@@ -26,6 +26,8 @@ pub struct Server<H: Handler> {
     size: Size,
     addr: SocketAddr,
     private_fds: bool,
+    /// Connections that were asked to be let wait for accept; the kernel may allow fewer.
+    backlog: u32,
     epoch: throng_base::Instant,
     events: Mutex<Receiver<Event>>,
     to_events: SyncSender<Event>,
@@ -88,6 +90,7 @@ impl<H: Handler> Server<H> {
             private_fds: cores.private_fds(),
             cores: Mutex::new(Some(cores)),
             accept: options.accept,
+            backlog: options.backlog,
             size,
             addr: options.listen,
             epoch,
@@ -214,6 +217,7 @@ impl<H: Handler> Server<H> {
             cores: self.size.cores as u64,
             cores_silent,
             connections_max: self.size.connections_max as u64,
+            backlog: u64::from(self.backlog),
             process: process::own_use(),
             ..ServerSnapshot::default()
         };
