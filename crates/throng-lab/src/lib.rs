@@ -28,6 +28,7 @@ mod simulated_chat;
 mod stressgrid_100k;
 mod talk;
 
+pub mod watch;
 pub use lab::{LabError, LabInfo, LabOptions, LabProgress, labs, run};
 pub use machine::{Machine, Shortage};
 pub use report::{LabReport, LabTable, RowDiagnosis};

@@ -114,7 +114,7 @@ fn options(ports: &[u16], server: Option<u32>) -> SamplerOptions {
     SamplerOptions { ports: ports.to_vec(), processes, ..SamplerOptions::default() }
 }
 
-pub(super) fn watched(label: &str, pid: u32) -> Watched {
+pub(crate) fn watched(label: &str, pid: u32) -> Watched {
     Watched { label: label.to_owned(), pid }
 }
 
