@@ -103,10 +103,7 @@ impl Preflight {
         let (of, short) = (self.checks.len(), self.in_state(State::Short).count());
         let unknown = self.in_state(State::Unknown).count();
         let tight = self.in_state(State::Tight).count();
-        let nearest = self.nearest().map(|check| {
-            let holds = show_count(check.holds.unwrap_or(0));
-            (check.limit.as_str(), holds)
-        });
+        let nearest = self.nearest().map(|check| (check.limit.as_str(), check.show_holds()));
         let mut text = match (short, nearest) {
             (0, None) => format!("nothing that could be read stands against {what}"),
             (0, Some((limit, holds))) => {
@@ -121,7 +118,7 @@ impl Preflight {
             (_, None) => format!("{what} do not fit: {short} of {of} limits are short"),
         };
         if tight > 0 {
-            text += &format!("; {tight} may slow it");
+            text += &format!("; {tight} {} tight", if tight == 1 { "is" } else { "are" });
         }
         if unknown > 0 {
             text += &format!("; {unknown} of {of} could not be read");

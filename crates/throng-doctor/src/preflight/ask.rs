@@ -105,6 +105,8 @@ pub struct PortsAsk {
     pub addresses: u64,
     /// Whether more addresses are taken as they are needed: 127.0.0.0/8 is all this machine's.
     pub addresses_grow: bool,
+    /// Whether they are of 127.0.0.0/8, where this machine has them all.
+    pub on_loopback: bool,
     /// Addresses and ports that are connected to.
     pub targets: u64,
     /// Which ports connections leave from.

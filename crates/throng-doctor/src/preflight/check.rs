@@ -1,7 +1,7 @@
 //! One limit, held against what is needed of it.
 
 use serde::Serialize;
-use throng_base::units::show_count;
+use throng_base::units::{brief_count, show_count};
 use throng_report::render::bytes;
 
 use crate::fact::{Fact, Why};
@@ -19,7 +19,7 @@ pub struct Check {
     pub needs: u64,
     /// How much of it there is.
     pub has: Option<u64>,
-    /// How many connections that is enough for.
+    /// How many connections that is enough for, where it depends on their number.
     pub holds: Option<u64>,
     /// Whether connections fail beyond it; else they become slow, or may fail.
     pub stops: bool,
@@ -110,9 +110,13 @@ impl Check {
         otherwise: State,
     ) -> Self {
         let (has, holds, state, because) = match found {
-            Fact::Known(Found { has, holds }) => {
-                let state = if wanted <= holds { State::Ok } else { otherwise };
-                (Some(has), Some(holds), state, String::new())
+            Fact::Known(Found { has, enough }) => {
+                let (is_enough, holds) = match enough {
+                    Enough::For(holds) => (wanted <= holds, Some(holds)),
+                    Enough::Whatever(is_enough) => (is_enough, None),
+                };
+                let state = if is_enough { State::Ok } else { otherwise };
+                (Some(has), holds, state, String::new())
             }
             Fact::Unknown(why) => (None, None, State::Unknown, why.to_string()),
         };
@@ -155,6 +159,16 @@ impl Check {
         self
     }
 
+    /// How many connections it is enough for, in words. Bytes are measured and estimated, so what follows from them is
+    /// rounded.
+    pub(super) fn show_holds(&self) -> String {
+        let holds = self.holds.unwrap_or(0);
+        match self.unit {
+            Unit::Bytes => format!("about {}", brief_count(holds as f64)),
+            Unit::Count => show_count(holds),
+        }
+    }
+
     /// Whether something should be done.
     pub fn is_in_the_way(&self) -> bool {
         matches!(self.state, State::Short | State::Tight)
@@ -168,6 +182,7 @@ impl Check {
     /// One of its numbers with its unit.
     pub(super) fn show(&self, number: u64) -> String {
         match self.unit {
+            Unit::Count if number >= ROUNDED_FROM => brief_count(number as f64),
             Unit::Count => show_count(number),
             Unit::Bytes => bytes(number as f64),
         }
@@ -179,14 +194,27 @@ impl Check {
 pub(super) struct Found {
     /// In the check's own unit.
     pub(super) has: u64,
-    /// How many connections it is enough for.
-    pub(super) holds: u64,
+    pub(super) enough: Enough,
+}
+
+/// What a limit is enough for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Enough {
+    /// So many connections.
+    For(u64),
+    /// What was asked, or not, however many connections there are.
+    Whatever(bool),
 }
 
 impl Found {
     /// A limit of which every connection needs `each` parts, when `reserve` of them are for something else.
     pub(super) fn linear(has: u64, each: u64, reserve: u64) -> Self {
-        Self { has, holds: has.saturating_sub(reserve) / each.max(1) }
+        Self { has, enough: Enough::For(has.saturating_sub(reserve) / each.max(1)) }
+    }
+
+    /// A limit of which `needs` are needed, however many connections there are.
+    pub(super) fn fixed(has: u64, needs: u64) -> Self {
+        Self { has, enough: Enough::Whatever(needs <= has) }
     }
 }
 
@@ -236,3 +264,6 @@ pub(super) fn both<A: Clone, B: Clone>(a: &Fact<A>, b: &Fact<B>) -> Fact<(A, B)>
         || -> Result<(A, B), Why> { Ok((a.clone().into_result()?, b.clone().into_result()?)) };
     pair().into()
 }
+
+/// Larger counts than any limit's are shown rounded.
+const ROUNDED_FROM: u64 = 1_000_000_000;

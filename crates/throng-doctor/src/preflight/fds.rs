@@ -1,8 +1,10 @@
 //! Files: fd tables, the machine's open files, and the threads that have the tables.
 
+use std::ops::RangeInclusive;
+
 use throng_driver::fdtable;
 
-use super::check::{Check, Found, Remedy};
+use super::check::{Check, Enough, Found, Remedy};
 use super::{Ask, MachineLimits, Role};
 use crate::fact::Fact;
 use crate::status::Capability;
@@ -13,13 +15,10 @@ pub(super) fn tables(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let private = is_private(machine);
     let found = limit.clone().map(|limit| {
         let holds = match private {
-            true => (cores_least(ask, machine)..=cores_most(ask))
-                .map(|cores| cores.saturating_mul(room(ask, limit, cores)))
-                .max()
-                .unwrap_or(0),
+            true => most_of(ask, limit, cores_least(ask, machine)..=cores_most(ask)),
             false => room(ask, limit, cores_least(ask, machine)),
         };
-        Found { has: holds, holds }
+        Found::linear(holds, 1, 0)
     });
     let table = limit.known().map_or(0, |limit| *limit);
     let cores = cores_for(ask, machine, ask.connections);
@@ -68,17 +67,14 @@ pub(super) fn threads(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let needs = (cores + THREADS_BESIDE) * ask.ends();
     let found = machine.threads.clone().map(|(free, _)| {
         let cores_left = (free / ask.ends()).saturating_sub(THREADS_BESIDE);
-        let holds = match (cores_left < cores_least(ask, machine), private) {
-            (true, _) => 0,
-            (false, false) => u64::MAX,
-            (false, true) => (cores_least(ask, machine)..=cores_left.min(cores_most(ask)))
-                .map(|cores| cores.saturating_mul(room(ask, limit, cores)))
-                .max()
-                .unwrap_or(0),
+        let least = cores_least(ask, machine);
+        let holds = |cores: u64| most_of(ask, limit, least..=cores);
+        let enough = match private && holds(cores_left) < holds(cores_most(ask)) {
+            true => Enough::For(holds(cores_left)),
+            // What more threads would not help is the fd tables' matter.
+            false => Enough::Whatever(cores_left >= least),
         };
-        // More cores than there can be are the fd tables' matter.
-        let holds = if cores_left >= cores_most(ask) { u64::MAX } else { holds };
-        Found { has: free, holds }
+        Found { has: free, enough }
     });
     let name = machine.threads.known().map_or("kernel.threads-max", |(_, name)| name);
     let check =
@@ -94,7 +90,7 @@ pub(super) fn threads(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
                     let free = machine.threads.known().map_or(0, |(free, _)| *free);
                     Remedy::command(format!(
                         "sysctl -w kernel.threads-max=$(( $(sysctl -n kernel.threads-max) + {} ))",
-                        needs - free
+                        needs.saturating_sub(free)
                     ))
                 }
                 "RLIMIT_NPROC" => Remedy::command(format!(
@@ -117,6 +113,11 @@ pub fn cores_for(ask: &Ask, machine: &MachineLimits, connections: u64) -> u64 {
     cores.unwrap_or_else(|| {
         (least..=cores_most(ask)).max_by_key(|cores| holds(*cores)).unwrap_or(least)
     })
+}
+
+/// The connections that so many tables hold, at the best number of them; more tables are smaller tables.
+fn most_of(ask: &Ask, limit: u64, cores: RangeInclusive<u64>) -> u64 {
+    cores.map(|cores| cores.saturating_mul(room(ask, limit, cores))).max().unwrap_or(0)
 }
 
 /// fds of one table, everything included.

@@ -2,7 +2,7 @@
 
 use throng_report::render::bytes;
 
-use super::check::{Check, Found, Remedy};
+use super::check::{Check, Enough, Found, Remedy};
 use super::{Ask, MachineLimits};
 use crate::fact::Fact;
 use crate::slabinfo::Slabs;
@@ -66,7 +66,8 @@ pub(super) fn buffers(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let needs = ask.connections.div_ceil(CONNECTIONS_PER_BUFFER_PAGE);
     let found = machine.tcp_mem.clone().map(|[_, _, max]| {
         let has = max.saturating_sub(used);
-        Found { has, holds: has.saturating_mul(CONNECTIONS_PER_BUFFER_PAGE) }
+        let enough = Enough::For(has.saturating_mul(CONNECTIONS_PER_BUFFER_PAGE));
+        Found { has, enough }
     });
     let check =
         Check::stops("tcp_mem", "net.ipv4.tcp_mem, pages left", ask.connections, needs, found);

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
-use throng_base::units::show_count;
+use throng_base::units::{show_count, show_duration};
 
-use super::check::{Check, Found, Remedy, both};
+use super::check::{Check, Enough, Found, Remedy, State, both};
 use super::{Ask, MachineLimits, PortChoice, PortsAsk};
 use crate::fact::Fact;
 use crate::ports::LocalPorts;
@@ -39,8 +39,20 @@ pub(super) fn ports(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
         PortChoice::Kernel => "net.ipv4.ip_local_port_range".to_owned(),
         PortChoice::Generator(range) => format!("source ports {}-{}", range.start(), range.end()),
     };
-    let check = Check::stops("ports", limit, ask.connections, ask.connections, found);
-    Some(check.because(because).else_do(|| more_names(ask, wanted, machine, free)))
+    let mut check = Check::stops("ports", limit, ask.connections, ask.connections, found);
+    check = check.because(because);
+    let waiting = (ask.ends_per_s * wanted.time_wait.as_secs_f64()).ceil() as u64;
+    let needs = ask.connections.saturating_add(waiting);
+    if check.state == State::Ok && check.has.is_some_and(|has| has < needs) {
+        check.state = State::Tight;
+        check.needs = needs;
+        let span = show_duration(wanted.time_wait);
+        check.because += &format!(
+            "; {} may be in TIME-WAIT, for {span} each (EADDRNOTAVAIL)",
+            show_count(waiting)
+        );
+    }
+    Some(check.else_do(|| more_names(needs, wanted, machine, free)))
 }
 
 /// Ports that closed connections keep for a while come on top.
@@ -49,10 +61,7 @@ pub(super) fn time_wait(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
         return None;
     }
     let waiting = (ask.ends_per_s * TIME_WAIT_S).ceil() as u64;
-    let found = machine
-        .time_wait_max
-        .clone()
-        .map(|max| Found { has: max, holds: if waiting <= max { u64::MAX } else { 0 } });
+    let found = machine.time_wait_max.clone().map(|max| Found::fixed(max, waiting));
     let check =
         Check::slows("time_wait", "net.ipv4.tcp_max_tw_buckets", ask.connections, waiting, found);
     Some(
@@ -75,10 +84,10 @@ pub(super) fn listening_port(ask: &Ask, machine: &MachineLimits) -> Option<Check
         return None;
     }
     let port = server.port();
-    let found = machine.local_ports.clone().map(|ports| Found {
-        has: u64::from(ports.has(port)),
-        holds: if ports.has(port) { 0 } else { u64::MAX },
-    });
+    let found = machine
+        .local_ports
+        .clone()
+        .map(|ports| Found { has: 0, enough: Enough::Whatever(!ports.has(port)) });
     let mut check = Check::slows(
         "listening_port",
         format!("port {port} outside the local ports"),
@@ -147,21 +156,29 @@ fn taken_in(
 }
 
 /// More ports where that is enough, else more addresses.
-fn more_names(ask: &Ask, wanted: &PortsAsk, machine: &MachineLimits, free: u64) -> Remedy {
+fn more_names(needs: u64, wanted: &PortsAsk, machine: &MachineLimits, free: u64) -> Remedy {
     let names = wanted.addresses.saturating_mul(wanted.targets).max(1);
     let most = LOCAL_PORTS_MOST.saturating_sub(LOCAL_PORTS_SLACK);
     match (&wanted.chosen, machine.local_ports.known()) {
-        (PortChoice::Kernel, Some(ports)) if names * most >= ask.connections && free < most => {
+        (PortChoice::Kernel, Some(ports)) if names * most >= needs && free < most => {
             let old = format!("{} {}", ports.first, ports.last);
             let wide = format!("{} {}", ports.first.min(LOCAL_PORT_FIRST), u16::MAX);
             Remedy::sysctl("net.ipv4.ip_local_port_range", old, wide)
         }
-        (PortChoice::Generator(_), _) if names * most >= ask.connections => {
+        (PortChoice::Generator(_), _) if names * most >= needs => {
             Remedy::command(format!("--source-ports {LOCAL_PORT_FIRST}-{}", u16::MAX))
         }
         _ => {
             let each = free.max(1) * wanted.targets;
-            let more = ask.connections.div_ceil(each).saturating_sub(wanted.addresses);
+            let more = needs.div_ceil(each).saturating_sub(wanted.addresses);
+            if wanted.on_loopback {
+                // A network of so many hosts, without its first and last address.
+                let bits = 64 - (wanted.addresses + more + 1).leading_zeros();
+                return Remedy::command(format!(
+                    "--source 127.1.0.0/{}",
+                    32_u32.saturating_sub(bits)
+                ));
+            }
             Remedy::command(format!(
                 "ip address add ADDRESS/32 dev DEVICE   (for {} more {}; name each with --source)",
                 show_count(more),

@@ -14,7 +14,7 @@ pub(super) fn accept_queue(ask: &Ask, machine: &MachineLimits) -> Option<Check> 
         return None;
     }
     let needs = burst(ask);
-    let found = queue(ask, machine).map(|has| Found { has, holds: at_most(needs, has) });
+    let found = queue(ask, machine).map(|has| Found::fixed(has, needs));
     let (limit, because) = match existing(ask, machine) {
         Some(_) => ("the listener's backlog".to_owned(), "as it listens now".to_owned()),
         None => (
@@ -50,11 +50,11 @@ pub(super) fn syn_queue(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let needs = burst(ask);
     let listeners = listeners(ask, machine);
     let found = match machine.syncookies.known() {
-        Some(1..) => Fact::Known(Found { has: needs, holds: u64::MAX }),
+        Some(1..) => Fact::Known(Found::fixed(needs, needs)),
         // The last quarter is kept for peers that have been heard of before.
         _ => super::check::both(&machine.syn_backlog_max, &machine.syncookies).map(|(max, _)| {
             let has = (max - max / 4).saturating_mul(listeners);
-            Found { has, holds: at_most(needs, has) }
+            Found::fixed(has, needs)
         }),
     };
     let mut check =
@@ -124,11 +124,6 @@ fn listeners(ask: &Ask, machine: &MachineLimits) -> u64 {
 
 fn cores(ask: &Ask, machine: &MachineLimits) -> u64 {
     fds::cores_for(ask, machine, ask.connections)
-}
-
-/// A burst does not grow with the connections.
-fn at_most(needs: u64, has: u64) -> u64 {
-    if needs <= has { u64::MAX } else { 0 }
 }
 
 /// How long a thread may be kept from its CPU on a busy machine.

@@ -38,8 +38,8 @@ impl Preflight {
 }
 
 fn table<'a>(checks: impl Iterator<Item = &'a Check>) -> Table {
-    let columns = [Align::Left, Align::Right, Align::Right, Align::Left, Align::Left];
-    let mut table = Table::with_head(["limit", "needs", "has", "", "why"]).aligned(&columns);
+    let columns = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Left];
+    let mut table = Table::with_head(["", "limit", "needs", "has", "why"]).aligned(&columns);
     for check in checks {
         let has = match (check.state, check.has) {
             (State::Unknown, _) => "?".to_owned(),
@@ -52,10 +52,10 @@ fn table<'a>(checks: impl Iterator<Item = &'a Check>) -> Table {
             check.show(check.needs)
         };
         table.row([
+            check.state.to_string(),
             check.limit.clone(),
             needs,
             has,
-            check.state.to_string(),
             check.because.clone(),
         ]);
     }

@@ -1,6 +1,6 @@
 //! The kernel's tables that have an entry for each connection: epoll's watches, connection tracking, the TCP hash.
 
-use super::check::{Check, Found, Remedy};
+use super::check::{Check, Enough, Found, Remedy};
 use super::{Ask, MachineLimits};
 use crate::fact::Fact;
 
@@ -55,7 +55,7 @@ pub(super) fn hash(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let needs = sockets.div_ceil(SOCKETS_PER_BUCKET);
     let found = machine.hash_buckets.clone().map(|buckets| Found {
         has: buckets,
-        holds: buckets.saturating_mul(SOCKETS_PER_BUCKET) / ask.ends(),
+        enough: Enough::For(buckets.saturating_mul(SOCKETS_PER_BUCKET) / ask.ends()),
     });
     let check =
         Check::slows("tcp_hash", "net.ipv4.tcp_ehash_entries", ask.connections, needs, found);

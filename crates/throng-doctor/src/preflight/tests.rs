@@ -32,6 +32,7 @@ fn remote(connections: u64, addresses: u64) -> Ask {
     let ports = PortsAsk {
         addresses,
         addresses_grow: false,
+        on_loopback: false,
         targets: 1,
         chosen: PortChoice::Kernel,
         time_wait: Duration::from_secs(60),
@@ -187,6 +188,24 @@ fn ports_are_addresses_times_ports_times_targets() {
     // One parity, then the other: of an odd range one port is not sure to be found.
     check(&range(40_000, 40_010, &[]), &remote(20, 1), "ports", 10, widen);
     check(&range(40_000, 40_000, &[]), &remote(20, 1), "ports", 1, widen);
+}
+
+#[test]
+fn on_loopback_more_addresses_need_only_be_named() {
+    let mut ask = remote(100_000, 1);
+    ask.ports.as_mut().unwrap().on_loopback = true;
+    check(&machine(), &ask, "ports", 28_232, "--source 127.1.0.0/29");
+}
+
+#[test]
+fn closed_connections_that_keep_their_ports_make_them_tight() {
+    let ask = Ask { ends_per_s: 1_000.0, ..remote(10_000, 1) };
+    let whole = preflight(&ask, &machine());
+    let ports = found(&whole, "ports");
+    assert_eq!((ports.state, ports.needs), (State::Tight, 70_000), "{whole}");
+    assert!(ports.because.contains("60k may be in TIME-WAIT, for 1m"), "{whole}");
+    assert_eq!(found(&whole, "time_wait").state, State::Ok, "{whole}");
+    assert!(whole.fits());
 }
 
 #[test]
