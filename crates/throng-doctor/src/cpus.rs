@@ -7,26 +7,41 @@ use crate::history::Moment;
 
 /// One machine's CPUs over one interval. Amounts are in CPUs: 1.5 is one and a half of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CpuUse {
+pub(crate) struct CpuUse {
     /// The interval's end.
-    pub at_ms: u64,
+    pub(crate) at_ms: u64,
     /// CPUs on line.
-    pub cpus: f64,
+    pub(crate) cpus: f64,
     /// Neither idle nor stolen.
-    pub busy: f64,
+    pub(crate) busy: f64,
     /// Given to others by the hypervisor.
-    pub stolen: f64,
-    /// Taken by the server, where it is on this machine and known.
-    pub server: Option<f64>,
-    /// Taken by the generator, where it is on this machine.
-    pub client: Option<f64>,
+    pub(crate) stolen: f64,
+    /// The server, where it is on this machine and known.
+    pub(crate) server: Option<ProcessCpus>,
+    /// The generator, where it is on this machine.
+    pub(crate) client: Option<ProcessCpus>,
     /// Time in soft interrupts, some of which is in the three above.
-    pub softirq: Option<f64>,
+    pub(crate) softirq: Option<f64>,
+}
+
+/// One of the two programs over one interval, in CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ProcessCpus {
+    /// Taken by all of its threads.
+    pub(crate) taken: f64,
+    /// That it may use: all, unless it is held to some of them.
+    pub(crate) allowed: f64,
+    /// Taken by its busiest thread; none where single threads are not known, nor the next two.
+    pub(crate) busiest: Option<f64>,
+    /// The share of the time that the thread that waited most was ready to run and had no CPU.
+    pub(crate) most_delayed: Option<f64>,
+    /// Threads that hardly ever rested.
+    pub(crate) threads_busy: Option<f64>,
 }
 
 impl CpuUse {
     /// The machine of one end, interval by interval, as far as it is known.
-    pub fn of(case: &Case<'_>, end: End) -> Vec<Self> {
+    pub(crate) fn of(case: &Case<'_>, end: End) -> Vec<Self> {
         case.steps().filter_map(|(before, now)| Self::between(case, end, before, now)).collect()
     }
 
@@ -42,14 +57,29 @@ impl CpuUse {
         let wall_us = elapsed as f64 / to.cpus as f64;
         let share = |from: u64, to: u64| to.saturating_sub(from) as f64 / wall_us;
         let here = |of: End| case.header.target_is_here || of == end;
+        let cpus = to.cpus as f64;
         let process = |of: End| {
+            if !here(of) {
+                return None;
+            }
             let used = |moment| cpu_us(case, of, moment);
-            here(of).then(|| Some(share(used(before)?, used(now)?))).flatten()
+            let gauge = |name: &str| {
+                let label = if of == End::Server { "server" } else { "client" };
+                case.value(of, now, &format!("process.{label}.{name}")).map(|value| value as f64)
+            };
+            Some(ProcessCpus {
+                taken: share(used(before)?, used(now)?),
+                allowed: gauge("cpus_allowed").map_or(cpus, |allowed| allowed.min(cpus)),
+                busiest: gauge("busiest_thread_permille").map(|permille| permille / 1000.0),
+                most_delayed: gauge("most_delayed_thread_permille")
+                    .map(|permille| permille / 1000.0),
+                threads_busy: gauge("threads_busy"),
+            })
         };
         let softirq = |moment| case.value(end, moment, "cpu.softirq_us").map(|us| us as u64);
         Some(Self {
             at_ms: now.interval.at_ms,
-            cpus: to.cpus as f64,
+            cpus,
             busy: share(from.cpu_busy_us, to.cpu_busy_us),
             stolen: share(from.cpu_stolen_us, to.cpu_stolen_us),
             server: process(End::Server),
@@ -59,49 +89,66 @@ impl CpuUse {
     }
 
     /// The share of the CPUs that somebody had, 0 to 1.
-    pub fn taken_share(&self) -> f64 {
+    pub(crate) fn taken_share(&self) -> f64 {
         (self.busy + self.stolen) / self.cpus
     }
 
     /// What neither of the two ends took. Unknown where both could be here and one cannot be seen.
-    pub fn others(&self, case: &Case<'_>) -> Option<f64> {
+    pub(crate) fn others(&self, case: &Case<'_>) -> Option<f64> {
         if case.header.target_is_here && (self.server.is_none() || self.client.is_none()) {
             return None;
         }
-        Some((self.busy - self.server.unwrap_or(0.0) - self.client.unwrap_or(0.0)).max(0.0))
+        let ends = [self.server, self.client].into_iter().flatten();
+        Some((self.busy - ends.map(|process| process.taken).sum::<f64>()).max(0.0))
     }
 
     /// What others took that cannot be the kernel at work on packets of the run. That work is done in soft interrupts, which belong to
     /// whatever they interrupt, or to nobody.
-    pub fn strangers(&self, case: &Case<'_>) -> Option<f64> {
+    pub(crate) fn strangers(&self, case: &Case<'_>) -> Option<f64> {
         Some((self.others(case)? - self.softirq.unwrap_or(0.0)).max(0.0))
     }
 }
 
+/// The intervals of which `is_so` is true, where they are enough to say that it lasted.
+pub(crate) fn lasting(uses: Vec<CpuUse>, is_so: impl Fn(&CpuUse) -> bool) -> Option<Vec<CpuUse>> {
+    let found: Vec<_> = uses.into_iter().filter(is_so).collect();
+    (found.len() >= INTERVALS_MIN).then_some(found)
+}
+
 /// The mean of several intervals; none of none.
-pub fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
-    let n = uses.len() as f64;
+pub(crate) fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
     let first = uses.first()?;
-    let of = |value: fn(&CpuUse) -> f64| uses.iter().map(value).sum::<f64>() / n;
-    let some = |value: fn(&CpuUse) -> Option<f64>| {
-        uses.iter().map(value).sum::<Option<f64>>().map(|sum| sum / n)
+    let of =
+        |value: &dyn Fn(&CpuUse) -> f64| uses.iter().map(value).sum::<f64>() / uses.len() as f64;
+    let some = |value: &dyn Fn(&CpuUse) -> Option<f64>| {
+        let known: Vec<f64> = uses.iter().filter_map(value).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    let process = |value: fn(&CpuUse) -> Option<ProcessCpus>| {
+        Some(ProcessCpus {
+            taken: some(&|used| Some(value(used)?.taken))?,
+            allowed: some(&|used| Some(value(used)?.allowed))?,
+            busiest: some(&|used| value(used)?.busiest),
+            most_delayed: some(&|used| value(used)?.most_delayed),
+            threads_busy: some(&|used| value(used)?.threads_busy),
+        })
     };
     Some(CpuUse {
         at_ms: first.at_ms,
-        cpus: of(|used| used.cpus),
-        busy: of(|used| used.busy),
-        stolen: of(|used| used.stolen),
-        server: some(|used| used.server),
-        client: some(|used| used.client),
-        softirq: some(|used| used.softirq),
+        cpus: of(&|used| used.cpus),
+        busy: of(&|used| used.busy),
+        stolen: of(&|used| used.stolen),
+        server: process(|used| used.server),
+        client: process(|used| used.client),
+        softirq: some(&|used| used.softirq),
     })
 }
 
 /// `the server 55 %, the generator 40 %, others 3 %`: whoever is known, of all the machine's CPUs.
-pub fn shares(case: &Case<'_>, used: &CpuUse) -> String {
+pub(crate) fn shares(case: &Case<'_>, used: &CpuUse) -> String {
     let parts = [
-        ("the server", used.server),
-        ("the generator", used.client),
+        ("the server", used.server.map(|process| process.taken)),
+        ("the generator", used.client.map(|process| process.taken)),
         ("others", used.others(case)),
         (
             "the hypervisor's other guests",
@@ -115,7 +162,7 @@ pub fn shares(case: &Case<'_>, used: &CpuUse) -> String {
 }
 
 /// `42 %`: finer is no CPU time known.
-pub fn whole_percent(share: f64) -> String {
+pub(crate) fn whole_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
@@ -136,10 +183,10 @@ fn cpu_us(case: &Case<'_>, end: End, moment: &Moment) -> Option<u64> {
 }
 
 /// Above this share no CPU is left: the rest is what ticks of 10 ms and the moments between two threads leave.
-pub const FULL_SHARE: f64 = 0.92;
+pub(crate) const FULL_SHARE: f64 = 0.92;
 
 /// So many intervals in which something is so are needed to say that it is: one of a second is the machine's neighbour.
-pub const INTERVALS_MIN: usize = 2;
+pub(crate) const INTERVALS_MIN: usize = 2;
 
 #[cfg(test)]
 mod tests {

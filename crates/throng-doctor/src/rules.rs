@@ -5,7 +5,19 @@
 //! Each has a test for when it must speak and one for when it must stay silent.
 
 mod accept_queue_overflow;
+mod cgroup_throttled;
+mod cpu_contended;
+mod cpu_stolen;
 mod generator_saturated;
+mod half_open;
+mod handshakes_refused;
+mod hot_core;
+mod memory_runs_out;
+mod server_closes_early;
+mod server_cpu_saturated;
+mod server_lost;
+mod server_slow;
+mod slow_consumers;
 
 use throng_report::Finding;
 
@@ -24,7 +36,22 @@ pub struct Rule {
 
 /// All of them. Where two findings are as grave and neither explains the other, the one that stands here first comes first: what is
 /// nearer to the root of things, and easier to move.
-pub const RULES: &[Rule] = &[generator_saturated::RULE, accept_queue_overflow::RULE];
+pub const RULES: &[Rule] = &[
+    cgroup_throttled::RULE,
+    cpu_stolen::RULE,
+    cpu_contended::RULE,
+    generator_saturated::RULE,
+    memory_runs_out::RULE,
+    server_lost::RULE,
+    half_open::RULE,
+    accept_queue_overflow::RULE,
+    handshakes_refused::RULE,
+    hot_core::RULE,
+    server_cpu_saturated::RULE,
+    slow_consumers::RULE,
+    server_closes_early::RULE,
+    server_slow::RULE,
+];
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -5,7 +5,9 @@ use throng_report::validity::{LAG_DEGRADED_US, LAG_INVALID_US};
 use throng_report::{Evidence, Finding, Severity, Side};
 
 use super::Rule;
-use crate::case::Case;
+use crate::case::{Case, End};
+use crate::cpus::{CpuUse, FULL_SHARE, mean, shares, whole_percent};
+use crate::history::Moment;
 
 pub(super) const RULE: Rule = Rule { id: "generator_saturated", explains: &[], find };
 
@@ -16,15 +18,18 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let moments = case.moments();
-    let first = moments.iter().find(|moment| moment.lag.p99_us > LAG_DEGRADED_US)?;
+    let first = moments.iter().find(|moment| is_late(moment))?;
     let severity = if late > LAG_INVALID_US { Severity::Stopped } else { Severity::Slowed };
+    let short = Shortage::of(case);
     let mut found = Finding::new(
         RULE.id,
         Side::Client,
         format!(
-            "The generator was late by {} (p99). It could not do what it was told when it was told, so the numbers describe it \
-             and not the target.",
-            micros(late)
+            "The generator was late by {} (p99): {}. It could not do what it was told when it was told, so the numbers describe it \
+             and not the target.{}",
+            micros(late),
+            short.cause,
+            short.detail
         ),
     )
     .with_severity(severity);
@@ -34,29 +39,146 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         to: first.lag.p99_us as f64,
         at_ms: first.interval.at_ms,
     });
-    Some(found.remedied_by(
-        "ask for less, give it more CPUs (--cores), or move it to a machine of its own",
-    ))
+    found
+        .evidence
+        .extend(short.gauge.and_then(|gauge| Some(case.peak(End::Client, gauge)?.evidence())));
+    Some(found.remedied_by(short.remedy))
 }
+
+fn is_late(moment: &Moment) -> bool {
+    moment.lag.p99_us > LAG_DEGRADED_US
+}
+
+/// What it lacked while it was late.
+struct Shortage {
+    cause: String,
+    /// A further sentence, with a space before it.
+    detail: String,
+    /// A gauge that shows it.
+    gauge: Option<&'static str>,
+    remedy: &'static str,
+}
+
+impl Shortage {
+    fn of(case: &Case<'_>) -> Self {
+        let mut uses = CpuUse::of(case, End::Client);
+        let late: Vec<u64> = case
+            .moments()
+            .iter()
+            .filter(|moment| is_late(moment))
+            .map(|moment| moment.interval.at_ms)
+            .collect();
+        uses.retain(|used| late.contains(&used.at_ms));
+        let Some(used) = mean(&uses) else { return Self::unknown() };
+        let client = used.client.unwrap_or_default();
+        let detail = format!(" Who had the CPUs: {}.", shares(case, &used));
+        let busiest = client.busiest.unwrap_or(0.0);
+        let delayed = client.most_delayed.unwrap_or(0.0);
+        if used.taken_share() > FULL_SHARE {
+            let server = used.server.map_or(0.0, |server| server.taken);
+            let remedy = if case.header.target_is_here && server > used.busy * 0.3 {
+                "give the generator a machine of its own, or ask for less"
+            } else {
+                "ask for less, or spread the load over more machines"
+            };
+            Self { cause: "its machine had no CPU left".to_owned(), detail, gauge: None, remedy }
+        } else if delayed > DELAYED_MIN {
+            Self {
+                cause: format!(
+                    "a thread of it waited {} of the time for a CPU",
+                    whole_percent(delayed)
+                ),
+                detail,
+                gauge: Some("process.client.most_delayed_thread_permille"),
+                remedy: "let it use more CPUs (taskset, cpuset, quota), or stop what runs beside it",
+            }
+        } else if busiest > BUSY_MIN {
+            let cores = case
+                .moments()
+                .iter()
+                .filter_map(Moment::load)
+                .map(|load| load.cores)
+                .max()
+                .unwrap_or(0);
+            Self {
+                cause: format!(
+                    "one of its {cores} event loops was busy for {}",
+                    whole_percent(busiest)
+                ),
+                detail,
+                gauge: Some("process.client.busiest_thread_permille"),
+                remedy: "give it more event loops (--cores), or ask for less",
+            }
+        } else {
+            Self {
+                cause: "not for want of a CPU, as far as is known".to_owned(),
+                detail,
+                ..Self::unknown()
+            }
+        }
+    }
+
+    fn unknown() -> Self {
+        Self {
+            cause: "it had more to do than it could".to_owned(),
+            detail: String::new(),
+            gauge: None,
+            remedy: "ask for less, give it more CPUs (--cores), or move it to a machine of its own",
+        }
+    }
+}
+
+/// A thread that waits a tenth of the time for a CPU is late by that.
+const DELAYED_MIN: f64 = 0.10;
+
+/// An event loop that is busier has no time left to be punctual.
+const BUSY_MIN: f64 = 0.85;
 
 #[cfg(test)]
 mod tests {
     use super::super::fixture::Run;
     use super::*;
 
+    fn late(us: u64) -> Run {
+        Run::quiet()
+            .loaded(move |load, second| load.lag.record_n(us, if second > 5 { 900 } else { 0 }))
+    }
+
     #[test]
     fn a_generator_that_is_late_is_told() {
-        let late = |us| {
-            Run::quiet()
-                .loaded(move |load, second| load.lag.record_n(us, if second > 5 { 900 } else { 0 }))
-        };
         let found = late(250_000).speaks(&RULE);
         assert_eq!((found.severity, found.evidence[0].at_ms), (Severity::Stopped, 6_000));
         assert_eq!(late(30_000).speaks(&RULE).severity, Severity::Slowed);
     }
 
     #[test]
+    fn what_it_lacked_is_told() {
+        let check = |run: Run, cause: &str, remedy: &str| {
+            let found = run.speaks(&RULE);
+            assert!(found.first_sentence().ends_with(cause), "{found}");
+            assert!(found.remedy.contains(remedy), "{found}");
+        };
+        let full = late(30_000).changed(|interval, second| {
+            let machine = interval.machine.as_mut().unwrap();
+            (machine.cpu_busy_us, machine.cpu_idle_us) = (1_990_000 * second, 10_000 * second);
+        });
+        check(full, "its machine had no CPU left", "more machines");
+        check(
+            late(30_000).with("process.client.busiest_thread_permille", 970),
+            "one of its 2 event loops was busy for 97 %",
+            "--cores",
+        );
+        check(
+            late(30_000).with("process.client.most_delayed_thread_permille", 400),
+            "a thread of it waited 40 % of the time for a CPU",
+            "taskset",
+        );
+        check(late(30_000), "not for want of a CPU, as far as is known", "ask for less");
+    }
+
+    #[test]
     fn a_generator_on_time_is_not() {
         Run::quiet().is_silent(&RULE);
+        late(9_000).is_silent(&RULE);
     }
 }

@@ -1,0 +1,103 @@
+//! The hypervisor gave the machine's CPUs to somebody else.
+
+use throng_report::{Evidence, Finding, Side};
+
+use super::Rule;
+use crate::case::{Case, End};
+use crate::cpus::{CpuUse, lasting, mean, whole_percent};
+use crate::harm::harm;
+
+pub(super) const RULE: Rule = Rule {
+    id: "cpu_stolen",
+    explains: &[
+        "generator_saturated",
+        "cpu_contended",
+        "server_cpu_saturated",
+        "hot_core",
+        "server_slow",
+        "slow_consumers",
+        "half_open",
+        "accept_queue_overflow",
+    ],
+    find,
+};
+
+/// A virtual machine sees the time in which it wanted to run and did not.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let harm = harm(case)?;
+    let ends =
+        if case.header.target_is_here { &[End::Client][..] } else { &[End::Client, End::Server] };
+    let found = ends.iter().filter_map(|end| {
+        let robbed = lasting(CpuUse::of(case, *end), |used| used.stolen / used.cpus > SHARE_MIN)?;
+        Some((*end, mean(&robbed)?, robbed.len()))
+    });
+    let (end, used, intervals) = found.max_by(|one, other| {
+        (one.1.stolen / one.1.cpus).total_cmp(&(other.1.stolen / other.1.cpus))
+    })?;
+    if used.at_ms > harm.last_ms {
+        return None;
+    }
+    let (whose, side) = match (end, case.header.target_is_here) {
+        (_, true) => ("this machine", Side::Client),
+        (End::Client, false) => ("the generator's machine", Side::Client),
+        (End::Server, false) => ("the server's machine", Side::Server),
+    };
+    let share = used.stolen / used.cpus;
+    let text = format!(
+        "The hypervisor took {} of the CPUs of {whose} for its other guests. It did in {intervals} intervals, and {}.",
+        whole_percent(share),
+        harm.what
+    );
+    let stolen = stolen(case, end)?;
+    let mut found =
+        Finding::new(RULE.id, side, text).with_severity(harm.severity).with_confidence(0.9);
+    found.evidence.push(stolen);
+    found.evidence.push(harm.evidence);
+    Some(found.remedied_by("run it again at another hour, or on a machine whose CPUs are its own (dedicated, not burstable)"))
+}
+
+fn stolen(case: &Case<'_>, end: End) -> Option<Evidence> {
+    let growth = case.growth_of("machine.cpu_stolen_us", |moment| {
+        Some(case.machine(end, moment)?.cpu_stolen_us as i64)
+    })?;
+    Some(growth.evidence())
+}
+
+/// A share of a few per cent is everyday life of a virtual machine and moves latencies by as much.
+const SHARE_MIN: f64 = 0.10;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// A generator that is late from the sixth second on, while so much of each second of both CPUs is stolen.
+    fn robbed(us: u64) -> Run {
+        Run::quiet()
+            .loaded(|load, second| load.lag.record_n(30_000, if second > 5 { 900 } else { 0 }))
+            .changed(move |interval, second| {
+                let machine = interval.machine.as_mut().unwrap();
+                machine.cpu_stolen_us = us * second.saturating_sub(4);
+                machine.cpu_idle_us -= us * second.saturating_sub(4);
+            })
+    }
+
+    #[test]
+    fn stolen_time_that_made_the_generator_late_is_told() {
+        let found = robbed(600_000).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The hypervisor took 30 % of the CPUs of this machine for its other guests"
+        );
+        assert_eq!(found.began_ms(), Some(5_000));
+        robbed(600_000).check_all(&["cpu_stolen", "generator_saturated"]);
+    }
+
+    #[test]
+    fn a_few_per_cent_and_theft_that_nobody_felt_are_not() {
+        robbed(60_000).is_silent(&RULE);
+        let mut unfelt = robbed(600_000);
+        unfelt = unfelt.loaded(|load, _| load.lag.clear());
+        unfelt.is_silent(&RULE);
+    }
+}

@@ -1,0 +1,114 @@
+//! Connections that are established for their client and unknown to the server.
+
+use throng_report::render::count;
+use throng_report::{Finding, Severity, Side};
+
+use super::Rule;
+use crate::case::{Case, End};
+use crate::history::Moment;
+
+pub(super) const RULE: Rule = Rule { id: "half_open", explains: &["server_slow"], find };
+
+/// The last packet of a handshake was dropped at a full accept queue: its client has sent it and believes to be connected. Only
+/// both ends' counts together show it, in intervals in which the number of connections hardly moves: the ends are not asked at the
+/// very same moment.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let compared =
+        case.steps().filter_map(|(before, now)| Some((now, half_open(case, before, now)?)));
+    let worst = compared.max_by_key(|(_, half_open)| *half_open);
+    let (moment, most) = worst.filter(|(_, half_open)| *half_open >= HALF_OPEN_MIN)?;
+    let connected = connected(moment)?;
+    let overflows = case.growth(End::Server, "TcpExt.ListenOverflows");
+    let dropped = overflows.as_ref().map_or_else(String::new, |overflows| {
+        format!(
+            " The kernel dropped the end of their handshakes at a full accept queue ({} overflows): what such a client sends, nobody \
+             reads.",
+            count(overflows.by() as f64)
+        )
+    });
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Server,
+        format!(
+            "{} of {} connections were half-open: established for the client, unknown to the server.{dropped}",
+            count(most as f64),
+            count(connected as f64)
+        ),
+    )
+    .with_severity(Severity::Stopped)
+    // It has seen what others only conclude.
+    .with_confidence(1.0)
+    .shown_by(
+        "load.counters.connected",
+        connected.saturating_sub(most) as f64,
+        connected as f64,
+        moment.interval.at_ms,
+    );
+    found.evidence.extend(overflows.map(|growth| growth.evidence()));
+    Some(found.remedied_by(
+        "throng serve --backlog 65535, or the backlog of your server's listen(), with sysctl -w net.core.somaxconn=65535; or accept faster",
+    ))
+}
+
+/// What of the client's connections is neither open at the server nor waiting in its accept queue; none where that cannot be compared.
+fn half_open(case: &Case<'_>, before: &Moment, now: &Moment) -> Option<u64> {
+    let server = now.interval.server.as_ref().filter(|server| server.cores_silent == 0)?;
+    let waiting = case.value(End::Server, now, "listener.accept_queue").unwrap_or(0);
+    let known = server.counters.open + u64::try_from(waiting).unwrap_or(0);
+    let client = connected(now)?;
+    let moved = client.abs_diff(connected(before)?);
+    if client == 0 || moved * 100 > client {
+        return None;
+    }
+    // As much as moved in the whole interval is far more than moves between two questions.
+    Some(client.saturating_sub(known + moved))
+}
+
+fn connected(moment: &Moment) -> Option<u64> {
+    moment.load().map(|load| load.counters.connected)
+}
+
+/// A few may be on their way out while the ends are asked.
+const HALF_OPEN_MIN: u64 = 3;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::ServerSnapshot;
+
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// A server that knows all but `unknown` of the connections, of which `waiting` wait for it to accept.
+    fn run(unknown: u64, waiting: i64) -> Run {
+        Run::quiet().with("listener.accept_queue", waiting).changed(move |interval, _| {
+            let connected = interval.load.as_ref().unwrap().counters.connected;
+            let mut server = ServerSnapshot::default();
+            server.counters.open = connected.saturating_sub(unknown);
+            interval.server = Some(server);
+        })
+    }
+
+    #[test]
+    fn what_the_server_does_not_know_is_half_open() {
+        let found = run(400, 0).growing("TcpExt.ListenOverflows", 0, 50, 2).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "400 of 1k connections were half-open: established for the client, unknown to the server"
+        );
+        assert!(found.text.contains("400 overflows"), "{found}");
+    }
+
+    #[test]
+    fn what_waits_to_be_accepted_is_not_half_open() {
+        run(400, 400).is_silent(&RULE);
+        run(0, 0).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_server_whose_count_is_old_and_one_that_cannot_be_asked_are_not_compared() {
+        run(400, 0)
+            .changed(|interval, _| interval.server.as_mut().unwrap().cores_silent = 1)
+            .is_silent(&RULE);
+        Run::quiet().with("listener.accept_queue", 0).is_silent(&RULE);
+    }
+}

@@ -1,0 +1,153 @@
+//! The server answered upgrades with a status that is not 101.
+
+use throng_report::render::{count, percent};
+use throng_report::{Finding, Side};
+
+use super::Rule;
+use crate::case::Case;
+
+pub(super) const RULE: Rule =
+    Rule { id: "handshakes_refused", explains: &["server_closes_early"], find };
+
+/// The generator counts each such answer by its status.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let last = &case.moments().last()?.load()?.connect_failed;
+    let statuses = last.0.keys().filter(|kind| kind.starts_with(PREFIX));
+    let mut refused: Vec<_> =
+        statuses.filter_map(|kind| Some((kind, case.connect_failures(kind)?))).collect();
+    refused.sort_by_key(|(_, growth)| std::cmp::Reverse(growth.by()));
+    let all: u64 = refused.iter().map(|(_, growth)| growth.by()).sum();
+    let attempts = all + case.summary.connect.ok;
+    if (all as f64) < attempts as f64 * SHARE_MIN {
+        return None;
+    }
+    let (kind, most) = refused.first()?;
+    let status = &kind[PREFIX.len()..];
+    let (name, usually, remedy) = meaning(status);
+    let text = format!(
+        "The server refused {} of {} handshakes, most with {status}{name}. {usually} They were {} of all.",
+        count(all as f64),
+        count(attempts as f64),
+        percent(all as f64 / attempts as f64)
+    );
+    let mut found = Finding::new(RULE.id, Side::Server, text);
+    found.evidence.push(most.evidence());
+    found.evidence.extend(refused.iter().skip(1).map(|(_, growth)| growth.evidence()));
+    Some(found.remedied_by(remedy))
+}
+
+/// The status by its name, with a space before it, what it usually means, and what to do.
+fn meaning(status: &str) -> (&'static str, &'static str, &'static str) {
+    match status {
+        "301" | "302" | "303" | "307" | "308" => (
+            " (a redirection)",
+            "It wants to be asked elsewhere.",
+            "put the address that it redirects to into the target",
+        ),
+        "400" => (
+            " Bad Request",
+            "It takes the upgrade for malformed: a header or parameter that it expects is missing, or what stands before it does not \
+             pass upgrades on.",
+            "compare the headers and the query with those of a client that gets through",
+        ),
+        "401" | "407" => (
+            " Unauthorized",
+            "It wants to know who is there.",
+            "add the token or cookie to connect: {headers, query} of the scenario",
+        ),
+        "403" => (
+            " Forbidden",
+            "Usually it does not like the origin, or a token.",
+            "set the origin with connect: {headers: {origin: ...}}, or allow it in the server (check_origin)",
+        ),
+        "404" => (
+            " Not Found",
+            "There is no WebSocket at this path.",
+            "correct the path of the target; Phoenix has /socket/websocket",
+        ),
+        "408" | "504" => (
+            " (a time-out)",
+            "Something behind the one that answers did not answer in time.",
+            "look at what is behind the server: it is what is slow",
+        ),
+        "426" => (
+            " Upgrade Required",
+            "It speaks another version or protocol.",
+            "check the version and the subprotocols that it wants",
+        ),
+        "429" => (
+            " Too Many Requests",
+            "Somebody limits the rate for each client or address.",
+            "raise the limit for this address, connect more slowly, or from more addresses (--source)",
+        ),
+        "500" => (
+            " Internal Server Error",
+            "It failed at the handshake itself.",
+            "look into the server's log: it failed there",
+        ),
+        "502" => (
+            " Bad Gateway",
+            "A proxy stands before it and did not get through to it.",
+            "see whether the server behind the proxy runs and accepts",
+        ),
+        "503" => (
+            " Service Unavailable",
+            "It is overloaded or at a limit of its own, or a load balancer has nobody behind it.",
+            "look for the server's own limit of connections or requests, or give it more instances",
+        ),
+        _ => (
+            "",
+            "What it means the server's documentation says.",
+            "look into the server's log for this status",
+        ),
+    }
+}
+
+const PREFIX: &str = "http_";
+
+/// One refusal in a hundred handshakes may be a server that restarts, or a client that is unlucky.
+const SHARE_MIN: f64 = 0.01;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn refusing(status: &'static str, each_second: u64) -> Run {
+        Run::quiet().loaded(move |load, second| {
+            load.connect_failed.add(status, each_second * second.saturating_sub(1));
+        })
+    }
+
+    #[test]
+    fn the_status_is_told_with_its_usual_meaning() {
+        let found = refusing("http_503", 50).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server refused 450 of 1.45k handshakes, most with 503 Service Unavailable"
+        );
+        assert_eq!(
+            (found.evidence[0].counter.as_str(), found.began_ms()),
+            ("connect_failed.http_503", Some(2_000))
+        );
+        for status in ["http_403", "http_404", "http_429", "http_302", "http_418"] {
+            refusing(status, 50).speaks(&RULE);
+        }
+    }
+
+    #[test]
+    fn the_most_frequent_of_several_is_named() {
+        let both = refusing("http_403", 50)
+            .loaded(|load, second| load.connect_failed.add("http_429", 70 * second));
+        let found = both.speaks(&RULE);
+        assert!(found.first_sentence().ends_with("429 Too Many Requests"), "{found}");
+        assert_eq!(found.evidence.len(), 2);
+    }
+
+    #[test]
+    fn a_refusal_in_hundreds_and_other_failures_are_none() {
+        refusing("http_503", 1).is_silent(&RULE);
+        refusing("ECONNREFUSED", 500).is_silent(&RULE);
+        refusing("timeout", 500).is_silent(&RULE);
+    }
+}

@@ -1,0 +1,229 @@
+//! One thread of the server was at its end while CPUs were idle.
+
+use throng_report::render::count;
+use throng_report::{Finding, ServerSnapshot, Side};
+
+use super::Rule;
+use crate::case::{Case, End};
+use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, whole_percent};
+use crate::harm::harm;
+
+pub(super) const RULE: Rule = Rule {
+    id: "hot_core",
+    explains: &["server_cpu_saturated", "server_slow", "slow_consumers", "accept_queue_overflow"],
+    find,
+};
+
+/// A thread that hardly ever rests, and that gets a CPU whenever it wants one: more CPUs would not help it, more threads would.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let harm = harm(case)?;
+    let hot = lasting(CpuUse::of(case, End::Server), |used| {
+        used.server.is_some_and(|server| is_hot(used, &server))
+    })?;
+    let used = mean(&hot)?;
+    let server = used.server?;
+    if used.at_ms > harm.last_ms {
+        return None;
+    }
+    let reason = Reason::of(case);
+    let text = format!(
+        "One thread of the server was busy for {} while it used {:.1} of the {:.0} CPUs that it may: {}. Meanwhile {}.",
+        whole_percent(server.busiest?),
+        server.taken,
+        server.allowed,
+        reason.what,
+        harm.what
+    );
+    let mut found =
+        Finding::new(RULE.id, Side::Server, text).with_severity(harm.severity).with_confidence(0.9);
+    let busiest = case.peak(End::Server, "process.server.busiest_thread_permille")?;
+    found.evidence.push(busiest.evidence());
+    found
+        .evidence
+        .extend(case.growth(End::Server, "process.server.cpu_us").map(|growth| growth.evidence()));
+    found.evidence.push(harm.evidence);
+    Some(found.remedied_by(reason.remedy))
+}
+
+fn is_hot(used: &CpuUse, server: &ProcessCpus) -> bool {
+    let waits = server.most_delayed.unwrap_or(0.0) > DELAYED_MAX;
+    let left = server.allowed > 1.0 && server.taken < server.allowed * LEFT_BELOW;
+    let room = used.taken_share() < FULL_SHARE || !waits;
+    server.busiest.unwrap_or(0.0) > BUSY_MIN && left && room
+}
+
+/// Why it was one thread.
+struct Reason {
+    what: String,
+    remedy: String,
+}
+
+impl Reason {
+    fn of(case: &Case<'_>) -> Self {
+        let last =
+            case.moments().iter().filter_map(|moment| moment.interval.server.as_ref()).next_back();
+        let Some(server) = last else { return Self::foreign(case) };
+        let waiting = case.peak_of("server.counters.registry_mailbox_most", |moment| {
+            Some(moment.interval.server.as_ref()?.counters.registry_mailbox_most as i64)
+        });
+        if server.cores == 1 {
+            return Self {
+                what: "it has one event loop".to_owned(),
+                remedy: "throng serve --cores 2, or more".to_owned(),
+            };
+        }
+        if let Some(waiting) =
+            waiting.filter(|waiting| server.accept == "dispatch" && waiting.value >= WAITING_MIN)
+        {
+            return Self {
+                what: format!("{} accepts waited for one registry", count(waiting.value as f64)),
+                remedy: "throng serve --accept reuseport: no accept waits for another core"
+                    .to_owned(),
+            };
+        }
+        if let Some((most, all)) = unbalanced(server) {
+            return Self {
+                what: format!("one core has {} of {} connections", count(most as f64), count(all as f64)),
+                remedy: "accept evenly (throng serve --accept reuseport), from more source addresses or ports".to_owned(),
+            };
+        }
+        let counters = &server.counters;
+        if counters.topics > 0
+            && counters.topics <= server.cores
+            && counters.fanned_out > counters.messages_sent
+        {
+            return Self {
+                what: "one topic makes most of the work".to_owned(),
+                remedy: "split the topic, publish less often to it, or give each message to fewer members".to_owned(),
+            };
+        }
+        Self {
+            what: format!("its {} event loops do not share the work", server.cores),
+            remedy: "spread the connections that do most over more cores".to_owned(),
+        }
+    }
+
+    /// A program of which only the threads are known.
+    fn foreign(case: &Case<'_>) -> Self {
+        let threads = case.constant(End::Server, "process.server.threads").unwrap_or(1);
+        Self {
+            what: match threads {
+                1 => "it has one thread".to_owned(),
+                threads => format!("the rest of its {threads} threads had little to do"),
+            },
+            remedy: "more processes or event loops behind the same port (workers, SO_REUSEPORT), or less to do in that thread".to_owned(),
+        }
+    }
+}
+
+/// The connections of the fullest core and of all, where it has twice its share.
+fn unbalanced(server: &ServerSnapshot) -> Option<(u64, u64)> {
+    let all: u64 = server.open_per_core.iter().sum();
+    let most = server.open_per_core.iter().copied().max()?;
+    let cores = server.open_per_core.len() as u64;
+    (all >= CONNECTIONS_MIN && cores > 1 && most * cores > all * 3 / 2).then_some((most, all))
+}
+
+/// A thread that is busier than this has nothing left.
+const BUSY_MIN: f64 = 0.85;
+
+/// Whoever uses less than this of its CPUs has some left that its busiest thread cannot use.
+const LEFT_BELOW: f64 = 0.85;
+
+/// On a machine that is full, a thread that waits longer than this is stopped by that and not by being alone.
+const DELAYED_MAX: f64 = 0.10;
+
+/// So many accepts in a mailbox at a time are no coincidence.
+const WAITING_MIN: i64 = 16;
+
+/// Fewer connections are uneven by chance.
+const CONNECTIONS_MIN: u64 = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// Answers that take long while one thread of the server takes 0.95 CPUs of two.
+    fn hot() -> Run {
+        Run::quiet()
+            .growing("process.server.cpu_us", 0, 980_000, 0)
+            .with("process.server.busiest_thread_permille", 950)
+            .with("process.server.most_delayed_thread_permille", 10)
+            .with("process.server.threads", 9)
+            .loaded(|load, _| load.message.record_n(400_000, 500))
+            .changed(|interval, second| {
+                let machine = interval.machine.as_mut().unwrap();
+                (machine.cpu_busy_us, machine.cpu_idle_us) = (1_400_000 * second, 600_000 * second);
+            })
+    }
+
+    fn serving(run: Run, change: impl Fn(&mut ServerSnapshot)) -> Run {
+        run.changed(move |interval, _| {
+            let mut server =
+                ServerSnapshot { cores: 4, accept: "reuseport".into(), ..Default::default() };
+            change(&mut server);
+            interval.server = Some(server);
+        })
+    }
+
+    #[test]
+    fn a_thread_at_its_end_beside_idle_cpus_is_told() {
+        let found = hot().speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "One thread of the server was busy for 95 % while it used 1.0 of the 2 CPUs that it may: the rest of its 9 threads had \
+             little to do"
+        );
+        hot().check_all(&["hot_core"]);
+    }
+
+    #[test]
+    fn a_throng_server_says_why_it_was_one() {
+        let check = |run: Run, what: &str, remedy: &str| {
+            let found = run.speaks(&RULE);
+            assert!(found.first_sentence().ends_with(what), "{found}");
+            assert!(found.remedy.contains(remedy), "{found}");
+        };
+        check(serving(hot(), |server| server.cores = 1), "it has one event loop", "--cores");
+        check(
+            serving(hot(), |server| {
+                server.accept = "dispatch".into();
+                server.counters.registry_mailbox_most = 400;
+            }),
+            "400 accepts waited for one registry",
+            "reuseport",
+        );
+        check(
+            serving(hot(), |server| server.open_per_core = vec![900, 50, 30, 20]),
+            "one core has 900 of 1k connections",
+            "evenly",
+        );
+        check(
+            serving(hot(), |server| {
+                server.open_per_core = vec![250; 4];
+                (server.counters.topics, server.counters.fanned_out) = (4, 1_000_000);
+            }),
+            "one topic makes most of the work",
+            "split the topic",
+        );
+    }
+
+    #[test]
+    fn threads_that_are_all_busy_or_wait_for_a_full_machine_are_not_one_thread() {
+        hot().growing("process.server.cpu_us", 0, 1_900_000, 0).is_silent(&RULE);
+        hot()
+            .with("process.server.most_delayed_thread_permille", 400)
+            .changed(|interval, second| {
+                let machine = interval.machine.as_mut().unwrap();
+                (machine.cpu_busy_us, machine.cpu_idle_us) = (1_990_000 * second, 10_000 * second);
+            })
+            .is_silent(&RULE);
+        hot().with("process.server.cpus_allowed", 1).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_busy_thread_that_was_in_time_is_none() {
+        hot().loaded(|load, _| load.message.clear()).is_silent(&RULE);
+    }
+}

@@ -1,0 +1,175 @@
+//! The server ended connections that their users still wanted.
+
+use throng_report::render::{count, percent};
+use throng_report::{Finding, ServerCounters, ServerSnapshot, Side};
+
+use super::Rule;
+use crate::case::{Case, Growth};
+
+pub(super) const RULE: Rule = Rule { id: "server_closes_early", explains: &[], find };
+
+/// The generator counts whoever is closed or reset by the other end while more was wanted of it.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let closes: Vec<_> = closed_by_the_server(case);
+    let closed: u64 = closes.iter().map(Growth::by).sum();
+    let connects = case.summary.connect.ok
+        + closes
+            .iter()
+            .filter(|growth| growth.counter.starts_with("connect_failed"))
+            .map(Growth::by)
+            .sum::<u64>();
+    if closed < CLOSED_MIN || (closed as f64) < connects as f64 * SHARE_MIN {
+        return None;
+    }
+    let reason = Reason::of(case);
+    let text = format!(
+        "The server closed {} of {} connections early: {}. Their users had not finished; that is {} of them.",
+        count(closed as f64),
+        count(connects as f64),
+        reason.what,
+        percent((closed as f64 / connects.max(1) as f64).min(1.0))
+    );
+    let mut found = Finding::new(RULE.id, Side::Server, text).with_confidence(reason.confidence);
+    found.evidence.extend(closes.iter().map(Growth::evidence));
+    found.evidence.extend(reason.growth.map(|growth| growth.evidence()));
+    Some(found.remedied_by(reason.remedy))
+}
+
+/// Closed, reset, and closed with a code; in the midst of an upgrade too.
+fn closed_by_the_server(case: &Case<'_>) -> Vec<Growth> {
+    let Some(load) = case.moments().last().and_then(|moment| moment.load()) else {
+        return Vec::new();
+    };
+    let ended = |kind: &&String| {
+        matches!(kind.as_str(), "closed_by_peer" | "reset_by_peer") || kind.starts_with("ws_close_")
+    };
+    let errors = load.errors.0.keys().filter(ended).filter_map(|kind| case.errors(kind));
+    let upgrades =
+        ["upgrade_closed", "ECONNRESET"].into_iter().filter_map(|kind| case.connect_failures(kind));
+    let mut found: Vec<_> = errors.chain(upgrades).collect();
+    found.sort_by_key(|growth| std::cmp::Reverse(growth.by()));
+    found
+}
+
+/// Why it did, as far as a throng server says.
+struct Reason {
+    what: String,
+    growth: Option<Growth>,
+    confidence: f64,
+    remedy: &'static str,
+}
+
+impl Reason {
+    fn of(case: &Case<'_>) -> Self {
+        let counted = |name: &str, of: fn(&ServerCounters) -> u64| {
+            case.server_growth(&format!("server.counters.{name}"), |server| of(&server.counters))
+        };
+        let in_core = |name: &str, of: fn(&ServerSnapshot) -> u64| {
+            case.server_growth(&format!("server.core.{name}"), of)
+        };
+        let known = [
+            (
+                in_core("panics", |server| server.core.panics),
+                "its handler panicked",
+                "look at what the panic says (server's log, event handler_panicked) and mend the handler",
+            ),
+            (
+                counted("idle_timeouts", |counters| counters.idle_timeouts),
+                "nothing was heard of them for its idle time-out",
+                "raise --idle-timeout, or send something more often (heartbeats)",
+            ),
+            (
+                counted("slow_closed", |counters| counters.slow_closed),
+                "they read too slowly, and their queues were full",
+                "see slow_consumers: --queue, --policy, or readers that keep up",
+            ),
+            (
+                counted("bad_messages", |counters| counters.bad_messages),
+                "what they sent is no message of its protocol",
+                "correct what the scenario sends",
+            ),
+            (
+                counted("hand_over_failures", |counters| counters.hand_over_failures),
+                "they could not be passed to another core",
+                "raise RLIMIT_NOFILE of the server, or give it more cores",
+            ),
+        ];
+        let counted =
+            known.into_iter().filter_map(|(growth, what, remedy)| Some((growth?, what, remedy)));
+        if let Some((growth, what, remedy)) = counted.max_by_key(|(growth, ..)| growth.by()) {
+            let what = format!("{what} ({} times)", count(growth.by() as f64));
+            return Self { what, growth: Some(growth), confidence: 1.0, remedy };
+        }
+        let answered = case.load_growth("messages_answered", |counters| counters.messages_answered);
+        Self {
+            what: match answered.map_or(0, |growth| growth.by()) {
+                0 => "it answered nothing before".to_owned(),
+                answered => format!("it answered {} messages in all", count(answered as f64)),
+            },
+            growth: None,
+            confidence: 0.9,
+            remedy: "look into the server's log for why it closes: a limit, a time-out, or a message that it does not like",
+        }
+    }
+}
+
+/// One in a hundred may be a client that is unlucky.
+const SHARE_MIN: f64 = 0.01;
+
+/// So few prove nothing.
+const CLOSED_MIN: u64 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn closing(kind: &'static str, each_second: u64) -> Run {
+        Run::quiet().loaded(move |load, second| {
+            load.errors.add(kind, each_second * second.saturating_sub(1))
+        })
+    }
+
+    #[test]
+    fn connections_that_the_server_closed_are_told() {
+        let found = closing("closed_by_peer", 40).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server closed 360 of 1k connections early: it answered 10k messages in all"
+        );
+        assert_eq!(
+            (found.evidence[0].counter.as_str(), found.began_ms()),
+            ("errors.closed_by_peer", Some(2_000))
+        );
+        closing("ws_close_1011", 40).speaks(&RULE);
+    }
+
+    #[test]
+    fn a_throng_server_says_why() {
+        let check = |change: fn(&mut ServerSnapshot, u64), what: &str| {
+            let run = closing("reset_by_peer", 40).changed(|interval, second| {
+                let mut server = ServerSnapshot::default();
+                change(&mut server, 40 * second.saturating_sub(1));
+                interval.server = Some(server);
+            });
+            let found = run.speaks(&RULE);
+            assert!(found.first_sentence().contains(what), "{found}");
+        };
+        check(|server, n| server.core.panics = n, "its handler panicked (360 times)");
+        check(|server, n| server.counters.idle_timeouts = n, "idle time-out");
+        check(|server, n| server.counters.slow_closed = n, "read too slowly");
+    }
+
+    #[test]
+    fn a_close_in_hundreds_and_what_users_ended_themselves_are_none() {
+        closing("closed_by_peer", 1).is_silent(&RULE);
+        closing("expect_timeout", 40).is_silent(&RULE);
+        let leaving = Run::quiet().loaded(|load, second| {
+            if second == 10 {
+                load.phase = throng_report::LEAVING.into();
+                load.errors.add("closed_by_peer", 900);
+            }
+        });
+        leaving.is_silent(&RULE);
+    }
+}

@@ -1,0 +1,163 @@
+//! The server is gone, or was never there.
+
+use throng_report::render::count;
+use throng_report::{EventKind, Finding, Side};
+
+use super::Rule;
+use crate::case::{Case, End, Growth};
+use crate::history::Moment;
+
+pub(super) const RULE: Rule = Rule {
+    id: "server_lost",
+    explains: &["server_closes_early", "server_slow", "half_open", "handshakes_refused"],
+    find,
+};
+
+/// Either it says so itself (its control socket is gone), or every connect is refused from some moment on.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let refused =
+        case.connect_failures("ECONNREFUSED").filter(|refused| refused.by() >= REFUSED_MIN);
+    match (&refused, lost(case)) {
+        (_, Some((at_ms, reason))) => Some(gone(case, at_ms, refused, &format!(" ({reason})"))),
+        (Some(refused), None) if case.summary.connect.ok == 0 => Some(nobody(case, refused)),
+        (Some(refused), None) if nobody_gets_through(case, refused) => {
+            Some(gone(case, refused.began_ms, Some(refused.clone()), ""))
+        }
+        _ => None,
+    }
+}
+
+/// When the server was lost, if it never came back.
+fn lost(case: &Case<'_>) -> Option<(u64, String)> {
+    let mut lost = None;
+    for event in case.moments().iter().flat_map(|moment| &moment.interval.events) {
+        match &event.kind {
+            EventKind::ServerLost { reason } => lost = Some((event.at_ms, reason.clone())),
+            EventKind::ServerBack { .. } => lost = None,
+            _ => {}
+        }
+    }
+    lost
+}
+
+/// From the first refusal on no connect was established, but perhaps in that very interval.
+fn nobody_gets_through(case: &Case<'_>, refused: &Growth) -> bool {
+    let ok = |moment: &Moment| moment.load().map_or(0, |load| load.counters.connects_ok);
+    let since = case.moments().iter().find(|moment| moment.interval.at_ms >= refused.began_ms);
+    let last = case.moments().last();
+    since.zip(last).is_some_and(|(since, last)| {
+        ok(last) == ok(since) && last.load().is_some_and(|load| load.counters.connected == 0)
+    })
+}
+
+fn gone(case: &Case<'_>, at_ms: u64, refused: Option<Growth>, reason: &str) -> Finding {
+    let held = |moment: &&Moment| moment.interval.at_ms < at_ms;
+    let before = case.moments().iter().filter(held).filter_map(Moment::load).next_back();
+    let held = before.map_or(0, |load| load.counters.connected);
+    let at_end =
+        case.moments().last().and_then(Moment::load).map_or(0, |load| load.counters.connected);
+    let memory = || case.peak(End::Server, "process.server.rss_bytes");
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Server,
+        format!(
+            "The server ended after {:.1} s, with {} connections, and did not come back{reason}. Whatever failed after that failed \
+             for want of it.",
+            at_ms as f64 / 1000.0,
+            count(held as f64)
+        ),
+    )
+    .shown_by("load.counters.connected", held as f64, at_end as f64, at_ms);
+    found.evidence.extend(refused.map(|refused| refused.evidence()));
+    found.evidence.extend(memory().map(|peak| peak.evidence()));
+    // What its memory was then is beside the point of when it was lost.
+    found.evidence.iter_mut().for_each(|evidence| evidence.at_ms = evidence.at_ms.max(at_ms));
+    found.remedied_by(
+        "look into its own output and into dmesg (killed for its memory, a crash, a restart)",
+    )
+}
+
+fn nobody(case: &Case<'_>, refused: &Growth) -> Finding {
+    Finding::new(
+        RULE.id,
+        Side::Server,
+        format!(
+            "Nobody listens at {}: all {} connects were refused.",
+            case.header.target,
+            count(refused.by() as f64)
+        ),
+    )
+    .shown_by(&refused.counter, refused.from as f64, refused.to as f64, refused.began_ms)
+    .remedied_by("start the server, or correct the address and port (--target)")
+}
+
+/// Fewer refusals are a server that begins a moment after its load.
+const REFUSED_MIN: u64 = 3;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::Event;
+
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn refusing_from(from: u64) -> Run {
+        Run::quiet().loaded(move |load, second| {
+            load.connect_failed.add("ECONNREFUSED", 300 * (second + 1).saturating_sub(from.max(1)));
+            if second >= from {
+                load.counters.connected = 0;
+            }
+        })
+    }
+
+    fn with_event(run: Run, at: u64, kind: EventKind) -> Run {
+        run.changed(move |interval, second| {
+            if second == at {
+                interval.events.push(Event::new(at * 1000, kind.clone()));
+            }
+        })
+    }
+
+    fn lost() -> EventKind {
+        EventKind::ServerLost { reason: "connection refused".into() }
+    }
+
+    #[test]
+    fn a_server_that_ended_is_told_with_what_it_held() {
+        let found = with_event(refusing_from(7), 7, lost()).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server ended after 7.0 s, with 1k connections, and did not come back (connection refused)"
+        );
+        // Of a foreign one only the connects tell.
+        let foreign = refusing_from(7).speaks(&RULE);
+        assert_eq!(
+            foreign.first_sentence(),
+            "The server ended after 7.0 s, with 1k connections, and did not come back"
+        );
+    }
+
+    #[test]
+    fn where_nobody_ever_listened_that_is_told() {
+        let mut nobody = refusing_from(0).loaded(|load, _| {
+            (load.counters.connects_ok, load.counters.connected) = (0, 0);
+        });
+        nobody.header.target = "tcp://127.0.0.1:5555".into();
+        let found = nobody.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "Nobody listens at tcp://127.0.0.1:5555: all 3k connects were refused"
+        );
+    }
+
+    #[test]
+    fn a_server_that_came_back_or_refuses_only_some_is_not_lost() {
+        let back = with_event(Run::quiet(), 5, lost());
+        with_event(back, 7, EventKind::ServerBack { pid: 7 }).is_silent(&RULE);
+        let some = Run::quiet().loaded(|load, second| {
+            load.connect_failed.add("ECONNREFUSED", 300 * second);
+            load.counters.connects_ok += 10 * second;
+        });
+        some.is_silent(&RULE);
+    }
+}

@@ -1,0 +1,215 @@
+//! Answers took long although nothing that can be seen was full.
+
+use throng_report::render::{count, micros};
+use throng_report::{Evidence, Finding, Severity, Side};
+
+use super::Rule;
+use crate::case::{Case, End, Growth};
+use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
+use crate::history::{Moment, Spread};
+
+pub(super) const RULE: Rule = Rule { id: "server_slow", explains: &[], find };
+
+/// What is left when answers are late and no CPU, no queue, no packet and no generator is to blame: the server waits for something
+/// of its own.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let timeouts = timeouts(case);
+    let slow = slowest(case);
+    if (timeouts.is_empty() && slow.is_none()) || is_explained(case) {
+        return None;
+    }
+    let used = mean(&CpuUse::of(case, End::Server));
+    let idle = match used.and_then(|used| Some((used, used.server?))) {
+        Some((used, server)) => format!(
+            "while the server took {:.1} of the {:.0} CPUs that it may",
+            server.taken,
+            server.allowed.min(used.cpus)
+        ),
+        None => match used {
+            Some(used) => {
+                format!("while {} of the CPUs were idle", whole_percent(1.0 - used.taken_share()))
+            }
+            None => "while no queue was full".to_owned(),
+        },
+    };
+    let late: u64 = timeouts.iter().map(Growth::by).sum();
+    let what = match (&slow, late) {
+        (Some(slow), 0) => format!("{}s took {} (p99)", slow.name, micros(slow.worst_us)),
+        (_, late) => format!("{} waits for it ended with a time-out", count(late as f64)),
+    };
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Server,
+        format!(
+            "The server took its time: {what} {idle}. No queue overflowed and nothing was sent again, so it waits inside: for a lock, a \
+             database, a timer, or one request for another."
+        ),
+    )
+    .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
+    .with_confidence(0.7);
+    found.evidence.extend(timeouts.iter().map(Growth::evidence));
+    found.evidence.extend(slow.map(|slow| slow.evidence));
+    Some(found.remedied_by("see where the server waits (its own trace, strace -c -f, perf trace), not what it computes"))
+}
+
+/// Waits for the server that were given up.
+fn timeouts(case: &Case<'_>) -> Vec<Growth> {
+    let kinds =
+        ["expect_timeout", "push_timeout", "join_timeout", "leave_timeout", "heartbeat_timeout"];
+    let waits = case.moments().last().and_then(Moment::load).map_or(0, |load| {
+        load.counters.messages_sent + load.counters.pushes_sent + load.counters.joins_started
+    });
+    let found: Vec<_> = kinds.into_iter().filter_map(|kind| case.errors(kind)).collect();
+    let all: u64 = found.iter().map(Growth::by).sum();
+    if all >= TIMEOUTS_MIN && all.saturating_mul(TIMEOUTS_ONE_IN) >= waits {
+        found
+    } else {
+        Vec::new()
+    }
+}
+
+struct Slow {
+    name: &'static str,
+    worst_us: u64,
+    evidence: Evidence,
+}
+
+/// The answers that were slow for longest, where most of their time is not the way there and back.
+fn slowest(case: &Case<'_>) -> Option<Slow> {
+    let kinds: [(&str, fn(&Moment) -> Spread); 3] = [
+        ("message", |moment| moment.message),
+        ("push", |moment| moment.push),
+        ("upgrade", upgrade),
+    ];
+    let way_us = case
+        .moments()
+        .iter()
+        .map(way)
+        .filter(|spread| spread.count > 0)
+        .map(|spread| spread.p50_us)
+        .min();
+    let limit_us = SLOW_US.max(way_us.unwrap_or(0).saturating_mul(WAYS_MIN));
+    let found = kinds.into_iter().filter_map(|(name, of)| {
+        let slow: Vec<_> = case
+            .moments()
+            .iter()
+            .filter(|moment| of(moment).count > 0 && of(moment).p99_us > limit_us)
+            .collect();
+        let first = slow.first().filter(|_| slow.len() >= INTERVALS_MIN)?;
+        let worst_us = slow.iter().map(|moment| of(moment).p99_us).max()?;
+        let before = case.moments().iter().find(|moment| of(moment).count > 0)?;
+        let evidence = Evidence {
+            counter: format!("load.{}_us.p99", if name == "upgrade" { "connect" } else { name }),
+            from: of(before).p99_us as f64,
+            to: worst_us as f64,
+            at_ms: first.interval.at_ms,
+        };
+        Some((slow.len(), Slow { name, worst_us, evidence }))
+    });
+    found.max_by_key(|(intervals, _)| *intervals).map(|(_, slow)| slow)
+}
+
+/// The way there and back as a connect takes it.
+fn way(moment: &Moment) -> Spread {
+    if moment.tcp.count > 0 { moment.tcp } else { moment.connect }
+}
+
+/// The part of a WebSocket's connect that the server answers itself.
+fn upgrade(moment: &Moment) -> Spread {
+    if moment.tcp.count == 0 {
+        return Spread::default();
+    }
+    let p99_us = moment.connect.p99_us.saturating_sub(moment.tcp.p99_us);
+    Spread { p99_us, ..moment.connect }
+}
+
+/// Whether something else is known that makes answers late.
+fn is_explained(case: &Case<'_>) -> bool {
+    let uses = CpuUse::of(case, End::Server);
+    let full = uses.iter().filter(|used| {
+        let server = used.server.unwrap_or_default();
+        used.taken_share() > FULL_SHARE
+            || server.busiest.unwrap_or(0.0) > BUSY_MIN
+            || (server.allowed > 0.0 && server.taken > server.allowed * FULL_SHARE)
+            || server.most_delayed.unwrap_or(0.0) > DELAYED_MIN
+    });
+    let queues = ["TcpExt.ListenOverflows", "TcpExt.TCPReqQFullDrop", "TcpExt.TCPAbortOnMemory"];
+    let lost = case.growth(End::Client, "Tcp.RetransSegs").map_or(0, |growth| growth.by());
+    let sent = case.growth(End::Client, "Tcp.OutSegs").map_or(0, |growth| growth.by());
+    full.count() >= INTERVALS_MIN
+        || case.summary.generator.lag_us.p99 > throng_report::validity::LAG_DEGRADED_US
+        || queues.iter().any(|counter| case.growth(End::Server, counter).is_some())
+        || lost.saturating_mul(RESENT_ONE_IN) > sent.max(RESENT_ONE_IN)
+}
+
+/// As for harm: what a person notices.
+const SLOW_US: u64 = 100_000;
+
+/// An answer that took so many times the way there and back was not on its way most of the time.
+const WAYS_MIN: u64 = 4;
+
+/// Fewer, and less than one wait in a thousand, are no pattern.
+const TIMEOUTS_MIN: u64 = 3;
+const TIMEOUTS_ONE_IN: u64 = 1_000;
+
+/// When more than one segment in two hundred is sent again, the network has a part in it.
+const RESENT_ONE_IN: u64 = 200;
+
+/// A thread that is busier, or waits longer for a CPU, has another reason to be slow.
+const BUSY_MIN: f64 = 0.85;
+const DELAYED_MIN: f64 = 0.20;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn slow(us: u64) -> Run {
+        Run::quiet().growing("process.server.cpu_us", 0, 100_000, 0).loaded(move |load, second| {
+            if second > 3 {
+                load.message.record_n(us, 500);
+            }
+        })
+    }
+
+    #[test]
+    fn answers_that_take_long_while_nothing_is_full_are_the_servers_own() {
+        let found = slow(400_000).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server took its time: messages took 400 ms (p99) while the server took 0.1 of the 2 CPUs that it may"
+        );
+        assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(4_000)));
+    }
+
+    #[test]
+    fn waits_that_were_given_up_are_graver() {
+        let run = slow(200).loaded(|load, second| load.errors.add("expect_timeout", 40 * second));
+        let found = run.speaks(&RULE);
+        assert_eq!(found.severity, Severity::Stopped);
+        assert!(found.text.contains("400 waits for it ended with a time-out"), "{found}");
+    }
+
+    #[test]
+    fn a_long_way_is_no_slow_server() {
+        let far = Run::quiet().loaded(|load, _| {
+            load.connect.clear();
+            load.connect.record_n(150_000, 100);
+            load.message.clear();
+            load.message.record_n(160_000, 500);
+        });
+        far.is_silent(&RULE);
+    }
+
+    #[test]
+    fn whatever_else_is_full_is_the_reason() {
+        slow(90_000).is_silent(&RULE);
+        slow(400_000).growing("TcpExt.ListenOverflows", 0, 5, 2).is_silent(&RULE);
+        slow(400_000).with("process.server.busiest_thread_permille", 950).is_silent(&RULE);
+        slow(400_000).loaded(|load, _| load.lag.record_n(30_000, 900)).is_silent(&RULE);
+        slow(400_000)
+            .growing("Tcp.RetransSegs", 0, 100, 2)
+            .growing("Tcp.OutSegs", 0, 5_000, 0)
+            .is_silent(&RULE);
+    }
+}

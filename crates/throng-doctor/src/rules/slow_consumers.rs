@@ -1,0 +1,167 @@
+//! Somebody does not read what is sent to it.
+
+use throng_report::render::{bytes, count};
+use throng_report::{Finding, ServerCounters, ServerSnapshot, Severity, Side};
+
+use super::Rule;
+use crate::case::{Case, End, Growth, Peak};
+
+pub(super) const RULE: Rule =
+    Rule { id: "slow_consumers", explains: &["server_closes_early", "server_slow"], find };
+
+/// Users that do not keep up with what the server sends, or a server that does not with what they send.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    users(case).or_else(|| server(case))
+}
+
+/// What a throng server could not get rid of.
+fn users(case: &Case<'_>) -> Option<Finding> {
+    let counted = |name: &str, of: fn(&ServerCounters) -> u64| {
+        case.server_growth(&format!("server.counters.{name}"), |server| of(&server.counters))
+    };
+    let in_core = |name: &str, of: fn(&ServerSnapshot) -> u64| {
+        case.server_growth(&format!("server.core.{name}"), of)
+    };
+    let closed = [
+        counted("slow_closed", |counters| counters.slow_closed),
+        in_core("pending_overflows", |server| server.core.pending_overflows),
+    ];
+    let lost = [
+        counted("dropped_newest", |counters| counters.dropped_newest),
+        counted("dropped_oldest", |counters| counters.dropped_oldest),
+        counted("replaced", |counters| counters.replaced),
+    ];
+    let sum = |growths: &[Option<Growth>]| growths.iter().flatten().map(Growth::by).sum::<u64>();
+    let (connections, frames) = (sum(&closed), sum(&lost));
+    let unread = users_unread(case);
+    let what = match (connections, frames) {
+        (0, 0) if unread.is_some() => {
+            "as the generator's own users are, that have no step for what comes".to_owned()
+        }
+        (0, 0) => return None,
+        (0, frames) => format!("{} messages for them were dropped", count(frames as f64)),
+        (connections, 0) => format!("{} were disconnected", count(connections as f64)),
+        (connections, frames) => format!(
+            "{} were disconnected, and {} messages were dropped",
+            count(connections as f64),
+            count(frames as f64)
+        ),
+    };
+    let queued = counted("fanout_queued", |counters| counters.fanout_queued);
+    let pending = pending(case, "server.core.pending_bytes", |server| server.core.pending_bytes);
+    let waited = pending.as_ref().map_or_else(String::new, |pending| {
+        format!(" Up to {} waited for them in the server.", bytes(pending.value as f64))
+    });
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Client,
+        format!("Some clients read more slowly than the server sends to them: {what}.{waited}"),
+    )
+    .with_severity(Severity::Stopped);
+    let growths = closed.into_iter().chain(lost).chain([queued, unread]).flatten();
+    found.evidence.extend(growths.map(|growth| growth.evidence()));
+    found.evidence.extend(pending.map(|peak| peak.evidence()));
+    Some(found.remedied_by(
+        "let those clients read faster; throng serve --queue gives them more room, --policy decides what they lose, and smaller or \
+         fewer messages need less of either",
+    ))
+}
+
+/// Users of this generator whose steps did not take what had come, until there was no more room for it.
+fn users_unread(case: &Case<'_>) -> Option<Growth> {
+    case.errors("inbox_overflow").filter(|growth| growth.by() >= BLOCKED_MIN)
+}
+
+/// What the generator could not get rid of: its sends were not taken, and bytes pile up in it.
+fn server(case: &Case<'_>) -> Option<Finding> {
+    let blocked = case.growth_of("load.core.sends_blocked", |moment| {
+        Some(moment.load()?.core.sends_blocked as i64)
+    });
+    let overflows = case.errors("send_overflow");
+    let pending = case
+        .peak_of("load.core.pending_bytes", |moment| Some(moment.load()?.core.pending_bytes as i64))
+        .filter(|peak| peak.value >= PENDING_BYTES_MIN);
+    let stuck = blocked.filter(|blocked| blocked.by() >= BLOCKED_MIN).zip(pending.clone());
+    if stuck.is_none() && overflows.is_none() {
+        return None;
+    }
+    let waited = pending.map_or_else(String::new, |peak| {
+        format!(": {} waited to be sent", bytes(peak.value as f64))
+    });
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Server,
+        format!(
+            "The server does not read what its clients send{waited}. Its receive buffers are full, so their windows are closed and \
+             nothing can be sent to it."
+        ),
+    )
+    .with_confidence(0.9);
+    if let Some((blocked, pending)) = stuck {
+        found.evidence.extend([blocked.evidence(), pending.evidence()]);
+    }
+    found.evidence.extend(overflows.map(|growth| growth.evidence()));
+    let closed = case.growth(End::Server, "TcpExt.TCPToZeroWindowAdv");
+    found.evidence.extend(closed.map(|growth| growth.evidence()));
+    Some(found.remedied_by("see why its handler does not get to reading: it waits for something, or for somebody; else send less"))
+}
+
+fn pending(case: &Case<'_>, gauge: &str, of: impl Fn(&ServerSnapshot) -> u64) -> Option<Peak> {
+    let peak = case.peak_of(gauge, |moment| Some(of(moment.interval.server.as_ref()?) as i64))?;
+    (peak.value > 0).then_some(peak)
+}
+
+/// A send that is taken in part now and then is everyday life.
+const BLOCKED_MIN: u64 = 3;
+
+/// What waits for longer than a moment is more than one message.
+const PENDING_BYTES_MIN: i64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn serving(change: impl Fn(&mut ServerSnapshot, u64)) -> Run {
+        Run::quiet().changed(move |interval, second| {
+            let mut server = ServerSnapshot::default();
+            change(&mut server, second.saturating_sub(3));
+            interval.server = Some(server);
+        })
+    }
+
+    #[test]
+    fn users_that_lose_messages_or_their_connection_are_slow() {
+        let run = serving(|server, n| {
+            server.counters.slow_closed = 2 * n;
+            server.counters.dropped_oldest = 300 * n;
+            server.counters.fanout_queued = 900 * n;
+            server.core.pending_bytes = 1 << 20;
+        });
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "Some clients read more slowly than the server sends to them: 14 were disconnected, and 2.1k messages were dropped"
+        );
+        assert_eq!((found.side, found.began_ms()), (Side::Client, Some(0)));
+        assert!(found.text.contains("1.00 MiB waited"), "{found}");
+    }
+
+    #[test]
+    fn a_server_that_does_not_read_is_slow_too() {
+        let run = Run::quiet().loaded(|load, second| {
+            load.core.sends_blocked = 50 * second;
+            load.core.pending_bytes = 40_000 * second;
+        });
+        let found = run.speaks(&RULE);
+        assert_eq!(found.side, Side::Server);
+        assert!(found.text.contains("391 KiB waited to be sent"), "{found}");
+    }
+
+    #[test]
+    fn a_queue_that_was_emptied_in_time_is_none() {
+        serving(|server, n| server.counters.fanout_queued = 5_000 * n).is_silent(&RULE);
+        serving(|server, n| server.core.sends_blocked = 5_000 * n).is_silent(&RULE);
+        Run::quiet().loaded(|load, second| load.core.sends_blocked = 50 * second).is_silent(&RULE);
+    }
+}
