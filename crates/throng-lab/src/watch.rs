@@ -19,7 +19,7 @@ use crate::recorder::ControlProbe;
 use crate::recorder::facts::{boot_id, net_namespace};
 use crate::recorder::kernel::{sentences, watched};
 use crate::recorder::server::ServerWatch;
-pub use publisher::{Publisher, READERS_MAX};
+pub use publisher::{Bound, Publisher, READERS_MAX};
 
 /// What to watch.
 #[derive(Clone, Debug, Default)]

@@ -3,6 +3,7 @@
 mod apply;
 mod preflight;
 mod sysctl;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,17 +22,23 @@ use crate::{Exit, Failure, output};
 /// Without --for it shows the limits alone. With --for each limit on the way is held against what so
 /// many connections need of it: ok, tight (it runs, but slower or with a risk), short (it cannot work)
 /// or unknown, with the reason. What is unknown stands against nothing.
+///
+/// With --watch it looks on while somebody loads a server on this machine, whichever server that is, and
+/// changes nothing. --listen sends what it sees to a generator elsewhere; anybody who can connect there can
+/// read it, and nobody can do more.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Doctor {
     #[command(flatten)]
     preflight: preflight::Flags,
-    /// The process whose limits are meant; this one without it
+    #[command(flatten)]
+    watch: watch::WatchFlags,
+    /// The process whose limits are meant; this one without it. With --watch the server's [default: whoever listens]
     #[arg(long, value_name = "N")]
     pid: Option<u32>,
-    /// Where the server listens [default: the targets' ports, or 5555]
+    /// Where the server listens [default: the targets' ports, or 5555]; with --watch it may be given several times
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    port: Option<u16>,
+    port: Vec<u16>,
     /// Print JSON; without --for an object of strings, `null` for what is not known
     #[arg(long)]
     json: bool,
@@ -45,6 +52,8 @@ Examples:
   throng doctor --for 500k --target ws://10.0.0.7:4000/socket --source 10.0.1.0/28 --rate 5k
   sudo throng doctor --for 1M --apply
   throng doctor --for 1M --sysctl > 90-throng.conf
+  throng doctor --watch --port 9000
+  throng doctor --watch --port 9000 --listen 0.0.0.0:5599        for throng run --server-facts HOST:5599
   throng doctor --json | jq '.[\"fs.nr_open\"]'
 
 Exit codes:
@@ -58,8 +67,14 @@ impl Doctor {
                 "there is no process {pid}; `throng ctl list` shows those of throng"
             )));
         }
+        if self.watch.watch {
+            return self.watch.run(&self.port, self.pid, self.json);
+        }
+        if self.port.len() > 1 {
+            return Err(Failure::new("several --port belong to --watch; without it there is one"));
+        }
         if self.preflight.is_asked() {
-            return self.preflight.run(pid, self.port, self.json);
+            return self.preflight.run(pid, self.port.first().copied(), self.json);
         }
         let rows = rows(&Facts::read(&Root::default(), pid));
         if self.json {

@@ -23,23 +23,15 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Listens on `addr`, in the network namespace of the calling thread.
+    /// Listens on `addr`, in the network namespace of the calling thread. Nobody is welcomed before [`Bound::start`].
     ///
     /// # Errors
     /// The address is not free, or not this machine's.
-    pub fn bind(addr: SocketAddr, header: &WatchHeader) -> io::Result<Self> {
+    pub fn bind(addr: SocketAddr) -> io::Result<Bound> {
         let listener = TcpListener::bind(addr)?;
-        let addr = listener.local_addr()?;
         // A listener that waits could not be told to end.
         listener.set_nonblocking(true)?;
-        let header: Arc<str> = line(header).into();
-        let readers = Arc::<Mutex<Vec<_>>>::default();
-        let stop = Arc::new(AtomicBool::new(false));
-        let accepting =
-            Accepting { listener, header, readers: Arc::clone(&readers), stop: Arc::clone(&stop) };
-        let thread = std::thread::Builder::new().name("watch-accept".into());
-        let thread = Some(thread.spawn(move || accepting.run())?);
-        Ok(Self { addr, readers, stop, thread })
+        Ok(Bound { listener })
     }
 
     /// Where it listens.
@@ -63,6 +55,33 @@ impl Drop for Publisher {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// A publisher that has an address and nothing to say yet.
+#[derive(Debug)]
+pub struct Bound {
+    listener: TcpListener,
+}
+
+impl Bound {
+    /// Welcomes readers with the first line of the stream.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub fn start(self, header: &WatchHeader) -> io::Result<Publisher> {
+        let addr = self.listener.local_addr()?;
+        let readers = Arc::<Mutex<Vec<_>>>::default();
+        let stop = Arc::new(AtomicBool::new(false));
+        let accepting = Accepting {
+            listener: self.listener,
+            header: line(header).into(),
+            readers: Arc::clone(&readers),
+            stop: Arc::clone(&stop),
+        };
+        let thread = std::thread::Builder::new().name("watch-accept".into());
+        let thread = Some(thread.spawn(move || accepting.run())?);
+        Ok(Publisher { addr, readers, stop, thread })
     }
 }
 
@@ -131,7 +150,7 @@ mod tests {
 
     fn publisher() -> Publisher {
         let header = WatchHeader { schema: "throng.watch/1".into(), ..Default::default() };
-        Publisher::bind("127.0.0.1:0".parse().unwrap(), &header).unwrap()
+        Publisher::bind("127.0.0.1:0".parse().unwrap()).unwrap().start(&header).unwrap()
     }
 
     fn reader(publisher: &Publisher) -> BufReader<TcpStream> {

@@ -1,0 +1,116 @@
+//! `throng doctor --watch`: observe a server's host while somebody loads it from elsewhere.
+
+mod seen;
+mod words;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use throng_lab::watch::{Publisher, Watch, WatchOptions};
+
+use crate::interrupt::{Interrupt, LOOK_EVERY};
+use crate::{Exit, Failure, output, quantity};
+use seen::Seen;
+use words::Lines;
+
+/// The flags that belong to `--watch` alone.
+#[derive(Debug, Args)]
+pub(super) struct WatchFlags {
+    /// Observe a server's host while somebody loads it: a line an interval, and at the end what it means
+    #[arg(long, conflicts_with = "connections")]
+    pub(super) watch: bool,
+    /// With --watch: the time between two lines
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::interval)]
+    interval: Duration,
+    /// With --watch: end by itself after so many seconds
+    #[arg(long, value_name = "N", value_parser = quantity::seconds, requires = "watch")]
+    seconds: Option<u64>,
+    /// With --watch: send the same facts, as JSON lines, to whoever connects here (throng run --server-facts)
+    #[arg(long, value_name = "ADDR:PORT", value_parser = listen, requires = "watch")]
+    listen: Option<SocketAddr>,
+    /// With --watch: the control socket of a throng server [default: found by its process]
+    #[arg(long, value_name = "PATH", requires = "watch")]
+    server_control: Option<PathBuf>,
+}
+
+impl WatchFlags {
+    /// Watches until it is told to end.
+    pub(super) fn run(&self, ports: &[u16], pid: Option<u32>, json: bool) -> Result<Exit, Failure> {
+        let interrupt = Interrupt::install(false)?;
+        let options =
+            WatchOptions { ports: ports.to_vec(), pid, control: self.server_control.clone() };
+        // Bound before this thread moves into the server's network namespace: readers come to the host.
+        let bind = |address| {
+            Publisher::bind(address).map_err(|error| {
+                Failure::new(format!(
+                    "cannot listen on {address}: {error}; choose another --listen"
+                ))
+            })
+        };
+        let publisher = self.listen.map(bind).transpose()?;
+        let mut watch = Watch::new(options).map_err(Failure::new)?;
+        let header = watch.header(self.interval);
+        let publisher = publisher.map(|publisher| publisher.start(&header)).transpose();
+        let publisher = publisher.map_err(|error| Failure::new(error.to_string()))?;
+        let mut seen = Seen::default();
+        let mut lines = Lines::new(json);
+        lines.begin(&header, &watch, publisher.as_ref().map(Publisher::addr));
+
+        let began = Instant::now();
+        let end = self.seconds.map(|seconds| began + Duration::from_secs(seconds));
+        let mut boundary = began;
+        loop {
+            let line = watch.look();
+            if let Some(publisher) = &publisher {
+                publisher.publish(&line);
+            }
+            lines.line(&line, seen.last());
+            seen.add(line);
+            let now = Instant::now();
+            while boundary <= now {
+                boundary += self.interval;
+            }
+            if end.is_some_and(|end| now >= end) || !sleep_until(boundary, &interrupt) {
+                break;
+            }
+        }
+        lines.end(&seen);
+        Ok(Exit::Met)
+    }
+}
+
+/// False when somebody asked for the end.
+fn sleep_until(boundary: Instant, interrupt: &Interrupt) -> bool {
+    loop {
+        let now = Instant::now();
+        if interrupt.asked().is_some() {
+            return false;
+        }
+        if now >= boundary {
+            return true;
+        }
+        std::thread::sleep((boundary - now).min(LOOK_EVERY));
+    }
+}
+
+/// A port alone is one of loopback: facts about a host go to others only where somebody names an address.
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    match text.parse::<u16>() {
+        Ok(port) => Ok(SocketAddr::from(([127, 0, 0, 1], port))),
+        Err(_) => quantity::listen(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_alone_is_one_of_loopback() {
+        assert_eq!(listen("5599"), Ok("127.0.0.1:5599".parse().unwrap()));
+        assert_eq!(listen("0.0.0.0:5599"), Ok("0.0.0.0:5599".parse().unwrap()));
+        assert!(listen("host:5599").is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! What a watch has seen so far, and what it comes to.
+
+use throng_doctor::{History, Moved, diagnose, moved};
+use throng_report::runfile::Header;
+use throng_report::watch::WatchLine;
+use throng_report::{Finding, Interval, Summary};
+
+/// The looks of a watch, in the form of a run without a load. Of a long watch, fewer: it may last for days.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    intervals: Vec<Interval>,
+    /// Looks in all.
+    looks: u64,
+    /// Of how many looks one is kept.
+    keep_each: u64,
+    last: Option<Interval>,
+}
+
+impl Seen {
+    pub(super) fn add(&mut self, line: WatchLine) {
+        let interval = as_interval(line);
+        self.keep_each = self.keep_each.max(1);
+        if self.looks.is_multiple_of(self.keep_each) {
+            self.intervals.push(interval.clone());
+        }
+        self.looks += 1;
+        self.last = Some(interval);
+        if self.intervals.len() >= KEPT_MAX {
+            // Counters count from a start, so what is left out costs its resolution and nothing else.
+            let mut n = 0;
+            self.intervals.retain(|_| {
+                n += 1;
+                n % 2 == 1
+            });
+            self.keep_each *= 2;
+        }
+    }
+
+    /// The last look.
+    pub(super) fn last(&self) -> Option<&Interval> {
+        self.last.as_ref()
+    }
+
+    pub(super) fn looks(&self) -> u64 {
+        self.looks
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        let first = self.intervals.first().map_or(0, |interval| interval.at_ms);
+        self.last.as_ref().map_or(0, |last| last.at_ms - first) as f64 / 1000.0
+    }
+
+    /// What could not be seen at last.
+    pub(super) fn unseen(&self) -> &[String] {
+        self.last.as_ref().map_or(&[], |last| &last.unseen)
+    }
+
+    /// Counters that stand still on a machine without trouble, and moved.
+    pub(super) fn moved(&self) -> Vec<Moved> {
+        moved(&self.whole())
+    }
+
+    /// What the same rules find that look at a run, as far as they need no load.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let mut history = History::new(Header { target_is_here: false, ..Header::default() });
+        self.whole().iter().for_each(|interval| history.add(interval));
+        diagnose(&history, &Summary::default()).findings
+    }
+
+    /// What is kept, up to the last look.
+    fn whole(&self) -> Vec<Interval> {
+        let mut whole = self.intervals.clone();
+        if let Some(last) = &self.last
+            && whole.last().is_none_or(|kept| kept.at_ms < last.at_ms)
+        {
+            whole.push(last.clone());
+        }
+        for n in 1..whole.len() {
+            whole[n].span_ms = whole[n].at_ms - whole[n - 1].at_ms;
+        }
+        whole
+    }
+}
+
+/// A look as a line of the run file would hold it: all of it is of the server's side.
+fn as_interval(line: WatchLine) -> Interval {
+    Interval {
+        at_ms: line.at_ms,
+        span_ms: line.span_ms,
+        server: line.server,
+        server_kernel: line.kernel,
+        server_machine: line.machine,
+        unseen: line.unseen,
+        ..Interval::default()
+    }
+}
+
+/// Looks that are kept; half of them are left out when there are so many.
+const KEPT_MAX: usize = 2_048;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(at_ms: u64, overflows: i64) -> WatchLine {
+        let kernel = [("TcpExt.ListenOverflows".to_owned(), overflows)].into();
+        WatchLine { at_ms, span_ms: 1000, kernel, ..WatchLine::default() }
+    }
+
+    #[test]
+    fn a_watch_of_days_keeps_a_bounded_part_and_loses_no_count() {
+        let mut seen = Seen::default();
+        for n in 0..20_000 {
+            seen.add(look(n * 1000, n as i64));
+        }
+        assert!(seen.intervals.len() < KEPT_MAX);
+        assert_eq!(seen.looks(), 20_000);
+        assert_eq!(seen.seconds(), 19_999.0);
+        assert_eq!(seen.moved()[0].by, 19_999);
+        let whole = seen.whole();
+        assert!(whole.windows(2).all(|pair| pair[1].span_ms == pair[1].at_ms - pair[0].at_ms));
+    }
+
+    #[test]
+    fn a_quiet_host_gives_no_finding() {
+        let mut seen = Seen::default();
+        (0..10).for_each(|n| seen.add(look(n * 1000, 7)));
+        assert_eq!((seen.moved(), seen.findings()), (vec![], vec![]));
+    }
+}

@@ -1,0 +1,165 @@
+//! What a watch prints: a line a look and a summary, or JSON lines.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde_json::json;
+use throng_doctor::moved_between;
+use throng_lab::watch::Watch;
+use throng_report::render::{bytes, count, findings, or_dash, percent, rate};
+use throng_report::watch::{WatchHeader, WatchLine};
+use throng_report::{Diagnosis, Interval};
+
+use super::seen::Seen;
+use crate::output;
+
+/// Prints the looks of one watch.
+pub(super) struct Lines {
+    json: bool,
+    /// Lines since the heading.
+    since_heading: usize,
+}
+
+impl Lines {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json, since_heading: HEADING_EVERY }
+    }
+
+    /// Who is watched.
+    pub(super) fn begin(&self, header: &WatchHeader, watch: &Watch, at: Option<SocketAddr>) {
+        if self.json {
+            output::say_json(header);
+        }
+        let say = |text: String| match self.json {
+            true => output::complain(text),
+            false => output::say(text),
+        };
+        let ports: Vec<_> = header.ports.iter().map(ToString::to_string).collect();
+        let ports = match ports.len() {
+            0 => "all listeners".to_owned(),
+            1 => format!("port {}", ports[0]),
+            _ => format!("ports {}", ports.join(", ")),
+        };
+        say(match watch.owner() {
+            Ok(owner) => {
+                let others = match owner.others {
+                    0 => String::new(),
+                    1 => " and 1 more process".to_owned(),
+                    n => {
+                        format!(" and {n} more processes, of which this one has used the most CPU")
+                    }
+                };
+                format!(
+                    "watching {ports}: {} (pid {}){others}; Ctrl-C ends it",
+                    owner.program, owner.pid
+                )
+            }
+            Err(why) => format!("watching {ports}; Ctrl-C ends it\n  {why}"),
+        });
+        if let Some(at) = at {
+            let reach = if at.ip().is_loopback() { " (from this machine only)" } else { "" };
+            say(format!(
+                "its facts are at {at}{reach}: throng run SCENARIO.yaml --server-facts HOST:{}",
+                at.port()
+            ));
+        }
+    }
+
+    /// One look, beside the one before it.
+    pub(super) fn line(&mut self, line: &WatchLine, before: Option<&Interval>) {
+        if self.json {
+            return output::say_json(line);
+        }
+        // The first look has nothing to be compared with.
+        let Some(before) = before else { return };
+        if self.since_heading >= HEADING_EVERY {
+            self.since_heading = 0;
+            output::say(HEADING);
+        }
+        self.since_heading += 1;
+        output::say(row(line, before));
+    }
+
+    /// What it came to.
+    pub(super) fn end(&self, seen: &Seen) {
+        let (moved, found) = (seen.moved(), seen.findings());
+        if self.json {
+            let moved: Vec<_> = moved
+                .iter()
+                .map(|m| json!({"counter": m.counter, "by": m.by, "began_ms": m.began_ms, "means": m.means}))
+                .collect();
+            return output::say_json(&json!({"end": {
+                "looks": seen.looks(), "seconds": seen.seconds(), "moved": moved, "findings": found,
+            }}));
+        }
+        output::say(format!("\n{} looks in {:.1} s", seen.looks(), seen.seconds()));
+        if moved.is_empty() {
+            output::say("no counter moved that stands still on a server without trouble");
+        } else {
+            output::say("counters that stand still on a server without trouble, and moved");
+            for m in &moved {
+                let from = m.began_ms as f64 / 1000.0;
+                output::say(format!("  {} +{} from {from:.1} s on: {}", m.counter, m.by, m.means));
+            }
+        }
+        let unseen = seen.unseen().to_vec();
+        let diagnosis = Diagnosis { verdict: String::new(), findings: found, unseen };
+        output::say(findings(&diagnosis));
+    }
+}
+
+/// One look as a row under [`HEADING`].
+fn row(line: &WatchLine, before: &Interval) -> String {
+    let seconds = line.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1000.0;
+    let gauge = |name: &str| line.kernel.get(name).copied();
+    let grown = |name: &str| Some((gauge(name)? - before.server_kernel.get(name)?).max(0));
+    let per_second = |name: &str| or_dash(grown(name), |n| rate(n as f64 / seconds));
+    let connected = match &line.server {
+        Some(server) => Some(server.counters.open as i64),
+        None => gauge("Tcp.CurrEstab"),
+    };
+    let queue = match (gauge("listener.accept_queue_most"), gauge("listener.backlog")) {
+        (Some(queue), Some(backlog)) => format!("{queue}/{backlog}"),
+        _ => "-".to_owned(),
+    };
+    let cpu = cpu_shares(line, before);
+    let process = line.process.as_ref();
+    let its_cpus = grown("process.server.run_us").map(|us| us as f64 / 1e6 / seconds);
+    let now = as_server_side(&line.kernel);
+    let besides = moved_between(before, &now)
+        .into_iter()
+        .filter(|(what, _)| !["overflows", "retransmits"].contains(what))
+        .map(|(what, n)| format!("{what} +{n}"));
+    let cells = [
+        format!("{:>8.1}", line.at_ms as f64 / 1000.0),
+        format!("{:>10}", or_dash(connected, |n| count(n as f64))),
+        format!("{queue:>14}"),
+        format!("{:>9}", or_dash(gauge("listener.syn_recv"), |n| n.to_string())),
+        format!("{:>10}", per_second("TcpExt.ListenOverflows")),
+        format!("{:>12}", per_second("Tcp.RetransSegs")),
+        format!("{:>6}", or_dash(cpu, |(busy, _)| percent(busy))),
+        format!("{:>7}", or_dash(cpu, |(_, stolen)| percent(stolen))),
+        format!("{:>9}", or_dash(its_cpus, |cpus| format!("{cpus:.2}"))),
+        format!("{:>11}", or_dash(process, |process| bytes(process.rss_bytes as f64))),
+    ];
+    format!("{}  {}", cells.concat(), besides.collect::<Vec<_>>().join(", ")).trim_end().to_owned()
+}
+
+const HEADING: &str = "       s connected* accept queue SYN-RECV overflows retransmits   CPU stolen its CPUs its memory";
+
+/// The shares of all CPUs that were busy and stolen.
+fn cpu_shares(line: &WatchLine, before: &Interval) -> Option<(f64, f64)> {
+    let (now, before) = (line.machine.as_ref()?, before.server_machine.as_ref()?);
+    let busy = now.cpu_busy_us.saturating_sub(before.cpu_busy_us) as f64;
+    let stolen = now.cpu_stolen_us.saturating_sub(before.cpu_stolen_us) as f64;
+    let idle = now.cpu_idle_us.saturating_sub(before.cpu_idle_us) as f64;
+    let all = busy + stolen + idle;
+    (all > 0.0).then(|| (busy / all, stolen / all))
+}
+
+fn as_server_side(kernel: &BTreeMap<String, i64>) -> Interval {
+    Interval { server_kernel: kernel.clone(), ..Interval::default() }
+}
+
+/// Lines between two headings.
+const HEADING_EVERY: usize = 20;
