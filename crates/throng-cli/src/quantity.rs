@@ -1,6 +1,7 @@
 //! Flags with units, read as scenarios are: `64KiB`, `15m`, `100k`.
 
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use throng_base::units;
@@ -32,6 +33,16 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
 }
 
 const INTERVAL_LEAST: Duration = Duration::from_millis(100);
+
+/// How long a calibration takes: long enough that something is measured, short enough that somebody waits for it.
+pub(crate) fn calibration(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        length if CALIBRATION.contains(&length) => Ok(length),
+        _ => Err("a calibration takes from 1s to 1m".to_owned()),
+    }
+}
+
+const CALIBRATION: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(60);
 
 /// An address and a port to listen on.
 pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
@@ -88,6 +99,8 @@ mod tests {
         assert_eq!(interval("0.5s"), Ok(Duration::from_millis(500)));
         assert!(interval("10ms").unwrap_err().contains("100ms"));
         assert!(duration("5").unwrap_err().contains("unit"));
+        assert_eq!(calibration("1500ms"), Ok(Duration::from_millis(1_500)));
+        assert!(calibration("0.5s").is_err() && calibration("2m").unwrap_err().contains("1m"));
         assert_eq!(count("100k"), Ok(100_000));
         assert!(
             listen("[::1]:80").is_ok() && listen("5555").unwrap_err().contains("127.0.0.1:5555")

@@ -5,12 +5,11 @@
 //! compares rates first lets a fixed number of users come back as fast as they can, which
 //! neither builds up a backlog nor leaves a CPU idle, and sizes its rows by what that comes to.
 
-use throng_report::Interval;
-use throng_report::render::rate;
+use throng_report::render::rate as show_rate;
 
 use crate::ends::{Go, LoadSpec, ServerSpec};
 use crate::lab::{Lab, LabError, LabProgress};
-use crate::measure::steps;
+use crate::measure::{Within, steady};
 
 /// How long it takes, in seconds.
 pub(crate) const SECONDS: u64 = 3;
@@ -40,11 +39,12 @@ pub(crate) fn calibrate(
     let spec = LoadSpec::tcp(ROW, &text, SECONDS);
     let run = lab.stage.load(&spec, &server.at, progress, |_| Go::On)?;
     server.stop();
-    let found = Calibrated { rate: steady(&run.file.intervals), interrupted: run.interrupted };
+    let rate = steady(&run.file.intervals, WHOLE_SECONDS, |counters| counters.connects_ok);
+    let found = Calibrated { rate, interrupted: run.interrupted };
     if let Some(found) = found.rate {
         progress(LabProgress::Note(&format!(
             "with both ends on it, this machine takes {} right now",
-            rate(found)
+            show_rate(found)
         )));
     }
     Ok(found)
@@ -63,60 +63,17 @@ user:
     )
 }
 
-/// Connections per second over the whole seconds after the first, in which everybody arrives.
-fn steady(intervals: &[Interval]) -> Option<f64> {
-    let (mut connects, mut seconds) = (0, 0.0);
-    for (interval, before, now, span) in steps(intervals) {
-        if interval.at_ms - interval.span_ms >= 900 && span >= 0.5 && !now.is_leaving() {
-            connects += now.counters.since(&before.counters).connects_ok;
-            seconds += span;
-        }
-    }
-    (connects > 0).then(|| connects as f64 / seconds)
-}
-
 const ROW: &str = "calibration";
 /// Enough to keep both ends busy, few enough to wait in no queue for long.
 const USERS_PER_CPU: u64 = 500;
+/// The whole seconds after the first, in which everybody arrives.
+const WHOLE_SECONDS: Within = Within { from_ms: 900, until_ms: u64::MAX, span_ms_least: 500 };
 
 #[cfg(test)]
 mod tests {
     use throng_load::scenario::Scenario;
-    use throng_report::LoadInterval;
 
     use super::*;
-
-    fn intervals(connects: &[u64], phase: &str) -> Vec<Interval> {
-        let mut load = LoadInterval::default();
-        let mut intervals = vec![Interval { load: Some(load.clone()), ..Interval::default() }];
-        for (i, n) in connects.iter().enumerate() {
-            load.counters.connects_ok += n;
-            load.phase = phase.to_owned();
-            let at_ms = 1000 * (i as u64 + 1);
-            let load = Some(load.clone());
-            intervals.push(Interval { at_ms, span_ms: 1000, load, ..Interval::default() });
-        }
-        intervals
-    }
-
-    #[test]
-    fn the_first_second_does_not_count() {
-        assert_eq!(steady(&intervals(&[1_000, 12_000, 14_000], "hold")), Some(13_000.0));
-        assert_eq!(steady(&intervals(&[9_000], "hold")), None);
-    }
-
-    #[test]
-    fn a_second_in_which_everybody_leaves_does_not_count() {
-        let mut run = intervals(&[1_000, 12_000, 500], "hold");
-        run[3].load.as_mut().unwrap().phase = throng_report::LEAVING.to_owned();
-        assert_eq!(steady(&run), Some(12_000.0));
-    }
-
-    #[test]
-    fn nothing_is_no_rate() {
-        assert_eq!(steady(&intervals(&[0, 0, 0], "hold")), None);
-        assert_eq!(steady(&[]), None);
-    }
 
     #[test]
     fn it_is_a_scenario() {

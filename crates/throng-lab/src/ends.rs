@@ -39,6 +39,8 @@ pub(crate) struct Stage {
     /// Control sockets: their paths may not be longer than 107 bytes, so they are not kept elsewhere.
     sockets: PathBuf,
     isolation: Option<Isolation>,
+    /// Whether the generator tries what should not fit.
+    force: bool,
     stop: Arc<AtomicBool>,
     /// What stopped each load so far.
     diagnoses: RefCell<Vec<RowDiagnosis>>,
@@ -79,12 +81,17 @@ pub(crate) struct LoadSpec<'a> {
     pub(crate) seconds: u64,
     /// The length of an interval.
     pub(crate) interval: Duration,
+    /// Event loops; none for what suits the load.
+    pub(crate) cores: Option<usize>,
+    /// Whether nobody wants the rest of it: when the user ends it early it is killed, and leaves no result.
+    pub(crate) is_brief: bool,
 }
 
 impl<'a> LoadSpec<'a> {
     /// Bytes over TCP, recorded every second.
     pub(crate) fn tcp(row: &'a str, scenario: &'a str, seconds: u64) -> Self {
-        Self { row, scenario, target: TCP, seconds, interval: Duration::from_secs(1) }
+        let interval = Duration::from_secs(1);
+        Self { row, scenario, target: TCP, seconds, interval, cores: None, is_brief: false }
     }
 }
 
@@ -148,6 +155,7 @@ impl Stage {
             folder,
             sockets,
             isolation,
+            force: options.force,
             stop: Arc::clone(&options.stop),
             diagnoses: RefCell::default(),
         })
@@ -262,7 +270,8 @@ impl Stage {
         let mut follow = Follow::new(&record);
         let mut asked_to_end = false;
         let mut interrupted = false;
-        let mut give_up_at = Instant::now() + Duration::from_secs(spec.seconds) + END_TIMEOUT;
+        let end_timeout = if spec.is_brief { BRIEF_END_TIMEOUT } else { END_TIMEOUT };
+        let mut give_up_at = Instant::now() + Duration::from_secs(spec.seconds) + end_timeout;
         loop {
             let ended = process.has_ended();
             let mut go = Go::On;
@@ -276,6 +285,10 @@ impl Stage {
                 break;
             }
             interrupted |= self.is_stopped();
+            if interrupted && spec.is_brief {
+                process.kill();
+                return Err(process.failed("was killed"));
+            }
             if !asked_to_end && (interrupted || go == Go::Stop) {
                 ask_to_end(&control);
                 asked_to_end = true;
@@ -306,7 +319,13 @@ impl Stage {
         command.arg("run").arg(scenario).args(["--target", &target]);
         command.args(["--interval", &show_duration(spec.interval)]);
         command.arg("--record").arg(record).arg("--control").arg(control);
-        command.arg("--exit-with-parent");
+        command.args(["--exit-with-parent", "--no-calibrate"]);
+        if self.force {
+            command.arg("--force");
+        }
+        if let Some(cores) = spec.cores {
+            command.args(["--cores", &cores.to_string()]);
+        }
         if let Some(control) = &server.control {
             command.arg("--server-control").arg(control);
         }
@@ -364,5 +383,7 @@ const BACKLOG: &str = "4096";
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a load may take to end after its phases, or after it was told to.
 const END_TIMEOUT: Duration = Duration::from_secs(90);
+/// The same for a load that is brief.
+const BRIEF_END_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a lab looks.
-const WAIT_STEP: Duration = Duration::from_millis(100);
+const WAIT_STEP: Duration = Duration::from_millis(50);

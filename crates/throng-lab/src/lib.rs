@@ -5,6 +5,7 @@
 //! did beside what the original article says.
 
 mod calibrate;
+pub mod ceiling;
 mod connscale;
 mod crowd;
 mod ends;
@@ -27,8 +28,7 @@ mod rooms;
 mod simulated_chat;
 mod stressgrid_100k;
 mod talk;
-
 pub mod watch;
+
 pub use lab::{LabError, LabInfo, LabOptions, LabProgress, labs, run};
-pub use machine::{Machine, Shortage};
 pub use report::{LabReport, LabTable, RowDiagnosis};

@@ -2,11 +2,12 @@
 
 use throng_report::runfile::RunFile;
 use throng_report::validity::Validity;
-use throng_report::{Histogram, Interval, LatencySummary, LoadInterval, Summary};
+use throng_report::{Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Summary};
 
 /// By how much a counter of the server's kernel grew over the run; none where the kernel does not have it.
 pub(crate) fn grown(intervals: &[Interval], counter: &str) -> Option<u64> {
-    let values = || intervals.iter().filter_map(|interval| interval.server_side().get(counter).copied());
+    let values =
+        || intervals.iter().filter_map(|interval| interval.server_side().get(counter).copied());
     u64::try_from(values().next_back()?.saturating_sub(values().next()?)).ok()
 }
 
@@ -74,6 +75,36 @@ pub(crate) fn steps(
     })
 }
 
+/// Which intervals of a run are of interest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Within {
+    /// Those that begin at or after this moment, …
+    pub(crate) from_ms: u64,
+    /// end at or before this one, …
+    pub(crate) until_ms: u64,
+    /// and are not shorter than this.
+    pub(crate) span_ms_least: u64,
+}
+
+/// How many a second of what `count` counts, over the intervals within; those in which everybody leaves are never among them.
+pub(crate) fn steady(
+    intervals: &[Interval],
+    within: Within,
+    count: impl Fn(&LoadCounters) -> u64,
+) -> Option<f64> {
+    let (mut done, mut seconds) = (0, 0.0);
+    for (interval, before, now, span) in steps(intervals) {
+        let is_within = interval.at_ms - interval.span_ms >= within.from_ms
+            && interval.at_ms <= within.until_ms
+            && interval.span_ms >= within.span_ms_least;
+        if is_within && !now.is_leaving() {
+            done += count(&now.counters.since(&before.counters));
+            seconds += span;
+        }
+    }
+    (done > 0).then(|| done as f64 / seconds)
+}
+
 /// Time-outs of connects and of answers so far.
 pub(crate) fn timeouts(load: &LoadInterval) -> u64 {
     let of_connects = ["timeout", "ETIMEDOUT"].map(|kind| load.connect_failed.get(kind));
@@ -137,6 +168,57 @@ mod tests {
         let latency = latency(&run, |load| &load.connect);
         assert_eq!((latency.count, latency.p50), (100, 50));
         assert!(latency.max >= 99_000);
+    }
+
+    /// A run that made so many connects in each of its seconds.
+    fn connecting(connects: &[u64]) -> Vec<Interval> {
+        let mut load = LoadInterval::default();
+        let mut intervals = vec![Interval { load: Some(load.clone()), ..Interval::default() }];
+        for (i, n) in connects.iter().enumerate() {
+            load.counters.connects_ok += n;
+            let at_ms = 1000 * (i as u64 + 1);
+            let load = Some(load.clone());
+            intervals.push(Interval { at_ms, span_ms: 1000, load, ..Interval::default() });
+        }
+        intervals
+    }
+
+    fn rate(run: &[Interval]) -> Option<f64> {
+        rate_until(run, u64::MAX)
+    }
+
+    fn rate_until(run: &[Interval], until_ms: u64) -> Option<f64> {
+        let within = Within { from_ms: 900, until_ms, span_ms_least: 500 };
+        steady(run, within, |counters| counters.connects_ok)
+    }
+
+    #[test]
+    fn what_is_not_within_does_not_count() {
+        let run = connecting(&[1_000, 12_000, 14_000, 100]);
+        assert_eq!(rate_until(&run, 3_000), Some(13_000.0));
+        assert_eq!(rate_until(&run, 2_999), Some(12_000.0));
+        let mut run = connecting(&[1_000, 12_000, 14_000]);
+        run[3].span_ms = 400;
+        assert_eq!(rate(&run), Some(12_000.0));
+    }
+
+    #[test]
+    fn the_first_second_does_not_count() {
+        assert_eq!(rate(&connecting(&[1_000, 12_000, 14_000])), Some(13_000.0));
+        assert_eq!(rate(&connecting(&[9_000])), None);
+    }
+
+    #[test]
+    fn a_second_in_which_everybody_leaves_does_not_count() {
+        let mut run = connecting(&[1_000, 12_000, 500]);
+        run[3].load.as_mut().unwrap().phase = throng_report::LEAVING.to_owned();
+        assert_eq!(rate(&run), Some(12_000.0));
+    }
+
+    #[test]
+    fn nothing_is_no_rate() {
+        assert_eq!(rate(&connecting(&[0, 0, 0])), None);
+        assert_eq!(rate(&[]), None);
     }
 
     #[test]

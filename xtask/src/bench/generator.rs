@@ -95,7 +95,7 @@ fn throng_run(bench: &Bench<'_>, rate: f64, seconds: f64, round: u32) -> Result<
         .map_err(|e| format!("cannot write {}: {e}", scenario.display()))?;
     _ = std::fs::remove_file(&summary);
     let mut command = Command::new(bench.toolbox.throng());
-    command.arg("run").arg(&scenario).arg("--json").arg(&summary);
+    command.arg("run").arg(&scenario).arg("--no-calibrate").arg("--json").arg(&summary);
     let (_, cpu_ns) = against_bare_server(bench, command)?;
     Sample::new(THRONG_RUN, round, connected(&summary)?, cpu_ns)
 }

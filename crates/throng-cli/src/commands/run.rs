@@ -1,7 +1,7 @@
 //! `throng run`: load a target as a scenario says, and tell what came of it.
 //!
-//! Flags as typed are here; [`plan`] resolves them and refuses what must not or cannot run;
-//! [`live`] is the generator as it is steered; [`words`] is what is shown before and after.
+//! Flags as typed are here; [`plan`] resolves them and refuses what must not or cannot run; [`calibrate`] finds out what this
+//! generator does at most; [`live`] is the generator as it is steered; [`words`] is what is shown before and after.
 
 mod beside;
 mod calibrate;
@@ -14,12 +14,13 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use throng_base::units::show_duration;
 use throng_control::Role;
 use throng_lab::recorder::{
-    ControlProbe, LiveKernel, Outcome, Recorder, RecorderOptions, RunFilePlace, Sources,
+    Outcome, RecordError, Recorder, RecorderOptions, RunFilePlace, Sources,
 };
 use throng_load::run::Load;
 use throng_load::scenario::Target;
@@ -30,6 +31,7 @@ use crate::interrupt::{Interrupt, LOOK_EVERY};
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::{Exit, Failure, output, quantity};
+use calibrate::Calibrated;
 use live::LoadControl;
 use plan::Plan;
 
@@ -79,6 +81,12 @@ pub(crate) struct Run {
     /// Load a public address: it is yours, or its owner said yes
     #[arg(long)]
     i_am_allowed: bool,
+    /// How long to measure first what this generator can do, against a server of its own
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = quantity::calibration)]
+    calibrate: Duration,
+    /// Do not measure what this generator can do
+    #[arg(long, conflicts_with = "calibrate")]
+    no_calibrate: bool,
     /// Show what would run and what it needs, and connect to nothing
     #[arg(long)]
     dry_run: bool,
@@ -94,6 +102,7 @@ Examples:
   throng run scenario.yaml --dry-run
   throng run scenario.yaml --source 10.0.1.0/28 --record monday.jsonl
   throng run scenario.yaml --json - | jq .connect.latency_us.p99
+  throng run scenario.yaml --calibrate 5s
 
 While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
 Ctrl-C ramps down and reports; a second one ends at once.
@@ -104,7 +113,7 @@ Exit codes:
 
 impl Run {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
-        let plan = Plan::new(self)?;
+        let mut plan = Plan::new(self)?;
         if self.dry_run {
             output::say(words::plan(&plan));
             return Ok(Exit::Met);
@@ -114,15 +123,57 @@ impl Run {
         }
         let beside = beside::Beside::find(self, &plan.load.targets)?;
         plan.header.target_is_here |= beside.is_on_this_machine();
-        let recorder = Recorder::create(self.recorder_options(&plan))
-            .map_err(|error| Failure::new(format!("{error}\n  the run was not started; --record FILE writes elsewhere, --no-record nowhere")))?;
+        let unwritten = |error: RecordError| {
+            Failure::new(format!(
+                "{error}\n  the run was not started; --record FILE writes elsewhere, --no-record nowhere"
+            ))
+        };
+        let run_file = (!self.no_record).then_some(&*self.record);
+        let place = RunFilePlace::take(run_file).map_err(unwritten)?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let quiet = self.json == Some(JsonOut::Stdout);
+        let uncalibrated = self.calibrate(&mut plan, &interrupt, quiet)?;
+        let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
         let progress = Progress::new(plan.load.length, quiet);
         progress.note(&words::beginning(&plan, beside.server.as_ref()));
+        if let Some(why) = uncalibrated {
+            progress.note(&format!("what this generator can do is not known: {why}"));
+        }
         let outcome = self.record(plan, beside, recorder, &interrupt, &progress)?;
         progress.finish();
         self.finish(&outcome, &interrupt, quiet)
+    }
+
+    /// Measures what this generator can do, unless nobody wants to know, and tells why it could not.
+    fn calibrate(
+        &self,
+        plan: &mut Plan,
+        interrupt: &Interrupt,
+        quiet: bool,
+    ) -> Result<Option<String>, Failure> {
+        if self.no_calibrate {
+            return Ok(None);
+        }
+        let length = show_duration(self.calibrate);
+        let note =
+            format!("first, for {length}: what can this generator do? --no-calibrate skips it");
+        if quiet {
+            output::complain(note)
+        } else {
+            output::say(note)
+        }
+        let unknown = match calibrate::calibrate(plan, self.calibrate, interrupt) {
+            Calibrated::Measured(ceiling) => {
+                plan.header.ceiling = Some(ceiling);
+                None
+            }
+            Calibrated::Unknown(why) => Some(why),
+            Calibrated::Interrupted(by) => {
+                return Err(Failure::new(format!("{by}: the run was not started")));
+            }
+        };
+        plan.header.started = words::rfc3339(SystemTime::now());
+        Ok(unknown)
     }
 
     fn recorder_options(&self, plan: &Plan) -> RecorderOptions {
@@ -145,14 +196,10 @@ impl Run {
         progress: &Progress,
     ) -> Result<Outcome, Failure> {
         let title = format!("{} against {}", self.scenario.display(), plan.target);
+        let (server, kernel) = beside.probes(&plan);
         let load = Load::start(plan.load).map_err(|error| Failure::new(error.to_string()))?;
         let load = Arc::new(Mutex::new(load));
-        let sources = Sources {
-            generator: Box::new(Arc::clone(&load)),
-            server,
-            kernel,
-        let (server, kernel) = beside.probes(&plan);
-        };
+        let sources = Sources { generator: Box::new(Arc::clone(&load)), server, kernel };
         let recording = recorder.start(sources, progress.callback());
         let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());
         let control =

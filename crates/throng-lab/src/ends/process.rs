@@ -74,12 +74,16 @@ impl Process {
         let began = Instant::now();
         while !self.has_ended() {
             if began.elapsed() > STOP_TIMEOUT {
-                let _ = self.child.kill();
-                self.status = self.child.wait().ok();
-                return;
+                return self.kill();
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Ends it at once, whatever it is doing.
+    pub(super) fn kill(&mut self) {
+        let _ = self.child.kill();
+        self.status = self.child.wait().ok();
     }
 }
 

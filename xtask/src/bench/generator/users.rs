@@ -190,7 +190,7 @@ impl Generator {
                 let scenario = bench.toolbox.folder().join("users.yaml");
                 write(&scenario, &throng_scenario(port, users))?;
                 let mut command = Command::new(bench.toolbox.throng());
-                command.arg("run").arg(scenario);
+                command.arg("run").arg(scenario).arg("--no-calibrate");
                 // What a run writes by itself goes where all results go.
                 command.current_dir(bench.toolbox.folder());
                 Ok(command)

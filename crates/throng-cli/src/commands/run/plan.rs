@@ -11,7 +11,7 @@ use throng_load::scenario::{Diagnostics, Reach, Scenario, Target};
 use throng_report::Threshold;
 use throng_report::runfile::{Header, ScenarioSource};
 
-use super::{Run, sources, words};
+use super::{Run, calibrate, sources, words};
 use crate::{Failure, output};
 
 /// Everything that is settled before the first connect.

@@ -10,6 +10,7 @@ use throng_report::render::{Align, Table, bytes, rate};
 use throng_report::{Summary, Tally};
 
 use super::beside::Server;
+use super::calibrate;
 use super::plan::Plan;
 
 /// The first lines of a run.
@@ -24,6 +25,9 @@ pub(super) fn beginning(plan: &Plan, server: Option<&Server>) -> String {
     );
     if let Some(warning) = capacity.warning() {
         text += &format!("\nwarning: {warning}");
+    }
+    if let Some(ceiling) = &plan.header.ceiling {
+        text += &format!("\n{}", calibrate::words(ceiling));
     }
     if let Some(Server { snapshot, .. }) = server {
         text += &format!(
