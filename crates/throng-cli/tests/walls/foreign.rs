@@ -2,8 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Starts a server in the calling thread's namespace that does this with each connection, each on its own thread. It ends with the
 /// test: nothing can connect to it once its namespace is left.
@@ -34,6 +37,49 @@ pub(crate) fn refuses(status: &'static str) -> impl Fn(TcpStream) + Clone + Send
 /// Closes what it has accepted.
 pub(crate) fn closes() -> impl Fn(TcpStream) + Clone + Send + 'static {
     drop
+}
+
+/// Answers whatever comes, byte for byte, and computes for so long before each answer.
+pub(crate) fn answers_at_a_cost(cost: Duration) -> impl Fn(TcpStream) + Clone + Send + 'static {
+    move |mut connection| {
+        let mut question = [0; 4096];
+        while let Ok(length @ 1..) = connection.read(&mut question) {
+            compute(cost);
+            if connection.write_all(&question[..length]).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Starts a server that does the same on one thread for all connections, each of which has a reader of its own.
+pub(crate) fn dispatcher(cost: Duration) -> SocketAddr {
+    let (questions, asked) = mpsc::channel::<(TcpStream, Vec<u8>)>();
+    thread::spawn(move || {
+        for (mut connection, question) in asked {
+            compute(cost);
+            let _ = connection.write_all(&question);
+        }
+    });
+    server(move |mut connection| {
+        let mut question = [0; 4096];
+        while let Ok(length @ 1..) = connection.read(&mut question) {
+            let Ok(writer) = connection.try_clone() else { return };
+            let _ = questions.send((writer, question[..length].to_vec()));
+        }
+    })
+}
+
+/// Keeps a CPU busy, as measured by this thread's own time on it.
+fn compute(cost: Duration) {
+    let spent = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let until = spent() + cost;
+    while spent() < until {
+        std::hint::spin_loop();
+    }
 }
 
 /// Answers whatever comes with `ok`, after some time.

@@ -1,29 +1,40 @@
 //! Limits of a process and of a namespace.
 
+use std::net::{TcpListener, TcpStream};
+use std::thread::sleep;
+use std::time::Duration;
+
 use super::stage::Stage;
 use super::{Provoked, Wall};
 
 pub(crate) const WALLS: &[Wall] = &[
     Wall {
         name: "low nofile, server",
-        what: "a server with room for 150 fds, and 400 connections",
+        what: "a server whose limit is lowered to 150 fds, and 400 connections",
         expected: Some("fds_exhausted"),
         stage: Stage::here,
         provoke: low_nofile_of_the_server,
     },
     Wall {
         name: "low nofile, generator",
-        what: "a generator with room for 150 fds, and 400 connections",
+        what: "a generator whose limit is lowered to 150 fds, and 400 connections",
         expected: Some("fds_exhausted"),
         stage: Stage::here,
         provoke: low_nofile_of_the_generator,
     },
     Wall {
         name: "narrow port range",
-        what: "300 ephemeral ports, and 400 connections",
+        what: "300 ephemeral ports, of which others use 200, and 250 connections",
         expected: Some("ports_exhausted"),
         stage: Stage::here,
         provoke: narrow_port_range,
+    },
+    Wall {
+        name: "port conflict",
+        what: "source ports that are handed out, on 100 of which others listen",
+        expected: Some("port_conflict"),
+        stage: Stage::here,
+        provoke: port_conflict,
     },
     Wall {
         name: "few TIME-WAIT buckets",
@@ -35,20 +46,35 @@ pub(crate) const WALLS: &[Wall] = &[
 ];
 
 fn low_nofile_of_the_server(stage: &mut Stage) -> Provoked {
-    let addr = stage.serve_by(&["prlimit", "--nofile=150:150"], &["hold", "--cores", "1"]);
+    let addr = stage.serve(&["hold", "--cores", "1"]);
+    stage.last().limit_fds(150);
     stage.run(&arriving(&addr.to_string(), 400))
 }
 
 fn low_nofile_of_the_generator(stage: &mut Stage) -> Provoked {
     let addr = stage.serve(&["hold"]);
-    let scenario = arriving(&addr.to_string(), 400);
-    stage.run_by(&["prlimit", "--nofile=150:150"], &scenario, &["--cores", "1"])
+    let run = stage.start_run(&[], &arriving(&addr.to_string(), 400), &["--cores", "1"]);
+    sleep(Duration::from_millis(500));
+    run.process().limit_fds(150);
+    run.finish()
 }
 
+/// The generator counts the ports before it begins, but not who else takes them.
 fn narrow_port_range(stage: &mut Stage) -> Provoked {
     stage.at_load("echo 40000 40299 > /proc/sys/net/ipv4/ip_local_port_range")?;
     let addr = stage.serve(&["hold"]);
-    stage.run(&arriving(&addr.to_string(), 400))
+    let others: Vec<_> = (0..200).map(|_| TcpStream::connect(addr).unwrap()).collect();
+    stage.keep(others);
+    stage.run_by(&[], &arriving(&addr.to_string(), 250), &["--source", "127.0.0.1"])
+}
+
+fn port_conflict(stage: &mut Stage) -> Provoked {
+    let addr = stage.serve(&["hold"]);
+    let listeners: Vec<_> =
+        (40_050..40_150).map(|port| TcpListener::bind(("127.0.0.1", port)).unwrap()).collect();
+    stage.keep(listeners);
+    let flags = ["--source", "127.0.0.1", "--source-ports", "40000-40299"];
+    stage.run_by(&[], &arriving(&addr.to_string(), 250), &flags)
 }
 
 fn few_time_wait_buckets(stage: &mut Stage) -> Provoked {

@@ -19,6 +19,8 @@
 //! What is set is gone with the namespace. Sysctls that are the machine's own are set by [`Machinewide`](stage::Machinewide), one wall at a time
 //! under a lock, and put back by a process of its own that outlives the test however that ends.
 
+mod cpus;
+mod flood;
 mod foreign;
 mod limits;
 mod machine_wide;
@@ -50,9 +52,16 @@ struct Wall {
 type Provoked = Result<Value, String>;
 
 fn walls() -> impl Iterator<Item = &'static Wall> {
-    [queues::WALLS, limits::WALLS, machine_wide::WALLS, network::WALLS, programs::WALLS]
-        .into_iter()
-        .flatten()
+    [
+        queues::WALLS,
+        limits::WALLS,
+        machine_wide::WALLS,
+        network::WALLS,
+        cpus::WALLS,
+        programs::WALLS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[test]

@@ -4,8 +4,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::thread;
 
-use serde_json::Value;
-
 use super::{Provoked, Wall};
 
 /// All rows.
@@ -17,13 +15,23 @@ pub(crate) struct Matrix {
 /// One wall, and what the doctor made of it.
 pub(crate) struct Row {
     wall: &'static Wall,
-    found: Result<Found, String>,
+    found: Result<Found, Unprovoked>,
 }
 
 /// A diagnosis.
+#[derive(Debug)]
 struct Found {
     ids: Vec<String>,
     verdict: String,
+}
+
+/// Why there is none.
+#[derive(Debug)]
+enum Unprovoked {
+    /// This machine lacks something for the wall.
+    Skipped(String),
+    /// The wall failed in a way that it should not.
+    Broken,
 }
 
 impl Row {
@@ -52,6 +60,10 @@ impl Row {
             .is_ok_and(|found| found.ids.first().map(String::as_str) == self.wall.expected)
     }
 
+    fn is_skipped(&self) -> bool {
+        matches!(self.found, Err(Unprovoked::Skipped(_)))
+    }
+
     /// As a row of the document.
     fn markdown(&self) -> String {
         let expected = self.wall.expected.map_or_else(|| "none".to_owned(), code);
@@ -76,7 +88,7 @@ impl Matrix {
 
     /// At least 14 of 15, and nothing on a clean run.
     pub(crate) fn check(&self) {
-        let ran = || self.rows.iter().filter(|row| row.found.is_ok());
+        let ran = || self.rows.iter().filter(|row| !row.is_skipped());
         let missed: Vec<_> = ran().filter(|row| !row.is_met()).collect();
         let clean = missed.iter().find(|row| row.wall.expected.is_none());
         assert!(clean.is_none(), "something was found where nothing is");
@@ -114,7 +126,8 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.wall.name;
         match &self.found {
-            Err(reason) => write!(f, "skipped: {name}: {reason}"),
+            Err(Unprovoked::Skipped(reason)) => write!(f, "skipped: {name}: {reason}"),
+            Err(Unprovoked::Broken) => write!(f, "BROKEN {name}: see above"),
             Ok(found) => {
                 let mark = if self.is_met() { "ok    " } else { "MISSED" };
                 let expected = self.wall.expected.unwrap_or("nothing");
@@ -136,12 +149,13 @@ impl fmt::Display for Matrix {
                     let first = found.ids.first().map_or("-", String::as_str);
                     (first, found.ids.get(1..).unwrap_or_default().join(", "))
                 }
-                Err(reason) => ("(skipped)", reason.clone()),
+                Err(Unprovoked::Skipped(reason)) => ("(skipped)", reason.clone()),
+                Err(Unprovoked::Broken) => ("(broken)", String::new()),
             };
-            let mark = if row.found.is_ok() && !row.is_met() { " <- missed" } else { "" };
+            let mark = if !row.is_skipped() && !row.is_met() { " <- missed" } else { "" };
             writeln!(f, "{:<28} {expected:<26} {first:<26} {also}{mark}", row.wall.name)?;
         }
-        let ran = self.rows.iter().filter(|row| row.found.is_ok()).count();
+        let ran = self.rows.iter().filter(|row| !row.is_skipped()).count();
         let met = self.rows.iter().filter(|row| row.is_met()).count();
         write!(f, "{met} of {ran} named; {} not provoked here", self.rows.len() - ran)
     }
@@ -167,14 +181,14 @@ pub(crate) fn check_document<'a>(walls: impl Iterator<Item = &'a Wall>) {
 }
 
 /// Every wall has a thread of its own, which is in namespaces where it wants to be.
-fn diagnosed(wall: &'static Wall) -> Result<Found, String> {
+fn diagnosed(wall: &'static Wall) -> Result<Found, Unprovoked> {
     let provoke = || -> Provoked {
         let mut stage = (wall.stage)()?;
         stage.is_of(wall.name);
         (wall.provoke)(&mut stage)
     };
     let summary = thread::scope(|scope| scope.spawn(provoke).join());
-    let summary = summary.unwrap_or_else(|_| panic!("{} could not be provoked", wall.name))?;
+    let summary = summary.map_err(|_| Unprovoked::Broken)?.map_err(Unprovoked::Skipped)?;
     let diagnosis = &summary["diagnosis"];
     let findings = diagnosis["findings"].as_array().expect("a diagnosis has findings");
     let ids = findings.iter().map(|finding| finding["id"].as_str().expect("an id").to_owned());

@@ -42,6 +42,13 @@ pub(crate) const WALLS: &[Wall] = &[
         stage: Stage::here,
         provoke: slow_handler,
     },
+    Wall {
+        name: "readers that stop",
+        what: "a chat, a part of whose clients are paused and do not read what is said",
+        expected: Some("slow_consumers"),
+        stage: Stage::here,
+        provoke: readers_that_stop,
+    },
 ];
 
 fn nobody_listens(stage: &mut Stage) -> Provoked {
@@ -77,6 +84,23 @@ fn closes_at_once(stage: &mut Stage) -> Provoked {
 fn slow_handler(stage: &mut Stage) -> Provoked {
     let addr = foreign::server(foreign::answers_after(Duration::from_millis(800)));
     stage.run(&talkers(&format!("tcp://{addr}"), 100, "hello", "ok"))
+}
+
+fn readers_that_stop(stage: &mut Stage) -> Provoked {
+    let policy = ["--policy", "drop-newest", "--queue", "64KiB", "--sndbuf", "16KiB"];
+    let addr = stage.serve(&[&["chat"][..], &policy].concat());
+    stage.another_run(&format!(
+        "target: ws://{addr}/\n\
+         load: [{{ramp: {{to: 50, over: 500ms}}}}, {{hold: {{for: 60s}}}}]\n\
+         user: [connect, stay]\n"
+    ));
+    sleep(Duration::from_millis(1_500));
+    stage.last().pause();
+    stage.run(&format!(
+        "target: ws://{addr}/\n\
+         load: [{{ramp: {{to: 20, over: 1s}}}}, {{hold: {{for: 5s}}}}]\n\
+         user: [connect, every: {{rate: 2/s, do: [send: {{random: 8KiB}}]}}]\n"
+    ))
 }
 
 /// Users who each ask twice a second, for some seconds.

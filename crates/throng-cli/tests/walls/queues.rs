@@ -1,5 +1,9 @@
 //! The queues of a listener.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::flood::flood;
 use super::stage::Stage;
 use super::{Provoked, Wall};
 
@@ -17,6 +21,34 @@ pub(crate) const WALLS: &[Wall] = &[
         expected: Some("accept_queue_overflow"),
         stage: Stage::here,
         provoke: small_backlog,
+    },
+    Wall {
+        name: "clamped backlog",
+        what: "somaxconn of 8 under a backlog of 4096, and connections that come at once",
+        expected: Some("backlog_clamped"),
+        stage: Stage::here,
+        provoke: clamped_backlog,
+    },
+    Wall {
+        name: "SYN flood",
+        what: "2000 SYNs a second from addresses that never answer, and no cookies",
+        expected: Some("syn_queue_overflow"),
+        stage: Stage::linked,
+        provoke: syn_flood,
+    },
+    Wall {
+        name: "small SYN queue",
+        what: "tcp_max_syn_backlog of 16, no cookies, SYN-ACKs held up by tbf",
+        expected: Some("syn_queue_overflow"),
+        stage: Stage::linked,
+        provoke: small_syn_queue,
+    },
+    Wall {
+        name: "half-open",
+        what: "a filter that lets the SYNs of half the clients pass and nothing else of theirs",
+        expected: Some("half_open"),
+        stage: Stage::linked,
+        provoke: half_open,
     },
 ];
 
@@ -36,4 +68,59 @@ fn small_backlog(stage: &mut Stage) -> Provoked {
          load: [{{ramp: {{to: 4000, over: 1s}}}}, {{hold: {{for: 3s}}}}]\n\
          user: [connect, stay]\n"
     ))
+}
+
+fn clamped_backlog(stage: &mut Stage) -> Provoked {
+    stage.at_server("echo 8 > /proc/sys/net/core/somaxconn")?;
+    let addr = stage.serve(&["hold", "--cores", "1", "--accept", "shared"]);
+    stage.run(&format!(
+        "target: tcp://{addr}\n\
+         load: [{{ramp: {{to: 4000, over: 1s}}}}, {{hold: {{for: 3s}}}}]\n\
+         user: [connect, stay]\n"
+    ))
+}
+
+fn syn_flood(stage: &mut Stage) -> Provoked {
+    stage.at_server(
+        "echo 0 > /proc/sys/net/ipv4/tcp_syncookies\n\
+         echo 128 > /proc/sys/net/ipv4/tcp_max_syn_backlog\n\
+         ip route add 10.0.0.0/8 via 198.18.1.1 dev veth-server",
+    )?;
+    let addr = stage.serve(&["hold"]);
+    let SocketAddr::V4(target) = addr else { return Err("no IPv4".to_owned()) };
+    stage.thread_at_load(move || flood(target, 2_000, Duration::from_secs(6)));
+    stage.run(&format!(
+        "target: tcp://{addr}\n\
+         load: [{{arrivals: {{rate: 50/s, for: 4s}}}}, {{hold: {{for: 2s}}}}]\n\
+         user: [connect, stay]\n"
+    ))
+}
+
+fn small_syn_queue(stage: &mut Stage) -> Provoked {
+    stage.at_server(
+        "echo 0 > /proc/sys/net/ipv4/tcp_syncookies\n\
+         echo 16 > /proc/sys/net/ipv4/tcp_max_syn_backlog\n\
+         tc qdisc add dev veth-server root tbf rate 100kbit burst 200 limit 1000000",
+    )?;
+    let addr = stage.serve(&["hold", "--cores", "1", "--accept", "shared"]);
+    stage.run(&format!(
+        "target: tcp://{addr}\n\
+         load: [{{arrivals: {{rate: 500/s, for: 2s}}}}, {{hold: {{for: 3s}}}}]\n\
+         user: [connect, stay]\n"
+    ))
+}
+
+fn half_open(stage: &mut Stage) -> Provoked {
+    stage.at_server(
+        "nft 'add table inet broken'\n\
+         nft 'add chain inet broken input { type filter hook input priority 0; }'\n\
+         nft 'add rule inet broken input ip saddr 198.18.1.2 tcp flags & syn == 0 drop'",
+    )?;
+    let addr = stage.serve(&["hold"]);
+    let scenario = format!(
+        "target: tcp://{addr}\n\
+         load: [{{arrivals: {{rate: 100/s, for: 2s}}}}, {{hold: {{for: 3s}}}}]\n\
+         user: [connect, stay]\n"
+    );
+    stage.run_by(&[], &scenario, &["--source", "198.18.1.1", "--source", "198.18.1.2"])
 }

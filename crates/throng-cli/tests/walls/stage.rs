@@ -1,5 +1,6 @@
 //! Where a wall is provoked: network namespaces that are gone afterwards, the server, and the run against it.
 
+use std::any::Any;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 use tempfile::TempDir;
 use throng_driver::netns;
@@ -20,6 +22,7 @@ pub(crate) struct Stage {
     wall: &'static str,
     /// Dropped in this order: processes first, then what they were in.
     started: Vec<Process>,
+    kept: Vec<Box<dyn Any>>,
     link: Option<Isolation>,
 }
 
@@ -40,7 +43,7 @@ impl Stage {
 
     fn new(link: Option<Isolation>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        Self { dir, wall: "", started: Vec::new(), link }
+        Self { dir, wall: "", started: Vec::new(), kept: Vec::new(), link }
     }
 
     /// Names the wall, after which run files are called.
@@ -87,10 +90,38 @@ impl Stage {
         hello["addr"].as_str().expect("an address").parse().expect("of the usual form")
     }
 
-    /// Starts some other program at the generator's end, beside it.
+    /// Starts lines of shell at the generator's end that go on beside it.
     pub(crate) fn beside_load(&mut self, lines: &str) {
         let process = Process::of(self.spawn_load(shell(lines)).expect("a shell"));
         self.started.push(process);
+    }
+
+    /// Starts another run, of which nothing is recorded.
+    pub(crate) fn another_run(&mut self, scenario: &str) {
+        std::fs::write(self.path("another.yaml"), scenario).unwrap();
+        let mut all = vec!["run", "another.yaml", "--no-record", "--exit-with-parent"];
+        all.extend(usual_flags());
+        let process = Process::of(self.spawn_load(self.throng(&[], &all)).expect("it starts"));
+        self.started.push(process);
+    }
+
+    /// Runs `job` on a thread of its own in the generator's namespace.
+    pub(crate) fn thread_at_load(&mut self, job: impl FnOnce() + Send + 'static) {
+        let resident = self.link.is_some().then(|| {
+            self.beside_load("cat");
+            self.last().child.id()
+        });
+        std::thread::spawn(move || {
+            if let Some(pid) = resident {
+                netns::enter(pid).expect("the namespace of a child");
+            }
+            job();
+        });
+    }
+
+    /// Keeps something until the processes have ended.
+    pub(crate) fn keep(&mut self, what: impl Sized + 'static) {
+        self.kept.push(Box::new(what));
     }
 
     /// The process that was started last.
@@ -155,6 +186,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// The generator's process.
+    pub(crate) fn process(&self) -> &Process {
+        &self.process
+    }
+
     /// Waits for its end and gives its summary.
     pub(crate) fn finish(mut self) -> Provoked {
         let mut stdout = self.process.child.stdout.take().unwrap();
@@ -182,8 +218,17 @@ impl Process {
         Self { _stdin: child.stdin.take(), child }
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+    /// Leaves it where it is: it reads nothing any more.
+    pub(crate) fn pause(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::STOP).expect("it runs");
+    }
+
+    /// Lowers the fds that it may have, as an administrator may.
+    pub(crate) fn limit_fds(&self, fds: u64) {
+        let pid = Pid::from_child(&self.child);
+        let limit = Rlimit { current: Some(fds), maximum: Some(fds) };
+        prlimit(Some(pid), Resource::Nofile, limit).expect("it runs");
     }
 
     /// Ends it without a word.
@@ -232,9 +277,6 @@ impl Machinewide {
     /// One of them cannot be set.
     pub(crate) fn set(sysctls: &[(&str, &str)]) -> Result<Self, String> {
         let file = |name: &str| format!("/proc/sys/{name}");
-        for (name, _) in sysctls {
-            std::fs::metadata(file(name)).map_err(|error| format!("{name}: {error}"))?;
-        }
         let save =
             |(n, (name, _)): (usize, &(&str, &str))| format!("old{n}=$(cat {})\n", file(name));
         let set = |(name, value): &(&str, &str)| format!("echo '{value}' > {} &&\n", file(name));
@@ -247,10 +289,13 @@ impl Machinewide {
             sysctls.iter().enumerate().map(restore).collect::<String>(),
         );
         let lock = std::env::temp_dir().join("throng-global-sysctls.lock");
+        // The test's process is where it began; only its threads are in other namespaces.
+        let home = format!("--net=/proc/{}/ns/net", std::process::id());
         let mut command = Command::new("setsid");
-        command.arg("flock").arg(lock).args(["sh", "-c", &script]);
+        command.args(["nsenter", &home, "flock"]).arg(lock).args(["sh", "-c", &script]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut keeper = command.spawn().map_err(|error| format!("setsid and flock: {error}"))?;
+        let mut keeper =
+            command.spawn().map_err(|error| format!("setsid, nsenter and flock: {error}"))?;
         let mut said = String::new();
         BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut said).unwrap();
         let kept = Self { keeper };

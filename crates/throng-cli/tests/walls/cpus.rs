@@ -1,0 +1,118 @@
+//! CPUs: of the server, of the generator, and of others beside them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::stage::Stage;
+use super::{Provoked, Wall, foreign};
+
+pub(crate) const WALLS: &[Wall] = &[
+    Wall {
+        name: "one dispatcher",
+        what: "a server of others, one thread of which does all the work, 2 ms of CPU an answer",
+        expected: Some("hot_core"),
+        stage: Stage::here,
+        provoke: one_dispatcher,
+    },
+    Wall {
+        name: "costly handler",
+        what: "a server of others that takes 10 ms of CPU an answer, on as many threads as there are clients",
+        expected: Some("server_cpu_saturated"),
+        stage: Stage::here,
+        provoke: costly_handler,
+    },
+    Wall {
+        name: "CPU hog",
+        what: "busy loops of another program on all CPUs, before the generator",
+        expected: Some("cpu_contended"),
+        stage: Stage::here,
+        provoke: cpu_hog,
+    },
+    Wall {
+        name: "cgroup quota",
+        what: "a server that may use 4 % of a CPU",
+        expected: Some("cgroup_throttled"),
+        stage: Stage::here,
+        provoke: cgroup_quota,
+    },
+    Wall {
+        name: "too much to ask",
+        what: "one core of the generator, on one CPU, with more messages than it can send",
+        expected: Some("generator_saturated"),
+        stage: Stage::here,
+        provoke: too_much_to_ask,
+    },
+];
+
+fn one_dispatcher(stage: &mut Stage) -> Provoked {
+    let addr = foreign::dispatcher(Duration::from_millis(2));
+    stage.run_by(FIRST, &asking(&format!("{addr}"), 200, 4), &[])
+}
+
+fn costly_handler(stage: &mut Stage) -> Provoked {
+    let addr = foreign::server(foreign::answers_at_a_cost(Duration::from_millis(10)));
+    stage.run_by(FIRST, &asking(&format!("{addr}"), 100, 8), &[])
+}
+
+fn cpu_hog(stage: &mut Stage) -> Provoked {
+    let addr = stage.serve_by(FIRST, &["echo"]);
+    stage.beside_load(
+        "for n in $(seq $((2 * $(nproc)))); do (while :; do :; done) & done\n\
+         trap 'kill $(jobs -p)' EXIT\n\
+         cat",
+    );
+    stage.run_by(&["nice", "-n", "15"], &asking(&addr.to_string(), 200, 10), &[])
+}
+
+fn cgroup_quota(stage: &mut Stage) -> Provoked {
+    let group = Group::with_cpu(4)?;
+    let join = format!("echo $$ > {}; exec \"$@\"", group.folder.join("cgroup.procs").display());
+    let addr = stage.serve_by(&["sh", "-c", &join, "sh"], &["echo"]);
+    stage.keep(group);
+    stage.run(&asking(&addr.to_string(), 200, 10))
+}
+
+fn too_much_to_ask(stage: &mut Stage) -> Provoked {
+    let addr = stage.serve_by(&["taskset", "-c", "1"], &["echo"]);
+    let flags = ["--cores", "1"];
+    stage.run_by(&["taskset", "-c", "0"], &asking(&addr.to_string(), 400, 500), &flags)
+}
+
+/// Users who ask at this rate, each.
+fn asking(addr: &str, users: u32, per_second: u32) -> String {
+    format!(
+        "target: tcp://{addr}\n\
+         load: [{{ramp: {{to: {users}, over: 1s}}}}, {{hold: {{for: 5s}}}}]\n\
+         user: [connect, every: {{rate: {per_second}/s, do: [send: hello, expect: {{bytes: 5}}]}}]\n"
+    )
+}
+
+/// Runs before others: what it measures is the server and not its own wait for a CPU.
+const FIRST: &[&str] = &["nice", "-n", "-15"];
+
+/// A cgroup with a quota, until it is dropped; by then it must be empty.
+struct Group {
+    folder: PathBuf,
+}
+
+impl Group {
+    fn with_cpu(percent: u32) -> Result<Self, String> {
+        let name = format!("throng-walls-{}", std::process::id());
+        let (first, second) = (Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup"));
+        let is_first = first.join("cpu.cfs_quota_us").parent().is_some_and(Path::exists);
+        let folder = if is_first { first } else { second }.join(name);
+        let quota_us = percent * 1_000;
+        let made = std::fs::create_dir(&folder).and_then(|()| match is_first {
+            true => std::fs::write(folder.join("cpu.cfs_quota_us"), quota_us.to_string()),
+            false => std::fs::write(folder.join("cpu.max"), format!("{quota_us} 100000")),
+        });
+        let group = Self { folder };
+        made.map(|()| group).map_err(|error| format!("a cgroup with a CPU quota: {error}"))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}
