@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
-use throng_base::units::nearest;
+use throng_base::units::{nearest, show_count};
+use throng_doctor::preflight::Preflight;
 use throng_report::Interval;
 
 use crate::ends::Stage;
 use crate::isolate::IsolateError;
-use crate::machine::{Machine, Shortage};
+use crate::machine::Machine;
 use crate::report::LabReport;
 use crate::{
     connscale, fast_connect, fast_receive, haskell_chat, phoenix_2m, reconnect_storm, rooms,
@@ -91,7 +92,7 @@ pub enum LabError {
         nearest: Option<&'static str>,
     },
     /// The machine is too small for the users that were asked for.
-    TooBig(Vec<Shortage>),
+    TooBig(Box<Preflight>),
     /// The namespaces could not be made.
     Isolate(IsolateError),
     /// One of the two ends could not be started, or ended when it should not.
@@ -167,8 +168,12 @@ impl Lab<'_> {
 
     /// Refuses a number of users that does not fit, unless it is to be tried all the same.
     pub(crate) fn check(&self, connections: u64) -> Result<(), LabError> {
-        let short = self.machine.shortages(connections);
-        if short.is_empty() || self.options.force { Ok(()) } else { Err(LabError::TooBig(short)) }
+        let found = self.machine.preflight(connections);
+        if found.fits() || self.options.force {
+            Ok(())
+        } else {
+            Err(LabError::TooBig(Box::new(found)))
+        }
     }
 }
 
@@ -191,9 +196,12 @@ impl fmt::Display for LabError {
                     }
                 }
             }
-            Self::TooBig(shortages) => {
-                f.write_str("so many users do not fit on this machine:")?;
-                shortages.iter().try_for_each(|shortage| write!(f, "\n  {shortage}"))
+            Self::TooBig(found) => {
+                write!(f, "{}\n", found.refusal())?;
+                if let Some(holds) = found.holds() {
+                    writeln!(f, "  --users {}", show_count(holds))?;
+                }
+                f.write_str("the lab was not started; --force tries it all the same")
             }
             Self::Isolate(error) => error.fmt(f),
             Self::End { end, said } => write!(f, "the {end} {said}"),

@@ -1,10 +1,9 @@
-//! What a load needs, and whether this machine has it: known before the run starts.
+//! What a load needs, and what of this machine it will use: known before the run starts. Whether it fits is the doctor's
+//! preflight to say.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use throng_base::units::show_count;
 use throng_driver::fdtable;
 
 use crate::scenario::{Action, Class, Model, Repeat, Scenario, Step};
@@ -18,6 +17,8 @@ pub struct Demand {
     pub connections: u64,
     /// Connections that end per second, each of which may leave its port in TIME-WAIT.
     pub ends_per_s: f64,
+    /// Connections that begin per second, at the steepest.
+    pub begins_per_s: f64,
 }
 
 impl Demand {
@@ -36,7 +37,10 @@ impl Demand {
                 // No machine of ours makes more than this many connections a second.
                 let rate =
                     (peak as f64 / shortest.as_secs_f64().max(1e-3)).min(CONNECTS_PER_S_MOST);
-                Self { connections: peak, ends_per_s: if ends { rate } else { 0.0 } }
+                let ends_per_s = if ends { rate } else { 0.0 };
+                let begins_per_s =
+                    (schedule::peak_rate(phases) + ends_per_s).min(CONNECTS_PER_S_MOST);
+                Self { connections: peak, ends_per_s, begins_per_s }
             }
             Model::Open => {
                 let rate = schedule::peak_rate(phases);
@@ -49,6 +53,7 @@ impl Demand {
                 Self {
                     connections: connections.min(peak),
                     ends_per_s: if ends { rate } else { 0.0 },
+                    begins_per_s: rate,
                 }
             }
         }
@@ -91,66 +96,6 @@ impl Capacity {
     /// The most connections at once, whichever limit comes first.
     pub fn connections(&self) -> u64 {
         self.fds().min(self.ports)
-    }
-
-    /// What does not fit, in words, with the command.
-    pub fn shortage(&self) -> Option<String> {
-        let needed = self.demand.connections;
-        if needed > self.fds() {
-            let table = show_count(self.fds_per_table as u64);
-            let tables = if self.private_fds { self.cores } else { 1 };
-            return Some(format!(
-                "{} connections at once do not fit into {tables} fd table(s) of {table} each\n\
-                 raise the limit (`ulimit -n {}` as root), or add cores with `--cores {}`",
-                show_count(needed),
-                needed + fdtable::RESERVED as u64,
-                needed.div_ceil(self.fds_per_table.max(1) as u64),
-            ));
-        }
-        if needed > self.ports {
-            return Some(format!(
-                "{} connections at once need as many ports; {} source address(es) with the ports {}-{} have {}\n\
-                 name more addresses with `--source ADDRESS/PREFIX`, or more ports with `--source-ports` or \
-                 `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`",
-                show_count(needed),
-                self.addresses,
-                self.port_range.start(),
-                self.port_range.end(),
-                show_count(self.ports),
-            ));
-        }
-        None
-    }
-
-    /// What may become short while it runs, in words.
-    pub fn warning(&self) -> Option<String> {
-        let ports = self.demand.ports(self.time_wait);
-        (ports > self.ports).then(|| {
-            format!(
-                "up to {} ports may be taken at once, {} of them in TIME-WAIT for {} s, and there are {}: \
-                 connects may fail with EADDRNOTAVAIL; name more addresses with `--source`",
-                show_count(ports),
-                show_count(ports - self.demand.connections),
-                self.time_wait.as_secs(),
-                show_count(self.ports),
-            )
-        })
-    }
-}
-
-impl fmt::Display for Capacity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tables =
-            if self.private_fds { "each with its own fd table" } else { "sharing one fd table" };
-        writeln!(f, "connections  {} at once at most", show_count(self.demand.connections))?;
-        writeln!(
-            f,
-            "fds          {}: {} core(s), {tables} of {}",
-            show_count(self.fds()),
-            self.cores,
-            show_count(self.fds_per_table as u64)
-        )?;
-        write!(f, "ports        {}: {} source address(es)", show_count(self.ports), self.addresses)
     }
 }
 
@@ -238,6 +183,14 @@ mod tests {
     }
 
     #[test]
+    fn the_steepest_moment_counts() {
+        let ramps = "[{ramp: {to: 10k, over: 10s}}, {ramp: {to: 40k, over: 10s}}]";
+        assert_eq!(demand(ramps, "[connect, stay]").begins_per_s, 3_000.0);
+        let load = "[{arrivals: {rate: {from: 10/s, to: 100/s}, for: 100s}}]";
+        assert_eq!(demand(load, "[connect, stay]").begins_per_s, 100.0);
+    }
+
+    #[test]
     fn arrivals_that_stay_add_up_and_those_that_go_do_not() {
         let load = "[{arrivals: {rate: 100/s, for: 100s}}]";
         assert_eq!(demand(load, "[connect, stay]").connections, 10_000);
@@ -251,24 +204,5 @@ mod tests {
         assert_eq!(cores_for(200_000, 2, 20_000, true), 11);
         assert_eq!(cores_for(1_000, 2, 20_000, true), 2);
         assert_eq!(cores_for(200_000, 2, 20_000, false), 2);
-    }
-
-    #[test]
-    fn a_shortage_names_what_is_short() {
-        let mut capacity = Capacity {
-            demand: Demand { connections: 50_000, ends_per_s: 0.0 },
-            cores: 2,
-            fds_per_table: 19_000,
-            private_fds: true,
-            addresses: 1,
-            port_range: 32_768..=60_999,
-            ports: 28_232,
-            time_wait: Duration::from_secs(60),
-        };
-        assert!(capacity.shortage().unwrap().contains("fd table"));
-        capacity.cores = 3;
-        assert!(capacity.shortage().unwrap().contains("--source"));
-        capacity.ports = 60_000;
-        assert_eq!(capacity.shortage(), None);
     }
 }

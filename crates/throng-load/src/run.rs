@@ -69,17 +69,18 @@ pub enum LoadError {
         /// What the resolver said.
         error: String,
     },
-    /// A limit of this machine is in the way; the text names it and the command.
-    Short(String),
+    /// The options contradict the scenario, or each other; the text says how.
+    Options(String),
     /// The kernel refused something that every core needs.
     Start(Errno),
 }
 
 impl LoadPlan {
-    /// Plans a run of `scenario`.
+    /// Plans a run of `scenario`. Whether this machine has what it needs is for the caller to see: what does not fit fails
+    /// when it is tried, as a connect that finds no fd or no port.
     ///
     /// # Errors
-    /// When the target cannot be resolved, or more is needed than this machine has.
+    /// When the target cannot be resolved, or the options contradict the scenario.
     pub fn new(scenario: &Scenario, options: &LoadOptions) -> Result<Self, LoadError> {
         let scenario = &retargeted(scenario, options.target.as_ref())?;
         let targets = resolve(&scenario.target)?;
@@ -99,7 +100,7 @@ impl LoadPlan {
             ([], Some(_)) => {
                 let what =
                     "source ports are handed out by address: name the addresses with `--source`";
-                return Err(LoadError::Short(what.to_owned()));
+                return Err(LoadError::Options(what.to_owned()));
             }
             (addresses, None) => SourcePlan::Late(addresses.into()),
             (addresses, Some(ports)) => SourcePlan::Explicit(addresses.into(), ports.clone()),
@@ -121,9 +122,6 @@ impl LoadPlan {
             port_range,
             time_wait,
         };
-        if let Some(shortage) = capacity.shortage() {
-            return Err(LoadError::Short(shortage));
-        }
         Ok(Self {
             target: scenario.target.clone(),
             targets,
@@ -352,7 +350,7 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Resolve { target, error } => write!(f, "{target} has no address: {error}"),
-            Self::Short(shortage) => f.write_str(shortage),
+            Self::Options(what) => f.write_str(what),
             Self::Start(errno) => write!(f, "the generator's cores cannot start: {errno}"),
         }
     }
@@ -366,7 +364,7 @@ fn retargeted(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario, 
     let mut scenario = scenario.clone();
     let Some(target) = target else { return Ok(scenario) };
     if target.scheme != scenario.target.scheme {
-        return Err(LoadError::Short(format!(
+        return Err(LoadError::Options(format!(
             "the scenario speaks `{}` and {target} does not: its target begins with `{}://`",
             scenario.protocol.name(),
             scenario.target.scheme.as_str(),

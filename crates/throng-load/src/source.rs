@@ -56,6 +56,11 @@ impl SourcePlan {
         }
     }
 
+    /// Whether the generator hands out the ports itself.
+    pub fn is_explicit(&self) -> bool {
+        matches!(self, Self::Explicit(..))
+    }
+
     /// How many source addresses there are; one where the kernel chooses.
     pub fn addresses(&self) -> usize {
         match self {

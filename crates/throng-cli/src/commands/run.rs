@@ -7,6 +7,7 @@ mod beside;
 mod calibrate;
 mod live;
 mod plan;
+mod preflight;
 pub(crate) mod sources;
 mod words;
 
@@ -87,6 +88,9 @@ pub(crate) struct Run {
     /// Do not measure what this generator can do
     #[arg(long, conflicts_with = "calibrate")]
     no_calibrate: bool,
+    /// Run although a limit of this machine is in the way
+    #[arg(long)]
+    force: bool,
     /// Show what would run and what it needs, and connect to nothing
     #[arg(long)]
     dry_run: bool,

@@ -112,6 +112,7 @@ impl Flags {
         ask.ports = (role != Role::Server).then(|| PortsAsk {
             addresses: sources.len().max(1) as u64,
             addresses_grow: sources.is_empty() && on_loopback,
+            on_loopback,
             targets: targets.len().max(1) as u64,
             chosen: PortChoice::Kernel,
             time_wait: TIME_WAIT,

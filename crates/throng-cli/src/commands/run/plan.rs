@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::SystemTime;
 
+use throng_doctor::preflight::Preflight;
 use throng_lab::ceiling::Talk;
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Diagnostics, Reach, Scenario, Target};
 use throng_report::Threshold;
 use throng_report::runfile::{Header, ScenarioSource};
 
-use super::{Run, calibrate, sources, words};
+use super::{Run, calibrate, preflight, sources, words};
 use crate::{Failure, output};
 
 /// Everything that is settled before the first connect.
@@ -21,6 +22,8 @@ pub(super) struct Plan {
     pub(super) load: LoadPlan,
     pub(super) thresholds: Vec<Threshold>,
     pub(super) header: Header,
+    /// Whether this machine can hold it.
+    pub(super) preflight: Preflight,
     /// What the users say.
     pub(super) talk: Talk,
 }
@@ -29,7 +32,7 @@ impl Plan {
     /// Reads the scenario and the machine.
     ///
     /// # Errors
-    /// The scenario has mistakes, the target is not ours to load, or the machine is too small.
+    /// The scenario has mistakes, the target is not ours to load, or a limit of this machine is in the way.
     pub(super) fn new(typed: &Run) -> Result<Self, Failure> {
         let path = &typed.scenario;
         let source = std::fs::read_to_string(path)
@@ -49,9 +52,11 @@ impl Plan {
         let target = load.target.clone();
         permit(&target, &load.targets, typed.i_am_allowed)?;
         check_sources(&options, &load.targets)?;
-        let header = header(path, source, &target, &load);
+        let preflight = preflight::look(&load, typed.cores);
+        preflight::refuse(&preflight, typed.force)?;
+        let header = header(path, source, &target, &load, &preflight);
         let talk = calibrate::talk(&scenario);
-        Ok(Self { target, load, thresholds: scenario.thresholds, header, talk })
+        Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight, talk })
     }
 }
 
@@ -87,7 +92,14 @@ fn rendered(mistakes: &Diagnostics) -> Failure {
     Failure::rendered(mistakes.render(output::stderr_has_colors()))
 }
 
-fn header(path: &Path, source: String, target: &Target, load: &LoadPlan) -> Header {
+fn header(
+    path: &Path,
+    source: String,
+    target: &Target,
+    load: &LoadPlan,
+    preflight: &Preflight,
+) -> Header {
+    let capacity = load.capacity.connections();
     Header {
         started: words::rfc3339(SystemTime::now()),
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -95,7 +107,7 @@ fn header(path: &Path, source: String, target: &Target, load: &LoadPlan) -> Head
         scenario: ScenarioSource { path: path.display().to_string(), source },
         target: target.to_string(),
         users_planned: load.capacity.demand.connections,
-        capacity: Some(load.capacity.connections()),
+        capacity: Some(preflight.holds().map_or(capacity, |holds| holds.min(capacity))),
         target_is_here: load.targets.iter().all(|target| sources::is_local(target.ip())),
         machine: machine(),
         ..Header::default()

@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 use throng_base::units::{show_count, show_duration};
 use throng_lab::recorder::Outcome;
-use throng_load::program::{Broadcast, Probe, Protocol};
-use throng_report::render::{Align, Table, bytes, rate};
+use throng_load::program::{Broadcast, Probe};
+use throng_report::render::{Align, Table, rate};
 use throng_report::{Summary, Tally};
 
 use super::beside::Server;
-use super::calibrate;
 use super::plan::Plan;
+use super::{calibrate, preflight};
 
 /// The first lines of a run.
 pub(super) fn beginning(plan: &Plan, server: Option<&Server>) -> String {
@@ -21,9 +21,9 @@ pub(super) fn beginning(plan: &Plan, server: Option<&Server>) -> String {
         plan.target,
         show_count(capacity.demand.connections),
         show_duration(plan.load.length),
-        show_count(capacity.connections()),
+        show_count(plan.header.capacity.unwrap_or(0)),
     );
-    if let Some(warning) = capacity.warning() {
+    for warning in preflight::warnings(&plan.preflight) {
         text += &format!("\nwarning: {warning}");
     }
     if let Some(ceiling) = &plan.header.ceiling {
@@ -57,21 +57,8 @@ pub(super) fn plan(plan: &Plan) -> String {
     for threshold in &plan.thresholds {
         table.row(["threshold", threshold.text()]);
     }
-    let tables = if capacity.private_fds { capacity.cores } else { 1 };
-    let each = capacity.fds_per_table;
-    for (name, text) in [
-        ("connections", format!("{} at once at most", show_count(capacity.demand.connections))),
-        ("fds", format!("{} in {tables} fd table(s) of {each}", capacity.fds())),
-        ("ports", ports(plan)),
-        ("cores", capacity.cores.to_string()),
-        ("memory", memory(plan)),
-    ] {
-        table.row([name.to_owned(), text]);
-    }
-    if let Some(warning) = capacity.warning() {
-        table.row(["warning".to_owned(), warning]);
-    }
-    table.to_string()
+    table.row(["cores".to_owned(), capacity.cores.to_string()]);
+    format!("{table}\n{}", plan.preflight)
 }
 
 /// What is spoken, and what that costs while nothing happens.
@@ -92,30 +79,6 @@ fn probe_words(probe: &Probe) -> String {
     let (every, timeout) = (show_duration(probe.every), show_duration(probe.timeout));
     format!("every {every} to {to}; missing after {timeout}")
 }
-
-fn ports(plan: &Plan) -> String {
-    let capacity = &plan.load.capacity;
-    let needed = capacity.demand.ports(capacity.time_wait);
-    format!("{} at {} source address(es), {needed} needed", capacity.ports, capacity.addresses)
-}
-
-/// What the generator's side of so many connections takes.
-fn memory(plan: &Plan) -> String {
-    let connections = plan.load.capacity.demand.connections;
-    let own = match plan.load.program().protocol() {
-        Protocol::Tcp => connections * USER_BYTES,
-        Protocol::Ws | Protocol::Phoenix => connections * WEBSOCKET_USER_BYTES,
-    };
-    let kernel = connections * KERNEL_BYTES;
-    format!("{} here and {} in the kernel", bytes(own as f64), bytes(kernel as f64))
-}
-
-/// A user with its connection, at most.
-const USER_BYTES: u64 = 256;
-/// The same with a WebSocket, joined to a channel.
-const WEBSOCKET_USER_BYTES: u64 = 300;
-/// A TCP socket with its epoll entry, measured on Linux 6.18; a server on this machine needs as much again.
-const KERNEL_BYTES: u64 = 4_000;
 
 /// The summary with what became of the thresholds, and what stopped it.
 pub(super) fn summary_json(outcome: &Outcome) -> Value {

@@ -1,0 +1,67 @@
+//! What a planned run asks of this machine, in the words of the doctor's preflight.
+
+use throng_doctor::Root;
+use throng_doctor::preflight::{
+    Ask, MachineLimits, PortChoice, PortsAsk, Preflight, Role, State, preflight,
+};
+use throng_load::program::Protocol;
+use throng_load::run::LoadPlan;
+use throng_load::scenario::Reach;
+
+use super::sources;
+use crate::Failure;
+
+/// Holds the run against this machine's limits. `cores` are those that were given.
+pub(super) fn look(load: &LoadPlan, cores: Option<usize>) -> Preflight {
+    preflight(&ask(load, cores), &MachineLimits::read(&Root::default(), std::process::id()))
+}
+
+/// Refuses what cannot work, unless it is to be tried all the same.
+pub(super) fn refuse(found: &Preflight, force: bool) -> Result<(), Failure> {
+    match found.fits() || force {
+        true => Ok(()),
+        false => Err(Failure::new(format!(
+            "{}\nthe run was not started; --force tries it all the same, throng doctor --for {} shows every limit",
+            found.refusal(),
+            found.connections
+        ))),
+    }
+}
+
+/// What a run should be warned of: limits at which connections would fail, if things come as they may.
+pub(super) fn warnings(found: &Preflight) -> impl Iterator<Item = String> {
+    found.in_state(State::Tight).filter(|check| check.stops).map(|check| {
+        let remedy = check.remedy.as_ref().map_or("", |remedy| &remedy.command);
+        format!("{}: {}; do: {remedy}", check.limit, check.because)
+    })
+}
+
+fn ask(load: &LoadPlan, cores: Option<usize>) -> Ask {
+    let demand = load.capacity.demand;
+    let is_here = load.targets.iter().all(|target| sources::is_local(target.ip()));
+    let on_loopback = load.targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
+    let role = if is_here { Role::Both } else { Role::Client };
+    let chosen = match load.sources.is_explicit() {
+        true => PortChoice::Generator(load.capacity.port_range.clone()),
+        false => PortChoice::Kernel,
+    };
+    Ask {
+        cores: cores.map(|cores| cores as u64),
+        user_bytes: match load.program().protocol() {
+            Protocol::Tcp => Ask::TCP_USER_BYTES,
+            Protocol::Ws | Protocol::Phoenix => Ask::WEBSOCKET_USER_BYTES,
+        },
+        connects_per_s: demand.begins_per_s,
+        ends_per_s: demand.ends_per_s,
+        listens: load.targets.clone(),
+        ports: Some(PortsAsk {
+            addresses: load.capacity.addresses as u64,
+            addresses_grow: false,
+            on_loopback: on_loopback && load.targets.iter().all(|target| target.is_ipv4()),
+            targets: load.targets.len() as u64,
+            chosen,
+            time_wait: load.capacity.time_wait,
+        }),
+        ..Ask::new(demand.connections, role)
+    }
+}
