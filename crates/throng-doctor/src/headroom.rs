@@ -3,6 +3,7 @@
 use throng_report::render::{count, rate};
 
 use crate::case::{Case, End};
+use crate::cpus::{CpuUse, ProcessCpus, whole_percent};
 
 /// What was left of the scarcest resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,23 +21,25 @@ pub fn headroom(case: &Case<'_>) -> Option<Headroom> {
     worst.map(|(used, of)| Headroom { share_free: (1.0 - used).max(0.0), of })
 }
 
-/// The share of an end's CPUs that was busy or stolen in the busiest second.
+/// The share of an end's CPUs that was not free in the busiest interval.
+///
+/// What others took counts only where the run had to wait: who takes no more than what is idle gives way to more load.
 fn cpus(case: &Case<'_>, end: End) -> Option<(f64, String)> {
-    let share = |(before, now)| {
-        let (before, now) = (case.machine(end, before)?, case.machine(end, now)?);
-        let taken =
-            |machine: &throng_report::MachineUse| machine.cpu_busy_us + machine.cpu_stolen_us;
-        let busy = taken(now).saturating_sub(taken(before));
-        let idle = now.cpu_idle_us.saturating_sub(before.cpu_idle_us);
-        (busy + idle > 0).then(|| busy as f64 / (busy + idle) as f64)
+    let uses = CpuUse::of(case, end);
+    let taken = |used: &CpuUse| {
+        let waits =
+            |process: ProcessCpus| process.most_delayed.is_none_or(|delayed| delayed > DELAYED_MIN);
+        let felt = [used.server, used.client].into_iter().flatten().any(waits);
+        let given_way = if felt { 0.0 } else { used.strangers(case).unwrap_or(0.0) };
+        (used.taken_share() - given_way / used.cpus).max(0.0)
     };
-    let most = case.steps().filter_map(share).max_by(f64::total_cmp)?;
+    let most = uses.iter().map(taken).max_by(f64::total_cmp)?;
     let whose = match (end, case.header.target_is_here) {
         (_, true) => "this machine",
         (End::Client, false) => "the generator's machine",
         (End::Server, false) => "the server's machine",
     };
-    Some((most, format!("the CPUs of {whose} were busy for {:.0} % at most", most * 100.0)))
+    Some((most, format!("the CPUs of {whose} were busy for {} at most", whole_percent(most))))
 }
 
 /// The share of what the generator was measured to do at most.
@@ -64,4 +67,35 @@ fn places(case: &Case<'_>) -> Option<(f64, String)> {
         count(can as f64)
     );
     Some((most as f64 / can as f64, of))
+}
+
+/// Threads that wait for a CPU for less than this share of the time have as much of them as they want.
+const DELAYED_MIN: f64 = 0.10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::Run;
+
+    /// Of two CPUs the generator takes 0.05 and the server 0.2; others have the rest.
+    fn beside_others(delayed: i64) -> Headroom {
+        let run = Run::quiet()
+            .growing("process.server.cpu_us", 0, 200_000, 0)
+            .with("process.server.most_delayed_thread_permille", 10)
+            .with("process.client.most_delayed_thread_permille", delayed)
+            .changed(|interval, second| {
+                let machine = interval.machine.as_mut().unwrap();
+                (machine.cpu_busy_us, machine.cpu_idle_us) = (2_000_000 * second, 0);
+            });
+        let (history, summary) = run.whole();
+        headroom(&Case::new(&history, &summary)).unwrap()
+    }
+
+    #[test]
+    fn what_others_take_counts_where_the_run_waits_for_it() {
+        assert_eq!(beside_others(300).share_free, 0.0);
+        let free = beside_others(20);
+        assert!((free.share_free - 0.875).abs() < 1e-9, "{free:?}");
+        assert_eq!(free.of, "the CPUs of this machine were busy for 12 % at most");
+    }
 }

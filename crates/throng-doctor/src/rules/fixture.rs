@@ -28,6 +28,7 @@ impl Run {
             load.counters.connected = connects;
             load.counters.messages_sent = 1_000 * second;
             load.counters.messages_answered = 1_000 * second;
+            load.process.pid = 1;
             load.process.cpu_user_us = 50_000 * second;
             load.process.rss_bytes = 10_000_000 + 300 * connects;
             load.process.rss_bytes_at_start = 10_000_000;
@@ -76,7 +77,6 @@ impl Run {
     }
 
     /// Every interval, changed: `change(interval, second)`.
-    #[allow(dead_code)]
     pub(crate) fn changed(mut self, change: impl Fn(&mut Interval, u64)) -> Self {
         for (second, interval) in self.intervals.iter_mut().enumerate() {
             change(interval, second as u64);

@@ -128,10 +128,11 @@ fn is_explained(case: &Case<'_>) -> bool {
     let uses = CpuUse::of(case, End::Server);
     let full = uses.iter().filter(|used| {
         let server = used.server.unwrap_or_default();
-        used.taken_share() > FULL_SHARE
+        // A machine is full for those who wait for it: neighbours may take only what is idle.
+        let waits = server.most_delayed.map(|delayed| delayed > DELAYED_MIN);
+        waits.unwrap_or_else(|| used.taken_share() > FULL_SHARE)
             || server.busiest.unwrap_or(0.0) > BUSY_MIN
             || (server.allowed > 0.0 && server.taken > server.allowed * FULL_SHARE)
-            || server.most_delayed.unwrap_or(0.0) > DELAYED_MIN
     });
     let queues = ["TcpExt.ListenOverflows", "TcpExt.TCPReqQFullDrop", "TcpExt.TCPAbortOnMemory"];
     let lost = case.growth(End::Client, "Tcp.RetransSegs").map_or(0, |growth| growth.by());
@@ -199,6 +200,21 @@ mod tests {
             load.message.record_n(160_000, 500);
         });
         far.is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_machine_that_others_fill_is_no_reason_unless_the_server_waits_for_it() {
+        let full = |delayed| {
+            slow(400_000).with("process.server.most_delayed_thread_permille", delayed).changed(
+                |interval, second| {
+                    let machine = interval.machine.as_mut().unwrap();
+                    (machine.cpu_busy_us, machine.cpu_idle_us) =
+                        (1_990_000 * second, 10_000 * second);
+                },
+            )
+        };
+        full(20).speaks(&RULE);
+        full(500).is_silent(&RULE);
     }
 
     #[test]
