@@ -5,19 +5,33 @@
 //! Each has a test for when it must speak and one for when it must stay silent.
 
 mod accept_queue_overflow;
+mod backlog_clamped;
 mod cgroup_throttled;
+mod conntrack_full;
 mod cpu_contended;
 mod cpu_stolen;
+mod epoll_watches_exhausted;
+mod fds_exhausted;
 mod generator_saturated;
 mod half_open;
 mod handshakes_refused;
 mod hot_core;
+mod kernels;
 mod memory_runs_out;
+mod port_conflict;
+mod ports_exhausted;
+mod resent;
+mod retransmits;
 mod server_closes_early;
 mod server_cpu_saturated;
 mod server_lost;
 mod server_slow;
 mod slow_consumers;
+mod softnet_drops;
+mod syn_queue_overflow;
+mod tcp_hash_crowded;
+mod tcp_memory_pressure;
+mod time_wait_exhausted;
 
 use throng_report::Finding;
 
@@ -43,14 +57,26 @@ pub const RULES: &[Rule] = &[
     generator_saturated::RULE,
     memory_runs_out::RULE,
     server_lost::RULE,
+    fds_exhausted::RULE,
+    ports_exhausted::RULE,
+    port_conflict::RULE,
+    epoll_watches_exhausted::RULE,
+    conntrack_full::RULE,
+    tcp_memory_pressure::RULE,
+    backlog_clamped::RULE,
     half_open::RULE,
     accept_queue_overflow::RULE,
+    syn_queue_overflow::RULE,
+    softnet_drops::RULE,
     handshakes_refused::RULE,
     hot_core::RULE,
     server_cpu_saturated::RULE,
     slow_consumers::RULE,
     server_closes_early::RULE,
     server_slow::RULE,
+    retransmits::RULE,
+    time_wait_exhausted::RULE,
+    tcp_hash_crowded::RULE,
 ];
 
 #[cfg(test)]

@@ -6,7 +6,11 @@ use throng_report::{Finding, Side};
 use super::Rule;
 use crate::case::{Case, End};
 
-pub(super) const RULE: Rule = Rule { id: "accept_queue_overflow", explains: &[], find };
+pub(super) const RULE: Rule = Rule {
+    id: "accept_queue_overflow",
+    explains: &["half_open", "syn_queue_overflow", "retransmits"],
+    find,
+};
 
 /// The kernel counts each handshake that it drops because the listener's accept queue is full.
 fn find(case: &Case<'_>) -> Option<Finding> {

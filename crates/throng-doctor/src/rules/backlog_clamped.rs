@@ -1,0 +1,133 @@
+//! The server asked for a longer accept queue than the kernel allows.
+
+use throng_report::render::count;
+use throng_report::{Finding, Severity, Side};
+
+use super::{Rule, resent};
+use crate::case::{Case, End};
+
+pub(super) const RULE: Rule = Rule {
+    id: "backlog_clamped",
+    explains: &["accept_queue_overflow", "syn_queue_overflow", "half_open", "retransmits"],
+    find,
+};
+
+/// A throng server says what it asked for. Of another one it is not known: that its backlog is exactly the limit makes it likely.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let limit = case.constant(End::Server, "sysctl.net.core.somaxconn")?;
+    let backlog =
+        case.constant(End::Server, "listener.backlog").filter(|backlog| *backlog == limit)?;
+    let asked = asked(case);
+    if asked.is_some_and(|asked| asked <= limit) {
+        return None;
+    }
+    let overflows = case.growth(End::Server, "TcpExt.ListenOverflows");
+    let used = case.peak(End::Server, "listener.accept_queue_most").filter(|peak| {
+        // A guess needs more than a queue that has been long.
+        asked.is_some() && peak.value * 2 >= backlog
+    });
+    let severity = match (&overflows, &used) {
+        (Some(_), _) => resent::by_connects(case).map_or(Severity::Slowed, |felt| felt.severity),
+        (None, Some(_)) => Severity::Noted,
+        (None, None) => return None,
+    };
+    let is = count(limit as f64);
+    let text = match asked {
+        Some(asked) => format!(
+            "The server asked for a backlog of {} and got {is}: net.core.somaxconn allows no more.",
+            count(asked as f64)
+        ),
+        None => format!(
+            "The server's backlog is {is}, which is all that net.core.somaxconn allows: it may have asked for more."
+        ),
+    };
+    let did = match overflows {
+        Some(_) => " Its accept queue overflowed, and the kernel dropped handshakes.",
+        None => " Its accept queue was more than half full.",
+    };
+    let mut found = Finding::new(RULE.id, Side::Server, text + did)
+        .with_severity(severity)
+        .with_confidence(if asked.is_some() { 1.0 } else { GUESSED });
+    found.evidence.extend(overflows.map(|growth| growth.evidence()));
+    found.evidence.extend(used.map(|peak| peak.evidence()));
+    let wanted = asked.unwrap_or(WANTED);
+    Some(found.remedied_by(match asked {
+        Some(_) => format!("sysctl -w net.core.somaxconn={wanted}, then start the server again"),
+        None => format!(
+            "sysctl -w net.core.somaxconn={wanted}, then start the server again with a backlog as long"
+        ),
+    }))
+}
+
+/// What a throng server asked for.
+fn asked(case: &Case<'_>) -> Option<i64> {
+    let asked =
+        case.moments().iter().find_map(|moment| Some(moment.interval.server.as_ref()?.backlog));
+    asked.filter(|asked| *asked > 0).map(|asked| asked as i64)
+}
+
+/// How sure it is that a server whose backlog is the limit asked for more.
+const GUESSED: f64 = 0.6;
+
+/// The longest that servers usually ask for.
+const WANTED: i64 = 65_535;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::ServerSnapshot;
+
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn limited(somaxconn: i64, backlog: i64) -> Run {
+        Run::quiet()
+            .with("sysctl.net.core.somaxconn", somaxconn)
+            .with("listener.backlog", backlog)
+            .growing("TcpExt.ListenOverflows", 0, 40, 2)
+    }
+
+    fn asking(run: Run, backlog: u64) -> Run {
+        run.changed(move |interval, _| {
+            let mut server = ServerSnapshot { backlog, ..ServerSnapshot::default() };
+            server.counters.open = interval.load.as_ref().unwrap().counters.connected;
+            interval.server = Some(server);
+        })
+    }
+
+    #[test]
+    fn a_throng_server_that_asked_for_more_is_certain() {
+        let found = asking(limited(128, 128), 4_096).speaks(&RULE);
+        assert_eq!(found.confidence, 1.0);
+        assert_eq!(
+            found.first_sentence(),
+            "The server asked for a backlog of 4.1k and got 128: net.core.somaxconn allows no more"
+        );
+        assert!(found.remedy.contains("somaxconn=4096"), "{found}");
+        asking(limited(128, 128), 4_096).check_all(&["backlog_clamped", "accept_queue_overflow"]);
+    }
+
+    #[test]
+    fn another_server_may_have_asked_for_more() {
+        assert_eq!(limited(128, 128).speaks(&RULE).confidence, GUESSED);
+    }
+
+    #[test]
+    fn a_queue_as_long_as_was_asked_for_is_not_clamped() {
+        asking(limited(4_096, 128), 128).is_silent(&RULE);
+        asking(limited(128, 128), 128).is_silent(&RULE);
+        limited(4_096, 128).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_short_queue_that_was_hardly_used_is_no_finding() {
+        let quiet = |most| {
+            let run = Run::quiet()
+                .with("sysctl.net.core.somaxconn", 128)
+                .with("listener.backlog", 128)
+                .with("listener.accept_queue_most", most);
+            asking(run, 4_096)
+        };
+        quiet(20).is_silent(&RULE);
+        assert_eq!(quiet(100).speaks(&RULE).severity, Severity::Noted);
+    }
+}

@@ -1,0 +1,89 @@
+//! The table of connection tracking is full, and every packet that would begin an entry is dropped.
+
+use throng_report::render::count;
+use throng_report::{Finding, Severity};
+
+use super::kernels::{Kernel, kernels};
+use super::{Rule, resent};
+use crate::case::Case;
+
+pub(super) const RULE: Rule =
+    Rule { id: "conntrack_full", explains: &["retransmits", "server_slow", "half_open"], find };
+
+fn find(case: &Case<'_>) -> Option<Finding> {
+    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+}
+
+/// Drops alone have other causes, and a table that is nearly full has done nothing yet: it takes both. Failed inserts are two packets of
+/// one connection that met, as a rule.
+fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
+    let dropped = case
+        .growth(kernel.end, "conntrack.dropped")
+        .or_else(|| case.growth(kernel.end, "conntrack.early_dropped"))?;
+    let max = case.constant(kernel.end, "conntrack.max")?;
+    let full = case.peak(kernel.end, "conntrack.count")?;
+    if (full.value as f64) < FULL * max as f64 {
+        return None;
+    }
+    let felt = resent::by_anything(case);
+    let severity = felt.as_ref().map_or(Severity::Noted, |felt| felt.severity);
+    let mut found = Finding::new(
+        RULE.id,
+        kernel.side,
+        format!(
+            "Connection tracking on {} is full with {} entries: {} packets were dropped. Whoever sent them tries again \
+             a second later, and again.",
+            kernel.whose,
+            count(max as f64),
+            count(dropped.by() as f64)
+        ),
+    )
+    .with_severity(severity);
+    found.evidence.push(dropped.evidence());
+    found.evidence.push(full.evidence());
+    found.evidence.extend(felt.map(|felt| felt.evidence));
+    // An entry a connection, and those that are closed stay for two minutes.
+    let wanted = (case.header.users_planned.saturating_mul(2) as i64).max(max.saturating_mul(4));
+    Some(found.remedied_by(format!(
+        "sysctl -w net.netfilter.nf_conntrack_max={wanted}, or do not track the port: nft add rule … tcp dport PORT notrack"
+    )))
+}
+
+/// The kernel drops at the limit itself; a look once a second may just miss that.
+const FULL: f64 = 0.95;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn tracking(count: i64) -> Run {
+        Run::quiet().with("conntrack.max", 200).with("conntrack.count", count)
+    }
+
+    #[test]
+    fn a_full_table_that_drops_is_told_with_its_size() {
+        let run = tracking(200).growing("conntrack.dropped", 0, 280, 2).loaded(|load, second| {
+            load.counters.connects_started += if second > 2 { 300 } else { 0 };
+        });
+        let found = run.speaks(&RULE);
+        assert_eq!(found.severity, Severity::Stopped);
+        assert_eq!(
+            found.first_sentence(),
+            "Connection tracking on this machine is full with 200 entries: 2.24k packets were dropped"
+        );
+    }
+
+    #[test]
+    fn drops_that_nobody_felt_are_noted() {
+        let found = tracking(200).growing("conntrack.dropped", 0, 2, 2).speaks(&RULE);
+        assert_eq!(found.severity, Severity::Noted);
+    }
+
+    #[test]
+    fn a_table_with_room_that_drops_and_a_full_one_that_does_not_are_silent() {
+        tracking(100).growing("conntrack.dropped", 0, 280, 2).is_silent(&RULE);
+        tracking(200).is_silent(&RULE);
+        tracking(200).growing("conntrack.insert_failed", 0, 9, 2).is_silent(&RULE);
+    }
+}

@@ -1,0 +1,82 @@
+//! The user has no epoll watch left for another socket.
+
+use throng_report::render::count;
+use throng_report::{Finding, Side};
+
+use super::Rule;
+use crate::case::{Case, End};
+
+pub(super) const RULE: Rule =
+    Rule { id: "epoll_watches_exhausted", explains: &["server_closes_early", "half_open"], find };
+
+/// `ENOSPC` of a connect or of an accept: both opened a socket, and could not have it watched. The kernel does not tell how many
+/// watches a user has; its errno is the only sign.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let client = case.connect_failures("ENOSPC");
+    let server = case
+        .server_growth("server.accept_errors.ENOSPC", |server| server.accept_errors.get("ENOSPC"));
+    let (end, side, whose) = match (&client, &server) {
+        (Some(_), Some(_)) => (End::Client, Side::Kernel, "The user of both ends"),
+        (Some(_), None) => (End::Client, Side::Client, "The generator's user"),
+        (None, Some(_)) => (End::Server, Side::Server, "The server's user"),
+        (None, None) => return None,
+    };
+    let most = case.constant(end, "sysctl.fs.epoll.max_user_watches");
+    let all = most.map_or(String::new(), |most| format!(" of {}", count(most as f64)));
+    let refused: u64 = [&client, &server].into_iter().flatten().map(|growth| growth.by()).sum();
+    let mut found = Finding::new(
+        RULE.id,
+        side,
+        format!(
+            "{whose} has no epoll watch left{all}: {} connections were refused with ENOSPC. All programs of that user share the limit \
+             (fs.epoll.max_user_watches), and each connection takes one at each end.",
+            count(refused as f64)
+        ),
+    );
+    found.evidence.extend([client, server].into_iter().flatten().map(|growth| growth.evidence()));
+    let needed = case.header.users_planned.saturating_mul(2) as i64 + SPARE;
+    let wanted = most.unwrap_or(0).saturating_mul(2).max(needed);
+    Some(found.remedied_by(format!("sysctl -w fs.epoll.max_user_watches={wanted}")))
+}
+
+/// What a user's other programs may need.
+const SPARE: i64 = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::ServerSnapshot;
+
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn refused_by_the_server(run: Run, errno: &'static str) -> Run {
+        run.changed(move |interval, second| {
+            let server = interval.server.get_or_insert_with(ServerSnapshot::default);
+            server.accept_errors.add(errno, 7 * second);
+        })
+    }
+
+    fn refused_by_the_generator(errno: &'static str) -> Run {
+        Run::quiet().loaded(move |load, second| load.connect_failed.add(errno, 3 * second))
+    }
+
+    #[test]
+    fn whoever_was_refused_is_named() {
+        let side = |run: &Run| run.speaks(&RULE).side;
+        let generator =
+            refused_by_the_generator("ENOSPC").with("sysctl.fs.epoll.max_user_watches", 400);
+        assert_eq!(side(&generator), Side::Client);
+        assert_eq!(
+            generator.speaks(&RULE).first_sentence(),
+            "The generator's user has no epoll watch left of 400: 30 connections were refused with ENOSPC"
+        );
+        assert_eq!(side(&refused_by_the_server(Run::quiet(), "ENOSPC")), Side::Server);
+        assert_eq!(side(&refused_by_the_server(generator, "ENOSPC")), Side::Kernel);
+    }
+
+    #[test]
+    fn other_limits_have_other_names() {
+        refused_by_the_generator("EMFILE").is_silent(&RULE);
+        refused_by_the_server(Run::quiet(), "ENOMEM").is_silent(&RULE);
+    }
+}

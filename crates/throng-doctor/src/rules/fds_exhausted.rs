@@ -1,0 +1,227 @@
+//! No fd was left: in a table of the generator's, in one of the server's, or in the whole system.
+
+use throng_report::render::count;
+use throng_report::{EventKind, Evidence, Finding, Side};
+
+use super::{Rule, resent};
+use crate::case::{Case, End, Growth};
+use crate::history::Moment;
+
+pub(super) const RULE: Rule = Rule {
+    id: "fds_exhausted",
+    explains: &["accept_queue_overflow", "half_open", "retransmits", "server_slow"],
+    find,
+};
+
+fn find(case: &Case<'_>) -> Option<Finding> {
+    of_the_system(case).or_else(|| of_the_generator(case)).or_else(|| of_the_server(case))
+}
+
+/// `ENFILE`, on whichever side: all programs share this limit.
+fn of_the_system(case: &Case<'_>) -> Option<Finding> {
+    let client = case.connect_failures("ENFILE");
+    let server = accept_errors(case, "ENFILE");
+    let end = if client.is_some() { End::Client } else { End::Server };
+    let growth = client.or(server)?;
+    let most = case.constant(end, "files.max");
+    let room =
+        most.map_or(String::new(), |most| format!(" of {} (fs.file-max)", count(most as f64)));
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Kernel,
+        format!(
+            "The system has no more open files{room}: {} connects or accepts failed with ENFILE. Sockets count as files, of all \
+             programs together.",
+            count(growth.by() as f64)
+        ),
+    );
+    found.evidence.push(growth.evidence());
+    found.evidence.extend(case.peak(end, "files.open").map(|peak| peak.evidence()));
+    let wanted = most.map_or(WANTED, |most| most.saturating_mul(2).max(WANTED));
+    Some(found.remedied_by(format!("sysctl -w fs.file-max={wanted}")))
+}
+
+fn of_the_generator(case: &Case<'_>) -> Option<Finding> {
+    let growth = case.connect_failures("EMFILE").or_else(|| {
+        events(case, "generator_fds_exhausted", |kind| {
+            matches!(kind, EventKind::GeneratorFdsExhausted { .. })
+        })
+    })?;
+    let held = case.load_at(growth.began_ms).connections;
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Client,
+        format!(
+            "The generator's fd table{} was full with {} connections: {} connects found no free fd (EMFILE). \
+             The target may hold more.",
+            room(case, End::Client, "client"),
+            count(held as f64),
+            count(growth.by() as f64)
+        ),
+    );
+    found.evidence.push(growth.evidence());
+    let wanted = case.header.users_planned + SPARE;
+    Some(found.remedied_by(format!(
+        "ulimit -n {wanted} for the generator (its hard limit: as root), or more --cores, each of which has a table of its own"
+    )))
+}
+
+/// A throng server counts how often it had to stop accepting for want of fds, and has an errno where the kernel was the one to say so.
+fn of_the_server(case: &Case<'_>) -> Option<Finding> {
+    let refused = accept_errors(case, "EMFILE");
+    let paused =
+        case.server_growth("server.counters.pauses_fd", |server| server.counters.pauses_fd);
+    let other_limit = OTHER_LIMITS.iter().any(|errno| accept_errors(case, errno).is_some());
+    let growth = match (refused, paused) {
+        (Some(refused), _) => refused,
+        (None, Some(paused)) if !other_limit => paused,
+        _ => return None,
+    };
+    // A server that is full and to which nobody else wants to connect has just enough.
+    let unserved = unserved(case);
+    let felt = unserved.or_else(|| resent::by_connects(case).map(|felt| felt.evidence))?;
+    let held = case.moments().iter().filter_map(open).max().unwrap_or(0);
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Server,
+        format!(
+            "The server's fd table{} is full with {} connections. Who comes now is established by the kernel, and waits in the \
+             accept queue until somebody leaves.",
+            room(case, End::Server, "server"),
+            count(held as f64)
+        ),
+    );
+    found.evidence.push(growth.evidence());
+    found.evidence.push(felt);
+    let wanted = case.header.users_planned.max(held) + SPARE;
+    Some(found.remedied_by(format!(
+        "ulimit -n {wanted} for the server (LimitNOFILE= in a systemd unit), or more --cores, each of which has a table of its own"
+    )))
+}
+
+/// `, which holds 1.02k,`: how many fds a table of the process may hold, where that is known.
+fn room(case: &Case<'_>, end: End, label: &str) -> String {
+    let name = format!("process.{label}.fds_max");
+    let most = case.constant(end, &name).or_else(|| case.constant(End::Client, &name));
+    most.map_or(String::new(), |most| format!(", which holds {} fds,", count(most as f64)))
+}
+
+fn accept_errors(case: &Case<'_>, errno: &str) -> Option<Growth> {
+    case.server_growth(&format!("server.accept_errors.{errno}"), |server| {
+        server.accept_errors.get(errno)
+    })
+}
+
+/// How often an event was told.
+fn events(case: &Case<'_>, name: &str, is_it: impl Fn(&EventKind) -> bool) -> Option<Growth> {
+    let told =
+        |moment: &Moment| moment.interval.events.iter().filter(|event| is_it(&event.kind)).count();
+    let first = case.moments().iter().find(|moment| told(moment) > 0)?;
+    let all: usize = case.moments().iter().map(told).sum();
+    Some(Growth {
+        counter: format!("events.{name}"),
+        from: 0,
+        to: all as i64,
+        began_ms: first.interval.at_ms,
+        per_second_most: 0,
+    })
+}
+
+/// Connections that were established for the generator and not accepted, for longer than between two looks.
+fn unserved(case: &Case<'_>) -> Option<Evidence> {
+    let missing = |moment: &Moment| {
+        let connected = moment.load()?.counters.connected;
+        Some(connected.saturating_sub(open(moment)?) as i64)
+    };
+    let queued = |moment: &Moment| case.value(End::Server, moment, "listener.accept_queue");
+    let lasts = |value: &dyn Fn(&Moment) -> Option<i64>| {
+        case.moments().windows(2).any(|pair| pair.iter().all(|moment| value(moment) > Some(0)))
+    };
+    if lasts(&queued) {
+        return case.peak_of("listener.accept_queue", queued).map(|peak| peak.evidence());
+    }
+    lasts(&missing)
+        .then(|| case.peak_of("load.connected - server.open", missing))?
+        .map(|peak| peak.evidence())
+}
+
+fn open(moment: &Moment) -> Option<u64> {
+    Some(moment.interval.server.as_ref()?.counters.open)
+}
+
+/// Why a server stops accepting, beside fds.
+const OTHER_LIMITS: [&str; 3] = ["ENOSPC", "ENOMEM", "ENOBUFS"];
+
+/// Fds that a process needs beside its connections, with room to spare.
+const SPARE: u64 = 200;
+
+/// Room for a few million connections.
+const WANTED: i64 = 4_000_000;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::ServerSnapshot;
+
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn serving(run: Run, change: impl Fn(&mut ServerSnapshot, u64)) -> Run {
+        run.changed(move |interval, second| {
+            let server = interval.server.get_or_insert_with(ServerSnapshot::default);
+            server.counters.open = interval.load.as_ref().unwrap().counters.connected;
+            change(server, second);
+        })
+    }
+
+    #[test]
+    fn a_full_table_of_the_generator_is_told_with_what_it_holds() {
+        let run = Run::quiet().with("process.client.fds_max", 450).loaded(|load, second| {
+            load.connect_failed.add("EMFILE", 90 * second.saturating_sub(3));
+        });
+        let found = run.speaks(&RULE);
+        assert_eq!(found.side, Side::Client);
+        assert!(found.text.contains("holds 450 fds, was full with 800 connections"), "{found}");
+    }
+
+    #[test]
+    fn a_full_server_is_told_when_somebody_waits_for_it() {
+        let full = |run| {
+            serving(run, |server, second| {
+                server.counters.open = server.counters.open.min(600);
+                server.counters.pauses_fd = second.saturating_sub(2);
+            })
+        };
+        let found = full(Run::quiet().with("process.server.fds_max", 668)).speaks(&RULE);
+        assert_eq!(found.side, Side::Server);
+        assert!(found.text.contains("is full with 600 connections"), "{found}");
+        // As many places as connections: it stopped accepting, and nobody was there.
+        serving(Run::quiet(), |server, second| server.counters.pauses_fd = second).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_server_that_stops_for_want_of_something_else_has_fds() {
+        let run = serving(Run::quiet(), |server, second| {
+            server.counters.open = server.counters.open.min(600);
+            server.counters.pauses_fd = second;
+            server.accept_errors.add("ENOSPC", second);
+        });
+        run.is_silent(&RULE);
+    }
+
+    #[test]
+    fn the_systems_limit_is_nobodys_table() {
+        let run = serving(Run::quiet().with("files.max", 9_000), |server, second| {
+            server.accept_errors.add("ENFILE", second.saturating_sub(3));
+        });
+        let found = run.speaks(&RULE);
+        assert_eq!(found.side, Side::Kernel);
+        assert!(found.text.contains("of 9k (fs.file-max)"), "{found}");
+    }
+
+    #[test]
+    fn connects_that_fail_otherwise_are_not_short_of_fds() {
+        let run =
+            Run::quiet().loaded(|load, second| load.connect_failed.add("ECONNREFUSED", second));
+        run.is_silent(&RULE);
+    }
+}

@@ -1,0 +1,52 @@
+//! Whose kernel it was that counted.
+
+use throng_report::Side;
+
+use crate::case::{Case, End};
+
+/// A kernel, or a network namespace of one, that was looked at during the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Kernel {
+    /// By which of the two ends its counters are asked for.
+    pub(super) end: End,
+    /// Where a limit of it is.
+    pub(super) side: Side,
+    /// Its limits in words: `the server's`.
+    pub(super) whose: &'static str,
+}
+
+/// Each of them once, the server's first: what is dropped there is the nearest to the cause.
+pub(super) fn kernels(case: &Case<'_>) -> Vec<Kernel> {
+    let server = Kernel { end: End::Server, side: Side::Server, whose: "the server's machine" };
+    let client = Kernel { end: End::Client, side: Side::Client, whose: "the generator's machine" };
+    let both = Kernel { end: End::Server, side: Side::Kernel, whose: "this machine" };
+    match (case.sees(End::Server), case.ends_share_a_kernel()) {
+        (true, true) => vec![both],
+        (true, false) => vec![server, client],
+        (false, _) => vec![client],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn of(run: &Run) -> Vec<Side> {
+        let (history, summary) = run.whole();
+        kernels(&Case::new(&history, &summary)).iter().map(|kernel| kernel.side).collect()
+    }
+
+    #[test]
+    fn one_kernel_is_asked_once_and_one_that_was_not_seen_never() {
+        let here = Run::quiet().with("TcpExt.ListenOverflows", 0);
+        assert_eq!(of(&here), [Side::Kernel]);
+        let apart = Run::quiet().with("TcpExt.ListenOverflows", 0).changed(|interval, _| {
+            interval.server_kernel = interval.kernel.clone();
+        });
+        assert_eq!(of(&apart), [Side::Server, Side::Client]);
+        let mut elsewhere = Run::quiet().with("TcpExt.ListenOverflows", 0);
+        elsewhere.header.target_is_here = false;
+        assert_eq!(of(&elsewhere), [Side::Client]);
+    }
+}

@@ -1,0 +1,86 @@
+//! The generator asked for source ports by number, and somebody else has them.
+
+use throng_report::render::count;
+use throng_report::{Finding, Side};
+
+use super::Rule;
+use crate::case::{Case, End};
+
+pub(super) const RULE: Rule = Rule { id: "port_conflict", explains: &[], find };
+
+/// `EADDRINUSE` of a connect. A user tries some ports after the first one, so failures mean that many in a row are taken.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let taken = case.connect_failures("EADDRINUSE")?;
+    let short = case.connect_failures("EADDRNOTAVAIL").map_or(0, |growth| growth.by());
+    if short >= taken.by() {
+        return None;
+    }
+    let attempts = case.load_growth("load.connects_started", |load| load.connects_started)?;
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Client,
+        format!(
+            "{} of {} connects found their source port taken (EADDRINUSE): a listener or another program's connection has it. {}",
+            count(taken.by() as f64),
+            count(attempts.by() as f64),
+            listener(case)
+        ),
+    );
+    found.evidence.push(taken.evidence());
+    Some(found.remedied_by(
+        "--source-ports with a range in which nobody listens (ss -tlnH), or none, so that the kernel chooses; ports of listeners inside \
+         the kernel's own range are kept out of it with sysctl -w net.ipv4.ip_local_reserved_ports=PORT",
+    ))
+}
+
+/// Whether the target's own port may be the one.
+fn listener(case: &Case<'_>) -> String {
+    let port = case.header.target.rsplit(':').next().and_then(|rest| {
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse::<i64>().ok()
+    });
+    let first = case.constant(End::Client, "sysctl.net.ipv4.local_port_first");
+    let last = case.constant(End::Client, "sysctl.net.ipv4.local_port_last");
+    match (port, first, last) {
+        (Some(port), Some(first), Some(last)) if (first..=last).contains(&port) => format!(
+            "The target's port {port} is itself one of those that the kernel gives to connections ({first}-{last})."
+        ),
+        _ => "Each of them had tried several ports.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn failing(why: &'static str) -> Run {
+        Run::quiet()
+            .loaded(move |load, second| load.connect_failed.add(why, 20 * second.saturating_sub(5)))
+    }
+
+    #[test]
+    fn ports_that_are_taken_are_told() {
+        let found = failing("EADDRINUSE").speaks(&RULE);
+        assert!(found.first_sentence().starts_with("100 of 1k connects found"), "{found}");
+    }
+
+    #[test]
+    fn a_target_inside_the_ephemeral_range_is_mentioned() {
+        let mut run = failing("EADDRINUSE")
+            .with("sysctl.net.ipv4.local_port_first", 1_024)
+            .with("sysctl.net.ipv4.local_port_last", 65_535);
+        run.header.target = "ws://127.0.0.1:5555/socket".into();
+        assert!(run.speaks(&RULE).text.contains("port 5555 is itself"));
+        run.header.target = "tcp://127.0.0.1:80".into();
+        assert!(!run.speaks(&RULE).text.contains("itself"));
+    }
+
+    #[test]
+    fn ports_that_ran_out_are_no_conflict() {
+        failing("EADDRNOTAVAIL").is_silent(&RULE);
+        failing("EADDRINUSE")
+            .loaded(|load, second| load.connect_failed.add("EADDRNOTAVAIL", 100 * second))
+            .is_silent(&RULE);
+    }
+}

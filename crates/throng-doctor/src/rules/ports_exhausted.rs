@@ -1,0 +1,125 @@
+//! No source port was left for another connection to the same target.
+
+use throng_report::render::count;
+use throng_report::{EventKind, Finding, Side};
+
+use super::Rule;
+use crate::case::{Case, End};
+
+pub(super) const RULE: Rule = Rule { id: "ports_exhausted", explains: &[], find };
+
+/// `EADDRNOTAVAIL` of a connect: the kernel found no port, or the source address is none of this machine's.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let short = case.connect_failures("EADDRNOTAVAIL")?;
+    // Ports that were asked for by number and are taken: another cause, of which some end like this one.
+    let taken = case.connect_failures("EADDRINUSE").map_or(0, |growth| growth.by());
+    if taken > short.by() {
+        return None;
+    }
+    if case.moments().last()?.load()?.counters.connects_ok == 0 {
+        return Some(no_such_address(case).shown_by(
+            &short.counter,
+            short.from as f64,
+            short.to as f64,
+            short.began_ms,
+        ));
+    }
+    let ports = case.constant(End::Client, "sysctl.net.ipv4.local_ports");
+    let has = ports.map_or(String::new(), |ports| {
+        format!(": each of its addresses has {} for one target", count(ports as f64))
+    });
+    let address = address(case).map_or(String::new(), |address| format!(" of {address}"));
+    let waiting = case.peak(End::Client, "sockstat.tcp.tw").filter(|tw| {
+        // The run's own connections that are closed, against those that are open.
+        let open = case.load_at(short.began_ms).connections;
+        tw.value as u64 > open
+    });
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Client,
+        format!(
+            "No source port{address} was left for {} connects of the generator{has}. {}",
+            count(short.by() as f64),
+            match waiting {
+                Some(_) =>
+                    "Most of them are in TIME-WAIT: their connections are closed, and for a minute nobody else gets the port.",
+                None => "All of them have a connection.",
+            }
+        ),
+    );
+    found.evidence.push(short.evidence());
+    let is_waiting = waiting.is_some();
+    found.evidence.extend(waiting.map(|peak| peak.evidence()));
+    Some(found.remedied_by(if is_waiting {
+        "more addresses with --source ADDRESS/PREFIX, `close: reset` in the scenario, or sysctl -w net.ipv4.tcp_tw_reuse=1"
+    } else {
+        "more addresses with --source ADDRESS/PREFIX, or sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\""
+    }))
+}
+
+/// Of which address it was told that its ports are all taken.
+fn address<'a>(case: &Case<'a>) -> Option<&'a str> {
+    let events = case.moments().iter().flat_map(|moment| &moment.interval.events);
+    events.into_iter().find_map(|event| match &event.kind {
+        EventKind::PortsExhausted { source } => Some(source.as_str()),
+        _ => None,
+    })
+}
+
+/// Not one connect was established: it is not that ports ran out.
+fn no_such_address(case: &Case<'_>) -> Finding {
+    Finding::new(
+        RULE.id,
+        Side::Client,
+        format!(
+            "No connect to {} has a source address: each fails with EADDRNOTAVAIL. The address of --source is none of this machine's, \
+             or other programs have all of its ports.",
+            case.header.target
+        ),
+    )
+    .with_confidence(0.8)
+    .remedied_by("ip addr shows the addresses of this machine; ip addr add gives it another one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn failing(why: &'static str, each_second: u64) -> Run {
+        Run::quiet().loaded(move |load, second| {
+            load.connect_failed.add(why, each_second * second.saturating_sub(3));
+        })
+    }
+
+    #[test]
+    fn ports_that_are_all_in_use_are_told_with_their_number() {
+        let found =
+            failing("EADDRNOTAVAIL", 50).with("sysctl.net.ipv4.local_ports", 300).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "No source port was left for 350 connects of the generator: each of its addresses has 300 for one target"
+        );
+        assert!(found.remedy.contains("ip_local_port_range"), "{found}");
+    }
+
+    #[test]
+    fn ports_in_time_wait_have_another_remedy() {
+        let run = failing("EADDRNOTAVAIL", 50).growing("sockstat.tcp.tw", 0, 2_000, 2);
+        assert!(run.speaks(&RULE).remedy.contains("tcp_tw_reuse"));
+    }
+
+    #[test]
+    fn where_nothing_was_ever_connected_the_address_is_wrong() {
+        let run = failing("EADDRNOTAVAIL", 50).loaded(|load, _| load.counters.connects_ok = 0);
+        assert!(run.speaks(&RULE).text.contains("none of this machine's"));
+    }
+
+    #[test]
+    fn other_failures_and_ports_that_others_hold_are_not_this() {
+        failing("ECONNREFUSED", 50).is_silent(&RULE);
+        let held = failing("EADDRINUSE", 50)
+            .loaded(|load, second| load.connect_failed.add("EADDRNOTAVAIL", u64::from(second > 5)));
+        held.is_silent(&RULE);
+    }
+}

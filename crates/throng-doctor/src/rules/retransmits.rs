@@ -1,0 +1,175 @@
+//! Segments were sent again, and no queue at either end says that it dropped them: they were lost in between.
+
+use throng_report::render::{count, percent};
+use throng_report::{Finding, Side};
+
+use super::Rule;
+use super::kernels::{Kernel, kernels};
+use super::resent::{self, Felt};
+use crate::case::{Case, End, Growth};
+
+pub(super) const RULE: Rule = Rule { id: "retransmits", explains: &["server_slow"], find };
+
+/// Segments of one kind that were sent again, beyond what a queue that counts has dropped.
+#[derive(Debug)]
+struct Again {
+    lost: u64,
+    /// Of so many.
+    of: u64,
+    felt: Felt,
+}
+
+/// SYNs and data apart: the former have queues of their own at the server, and another wait before they are sent again.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let kernels = kernels(case);
+    let syns = grown(case, &kernels, "TcpExt.TCPSynRetrans");
+    let all = grown(case, &kernels, "Tcp.RetransSegs");
+    let syn = again_syns(case, total(&syns));
+    let data = again_data(case, &kernels, total(&all).saturating_sub(total(&syns)));
+    let text = match (&syn, &data) {
+        (Some(syn), Some(data)) => format!(
+            "Packets are lost between the two ends: {} and {} SYNs were sent again.",
+            share(data, "segments"),
+            count(syn.lost as f64)
+        ),
+        (None, Some(data)) => {
+            format!(
+                "Packets are lost between the two ends: {} were sent again.",
+                share(data, "segments")
+            )
+        }
+        (Some(syn), None) => format!(
+            "Handshakes are lost between the two ends: {} SYNs, or answers to them, were sent again for {} connects.",
+            count(syn.lost as f64),
+            count(syn.of as f64)
+        ),
+        (None, None) => return None,
+    };
+    let seen = case.sees(End::Server);
+    let text = text
+        + if seen {
+            " No queue of either end dropped them: the link, what is on it, or a filter does."
+        } else {
+            " The server's own queues could not be seen, and may be what drops them."
+        };
+    let felt: Vec<_> = [syn, data].into_iter().flatten().map(|again| again.felt).collect();
+    let severity = felt.iter().map(|felt| felt.severity).max()?;
+    let mut found = Finding::new(RULE.id, Side::Network, text)
+        .with_severity(severity)
+        .with_confidence(if seen { 0.9 } else { 0.6 });
+    found.evidence.extend(all.iter().chain(&syns).map(Growth::evidence));
+    found.evidence.extend(felt.into_iter().map(|felt| felt.evidence));
+    Some(found.remedied_by(
+        "look for who drops them with ip -s link, tc -s qdisc and nft list ruleset on both machines, and at what is between them",
+    ))
+}
+
+/// SYNs of both directions, less those that the server's own queues have dropped, each of which makes for one.
+fn again_syns(case: &Case<'_>, syns: u64) -> Option<Again> {
+    let dropped = ["TcpExt.ListenDrops", "TcpExt.TCPReqQFullDoCookies"];
+    let dropped = dropped.iter().filter_map(|name| case.growth(End::Server, name));
+    let lost = syns.saturating_sub(dropped.map(|growth| growth.by()).sum());
+    let of = case.load_growth("load.connects_started", |load| load.connects_started)?.by();
+    (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
+        .then(|| Some(Again { lost, of, felt: resent::by_connects(case)? }))?
+}
+
+/// Data, less what its receiver had no room for.
+fn again_data(case: &Case<'_>, kernels: &[Kernel], data: u64) -> Option<Again> {
+    let dropped = NO_ROOM.iter().map(|name| total(&grown(case, kernels, name))).sum();
+    let lost = data.saturating_sub(dropped);
+    let of = total(&grown(case, kernels, "Tcp.OutSegs"));
+    (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
+        .then(|| Some(Again { lost, of, felt: resent::by_messages(case)? }))?
+}
+
+fn share(again: &Again, what: &str) -> String {
+    let Again { lost, of, .. } = again;
+    match of {
+        0 => format!("{} {what}", count(*lost as f64)),
+        _ => format!("{} {what} ({})", count(*lost as f64), percent(*lost as f64 / *of as f64)),
+    }
+}
+
+/// How a counter grew in each kernel.
+fn grown(case: &Case<'_>, kernels: &[Kernel], name: &str) -> Vec<Growth> {
+    kernels.iter().filter_map(|kernel| case.growth(kernel.end, name)).collect()
+}
+
+fn total(growths: &[Growth]) -> u64 {
+    growths.iter().map(Growth::by).sum()
+}
+
+/// What a socket drops because its own buffer is full.
+const NO_ROOM: [&str; 4] = [
+    "TcpExt.TCPBacklogDrop",
+    "TcpExt.TCPOFODrop",
+    "TcpExt.TCPRcvQDrop",
+    "TcpExt.TCPZeroWindowDrop",
+];
+
+/// A machine that others use too sends a handful again in any minute.
+const AGAIN_MIN: u64 = 10;
+
+/// Less than one in a thousand does not reach the percentiles that people look at.
+const AGAIN_ONE_IN: u64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// Messages that waited for 210 ms.
+    fn slow_messages(run: Run) -> Run {
+        run.loaded(|load, second| load.message.record_n(210_000, u32::from(second > 3)))
+    }
+
+    /// Connects that waited for a second SYN.
+    fn slow_connects(run: Run) -> Run {
+        run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)))
+    }
+
+    fn losing(segments: i64, syns: i64) -> Run {
+        Run::quiet()
+            .growing("Tcp.OutSegs", 0, 2_000, 0)
+            .growing("Tcp.RetransSegs", 9, segments + syns, 2)
+            .growing("TcpExt.TCPSynRetrans", 9, syns, 2)
+    }
+
+    #[test]
+    fn data_and_handshakes_are_told_apart() {
+        let sentence = |run: Run| run.speaks(&RULE).first_sentence().to_owned();
+        assert_eq!(
+            sentence(slow_messages(losing(50, 0))),
+            "Packets are lost between the two ends: 400 segments (2.00 %) were sent again"
+        );
+        assert!(sentence(slow_connects(losing(0, 50))).starts_with("Handshakes are lost"));
+        assert!(sentence(slow_messages(slow_connects(losing(50, 5)))).contains("and 40 SYNs"));
+    }
+
+    #[test]
+    fn what_nobody_felt_and_a_handful_are_silent() {
+        losing(50, 50).is_silent(&RULE);
+        slow_messages(losing(1, 0)).is_silent(&RULE);
+        let of_many = slow_messages(losing(5, 0)).growing("Tcp.OutSegs", 0, 200_000, 0);
+        of_many.is_silent(&RULE);
+    }
+
+    #[test]
+    fn handshakes_that_a_queue_of_the_server_dropped_are_not_lost_on_the_way() {
+        slow_connects(losing(0, 50)).growing("TcpExt.ListenDrops", 0, 50, 2).is_silent(&RULE);
+        slow_connects(losing(0, 50)).growing("TcpExt.ListenDrops", 0, 5, 2).speaks(&RULE);
+    }
+
+    #[test]
+    fn data_that_its_receiver_had_no_room_for_is_not_lost_on_the_way() {
+        slow_messages(losing(50, 0)).growing("TcpExt.TCPRcvQDrop", 0, 50, 2).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_server_that_was_not_seen_makes_it_less_sure() {
+        let mut run = slow_messages(losing(50, 0));
+        run.header.target_is_here = false;
+        assert_eq!(run.speaks(&RULE).confidence, 0.6);
+    }
+}

@@ -1,0 +1,88 @@
+//! Packets came faster than a CPU took them from its queue.
+
+use throng_report::Finding;
+use throng_report::render::count;
+
+use super::kernels::{Kernel, kernels};
+use super::{Rule, resent};
+use crate::case::Case;
+
+pub(super) const RULE: Rule =
+    Rule { id: "softnet_drops", explains: &["retransmits", "server_slow"], find };
+
+fn find(case: &Case<'_>) -> Option<Finding> {
+    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+}
+
+/// The counter is of all CPUs and all namespaces: what was dropped may have been somebody else's. Hence a share of it, and a run that
+/// felt it.
+fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
+    let dropped = case.growth(kernel.end, "softnet.dropped")?;
+    let processed = case.growth(kernel.end, "softnet.processed").map_or(0, |growth| growth.by());
+    if dropped.by() < DROPPED_MIN || dropped.by().saturating_mul(DROPPED_ONE_IN) < processed {
+        return None;
+    }
+    let felt = resent::by_anything(case)?;
+    let most = case.constant(kernel.end, "sysctl.net.core.netdev_max_backlog");
+    let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
+    let mut found = Finding::new(
+        RULE.id,
+        kernel.side,
+        format!(
+            "The packet queue of a CPU on {}{room} was full: {} packets of {} were dropped. \
+             Whoever sent them waits, and sends them again.",
+            kernel.whose,
+            count(dropped.by() as f64),
+            count((processed + dropped.by()) as f64)
+        ),
+    )
+    .with_severity(felt.severity);
+    found.evidence.push(dropped.evidence());
+    found.evidence.push(felt.evidence);
+    let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
+    Some(found.remedied_by(format!(
+        "sysctl -w net.core.netdev_max_backlog={wanted}, and spread the packets over more CPUs (RSS, RPS: rps_cpus of the interface)"
+    )))
+}
+
+/// A burst of another program loses as many.
+const DROPPED_MIN: u64 = 10;
+
+/// Less than one packet in ten thousand slows nothing that a percentile shows.
+const DROPPED_ONE_IN: u64 = 10_000;
+
+/// Ten times the kernel's default.
+const WANTED: i64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn slow(run: Run) -> Run {
+        run.loaded(|load, second| load.message.record_n(210_000, u32::from(second > 5)))
+    }
+
+    fn dropping(each_second: i64) -> Run {
+        Run::quiet()
+            .with("sysctl.net.core.netdev_max_backlog", 1_000)
+            .growing("softnet.processed", 50_000_000, 100_000, 0)
+            .growing("softnet.dropped", 77, each_second, 5)
+    }
+
+    #[test]
+    fn drops_that_were_felt_are_told_with_their_share() {
+        let found = slow(dropping(100)).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The packet queue of a CPU on this machine, which holds 1k, was full: 500 packets of 1M were dropped"
+        );
+    }
+
+    #[test]
+    fn drops_of_others_and_a_few_of_many_are_silent() {
+        dropping(100).is_silent(&RULE);
+        slow(dropping(1)).is_silent(&RULE);
+        slow(Run::quiet().growing("softnet.time_squeeze", 0, 900, 0)).is_silent(&RULE);
+    }
+}

@@ -1,0 +1,187 @@
+//! Handshakes were begun faster than they were ended: by the run itself, or by a flood that it had nothing to do with.
+
+use throng_report::render::count;
+use throng_report::{Finding, Severity, Side};
+
+use super::{Rule, resent};
+use crate::case::{Case, End, Growth};
+
+pub(super) const RULE: Rule =
+    Rule { id: "syn_queue_overflow", explains: &["retransmits", "half_open"], find };
+
+/// What the kernel did with the SYNs that found the queue full.
+#[derive(Debug, Default)]
+struct Refused {
+    /// It dropped them.
+    dropped: u64,
+    /// It answered them with a cookie, and remembered nothing.
+    cookies: u64,
+    growths: Vec<Growth>,
+}
+
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let refused = refused(case);
+    let total = refused.dropped + refused.cookies;
+    let felt = resent::by_connects(case);
+    if total == 0 || (felt.is_none() && total < UNFELT_MIN) {
+        return None;
+    }
+    let connects = case.load_growth("load.connects_started", |load| load.connects_started);
+    let connects = connects.map_or(0, |growth| growth.by());
+    let flood = total > SYNS_PER_CONNECT * connects + UNFELT_MIN;
+    let text = if flood { of_a_flood(total, connects) } else { of_the_run(case, &refused) };
+    let severity = felt.as_ref().map_or(Severity::Noted, |felt| felt.severity);
+    let mut found = Finding::new(RULE.id, Side::Server, text).with_severity(severity);
+    found.evidence.extend(refused.growths.iter().map(Growth::evidence));
+    found.evidence.extend(felt.map(|felt| felt.evidence));
+    let syn_recv = case.peak(End::Server, "listener.syn_recv").filter(|peak| peak.value > 0);
+    found.evidence.extend(syn_recv.map(|peak| peak.evidence()));
+    Some(found.remedied_by(remedy(case, flood)))
+}
+
+/// Cookies are counted only where the full queue was their reason: a kernel may be told to answer every SYN with one.
+fn refused(case: &Case<'_>) -> Refused {
+    let mut refused = Refused::default();
+    let full = case.growth(End::Server, "TcpExt.TCPReqQFullDrop");
+    let cookies = case.growth(End::Server, "TcpExt.TCPReqQFullDoCookies");
+    refused.dropped += full.as_ref().map_or(0, Growth::by);
+    refused.cookies += cookies.as_ref().map_or(0, Growth::by);
+    refused.growths.extend(full);
+    refused.growths.extend(cookies);
+    // Without cookies the kernel keeps the last quarter of tcp_max_syn_backlog for peers that it knows, and what it drops for
+    // that is counted among all drops alone.
+    if case.constant(End::Server, "sysctl.net.ipv4.tcp_syncookies") == Some(0)
+        && let Some(drops) = case.growth(End::Server, "TcpExt.ListenDrops")
+    {
+        let overflows = case.growth(End::Server, "TcpExt.ListenOverflows");
+        let others = overflows.map_or(0, |growth| growth.by()) + refused.dropped;
+        if drops.by() > others {
+            refused.dropped += drops.by() - others;
+            refused.growths.push(drops);
+        }
+    }
+    refused
+}
+
+fn of_the_run(case: &Case<'_>, refused: &Refused) -> String {
+    let backlog = case.constant(End::Server, "listener.backlog");
+    let room = backlog.map_or(String::new(), |n| format!(", which holds {},", count(n as f64)));
+    let times = |n: u64| count(n as f64);
+    let became = match (refused.dropped, refused.cookies) {
+        (dropped, 0) => format!("{} SYNs were dropped", times(dropped)),
+        (0, cookies) => format!("{} SYNs were answered with cookies", times(cookies)),
+        (dropped, cookies) => format!(
+            "{} SYNs were dropped and {} answered with cookies",
+            times(dropped),
+            times(cookies)
+        ),
+    };
+    format!(
+        "The server's SYN queue{room} was full: {became}. Handshakes began faster than they ended, so the way between the ends is slow \
+         or loses packets; a client whose SYN is dropped tries again a second later."
+    )
+}
+
+fn of_a_flood(total: u64, connects: u64) -> String {
+    format!(
+        "The server is flooded with SYNs that are not the run's: {} found its SYN queue full, and the run made {} connects. \
+         The run's connects share the queue with them.",
+        count(total as f64),
+        count(connects as f64)
+    )
+}
+
+fn remedy(case: &Case<'_>, flood: bool) -> &'static str {
+    let cookies = case.constant(End::Server, "sysctl.net.ipv4.tcp_syncookies");
+    match (flood, cookies) {
+        (true, Some(0)) => {
+            "sysctl -w net.ipv4.tcp_syncookies=1 on the server, and find who sends them (ss -tn state syn-recv)"
+        }
+        (true, _) => {
+            "find who sends them (ss -tn state syn-recv), and drop them before they reach the listener"
+        }
+        (false, Some(0)) => {
+            "sysctl -w net.ipv4.tcp_syncookies=1 net.core.somaxconn=65535 net.ipv4.tcp_max_syn_backlog=65535, and throng serve \
+             --backlog 65535 or the backlog of your server's listen()"
+        }
+        (false, _) => {
+            "throng serve --backlog 65535, or the backlog of your server's listen(), with sysctl -w net.core.somaxconn=65535 \
+             net.ipv4.tcp_max_syn_backlog=65535"
+        }
+    }
+}
+
+/// A SYN that is not answered is sent again after 1 and 3 seconds, and after 5 a connect is given up: what the run itself can
+/// send at most for each connect.
+const SYNS_PER_CONNECT: u64 = 3;
+
+/// Fewer than these, and nobody who felt it, are a stray scan of a port or the tail of another test.
+const UNFELT_MIN: u64 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// Connects that needed a second SYN.
+    fn late(run: Run) -> Run {
+        run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)))
+    }
+
+    #[test]
+    fn a_queue_that_is_full_of_the_runs_own_connects_is_told() {
+        let run = late(Run::quiet().with("listener.backlog", 64).growing(
+            "TcpExt.TCPReqQFullDrop",
+            3,
+            50,
+            2,
+        ));
+        let found = run.speaks(&RULE);
+        assert_eq!(found.severity, Severity::Slowed);
+        assert_eq!(
+            found.first_sentence(),
+            "The server's SYN queue, which holds 64, was full: 400 SYNs were dropped"
+        );
+    }
+
+    #[test]
+    fn more_syns_than_the_run_can_have_sent_are_a_flood() {
+        let run = Run::quiet().with("sysctl.net.ipv4.tcp_syncookies", 1).growing(
+            "TcpExt.TCPReqQFullDoCookies",
+            0,
+            2_000,
+            2,
+        );
+        let found = run.speaks(&RULE);
+        assert!(found.text.contains("not the run's: 16k"), "{found}");
+        assert_eq!(found.severity, Severity::Noted, "cookies let everybody in");
+        assert_eq!(late(run).speaks(&RULE).severity, Severity::Slowed);
+    }
+
+    #[test]
+    fn drops_for_the_last_quarter_of_the_queue_are_counted_without_cookies_only() {
+        let with_cookies = |on| {
+            late(Run::quiet())
+                .with("sysctl.net.ipv4.tcp_syncookies", on)
+                .growing("TcpExt.ListenDrops", 0, 60, 2)
+                .growing("TcpExt.ListenOverflows", 0, 20, 2)
+        };
+        assert!(with_cookies(0).speaks(&RULE).text.contains("320 SYNs were dropped"));
+        with_cookies(1).is_silent(&RULE);
+    }
+
+    #[test]
+    fn an_accept_queue_that_overflows_is_another_queue() {
+        let run = late(Run::quiet())
+            .with("sysctl.net.ipv4.tcp_syncookies", 0)
+            .growing("TcpExt.ListenDrops", 0, 60, 2)
+            .growing("TcpExt.ListenOverflows", 0, 60, 2);
+        run.is_silent(&RULE);
+    }
+
+    #[test]
+    fn cookies_for_everybody_and_a_stray_scan_are_no_full_queue() {
+        late(Run::quiet().growing("TcpExt.SyncookiesSent", 0, 200, 0)).is_silent(&RULE);
+        Run::quiet().growing("TcpExt.TCPReqQFullDrop", 0, 5, 2).is_silent(&RULE);
+    }
+}

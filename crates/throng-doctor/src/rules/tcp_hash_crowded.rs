@@ -1,0 +1,157 @@
+//! The kernel's table of TCP sockets has far fewer buckets than there are sockets.
+
+use throng_report::render::count;
+use throng_report::{Evidence, Finding, Severity};
+
+use super::Rule;
+use super::kernels::{Kernel, kernels};
+use crate::case::{Case, End};
+use crate::history::Moment;
+
+pub(super) const RULE: Rule = Rule { id: "tcp_hash_crowded", explains: &[], find };
+
+fn find(case: &Case<'_>) -> Option<Finding> {
+    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+}
+
+/// Every packet looks for its socket along a chain. It takes a chain that is long, and connects that cost more than they did while
+/// it was short.
+fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
+    let buckets = case.constant(kernel.end, "sysctl.net.ipv4.tcp_ehash_entries")?.max(1);
+    let chain = |moment: &Moment| Some(sockets(case, kernel.end, moment)? as f64 / buckets as f64);
+    let most =
+        case.peak_of("sockstat.tcp.inuse + tw", |moment| sockets(case, kernel.end, moment))?;
+    let longest = most.value as f64 / buckets as f64;
+    if longest < CROWDED {
+        return None;
+    }
+    let short = Cost::of(case, |moment| chain(moment).is_some_and(|chain| chain < ROOMY))?;
+    let long = Cost::of(case, |moment| chain(moment).is_some_and(|chain| chain >= CROWDED))?;
+    let times = long.us_per_connect() / short.us_per_connect();
+    if times < DEARER {
+        return None;
+    }
+    let severity = if times >= MUCH_DEARER { Severity::Slowed } else { Severity::Noted };
+    let mut found = Finding::new(
+        RULE.id,
+        kernel.side,
+        format!(
+            "The TCP hash of {} is crowded: {} sockets in {} buckets. A connect costs {times:.1} times the kernel's CPU time \
+             that it did while there was room.",
+            kernel.whose,
+            count(most.value as f64),
+            count(buckets as f64)
+        ),
+    )
+    .with_severity(severity)
+    .with_confidence(0.7);
+    found.evidence.push(most.evidence());
+    found.evidence.push(Evidence {
+        counter: "cpu_system_us per connect".to_owned(),
+        from: short.us_per_connect(),
+        to: long.us_per_connect(),
+        at_ms: long.began_ms,
+    });
+    Some(found.remedied_by(format!(
+        "boot with thash_entries={} on the kernel's command line; a network namespace of its own gets its size from \
+         net.ipv4.tcp_child_ehash_entries",
+        (most.value as u64).next_power_of_two()
+    )))
+}
+
+/// Everything that is in the table: those in TIME-WAIT too.
+fn sockets(case: &Case<'_>, end: End, moment: &Moment) -> Option<i64> {
+    let value = |name| case.value(end, moment, name);
+    let six = value("sockstat.tcp6.inuse").unwrap_or(0);
+    Some(value("sockstat.tcp.inuse")? + value("sockstat.tcp.tw")? + six)
+}
+
+/// The kernel's CPU time for both programs, in intervals that did hardly anything but connect.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    connects: u64,
+    system_us: u64,
+    began_ms: u64,
+}
+
+impl Cost {
+    /// Over the intervals that `count` at their end; none where those are too few to tell.
+    fn of(case: &Case<'_>, counts: impl Fn(&Moment) -> bool) -> Option<Self> {
+        let mut cost = Self::default();
+        for (before, now) in case.steps().filter(|(_, now)| counts(now)) {
+            let (from, to) = (before.load()?, now.load()?);
+            let did = to.counters.since(&from.counters);
+            if did.connects_ok == 0 || did.messages_sent + did.pushes_sent > did.connects_ok {
+                continue;
+            }
+            if cost.connects == 0 {
+                cost.began_ms = now.interval.at_ms;
+            }
+            let server = |moment: &Moment| {
+                moment.interval.server.as_ref().map_or(0, |server| server.process.cpu_system_us)
+            };
+            let client = to.process.cpu_system_us.saturating_sub(from.process.cpu_system_us);
+            cost.connects += did.connects_ok;
+            cost.system_us += client + server(now).saturating_sub(server(before));
+        }
+        (cost.connects >= CONNECTS_MIN && cost.system_us > 0).then_some(cost)
+    }
+
+    fn us_per_connect(&self) -> f64 {
+        self.system_us as f64 / self.connects as f64
+    }
+}
+
+/// Sockets a bucket from which on the chains are looked at: the kernel's own size is about one for each 64 KiB of memory, and
+/// shorter chains cost less than the rest of a packet's way.
+const CROWDED: f64 = 4.0;
+
+/// Sockets a bucket below which the chains cost nothing.
+const ROOMY: f64 = 1.0;
+
+/// CPU time is counted in ticks of 10 ms: of fewer connects the cost is not known well enough.
+const CONNECTS_MIN: u64 = 1_000;
+
+/// How much more a connect must cost.
+const DEARER: f64 = 1.5;
+
+/// And to be what slows the run.
+const MUCH_DEARER: f64 = 3.0;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// 2,000 connects a second; after the fifth each costs `times` as much.
+    fn connecting(times: u64) -> Run {
+        Run::quiet()
+            .loaded(move |load, second| {
+                load.counters.messages_sent = 0;
+                load.counters.connects_ok = 2_000 * second;
+                load.process.cpu_system_us =
+                    40_000 * (second + second.saturating_sub(5) * (times - 1));
+            })
+            .growing("sockstat.tcp.inuse", 0, 2_000, 0)
+            .with("sockstat.tcp.tw", 0)
+    }
+
+    #[test]
+    fn long_chains_that_cost_are_told() {
+        let run = connecting(4).with("sysctl.net.ipv4.tcp_ehash_entries", 2_500);
+        let found = run.speaks(&RULE);
+        assert_eq!(found.severity, Severity::Slowed);
+        assert!(
+            found.text.contains("20k sockets in 2.5k buckets. A connect costs 3.5 times"),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn long_chains_that_cost_nothing_and_short_ones_are_silent() {
+        connecting(1).with("sysctl.net.ipv4.tcp_ehash_entries", 2_500).is_silent(&RULE);
+        connecting(4).with("sysctl.net.ipv4.tcp_ehash_entries", 262_144).is_silent(&RULE);
+        connecting(4).with("sysctl.net.ipv4.tcp_ehash_entries", 6_000).is_silent(&RULE);
+        connecting(4).is_silent(&RULE);
+    }
+}

@@ -1,0 +1,124 @@
+//! The sockets of the machine hold more memory than TCP may have.
+
+use throng_report::render::count;
+use throng_report::{Finding, Side};
+
+use super::kernels::{Kernel, kernels};
+use super::{Rule, resent};
+use crate::case::{Case, Growth};
+
+pub(super) const RULE: Rule = Rule {
+    id: "tcp_memory_pressure",
+    explains: &["retransmits", "syn_queue_overflow", "server_slow"],
+    find,
+};
+
+fn find(case: &Case<'_>) -> Option<Finding> {
+    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+}
+
+/// The limit is the machine's, and its counters are those of whichever namespace's socket came first. What single sockets drop for
+/// want of room in their own buffers (`PruneCalled`, `TCPRcvQDrop`) is evidence where the memory is short, and means nothing of the kind
+/// where it is not.
+fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
+    let pressure: Vec<_> =
+        PRESSURE.iter().filter_map(|name| case.growth(kernel.end, name)).collect();
+    let pages = case.peak(kernel.end, "sockstat.tcp.mem_pages");
+    let from = case.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
+    let most = case.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_max_pages");
+    let over = pages.filter(|pages| from.is_some_and(|from| pages.value >= from));
+    if pressure.is_empty() && over.is_none() {
+        return None;
+    }
+    let felt = resent::by_anything(case)?;
+    let held = case.peak(kernel.end, "sockstat.tcp.mem_pages");
+    let bytes = |pages: i64| format!("{} MiB", pages * PAGE_BYTES / (1 << 20));
+    let amounts = match (&held, most) {
+        (Some(held), Some(most)) => format!(": they held {} of {}", bytes(held.value), bytes(most)),
+        (Some(held), None) => format!(": they held {}", bytes(held.value)),
+        _ => String::new(),
+    };
+    let lost: Vec<_> = LOST.iter().filter_map(|name| case.growth(kernel.end, name)).collect();
+    let drops: u64 = lost.iter().map(Growth::by).sum();
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Kernel,
+        format!(
+            "TCP on {} ran short of memory (net.ipv4.tcp_mem){amounts}. The kernel shrinks every buffer{}, and whoever sent waits.",
+            kernel.whose,
+            if drops > 0 { format!(", dropped what it had received {} times", count(drops as f64)) } else { String::new() }
+        ),
+    )
+    .with_severity(felt.severity);
+    found.evidence.extend(pressure.iter().chain(&lost).map(Growth::evidence));
+    found.evidence.extend(held.map(|peak| peak.evidence()));
+    found.evidence.push(felt.evidence);
+    let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED_PAGES);
+    Some(found.remedied_by(format!(
+        "sysctl -w net.ipv4.tcp_mem=\"{} {} {wanted}\", or smaller buffers for each connection (throng serve --sndbuf, --rcvbuf)",
+        wanted / 2,
+        wanted / 4 * 3
+    )))
+}
+
+/// What is counted when the limit is met, and when it is left again.
+const PRESSURE: [&str; 2] = ["TcpExt.TCPMemoryPressures", "TcpExt.TCPMemoryPressuresChrono"];
+
+/// What the kernel takes back or drops then.
+const LOST: [&str; 4] =
+    ["TcpExt.TCPAbortOnMemory", "TcpExt.TCPRcvQDrop", "TcpExt.RcvPruned", "TcpExt.TCPOFODrop"];
+
+/// Pages of the machines that throng is built for; larger ones make the amounts in the text too small.
+const PAGE_BYTES: i64 = 4_096;
+
+/// 8 GiB: half a million connections with the 16 KiB that an open one may hold.
+const WANTED_PAGES: i64 = 2_097_152;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn slow(run: Run) -> Run {
+        run.loaded(|load, second| {
+            if second > 5 {
+                load.message.record_n(400_000, 50);
+            }
+        })
+    }
+
+    #[test]
+    fn pressure_that_was_felt_is_told_with_what_was_held() {
+        let run = slow(Run::quiet())
+            .growing("TcpExt.TCPMemoryPressures", 4, 1, 5)
+            .growing("TcpExt.TCPRcvQDrop", 0, 100, 5)
+            .with("sysctl.net.ipv4.tcp_mem_max_pages", 512)
+            .growing("sockstat.tcp.mem_pages", 0, 100, 0);
+        let found = run.speaks(&RULE);
+        assert!(found.text.contains("they held 3 MiB of 2 MiB"), "{found}");
+        assert!(found.text.contains("500 times"), "{found}");
+    }
+
+    #[test]
+    fn pressure_that_was_there_before_the_run_shows_in_the_pages() {
+        let run = slow(Run::quiet())
+            .with("sysctl.net.ipv4.tcp_mem_pressure_pages", 300)
+            .with("sockstat.tcp.mem_pages", 900);
+        run.speaks(&RULE);
+    }
+
+    #[test]
+    fn a_socket_that_is_full_for_itself_is_no_pressure() {
+        let run = slow(Run::quiet())
+            .growing("TcpExt.TCPRcvQDrop", 0, 100, 5)
+            .growing("TcpExt.PruneCalled", 0, 100, 5)
+            .with("sysctl.net.ipv4.tcp_mem_pressure_pages", 300_000)
+            .with("sockstat.tcp.mem_pages", 9_000);
+        run.is_silent(&RULE);
+    }
+
+    #[test]
+    fn pressure_that_nobody_felt_is_none() {
+        Run::quiet().growing("TcpExt.TCPMemoryPressures", 0, 1, 5).is_silent(&RULE);
+    }
+}

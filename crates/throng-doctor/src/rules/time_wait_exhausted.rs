@@ -1,0 +1,95 @@
+//! More connections were closed than may be in TIME-WAIT.
+
+use throng_report::render::count;
+use throng_report::{Finding, Severity};
+
+use super::kernels::{Kernel, kernels};
+use super::{Rule, resent};
+use crate::case::Case;
+
+pub(super) const RULE: Rule = Rule { id: "time_wait_exhausted", explains: &[], find };
+
+fn find(case: &Case<'_>) -> Option<Finding> {
+    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+}
+
+/// Beyond the limit a connection that is closed is forgotten at once. It is felt only where a late segment of it meets its
+/// successor, so that the run may well have been met.
+fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
+    let forgotten = case.growth(kernel.end, "TcpExt.TCPTimeWaitOverflow")?;
+    let last = &case.moments().last()?.load()?.counters;
+    let closed = last.connects_ok.saturating_sub(last.connected);
+    if forgotten.by() < FORGOTTEN_MIN || forgotten.by() > closed.saturating_mul(ENDS) {
+        return None;
+    }
+    let most = case.constant(kernel.end, "sysctl.net.ipv4.tcp_max_tw_buckets");
+    let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
+    // Only a connect or a connection that was reset can come of it.
+    let felt = resent::by_anything(case).filter(|felt| felt.severity == Severity::Stopped);
+    let severity = if felt.is_some() { Severity::Slowed } else { Severity::Noted };
+    let mut found = Finding::new(
+        RULE.id,
+        kernel.side,
+        format!(
+            "The TIME-WAIT table of {}{room} was full: {} closed connections were forgotten at once. A late segment of theirs may reset \
+             the next connection that has the same ports.",
+            kernel.whose,
+            count(forgotten.by() as f64)
+        ),
+    )
+    .with_severity(severity);
+    found.evidence.push(forgotten.evidence());
+    found.evidence.extend(case.peak(kernel.end, "sockstat.tcp.tw").map(|peak| peak.evidence()));
+    let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
+    Some(found.remedied_by(format!(
+        "sysctl -w net.ipv4.tcp_max_tw_buckets={wanted}, or `close: reset` in the scenario, which leaves none"
+    )))
+}
+
+/// Both ends of a connection may be in one kernel, and each of them end up there when both close at once.
+const ENDS: u64 = 2;
+
+/// Fewer are the tail of something else.
+const FORGOTTEN_MIN: u64 = 10;
+
+/// A minute of 4,000 closes a second.
+const WANTED: i64 = 262_144;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// A thousand connections, which are all closed.
+    fn churn() -> Run {
+        Run::quiet().loaded(|load, _| load.counters.connected = 0)
+    }
+
+    #[test]
+    fn a_full_table_is_noted_with_its_size() {
+        let run = churn().with("sysctl.net.ipv4.tcp_max_tw_buckets", 50).growing(
+            "TcpExt.TCPTimeWaitOverflow",
+            5,
+            90,
+            2,
+        );
+        let found = run.speaks(&RULE);
+        assert_eq!(found.severity, Severity::Noted);
+        assert_eq!(
+            found.first_sentence(),
+            "The TIME-WAIT table of this machine, which holds 50, was full: 720 closed connections were forgotten at once"
+        );
+    }
+
+    #[test]
+    fn what_others_have_closed_is_not_the_runs() {
+        Run::quiet().growing("TcpExt.TCPTimeWaitOverflow", 5, 90, 2).is_silent(&RULE);
+        churn().growing("TcpExt.TCPTimeWaitOverflow", 5, 9_000, 2).is_silent(&RULE);
+        churn().growing("TcpExt.TCPTimeWaitOverflow", 5, 1, 9).is_silent(&RULE);
+    }
+
+    #[test]
+    fn many_sockets_in_time_wait_are_no_finding() {
+        churn().growing("sockstat.tcp.tw", 0, 5_000, 0).is_silent(&RULE);
+    }
+}
