@@ -1,6 +1,7 @@
 //! The `throng` command as its users meet it: real processes on loopback, their exit codes, their output.
 
 mod broadcast;
+mod calibrate;
 mod end;
 mod help;
 mod process;

@@ -249,7 +249,11 @@ fn notes(summary: &Summary) -> Vec<String> {
         });
     }
     if let Some(share) = summary.generator.ceiling_share {
-        notes.push(format!("The run used {:.0} % of what this generator can do.", share * 100.0));
+        let used = match share * 100.0 {
+            percent if percent < 1.0 => "less than 1 %".to_owned(),
+            percent => format!("{percent:.0} %"),
+        };
+        notes.push(format!("The run used {used} of what this generator can do."));
     }
     if let Some(stolen) = m.cpu_stolen_share.filter(|share| *share >= 0.01) {
         notes.push(format!("{} of the CPU was stolen by the hypervisor.", percent(stolen)));
@@ -396,6 +400,18 @@ mod tests {
                 .any(|line| line.starts_with(&format!("{number} ")) && line.contains(&due(number)))
         };
         assert!((1..=6).chain(15..=20).all(rows) && !(7..=14).any(rows), "{text}");
+    }
+
+    #[test]
+    fn the_headroom_of_a_calibrated_generator_is_said() {
+        let said = |share| {
+            let mut summary = summary();
+            summary.generator.ceiling_share = share;
+            render_text(&summary, &[], None)
+        };
+        assert!(said(Some(0.34)).contains("\nThe run used 34 % of what this generator can do.\n"));
+        assert!(said(Some(0.004)).contains("The run used less than 1 % of what"));
+        assert!(!said(None).contains("generator can do"));
     }
 
     #[test]

@@ -1,0 +1,101 @@
+//! What a generator can do is measured before a run, told, and held against what the run did.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::process::{Place, run_file};
+
+/// The ceiling that a run file's header tells.
+fn ceiling(place: &Place) -> Value {
+    run_file(&place.path("run.jsonl"))[0]["ceiling"].clone()
+}
+
+/// The sentences about the ceiling among the reasons of the grade.
+fn reasons_of_the_ceiling(summary: &Value) -> usize {
+    let reasons = summary["validity"]["reasons"].as_array().unwrap();
+    reasons.iter().filter(|reason| reason.as_str().unwrap().contains("can do")).count()
+}
+
+#[test]
+fn what_the_generator_can_do_is_measured_told_and_recorded() {
+    let place = Place::new();
+    let server = place.serve(&["ok"]);
+    let load = "[{arrivals: {rate: 50/s, for: 1s, spacing: even}}]";
+    let user = "[connect, {send: a}, {expect: ok}, close]";
+    place.write("few.yaml", &server.scenario(load, user));
+    let finished =
+        place.throng(&["run", "few.yaml", "--calibrate", "1s", "--json", "out.json"]);
+    // On a machine that is busy with other things the generator may be late, and the grade invalid.
+    assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
+    let line = finished.stdout.lines().find(|line| line.starts_with("this machine: ")).unwrap();
+    assert!(line.contains("/s connects, ") && line.contains("/s messages at most"), "{line}");
+    let ceiling = ceiling(&place);
+    for what in ["connects_per_s", "messages_per_s"] {
+        assert!(ceiling[what].as_f64().unwrap() > 100.0, "{what} in {ceiling}");
+    }
+    let summary: Value =
+        serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    let share = summary["generator"]["ceiling_share"].as_f64().unwrap();
+    assert!((0.0001..0.8).contains(&share), "{share} of {ceiling}");
+    assert_eq!(reasons_of_the_ceiling(&summary), 0, "{summary:#}");
+    assert!(finished.stdout.contains("of what this generator can do."), "{}", finished.stdout);
+}
+
+#[test]
+fn a_run_that_offers_far_more_than_the_generator_can_do_is_not_valid() {
+    let place = Place::new();
+    let server = place.serve(&["ok"]);
+    let load = "[{arrivals: {rate: 100k/s, for: 100ms, most: 10k, spacing: even}}]";
+    place.write("many.yaml", &server.scenario(load, "[connect, close]"));
+    let finished =
+        place.throng(&["run", "many.yaml", "--calibrate", "1s", "--json", "-", "--force"]);
+    let ceiling = ceiling(&place);
+    let connects = ceiling["connects_per_s"].as_f64().unwrap();
+    if connects > 50_000.0 {
+        return println!("skipped: this machine makes {connects:.0} connects a second");
+    }
+    assert!(ceiling.get("messages_per_s").is_none(), "nobody says anything: {ceiling}");
+    assert_ne!(finished.json()["validity"]["grade"], "valid", "{ceiling} {}", finished.stdout);
+}
+
+#[test]
+fn a_calibration_ends_at_once_when_it_is_interrupted_and_leaves_nothing() {
+    let place = Place::new();
+    let server = place.serve(&["ok"]);
+    place.write("stay.yaml", &server.scenario("[{ramp: {to: 5, over: 1s}}]", "[connect, stay]"));
+    let mut run = place.start(&["run", "stay.yaml", "--calibrate", "1m"]);
+    run.line_with("--no-calibrate skips it");
+    let ours = format!("throng-calibration-{}-", run.pid());
+    std::thread::sleep(Duration::from_millis(500));
+    let began = Instant::now();
+    run.signal(Signal::INT);
+    let finished = run.finish().exits(2).complains(&["Ctrl-C", "the run was not started"]);
+    assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+    assert!(!finished.stdout.contains("connects"), "{finished:#?}");
+    let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap_or_default())
+        .filter(|name| name.starts_with(&ours))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_run_goes_on_without_a_calibration_that_is_not_possible() {
+    let place = Place::new();
+    let server = place.serve(&["ok"]);
+    let load = "[{arrivals: {rate: 20/s, for: 500ms}}]";
+    place.write("few.yaml", &server.scenario(load, "[connect, close]"));
+    let mut run = place.command(&["run", "few.yaml", "--calibrate", "1s"]);
+    // No folder for the calibration's files can be made in what is a file.
+    run.env("TMPDIR", place.path("few.yaml"));
+    let output = run.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{said}");
+    assert!(said.contains("connections at most, 500ms"), "{said}");
+    assert!(said.contains("what this generator can do is not known: "), "{said}");
+    assert!(!said.contains("of what this generator can do"), "{said}");
+    assert_eq!(ceiling(&place), Value::Null);
+}
