@@ -10,11 +10,13 @@ use crate::history::Moment;
 pub(super) const RULE: Rule = Rule { id: "half_open", explains: &["server_slow"], find };
 
 /// The last packet of a handshake was dropped at a full accept queue: its client has sent it and believes to be connected. Only
-/// both ends' counts together show it, in intervals in which the number of connections hardly moves: the ends are not asked at the
-/// very same moment.
+/// both ends' counts together show it, while the number of connections hardly moves: the ends are not asked at the very same moment,
+/// and where everybody leaves in between, the server knows of it first.
 fn find(case: &Case<'_>) -> Option<Finding> {
-    let compared =
-        case.steps().filter_map(|(before, now)| Some((now, half_open(case, before, now)?)));
+    let compared = case
+        .moments()
+        .windows(3)
+        .filter_map(|three| Some((&three[1], half_open(case, &three[0], &three[1], &three[2])?)));
     let worst = compared.max_by_key(|(_, half_open)| *half_open);
     let (moment, most) = worst.filter(|(_, half_open)| *half_open >= HALF_OPEN_MIN)?;
     let connected = connected(moment)?;
@@ -51,16 +53,16 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// What of the client's connections is neither open at the server nor waiting in its accept queue; none where that cannot be compared.
-fn half_open(case: &Case<'_>, before: &Moment, now: &Moment) -> Option<u64> {
+fn half_open(case: &Case<'_>, before: &Moment, now: &Moment, after: &Moment) -> Option<u64> {
     let server = now.interval.server.as_ref().filter(|server| server.cores_silent == 0)?;
     let waiting = case.value(End::Server, now, "listener.accept_queue").unwrap_or(0);
     let known = server.counters.open + u64::try_from(waiting).unwrap_or(0);
     let client = connected(now)?;
-    let moved = client.abs_diff(connected(before)?);
+    let moved = client.abs_diff(connected(before)?) + client.abs_diff(connected(after)?);
     if client == 0 || moved * 100 > client {
         return None;
     }
-    // As much as moved in the whole interval is far more than moves between two questions.
+    // As much as moved in both intervals is far more than moves between two questions.
     Some(client.saturating_sub(known + moved))
 }
 
@@ -102,6 +104,19 @@ mod tests {
     fn what_waits_to_be_accepted_is_not_half_open() {
         run(400, 400).is_silent(&RULE);
         run(0, 0).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_server_that_is_asked_when_everybody_has_begun_to_leave_knows_it_first() {
+        let leaving = run(0, 0).changed(|interval, second| {
+            let open = &mut interval.server.as_mut().unwrap().counters.open;
+            match second {
+                9 => *open = 100,
+                10 => interval.load.as_mut().unwrap().phase = throng_report::LEAVING.into(),
+                _ => {}
+            }
+        });
+        leaving.is_silent(&RULE);
     }
 
     #[test]
