@@ -132,8 +132,10 @@ mod tests {
 
     #[test]
     fn the_verdict_names_cause_side_load_and_remedy() {
-        let run =
-            Run::quiet().with("listener.backlog", 128).growing("TcpExt.ListenOverflows", 0, 40, 2);
+        let run = Run::quiet()
+            .with("listener.backlog", 128)
+            .growing("TcpExt.ListenOverflows", 0, 40, 2)
+            .loaded(|load, second| load.connect_failed.add("timeout", u64::from(second > 8)));
         let said = verdict_of(&run);
         let begin = "Stopped on the server side at 600 connections, 200/s connects and 1k/s messages: the server's accept queue, \
                      which holds 128, overflowed 320 times; do: throng serve --backlog";
@@ -150,12 +152,11 @@ mod tests {
 
     #[test]
     fn the_gravest_comes_first() {
-        let late = Run::quiet().loaded(|load, _| load.lag.record_n(30_000, 900)).growing(
-            "TcpExt.ListenOverflows",
-            0,
-            40,
-            2,
-        );
+        let late =
+            Run::quiet().growing("TcpExt.ListenOverflows", 0, 40, 2).loaded(|load, second| {
+                load.lag.record_n(30_000, 900);
+                load.connect_failed.add("timeout", u64::from(second > 8));
+            });
         late.check_all(&["accept_queue_overflow", "generator_saturated"]);
     }
 }

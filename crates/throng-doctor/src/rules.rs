@@ -32,6 +32,7 @@ mod syn_queue_overflow;
 mod tcp_hash_crowded;
 mod tcp_memory_pressure;
 mod time_wait_exhausted;
+mod unserved;
 
 use throng_report::Finding;
 

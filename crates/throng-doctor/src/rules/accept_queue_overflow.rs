@@ -1,9 +1,10 @@
 //! Connections that were ready came faster than the server took them.
 
 use throng_report::render::count;
-use throng_report::{Finding, Side};
+use throng_report::{Evidence, Finding, Severity, Side};
 
-use super::Rule;
+use super::unserved::unserved;
+use super::{Rule, resent};
 use crate::case::{Case, End};
 
 pub(super) const RULE: Rule = Rule {
@@ -12,11 +13,13 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// The kernel counts each handshake that it drops because the listener's accept queue is full.
+/// The kernel counts each handshake that it drops because the listener's accept queue is full: its SYN, or its last packet. The
+/// counter is of all listeners of the machine, so that what nobody felt may have been another program's.
 fn find(case: &Case<'_>) -> Option<Finding> {
     let overflows = case.growth(End::Server, "TcpExt.ListenOverflows")?;
     let backlog = case.constant(End::Server, "listener.backlog");
     let room = backlog.map(|backlog| format!(", which holds {},", count(backlog as f64)));
+    let (severity, felt) = felt(case).unzip();
     let mut found = Finding::new(
         RULE.id,
         Side::Server,
@@ -26,14 +29,25 @@ fn find(case: &Case<'_>) -> Option<Finding> {
             room.unwrap_or_default(),
             count(overflows.by() as f64)
         ),
-    );
+    )
+    .with_severity(severity.unwrap_or(Severity::Noted))
+    .with_confidence(if felt.is_some() { 1.0 } else { 0.6 });
     found.evidence.push(overflows.evidence());
-    found
-        .evidence
-        .extend(case.peak(End::Server, "listener.accept_queue_most").map(|peak| peak.evidence()));
+    let most = case.peak(End::Server, "listener.accept_queue_most").filter(|peak| peak.value > 0);
+    found.evidence.extend(most.map(|peak| peak.evidence()));
+    found.evidence.extend(felt);
     Some(found.remedied_by(
         "throng serve --backlog 65535, or the backlog of your server's listen(), with sysctl -w net.core.somaxconn=65535",
     ))
+}
+
+/// A SYN that is dropped makes a connect late, or fail; of a last packet only its server knows nothing, and what is sent after it
+/// is never answered.
+fn felt(case: &Case<'_>) -> Option<(Severity, Evidence)> {
+    let late = || resent::by_connects(case).map(|felt| (felt.severity, felt.evidence));
+    let unserved = unserved(case).map(|evidence| (Severity::Stopped, evidence));
+    let silent = || resent::by_messages(case).map(|felt| (felt.severity, felt.evidence));
+    unserved.or_else(late).or_else(silent)
 }
 
 #[cfg(test)]
@@ -45,7 +59,11 @@ mod tests {
     fn a_queue_that_overflows_is_told_with_its_size() {
         let run =
             Run::quiet().with("listener.backlog", 128).growing("TcpExt.ListenOverflows", 70, 40, 2);
+        assert_eq!(run.speaks(&RULE).severity, Severity::Noted, "it may be another program's");
+        let run =
+            run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)));
         let found = run.speaks(&RULE);
+        assert_eq!((found.severity, found.confidence), (Severity::Slowed, 1.0));
         assert_eq!(
             found.first_sentence(),
             "The server's accept queue, which holds 128, overflowed 320 times"

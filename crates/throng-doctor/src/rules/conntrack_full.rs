@@ -45,7 +45,7 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     // An entry a connection, and those that are closed stay for two minutes.
     let wanted = (case.header.users_planned.saturating_mul(2) as i64).max(max.saturating_mul(4));
     Some(found.remedied_by(format!(
-        "sysctl -w net.netfilter.nf_conntrack_max={wanted}, or do not track the port: nft add rule … tcp dport PORT notrack"
+        "sysctl -w net.netfilter.nf_conntrack_max={wanted}, or `notrack` for the port in a raw chain of nftables"
     )))
 }
 

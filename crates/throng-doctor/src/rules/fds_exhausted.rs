@@ -1,8 +1,9 @@
 //! No fd was left: in a table of the generator's, in one of the server's, or in the whole system.
 
 use throng_report::render::count;
-use throng_report::{EventKind, Evidence, Finding, Side};
+use throng_report::{EventKind, Finding, Side};
 
+use super::unserved::{open, unserved};
 use super::{Rule, resent};
 use crate::case::{Case, End, Growth};
 use crate::history::Moment;
@@ -60,7 +61,8 @@ fn of_the_generator(case: &Case<'_>) -> Option<Finding> {
         ),
     );
     found.evidence.push(growth.evidence());
-    let wanted = case.header.users_planned + SPARE;
+    // In an open model nobody knew how many there would be.
+    let wanted = case.header.users_planned.max(held.saturating_mul(2)) + SPARE;
     Some(found.remedied_by(format!(
         "ulimit -n {wanted} for the generator (its hard limit: as root), or more --cores, each of which has a table of its own"
     )))
@@ -125,28 +127,6 @@ fn events(case: &Case<'_>, name: &str, is_it: impl Fn(&EventKind) -> bool) -> Op
         began_ms: first.interval.at_ms,
         per_second_most: 0,
     })
-}
-
-/// Connections that were established for the generator and not accepted, for longer than between two looks.
-fn unserved(case: &Case<'_>) -> Option<Evidence> {
-    let missing = |moment: &Moment| {
-        let connected = moment.load()?.counters.connected;
-        Some(connected.saturating_sub(open(moment)?) as i64)
-    };
-    let queued = |moment: &Moment| case.value(End::Server, moment, "listener.accept_queue");
-    let lasts = |value: &dyn Fn(&Moment) -> Option<i64>| {
-        case.moments().windows(2).any(|pair| pair.iter().all(|moment| value(moment) > Some(0)))
-    };
-    if lasts(&queued) {
-        return case.peak_of("listener.accept_queue", queued).map(|peak| peak.evidence());
-    }
-    lasts(&missing)
-        .then(|| case.peak_of("load.connected - server.open", missing))?
-        .map(|peak| peak.evidence())
-}
-
-fn open(moment: &Moment) -> Option<u64> {
-    Some(moment.interval.server.as_ref()?.counters.open)
 }
 
 /// Why a server stops accepting, beside fds.

@@ -34,8 +34,10 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     let held = case.peak(kernel.end, "sockstat.tcp.mem_pages");
     let bytes = |pages: i64| format!("{} MiB", pages * PAGE_BYTES / (1 << 20));
     let amounts = match (&held, most) {
-        (Some(held), Some(most)) => format!(": they held {} of {}", bytes(held.value), bytes(most)),
-        (Some(held), None) => format!(": they held {}", bytes(held.value)),
+        (Some(held), Some(most)) => {
+            format!(": its sockets held {} of {}", bytes(held.value), bytes(most))
+        }
+        (Some(held), None) => format!(": its sockets held {}", bytes(held.value)),
         _ => String::new(),
     };
     let lost: Vec<_> = LOST.iter().filter_map(|name| case.growth(kernel.end, name)).collect();
@@ -95,7 +97,7 @@ mod tests {
             .with("sysctl.net.ipv4.tcp_mem_max_pages", 512)
             .growing("sockstat.tcp.mem_pages", 0, 100, 0);
         let found = run.speaks(&RULE);
-        assert!(found.text.contains("they held 3 MiB of 2 MiB"), "{found}");
+        assert!(found.text.contains("its sockets held 3 MiB of 2 MiB"), "{found}");
         assert!(found.text.contains("500 times"), "{found}");
     }
 
