@@ -4,8 +4,10 @@
 //! process can see: inside a container the outermost visible level is the container's.
 
 mod locate;
+mod pids;
 
 pub use locate::{Directories, Membership, Mount, Version, parse_membership, parse_mounts};
+pub use pids::{CgroupPids, parse_pids_max, pids};
 
 use crate::fact::{Fact, Malformed, Reason, Why};
 use crate::root::{KeptFile, Root};

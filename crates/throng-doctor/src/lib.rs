@@ -39,6 +39,7 @@ pub mod softnet;
 pub mod status;
 mod syn_recv;
 pub mod sysctl;
+pub mod tcp_hash;
 mod text;
 
 pub use case::{Case, End, Growth, Load, Peak};

@@ -1,5 +1,7 @@
 //! `/proc/PID/status`: what a process may do, and what a container took from it.
 
+use std::fmt;
+
 use crate::fact::{Fact, Malformed};
 use crate::root::Root;
 use crate::text::{after, hex, next};
@@ -52,6 +54,42 @@ pub enum Capability {
     SysResource = 24,
 }
 
+impl Capability {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::NetBindService,
+        Self::NetAdmin,
+        Self::NetRaw,
+        Self::SysPtrace,
+        Self::SysAdmin,
+        Self::SysResource,
+    ];
+
+    /// As `capabilities(7)` names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NetBindService => "CAP_NET_BIND_SERVICE",
+            Self::NetAdmin => "CAP_NET_ADMIN",
+            Self::NetRaw => "CAP_NET_RAW",
+            Self::SysPtrace => "CAP_SYS_PTRACE",
+            Self::SysAdmin => "CAP_SYS_ADMIN",
+            Self::SysResource => "CAP_SYS_RESOURCE",
+        }
+    }
+}
+
+impl fmt::Display for Seccomp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "none",
+            Self::Strict => "strict: all but four calls are forbidden",
+            Self::Filter => {
+                "a filter decides (seccomp), as in most containers: some calls may be refused"
+            }
+        })
+    }
+}
+
 impl Status {
     /// Whether the process has `capability` in effect.
     pub fn has(&self, capability: Capability) -> bool {
@@ -98,6 +136,14 @@ mod tests {
         assert_eq!(found.seccomp, Some(Seccomp::Off));
         assert!(found.has(Capability::NetAdmin) && found.has(Capability::SysAdmin));
         assert!(!found.has(Capability::SysResource), "this machine took it away");
+        let names = Capability::ALL.into_iter().filter(|one| found.has(*one)).map(Capability::name);
+        assert!(names.eq([
+            "CAP_NET_BIND_SERVICE",
+            "CAP_NET_ADMIN",
+            "CAP_NET_RAW",
+            "CAP_SYS_PTRACE",
+            "CAP_SYS_ADMIN"
+        ]));
     }
 
     #[test]

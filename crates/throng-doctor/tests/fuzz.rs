@@ -38,6 +38,7 @@ fn parse_with_all(text: &str) {
     let _ = cgroup::parse_quota_v1(text);
     let _ = cgroup::parse_memory_limit(text);
     let _ = cgroup::parse_memory_events(text);
+    let _ = cgroup::parse_pids_max(text);
 }
 
 /// The input that fails is printed; no file is kept beside the tests.

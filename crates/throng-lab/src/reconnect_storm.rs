@@ -210,7 +210,8 @@ fn storm(users: u64, intervals: &[Interval]) -> Storm {
     let measured = || during.iter().map(|(interval, _)| *interval);
     found.connect_p99_us = latency(measured(), |load| &load.connect).p99;
     found.join_p99_us = latency(measured(), |load| &load.join).p99;
-    let overflows = |interval: &Interval| interval.server_side().get("TcpExt.ListenOverflows").copied();
+    let overflows =
+        |interval: &Interval| interval.server_side().get("TcpExt.ListenOverflows").copied();
     found.overflows = overflows(began).zip(overflows(last_interval)).map(|(from, to)| to - from);
     found
 }

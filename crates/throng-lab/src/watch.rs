@@ -78,6 +78,11 @@ impl Watch {
         self.owner.as_ref().map_err(String::as_str)
     }
 
+    /// Whether the server is one of throng that says itself what it does.
+    pub fn asks_the_server(&self) -> bool {
+        self.server.is_some()
+    }
+
     /// The first line of its stream, for looks that are `interval` apart.
     pub fn header(&self, interval: Duration) -> WatchHeader {
         WatchHeader {

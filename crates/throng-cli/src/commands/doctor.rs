@@ -1,6 +1,7 @@
 //! `throng doctor`: the limits of this machine as connections meet them, and whether it can hold so many.
 
 mod apply;
+mod confines;
 mod preflight;
 mod sysctl;
 mod watch;
@@ -53,7 +54,7 @@ Examples:
   sudo throng doctor --for 1M --apply
   throng doctor --for 1M --sysctl > 90-throng.conf
   throng doctor --watch --port 9000
-  throng doctor --watch --port 9000 --listen 0.0.0.0:5599        for throng run --server-facts HOST:5599
+  throng doctor --watch --port 9000 --listen 0.0.0.0:5599
   throng doctor --json | jq '.[\"fs.nr_open\"]'
 
 Exit codes:
@@ -62,7 +63,8 @@ Exit codes:
 impl Doctor {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let pid = self.pid.unwrap_or_else(std::process::id);
-        if !Path::new(&format!("/proc/{pid}")).exists() {
+        // Where all of `/proc` is hidden, this process exists all the same.
+        if self.pid.is_some() && !Path::new(&format!("/proc/{pid}")).exists() {
             return Err(Failure::new(format!(
                 "there is no process {pid}; `throng ctl list` shows those of throng"
             )));
@@ -76,7 +78,10 @@ impl Doctor {
         if self.preflight.is_asked() {
             return self.preflight.run(pid, self.port.first().copied(), self.json);
         }
-        let rows = rows(&Facts::read(&Root::default(), pid));
+        let root = Root::default();
+        let facts = Facts::read(&root, pid);
+        let mut rows = rows(&facts);
+        rows.extend(confines::rows(&root, pid, &facts));
         if self.json {
             let known: BTreeMap<_, _> =
                 rows.iter().map(|(name, fact)| (name, fact.known())).collect();

@@ -3,7 +3,7 @@
 use throng_driver::fdtable;
 use throng_driver::netlink::ListenerState;
 
-use crate::cgroup::{CgroupReader, Directories};
+use crate::cgroup::{self, CgroupReader};
 use crate::conntrack;
 use crate::fact::{Fact, Malformed, Reason, Why};
 use crate::files::{self, FILE_NR_PATH, FileUse, parse_file_nr};
@@ -155,26 +155,14 @@ fn threads(root: &Root, pid: u32, status: &Fact<Status>) -> Fact<(u64, &'static 
     if let (Some(Some(max)), false) = (user.known(), exempt) {
         free.push((*max, "RLIMIT_NPROC"));
     }
-    if let Some(Some(left)) = pids_free(root, pid).known() {
-        free.push((*left, "the control group's pids.max"));
+    if let Some(Some(pids)) = cgroup::pids(root, pid).known() {
+        free.push((pids.left(), "the control group's pids.max"));
     }
     match (free.into_iter().min(), unread) {
         (Some(least), _) => Fact::Known(least),
         (None, Some(why)) => Fact::Unknown(why),
         (None, None) => Fact::Unknown(Why::new("kernel.threads-max", Reason::Missing)),
     }
-}
-
-/// What the tightest group of the process leaves; none without a limit.
-fn pids_free(root: &Root, pid: u32) -> Fact<Option<u64>> {
-    Directories::of(root, pid, "pids").map(|found| {
-        let free = |dir: &String| {
-            let max = root.read(&format!("{dir}/pids.max"), parse_pids_max);
-            let used = root.read(&format!("{dir}/pids.current"), |text| number(text.trim()));
-            Some(max.known().copied()??.saturating_sub(*used.known()?))
-        };
-        found.levels.iter().filter_map(free).min()
-    })
 }
 
 /// Whether connections are tracked in this namespace is not to be read anywhere: the module may be loaded and have no rule
@@ -235,13 +223,6 @@ fn parse_threads(text: &str) -> Result<u64, Malformed> {
     number(word.ok_or(Malformed("running and existing threads"))?.1)
 }
 
-fn parse_pids_max(text: &str) -> Result<Option<u64>, Malformed> {
-    match text.trim() {
-        "max" => Ok(None),
-        max => number(max).map(Some),
-    }
-}
-
 /// Of x86-64, and of arm64 as distributions build it.
 const PAGE_BYTES: u64 = 4_096;
 
@@ -264,7 +245,5 @@ mod tests {
     fn threads_and_their_limits_are_read() {
         assert_eq!(parse_threads("0.5 0.6 0.4 2/317 4242\n"), Ok(317));
         assert!(parse_threads("0.5 0.6\n").is_err());
-        assert_eq!(parse_pids_max("max\n"), Ok(None));
-        assert_eq!(parse_pids_max("512\n"), Ok(Some(512)));
     }
 }

@@ -128,7 +128,16 @@ pub(crate) fn sentences(whose: &str, unknown: &[Why]) -> Vec<String> {
 }
 
 /// Parts of the names of what a kernel need not have: a module, a family of addresses, accounting that was not built in.
-const OPTIONAL: &[&str] = &["conntrack", "sockstat6", "proc/pressure", "cgroup", "tcp_child_ehash"];
+/// And what a network namespace does not have, but the machine: `tcp_mem`, the limit of packets that wait for a CPU.
+const OPTIONAL: &[&str] = &[
+    "conntrack",
+    "sockstat6",
+    "proc/pressure",
+    "cgroup",
+    "tcp_ehash_entries",
+    "tcp_mem",
+    "netdev_max_backlog",
+];
 
 const ELSEWHERE: &str = "the server's side: its machine is another one; `throng doctor --watch --listen ADDR:PORT` there and \
                          `throng run --server-facts HOST:PORT` here show it";

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde_json::json;
 use throng_doctor::moved_between;
 use throng_lab::watch::Watch;
-use throng_report::render::{bytes, count, findings, or_dash, percent, rate};
+use throng_report::render::{bytes, count, findings, or_dash, rate};
 use throng_report::watch::{WatchHeader, WatchLine};
 use throng_report::{Diagnosis, Interval};
 
@@ -56,6 +56,9 @@ impl Lines {
             }
             Err(why) => format!("watching {ports}; Ctrl-C ends it\n  {why}"),
         });
+        if !watch.asks_the_server() {
+            say("connected: every established connection of this network namespace; a throng server would say its own".to_owned());
+        }
         if let Some(at) = at {
             let reach = if at.ip().is_loopback() { " (from this machine only)" } else { "" };
             say(format!(
@@ -126,26 +129,33 @@ fn row(line: &WatchLine, before: &Interval) -> String {
     let process = line.process.as_ref();
     let its_cpus = grown("process.server.run_us").map(|us| us as f64 / 1e6 / seconds);
     let now = as_server_side(&line.kernel);
+    let overflows = grown("TcpExt.ListenOverflows").unwrap_or(0) as u64;
+    let is_told = |what: &str, n: u64| match what {
+        "overflows" | "retransmits" => true,
+        // Every overflow is a drop as well.
+        "listen drops" => n == overflows,
+        _ => false,
+    };
     let besides = moved_between(before, &now)
         .into_iter()
-        .filter(|(what, _)| !["overflows", "retransmits"].contains(what))
+        .filter(|(what, n)| !is_told(what, *n))
         .map(|(what, n)| format!("{what} +{n}"));
     let cells = [
         format!("{:>8.1}", line.at_ms as f64 / 1000.0),
         format!("{:>10}", or_dash(connected, |n| count(n as f64))),
         format!("{queue:>14}"),
         format!("{:>9}", or_dash(gauge("listener.syn_recv"), |n| n.to_string())),
-        format!("{:>10}", per_second("TcpExt.ListenOverflows")),
-        format!("{:>12}", per_second("Tcp.RetransSegs")),
-        format!("{:>6}", or_dash(cpu, |(busy, _)| percent(busy))),
-        format!("{:>7}", or_dash(cpu, |(_, stolen)| percent(stolen))),
-        format!("{:>9}", or_dash(its_cpus, |cpus| format!("{cpus:.2}"))),
-        format!("{:>11}", or_dash(process, |process| bytes(process.rss_bytes as f64))),
+        format!("{:>11}", per_second("TcpExt.ListenOverflows")),
+        format!("{:>13}", per_second("Tcp.RetransSegs")),
+        format!("{:>7}", or_dash(cpu, |(busy, _)| whole_percent(busy))),
+        format!("{:>7}", or_dash(cpu, |(_, stolen)| whole_percent(stolen))),
+        format!("{:>10}", or_dash(its_cpus, |cpus| format!("{cpus:.2}"))),
+        format!("{:>13}", or_dash(process, |process| bytes(process.rss_bytes as f64))),
     ];
     format!("{}  {}", cells.concat(), besides.collect::<Vec<_>>().join(", ")).trim_end().to_owned()
 }
 
-const HEADING: &str = "       s connected* accept queue SYN-RECV overflows retransmits   CPU stolen its CPUs its memory";
+const HEADING: &str = "       s connected  accept queue SYN-RECV  overflows  retransmits    CPU stolen  its CPUs   its memory  besides";
 
 /// The shares of all CPUs that were busy and stolen.
 fn cpu_shares(line: &WatchLine, before: &Interval) -> Option<(f64, f64)> {
@@ -155,6 +165,11 @@ fn cpu_shares(line: &WatchLine, before: &Interval) -> Option<(f64, f64)> {
     let idle = now.cpu_idle_us.saturating_sub(before.cpu_idle_us) as f64;
     let all = busy + stolen + idle;
     (all > 0.0).then(|| (busy / all, stolen / all))
+}
+
+/// A share, without the digits that a line has no room for.
+fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
 }
 
 fn as_server_side(kernel: &BTreeMap<String, i64>) -> Interval {

@@ -1,0 +1,82 @@
+//! The kernel's table of TCP sockets: how many buckets it has, and how many sockets share them.
+//!
+//! Every packet looks for its socket along one bucket's chain. The table is made when the machine starts, with at most 524,288
+//! buckets unless its command line says otherwise; since Linux 6.1 a network namespace can have one of its own.
+
+use crate::fact::{Fact, Malformed, Why};
+use crate::root::Root;
+use crate::sockstat;
+
+/// A table and its load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpHash {
+    /// Buckets.
+    pub buckets: u64,
+    /// Sockets in them: of the namespace where the table is its own, else of the whole machine.
+    pub sockets: u64,
+    /// Whether the calling thread's network namespace shares the table with others.
+    pub is_shared: bool,
+}
+
+impl TcpHash {
+    /// Sockets for each bucket, on average.
+    pub fn load(&self) -> f64 {
+        self.sockets as f64 / self.buckets.max(1) as f64
+    }
+}
+
+/// The table of the calling thread's network namespace. Unknown before Linux 6.1, which does not tell.
+pub fn tcp_hash(root: &Root) -> Fact<TcpHash> {
+    let read = || -> Result<TcpHash, Why> {
+        let entries = root.sysctl(ENTRIES).into_result()?;
+        let in_use = root.read("proc/thread-self/net/sockstat", sockstat::parse).into_result()?;
+        if entries == 0 {
+            return Err(Why::new(ENTRIES, Malformed("a number of buckets")));
+        }
+        // The kernel negates the size where the table is not the namespace's own.
+        let is_shared = entries < 0;
+        let sockets = if is_shared { in_use.tcp_alloc } else { in_use.tcp_in_use };
+        let sockets = sockets.saturating_add(in_use.tcp_time_wait);
+        Ok(TcpHash { buckets: entries.unsigned_abs(), sockets, is_shared })
+    };
+    read().into()
+}
+
+const ENTRIES: &str = "net.ipv4.tcp_ehash_entries";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded_root;
+
+    fn machine(entries: &str) -> Fact<TcpHash> {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("proc/sys/net/ipv4/tcp_ehash_entries", entries);
+        write(
+            "proc/thread-self/net/sockstat",
+            "sockets: used 9\nTCP: inuse 60 orphan 0 tw 40 alloc 460 mem 1\nUDP: inuse 0 mem 0\n",
+        );
+        tcp_hash(&Root::new(dir.path()))
+    }
+
+    #[test]
+    fn a_table_of_its_own_holds_the_namespaces_sockets_and_a_shared_one_everybodys() {
+        let own = machine("100\n").into_result().unwrap();
+        assert_eq!(own, TcpHash { buckets: 100, sockets: 100, is_shared: false });
+        let shared = machine("-100\n").into_result().unwrap();
+        assert_eq!(shared, TcpHash { buckets: 100, sockets: 500, is_shared: true });
+        assert_eq!(shared.load(), 5.0);
+        assert!(machine("0\n").known().is_none());
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_tell_is_unknown() {
+        assert!(tcp_hash(&recorded_root("linux-4.19")).known().is_none());
+        assert!(tcp_hash(&recorded_root("linux-6.18")).known().is_some());
+    }
+}
