@@ -5,7 +5,7 @@
 
 use throng_report::render::{count, micros};
 use throng_report::validity::{LAG_DEGRADED_US, LAG_INVALID_US};
-use throng_report::{Evidence, Severity};
+use throng_report::{Evidence, Grade, Severity};
 
 use crate::case::Case;
 use crate::history::{Moment, Spread};
@@ -69,7 +69,7 @@ fn lateness(case: &Case<'_>) -> Option<Harm> {
     let first = case.moments().iter().find(|moment| is_late(moment))?;
     let before = case.moments().iter().find(|moment| moment.lag.count > 0)?;
     Some(Harm {
-        severity: if late_us > LAG_INVALID_US { Severity::Stopped } else { Severity::Slowed },
+        severity: lateness_severity(case),
         first_ms: first.interval.at_ms,
         last_ms: last_ms(case, |(_, now)| is_late(now))?,
         what: format!("the generator was late by {} (p99)", micros(late_us)),
@@ -80,6 +80,16 @@ fn lateness(case: &Case<'_>) -> Option<Harm> {
             at_ms: first.interval.at_ms,
         },
     })
+}
+
+/// A generator that was late made its numbers worse, or worthless.
+pub(crate) fn lateness_severity(case: &Case<'_>) -> Severity {
+    let late_us = case.summary.generator.lag_us.p99;
+    if late_us > LAG_INVALID_US || case.summary.validity.grade == Grade::Invalid {
+        Severity::Stopped
+    } else {
+        Severity::Slowed
+    }
 }
 
 /// Answers and connects that took long, for more than a moment.

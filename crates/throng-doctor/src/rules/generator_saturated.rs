@@ -1,12 +1,13 @@
 //! The generator itself was late: what it measured is its own lateness.
 
 use throng_report::render::micros;
-use throng_report::validity::{LAG_DEGRADED_US, LAG_INVALID_US};
+use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{Evidence, Finding, Severity, Side};
 
 use super::Rule;
 use crate::case::{Case, End};
 use crate::cpus::{CpuUse, FULL_SHARE, mean, shares, whole_percent};
+use crate::harm::lateness_severity;
 use crate::history::Moment;
 
 pub(super) const RULE: Rule = Rule { id: "generator_saturated", explains: &[], find };
@@ -19,7 +20,6 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     }
     let moments = case.moments();
     let first = moments.iter().find(|moment| is_late(moment))?;
-    let severity = if late > LAG_INVALID_US { Severity::Stopped } else { Severity::Slowed };
     let short = Shortage::of(case);
     let mut found = Finding::new(
         RULE.id,
@@ -32,7 +32,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
             short.detail
         ),
     )
-    .with_severity(severity);
+    .with_severity(lateness_severity(case));
     found.evidence.push(Evidence {
         counter: "load.lag_us.p99".to_owned(),
         from: moments.iter().find(|moment| moment.lag.count > 0)?.lag.p99_us as f64,
