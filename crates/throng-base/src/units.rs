@@ -12,7 +12,9 @@ mod show;
 
 pub use error::{Problem, UnitError};
 pub use nearest::nearest;
-pub use read::{parse_bytes, parse_count, parse_duration, parse_jitter, parse_rate, parse_share};
+pub use read::{
+    parse_bit_rate, parse_bytes, parse_count, parse_duration, parse_jitter, parse_rate, parse_share,
+};
 pub use show::{
     brief_count, brief_duration, show_bytes, show_count, show_duration, show_rate, show_share,
 };

@@ -54,6 +54,23 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     Ok(number.times(factor) / seconds as f64)
 }
 
+/// How much a network carries, in bits a second: `25Gbit`, `100Mbit/s`, `100kbit`; powers of a thousand.
+pub fn parse_bit_rate(text: &str) -> Result<f64, UnitError> {
+    let mut scan = Scan::new(text, "a bit rate such as 25Gbit or 100Mbit/s");
+    let number = scan.number()?;
+    let (unit, at) = scan.word();
+    if unit.is_empty() {
+        return Err(scan.error(scan.rest_span(), Problem::UnitMissing));
+    }
+    let factor = scan.unit(&BITS, unit, at)?;
+    if scan.take("/") {
+        let (per, at) = scan.word();
+        scan.unit(&PER[..1], per, at)?;
+    }
+    scan.end()?;
+    Ok(number.times(factor))
+}
+
 /// A share of a whole: `0.01%` is 0.0001. More than `100%` is a number like any other.
 pub fn parse_share(text: &str) -> Result<f64, UnitError> {
     let mut scan = Scan::new(text, "a share such as 0.01% or 10%");
@@ -263,6 +280,14 @@ const TIMES: [Unit; 9] = [
 /// Seconds.
 const PER: [Unit; 3] =
     [("s", 1, &["sec", "second"]), ("m", 60, &["min", "minute"]), ("h", 3_600, &["hr", "hour"])];
+
+const BITS: [Unit; 5] = [
+    ("bit", 1, &["b", "bits"]),
+    ("kbit", 1_000, &["k", "kb", "kbps"]),
+    ("Mbit", 1_000_000, &["m", "mb", "mbps"]),
+    ("Gbit", 1_000_000_000, &["g", "gb", "gbps"]),
+    ("Tbit", 1_000_000_000_000, &["t", "tb", "tbps"]),
+];
 
 const BYTES: [Unit; 9] = [
     ("B", 1, &["byte", "bytes"]),

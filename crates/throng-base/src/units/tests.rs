@@ -54,6 +54,9 @@ fn bytes_rates_shares_and_spreads_are_read() {
     assert_eq!(parse_rate("600/m"), Ok(10.0));
     assert_eq!(parse_rate("3600 / h"), Ok(1.0));
     assert_eq!(parse_rate("0.3/s"), Ok(0.3));
+    for text in ["2.5Gbit", "2_500 Mbit", "2.5Gbit/s", "2500Mbit / s"] {
+        assert_eq!(parse_bit_rate(text), Ok(2.5e9), "{text}");
+    }
     assert_eq!(parse_share("0.01%"), Ok(0.0001));
     assert_eq!(parse_jitter("1s"), Ok((ms(1_000), 0.0)));
     for text in ["1s ±10%", "1s +-10%", "1s +/- 10 %", "1s±10%"] {
@@ -93,6 +96,9 @@ fn mistakes_are_named_and_placed() {
     check(parse_rate("1000/"), "1000/", "", "the unit is missing");
     check(parse_rate("1000/sec"), "1000/sec", "sec", "did you mean `s`?");
     check(parse_rate("1000/fortnight"), "1000/fortnight", "fortnight", "a rate such as");
+    check(parse_bit_rate("25"), "25", "", "the unit is missing");
+    check(parse_bit_rate("25GB"), "25GB", "GB", "did you mean `Gbit`?");
+    check(parse_bit_rate("25Gbit/m"), "25Gbit/m", "m", "is not a unit here");
     check(parse_share("0.01"), "0.01", "0.01", "the unit is missing");
     check(parse_jitter("1s ±10"), "1s ±10", "10", "the unit is missing");
     check(parse_jitter("1s 10%"), "1s 10%", "10", "the unit is missing");
