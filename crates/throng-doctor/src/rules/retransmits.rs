@@ -48,7 +48,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     let seen = case.sees(End::Server);
     let text = text
         + if seen {
-            " No queue of either end dropped them: the link, what is on it, or a filter does."
+            " No listener and no socket of either end dropped them: the link, what is on it, or a filter does."
         } else {
             " The server's own queues could not be seen, and may be what drops them."
         };
@@ -91,9 +91,15 @@ fn share(again: &Again, what: &str) -> String {
     }
 }
 
-/// How a counter grew in each kernel.
+/// How a counter grew in each kernel; the server's is named as where it stands in the run file, when there are two.
 fn grown(case: &Case<'_>, kernels: &[Kernel], name: &str) -> Vec<Growth> {
-    kernels.iter().filter_map(|kernel| case.growth(kernel.end, name)).collect()
+    let of = |kernel: &Kernel| {
+        let growth = case.growth(kernel.end, name)?;
+        let is_servers = kernels.len() > 1 && kernel.end == End::Server;
+        let counter = if is_servers { format!("server_kernel.{name}") } else { name.to_owned() };
+        Some(Growth { counter, ..growth })
+    };
+    kernels.iter().filter_map(of).collect()
 }
 
 fn total(growths: &[Growth]) -> u64 {

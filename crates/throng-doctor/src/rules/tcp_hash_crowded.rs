@@ -25,8 +25,9 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     if longest < CROWDED {
         return None;
     }
-    let short = Cost::of(case, |moment| chain(moment).is_some_and(|chain| chain < ROOMY))?;
-    let long = Cost::of(case, |moment| chain(moment).is_some_and(|chain| chain >= CROWDED))?;
+    let is_short = |moment: &Moment| chain(moment).is_some_and(|chain| chain <= longest / 4.0);
+    let is_long = |moment: &Moment| chain(moment).is_some_and(|chain| chain >= longest / 2.0);
+    let (short, long) = (Cost::of(case, is_short)?, Cost::of(case, is_long)?);
     let times = long.us_per_connect() / short.us_per_connect();
     if times < DEARER {
         return None;
@@ -37,7 +38,7 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
         kernel.side,
         format!(
             "The TCP hash of {} is crowded: {} sockets in {} buckets. A connect costs {times:.1} times the kernel's CPU time \
-             that it did while there was room.",
+             that it did with a quarter of them.",
             kernel.whose,
             count(most.value as f64),
             count(buckets as f64)
@@ -106,11 +107,8 @@ impl Cost {
 /// shorter chains cost less than the rest of a packet's way.
 const CROWDED: f64 = 4.0;
 
-/// Sockets a bucket below which the chains cost nothing.
-const ROOMY: f64 = 1.0;
-
-/// CPU time is counted in ticks of 10 ms: of fewer connects the cost is not known well enough.
-const CONNECTS_MIN: u64 = 1_000;
+/// Of fewer connects the cost is not known well enough.
+const CONNECTS_MIN: u64 = 500;
 
 /// How much more a connect must cost.
 const DEARER: f64 = 1.5;
