@@ -33,12 +33,13 @@ impl fmt::Display for Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EventKind {
-    /// A core stopped accepting because an fd table was full. Raise `RLIMIT_NOFILE` (or
-    /// `fs.file-max` when the errno is `ENFILE`), or give the server more cores with private tables.
+    /// A core stopped accepting because an fd table was full, or for want of what else the errno names. Raise
+    /// `RLIMIT_NOFILE` (`fs.file-max` when the errno is `ENFILE`, `fs.epoll.max_user_watches` when it is `ENOSPC`), or give
+    /// the server more cores with private tables.
     FdTableFull {
         /// The core that stopped.
         core: u32,
-        /// `EMFILE`: this process or core; `ENFILE`: the whole system.
+        /// `EMFILE`: this process or core; `ENFILE`: the whole system; `ENOSPC`: the epoll watches of its user.
         errno: String,
         /// Connections that the core held.
         open: u64,
@@ -138,10 +139,18 @@ pub enum EventKind {
 impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::FdTableFull { core, errno, open } => write!(
-                f,
-                "core {core} stopped accepting with {open} connections open: fd table full ({errno})"
-            ),
+            Self::FdTableFull { core, errno, open } => {
+                let lacking = match errno.as_str() {
+                    "EMFILE" => "fd table full",
+                    "ENFILE" => "no open files left in the system",
+                    "ENOSPC" => "no epoll watches left",
+                    _ => "the kernel refuses",
+                };
+                write!(
+                    f,
+                    "core {core} stopped accepting with {open} connections open: {lacking} ({errno})"
+                )
+            }
             Self::AcceptResumed { core, paused_ms } => {
                 write!(f, "core {core} accepts again after {paused_ms} ms")
             }
@@ -203,6 +212,8 @@ mod tests {
             event.to_string(),
             "12.3 s: core 1 stopped accepting with 1017 connections open: fd table full (EMFILE)"
         );
+        let watches = EventKind::FdTableFull { core: 0, errno: "ENOSPC".into(), open: 349 };
+        assert!(watches.to_string().ends_with("no epoll watches left (ENOSPC)"), "{watches}");
     }
 
     #[test]
