@@ -24,8 +24,17 @@ pub const fn usable(limit: usize, cores: usize) -> usize {
     limit.saturating_sub(RESERVED + EACH_CORE * cores)
 }
 
+/// The same for a table that all cores share with the rest of their program.
+pub const fn usable_shared(limit: usize, cores: usize) -> usize {
+    limit.saturating_sub(RESERVED + PROGRAM + (EACH_CORE + OWN_OF_CORE) * cores)
+}
+
 /// fds that every table holds for each core: its eventfd and both ends of its passing socket.
 const EACH_CORE: usize = 3;
+/// What of a core is otherwise in its own table: its epoll and its listener.
+const OWN_OF_CORE: usize = 2;
+/// The files of a recorder, which it keeps open to read them when no fd is left: some 70, and more in nested control groups.
+const PROGRAM: usize = 128;
 
 /// Whether this machine lets a thread have an fd table of its own. Tried on a thread that ends at once.
 pub fn can_be_private() -> Result<(), Errno> {
@@ -85,5 +94,6 @@ mod tests {
     fn each_core_costs_fds_in_every_table() {
         assert_eq!(usable(20_000, 2), 20_000 - 64 - 6);
         assert_eq!(usable(10, 2), 0);
+        assert_eq!(usable_shared(20_000, 2), 20_000 - 64 - 128 - 10);
     }
 }

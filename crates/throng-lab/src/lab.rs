@@ -197,7 +197,7 @@ impl fmt::Display for LabError {
                 }
             }
             Self::TooBig(found) => {
-                write!(f, "{}\n", found.refusal())?;
+                write!(f, "{}", found.refusal())?;
                 if let Some(holds) = found.holds() {
                     writeln!(f, "  --users {}", show_count(holds))?;
                 }

@@ -115,7 +115,10 @@ impl LoadPlan {
         let capacity = Capacity {
             demand,
             cores,
-            fds_per_table: fdtable::usable(limit, cores),
+            fds_per_table: match private_fds {
+                true => fdtable::usable(limit, cores),
+                false => fdtable::usable_shared(limit, cores),
+            },
             private_fds,
             addresses: sources.addresses(),
             ports: sources.ports(&port_range).saturating_mul(targets.len() as u64),

@@ -120,7 +120,8 @@ impl Run {
         let mut plan = Plan::new(self)?;
         if self.dry_run {
             output::say(words::plan(&plan));
-            return Ok(Exit::Met);
+            let can_run = plan.preflight.fits() || self.force;
+            return Ok(if can_run { Exit::Met } else { Exit::WouldNot });
         }
         if let Some(json) = &self.json {
             json.check()?;

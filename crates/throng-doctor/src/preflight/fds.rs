@@ -15,8 +15,8 @@ pub(super) fn tables(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let private = is_private(machine);
     let found = limit.clone().map(|limit| {
         let holds = match private {
-            true => most_of(ask, limit, cores_least(ask, machine)..=cores_most(ask)),
-            false => room(ask, limit, cores_least(ask, machine)),
+            true => most_of(ask, machine, limit, cores_least(ask, machine)..=cores_most(ask)),
+            false => room(ask, machine, limit, cores_least(ask, machine)),
         };
         Found::linear(holds, 1, 0)
     });
@@ -24,13 +24,13 @@ pub(super) fn tables(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let cores = cores_for(ask, machine, ask.connections);
     let because = match private {
         true => format!(
-            "{cores} tables of {} fds{}: each core has its own (RLIMIT_NOFILE {table})",
-            room(ask, table, cores),
+            "{cores} tables with {} free fds{}, more where needed: each core has its own (RLIMIT_NOFILE {table})",
+            room(ask, machine, table, cores),
             ask.role.each()
         ),
         false => format!(
-            "one table of {} fds{} (RLIMIT_NOFILE {table}): cores cannot have their own here",
-            room(ask, table, cores),
+            "one table with {} free fds{} (RLIMIT_NOFILE {table}): cores cannot have their own here",
+            room(ask, machine, table, cores),
             ask.role.each()
         ),
     };
@@ -68,7 +68,7 @@ pub(super) fn threads(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let found = machine.threads.clone().map(|(free, _)| {
         let cores_left = (free / ask.ends()).saturating_sub(THREADS_BESIDE);
         let least = cores_least(ask, machine);
-        let holds = |cores: u64| most_of(ask, limit, least..=cores);
+        let holds = |cores: u64| most_of(ask, machine, limit, least..=cores);
         let enough = match private && holds(cores_left) < holds(cores_most(ask)) {
             true => Enough::For(holds(cores_left)),
             // What more threads would not help is the fd tables' matter.
@@ -108,7 +108,7 @@ pub fn cores_for(ask: &Ask, machine: &MachineLimits, connections: u64) -> u64 {
         Fact::Known(limit) if is_private(machine) => limit,
         _ => return least,
     };
-    let holds = |cores: u64| cores.saturating_mul(room(ask, limit, cores));
+    let holds = |cores: u64| cores.saturating_mul(room(ask, machine, limit, cores));
     let cores = (least..=cores_most(ask)).find(|cores| holds(*cores) >= connections);
     cores.unwrap_or_else(|| {
         (least..=cores_most(ask)).max_by_key(|cores| holds(*cores)).unwrap_or(least)
@@ -116,8 +116,8 @@ pub fn cores_for(ask: &Ask, machine: &MachineLimits, connections: u64) -> u64 {
 }
 
 /// The connections that so many tables hold, at the best number of them; more tables are smaller tables.
-fn most_of(ask: &Ask, limit: u64, cores: RangeInclusive<u64>) -> u64 {
-    cores.map(|cores| cores.saturating_mul(room(ask, limit, cores))).max().unwrap_or(0)
+fn most_of(ask: &Ask, machine: &MachineLimits, limit: u64, cores: RangeInclusive<u64>) -> u64 {
+    cores.map(|cores| cores.saturating_mul(room(ask, machine, limit, cores))).max().unwrap_or(0)
 }
 
 /// fds of one table, everything included.
@@ -139,11 +139,15 @@ fn is_private(machine: &MachineLimits) -> bool {
 }
 
 /// Connections that fit into one table.
-fn room(ask: &Ask, limit: u64, cores: u64) -> u64 {
+fn room(ask: &Ask, machine: &MachineLimits, limit: u64, cores: u64) -> u64 {
     let usable = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let room = fdtable::usable(usable(limit), usable(cores)) as u64;
-    // A server's table also has its listener.
-    if ask.role == Role::Client { room } else { room.saturating_sub(1) }
+    let (limit, cores) = (usable(limit), usable(cores));
+    match (is_private(machine), ask.role) {
+        (false, _) => fdtable::usable_shared(limit, cores) as u64,
+        (true, Role::Client) => fdtable::usable(limit, cores) as u64,
+        // A server's table also has its listener.
+        (true, _) => fdtable::usable(limit, cores).saturating_sub(1) as u64,
+    }
 }
 
 fn cores_least(ask: &Ask, machine: &MachineLimits) -> u64 {
@@ -158,8 +162,8 @@ fn raise_table(ask: &Ask, machine: &MachineLimits, private: bool, table: u64) ->
     let cores = cores_least(ask, machine);
     let share = if private { ask.connections.div_ceil(cores) } else { ask.connections };
     // What a table holds grows one for one with its limit.
-    let needed =
-        share.saturating_add(table.saturating_sub(room(ask, table, cores)).max(RESERVED_LEAST));
+    let needed = share
+        .saturating_add(table.saturating_sub(room(ask, machine, table, cores)).max(RESERVED_LEAST));
     let mut steps = Vec::new();
     if let Some(nr_open) = machine.nr_open.known().filter(|nr_open| **nr_open < needed) {
         let sysctl = Remedy::sysctl("fs.nr_open", nr_open, needed);

@@ -164,6 +164,7 @@ fn more_names(needs: u64, wanted: &PortsAsk, machine: &MachineLimits, free: u64)
             let old = format!("{} {}", ports.first, ports.last);
             let wide = format!("{} {}", ports.first.min(LOCAL_PORT_FIRST), u16::MAX);
             Remedy::sysctl("net.ipv4.ip_local_port_range", old, wide)
+                .or("more addresses, each named with --source")
         }
         (PortChoice::Generator(_), _) if names * most >= needs => {
             Remedy::command(format!("--source-ports {LOCAL_PORT_FIRST}-{}", u16::MAX))

@@ -79,7 +79,10 @@ fn a_million_pairs_fit_on_24_gigabytes() {
     assert!(whole.fits(), "{whole}");
     assert_eq!(whole.nearest().unwrap().id, "memory");
     assert!((2_500_000..3_000_000).contains(&whole.holds().unwrap()), "{whole}");
-    assert!(found(&whole, "fd_tables").because.contains("51 tables"), "{whole}");
+    assert!(
+        found(&whole, "fd_tables").because.contains("51 tables with 19782 free fds"),
+        "{whole}"
+    );
     assert_eq!(
         found(&whole, "tcp_hash").state,
         State::Tight,
@@ -150,8 +153,8 @@ fn each_limit_is_named_with_its_number_and_its_command() {
         &MachineLimits { private_fds: Fact::Known(false), ..known.clone() },
         &both(20_000),
         "fd_tables",
-        20_000 - 64 - 6 - 1,
-        "ulimit -n 20071",
+        20_000 - 64 - 128 - 10,
+        "ulimit -n 20202",
     );
     check(
         &MachineLimits {
@@ -251,8 +254,8 @@ fn a_table_is_no_larger_than_nr_open() {
         &machine,
         &both(2_000),
         "fd_tables",
-        1_000 - 71,
-        "sysctl -w fs.nr_open=2071 && ulimit -n 2071",
+        1_000 - 202,
+        "sysctl -w fs.nr_open=2202 && ulimit -n 2202",
     );
 }
 
@@ -345,7 +348,7 @@ fn a_control_group_without_a_limit_has_no_row() {
 
 /// A machine of any size.
 fn any_machine() -> impl Strategy<Value = MachineLimits> {
-    let sizes = (70_u64..100_000, 1_u64..8, any::<bool>(), 1_u64..(64 << 30), 0_u64..10_000_000);
+    let sizes = (300_u64..100_000, 1_u64..8, any::<bool>(), 1_u64..(64 << 30), 0_u64..10_000_000);
     let rest = (0_u64..3_000_000, 0_u64..10_000_000, 1_u16..30_000, 0_u16..30_000, 16_u64..5_000);
     (sizes, rest).prop_map(
         |((fds, cpus, private, free, watches), (conntrack, files, first, span, threads))| {

@@ -32,6 +32,9 @@ pub(crate) struct Flags {
     /// Connects a second at the steepest [default: all within a minute]
     #[arg(long, value_name = "N", requires = "connections", value_parser = quantity::count)]
     rate: Option<usize>,
+    /// Event loops of each end [default: one a CPU, more where the connections need their fd tables]
+    #[arg(long, value_name = "N", requires = "connections", value_parser = quantity::cores)]
+    cores: Option<usize>,
     /// Raise the sysctls that are short, as root, and say how to undo it
     #[arg(long, requires = "connections", conflicts_with_all = ["sysctl", "json"])]
     apply: bool,
@@ -98,6 +101,7 @@ impl Flags {
         if self.target.iter().any(|target| target.scheme == Scheme::Ws) {
             ask.user_bytes = Ask::WEBSOCKET_USER_BYTES;
         }
+        ask.cores = self.cores.map(|cores| cores as u64);
         if let Some(rate) = self.rate {
             ask.connects_per_s = rate as f64;
         }

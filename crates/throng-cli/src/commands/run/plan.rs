@@ -53,7 +53,8 @@ impl Plan {
         permit(&target, &load.targets, typed.i_am_allowed)?;
         check_sources(&options, &load.targets)?;
         let preflight = preflight::look(&load, typed.cores);
-        preflight::refuse(&preflight, typed.force)?;
+        // Who asks what would run is shown it, whether it can or not.
+        preflight::refuse(&preflight, typed.force || typed.dry_run)?;
         let header = header(path, source, &target, &load, &preflight);
         let talk = calibrate::talk(&scenario);
         Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight, talk })

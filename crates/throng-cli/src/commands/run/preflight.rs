@@ -1,5 +1,6 @@
 //! What a planned run asks of this machine, in the words of the doctor's preflight.
 
+use throng_base::units::show_count;
 use throng_doctor::Root;
 use throng_doctor::preflight::{
     Ask, MachineLimits, PortChoice, PortsAsk, Preflight, Role, State, preflight,
@@ -23,7 +24,7 @@ pub(super) fn refuse(found: &Preflight, force: bool) -> Result<(), Failure> {
         false => Err(Failure::new(format!(
             "{}\nthe run was not started; --force tries it all the same, throng doctor --for {} shows every limit",
             found.refusal(),
-            found.connections
+            show_count(found.connections)
         ))),
     }
 }
