@@ -77,19 +77,46 @@ fn verdict(case: &Case<'_>, findings: &[Finding]) -> String {
 }
 
 fn nothing_stopped_it(case: &Case<'_>) -> String {
-    let errors = case.summary.errors.total();
-    let plan = match (errors, case.summary.validity.grade) {
-        (0, Grade::Valid) => "Nothing stopped it: the plan was met".to_owned(),
-        (0, grade) => format!("Nothing that is known stopped it, but the run is {grade}"),
-        (errors, _) => format!("No cause was found for its {} errors", count(errors as f64)),
-    };
-    match headroom(case) {
-        Some(Headroom { share_free, of }) => {
-            format!("{plan} with {:.0} % headroom ({of}).", share_free * 100.0)
+    let headroom = headroom(case);
+    let of = headroom.as_ref().map_or_else(String::new, |Headroom { of, .. }| format!(" ({of})"));
+    let validity = &case.summary.validity;
+    if let Some((kind, errors)) = most_frequent_error(case.summary) {
+        let all = count(case.summary.errors.total() as f64);
+        return format!(
+            "No cause was found for its {all} errors, {} of them {kind}{of}.",
+            count(errors as f64)
+        );
+    }
+    if validity.grade != Grade::Valid {
+        let why = validity.reasons.first().map_or("", String::as_str);
+        return format!(
+            "Nothing that is known stopped it, but the run is {}: {why}.",
+            validity.grade
+        );
+    }
+    match headroom {
+        Some(Headroom { share_free, .. }) if share_free < HEADROOM_MIN => {
+            format!("Nothing stopped it: the plan was met, with hardly any headroom{of}.")
         }
-        None => format!("{plan}."),
+        Some(Headroom { share_free, .. }) => {
+            format!(
+                "Nothing stopped it: the plan was met with {:.0} % headroom{of}.",
+                share_free * 100.0
+            )
+        }
+        None => "Nothing stopped it: the plan was met.".to_owned(),
     }
 }
+
+/// The kind of which there are most, and how many; failed connects by their own kinds.
+fn most_frequent_error(summary: &Summary) -> Option<(&str, u64)> {
+    let kinds = summary.errors.0.iter().filter(|(kind, _)| *kind != "connect");
+    let kinds = kinds.chain(&summary.connect.failed.0);
+    kinds.max_by_key(|(_, errors)| **errors).map(|(kind, errors)| (kind.as_str(), *errors))
+}
+
+/// Less is none: the next user would be one too many.
+const HEADROOM_MIN: f64 = 0.05;
 
 /// `12.0k connections and 3.20k/s connects`.
 fn show_load(load: Load) -> String {
@@ -147,6 +174,26 @@ mod tests {
         assert_eq!(
             verdict_of(&Run::quiet()),
             "Nothing stopped it: the plan was met with 85 % headroom (the CPUs of this machine were busy for 15 % at most)."
+        );
+    }
+
+    #[test]
+    fn a_run_that_is_not_to_be_believed_is_not_praised() {
+        let late = Run::quiet().loaded(|load, second| {
+            load.counters.users_intended = 260 * second.min(5);
+        });
+        let said = verdict_of(&late);
+        assert!(said.starts_with("Nothing that is known stopped it, but the run is invalid: the generator did not start"), "{said}");
+        let failed = Run::quiet().loaded(|load, second| {
+            load.errors.add("expect_mismatch", 3 * second);
+            load.errors.add("not_joined", second);
+        });
+        let said = verdict_of(&failed);
+        assert!(
+            said.starts_with(
+                "No cause was found for its 40 errors, 30 of them expect_mismatch (the CPUs"
+            ),
+            "{said}"
         );
     }
 

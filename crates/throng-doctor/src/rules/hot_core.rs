@@ -1,7 +1,7 @@
 //! One thread of the server was at its end while CPUs were idle.
 
 use throng_report::render::count;
-use throng_report::{Finding, ServerSnapshot, Side};
+use throng_report::{Finding, ServerSnapshot, Severity, Side};
 
 use super::Rule;
 use crate::case::{Case, End};
@@ -14,34 +14,35 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// A thread that hardly ever rests, and that gets a CPU whenever it wants one: more CPUs would not help it, more threads would.
+/// A thread that hardly ever rests, and that gets a CPU whenever it wants one: more CPUs would not help it, more threads would. Where
+/// that hurt nobody, it is what would come next.
 fn find(case: &Case<'_>) -> Option<Finding> {
-    let harm = harm(case)?;
-    let hot = lasting(CpuUse::of(case, End::Server), |used| {
-        used.server.is_some_and(|server| is_hot(used, &server))
-    })?;
+    let uses = CpuUse::of(case, End::Server);
+    let intervals = uses.len();
+    let hot = lasting(uses, |used| used.server.is_some_and(|server| is_hot(used, &server)))?;
     let used = mean(&hot)?;
     let server = used.server?;
-    if used.at_ms > harm.last_ms {
+    let harm = harm(case).filter(|harm| used.at_ms <= harm.last_ms);
+    if harm.is_none() && hot.len() * 2 <= intervals {
         return None;
     }
     let reason = Reason::of(case);
+    let felt = harm.as_ref().map_or_else(String::new, |harm| format!(" Meanwhile {}.", harm.what));
     let text = format!(
-        "One thread of the server was busy for {} while it used {:.1} of the {:.0} CPUs that it may: {}. Meanwhile {}.",
+        "One thread of the server was busy for {} while it used {:.1} of the {:.0} CPUs that it may: {}.{felt}",
         whole_percent(server.busiest?),
         server.taken,
         server.allowed,
-        reason.what,
-        harm.what
+        reason.what
     );
-    let mut found =
-        Finding::new(RULE.id, Side::Server, text).with_severity(harm.severity).with_confidence(0.9);
+    let mut found = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(harm.as_ref().map_or(Severity::Noted, |harm| harm.severity))
+        .with_confidence(0.9);
     let busiest = case.peak(End::Server, "process.server.busiest_thread_permille")?;
     found.evidence.push(busiest.evidence());
-    found
-        .evidence
-        .extend(case.growth(End::Server, "process.server.cpu_us").map(|growth| growth.evidence()));
-    found.evidence.push(harm.evidence);
+    let taken = case.growth(End::Server, "process.server.cpu_us");
+    found.evidence.extend(taken.map(|growth| growth.evidence()));
+    found.evidence.extend(harm.map(|harm| harm.evidence));
     Some(found.remedied_by(reason.remedy))
 }
 
@@ -223,7 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_thread_that_was_in_time_is_none() {
-        hot().loaded(|load, _| load.message.clear()).is_silent(&RULE);
+    fn a_busy_thread_that_was_in_time_is_what_comes_next() {
+        let well = hot().loaded(|load, _| load.message.clear());
+        assert_eq!(well.speaks(&RULE).severity, Severity::Noted);
+        let for_a_while = well.changed(|interval, second| {
+            if second > 4 {
+                interval.kernel.insert("process.server.busiest_thread_permille".into(), 300);
+            }
+        });
+        for_a_while.is_silent(&RULE);
     }
 }

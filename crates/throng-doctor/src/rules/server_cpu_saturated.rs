@@ -1,6 +1,6 @@
 //! The server had no CPU left.
 
-use throng_report::{Finding, Side};
+use throng_report::{Finding, Severity, Side};
 
 use super::Rule;
 use crate::case::{Case, End};
@@ -10,12 +10,19 @@ use crate::harm::harm;
 pub(super) const RULE: Rule =
     Rule { id: "server_cpu_saturated", explains: &["server_slow", "slow_consumers"], find };
 
-/// Either all CPUs that it may use are its own and busy, or its machine is full and it waits for its share.
+/// Either all CPUs that it may use are its own and busy, or its machine is full and it waits for its share. A run that fills the
+/// machine by itself, and feels nothing, is told what would come next.
 fn find(case: &Case<'_>) -> Option<Finding> {
-    let harm = harm(case)?;
-    let full = lasting(CpuUse::of(case, End::Server), |used| is_held(used) || is_full(used))?;
+    let uses = CpuUse::of(case, End::Server);
+    let intervals = uses.len();
+    let full = lasting(uses, |used| is_held(used) || is_full(used))?;
     let used = mean(&full)?;
-    if used.at_ms > harm.last_ms {
+    let harm = harm(case).filter(|harm| used.at_ms <= harm.last_ms);
+    let own =
+        [used.server, used.client].into_iter().flatten().map(|process| process.taken).sum::<f64>();
+    let fills_it =
+        full.len() * 2 > intervals && (is_held(&used) || own > used.cpus * OWN_SHARE_MIN);
+    if harm.is_none() && !fills_it {
         return None;
     }
     let what = match used.server.filter(|_| is_held(&used)) {
@@ -31,10 +38,10 @@ fn find(case: &Case<'_>) -> Option<Finding> {
             used.cpus
         ),
     };
-    let text =
-        format!("{what}. Who had the CPUs: {}. Meanwhile {}.", shares(case, &used), harm.what);
+    let felt = harm.as_ref().map_or_else(String::new, |harm| format!(" Meanwhile {}.", harm.what));
+    let text = format!("{what}. Who had the CPUs: {}.{felt}", shares(case, &used));
     let mut found = Finding::new(RULE.id, Side::Server, text)
-        .with_severity(harm.severity)
+        .with_severity(harm.as_ref().map_or(Severity::Noted, |harm| harm.severity))
         .with_confidence(if used.server.is_some() { 0.85 } else { 0.6 });
     let busy = case.growth_of("machine.cpu_busy_us", |moment| {
         Some(case.machine(End::Server, moment)?.cpu_busy_us as i64)
@@ -45,7 +52,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         growth.began_ms = growth.began_ms.max(used.at_ms);
         growth.evidence()
     }));
-    found.evidence.push(harm.evidence);
+    found.evidence.extend(harm.map(|harm| harm.evidence));
     Some(found.remedied_by(remedy(case, &used)))
 }
 
@@ -82,6 +89,9 @@ fn remedy(case: &Case<'_>, used: &CpuUse) -> &'static str {
         () => "give the server more CPUs, or less to do for each connection and message",
     }
 }
+
+/// The share of all CPUs that the two ends have when it is they who fill the machine, with the kernel's work for them beside it.
+const OWN_SHARE_MIN: f64 = 0.80;
 
 /// The least part of the busy CPUs that the server has when it is the server that is stopped.
 const SERVER_PART_MIN: f64 = 0.25;
@@ -141,7 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn a_full_machine_on_which_all_went_well_is_none() {
-        full(1_000_000).loaded(|load, _| load.message.clear()).is_silent(&RULE);
+    fn a_full_machine_on_which_all_went_well_is_what_comes_next() {
+        let well = full(1_000_000).loaded(|load, _| load.message.clear());
+        assert_eq!(well.speaks(&RULE).severity, Severity::Noted);
+        // Unless it was others who filled it.
+        well.loaded(|load, second| load.process.cpu_user_us = 100_000 * second).is_silent(&RULE);
     }
 }
