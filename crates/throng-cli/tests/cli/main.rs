@@ -9,3 +9,4 @@ mod refuse;
 mod run;
 mod serve;
 mod steer;
+mod watch;

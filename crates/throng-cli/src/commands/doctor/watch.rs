@@ -11,7 +11,7 @@ use clap::Args;
 use throng_lab::watch::{Publisher, Watch, WatchOptions};
 
 use crate::interrupt::{Interrupt, LOOK_EVERY};
-use crate::{Exit, Failure, output, quantity};
+use crate::{Exit, Failure, quantity};
 use seen::Seen;
 use words::Lines;
 

@@ -1,0 +1,239 @@
+//! What is recorded of two ends in namespaces of their own: each end's counters are in its own map. As root; skipped otherwise.
+
+mod common;
+
+use std::env;
+use std::fs::File;
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
+use throng_report::runfile::{RunFile, read};
+use throng_report::{EventKind, Interval};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const OVERFLOWS: &str = "TcpExt.ListenOverflows";
+
+/// A hundred connects a second; what they connect to does not matter.
+fn scenario(seconds: u64) -> String {
+    format!(
+        "target: tcp://{SERVER_ADDRESS}:7000\nload:\n  - arrivals: {{rate: 100/s, for: {seconds}s, spacing: even}}\n\
+         user:\n  - connect: {{timeout: 500ms}}\n  - close\n"
+    )
+}
+
+#[test]
+fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
+    let Some(stage) = Stage::new() else { return };
+    let control = stage.dir.path().join("server.sock");
+    let mut server = Command::new(common::throng());
+    server.args(["serve", "ok", "--cores", "1", "--backlog", "4", "--exit-with-parent"]);
+    server.args(["--listen", &format!("{SERVER_ADDRESS}:7000")]).arg("--control").arg(&control);
+    let server = Ended(stage.isolation.spawn_server(piped(server)).unwrap());
+    until(|| control.exists().then_some(()));
+    let pid = Pid::from_child(&server.0);
+
+    let mut load = stage.run(&scenario(6));
+    load.arg("--server-control").arg(&control);
+    let load = Ended(stage.isolation.spawn_load(piped(load)).unwrap());
+    let grown = |interval: &Interval| {
+        interval.load.as_ref().is_some_and(|load| load.counters.connects_ok > 20)
+    };
+    stage.wait_for(grown);
+    // A server that accepts nothing for a while.
+    kill_process(pid, Signal::STOP).unwrap();
+    let overflowed =
+        |interval: &Interval| interval.server_kernel.get(OVERFLOWS).is_some_and(|n| *n > 0);
+    stage.wait_for(overflowed);
+    kill_process(pid, Signal::CONT).unwrap();
+    let file = stage.finish(load);
+
+    let (first, last) = (&file.intervals[0], file.intervals.last().unwrap());
+    assert!(file.header.target_is_here, "the control socket is on this machine");
+    assert!(last.server_kernel[OVERFLOWS] > 0 && last.kernel[OVERFLOWS] == 0);
+    assert_eq!(last.server_machine, None, "it is the same machine");
+    let has = |map: &std::collections::BTreeMap<String, i64>, part: &str| {
+        map.keys().any(|name| name.starts_with(part))
+    };
+    assert!(has(&last.kernel, "process.client.") && !has(&last.server_kernel, "process.client."));
+    assert!(has(&last.server_kernel, "process.server.") && !has(&last.kernel, "process.server."));
+    assert_eq!((last.server_kernel["listener.count"], last.kernel["listener.count"]), (1, 0));
+    assert_eq!(last.server_kernel["listener.backlog"], 4);
+    // The generator opens connections and the server takes them; in one namespace one would see both.
+    let grew = |name: &str| {
+        let of = |map: fn(&Interval) -> &std::collections::BTreeMap<String, i64>| {
+            map(last)[name] - map(first)[name]
+        };
+        (of(|interval| &interval.kernel), of(|interval| &interval.server_kernel))
+    };
+    let ((opened, _), (_, taken)) = (grew("Tcp.ActiveOpens"), grew("Tcp.PassiveOpens"));
+    assert!(opened > 100 && taken > 50, "{opened} {taken}");
+    assert_eq!((grew("Tcp.ActiveOpens").1, grew("Tcp.PassiveOpens").0), (0, 0));
+}
+
+#[test]
+fn a_server_of_somebody_else_is_watched_from_its_namespace_while_it_is_loaded() {
+    let Some(stage) = Stage::new() else { return };
+    let mut server = Command::new(env::current_exe().unwrap());
+    server.args(["--exact", "a_server_that_never_accepts"]).env("THRONG_TEST_ROLE", "server");
+    let server = Ended(stage.isolation.spawn_server(piped(server)).unwrap());
+    let watch = || {
+        let mut watch = Command::new(common::throng());
+        watch.args(["doctor", "--watch", "--port", "7000", "--interval", "200ms", "--json"]);
+        watch.args(["--listen", &format!("{SERVER_ADDRESS}:7001")]);
+        Ended(stage.isolation.spawn_server(piped(watch)).unwrap())
+    };
+    let first = watch();
+
+    // The server's process may need a moment until it listens, and the watch as well.
+    let load = until(|| {
+        let mut load = stage.run(&scenario(9));
+        load.args(["--server-facts", &format!("{SERVER_ADDRESS}:7001"), "--interval", "500ms"]);
+        let mut load = Ended(stage.isolation.spawn_load(piped(load)).unwrap());
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(5) {
+            if stage.intervals().is_some() {
+                return Some(load);
+            }
+            if load.0.try_wait().unwrap().is_some() {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        None
+    });
+    let overflowed =
+        |interval: &Interval| interval.server_kernel.get(OVERFLOWS).is_some_and(|n| *n > 0);
+    stage.wait_for(overflowed);
+    drop(first);
+    stage.wait_for(|interval| interval.events.iter().any(is_lost));
+    let _second = watch();
+    stage.wait_for(|interval| interval.events.iter().any(is_back));
+    stage.wait_for(|interval| is_after_the_loss(&stage, interval));
+    let file = stage.finish(load);
+
+    let last =
+        file.intervals.iter().rev().find(|interval| !interval.server_kernel.is_empty()).unwrap();
+    assert!(last.server_kernel[OVERFLOWS] > 0 && last.kernel[OVERFLOWS] == 0);
+    assert!(last.server_kernel["process.server.threads"] >= 1);
+    assert_eq!(last.server, None, "it has no control socket");
+    let pid = server.0.id().to_string();
+    let watched =
+        |interval: &Interval| interval.server_kernel.contains_key("process.server.run_us");
+    assert!(file.intervals.iter().any(watched), "process {pid} was found by its port");
+    assert!(
+        file.intervals.iter().all(|interval| !interval.kernel.is_empty()),
+        "the run never stopped"
+    );
+}
+
+/// The process above, when it is started again as one.
+#[test]
+fn a_server_that_never_accepts() {
+    if env::var("THRONG_TEST_ROLE").as_deref() != Ok("server") {
+        return;
+    }
+    let listener = TcpListener::bind((SERVER_ADDRESS, 7000)).unwrap();
+    rustix::net::listen(&listener, 4).unwrap();
+    // It ends with the test, which holds the other end.
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+fn is_lost(event: &throng_report::Event) -> bool {
+    matches!(event.kind, EventKind::FactsLost { .. })
+}
+
+fn is_back(event: &throng_report::Event) -> bool {
+    matches!(event.kind, EventKind::FactsBack { .. })
+}
+
+fn is_after_the_loss(stage: &Stage, interval: &Interval) -> bool {
+    let file = stage.intervals().unwrap_or_default();
+    let back = file.iter().find(|interval| interval.events.iter().any(is_back));
+    back.is_some_and(|back| interval.at_ms > back.at_ms && !interval.server_kernel.is_empty())
+}
+
+/// Two namespaces and a folder.
+struct Stage {
+    isolation: Isolation,
+    dir: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Option<Self> {
+        match Isolation::new(1000) {
+            Ok(isolation) => Some(Self { isolation, dir: tempfile::tempdir().unwrap() }),
+            Err(error) => {
+                println!("skipped: {error}");
+                None
+            }
+        }
+    }
+
+    fn record(&self) -> PathBuf {
+        self.dir.path().join("run.jsonl")
+    }
+
+    fn run(&self, scenario: &str) -> Command {
+        let path = self.dir.path().join("load.yaml");
+        std::fs::write(&path, scenario).unwrap();
+        let mut command = Command::new(common::throng());
+        command.arg("run").arg(path).arg("--record").arg(self.record());
+        command.args(["--no-calibrate", "--exit-with-parent"]);
+        command.arg("--control").arg(self.dir.path().join("load.sock"));
+        command
+    }
+
+    /// What is recorded so far; none before the first interval.
+    fn intervals(&self) -> Option<Vec<Interval>> {
+        Some(load_file(&self.record())?.intervals).filter(|intervals| !intervals.is_empty())
+    }
+
+    #[track_caller]
+    fn wait_for(&self, is_so: impl Fn(&Interval) -> bool) {
+        until(|| self.intervals()?.iter().any(&is_so).then_some(()));
+    }
+
+    #[track_caller]
+    fn finish(&self, mut load: Ended) -> RunFile {
+        until(|| load.0.try_wait().unwrap());
+        let file = load_file(&self.record()).unwrap();
+        assert!(file.end.is_some(), "the run came to its end");
+        file
+    }
+}
+
+fn load_file(path: &Path) -> Option<RunFile> {
+    read(&mut std::io::BufReader::new(File::open(path).ok()?)).ok()
+}
+
+/// A process that is killed with the test, however that ends.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn piped(mut command: Command) -> Command {
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+#[track_caller]
+fn until<T>(mut what: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = what() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "it did not happen");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
