@@ -7,7 +7,7 @@
 //! To add a wall:
 //!
 //! 1. Write a function `fn name(stage: &mut Stage) -> Provoked` in the file of its group ([`queues`], [`limits`], [`machine_wide`],
-//!    [`cpus`], [`programs`], [`network`]). [`Stage::here`] has both ends in one new network namespace, on loopback; [`Stage::linked`] has
+//!    [`cpus`], [`programs`], [`network`], [`packets`]). [`Stage::here`] has both ends in one new network namespace, on loopback; [`Stage::linked`] has
 //!    one for each end with a link between them. The function sets what makes the wall (`stage.at_server("echo 8 > /proc/sys/...")`,
 //!    a prefix such as `taskset`), starts the server (`stage.serve`, or a foreign one of [`foreign`]), and gives back
 //!    `stage.run(scenario)`. It takes 4 to 8 seconds. What the machine lacks for it, it says with `Err(reason)`: the wall is skipped.
@@ -26,6 +26,7 @@ mod limits;
 mod machine_wide;
 mod matrix;
 mod network;
+mod packets;
 mod programs;
 mod queues;
 mod stage;
@@ -57,6 +58,7 @@ fn walls() -> impl Iterator<Item = &'static Wall> {
         limits::WALLS,
         machine_wide::WALLS,
         network::WALLS,
+        packets::WALLS,
         cpus::WALLS,
         programs::WALLS,
     ]

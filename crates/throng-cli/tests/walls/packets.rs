@@ -1,0 +1,29 @@
+//! The queue of packets that each CPU has.
+
+use super::stage::{Machinewide, Stage};
+use super::{Provoked, Wall};
+
+pub(crate) const WALLS: &[Wall] = &[Wall {
+    name: "short packet queue",
+    what: "netdev_max_backlog of 1, and packets that are spread over the CPUs (RPS)",
+    expected: Some("softnet_drops"),
+    stage: Stage::here,
+    provoke: short_packet_queue,
+}];
+
+/// Loopback takes a packet from the queue before the next one is there, unless another CPU is to take it.
+fn short_packet_queue(stage: &mut Stage) -> Provoked {
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
+        return Err("one CPU has nobody to spread packets to".into());
+    }
+    stage.at_server(
+        "unshare -m sh -ec 'mount -t sysfs sysfs /sys; echo 3 > /sys/class/net/lo/queues/rx-0/rps_cpus'",
+    )?;
+    let addr = stage.serve(&["echo"]);
+    let _limited = Machinewide::set(&[("net/core/netdev_max_backlog", "1")])?;
+    stage.run(&format!(
+        "target: tcp://{addr}\n\
+         load: [{{ramp: {{to: 100, over: 1s}}}}, {{hold: {{for: 3s}}}}]\n\
+         user: [connect, every: {{rate: 5/s, do: [send: {{random: 128KiB}}, expect: {{bytes: 131072}}]}}]\n"
+    ))
+}
