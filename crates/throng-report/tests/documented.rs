@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use throng_report::runfile::{Ceiling, End, EndReason, Header, ScenarioSource};
 use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
+use throng_report::watch::WATCH_LINE_BYTES_MAX;
 use throng_report::{
     ClassCounters, Event, EventKind, Histogram, Interval, Judgement, LEAVING, LoadInterval,
-    MachineUse, ProbeCounters, ProbeReport, ServerSnapshot, Summary, Tally, validity,
+    MachineUse, ProbeCounters, ProbeReport, ServerSnapshot, Summary, Tally, WatchHeader, WatchLine,
+    validity,
 };
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file.md");
@@ -72,6 +74,36 @@ fn every_field_of_an_interval_is_documented() {
         events: vec![Event::new(1, EventKind::Unknown)],
     };
     check("An interval", &serde_json::to_value(interval).unwrap());
+}
+
+#[test]
+fn every_field_of_a_watch_is_documented() {
+    let header = WatchHeader {
+        schema: String::new(),
+        throng_version: String::new(),
+        ports: Vec::new(),
+        interval_ms: 0,
+        boot_id: Some(String::new()),
+        net_namespace: Some(String::new()),
+    };
+    let look = WatchLine {
+        at_ms: 0,
+        span_ms: 0,
+        machine: Some(MachineUse::default()),
+        kernel: [(ANY.to_owned(), 1)].into(),
+        process: Some(Default::default()),
+        server: Some(ServerSnapshot::default()),
+        unseen: vec![String::new()],
+    };
+    let mut both = serde_json::to_value(header).unwrap();
+    let look = serde_json::to_value(look).unwrap();
+    for (name, value) in look.as_object().unwrap() {
+        // What these hold is documented once, with the intervals of a run.
+        let is_known = ["machine", "process", "server"].contains(&name.as_str());
+        both[name] = if is_known { Value::Null } else { value.clone() };
+    }
+    assert!(document().contains("A line is at most 1 MiB;") && WATCH_LINE_BYTES_MAX == 1 << 20);
+    check("The stream of a watch", &both);
 }
 
 #[test]
