@@ -236,11 +236,16 @@ impl Growth {
 
     /// As evidence of a finding.
     pub fn evidence(&self) -> Evidence {
+        self.evidence_from(0)
+    }
+
+    /// The same of a counter that always grows, and means something from `at_ms` on: CPU time, when the CPUs were full.
+    pub fn evidence_from(&self, at_ms: u64) -> Evidence {
         Evidence {
             counter: self.counter.clone(),
             from: self.from as f64,
             to: self.to as f64,
-            at_ms: self.began_ms,
+            at_ms: self.began_ms.max(at_ms),
         }
     }
 }

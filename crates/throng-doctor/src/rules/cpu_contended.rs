@@ -43,7 +43,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
             let mut found = Finding::new(RULE.id, side, text)
                 .with_severity(harm.severity)
                 .with_confidence(0.9);
-            found.evidence.extend(evidence(case, end));
+            found.evidence.extend(evidence(case, end, used.at_ms));
             found.evidence.push(harm.evidence.clone());
             found.remedied_by("stop what else runs there (see it with: top -o %CPU), or use a machine that does nothing else")
         },
@@ -64,7 +64,7 @@ fn contended(case: &Case<'_>, end: End) -> Option<(End, CpuUse)> {
 }
 
 /// How long threads of the run waited, and how busy the machine was.
-fn evidence(case: &Case<'_>, end: End) -> Vec<Evidence> {
+fn evidence(case: &Case<'_>, end: End, at_ms: u64) -> Vec<Evidence> {
     let delays = [(End::Client, "client"), (End::Server, "server")]
         .into_iter()
         .filter_map(|(end, label)| {
@@ -74,7 +74,7 @@ fn evidence(case: &Case<'_>, end: End) -> Vec<Evidence> {
     let busy = case.growth_of("machine.cpu_busy_us", |moment| {
         Some(case.machine(end, moment)?.cpu_busy_us as i64)
     });
-    delays.chain(busy.map(|growth| growth.evidence())).collect()
+    delays.chain(busy.map(|growth| growth.evidence_from(at_ms))).collect()
 }
 
 fn capital(sentence: &str) -> String {

@@ -41,7 +41,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     let busiest = case.peak(End::Server, "process.server.busiest_thread_permille")?;
     found.evidence.push(busiest.evidence());
     let taken = case.growth(End::Server, "process.server.cpu_us");
-    found.evidence.extend(taken.map(|growth| growth.evidence()));
+    found.evidence.extend(taken.map(|growth| growth.evidence_from(used.at_ms)));
     found.evidence.extend(harm.map(|harm| harm.evidence));
     Some(found.remedied_by(reason.remedy))
 }

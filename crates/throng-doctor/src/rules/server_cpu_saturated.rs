@@ -47,11 +47,8 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         Some(case.machine(End::Server, moment)?.cpu_busy_us as i64)
     });
     let taken = case.growth(End::Server, "process.server.cpu_us");
-    found.evidence.extend([busy, taken].into_iter().flatten().map(|mut growth| {
-        // It begins when the CPUs were full, not when the first of them had something to do.
-        growth.began_ms = growth.began_ms.max(used.at_ms);
-        growth.evidence()
-    }));
+    let growths = [busy, taken].into_iter().flatten();
+    found.evidence.extend(growths.map(|growth| growth.evidence_from(used.at_ms)));
     found.evidence.extend(harm.map(|harm| harm.evidence));
     Some(found.remedied_by(remedy(case, &used)))
 }

@@ -21,7 +21,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     let used = mean(&CpuUse::of(case, End::Server));
     let idle = match used.and_then(|used| Some((used, used.server?))) {
         Some((used, server)) => format!(
-            "while the server took {:.1} of the {:.0} CPUs that it may",
+            "while the server took {:.2} of the {:.0} CPUs that it may",
             server.taken,
             server.allowed.min(used.cpus)
         ),
@@ -35,7 +35,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     let late: u64 = timeouts.iter().map(Growth::by).sum();
     let what = match (&slow, late) {
         (Some(slow), 0) => format!("{}s took {} (p99)", slow.name, micros(slow.worst_us)),
-        (_, late) => format!("{} waits for it ended with a time-out", count(late as f64)),
+        (_, late) => format!("{} waits for an answer timed out", count(late as f64)),
     };
     let mut found = Finding::new(
         RULE.id,
@@ -178,7 +178,7 @@ mod tests {
         let found = slow(400_000).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server took its time: messages took 400 ms (p99) while the server took 0.1 of the 2 CPUs that it may"
+            "The server took its time: messages took 400 ms (p99) while the server took 0.10 of the 2 CPUs that it may"
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(4_000)));
     }
@@ -188,7 +188,7 @@ mod tests {
         let run = slow(200).loaded(|load, second| load.errors.add("expect_timeout", 40 * second));
         let found = run.speaks(&RULE);
         assert_eq!(found.severity, Severity::Stopped);
-        assert!(found.text.contains("400 waits for it ended with a time-out"), "{found}");
+        assert!(found.text.contains("400 waits for an answer timed out"), "{found}");
     }
 
     #[test]
