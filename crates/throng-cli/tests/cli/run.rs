@@ -141,7 +141,9 @@ fn a_dry_run_shows_the_plan_and_connects_to_nothing() {
     let scenario = server.scenario("[{ramp: {to: 1k, over: 1m}}]", "[connect, stay]");
     place.write("stay.yaml", &(scenario + "thresholds: [connect.p99 < 1s]\n"));
     let plan = place.throng(&["run", "stay.yaml", "--dry-run"]).exits(0).stdout;
-    for part in ["ramp to 1k over 1m", "connect.p99 < 1s", "1k at once", "ports", "fds", "memory"] {
+    for part in
+        ["ramp to 1k over 1m", "connect.p99 < 1s", "1k connections", "ports", "fd tables", "memory"]
+    {
         assert!(plan.contains(part), "{part} is not in {plan}");
     }
     assert!(!place.path("run.jsonl").exists());
