@@ -5,6 +5,7 @@ pub(crate) mod ctl;
 pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod man;
+pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;

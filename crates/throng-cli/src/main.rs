@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{completions, ctl, doctor, lab, man, report, run, serve};
+use commands::{completions, ctl, doctor, lab, man, plan, report, run, serve};
 use exit::{Exit, Failure};
 
 /// How many connections can it hold, how fast can it take them, and what stops it?
@@ -35,6 +35,7 @@ enum Command {
     Ctl(ctl::Ctl),
     Report(report::Report),
     Doctor(doctor::Doctor),
+    Plan(plan::Plan),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -46,6 +47,7 @@ Examples:
   throng ctl count                         ask what runs
   throng report run.jsonl                  what came out
   throng lab                               the bundled experiments
+  throng plan --connections 100M           what a fleet takes
 
 Exit codes:
   0  everything was met    1  a threshold was missed
@@ -66,6 +68,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Ctl(ctl) => ctl.run(),
         Command::Report(report) => report.run(),
         Command::Doctor(doctor) => doctor.run(),
+        Command::Plan(plan) => plan.run(),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),
     }

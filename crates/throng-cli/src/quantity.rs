@@ -71,6 +71,50 @@ pub(crate) fn count(text: &str) -> Result<usize, String> {
     }
 }
 
+/// How many a second: `50k` or `50k/s`.
+pub(crate) fn per_s(text: &str) -> Result<f64, String> {
+    let per_s = match text.contains('/') {
+        true => units::parse_rate(text),
+        false => units::parse_count(text).map(|count| count as f64),
+    };
+    match per_s {
+        Ok(per_s) if per_s > 0.0 => Ok(per_s),
+        Ok(_) => Err("more than none".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Bytes of a message: none is a message too.
+pub(crate) fn message_bytes(text: &str) -> Result<u64, String> {
+    match units::parse_bytes(text).map_err(|error| error.to_string())? {
+        bytes if bytes > MESSAGE_BYTES_MAX => {
+            Err("a message of more than 1 GiB is none".to_owned())
+        }
+        bytes => Ok(bytes),
+    }
+}
+
+const MESSAGE_BYTES_MAX: u64 = 1 << 30;
+
+/// Memory of a machine.
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
+    match units::parse_bytes(text).map_err(|error| error.to_string())? {
+        bytes if bytes < MEMORY_LEAST => Err("a machine has at least 64MiB".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+const MEMORY_LEAST: u64 = 64 << 20;
+
+/// Bits a second above none.
+pub(crate) fn bit_rate(text: &str) -> Result<f64, String> {
+    match units::parse_bit_rate(text) {
+        Ok(per_s) if per_s > 0.0 => Ok(per_s),
+        Ok(_) => Err("more than none".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// Cores of one process: threads, and tables of fds.
 pub(crate) fn cores(text: &str) -> Result<usize, String> {
     match count(text)? {
@@ -101,6 +145,9 @@ mod tests {
         assert!(duration("5").unwrap_err().contains("unit"));
         assert_eq!(calibration("1500ms"), Ok(Duration::from_millis(1_500)));
         assert!(calibration("0.5s").is_err() && calibration("2m").unwrap_err().contains("1m"));
+        assert_eq!([per_s("50k"), per_s("50k/s")], [Ok(50_000.0), Ok(50_000.0)]);
+        assert!(per_s("0").is_err() && bit_rate("0bit").is_err());
+        assert!(memory("1kB").is_err() && message_bytes("0") == Ok(0));
         assert_eq!(count("100k"), Ok(100_000));
         assert!(
             listen("[::1]:80").is_ok() && listen("5555").unwrap_err().contains("127.0.0.1:5555")

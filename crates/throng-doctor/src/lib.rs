@@ -26,6 +26,7 @@ mod moved;
 pub mod netdev;
 pub mod netstat;
 pub mod owner;
+pub mod plan;
 pub mod ports;
 pub mod preflight;
 pub mod pressure;

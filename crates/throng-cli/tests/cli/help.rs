@@ -7,7 +7,8 @@ use crate::process::{Finished, Place};
 #[test]
 fn help_has_examples_and_exit_codes() {
     let place = Place::new();
-    for command in ["serve", "run", "lab", "ctl", "report", "doctor", "completions", "man"] {
+    for command in ["serve", "run", "lab", "ctl", "report", "doctor", "plan", "completions", "man"]
+    {
         let help = place.throng(&[command, "--help"]).exits(0).stdout;
         assert!(
             help.contains("Examples:") && help.contains(&format!("throng {command}")),

@@ -1,0 +1,220 @@
+//! `throng plan`: what a fleet takes, worked out from what things cost here.
+
+mod limits;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use throng_base::units;
+use throng_doctor::plan::{Ask, Costs, LinearFormula, Machine, Source, mesh, plan};
+use throng_doctor::preflight;
+use throng_lab::ceiling::{self, CeilingOptions, Talk};
+use throng_report::runfile;
+
+use crate::interrupt::Interrupt;
+use crate::{Exit, Failure, output, quantity};
+use limits::Here;
+
+/// Work out what so many connections take: machines, cores, memory, addresses, ports, packets
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Plan {
+    /// Connections at once, such as 100M
+    #[arg(long, value_name = "N", value_parser = quantity::count, required_unless_present = "connections_per_node")]
+    connections: Option<usize>,
+    /// Messages a second in all, each from a client and answered
+    #[arg(long, value_name = "N", value_parser = quantity::per_s)]
+    messages_per_s: Option<f64>,
+    /// Payload of each message, and of a broadcast
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = quantity::message_bytes)]
+    message_bytes: u64,
+    /// A message to everybody, so often
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    broadcast_every: Option<Duration>,
+    /// Connects a second in all, while they come
+    #[arg(long, value_name = "N", value_parser = quantity::per_s)]
+    connects_per_s: Option<f64>,
+    /// Memory of a machine of the fleet [default: this machine's]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::memory)]
+    machine_memory: Option<u64>,
+    /// CPUs of a machine of the fleet [default: this machine's]
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
+    machine_cores: Option<usize>,
+    /// What its network carries, such as 25Gbit [default: 10Gbit]
+    #[arg(long, value_name = "BITS", value_parser = quantity::bit_rate)]
+    nic: Option<f64>,
+    /// Addresses that clients connect to, as of a load balancer [default: one a server]
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
+    target_addresses: Option<usize>,
+    /// Take the costs from this run file
+    #[arg(long, value_name = "RUN.jsonl")]
+    from: Option<PathBuf>,
+    /// Measure the costs now, for about two seconds, over TCP
+    #[arg(long, conflicts_with = "from")]
+    measure: bool,
+    /// Nodes that connect to each other: how many connections each of x nodes has, such as 'f(x) = 3x + 15'
+    #[arg(long, value_name = "FORMULA", value_parser = LinearFormula::from_str,
+        conflicts_with_all = ["connections", "from", "measure", "messages_per_s", "broadcast_every", "connects_per_s"])]
+    connections_per_node: Option<LinearFormula>,
+    /// How many nodes there are to be
+    #[arg(long, value_name = "N", value_parser = quantity::count, requires = "connections_per_node")]
+    nodes: Option<usize>,
+    /// How many of them share a machine, or `all`
+    #[arg(long, value_name = "N", default_value = "1", value_parser = nodes_per_machine)]
+    nodes_per_machine: NodesPerMachine,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How many nodes share a machine.
+#[derive(Clone, Copy, Debug)]
+enum NodesPerMachine {
+    All,
+    Some(u64),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  throng plan --connections 100M --machine-memory 64GiB --machine-cores 32 --nic 25Gbit
+  throng plan --connections 2M --messages-per-s 500k --broadcast-every 10s --measure
+  throng plan --connections 10M --from run.jsonl --target-addresses 2
+  throng plan --connections-per-node 'f(x) = 3x + 15'
+  throng plan --connections-per-node '3x + 15' --nodes 1000 --nodes-per-machine 4";
+
+impl Plan {
+    pub(crate) fn run(&self) -> Result<Exit, Failure> {
+        let here = Here::read();
+        match (self.connections_per_node, self.connections) {
+            (Some(formula), _) => self.mesh(formula, &here),
+            (None, Some(connections)) => self.fleet(connections as u64, &here)?,
+            (None, None) => unreachable!("clap requires one of them"),
+        }
+        Ok(Exit::Met)
+    }
+
+    fn mesh(&self, formula: LinearFormula, here: &Here) {
+        let shared = match self.nodes_per_machine {
+            NodesPerMachine::All => None,
+            NodesPerMachine::Some(nodes) => Some(nodes),
+        };
+        let nodes = self.nodes.map(|nodes| nodes as u64);
+        let mesh = mesh(formula, nodes, shared, &here.limits());
+        match self.json {
+            true => output::say_json(&json!({ "mesh": mesh, "verdict": mesh.verdict() })),
+            false => output::say(mesh.to_string()),
+        }
+    }
+
+    fn fleet(&self, connections: u64, here: &Here) -> Result<(), Failure> {
+        let ask = self.ask(connections, here)?;
+        let costs = self.costs(here)?;
+        let plan = plan(&ask, &costs);
+        if self.json {
+            output::say_json(&json!({ "plan": plan, "costs": costs }));
+        } else {
+            output::say(format!("{}\n\n{plan}\n{costs}\n{}", ask.sentence(), self.source_words()));
+        }
+        Ok(())
+    }
+
+    fn ask(&self, connections: u64, here: &Here) -> Result<Ask, Failure> {
+        let memory = self.machine_memory.or(here.memory_bytes()).ok_or_else(|| {
+            Failure::new(
+                "this machine's memory cannot be read: --machine-memory says how much there is",
+            )
+        })?;
+        Ok(Ask {
+            connections,
+            messages_per_s: self.messages_per_s.unwrap_or(0.0),
+            message_bytes: self.message_bytes,
+            broadcast_every_s: self.broadcast_every.map(|every| every.as_secs_f64()),
+            connects_per_s: self.connects_per_s,
+            machine: Machine {
+                memory_bytes: memory as f64,
+                cores: self.machine_cores.map_or(here.machine.cpus, |cores| cores as u64) as f64,
+                nic_bits_per_s: self.nic.unwrap_or(NIC_BITS_PER_S),
+                nic_is_known: self.nic.is_some(),
+            },
+            target_addresses: self.target_addresses.map(|n| n as u64),
+            ports: here.ports().unwrap_or(PORTS),
+        })
+    }
+
+    /// What is documented, and in its place what is known better.
+    fn costs(&self, here: &Here) -> Result<Costs, Failure> {
+        let mut costs = Costs::documented();
+        let machine = &here.machine;
+        let kernel = machine
+            .slabs
+            .known()
+            .and_then(|slabs| preflight::kernel_bytes(slabs, machine.page_bytes));
+        costs.kernel_bytes.replace(kernel.map(|bytes| bytes as f64), Source::Kernel);
+        if let Some(path) = &self.from {
+            costs = costs.with_run(&read(path)?);
+        }
+        if self.measure {
+            self.measure(&mut costs)?;
+        }
+        Ok(costs)
+    }
+
+    fn measure(&self, costs: &mut Costs) -> Result<(), Failure> {
+        let stop = Arc::new(AtomicBool::new(false));
+        Interrupt::install(false)?.also_set(&stop)?;
+        let talk = if self.messages_per_s.is_some() { Talk::Answered } else { Talk::Silent };
+        let found = ceiling::measure(&CeilingOptions { talk, stop, ..CeilingOptions::default() })
+            .map_err(|error| {
+            Failure::new(format!("the costs could not be measured: {error}"))
+        })?;
+        let (server, generator) = (&mut costs.server, &mut costs.generator);
+        let ceiling::PeerCosts { load_connect_us, load_message_us, .. } = found.costs;
+        generator.bytes.replace(found.ceiling.bytes_per_user, Source::Measured);
+        generator.connect_us.replace(load_connect_us, Source::Measured);
+        generator.message_us.replace(load_message_us, Source::Measured);
+        server.bytes.replace(found.costs.server_bytes, Source::Measured);
+        server.connect_us.replace(found.costs.server_connect_us, Source::Measured);
+        server.message_us.replace(found.costs.server_message_us, Source::Measured);
+        costs.cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        Ok(())
+    }
+
+    fn source_words(&self) -> String {
+        let documented = "documented: docs/numbers.md, WebSocket users in a channel, on 2 CPUs";
+        match (&self.from, self.measure) {
+            (Some(path), _) => format!("the run: {}; {documented}", path.display()),
+            (None, true) => {
+                format!("measured: at full load over TCP, both ends here; {documented}")
+            }
+            (None, false) => format!("{documented}; --measure and --from RUN.jsonl take your own"),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<runfile::RunFile, Failure> {
+    let fail = |why: String| Failure::new(format!("cannot read {}: {why}", path.display()));
+    let file = File::open(path).map_err(|error| fail(error.to_string()))?;
+    runfile::read(&mut BufReader::new(file)).map_err(|error| fail(error.to_string()))
+}
+
+fn nodes_per_machine(text: &str) -> Result<NodesPerMachine, String> {
+    match text {
+        "all" => Ok(NodesPerMachine::All),
+        _ => match units::parse_count(text) {
+            Ok(nodes) if nodes > 0 => Ok(NodesPerMachine::Some(nodes)),
+            _ => Err("a number from 1, or `all`".to_owned()),
+        },
+    }
+}
+
+/// What a machine's network is taken to carry when nobody says.
+const NIC_BITS_PER_S: f64 = 10e9;
+/// Linux' own range of local ports.
+const PORTS: u64 = 28_232;

@@ -1,0 +1,77 @@
+//! This machine, as far as a plan is about machines like it.
+
+use throng_doctor::plan::{Costs, MeshLimit, Scope};
+use throng_doctor::preflight::{self, MachineLimits};
+use throng_doctor::{Root, limits};
+
+/// What is known of this machine.
+pub(super) struct Here {
+    pub(super) machine: MachineLimits,
+    /// The soft RLIMIT_NOFILE that this process was started with.
+    fds_soft: Option<u64>,
+}
+
+impl Here {
+    pub(super) fn read() -> Self {
+        let root = Root::default();
+        // In this order: the machine's limits are read with the soft limit raised.
+        let limits = limits::limits(&root, std::process::id());
+        let fds_soft = limits.known().and_then(|limits| limits.open_files.soft);
+        Self { machine: MachineLimits::read(&root, std::process::id()), fds_soft }
+    }
+
+    pub(super) fn memory_bytes(&self) -> Option<u64> {
+        self.machine.memory.known().map(|memory| memory.total_bytes)
+    }
+
+    /// Ports that a connection may leave from.
+    pub(super) fn ports(&self) -> Option<u64> {
+        self.machine.local_ports.known().map(|ports| u64::from(ports.count()))
+    }
+
+    /// Limits that the connections of a node, or of all nodes on this machine, run into. What cannot be read is left out.
+    pub(super) fn limits(&self) -> Vec<MeshLimit> {
+        let machine = &self.machine;
+        let mut found = Vec::new();
+        let mut add = |name, scope, allows: Option<u64>, note: &str| {
+            if let Some(allows) = allows {
+                found.push(MeshLimit { name, allows, scope, note: note.to_owned() });
+            }
+        };
+        let hard = machine.fds_hard.known().copied().flatten();
+        add("RLIMIT_NOFILE, soft", Scope::Node, self.fds_soft, "ulimit -n N, up to the hard limit");
+        add("RLIMIT_NOFILE, hard", Scope::Node, hard, "as root: ulimit -Hn N, or limits.conf");
+        let nr_open = machine.nr_open.known().copied();
+        add("fs.nr_open", Scope::Node, nr_open, "sysctl -w fs.nr_open=N");
+        add("ports", Scope::Machine, self.ports(), PORTS_NOTE);
+        let files = machine.files.known().map(|files| files.max.saturating_sub(files.open));
+        add("fs.file-max", Scope::Machine, files, "sysctl -w fs.file-max=N");
+        let watches = machine.epoll_watches_max.known().copied();
+        let watches_note = "of one user; sysctl -w fs.epoll.max_user_watches=N";
+        add("fs.epoll.max_user_watches", Scope::Machine, watches, watches_note);
+        let conntrack = machine.conntrack.known().copied().flatten();
+        let conntrack = conntrack.map(|tracked| tracked.max.saturating_sub(tracked.count));
+        let conntrack_note =
+            "sysctl -w net.netfilter.nf_conntrack_max=N, or a rule that does not track";
+        add("nf_conntrack_max", Scope::Machine, conntrack, conntrack_note);
+        let (memory, memory_note) = self.memory();
+        add("memory", Scope::Machine, memory, &memory_note);
+        found
+    }
+
+    /// Connections for which there is memory now, the nodes' own part taken to be a small server's.
+    fn memory(&self) -> (Option<u64>, String) {
+        let machine = &self.machine;
+        let slabs = machine.slabs.known();
+        let kernel = slabs.and_then(|slabs| preflight::kernel_bytes(slabs, machine.page_bytes));
+        let kernel = kernel.unwrap_or(preflight::KERNEL_BYTES);
+        let program = Costs::documented().server.bytes.value as u64;
+        let memory = machine.memory.known();
+        let free = memory.map(|memory| memory.available_bytes.unwrap_or(memory.total_bytes));
+        let allows = free.map(|free| free / 10 * 8 / (kernel + program));
+        (allows, format!("80 % of what is free, at {kernel} + {program} B each"))
+    }
+}
+
+const PORTS_NOTE: &str = "if each needs one of its own, as to one address and port; sysctl -w \
+                          net.ipv4.ip_local_port_range=\"1024 65535\"";

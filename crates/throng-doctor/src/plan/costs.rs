@@ -1,0 +1,201 @@
+//! What one connection, one connect and one message cost each end, and where that is known from.
+
+use serde::Serialize;
+use throng_report::runfile::RunFile;
+use throng_report::{Interval, Summary};
+
+use crate::preflight::KERNEL_BYTES;
+
+/// A cost: bytes, or microseconds of CPU time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    /// How much.
+    pub value: f64,
+    /// Where it is from.
+    pub source: Source,
+}
+
+/// Where a cost is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// `docs/numbers.md`: another machine.
+    Documented,
+    /// The sizes of this machine's kernel objects.
+    Kernel,
+    /// A calibration of a few seconds on this machine.
+    Measured,
+    /// A run file.
+    Run,
+}
+
+/// What things cost one end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct EndCosts {
+    /// Memory of the program for each connection, in bytes.
+    pub bytes: Cost,
+    /// CPU time of each connect with its close, in microseconds.
+    pub connect_us: Cost,
+    /// CPU time of each message with its answer, in microseconds.
+    pub message_us: Cost,
+    /// CPU time of each delivery of a broadcast, in microseconds.
+    pub delivery_us: Cost,
+}
+
+/// What things cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Costs {
+    /// Memory of the kernel for each end of an idle connection.
+    pub kernel_bytes: Cost,
+    /// Of a server.
+    pub server: EndCosts,
+    /// Of a generator.
+    pub generator: EndCosts,
+    /// CPUs of the machine on which they were measured.
+    pub cpus: u64,
+}
+
+impl Costs {
+    /// Those of `docs/numbers.md`: WebSocket users joined to a channel, connects at 40 % of the most, messages at half of it.
+    pub fn documented() -> Self {
+        Self {
+            kernel_bytes: documented(KERNEL_BYTES as f64),
+            server: EndCosts {
+                bytes: documented(222.0),
+                connect_us: documented(64.5),
+                message_us: documented(11.8),
+                delivery_us: documented(7.6),
+            },
+            generator: EndCosts {
+                bytes: documented(288.0),
+                connect_us: documented(100.3),
+                message_us: documented(15.2),
+                delivery_us: documented(4.2),
+            },
+            cpus: 2,
+        }
+    }
+
+    /// What a run tells takes the place of what is documented.
+    #[must_use]
+    pub fn with_run(mut self, run: &RunFile) -> Self {
+        let summary = Summary::of(run);
+        let generator = &summary.generator;
+        self.generator.bytes.replace(generator.rss_bytes_per_user, Source::Run);
+        self.generator.connect_us.replace(generator.cpu_us_per_connect, Source::Run);
+        self.generator.message_us.replace(generator.cpu_us_per_message, Source::Run);
+        if let Some(server) = &summary.server {
+            self.server.bytes.replace(server.rss_bytes_per_connection, Source::Run);
+            self.server.connect_us.replace(server.cpu_us_per_connection, Source::Run);
+            self.server.message_us.replace(server.cpu_us_per_message, Source::Run);
+        }
+        self.kernel_bytes.replace(kernel_bytes(run, &summary), Source::Run);
+        if summary.machine.cpus > 0 {
+            self.cpus = summary.machine.cpus;
+        }
+        self
+    }
+
+    /// The least trustworthy source of those that matter to a plan for servers.
+    pub fn weakest_source(&self) -> Source {
+        let EndCosts { bytes, connect_us, message_us, .. } = self.server;
+        [bytes, connect_us, message_us].map(|cost| cost.source).into_iter().min().expect("three")
+    }
+}
+
+impl Cost {
+    /// Takes `value` in place of what it was, where there is one that can be.
+    pub fn replace(&mut self, value: Option<f64>, source: Source) {
+        if let Some(value) = value.filter(|value| value.is_finite() && *value > 0.0) {
+            *self = Self { value, source };
+        }
+    }
+}
+
+fn documented(value: f64) -> Cost {
+    Cost { value, source: Source::Documented }
+}
+
+/// What the kernel took for each end: what the machine's free memory fell by and neither program grew by. Only where both
+/// ends were on the machine, and with enough of them to be seen.
+fn kernel_bytes(run: &RunFile, summary: &Summary) -> Option<f64> {
+    let connections = summary.users.connected_most;
+    if !run.header.target_is_here || connections < MEMORY_SHOWS {
+        return None;
+    }
+    let free = |interval: &Interval| interval.kernel.get("memory.available_bytes").copied();
+    let at_start = run.intervals.first().and_then(free)?;
+    let least = run.intervals.iter().filter_map(free).min()?;
+    let fell = (at_start - least) as f64 / connections as f64;
+    let generator = summary.generator.rss_bytes_per_user?;
+    let server = summary.server.as_ref()?.rss_bytes_per_connection?;
+    Some((fell - generator - server) / 2.0)
+}
+
+/// With fewer connections, what else the machine does hides their memory.
+const MEMORY_SHOWS: u64 = 20_000;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::runfile::{End, Header};
+    use throng_report::{LoadInterval, ServerSnapshot};
+
+    use super::*;
+
+    fn run(connections: u64, free_after: i64) -> RunFile {
+        let at = |at_ms: u64, n: u64, free: i64| {
+            let mut load = LoadInterval::default();
+            load.counters.connected = n;
+            load.counters.connects_ok = n;
+            load.process.pid = 1;
+            load.process.rss_bytes_at_start = 1_000_000;
+            load.process.rss_bytes = 1_000_000 + 300 * n;
+            load.process.cpu_user_us = 50 * n;
+            let mut server = ServerSnapshot::default();
+            server.counters.open = n;
+            server.counters.accepted = n;
+            server.process.pid = 2;
+            server.process.rss_bytes_at_start = 1_000_000;
+            server.process.rss_bytes = 1_000_000 + 100 * n;
+            server.process.cpu_user_us = 30 * n;
+            Interval {
+                at_ms,
+                span_ms: if at_ms == 0 { 0 } else { 1_000 },
+                load: Some(load),
+                server: Some(server),
+                kernel: [("memory.available_bytes".to_owned(), free)].into(),
+                ..Interval::default()
+            }
+        };
+        RunFile {
+            header: Header::default(),
+            intervals: vec![at(0, 0, 9_000_000_000), at(1_000, connections, free_after)],
+            end: Some(End::default()),
+            lines_torn: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_run_takes_the_place_of_what_is_documented_as_far_as_it_goes() {
+        let costs = Costs::documented().with_run(&run(100_000, 8_160_000_000));
+        assert_eq!(costs.generator.bytes, Cost { value: 300.0, source: Source::Run });
+        assert_eq!(costs.server.bytes, Cost { value: 100.0, source: Source::Run });
+        assert_eq!((costs.generator.connect_us.value, costs.server.connect_us.value), (50.0, 30.0));
+        assert_eq!(costs.server.message_us, Costs::documented().server.message_us);
+        assert_eq!(costs.kernel_bytes, Cost { value: 4_000.0, source: Source::Run });
+        assert_eq!(costs.weakest_source(), Source::Documented);
+    }
+
+    #[test]
+    fn the_kernels_memory_of_few_connections_or_of_another_machine_is_not_believed() {
+        let documented = Costs::documented().kernel_bytes;
+        let few = run(19_999, 1_000_000_000);
+        assert_eq!(Costs::documented().with_run(&few).kernel_bytes, documented);
+        let mut elsewhere = run(100_000, 8_160_000_000);
+        elsewhere.header.target_is_here = false;
+        assert_eq!(Costs::documented().with_run(&elsewhere).kernel_bytes, documented);
+        let grew = run(100_000, 9_500_000_000);
+        assert_eq!(Costs::documented().with_run(&grew).kernel_bytes, documented);
+    }
+}

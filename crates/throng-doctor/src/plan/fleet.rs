@@ -1,0 +1,286 @@
+//! The machines of one side, and what they need of each resource.
+
+use serde::Serialize;
+use throng_report::render::{bytes, count, rate};
+
+use super::line::{Amount, Line, bits, micros, seconds};
+use super::{Ask, CPU_SHARE, Cost, Costs, EndCosts, MEMORY_SHARE, NIC_SHARE};
+
+/// Which side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The one that is connected to.
+    Server,
+    /// The one that connects.
+    Generator,
+}
+
+/// The machines of one side.
+#[derive(Clone, Debug, Serialize)]
+pub struct Fleet {
+    /// Which side.
+    pub role: Role,
+    /// How many there must be.
+    pub machines: u64,
+    /// The resource that needs the most of them.
+    pub decided_by: &'static str,
+    /// What each resource comes to.
+    pub lines: Vec<Line>,
+}
+
+impl Fleet {
+    pub(super) fn new(role: Role, ask: &Ask, costs: &EndCosts, kernel_bytes: Cost) -> Self {
+        let mut lines = Vec::new();
+        let needs = [
+            memory(ask, costs, kernel_bytes, &mut lines),
+            cpu(ask, costs, &mut lines),
+            network(role, ask, &mut lines),
+            watches(ask, &mut lines),
+        ];
+        // Of equals the first: memory.
+        let first =
+            needs.into_iter().reduce(|most, next| if next.1 > most.1 { next } else { most });
+        let (decided_by, machines) = first.expect("four of them");
+        let each = ask.connections.div_ceil(machines);
+        let of_each = format!("{} ÷ {machines}", count(ask.connections as f64));
+        lines.push(Line::new("connections each", Amount::Connections(each), of_each));
+        let cores = ask.machine.cores;
+        let fds = Amount::Fds(whole(each as f64 / cores));
+        let formula = format!(
+            "{} ÷ {} cores, each with a table of its own",
+            count(each as f64),
+            count(cores)
+        );
+        lines.push(Line::new("fds in a table", fds, formula));
+        let (packets, formula) = packets(ask);
+        let formula = format!("({formula}) ÷ {machines}");
+        let packets = Amount::PacketsPerS(packets / machines as f64);
+        lines.push(Line::new("packets each", packets, formula));
+        Self { role, machines, decided_by, lines }
+    }
+
+    /// Connections that each of its machines holds.
+    pub fn connections_each(&self, ask: &Ask) -> f64 {
+        ask.connections as f64 / self.machines as f64
+    }
+}
+
+type Need = (&'static str, u64);
+
+fn memory(ask: &Ask, costs: &EndCosts, kernel: Cost, lines: &mut Vec<Line>) -> Need {
+    let each = kernel.value + costs.bytes.value;
+    let all = ask.connections as f64 * each;
+    let formula = format!(
+        "{} connections × ({} of the kernel + {} of the program)",
+        count(ask.connections as f64),
+        bytes(kernel.value),
+        bytes(costs.bytes.value)
+    );
+    lines.push(Line::new("memory", Amount::Bytes(all), formula));
+    let machine = ask.machine.memory_bytes;
+    let machines = whole(all / (machine * MEMORY_SHARE));
+    let formula = format!("{} ÷ ({} × {})", bytes(all), bytes(machine), percent(MEMORY_SHARE));
+    lines.push(Line::new("  machines for it", Amount::Machines(machines), formula));
+    ("memory", machines)
+}
+
+fn cpu(ask: &Ask, costs: &EndCosts, lines: &mut Vec<Line>) -> Need {
+    let deliveries = deliveries_per_s(ask);
+    let parts = [
+        (ask.connects_per_s.unwrap_or(0.0), "connects", costs.connect_us),
+        (ask.messages_per_s, "messages", costs.message_us),
+        (deliveries, "deliveries", costs.delivery_us),
+    ];
+    let busy: f64 = parts.iter().map(|(per_s, _, cost)| per_s * cost.value / 1e6).sum();
+    let formula =
+        sum(&parts.map(|(per_s, what, cost)| (per_s, format!("{what} × {}", micros(cost.value)))));
+    lines.push(Line::new("cores busy", Amount::Cores(busy), formula));
+    let machines = whole(busy / (ask.machine.cores * CPU_SHARE));
+    let formula = format!(
+        "{} cores ÷ ({} cores × {})",
+        count(busy),
+        count(ask.machine.cores),
+        percent(CPU_SHARE)
+    );
+    lines.push(Line::new("  machines for them", Amount::Machines(machines), formula));
+    ("CPU", machines)
+}
+
+/// The busier direction: out of a server, into a generator, it is the same.
+fn network(role: Role, ask: &Ask, lines: &mut Vec<Line>) -> Need {
+    let deliveries = deliveries_per_s(ask);
+    let each = message_wire_bytes(ask);
+    let per_s = (ask.messages_per_s + deliveries) * each * 8.0;
+    let direction = match role {
+        Role::Server => "network out",
+        Role::Generator => "network in",
+    };
+    let what = [(ask.messages_per_s, "messages".to_owned()), (deliveries, "deliveries".to_owned())];
+    let packets = match message_packets(ask) {
+        1 => format!("{WIRE_BYTES} B of headers"),
+        n => format!("{n} packets × {WIRE_BYTES} B of headers"),
+    };
+    let formula = format!("({}) × ({} B + {packets}) × 8", sum(&what), ask.message_bytes);
+    lines.push(Line::new(direction, Amount::BitsPerS(per_s), formula));
+    let nic = ask.machine.nic_bits_per_s;
+    let machines = whole(per_s / (nic * NIC_SHARE));
+    let formula = format!("{} ÷ ({} × {})", bits(per_s), bits(nic), percent(NIC_SHARE));
+    lines.push(Line::new("  machines for it", Amount::Machines(machines), formula));
+    ("the network", machines)
+}
+
+/// `fs.epoll.max_user_watches`, as the kernel sets it by itself.
+fn watches(ask: &Ask, lines: &mut Vec<Line>) -> Need {
+    let each = (ask.machine.memory_bytes * WATCHES_MEMORY_SHARE / WATCH_BYTES).floor().max(1.0);
+    let machines = whole(ask.connections as f64 / each);
+    let formula = format!(
+        "{} connections ÷ ({} × {} ÷ {WATCH_BYTES} B), as fs.epoll.max_user_watches comes",
+        count(ask.connections as f64),
+        bytes(ask.machine.memory_bytes),
+        percent(WATCHES_MEMORY_SHARE)
+    );
+    lines.push(Line::new("machines for epoll", Amount::Machines(machines), formula));
+    ("epoll watches", machines)
+}
+
+/// Packets a second of all connections, both ways.
+fn packets(ask: &Ask) -> (f64, String) {
+    let deliveries = deliveries_per_s(ask);
+    let connects = ask.connects_per_s.unwrap_or(0.0);
+    let segments = message_packets(ask) as f64;
+    let all = connects * CONNECT_PACKETS
+        + ask.messages_per_s * 2.0 * segments
+        + deliveries * (segments + 1.0);
+    let formula = sum(&[
+        (connects, format!("connects × {CONNECT_PACKETS}")),
+        (ask.messages_per_s, format!("messages × {}", 2.0 * segments)),
+        (deliveries, format!("deliveries × {}", segments + 1.0)),
+    ]);
+    (all, formula)
+}
+
+/// Addresses and ports.
+pub(super) fn addresses(ask: &Ask, servers: &Fleet, generators: &Fleet) -> Vec<Line> {
+    let targets = ask.target_addresses.unwrap_or(servers.machines).max(1);
+    let whose = if ask.target_addresses.is_some() { "as asked for" } else { "one a server" };
+    let each = generators.connections_each(ask).ceil();
+    let pairs = (ask.ports * targets) as f64;
+    let sources = whole(each / pairs);
+    vec![
+        Line::new("target addresses", Amount::Addresses(targets), whose),
+        Line::new("ports", Amount::Ports(ask.ports), "of one source address to one target address"),
+        Line::new(
+            "source addresses of a generator",
+            Amount::Addresses(sources),
+            format!(
+                "{} connections ÷ ({} ports × {targets} targets)",
+                count(each),
+                count(ask.ports as f64)
+            ),
+        ),
+        Line::new(
+            "source addresses in all",
+            Amount::Addresses(sources * generators.machines),
+            format!("{sources} × {} generators", generators.machines),
+        ),
+    ]
+}
+
+/// How long a message to everybody takes, and everybody's arrival.
+pub(super) fn time(ask: &Ask, costs: &Costs, servers: &Fleet, generators: &Fleet) -> Vec<Line> {
+    let Ask { machine, .. } = ask;
+    let each = servers.connections_each(ask);
+    let busy = each * costs.server.delivery_us.value / 1e6 / machine.cores;
+    let wire = each * message_wire_bytes(ask) * 8.0 / machine.nic_bits_per_s;
+    let formula = format!(
+        "the longer of {} × {} ÷ {} cores and {} × {} × 8 ÷ {}",
+        count(each),
+        micros(costs.server.delivery_us.value),
+        count(machine.cores),
+        count(each),
+        bytes(message_wire_bytes(ask)),
+        bits(machine.nic_bits_per_s)
+    );
+    let mut lines = vec![Line::new("a broadcast to all", Amount::Seconds(busy.max(wire)), formula)];
+    let (connects_per_s, why) = match ask.connects_per_s {
+        Some(per_s) => (per_s, rate(per_s)),
+        None => most_connects(ask, costs, servers, generators),
+    };
+    lines.push(Line::new(
+        "all have connected after",
+        Amount::Seconds(ask.connections as f64 / connects_per_s),
+        format!("{} ÷ {why}", count(ask.connections as f64)),
+    ));
+    if let Some(every) = ask.broadcast_every_s.filter(|every| busy.max(wire) > *every) {
+        lines.push(Line::new(
+            "too late by",
+            Amount::Seconds(busy.max(wire) - every),
+            format!("a broadcast takes longer than the {} until the next", seconds(every)),
+        ));
+    }
+    lines
+}
+
+/// What both sides' machines take and make, with nothing else to do.
+fn most_connects(ask: &Ask, costs: &Costs, servers: &Fleet, clients: &Fleet) -> (f64, String) {
+    let most = |fleet: &Fleet, cost: Cost| {
+        fleet.machines as f64 * ask.machine.cores * CPU_SHARE * 1e6 / cost.value
+    };
+    let (by_servers, by_clients) =
+        (most(servers, costs.server.connect_us), most(clients, costs.generator.connect_us));
+    let (least, fleet, cost, who) = match by_servers <= by_clients {
+        true => (by_servers, servers, costs.server.connect_us, "servers"),
+        false => (by_clients, clients, costs.generator.connect_us, "generators"),
+    };
+    let why = format!(
+        "({} {who} × {} cores × {} ÷ {})",
+        fleet.machines,
+        count(ask.machine.cores),
+        percent(CPU_SHARE),
+        micros(cost.value)
+    );
+    (least, why)
+}
+
+/// What happens a second, as far as it happens: `10k/s connects × 50 µs + 1M/s messages × 10 µs`.
+fn sum(parts: &[(f64, String)]) -> String {
+    let parts = parts.iter().filter(|(per_s, _)| *per_s > 0.0);
+    let parts: Vec<_> = parts.map(|(per_s, what)| format!("{} {what}", rate(*per_s))).collect();
+    match parts.is_empty() {
+        true => "nothing happens".to_owned(),
+        false => parts.join(" + "),
+    }
+}
+
+fn deliveries_per_s(ask: &Ask) -> f64 {
+    ask.broadcast_every_s.map_or(0.0, |every| ask.connections as f64 / every)
+}
+
+fn message_packets(ask: &Ask) -> u64 {
+    ask.message_bytes.div_ceil(SEGMENT_BYTES).max(1)
+}
+
+fn message_wire_bytes(ask: &Ask) -> f64 {
+    (ask.message_bytes + message_packets(ask) * WIRE_BYTES) as f64
+}
+
+/// At least one machine, however little there is to do.
+fn whole(machines: f64) -> u64 {
+    // Shares such as 0.8 are not exact in binary: what is a hair above a whole number is that number.
+    (machines - 1e-9).ceil().max(1.0) as u64
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// What a packet takes on the wire beside its payload: Ethernet with preamble and gap 38, IPv4 20, TCP with timestamps 32.
+const WIRE_BYTES: u64 = 90;
+/// Payload of a packet, with an MTU of 1500.
+const SEGMENT_BYTES: u64 = 1_448;
+/// Opening and closing: SYN, SYN-ACK, ACK, and FIN and ACK of each side.
+const CONNECT_PACKETS: f64 = 7.0;
+/// What the kernel allows of a user's watches, of low memory, and what each of them counts as.
+const WATCHES_MEMORY_SHARE: f64 = 0.04;
+const WATCH_BYTES: f64 = 184.0;

@@ -1,0 +1,195 @@
+//! Nodes that connect to each other: how many of them before the first limit.
+
+use serde::Serialize;
+use throng_base::units::show_count;
+
+use super::LinearFormula;
+
+/// A limit of the machine that nodes run on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeshLimit {
+    /// What it is called.
+    pub name: &'static str,
+    /// How many connections it allows.
+    pub allows: u64,
+    /// Whose connections.
+    pub scope: Scope,
+    /// What to know about it, or how to raise it.
+    pub note: String,
+}
+
+/// Whose connections a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Those of one node.
+    Node,
+    /// Those of all nodes on a machine.
+    Machine,
+}
+
+/// How far a limit reaches.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MeshRow {
+    /// The limit.
+    pub limit: &'static str,
+    /// How many connections it allows.
+    pub allows: u64,
+    /// Whose connections.
+    pub of_each: Scope,
+    /// The most nodes that it allows; none when it allows any number.
+    pub nodes_most: Option<u64>,
+    /// `3x + 15 ≤ 1024`.
+    pub formula: String,
+    /// What to know about it, or how to raise it.
+    pub note: String,
+    /// What it would have to allow for the nodes that are wanted, where it does not.
+    pub needs: Option<u64>,
+}
+
+/// Which limit comes first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mesh {
+    /// The connections of each node.
+    pub connections_per_node: String,
+    /// How many nodes share a machine; none when all do.
+    pub nodes_per_machine: Option<u64>,
+    /// The nodes that are wanted.
+    pub nodes: Option<u64>,
+    /// Every limit, the first to come first.
+    pub rows: Vec<MeshRow>,
+}
+
+/// Holds `formula` against each of `limits`. `nodes_per_machine` share a machine; none: all of them are on one.
+pub fn mesh(
+    formula: LinearFormula,
+    nodes: Option<u64>,
+    nodes_per_machine: Option<u64>,
+    limits: &[MeshLimit],
+) -> Mesh {
+    let row = |limit: &MeshLimit| {
+        let uses = |x: u64| match limit.scope {
+            Scope::Node => formula.at(x),
+            Scope::Machine => nodes_per_machine.map_or(x, |n| n.min(x)) as f64 * formula.at(x),
+        };
+        let left = match (limit.scope, nodes_per_machine) {
+            (Scope::Node, _) | (_, Some(1)) => formula.to_string(),
+            (Scope::Machine, Some(n)) => format!("{n} × ({formula})"),
+            (Scope::Machine, None) => format!("x × ({formula})"),
+        };
+        MeshRow {
+            limit: limit.name,
+            allows: limit.allows,
+            of_each: limit.scope,
+            nodes_most: most(|x| uses(x) <= limit.allows as f64),
+            formula: format!("{left} ≤ {}", limit.allows),
+            note: limit.note.clone(),
+            needs: nodes.map(uses).filter(|n| *n > limit.allows as f64).map(|n| n.ceil() as u64),
+        }
+    };
+    let mut rows: Vec<_> = limits.iter().map(row).collect();
+    rows.sort_by_key(|row| row.nodes_most.unwrap_or(u64::MAX));
+    Mesh { connections_per_node: formula.to_string(), nodes_per_machine, nodes, rows }
+}
+
+impl Mesh {
+    /// Which limit comes first and when, in a sentence; and whether the nodes that are wanted fit.
+    pub fn verdict(&self) -> String {
+        let Some(first) = self.rows.first() else { return "no limit is known".to_owned() };
+        let Some(most) = first.nodes_most else {
+            return "no limit of this machine is ever reached".to_owned();
+        };
+        let limit = format!("{} ({})", first.limit, show_count(first.allows));
+        match (self.nodes, self.rows.iter().filter(|row| row.needs.is_some()).count()) {
+            (None, _) => format!("{limit} comes first: it is enough for {most} nodes"),
+            (Some(nodes), 0) => format!("{nodes} nodes fit: {limit} comes first, at {most}"),
+            (Some(nodes), short) => {
+                let others = match short {
+                    1 => String::new(),
+                    _ => format!(", and {} more below {nodes}", short - 1),
+                };
+                format!("{nodes} nodes do not fit: {limit} ends at {most}{others}")
+            }
+        }
+    }
+}
+
+/// The largest number for which `fits` holds, given that it holds for no larger one once it does not; none when it holds for
+/// as many as anybody will have.
+fn most(fits: impl Fn(u64) -> bool) -> Option<u64> {
+    if fits(NODES_MOST) {
+        return None;
+    }
+    let (mut yes, mut no) = (0, NODES_MOST);
+    while no - yes > 1 {
+        let middle = yes + (no - yes) / 2;
+        match fits(middle) {
+            true => yes = middle,
+            false => no = middle,
+        }
+    }
+    Some(yes)
+}
+
+/// Above this, a limit is none.
+const NODES_MOST: u64 = 1_000_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(name: &'static str, allows: u64, scope: Scope) -> MeshLimit {
+        MeshLimit { name, allows, scope, note: String::new() }
+    }
+
+    fn scalaris() -> LinearFormula {
+        "f(x) = 3x + 15".parse().unwrap()
+    }
+
+    #[track_caller]
+    fn check(allows: u64, nodes_most: u64) {
+        let mesh = mesh(scalaris(), None, Some(1), &[limit("fds", allows, Scope::Node)]);
+        assert_eq!(mesh.rows[0].nodes_most, Some(nodes_most));
+    }
+
+    #[test]
+    fn the_articles_own_numbers_come_out() {
+        check(1_024, 336);
+        check(4_096, 1_360);
+        check(28_233, 9_406);
+    }
+
+    #[test]
+    fn the_first_limit_comes_first_and_what_is_short_is_said() {
+        let limits = [limit("ports", 28_232, Scope::Machine), limit("fds", 1_024, Scope::Node)];
+        let found = mesh(scalaris(), None, Some(1), &limits);
+        assert_eq!(found.verdict(), "fds (1024) comes first: it is enough for 336 nodes");
+        assert_eq!(found.rows[0].formula, "3x + 15 ≤ 1024");
+        let found = mesh(scalaris(), Some(336), Some(1), &limits);
+        assert_eq!(found.verdict(), "336 nodes fit: fds (1024) comes first, at 336");
+        assert!(found.rows.iter().all(|row| row.needs.is_none()));
+        let found = mesh(scalaris(), Some(10_000), Some(1), &limits);
+        assert_eq!(found.rows[0].needs, Some(30_015));
+        let verdict = "10000 nodes do not fit: fds (1024) ends at 336, and 1 more below 10000";
+        assert_eq!(found.verdict(), verdict);
+    }
+
+    #[test]
+    fn nodes_on_one_machine_share_its_limits_and_not_those_of_a_node() {
+        let limits = [limit("watches", 1_800, Scope::Machine), limit("fds", 1_800, Scope::Node)];
+        let four = mesh(scalaris(), None, Some(4), &limits);
+        assert_eq!((four.rows[0].limit, four.rows[0].nodes_most), ("watches", Some(145)));
+        assert_eq!((four.rows[1].limit, four.rows[1].nodes_most), ("fds", Some(595)));
+        let all = mesh(scalaris(), None, None, &limits[..1]);
+        assert_eq!(all.rows[0].nodes_most, Some(22), "22 × 81 = 1782, 23 × 84 = 1932");
+        assert_eq!(all.rows[0].formula, "x × (3x + 15) ≤ 1800");
+    }
+
+    #[test]
+    fn what_does_not_grow_is_never_reached() {
+        let formula: LinearFormula = "40".parse().unwrap();
+        let found = mesh(formula, None, Some(1), &[limit("fds", 1_024, Scope::Node)]);
+        assert_eq!(found.rows[0].nodes_most, None);
+        assert_eq!(found.verdict(), "no limit of this machine is ever reached");
+    }
+}

@@ -1,0 +1,149 @@
+use super::*;
+
+fn ask() -> Ask {
+    Ask {
+        connections: 100_000_000,
+        messages_per_s: 0.0,
+        message_bytes: 64,
+        broadcast_every_s: None,
+        connects_per_s: None,
+        machine: Machine {
+            memory_bytes: 64.0 * (1u64 << 30) as f64,
+            cores: 32.0,
+            nic_bits_per_s: 25e9,
+            nic_is_known: true,
+        },
+        target_addresses: None,
+        ports: 28_232,
+    }
+}
+
+/// Round costs: 4,000 bytes in all, and so many microseconds for each thing.
+fn costs() -> Costs {
+    let mut costs = Costs::documented();
+    let cost = |value| Cost { value, source: Source::Run };
+    costs.kernel_bytes = cost(3_800.0);
+    for end in [&mut costs.server, &mut costs.generator] {
+        *end = EndCosts {
+            bytes: cost(200.0),
+            connect_us: cost(50.0),
+            message_us: cost(10.0),
+            delivery_us: cost(8.0),
+        };
+    }
+    costs
+}
+
+#[track_caller]
+fn check(ask: &Ask, machines: u64, decided_by: &str) -> Plan {
+    let plan = plan(ask, &costs());
+    assert_eq!((plan.servers.machines, plan.servers.decided_by), (machines, decided_by));
+    plan
+}
+
+fn line<'a>(lines: &'a [Line], what: &str) -> &'a Line {
+    lines.iter().find(|line| line.what == what).unwrap_or_else(|| panic!("{what} in {lines:#?}"))
+}
+
+#[test]
+fn idle_connections_are_a_matter_of_memory() {
+    // 400 GB in machines of 55 GB.
+    let plan = check(&ask(), 8, "memory");
+    let memory = line(&plan.servers.lines, "memory");
+    assert_eq!(memory.amount, Amount::Bytes(4e11));
+    assert!(memory.formula.starts_with("100M connections × (3.71 KiB"), "{}", memory.formula);
+    let each = line(&plan.servers.lines, "connections each");
+    assert_eq!(each.amount, Amount::Connections(12_500_000));
+}
+
+#[test]
+fn small_machines_run_out_of_epoll_watches_before_memory() {
+    let mut cheap = costs();
+    cheap.kernel_bytes.value = 1_000.0;
+    let servers = plan(&ask(), &cheap).servers;
+    // 4 % of 64 GiB at 184 bytes each: 14.9M watches a machine.
+    assert_eq!((servers.machines, servers.decided_by), (7, "epoll watches"));
+}
+
+#[test]
+fn messages_are_a_matter_of_cpu() {
+    let plan = check(&Ask { messages_per_s: 30e6, ..ask() }, 14, "CPU");
+    let busy = line(&plan.servers.lines, "cores busy");
+    assert_eq!(busy.amount, Amount::Cores(300.0));
+    assert_eq!(busy.formula, "30M/s messages × 10 µs");
+    assert_eq!(
+        line(&plan.servers.lines, "  machines for them").formula,
+        "300 cores ÷ (32 cores × 70 %)"
+    );
+}
+
+#[test]
+fn large_messages_are_a_matter_of_the_network() {
+    let plan =
+        check(&Ask { messages_per_s: 2e6, message_bytes: 100_000, ..ask() }, 98, "the network");
+    // 70 packets of at most 1448 bytes.
+    let out = line(&plan.servers.lines, "network out");
+    assert_eq!(out.amount, Amount::BitsPerS(2e6 * 106_300.0 * 8.0));
+}
+
+#[test]
+fn one_of_everything_is_the_least() {
+    let plan = check(&Ask { connections: 10, ..ask() }, 1, "memory");
+    assert_eq!(plan.generators.machines, 1);
+    assert_eq!(
+        line(&plan.addresses, "source addresses of a generator").amount,
+        Amount::Addresses(1)
+    );
+}
+
+#[test]
+fn source_addresses_are_counted_against_every_target() {
+    let found = |targets| {
+        let plan = plan(&Ask { target_addresses: targets, ..ask() }, &costs());
+        let line = line(&plan.addresses, "source addresses of a generator");
+        (line.amount, line.formula.clone())
+    };
+    let (amount, formula) = found(Some(1));
+    assert_eq!(amount, Amount::Addresses(443));
+    assert_eq!(formula, "12.5M connections ÷ (28.2k ports × 1 targets)");
+    assert_eq!(found(None).0, Amount::Addresses(56), "8 servers, an address each");
+}
+
+#[test]
+fn a_broadcast_takes_what_its_slowest_resource_takes() {
+    let found = plan(&ask(), &costs());
+    // 12.5M deliveries of 8 us on 32 cores: 3.1 s; 154 bytes each at 25 Gbit/s: 0.6 s.
+    assert_eq!(line(&found.time, "a broadcast to all").amount, Amount::Seconds(3.125));
+    let often = Ask { broadcast_every_s: Some(2.0), ..ask() };
+    let found = plan(&often, &costs());
+    assert_eq!(found.servers.decided_by, "CPU");
+    let busy = line(&found.servers.lines, "cores busy");
+    assert_eq!(busy.amount, Amount::Cores(400.0));
+}
+
+#[test]
+fn everybody_has_connected_after_as_long_as_the_slower_side_takes() {
+    let mut slow = costs();
+    slow.generator.connect_us.value = 100.0;
+    let found = plan(&ask(), &slow);
+    let line_ = line(&found.time, "all have connected after");
+    assert_eq!(line_.formula, "100M ÷ (8 generators × 32 cores × 70 % ÷ 100 µs)");
+    let found = plan(&Ask { connects_per_s: Some(50e3), ..ask() }, &slow);
+    assert_eq!(line(&found.time, "all have connected after").amount, Amount::Seconds(2_000.0));
+}
+
+#[test]
+fn the_weakest_assumption_is_about_what_decides() {
+    let weakest = |ask: &Ask, costs: &Costs| plan(ask, costs).assumptions.remove(0);
+    assert!(weakest(&ask(), &costs()).contains("idle"));
+    let busy = Ask { messages_per_s: 30e6, ..ask() };
+    assert!(weakest(&busy, &costs()).contains("of 2 CPUs: 32 are taken to do 16 times"));
+    let mut unknown = Ask { messages_per_s: 2e6, message_bytes: 100_000, ..ask() };
+    unknown.machine.nic_is_known = false;
+    assert!(weakest(&unknown, &costs()).contains("no --nic"));
+    assert!(
+        plan(&ask(), &Costs::documented()).assumptions[0..2]
+            .iter()
+            .any(|a| a.contains("numbers.md"))
+    );
+}
