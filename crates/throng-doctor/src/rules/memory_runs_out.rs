@@ -6,6 +6,7 @@ use throng_report::{EventKind, Evidence, Finding, Severity, Side};
 use super::Rule;
 use crate::case::{Case, End};
 use crate::harm::harm;
+use crate::history::Moment;
 
 pub(super) const RULE: Rule = Rule {
     id: "memory_runs_out",
@@ -30,9 +31,7 @@ fn killed(case: &Case<'_>) -> Option<Finding> {
     );
     let mut found = Finding::new(RULE.id, Side::Server, text);
     found.evidence.push(kills.evidence());
-    found
-        .evidence
-        .extend(case.peak(End::Server, "cgroup.memory.used_bytes").map(|peak| peak.evidence()));
+    found.evidence.extend(case.peak(End::Server, USED).map(|peak| peak.evidence()));
     Some(found.remedied_by(GROUP_REMEDY))
 }
 
@@ -82,25 +81,28 @@ fn exhausted(case: &Case<'_>) -> Option<Finding> {
     Some(found.remedied_by("give the machine more memory, or the connections less (smaller buffers: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem)"))
 }
 
-/// Memory that falls with each connection, and would end before the last of them is there.
+/// Memory that falls with each connection, and would end before the last of them is there: the control group's, or the machine's.
 fn foreseen(case: &Case<'_>) -> Option<Finding> {
-    let fall = Fall::of(case)?;
-    let missing =
-        case.header.users_planned.checked_sub(fall.connections).filter(|missing| *missing > 0)?;
-    if fall.bytes_each * missing as f64 <= fall.available {
-        return None;
-    }
+    let missing_to = |fall: &Fall| case.header.users_planned.saturating_sub(fall.connections);
+    let ends = |fall: &Fall| fall.bytes_each * missing_to(fall) as f64 > fall.available;
+    let group = || Fall::of(case, USED, GROUP_TAKEN_BYTES_MIN, group_available);
+    let machine = || Fall::of(case, AVAILABLE, TAKEN_BYTES_MIN, machine_available);
+    let (whose, fall) = group()
+        .filter(|fall| ends(fall))
+        .map(|fall| ("the control group's", fall))
+        .or_else(|| machine().filter(|fall| ends(fall)).map(|fall| ("the machine's", fall)))?;
     let fit = fall.connections as f64 + fall.available / fall.bytes_each;
     let text = format!(
-        "Memory would run out at about {} connections, before the {} that are planned. Each takes {} of the machine's memory, kernel's \
-         and programs' together, and {} were left at {}.",
+        "Memory would run out at about {} connections, before the {} that are planned. Each takes {} of {whose} memory, kernel's and          programs' together, and {} were left at {}.",
         count(fit),
         count(case.header.users_planned as f64),
         bytes(fall.bytes_each),
         bytes(fall.available),
         count(fall.connections as f64)
     );
-    let whose = if case.header.target_is_here {
+    let remedy = if whose == "the control group's" {
+        GROUP_REMEDY
+    } else if case.header.target_is_here {
         "put the ends on two machines, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
     } else {
         "give the server's machine more memory, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
@@ -109,7 +111,16 @@ fn foreseen(case: &Case<'_>) -> Option<Finding> {
         .with_severity(Severity::Noted)
         .with_confidence(0.7);
     found.evidence.push(fall.evidence);
-    Some(found.remedied_by(whose))
+    Some(found.remedied_by(remedy))
+}
+
+fn machine_available(case: &Case<'_>, moment: &Moment) -> Option<i64> {
+    case.value(End::Server, moment, AVAILABLE)
+}
+
+fn group_available(case: &Case<'_>, moment: &Moment) -> Option<i64> {
+    let limit = case.value(End::Server, moment, "cgroup.memory.limit_bytes")?;
+    Some(limit - case.value(End::Server, moment, USED)?)
 }
 
 /// How memory fell while connections came.
@@ -120,35 +131,43 @@ struct Fall {
     evidence: Evidence,
 }
 
+/// The connections at a moment, what was available then, and when it was.
+type Point = (u64, f64, u64);
+
 impl Fall {
     /// None where memory did not fall in step with the connections: whoever else uses memory is not to be mistaken for them.
-    fn of(case: &Case<'_>) -> Option<Self> {
-        let points: Vec<_> = case
-            .moments()
-            .iter()
-            .filter_map(|moment| {
-                let available = case.value(End::Server, moment, AVAILABLE)?;
-                Some((moment.load()?.counters.connected, available as f64, moment.interval.at_ms))
-            })
-            .collect();
+    fn of(
+        case: &Case<'_>,
+        gauge: &str,
+        taken_min: f64,
+        available: fn(&Case<'_>, &Moment) -> Option<i64>,
+    ) -> Option<Self> {
+        let point = |moment: &Moment| -> Option<Point> {
+            let available = available(case, moment)? as f64;
+            Some((moment.load()?.counters.connected, available, moment.interval.at_ms))
+        };
+        let points: Vec<_> = case.moments().iter().filter_map(point).collect();
         let first = points.first()?;
         let last = points.iter().rev().max_by_key(|(connected, ..)| *connected)?;
         let grown = last.0.checked_sub(first.0).filter(|grown| *grown >= CONNECTIONS_MIN)?;
-        let taken = Some(first.1 - last.1).filter(|taken| *taken >= TAKEN_BYTES_MIN)?;
+        let taken = Some(first.1 - last.1).filter(|taken| *taken >= taken_min)?;
         let bytes_each = taken / grown as f64;
-        let off = |point: &&(u64, f64, u64)| {
+        let is_off = |point: &Point| {
             let expected = first.1 - bytes_each * point.0.saturating_sub(first.0) as f64;
-            (point.1 - expected).abs() > taken * OFF_MAX
+            point.2 <= last.2 && (point.1 - expected).abs() > taken * OFF_MAX
         };
-        let on_the_way = points.iter().filter(|point| point.2 <= last.2);
-        (on_the_way.filter(off).count() == 0).then(|| Self {
+        let value = |moment: &Moment| case.value(End::Server, moment, gauge);
+        let at = |at_ms| {
+            case.moments().iter().find(|moment| moment.interval.at_ms == at_ms).and_then(value)
+        };
+        (!points.iter().any(is_off)).then_some(Self {
             connections: last.0,
             available: last.1,
             bytes_each,
             evidence: Evidence {
-                counter: AVAILABLE.to_owned(),
-                from: first.1,
-                to: last.1,
+                counter: gauge.to_owned(),
+                from: at(first.2)? as f64,
+                to: at(last.2)? as f64,
                 at_ms: last.2,
             },
         })
@@ -161,6 +180,7 @@ fn reached(case: &Case<'_>) -> String {
 }
 
 const AVAILABLE: &str = "memory.available_bytes";
+const USED: &str = "cgroup.memory.used_bytes";
 
 const GROUP_REMEDY: &str = "raise the limit of the control group (memory.max, memory.limit_in_bytes; a container's --memory): the kernel's \
                             memory for sockets counts too";
@@ -171,6 +191,8 @@ const EXHAUSTED_SHARE: f64 = 0.03;
 /// Fewer connections, or less memory, say nothing about what each takes.
 const CONNECTIONS_MIN: u64 = 1_000;
 const TAKEN_BYTES_MIN: f64 = (64 << 20) as f64;
+/// In a group there is nobody else.
+const GROUP_TAKEN_BYTES_MIN: f64 = (4 << 20) as f64;
 
 /// How far memory may be off the straight line, as a share of all that was taken.
 const OFF_MAX: f64 = 0.25;
@@ -201,6 +223,18 @@ mod tests {
             found.first_sentence(),
             "Memory would run out at about 15k connections, before the 20k that are planned"
         );
+    }
+
+    #[test]
+    fn so_is_the_limit_of_a_control_group() {
+        let mut run =
+            falling(0).with("cgroup.memory.limit_bytes", 12 << 20).changed(|interval, _| {
+                let connected = interval.load.as_ref().unwrap().counters.connected as i64;
+                interval.kernel.insert(USED.into(), 1_000_000 + 6_000 * connected);
+            });
+        assert!(run.speaks(&RULE).text.contains("of the control group's memory"));
+        run.header.users_planned = 1_500;
+        run.is_silent(&RULE);
     }
 
     #[test]
