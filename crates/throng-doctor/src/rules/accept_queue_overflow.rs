@@ -43,7 +43,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 
 /// A SYN that is dropped makes a connect late, or fail; of a last packet only its server knows nothing, and what is sent after it
 /// is never answered.
-fn felt(case: &Case<'_>) -> Option<(Severity, Evidence)> {
+pub(super) fn felt(case: &Case<'_>) -> Option<(Severity, Evidence)> {
     let late = || resent::by_connects(case).map(|felt| (felt.severity, felt.evidence));
     let unserved = unserved(case).map(|evidence| (Severity::Stopped, evidence));
     let silent = || resent::by_messages(case).map(|felt| (felt.severity, felt.evidence));

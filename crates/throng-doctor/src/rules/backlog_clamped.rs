@@ -3,7 +3,7 @@
 use throng_report::render::count;
 use throng_report::{Finding, Severity, Side};
 
-use super::{Rule, resent};
+use super::{Rule, accept_queue_overflow};
 use crate::case::{Case, End};
 
 pub(super) const RULE: Rule = Rule {
@@ -27,7 +27,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         asked.is_some() && peak.value * 2 >= backlog
     });
     let severity = match (&overflows, &used) {
-        (Some(_), _) => resent::by_connects(case).map_or(Severity::Slowed, |felt| felt.severity),
+        (Some(_), _) => accept_queue_overflow::felt(case).map_or(Severity::Noted, |felt| felt.0),
         (None, Some(_)) => Severity::Noted,
         (None, None) => return None,
     };

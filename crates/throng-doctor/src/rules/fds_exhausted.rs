@@ -55,7 +55,7 @@ fn of_the_generator(case: &Case<'_>) -> Option<Finding> {
         format!(
             "The generator's fd table{} was full with {} connections: {} connects found no free fd (EMFILE). \
              The target may hold more.",
-            room(case, End::Client, "client"),
+            room(case, End::Client, "client", held),
             count(held as f64),
             count(growth.by() as f64)
         ),
@@ -89,7 +89,7 @@ fn of_the_server(case: &Case<'_>) -> Option<Finding> {
         format!(
             "The server's fd table{} is full with {} connections. Who comes now is established by the kernel, and waits in the \
              accept queue until somebody leaves.",
-            room(case, End::Server, "server"),
+            room(case, End::Server, "server", held),
             count(held as f64)
         ),
     );
@@ -101,10 +101,12 @@ fn of_the_server(case: &Case<'_>) -> Option<Finding> {
     )))
 }
 
-/// `, which holds 1.02k,`: how many fds a table of the process may hold, where that is known.
-fn room(case: &Case<'_>, end: End, label: &str) -> String {
+/// `, which holds 1.02k fds,`: how many fds a table of the process may hold. A limit that is far above what it held was another one
+/// when it was read, or is not what it ran into.
+fn room(case: &Case<'_>, end: End, label: &str, held: u64) -> String {
     let name = format!("process.{label}.fds_max");
     let most = case.constant(end, &name).or_else(|| case.constant(End::Client, &name));
+    let most = most.filter(|most| *most as u64 <= 2 * held + SPARE);
     most.map_or(String::new(), |most| format!(", which holds {} fds,", count(most as f64)))
 }
 
@@ -161,6 +163,8 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(found.side, Side::Client);
         assert!(found.text.contains("holds 450 fds, was full with 800 connections"), "{found}");
+        let raised = run.with("process.client.fds_max", 20_000).speaks(&RULE);
+        assert!(raised.text.contains("table was full with 800 connections"), "{raised}");
     }
 
     #[test]

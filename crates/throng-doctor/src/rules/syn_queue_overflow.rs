@@ -64,8 +64,7 @@ fn refused(case: &Case<'_>) -> Refused {
 }
 
 fn of_the_run(case: &Case<'_>, refused: &Refused) -> String {
-    let backlog = case.constant(End::Server, "listener.backlog");
-    let room = backlog.map_or(String::new(), |n| format!(", which holds {},", count(n as f64)));
+    let room = room(case).map_or(String::new(), |n| format!(", which holds {},", count(n as f64)));
     let times = |n: u64| count(n as f64);
     let became = match (refused.dropped, refused.cookies) {
         (dropped, 0) => format!("{} SYNs were dropped", times(dropped)),
@@ -80,6 +79,15 @@ fn of_the_run(case: &Case<'_>, refused: &Refused) -> String {
         "The server's SYN queue{room} was full: {became}. Handshakes began faster than they ended, so the way between the ends is slow \
          or loses packets; a client whose SYN is dropped tries again a second later."
     )
+}
+
+/// As many as may wait for accept; without cookies also no more than three quarters of what is allowed for all listeners.
+fn room(case: &Case<'_>) -> Option<i64> {
+    let backlog = case.constant(End::Server, "listener.backlog");
+    let cookies = case.constant(End::Server, "sysctl.net.ipv4.tcp_syncookies");
+    let all = case.constant(End::Server, "sysctl.net.ipv4.tcp_max_syn_backlog");
+    let known = all.filter(|_| cookies == Some(0)).map(|all| all - all / 4);
+    [backlog, known].into_iter().flatten().min()
 }
 
 fn of_a_flood(total: u64, connects: u64) -> String {
@@ -166,7 +174,11 @@ mod tests {
                 .growing("TcpExt.ListenDrops", 0, 60, 2)
                 .growing("TcpExt.ListenOverflows", 0, 20, 2)
         };
-        assert!(with_cookies(0).speaks(&RULE).text.contains("320 SYNs were dropped"));
+        let without = with_cookies(0)
+            .with("listener.backlog", 4_096)
+            .with("sysctl.net.ipv4.tcp_max_syn_backlog", 128);
+        let said = without.speaks(&RULE).text;
+        assert!(said.contains("which holds 96, was full: 320 SYNs were dropped"), "{said}");
         with_cookies(1).is_silent(&RULE);
     }
 

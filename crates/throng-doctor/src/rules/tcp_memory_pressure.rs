@@ -9,7 +9,7 @@ use crate::case::{Case, Growth};
 
 pub(super) const RULE: Rule = Rule {
     id: "tcp_memory_pressure",
-    explains: &["retransmits", "syn_queue_overflow", "server_slow"],
+    explains: &["retransmits", "server_slow", "slow_consumers", "syn_queue_overflow"],
     find,
 };
 
