@@ -4,7 +4,7 @@
 //! takes the line that has come.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Take};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -247,10 +247,9 @@ fn begin(socket: TcpStream) -> Result<(WatchHeader, Lines), String> {
 }
 
 /// The next line, without its end; none while it has not come whole. `partial` keeps what there is of it.
-fn read_line(lines: &mut Lines, partial: &mut Vec<u8>) -> Result<Option<String>, String> {
+fn read_line(lines: &mut impl BufRead, partial: &mut Vec<u8>) -> Result<Option<String>, String> {
     let room = WATCH_LINE_BYTES_MAX - partial.len();
-    let mut limited: Take<&mut Lines> = lines.take(room as u64);
-    match limited.read_until(b'\n', partial) {
+    match lines.take(room as u64).read_until(b'\n', partial) {
         Ok(_) if partial.last() == Some(&b'\n') => {
             partial.pop();
             let line = String::from_utf8(std::mem::take(partial));
@@ -288,6 +287,9 @@ const LINES_MAX: usize = 16;
 mod tests {
     use std::io::Write;
     use std::net::TcpListener;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -344,6 +346,60 @@ mod tests {
         assert!(opened(b"{\"schema\":\"throng.watch/1\",\"ports\":[80]}\n").is_ok());
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         assert!(open(&closed.to_string()).is_err());
+    }
+
+    /// Bytes that come in pieces, with nothing between two of them.
+    struct Pieces(Vec<Vec<u8>>);
+
+    impl Read for Pieces {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.first_mut() {
+                None => Ok(0),
+                Some(piece) if piece.is_empty() => {
+                    self.0.remove(0);
+                    Err(std::io::ErrorKind::WouldBlock.into())
+                }
+                Some(piece) => {
+                    let n = piece.len().min(into.len());
+                    into[..n].copy_from_slice(&piece[..n]);
+                    piece.drain(..n);
+                    Ok(n)
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+        /// What is read does not depend on how the bytes arrive, and no bytes make it panic.
+        #[test]
+        fn lines_are_the_same_in_whatever_pieces_they_come(
+            pieces in vec(vec(prop_oneof![Just(b'\n'), Just(b'{'), Just(b'"'), any::<u8>()], 0..9), 0..9),
+        ) {
+            let whole = pieces.concat();
+            let mut lines = BufReader::with_capacity(4, Pieces(pieces));
+            let (mut read, mut partial) = (Vec::new(), Vec::new());
+            let ended = loop {
+                match read_line(&mut lines, &mut partial) {
+                    Ok(Some(line)) => {
+                        let _ = (WatchHeader::parse(&line), serde_json::from_str::<WatchLine>(&line));
+                        read.push(line);
+                    }
+                    Ok(None) => {}
+                    Err(reason) => break reason,
+                }
+            };
+            let mut expected = Vec::new();
+            let mut rest = &whole[..];
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let Ok(line) = str::from_utf8(&rest[..end]) else { break };
+                expected.push(line.to_owned());
+                rest = &rest[end + 1..];
+            }
+            prop_assert_eq!(read, expected);
+            prop_assert_eq!(ended.contains("no text"), rest.contains(&b'\n'));
+        }
     }
 
     #[test]

@@ -64,7 +64,9 @@ impl Seen {
     pub(super) fn findings(&self) -> Vec<Finding> {
         let mut history = History::new(Header { target_is_here: false, ..Header::default() });
         self.whole().iter().for_each(|interval| history.add(interval));
-        diagnose(&history, &Summary::default()).findings
+        let mut found = diagnose(&history, &Summary::default()).findings;
+        found.retain(|finding| WITHOUT_LOAD.contains(&finding.id.as_str()));
+        found
     }
 
     /// What is kept, up to the last look.
@@ -95,6 +97,17 @@ fn as_interval(line: WatchLine) -> Interval {
     }
 }
 
+/// What the server's own counters show. The other rules hold them against what the users of a run did, and would take users that
+/// nobody counted for none.
+const WITHOUT_LOAD: &[&str] = &[
+    "accept_queue_overflow",
+    "backlog_clamped",
+    "cgroup_throttled",
+    "conntrack_full",
+    "cpu_stolen",
+    "fds_exhausted",
+];
+
 /// Looks that are kept; half of them are left out when there are so many.
 const KEPT_MAX: usize = 2_048;
 
@@ -119,6 +132,23 @@ mod tests {
         assert_eq!(seen.moved()[0].by, 19_999);
         let whole = seen.whole();
         assert!(whole.windows(2).all(|pair| pair[1].span_ms == pair[1].at_ms - pair[0].at_ms));
+    }
+
+    #[test]
+    fn rules_that_look_at_a_load_are_not_asked_where_there_is_none() {
+        for id in WITHOUT_LOAD {
+            assert!(throng_doctor::rules::RULES.iter().any(|rule| rule.id == *id), "{id}");
+        }
+        let mut seen = Seen::default();
+        for n in 0..10 {
+            let mut look = look(n * 1000, 40 * n as i64);
+            // As many SYNs as a flood: they are those of a load that is not here to be counted.
+            look.kernel.insert("TcpExt.TCPReqQFullDoCookies".to_owned(), 900 * n as i64);
+            look.kernel.insert("listener.syn_recv".to_owned(), 200);
+            seen.add(look);
+        }
+        let found: Vec<_> = seen.findings().into_iter().map(|finding| finding.id).collect();
+        assert_eq!(found, ["accept_queue_overflow"]);
     }
 
     #[test]
