@@ -24,9 +24,12 @@ fn killed(case: &Case<'_>) -> Option<Finding> {
     let kills = case.growth(End::Server, "cgroup.memory.oom_kills")?;
     let limit = case.constant(End::Server, "cgroup.memory.limit_bytes");
     let of = limit.map_or_else(String::new, |limit| format!(" of {}", bytes(limit as f64)));
+    let victims = match kills.by() {
+        1 => "a process".to_owned(),
+        killed => format!("{} processes", count(killed as f64)),
+    };
     let text = format!(
-        "The kernel killed {} processes because the memory{of} of their control group was full. {}.",
-        count(kills.by() as f64),
+        "The kernel killed {victims} because the memory{of} of the control group was full. {}.",
         reached(case)
     );
     let mut found = Finding::new(RULE.id, Side::Server, text);

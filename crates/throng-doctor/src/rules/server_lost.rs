@@ -51,9 +51,11 @@ fn nobody_gets_through(case: &Case<'_>, refused: &Growth) -> bool {
 }
 
 fn gone(case: &Case<'_>, at_ms: u64, refused: Option<Growth>, reason: &str) -> Finding {
-    let held = |moment: &&Moment| moment.interval.at_ms < at_ms;
-    let before = case.moments().iter().filter(held).filter_map(Moment::load).next_back();
-    let held = before.map_or(0, |load| load.counters.connected);
+    // It may have ended in the interval before the first refusal, or in the midst of one.
+    let before =
+        case.moments().iter().rev().filter(|moment| moment.interval.at_ms <= at_ms).take(3);
+    let held =
+        before.filter_map(Moment::load).map(|load| load.counters.connected).max().unwrap_or(0);
     let at_end =
         case.moments().last().and_then(Moment::load).map_or(0, |load| load.counters.connected);
     let memory = || case.peak(End::Server, "process.server.rss_bytes");
