@@ -1,5 +1,6 @@
 //! Both ends under one limit: what the preflight says of it, and what becomes of a run.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -17,6 +18,8 @@ pub(crate) struct Bench {
     addr: String,
     /// Flags of the generator and of the preflight alike: `--cores`, `--source`.
     flags: Vec<String>,
+    /// Held so that nobody makes small meanwhile what the whole machine shares.
+    _unchanged: Option<File>,
 }
 
 /// What a run came to.
@@ -29,32 +32,37 @@ pub(crate) struct Came {
 impl Bench {
     /// Everything is started behind `prefix`, `["prlimit", "--nofile=200:200"]`.
     pub(crate) fn behind(prefix: &[&str]) -> Self {
+        let lock = std::env::temp_dir().join("throng-global-sysctls.lock");
+        let lock = File::options().create(true).append(true).open(lock);
+        let unchanged = lock.and_then(|lock| lock.lock_shared().map(|()| lock)).ok();
+        Self::new(prefix, unchanged)
+    }
+
+    /// The same for a test that is going to change that itself, and takes the lock for it.
+    pub(crate) fn changing(prefix: &[&str]) -> Self {
+        Self::new(prefix, None)
+    }
+
+    fn new(prefix: &[&str], unchanged: Option<File>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         // Another user may work here too.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         std::fs::set_permissions(dir.path(), open).unwrap();
         let prefix = prefix.iter().map(|&word| word.to_owned()).collect();
-        Self { dir, prefix, server: None, addr: String::new(), flags: Vec::new() }
+        Self {
+            dir,
+            prefix,
+            server: None,
+            addr: String::new(),
+            flags: Vec::new(),
+            _unchanged: unchanged,
+        }
     }
 
     /// The same in a new network namespace, into which this thread moves. `None`, with the reason printed, where that is
     /// not permitted.
     pub(crate) fn in_namespace(lines: &str) -> Option<Self> {
-        if let Err(errno) = netns::unshare() {
-            println!("skipped: a network namespace needs root: {errno}");
-            return None;
-        }
-        let bench = Self::behind(&[]);
-        bench.shell(&format!("ip link set lo up\n{lines}")).then_some(bench)
-    }
-
-    /// Runs lines of shell; false, with what they said printed, when they fail.
-    pub(crate) fn shell(&self, lines: &str) -> bool {
-        let output = Command::new("sh").args(["-ec", lines]).output().expect("a shell");
-        if !output.status.success() {
-            println!("skipped: {lines}: {}", String::from_utf8_lossy(&output.stderr).trim());
-        }
-        output.status.success()
+        enter_namespace(lines).then(|| Self::behind(&[]))
     }
 
     /// The same, with flags that both the generator and the preflight get.
@@ -208,4 +216,19 @@ pub(crate) fn confined(flags: &[&str]) -> Option<Vec<String>> {
         return None;
     }
     Some(["python3", script].iter().chain(flags).map(|&word| word.to_owned()).collect())
+}
+
+/// Moves this thread into a new network namespace and runs lines of shell there; false, with the reason printed, where that is
+/// not possible.
+pub(crate) fn enter_namespace(lines: &str) -> bool {
+    if let Err(errno) = netns::unshare() {
+        println!("skipped: a network namespace needs root: {errno}");
+        return false;
+    }
+    let lines = format!("ip link set lo up\n{lines}");
+    let output = Command::new("sh").args(["-ec", &lines]).output().expect("a shell");
+    if !output.status.success() {
+        println!("skipped: {lines}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    output.status.success()
 }

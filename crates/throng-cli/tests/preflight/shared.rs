@@ -1,6 +1,6 @@
 //! What the whole machine shares: connection tracking, and the watches of epoll. Made small under a lock, and put back.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, enter_namespace};
 use crate::machinewide::Machinewide;
 
 #[test]
@@ -8,7 +8,10 @@ fn connection_tracking_holds_exactly_what_the_preflight_says() {
     let track = "nft 'add table inet tracked'\n\
                  nft 'add chain inet tracked input { type filter hook input priority 0; }'\n\
                  nft 'add rule inet tracked input ct state new counter accept'";
-    let Some(mut bench) = Bench::in_namespace(track) else { return };
+    if !enter_namespace(track) {
+        return;
+    }
+    let mut bench = Bench::changing(&[]);
     bench.serve("127.0.0.1:5555", &[]);
     let _limited = match Machinewide::set(&[("net/netfilter/nf_conntrack_max", "300")]) {
         Ok(limited) => limited,
@@ -37,7 +40,7 @@ fn connection_tracking_holds_exactly_what_the_preflight_says() {
 fn epoll_watches_of_a_user_hold_exactly_what_the_preflight_says() {
     // Another user's watches are counted by themselves.
     let other = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups"];
-    let mut bench = Bench::behind(&other);
+    let mut bench = Bench::changing(&other);
     if !bench.throng(&["--version"]).output().is_ok_and(|output| output.status.success()) {
         return println!("skipped: only root becomes another user");
     }

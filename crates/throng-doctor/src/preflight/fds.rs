@@ -22,17 +22,12 @@ pub(super) fn tables(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     });
     let table = limit.known().map_or(0, |limit| *limit);
     let cores = cores_for(ask, machine, ask.connections);
+    let each_end = ask.role.each();
     let because = match private {
-        true => format!(
-            "{cores} tables with {} free fds{}, more where needed: each core has its own (RLIMIT_NOFILE {table})",
-            room(ask, machine, table, cores),
-            ask.role.each()
-        ),
-        false => format!(
-            "one table with {} free fds{} (RLIMIT_NOFILE {table}): cores cannot have their own here",
-            room(ask, machine, table, cores),
-            ask.role.each()
-        ),
+        true => format!("RLIMIT_NOFILE {table}, a table for each core: {cores} cores{each_end}"),
+        false => {
+            format!("RLIMIT_NOFILE {table}, one table{each_end}: cores cannot have their own here")
+        }
     };
     let check = Check::stops("fd_tables", "fd tables", ask.connections, ask.connections, found);
     Some(check.because(because).else_do(|| raise_table(ask, machine, private, table)))
@@ -47,15 +42,15 @@ pub(super) fn files(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let exempt = machine.may(Capability::SysAdmin);
     let make = if exempt { Check::slows } else { Check::stops };
     let open = machine.files.known().map_or(0, |files| files.open);
-    let also = if exempt { "; this user is exempt (CAP_SYS_ADMIN), others are not" } else { "" };
+    let also = if exempt { "; this user is exempt (CAP_SYS_ADMIN)" } else { "" };
     let check = make("fs_file_max", "fs.file-max less open files", ask.connections, needs, found);
     Some(
-        check.because(format!("{} each, {FILES_RESERVED} for all else{also}", ask.ends())).else_do(
-            || {
+        check
+            .because(format!("{} each + {FILES_RESERVED} for all else{also}", ask.ends()))
+            .else_do(|| {
                 let max = machine.files.known().map_or(0, |files| files.max);
                 Remedy::sysctl("fs.file-max", max, needs.saturating_add(open))
-            },
-        ),
+            }),
     )
 }
 
@@ -79,26 +74,21 @@ pub(super) fn threads(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let name = machine.threads.known().map_or("kernel.threads-max", |(_, name)| name);
     let check =
         Check::stops("threads", format!("threads left by {name}"), ask.connections, needs, found);
-    Some(
-        check
-            .because(format!(
-                "{cores} cores and {THREADS_BESIDE} threads beside them{}",
-                ask.role.each()
-            ))
-            .else_do(|| match name {
-                "kernel.threads-max" => {
-                    let free = machine.threads.known().map_or(0, |(free, _)| *free);
-                    Remedy::command(format!(
-                        "sysctl -w kernel.threads-max=$(( $(sysctl -n kernel.threads-max) + {} ))",
-                        needs.saturating_sub(free)
-                    ))
-                }
-                "RLIMIT_NPROC" => Remedy::command(format!(
-                    "ulimit -u {needs}   (as root, in the shell that starts it)"
-                )),
-                _ => Remedy::command(format!("systemctl set-property UNIT TasksMax={}", needs * 2)),
-            }),
-    )
+    Some(check.because(format!("{cores} cores + {THREADS_BESIDE}{}", ask.role.each())).else_do(
+        || match name {
+            "kernel.threads-max" => {
+                let free = machine.threads.known().map_or(0, |(free, _)| *free);
+                Remedy::command(format!(
+                    "sysctl -w kernel.threads-max=$(( $(sysctl -n kernel.threads-max) + {} ))",
+                    needs.saturating_sub(free)
+                ))
+            }
+            "RLIMIT_NPROC" => Remedy::command(format!(
+                "ulimit -u {needs}   (as root, in the shell that starts it)"
+            )),
+            _ => Remedy::command(format!("systemctl set-property UNIT TasksMax={}", needs * 2)),
+        },
+    ))
 }
 
 /// Cores of an end that holds `connections`: the CPUs, or as many as the fd tables need.

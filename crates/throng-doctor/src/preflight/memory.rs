@@ -27,7 +27,7 @@ pub(super) fn machine(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let found = free.map(|free| Found::linear(free / 100 * FREE_PERCENT, each.total(), 0));
     let needs = ask.connections.saturating_mul(each.total());
     let check = Check::stops("memory", "memory", ask.connections, needs, found).in_bytes();
-    let because = format!("{}; of what is free, {FREE_PERCENT} % are taken", each.words(ask));
+    let because = format!("{}; {FREE_PERCENT} % of what is free", each.words(ask));
     Some(check.because(because).else_do(|| {
         let short = machine.memory.known().map_or(0, |m| {
             needs.saturating_mul(100) / FREE_PERCENT - m.available_bytes.unwrap_or(m.total_bytes)
@@ -71,9 +71,8 @@ pub(super) fn buffers(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     });
     let check =
         Check::stops("tcp_mem", "net.ipv4.tcp_mem, pages left", ask.connections, needs, found);
-    let because = format!(
-        "a page for {CONNECTIONS_PER_BUFFER_PAGE} connections: buffers are empty nearly always"
-    );
+    let because =
+        format!("a page for {CONNECTIONS_PER_BUFFER_PAGE}: buffers are empty nearly always");
     Some(check.because(because).else_do(|| {
         let old = machine.tcp_mem.known().copied().unwrap_or([0; 3]);
         let most = needs.saturating_add(used);
@@ -98,15 +97,15 @@ impl Each {
 
     fn words(&self, ask: &Ask) -> String {
         let whose = if self.is_read {
-            "this machine's slab sizes"
+            "this machine's slabs"
         } else {
-            "sizes of Linux 6.18: /proc/slabinfo is not readable"
+            "as of Linux 6.18: slabinfo is not readable"
         };
         format!(
-            "{} B in the kernel ({whose}) and {} B in {}",
+            "{} B of kernel ({whose}) + {} B of {} each",
             self.kernel_bytes,
             self.user_bytes,
-            if ask.ends() == 1 { "the program" } else { "both programs" }
+            if ask.ends() == 1 { "program" } else { "both programs" }
         )
     }
 }

@@ -99,7 +99,7 @@ pub(super) fn listening_port(ask: &Ask, machine: &MachineLimits) -> Option<Check
     check.has = None;
     let because = match machine.local_ports.known() {
         Some(ports) if ports.has(port) => {
-            "a connection on its way out may hold it when the server starts (EADDRINUSE)".to_owned()
+            "a source port may hold it when the server starts (EADDRINUSE)".to_owned()
         }
         Some(ports) => format!("connections leave from {} to {}", ports.first, ports.last),
         None => String::new(),

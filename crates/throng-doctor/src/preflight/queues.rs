@@ -18,12 +18,8 @@ pub(super) fn accept_queue(ask: &Ask, machine: &MachineLimits) -> Option<Check> 
     let (limit, because) = match existing(ask, machine) {
         Some(_) => ("the listener's backlog".to_owned(), "as it listens now".to_owned()),
         None => (
-            "min(backlog, net.core.somaxconn)".to_owned(),
-            format!(
-                "a backlog of {}, a listener for each of {} cores",
-                show_count(ask.backlog),
-                cores(ask, machine)
-            ),
+            "net.core.somaxconn and backlog".to_owned(),
+            format!("backlog {} x {} listeners", show_count(ask.backlog), cores(ask, machine)),
         ),
     };
     let check = Check::slows("accept_queue", limit, ask.connections, needs, found);
@@ -64,12 +60,9 @@ pub(super) fn syn_queue(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
         check.has = None;
     }
     let because = match cookies {
-        true => {
-            "net.ipv4.tcp_syncookies is on: what the queue does not hold is answered all the same"
-                .to_owned()
-        }
+        true => "tcp_syncookies is on: beyond the queue it answers all the same".to_owned(),
         false => {
-            format!("{}; cookies are off, and a quarter is kept for known peers", burst_words(ask))
+            format!("{}; tcp_syncookies is off, a quarter is for known peers", burst_words(ask))
         }
     };
     Some(check.because(because).else_do(|| {
@@ -87,10 +80,7 @@ fn burst(ask: &Ask) -> u64 {
 
 fn burst_words(ask: &Ask) -> String {
     let rate = show_count(ask.connects_per_s.ceil() as u64);
-    format!(
-        "{rate} connects a second for the {} that a server may be held up",
-        show_duration(STALL)
-    )
+    format!("{rate} connects/s for a stall of {}", show_duration(STALL))
 }
 
 /// Places in all accept queues: those of the listeners that are there, else of the server that will be.

@@ -13,13 +13,15 @@ pub(super) fn epoll_watches(ask: &Ask, machine: &MachineLimits) -> Option<Check>
         .map(|max| Found::linear(max, ask.ends(), WATCHES_RESERVED));
     let check =
         Check::stops("epoll_watches", "fs.epoll.max_user_watches", ask.connections, needs, found);
-    let each = if ask.ends() == 1 { "one each" } else { "one at each end, of one user" };
-    Some(check.because(format!("{each}, and {WATCHES_RESERVED} for its other programs")).else_do(
-        || {
-            let max = machine.epoll_watches_max.known().copied().unwrap_or(0);
-            Remedy::sysctl("fs.epoll.max_user_watches", max, needs)
-        },
-    ))
+    let each = if ask.ends() == 1 { "one each" } else { "one at each end" };
+    Some(
+        check
+            .because(format!("{each} + {WATCHES_RESERVED} for the user's other programs"))
+            .else_do(|| {
+                let max = machine.epoll_watches_max.known().copied().unwrap_or(0);
+                Remedy::sysctl("fs.epoll.max_user_watches", max, needs)
+            }),
+    )
 }
 
 /// Entries of connection tracking; both ends of a connection within one namespace share one.
@@ -59,7 +61,7 @@ pub(super) fn hash(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     });
     let check =
         Check::slows("tcp_hash", "net.ipv4.tcp_ehash_entries", ask.connections, needs, found);
-    Some(check.because(format!("at most {SOCKETS_PER_BUCKET} sockets a bucket, or each packet's search is long")).else_do(|| {
+    Some(check.because(format!("beyond {SOCKETS_PER_BUCKET} sockets a bucket each packet's search is long")).else_do(|| {
         Remedy::command(format!(
             "boot with thash_entries={}, or run in a namespace made after sysctl -w net.ipv4.tcp_child_ehash_entries={}",
             needs.next_power_of_two(),
