@@ -77,8 +77,11 @@ pub fn parse_listeners(text: &str) -> Result<Vec<(u16, u64)>, Malformed> {
     for line in lines {
         let mut words = line.split_ascii_whitespace();
         let local = words.nth(1).ok_or(Malformed("a local address"))?;
-        if words.nth(1).ok_or(Malformed("a state"))? != LISTEN {
-            break;
+        match words.nth(1).ok_or(Malformed("a state"))? {
+            LISTEN => {}
+            // Before Linux 4.4 they stand below their listener.
+            SYN_RECV => continue,
+            _ => break,
         }
         let port = local.rsplit_once(':').and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
         let inode = words.nth(5).and_then(|inode| inode.parse().ok());
@@ -154,6 +157,7 @@ const NAME: &str = "listening process";
 
 /// The state in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
+const SYN_RECV: &str = "03";
 
 /// Some seven thousand listeners.
 const TABLE_BYTES_MAX: usize = 1 << 20;
@@ -178,6 +182,17 @@ mod tests {
         assert_eq!(parse_listeners(TABLE), Ok(vec![(5555, 7001), (22, 7002)]));
         assert!(parse_listeners("").is_err());
         assert!(parse_listeners("sl local_address\n 0: 1:2 3 0A 1 1 1 1 1 x").is_err());
+    }
+
+    #[test]
+    fn recorded_tables_are_read() {
+        let read = |name: &str| {
+            parse_listeners(&crate::recorded("linux-6.18", &format!("proc/thread-self/net/{name}")))
+        };
+        assert_eq!(read("tcp"), Ok(vec![(5555, 83_824_474)]));
+        assert_eq!(read("tcp6"), Ok(vec![(9000, 83_824_475)]));
+        let old = crate::recorded("linux-3.10", "proc/thread-self/net/tcp");
+        assert_eq!(parse_listeners(&old), Ok(vec![(22, 11_702), (80, 11_840)]));
     }
 
     #[test]
