@@ -1,6 +1,9 @@
 //! CPUs: of the server, of the generator, and of others beside them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, available_parallelism, spawn};
 use std::time::Duration;
 
 use super::stage::Stage;
@@ -56,12 +59,8 @@ fn costly_handler(stage: &mut Stage) -> Provoked {
 
 fn cpu_hog(stage: &mut Stage) -> Provoked {
     let addr = stage.serve_by(FIRST, &["echo"]);
-    stage.beside_load(
-        "for n in $(seq $((2 * $(nproc)))); do (while :; do :; done) & done\n\
-         trap 'kill $(jobs -p)' EXIT\n\
-         cat",
-    );
-    stage.run_by(&["nice", "-n", "15"], &asking(&addr.to_string(), 200, 10), &[])
+    stage.keep(Hogs::new(2 * available_parallelism().map_or(2, usize::from)));
+    stage.run_by(&["nice", "-n", "10"], &asking(&addr.to_string(), 200, 10), &[])
 }
 
 fn cgroup_quota(stage: &mut Stage) -> Provoked {
@@ -88,7 +87,37 @@ fn asking(addr: &str, users: u32, per_second: u32) -> String {
 }
 
 /// Runs before others: what it measures is the server and not its own wait for a CPU.
-const FIRST: &[&str] = &["nice", "-n", "-15"];
+const FIRST: &[&str] = &["nice", "-n", "-10"];
+
+/// Threads of this program that do nothing but take CPUs, until this is dropped.
+struct Hogs {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Hogs {
+    fn new(count: usize) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let hog = |_| {
+            let stop = Arc::clone(&stop);
+            spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        Self { threads: (0..count).map(hog).collect(), stop: Arc::clone(&stop) }
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
 
 /// A cgroup with a quota, until it is dropped; by then it must be empty.
 struct Group {

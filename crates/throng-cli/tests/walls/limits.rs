@@ -31,7 +31,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "port conflict",
-        what: "source ports that are handed out, on 100 of which others listen",
+        what: "300 source ports that are handed out, on 100 of which others listen",
         expected: Some("port_conflict"),
         stage: Stage::here,
         provoke: port_conflict,
@@ -74,7 +74,7 @@ fn port_conflict(stage: &mut Stage) -> Provoked {
         (40_050..40_150).map(|port| TcpListener::bind(("127.0.0.1", port)).unwrap()).collect();
     stage.keep(listeners);
     let flags = ["--source", "127.0.0.1", "--source-ports", "40000-40299"];
-    stage.run_by(&[], &arriving(&addr.to_string(), 250), &flags)
+    stage.run_by(&[], &arriving(&addr.to_string(), 120), &flags)
 }
 
 fn few_time_wait_buckets(stage: &mut Stage) -> Provoked {

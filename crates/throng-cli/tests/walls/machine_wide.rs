@@ -20,7 +20,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "small tcp_mem",
-        what: "tcp_mem of 512 pages, and users who do not read what comes",
+        what: "tcp_mem of 256 pages, and 200 users with messages of 128 KiB",
         expected: Some("tcp_memory_pressure"),
         stage: Stage::here,
         provoke: small_tcp_mem,
@@ -54,10 +54,10 @@ fn low_epoll_watches(stage: &mut Stage) -> Provoked {
 
 fn small_tcp_mem(stage: &mut Stage) -> Provoked {
     let addr = stage.serve(&["echo"]);
-    let _limited = Machinewide::set(&[("net/ipv4/tcp_mem", "256 384 512")])?;
+    let _limited = Machinewide::set(&[("net/ipv4/tcp_mem", "128 192 256")])?;
     stage.run(&format!(
         "target: tcp://{addr}\n\
-         load: [{{ramp: {{to: 100, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
-         user: [connect, every: {{rate: 2/s, do: [send: {{random: 64KiB}}, expect: {{bytes: 65536}}]}}]\n"
+         load: [{{ramp: {{to: 200, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
+         user: [connect, every: {{rate: 2/s, do: [send: {{random: 128KiB}}, expect: {{bytes: 131072}}]}}]\n"
     ))
 }

@@ -1,6 +1,7 @@
 //! The queues of a listener.
 
 use std::net::SocketAddr;
+use std::thread::sleep;
 use std::time::Duration;
 
 use super::flood::flood;
@@ -17,14 +18,14 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "small backlog",
-        what: "a backlog of 4, and connections that come at once",
+        what: "a backlog of 4, and a server that does not come to accept for 0.4 s",
         expected: Some("accept_queue_overflow"),
         stage: Stage::here,
         provoke: small_backlog,
     },
     Wall {
         name: "clamped backlog",
-        what: "somaxconn of 8 under a backlog of 4096, and connections that come at once",
+        what: "somaxconn of 8 under a backlog of 4096, and the same",
         expected: Some("backlog_clamped"),
         stage: Stage::here,
         provoke: clamped_backlog,
@@ -63,21 +64,28 @@ fn nothing(stage: &mut Stage) -> Provoked {
 
 fn small_backlog(stage: &mut Stage) -> Provoked {
     let addr = stage.serve(&["hold", "--cores", "1", "--accept", "shared", "--backlog", "4"]);
-    stage.run(&format!(
-        "target: tcp://{addr}\n\
-         load: [{{ramp: {{to: 4000, over: 1s}}}}, {{hold: {{for: 3s}}}}]\n\
-         user: [connect, stay]\n"
-    ))
+    while_the_server_pauses(stage, addr)
 }
 
 fn clamped_backlog(stage: &mut Stage) -> Provoked {
     stage.at_server("echo 8 > /proc/sys/net/core/somaxconn")?;
     let addr = stage.serve(&["hold", "--cores", "1", "--accept", "shared"]);
-    stage.run(&format!(
+    while_the_server_pauses(stage, addr)
+}
+
+/// A thousand connections a second, for a moment of which the server does not come to accept any.
+fn while_the_server_pauses(stage: &mut Stage, addr: SocketAddr) -> Provoked {
+    let scenario = format!(
         "target: tcp://{addr}\n\
-         load: [{{ramp: {{to: 4000, over: 1s}}}}, {{hold: {{for: 3s}}}}]\n\
+         load: [{{ramp: {{to: 2000, over: 2s}}}}, {{hold: {{for: 3s}}}}]\n\
          user: [connect, stay]\n"
-    ))
+    );
+    let run = stage.start_run(&[], &scenario, &[]);
+    sleep(Duration::from_secs(1));
+    stage.last().pause();
+    sleep(Duration::from_millis(400));
+    stage.last().go_on();
+    run.finish()
 }
 
 fn syn_flood(stage: &mut Stage) -> Provoked {

@@ -218,10 +218,14 @@ impl Process {
         Self { _stdin: child.stdin.take(), child }
     }
 
-    /// Leaves it where it is: it reads nothing any more.
+    /// Leaves it where it is: it does nothing, and its connections stay.
     pub(crate) fn pause(&self) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::STOP).expect("it runs");
+        kill_process(Pid::from_child(&self.child), Signal::STOP).expect("it runs");
+    }
+
+    /// The end of a pause.
+    pub(crate) fn go_on(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::CONT).expect("it runs");
     }
 
     /// Lowers the fds that it may have, as an administrator may.
