@@ -1,6 +1,7 @@
 //! A run of the generator: planned, started, steered and collected.
 
 mod probes;
+mod shortages;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant as WallClock};
 use throng_base::units::{show_count, show_duration, show_rate};
 use throng_driver::{Clock, Cores, CoresOptions, Errno, Post, SocketOptions, fdtable, process};
 use throng_engine::{Core, Limits};
-use throng_report::{LoadInterval, Merge, Tally};
+use throng_report::{EventKind, LoadInterval, Merge, Tally};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
 use crate::generator::{Config, ErrorKind, Generator, Mail, SEND_BYTES_MAX, Slate, close_name};
@@ -22,6 +23,7 @@ use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target};
 use crate::source::SourcePlan;
 use probes::Probes;
+use shortages::Shortages;
 
 /// What the command line may set.
 #[derive(Clone, Debug, Default)]
@@ -161,6 +163,7 @@ pub struct Load {
     phases: Vec<String>,
     classes: Vec<String>,
     probes: Probes,
+    shortages: Shortages,
     rss_bytes_at_start: u64,
 }
 
@@ -185,6 +188,7 @@ impl Load {
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
         let limits = limits(&plan.program);
         let probes = Probes::new(plan.program.probe());
+        let shortages = Shortages::new(&plan.sources, cores);
         let config = Arc::new(Config {
             program: plan.program,
             phases: plan.phases,
@@ -216,6 +220,7 @@ impl Load {
             phases,
             classes,
             probes,
+            shortages,
             rss_bytes_at_start,
         })
     }
@@ -242,6 +247,14 @@ impl Load {
         }
         self.fill_in(&mut interval);
         interval
+    }
+
+    /// What it has run out of since the last call, as of the last [`Self::snapshot`].
+    pub fn events(&mut self) -> Vec<EventKind> {
+        let views = self.views.iter().enumerate();
+        views
+            .flat_map(|(core, view)| self.shortages.tell(core, &view.last.connect_failures))
+            .collect()
     }
 
     /// Whether the schedule is over and everybody has left, as of the last [`Self::snapshot`].

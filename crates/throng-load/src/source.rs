@@ -4,6 +4,7 @@
 //! free: one address has some 28,000 ports (`net.ipv4.ip_local_port_range`). The generator therefore spreads
 //! its users over several source addresses, and knows beforehand how far they reach.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -78,6 +79,20 @@ impl SourcePlan {
             Self::Explicit(..) => (core as u64, cores as u64),
         };
         Sources { plan: self.clone(), place, stride }
+    }
+}
+
+/// The addresses, in words.
+impl fmt::Display for SourcePlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("any address"),
+            Self::Late(addresses) | Self::Explicit(addresses, _) => match &addresses[..] {
+                [] => f.write_str("no address"),
+                [only] => write!(f, "{only}"),
+                [first, rest @ ..] => write!(f, "{first} and {} more", rest.len()),
+            },
+        }
     }
 }
 

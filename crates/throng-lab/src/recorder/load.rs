@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use throng_load::run::Load;
-use throng_report::LoadInterval;
+use throng_report::{EventKind, LoadInterval};
 
 use super::{Generator, lock};
 
@@ -18,6 +18,10 @@ impl Generator for Load {
 
     fn ramp_down(&mut self) {
         Load::ramp_down(self);
+    }
+
+    fn events(&mut self) -> Vec<EventKind> {
+        Load::events(self)
     }
 
     fn failure(&self) -> Option<String> {
@@ -39,7 +43,7 @@ impl<G: Generator> Generator for Arc<Mutex<G>> {
         lock(self).ramp_down();
     }
 
-    fn events(&mut self) -> Vec<throng_report::EventKind> {
+    fn events(&mut self) -> Vec<EventKind> {
         lock(self).events()
     }
 

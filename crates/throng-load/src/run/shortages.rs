@@ -1,0 +1,61 @@
+//! Tells, once each, what the generator ran out of. How often it happened is in `connect_failed`.
+
+use throng_driver::Errno;
+use throng_report::EventKind;
+
+use crate::generator::ConnectFailure;
+use crate::source::SourcePlan;
+
+/// What was told so far.
+#[derive(Debug)]
+pub(super) struct Shortages {
+    /// The source addresses, in words.
+    sources: String,
+    ports_told: bool,
+    /// Of each core.
+    fds_told: Vec<bool>,
+}
+
+impl Shortages {
+    pub(super) fn new(sources: &SourcePlan, cores: usize) -> Self {
+        Self { sources: sources.to_string(), ports_told: false, fds_told: vec![false; cores] }
+    }
+
+    /// What there is to tell of one core, by why its connects have failed.
+    pub(super) fn tell(
+        &mut self,
+        core: usize,
+        failures: &[(ConnectFailure, u64)],
+    ) -> Vec<EventKind> {
+        let failed = |errno| failures.iter().any(|(why, _)| *why == ConnectFailure::Errno(errno));
+        let mut told = Vec::new();
+        if failed(Errno::ADDR_NOT_AVAILABLE) && !std::mem::replace(&mut self.ports_told, true) {
+            told.push(EventKind::PortsExhausted { source: self.sources.clone() });
+        }
+        if failed(Errno::TABLE_FULL) && !std::mem::replace(&mut self.fds_told[core], true) {
+            told.push(EventKind::GeneratorFdsExhausted { core: core as u32 });
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_shortage_is_told_once() {
+        let mut shortages = Shortages::new(&SourcePlan::loopback(3), 2);
+        let failures = [
+            (ConnectFailure::Timeout, 7),
+            (ConnectFailure::Errno(Errno::ADDR_NOT_AVAILABLE), 2),
+            (ConnectFailure::Errno(Errno::TABLE_FULL), 1),
+        ];
+        let ports = EventKind::PortsExhausted { source: "127.1.0.1 and 2 more".into() };
+        let fds = |core| EventKind::GeneratorFdsExhausted { core };
+        assert_eq!(shortages.tell(0, &failures), [ports, fds(0)]);
+        assert_eq!(shortages.tell(0, &failures), []);
+        assert_eq!(shortages.tell(1, &failures), [fds(1)], "tables are a core's, ports are not");
+        assert_eq!(shortages.tell(1, &failures[..1]), []);
+    }
+}
