@@ -33,13 +33,24 @@ fn cpus(case: &Case<'_>, end: End) -> Option<(f64, String)> {
         let given_way = if felt { 0.0 } else { used.strangers(case).unwrap_or(0.0) };
         (used.taken_share() - given_way / used.cpus).max(0.0)
     };
-    let most = uses.iter().map(taken).max_by(f64::total_cmp)?;
+    let (most, busy) = uses
+        .iter()
+        .map(|used| (taken(used), used.taken_share()))
+        .max_by(|one, other| one.0.total_cmp(&other.0))?;
     let whose = match (end, case.header.target_is_here) {
         (_, true) => "this machine",
         (End::Client, false) => "the generator's machine",
         (End::Server, false) => "the server's machine",
     };
-    Some((most, format!("the CPUs of {whose} were busy for {} at most", whole_percent(most))))
+    let of = if busy - most < OTHERS_MIN {
+        format!("the CPUs of {whose} were busy for {} at most", whole_percent(most))
+    } else {
+        format!(
+            "the run took {} of the CPUs of {whose} at most, and others gave way",
+            whole_percent(most)
+        )
+    };
+    Some((most, of))
 }
 
 /// The share of what the generator was measured to do at most.
@@ -69,6 +80,9 @@ fn places(case: &Case<'_>) -> Option<(f64, String)> {
     Some((most as f64 / can as f64, of))
 }
 
+/// What others take is worth a word from this share of the CPUs on.
+const OTHERS_MIN: f64 = 0.05;
+
 /// Threads that wait for a CPU for less than this share of the time have as much of them as they want.
 const DELAYED_MIN: f64 = 0.10;
 
@@ -96,6 +110,9 @@ mod tests {
         assert_eq!(beside_others(300).share_free, 0.0);
         let free = beside_others(20);
         assert!((free.share_free - 0.875).abs() < 1e-9, "{free:?}");
-        assert_eq!(free.of, "the CPUs of this machine were busy for 12 % at most");
+        assert_eq!(
+            free.of,
+            "the run took 12 % of the CPUs of this machine at most, and others gave way"
+        );
     }
 }

@@ -13,13 +13,12 @@ pub(super) const RULE: Rule = Rule { id: "half_open", explains: &["server_slow"]
 /// both ends' counts together show it, while the number of connections hardly moves: the ends are not asked at the very same moment,
 /// and where everybody leaves in between, the server knows of it first.
 fn find(case: &Case<'_>) -> Option<Finding> {
-    let compared = case
-        .moments()
-        .windows(3)
-        .filter_map(|three| Some((&three[1], half_open(case, &three[0], &three[1], &three[2])?)));
+    let compared =
+        case.moments().windows(3).filter_map(|three| Some((three, half_open(case, three)?)));
     let worst = compared.max_by_key(|(_, half_open)| *half_open);
-    let (moment, most) = worst.filter(|(_, half_open)| *half_open >= HALF_OPEN_MIN)?;
-    let connected = connected(moment)?;
+    let (three, most) = worst.filter(|(_, half_open)| *half_open >= HALF_OPEN_MIN)?;
+    let (before, now) = (&three[0], &three[1]);
+    let connected_now = connected(now)?;
     let overflows = case.growth(End::Server, "TcpExt.ListenOverflows");
     let dropped = overflows.as_ref().map_or_else(String::new, |overflows| {
         format!(
@@ -34,7 +33,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         format!(
             "{} of {} connections were half-open: established for the client, unknown to the server.{dropped}",
             count(most as f64),
-            count(connected as f64)
+            count(connected_now as f64)
         ),
     )
     .with_severity(Severity::Stopped)
@@ -42,9 +41,15 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     .with_confidence(1.0)
     .shown_by(
         "load.counters.connected",
-        connected.saturating_sub(most) as f64,
-        connected as f64,
-        moment.interval.at_ms,
+        connected(before)? as f64,
+        connected_now as f64,
+        now.interval.at_ms,
+    )
+    .shown_by(
+        "server.counters.open",
+        open(before).or(open(now))? as f64,
+        open(now)? as f64,
+        now.interval.at_ms,
     );
     found.evidence.extend(overflows.map(|growth| growth.evidence()));
     Some(found.remedied_by(
@@ -53,7 +58,8 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// What of the client's connections is neither open at the server nor waiting in its accept queue; none where that cannot be compared.
-fn half_open(case: &Case<'_>, before: &Moment, now: &Moment, after: &Moment) -> Option<u64> {
+fn half_open(case: &Case<'_>, three: &[Moment]) -> Option<u64> {
+    let [before, now, after] = three else { return None };
     let server = now.interval.server.as_ref().filter(|server| server.cores_silent == 0)?;
     let waiting = case.value(End::Server, now, "listener.accept_queue").unwrap_or(0);
     let known = server.counters.open + u64::try_from(waiting).unwrap_or(0);
@@ -64,6 +70,10 @@ fn half_open(case: &Case<'_>, before: &Moment, now: &Moment, after: &Moment) -> 
     }
     // As much as moved in both intervals is far more than moves between two questions.
     Some(client.saturating_sub(known + moved))
+}
+
+fn open(moment: &Moment) -> Option<u64> {
+    moment.interval.server.as_ref().map(|server| server.counters.open)
 }
 
 fn connected(moment: &Moment) -> Option<u64> {
