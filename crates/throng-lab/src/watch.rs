@@ -37,6 +37,8 @@ pub struct WatchOptions {
 pub struct Watch {
     options: WatchOptions,
     sampler: Sampler,
+    /// Why the namespace that is watched may not be the server's.
+    blind: Option<String>,
     /// The process, as it was last seen.
     owner: Result<Owner, String>,
     server: Option<ServerWatch>,
@@ -51,18 +53,20 @@ impl Watch {
     /// Finds the server.
     ///
     /// # Errors
-    /// There is no such process, or its network namespace may not be entered. A port on which nobody listens is no error:
-    /// the server may come later.
+    /// There is no such process. A port on which nobody listens is no error: the server may come later.
     pub fn new(options: WatchOptions) -> Result<Self, String> {
+        let mut blind = None;
         if let Some(pid) = options.pid {
-            netns::enter(pid).map_err(|errno| {
-                format!("cannot look at process {pid} and its network namespace: {errno}")
-            })?;
+            named(pid).map_err(|why| format!("cannot look at process {pid}: {why}"))?;
+            blind = netns::enter(pid).err().map(|errno| {
+                format!("the network namespace of process {pid}: {errno}; the counters are those of this command's own")
+            });
         }
         let now = Instant::now();
         let mut watch = Self {
             sampler: sampler(&options, None),
             options,
+            blind,
             owner: Err(String::new()),
             server: None,
             began: now,
@@ -104,6 +108,7 @@ impl Watch {
         let span_ms = at_ms - self.looked_ms.replace(at_ms).unwrap_or(at_ms);
         let mut sample = self.sampler.sample(Clock.now());
         let mut unseen = sentences("", &sample.unknown);
+        unseen.extend(self.blind.clone());
         let mut process = sample.processes.pop().and_then(|process| process.used.known().cloned());
         let server = self.ask();
         if let (Some(process), Some(server)) = (&mut process, &server) {

@@ -141,6 +141,9 @@ impl Run {
         let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
         let progress = Progress::new(plan.load.length, quiet);
         progress.note(&words::beginning(&plan, beside.server.as_ref()));
+        if let Some(address) = &self.server_facts {
+            progress.note(&format!("facts about the server: from the watch at {address}"));
+        }
         if let Some(why) = uncalibrated {
             progress.note(&format!("what this generator can do is not known: {why}"));
         }
