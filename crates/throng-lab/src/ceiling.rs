@@ -135,12 +135,8 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     server.stop();
 
     if options.target_is_elsewhere {
-        let alone = |rate: Option<f64>, each_us: Option<f64>| match (rate, each_us) {
-            (Some(rate), Some(us)) if us > 0.0 => Some(rate.max(cores as f64 * 1e6 / us)),
-            _ => rate,
-        };
-        ceiling.connects_per_s = alone(ceiling.connects_per_s, costs.load_connect_us);
-        ceiling.messages_per_s = alone(ceiling.messages_per_s, costs.load_message_us);
+        ceiling.connects_per_s = alone(ceiling.connects_per_s, costs.load_connect_us, cores);
+        ceiling.messages_per_s = alone(ceiling.messages_per_s, costs.load_message_us, cores);
     }
     Ok(found)
 }
@@ -162,6 +158,12 @@ fn load(
     let run = stage.load(&spec, server, &mut |_| {}, |_| Go::On)?;
     let summary = Summary::of(&run.file);
     Ok((run.file.intervals, summary))
+}
+
+/// What `cores` do of something that takes the generator `each_us`, when no peer takes CPU time beside it; at least what it did with one.
+fn alone(per_s: Option<f64>, each_us: Option<f64>, cores: usize) -> Option<f64> {
+    let full = each_us.filter(|us| *us > 0.0).map_or(0.0, |us| cores as f64 * 1e6 / us);
+    per_s.map(|per_s| per_s.max(full))
 }
 
 fn server_costs(
@@ -234,6 +236,14 @@ mod tests {
         assert_eq!(bytes_each(&[(4_000, 1_000), (8_000, 1_000)]), None);
     }
 
+    #[test]
+    fn a_generator_without_its_peer_does_what_fits_into_its_cpus() {
+        assert_eq!(alone(Some(20_000.0), Some(50.0), 2), Some(40_000.0));
+        assert_eq!(alone(Some(20_000.0), Some(50.0), 1), Some(20_000.0));
+        assert_eq!(alone(Some(20_000.0), None, 2), Some(20_000.0));
+        assert_eq!(alone(None, Some(50.0), 2), None, "nothing was done at all");
+    }
+
     fn users(at: &[(u64, u64)]) -> Vec<Interval> {
         let interval = |&(connects_ok, lag_us): &(u64, u64)| {
             let mut load = LoadInterval::default();
@@ -266,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_calibration_that_is_stopped_says_so() {
+    fn a_calibration_without_a_peer_says_why() {
         let options = CeilingOptions {
             program: Some("/no/such/program".into()),
             ..CeilingOptions::default()

@@ -169,11 +169,12 @@ impl<'a> Scan<'a> {
 
 impl fmt::Display for LinearFormula {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.slope, self.constant) {
-            (slope, constant) if slope == 0.0 => write!(f, "{constant}"),
-            (slope, constant) if constant == 0.0 => write!(f, "{slope}x"),
-            (slope, constant) if constant < 0.0 => write!(f, "{slope}x - {}", -constant),
-            (slope, constant) => write!(f, "{slope}x + {constant}"),
+        let Self { slope, constant } = *self;
+        match constant {
+            _ if slope == 0.0 => write!(f, "{constant}"),
+            0.0 => write!(f, "{slope}x"),
+            ..0.0 => write!(f, "{slope}x - {}", -constant),
+            _ => write!(f, "{slope}x + {constant}"),
         }
     }
 }

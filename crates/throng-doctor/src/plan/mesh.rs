@@ -14,7 +14,7 @@ pub struct MeshLimit {
     pub allows: u64,
     /// Whose connections.
     pub scope: Scope,
-    /// What to know about it, or how to raise it.
+    /// What to know about it, or how to raise it; `{n}` stands for what is needed.
     pub note: String,
 }
 
@@ -77,14 +77,16 @@ pub fn mesh(
             (Scope::Machine, Some(n)) => format!("{n} × ({formula})"),
             (Scope::Machine, None) => format!("x × ({formula})"),
         };
+        let needs = nodes.map(uses).filter(|n| *n > limit.allows as f64).map(|n| n.ceil() as u64);
+        let needed = needs.map_or("N".to_owned(), |needs| needs.to_string());
         MeshRow {
             limit: limit.name,
             allows: limit.allows,
             of_each: limit.scope,
             nodes_most: most(|x| uses(x) <= limit.allows as f64),
             formula: format!("{left} ≤ {}", limit.allows),
-            note: limit.note.clone(),
-            needs: nodes.map(uses).filter(|n| *n > limit.allows as f64).map(|n| n.ceil() as u64),
+            note: limit.note.replace("{n}", &needed),
+            needs,
         }
     };
     let mut rows: Vec<_> = limits.iter().map(row).collect();
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     fn limit(name: &'static str, allows: u64, scope: Scope) -> MeshLimit {
-        MeshLimit { name, allows, scope, note: String::new() }
+        MeshLimit { name, allows, scope, note: "raise it to {n}".to_owned() }
     }
 
     fn scalaris() -> LinearFormula {
@@ -165,11 +167,13 @@ mod tests {
         let found = mesh(scalaris(), None, Some(1), &limits);
         assert_eq!(found.verdict(), "fds (1024) comes first: it is enough for 336 nodes");
         assert_eq!(found.rows[0].formula, "3x + 15 ≤ 1024");
+        assert_eq!(found.rows[0].note, "raise it to N");
         let found = mesh(scalaris(), Some(336), Some(1), &limits);
         assert_eq!(found.verdict(), "336 nodes fit: fds (1024) comes first, at 336");
         assert!(found.rows.iter().all(|row| row.needs.is_none()));
         let found = mesh(scalaris(), Some(10_000), Some(1), &limits);
         assert_eq!(found.rows[0].needs, Some(30_015));
+        assert_eq!(found.rows[0].note, "raise it to 30015");
         let verdict = "10000 nodes do not fit: fds (1024) ends at 336, and 1 more below 10000";
         assert_eq!(found.verdict(), verdict);
     }

@@ -39,15 +39,20 @@ impl Here {
             }
         };
         let hard = machine.fds_hard.known().copied().flatten();
-        add("RLIMIT_NOFILE, soft", Scope::Node, self.fds_soft, "ulimit -n N, up to the hard limit");
-        add("RLIMIT_NOFILE, hard", Scope::Node, hard, "as root: ulimit -Hn N, or limits.conf");
+        add(
+            "RLIMIT_NOFILE, soft",
+            Scope::Node,
+            self.fds_soft,
+            "ulimit -n {n}, up to the hard limit",
+        );
+        add("RLIMIT_NOFILE, hard", Scope::Node, hard, "as root: ulimit -Hn {n}, or limits.conf");
         let nr_open = machine.nr_open.known().copied();
-        add("fs.nr_open", Scope::Node, nr_open, "sysctl -w fs.nr_open=N");
+        add("fs.nr_open", Scope::Node, nr_open, "sysctl -w fs.nr_open={n}");
         add("ports", Scope::Machine, self.ports(), PORTS_NOTE);
         let files = machine.files.known().map(|files| files.max.saturating_sub(files.open));
         add("fs.file-max", Scope::Machine, files, "sysctl -w fs.file-max=N");
         let watches = machine.epoll_watches_max.known().copied();
-        let watches_note = "of one user; sysctl -w fs.epoll.max_user_watches=N";
+        let watches_note = "of one user; sysctl -w fs.epoll.max_user_watches={n}";
         add("fs.epoll.max_user_watches", Scope::Machine, watches, watches_note);
         let conntrack = machine.conntrack.known().copied().flatten();
         let conntrack = conntrack.map(|tracked| tracked.max.saturating_sub(tracked.count));
