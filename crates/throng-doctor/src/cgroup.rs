@@ -5,9 +5,11 @@
 
 mod locate;
 mod pids;
+mod room;
 
 pub use locate::{Directories, Membership, Mount, Version, parse_membership, parse_mounts};
 pub use pids::{CgroupPids, parse_pids_max, pids};
+pub use room::memory_room;
 
 use crate::fact::{Fact, Malformed, Reason, Why};
 use crate::root::{KeptFile, Root};

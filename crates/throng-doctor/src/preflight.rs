@@ -99,23 +99,33 @@ impl Preflight {
 
     /// One sentence: they fit or they do not, and which limit comes first.
     pub fn verdict(&self) -> String {
-        let what = format!("{} connections{}", show_count(self.connections), self.role.words());
+        let (plural, fit, not) = match self.connections {
+            1 => ("", "fits", "does not fit"),
+            _ => ("s", "fit", "do not fit"),
+        };
+        let (number, role) = (show_count(self.connections), self.role.words());
+        let what = format!("{number} connection{plural}{role}");
         let (of, short) = (self.checks.len(), self.in_state(State::Short).count());
         let unknown = self.in_state(State::Unknown).count();
         let tight = self.in_state(State::Tight).count();
-        let nearest = self.nearest().map(|check| (check.limit.as_str(), check.show_holds()));
-        let mut text = match (short, nearest) {
-            (0, None) => format!("nothing that could be read stands against {what}"),
-            (0, Some((limit, holds))) => {
-                format!("{what} fit: of {of} limits {limit} comes first, at {holds}")
+        let first = self.in_state(State::Short).min_by_key(|check| check.holds.unwrap_or(0));
+        let mut text = match (first, self.nearest()) {
+            (None, None) => format!("nothing that could be read stands against {what}"),
+            (None, Some(nearest)) => {
+                let (limit, holds) = (&nearest.limit, nearest.show_holds());
+                format!("{what} {fit}: of {of} limits {limit} comes first, at {holds}")
             }
-            (_, Some((limit, holds))) => {
-                let verb = if short == 1 { "is" } else { "are" };
+            (Some(first), _) => {
+                let are = if short == 1 { "is" } else { "are" };
+                let holds = first
+                    .holds
+                    .map_or_else(String::new, |_| format!(", holds {}", first.show_holds()));
+                let is = if holds.is_empty() { " is " } else { ", " };
                 format!(
-                    "{what} do not fit: {short} of {of} limits {verb} short; the first, {limit}, holds {holds}"
+                    "{what} {not}: {short} of {of} limits {are} short; the first{is}{}{holds}",
+                    first.limit
                 )
             }
-            (_, None) => format!("{what} do not fit: {short} of {of} limits are short"),
         };
         if tight > 0 {
             text += &format!("; {tight} {} tight", if tight == 1 { "is" } else { "are" });

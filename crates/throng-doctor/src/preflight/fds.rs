@@ -24,7 +24,10 @@ pub(super) fn tables(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let cores = cores_for(ask, machine, ask.connections);
     let each_end = ask.role.each();
     let because = match private {
-        true => format!("RLIMIT_NOFILE {table}, a table for each core: {cores} cores{each_end}"),
+        true => format!(
+            "RLIMIT_NOFILE {table}, a table for each core: {}{each_end}",
+            count_cores(cores)
+        ),
         false => {
             format!("RLIMIT_NOFILE {table}, one table{each_end}: cores cannot have their own here")
         }
@@ -74,21 +77,23 @@ pub(super) fn threads(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let name = machine.threads.known().map_or("kernel.threads-max", |(_, name)| name);
     let check =
         Check::stops("threads", format!("threads left by {name}"), ask.connections, needs, found);
-    Some(check.because(format!("{cores} cores + {THREADS_BESIDE}{}", ask.role.each())).else_do(
-        || match name {
-            "kernel.threads-max" => {
-                let free = machine.threads.known().map_or(0, |(free, _)| *free);
-                Remedy::command(format!(
-                    "sysctl -w kernel.threads-max=$(( $(sysctl -n kernel.threads-max) + {} ))",
-                    needs.saturating_sub(free)
-                ))
-            }
-            "RLIMIT_NPROC" => Remedy::command(format!(
-                "ulimit -u {needs}   (as root, in the shell that starts it)"
-            )),
-            _ => Remedy::command(format!("systemctl set-property UNIT TasksMax={}", needs * 2)),
-        },
-    ))
+    Some(
+        check
+            .because(format!("{} + {THREADS_BESIDE}{}", count_cores(cores), ask.role.each()))
+            .else_do(|| match name {
+                "kernel.threads-max" => {
+                    let free = machine.threads.known().map_or(0, |(free, _)| *free);
+                    Remedy::command(format!(
+                        "sysctl -w kernel.threads-max=$(( $(sysctl -n kernel.threads-max) + {} ))",
+                        needs.saturating_sub(free)
+                    ))
+                }
+                "RLIMIT_NPROC" => Remedy::command(format!(
+                    "ulimit -u {needs}   (as root, in the shell that starts it)"
+                )),
+                _ => Remedy::command(format!("systemctl set-property UNIT TasksMax={}", needs * 2)),
+            }),
+    )
 }
 
 /// Cores of an end that holds `connections`: the CPUs, or as many as the fd tables need.
@@ -108,6 +113,11 @@ pub fn cores_for(ask: &Ask, machine: &MachineLimits, connections: u64) -> u64 {
 /// The connections that so many tables hold, at the best number of them; more tables are smaller tables.
 fn most_of(ask: &Ask, machine: &MachineLimits, limit: u64, cores: RangeInclusive<u64>) -> u64 {
     cores.map(|cores| cores.saturating_mul(room(ask, machine, limit, cores))).max().unwrap_or(0)
+}
+
+/// `1 core`, `51 cores`.
+fn count_cores(cores: u64) -> String {
+    if cores == 1 { "1 core".to_owned() } else { format!("{cores} cores") }
 }
 
 /// fds of one table, everything included.

@@ -3,7 +3,7 @@
 use throng_driver::fdtable;
 use throng_driver::netlink::ListenerState;
 
-use crate::cgroup::{self, CgroupReader};
+use crate::cgroup;
 use crate::conntrack;
 use crate::fact::{Fact, Malformed, Reason, Why};
 use crate::files::{self, FILE_NR_PATH, FileUse, parse_file_nr};
@@ -93,9 +93,7 @@ impl MachineLimits {
             status,
             files: root.read(FILE_NR_PATH, parse_file_nr),
             memory: root.read(meminfo::PATH, meminfo::parse),
-            cgroup_memory_free_bytes: CgroupReader::locate(root, pid).memory().map(|memory| {
-                memory.limit_bytes.map(|limit| limit.saturating_sub(memory.used_bytes))
-            }),
+            cgroup_memory_free_bytes: cgroup::memory_room(root, pid),
             slabs: root.read(slabinfo::PATH, slabinfo::parse),
             page_bytes: PAGE_BYTES,
             tcp_mem: root

@@ -1,0 +1,82 @@
+//! The memory that control groups still leave, v1 and v2.
+
+use super::{Directories, Version, parse_memory_limit};
+use crate::fact::{Fact, Malformed, Reason, Why};
+use crate::root::Root;
+use crate::text::{keyed, number};
+
+/// What the groups of `pid` leave it, at the level that leaves least; none where no level has a limit. What a group keeps of
+/// files counts as left: the kernel gives it up before it kills anybody.
+pub fn memory_room(root: &Root, pid: u32) -> Fact<Option<u64>> {
+    let found = match Directories::of(root, pid, "memory") {
+        Fact::Known(found) => found,
+        Fact::Unknown(why) => return Fact::Unknown(why),
+    };
+    let files = match found.version {
+        Version::V1 => Files {
+            limit: "memory.limit_in_bytes",
+            used: "memory.usage_in_bytes",
+            cache: ["total_inactive_file", "total_active_file"],
+        },
+        Version::V2 => Files {
+            limit: "memory.max",
+            used: "memory.current",
+            cache: ["inactive_file", "active_file"],
+        },
+    };
+    let mut least = None;
+    for dir in &found.levels {
+        match files.room(root, dir) {
+            Ok(None) => {}
+            Ok(Some(room)) => least = Some(least.map_or(room, |least: u64| least.min(room))),
+            Err(why) => return Fact::Unknown(why),
+        }
+    }
+    Fact::Known(least)
+}
+
+/// What a version calls its files, and the lines of `memory.stat` that are about files.
+struct Files {
+    limit: &'static str,
+    used: &'static str,
+    cache: [&'static str; 2],
+}
+
+impl Files {
+    /// What one level leaves; none without a limit. The outermost level of v2 has no such files.
+    fn room(&self, root: &Root, dir: &str) -> Result<Option<u64>, Why> {
+        let limit = match root.read(&format!("{dir}/{}", self.limit), parse_memory_limit) {
+            Fact::Known(Some(limit)) => limit,
+            Fact::Known(None) => return Ok(None),
+            Fact::Unknown(Why { reason: Reason::Missing, .. }) => return Ok(None),
+            Fact::Unknown(why) => return Err(why),
+        };
+        let used = root.read(&format!("{dir}/{}", self.used), |text| number(text.trim()));
+        let stat = root.read(&format!("{dir}/memory.stat"), |text| self.parse_cache(text));
+        // Without the statistics all of it counts as taken.
+        let cache = stat.known().copied().unwrap_or(0);
+        let taken = used.into_result()?.saturating_sub(cache);
+        Ok(Some(limit.saturating_sub(taken)))
+    }
+
+    fn parse_cache(&self, text: &str) -> Result<u64, Malformed> {
+        let line = |name| keyed(text, name).ok_or(Malformed("a line for files in use or not"));
+        Ok(line(self.cache[0])?.saturating_add(line(self.cache[1])?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded_root;
+
+    #[test]
+    fn the_level_that_leaves_least_counts() {
+        let room = |kernel, pid| memory_room(&recorded_root(kernel), pid);
+        assert_eq!(room("linux-4.19", 31), Fact::Known(Some((2 << 30) - 1_900_000_000)));
+        assert_eq!(room("linux-6.18", 4242), Fact::Known(None));
+        // The outer group holds 800 MB, of which 100 MB and 50 MB are files.
+        assert_eq!(room("linux-5.10", 77), Fact::Known(Some((1 << 30) - 650_000_000)));
+        assert!(room("empty", 1).known().is_none());
+    }
+}
