@@ -25,6 +25,7 @@ mod foreign;
 mod limits;
 mod machine_wide;
 mod matrix;
+mod memory;
 mod network;
 mod packets;
 mod programs;
@@ -60,6 +61,7 @@ fn walls() -> impl Iterator<Item = &'static Wall> {
         network::WALLS,
         packets::WALLS,
         cpus::WALLS,
+        memory::WALLS,
         programs::WALLS,
     ]
     .into_iter()
