@@ -21,8 +21,11 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 /// want of room in their own buffers (`PruneCalled`, `TCPRcvQDrop`) is evidence where the memory is short, and means nothing of the kind
 /// where it is not.
 fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
-    let pressure: Vec<_> =
-        PRESSURE.iter().filter_map(|name| case.growth(kernel.end, name)).collect();
+    let pressure: Vec<_> = PRESSURE
+        .iter()
+        .filter_map(|name| case.growth(kernel.end, name))
+        .filter(|growth| growth.counter != PRESSURE[1] || growth.by() <= growth.began_ms)
+        .collect();
     let pages = case.peak(kernel.end, "sockstat.tcp.mem_pages");
     let from = case.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
     let most = case.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_max_pages");
@@ -63,7 +66,8 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     )))
 }
 
-/// What is counted when the limit is met, and when it is left again.
+/// What is counted when the limit is met, and when it is left again: then by the milliseconds that it lasted, so that more of them than
+/// the run had are of a time before.
 const PRESSURE: [&str; 2] = ["TcpExt.TCPMemoryPressures", "TcpExt.TCPMemoryPressuresChrono"];
 
 /// What the kernel takes back or drops then.
@@ -117,6 +121,18 @@ mod tests {
             .with("sysctl.net.ipv4.tcp_mem_pressure_pages", 300_000)
             .with("sockstat.tcp.mem_pages", 9_000);
         run.is_silent(&RULE);
+    }
+
+    #[test]
+    fn pressure_of_before_the_run_that_is_left_in_it_is_none() {
+        let left = |ms| {
+            slow(Run::quiet()).changed(move |interval, second| {
+                let total = if second > 2 { ms } else { 0 };
+                interval.kernel.insert("TcpExt.TCPMemoryPressuresChrono".to_owned(), total);
+            })
+        };
+        left(5_900).is_silent(&RULE);
+        left(1_500).speaks(&RULE);
     }
 
     #[test]
