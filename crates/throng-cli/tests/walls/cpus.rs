@@ -40,7 +40,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "too much to ask",
-        what: "one core of the generator, on one CPU, with more messages than it can send",
+        what: "a generator on one CPU, with more random bytes to send than it can make",
         expected: Some("generator_saturated"),
         stage: Stage::here,
         provoke: too_much_to_ask,
@@ -71,10 +71,15 @@ fn cgroup_quota(stage: &mut Stage) -> Provoked {
     stage.run(&asking(&addr.to_string(), 200, 10))
 }
 
+/// Random bytes cost the generator far more than the server, which throws them away.
 fn too_much_to_ask(stage: &mut Stage) -> Provoked {
-    let addr = stage.serve_by(&["taskset", "-c", "1"], &["echo"]);
-    let flags = ["--cores", "1"];
-    stage.run_by(&["taskset", "-c", "0"], &asking(&addr.to_string(), 400, 500), &flags)
+    let addr = stage.serve_by(&["taskset", "-c", "1"], &["hold"]);
+    let scenario = format!(
+        "target: tcp://{addr}\n\
+         load: [{{ramp: {{to: 200, over: 1s}}}}, {{hold: {{for: 5s}}}}]\n\
+         user: [connect, every: {{rate: 500/s, do: [send: {{random: 16KiB}}]}}]\n"
+    );
+    stage.run_by(&["taskset", "-c", "0"], &scenario, &["--cores", "1"])
 }
 
 /// Users who ask at this rate, each.
