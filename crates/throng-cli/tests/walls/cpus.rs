@@ -68,7 +68,7 @@ fn cgroup_quota(stage: &mut Stage) -> Provoked {
     let join = format!("echo $$ > {}; exec \"$@\"", group.folder.join("cgroup.procs").display());
     let addr = stage.serve_by(&["sh", "-c", &join, "sh"], &["echo"]);
     stage.keep(group);
-    stage.run(&asking(&addr.to_string(), 200, 10))
+    stage.run(&asking(&addr.to_string(), 200, 25))
 }
 
 /// Random bytes cost the generator far more than the server, which throws them away.

@@ -15,7 +15,7 @@ pub(super) const RULE: Rule =
 fn find(case: &Case<'_>) -> Option<Finding> {
     let uses = CpuUse::of(case, End::Server);
     let intervals = uses.len();
-    let full = lasting(uses, |used| is_held(used) || is_full(used))?;
+    let full = lasting(uses, |used| is_held(used) || is_full(case, used))?;
     let used = mean(&full)?;
     let harm = harm(case).filter(|harm| used.at_ms <= harm.last_ms);
     let own =
@@ -59,9 +59,9 @@ fn is_held(used: &CpuUse) -> bool {
     })
 }
 
-/// A server that hardly runs, or that gets a CPU whenever it wants one, is not what a full machine stops. Where it cannot be seen, it
-/// is whoever has what the generator has not.
-fn is_full(used: &CpuUse) -> bool {
+/// A server that hardly runs, or that gets a CPU whenever it wants one, is not what a full machine stops. Where it cannot be seen, a
+/// machine of its own is full of it, and one that it shares is full of anybody.
+fn is_full(case: &Case<'_>, used: &CpuUse) -> bool {
     if used.taken_share() < FULL_SHARE {
         return false;
     }
@@ -70,7 +70,7 @@ fn is_full(used: &CpuUse) -> bool {
             taken > used.busy * SERVER_PART_MIN
                 && most_delayed.is_none_or(|delayed| delayed > DELAYED_MIN)
         }
-        None => used.busy - used.client.map_or(0.0, |client| client.taken) > used.cpus * 0.5,
+        None => !case.header.target_is_here,
     }
 }
 
@@ -145,6 +145,17 @@ mod tests {
     fn a_server_that_hardly_runs_or_never_waits_is_not_what_is_full() {
         full(200_000).is_silent(&RULE);
         full(1_000_000).with("process.server.most_delayed_thread_permille", 20).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_seen_is_blamed_on_a_machine_of_its_own_alone() {
+        let mut unseen = full(1_000_000).changed(|interval, _| {
+            interval.kernel.remove("process.server.cpu_us");
+            interval.server_machine = interval.machine.clone();
+        });
+        unseen.is_silent(&RULE);
+        unseen.header.target_is_here = false;
+        unseen.speaks(&RULE);
     }
 
     #[test]
