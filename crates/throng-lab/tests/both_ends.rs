@@ -18,10 +18,10 @@ use throng_report::{EventKind, Interval};
 const PATIENCE: Duration = Duration::from_secs(60);
 const OVERFLOWS: &str = "TcpExt.ListenOverflows";
 
-/// A hundred connects a second; what they connect to does not matter.
-fn scenario(seconds: u64) -> String {
+/// A hundred connects a second, for as long as a test may need.
+fn scenario() -> String {
     format!(
-        "target: tcp://{SERVER_ADDRESS}:7000\nload:\n  - arrivals: {{rate: 100/s, for: {seconds}s, spacing: even}}\n\
+        "target: tcp://{SERVER_ADDRESS}:7000\nload:\n  - arrivals: {{rate: 100/s, for: 5m, spacing: even}}\n\
          user:\n  - connect: {{timeout: 500ms}}\n  - close\n"
     )
 }
@@ -37,7 +37,7 @@ fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
     until(|| control.exists().then_some(()));
     let pid = Pid::from_child(&server.0);
 
-    let mut load = stage.run(&scenario(6));
+    let mut load = stage.run(&scenario());
     load.arg("--server-control").arg(&control);
     let load = Ended(stage.isolation.spawn_load(piped(load)).unwrap());
     let grown = |interval: &Interval| {
@@ -71,7 +71,7 @@ fn an_overflow_of_the_servers_queue_is_in_the_servers_counters_alone() {
         (of(|interval| &interval.kernel), of(|interval| &interval.server_kernel))
     };
     let ((opened, _), (_, taken)) = (grew("Tcp.ActiveOpens"), grew("Tcp.PassiveOpens"));
-    assert!(opened > 100 && taken > 50, "{opened} {taken}");
+    assert!(opened > 20 && taken > 20, "{opened} {taken}");
     assert_eq!((grew("Tcp.ActiveOpens").1, grew("Tcp.PassiveOpens").0), (0, 0));
 }
 
@@ -91,7 +91,7 @@ fn a_server_of_somebody_else_is_watched_from_its_namespace_while_it_is_loaded() 
 
     // The server's process may need a moment until it listens, and the watch as well.
     let load = until(|| {
-        let mut load = stage.run(&scenario(9));
+        let mut load = stage.run(&scenario());
         load.args(["--server-facts", &format!("{SERVER_ADDRESS}:7001"), "--interval", "500ms"]);
         let mut load = Ended(stage.isolation.spawn_load(piped(load)).unwrap());
         let began = Instant::now();
@@ -198,8 +198,10 @@ impl Stage {
         until(|| self.intervals()?.iter().any(&is_so).then_some(()));
     }
 
+    /// Ends the load and reads its run file.
     #[track_caller]
     fn finish(&self, mut load: Ended) -> RunFile {
+        drop(load.0.stdin.take());
         until(|| load.0.try_wait().unwrap());
         let file = load_file(&self.record()).unwrap();
         assert!(file.end.is_some(), "the run came to its end");
