@@ -35,6 +35,7 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     }
     let felt = resent::by_anything(case)?;
     let held = case.peak(kernel.end, "sockstat.tcp.mem_pages");
+    let held_pages = held.as_ref().map(|held| held.value);
     let bytes = |pages: i64| format!("{} MiB", pages * PAGE_BYTES / (1 << 20));
     let amounts = match (&held, most) {
         (Some(held), Some(most)) => {
@@ -58,7 +59,9 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     found.evidence.extend(pressure.iter().chain(&lost).map(Growth::evidence));
     found.evidence.extend(held.map(|peak| peak.evidence()));
     found.evidence.push(felt.evidence);
-    let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED_PAGES);
+    // Where the limit is not known, what was held shows how high it may be.
+    let known = most.or(held_pages).unwrap_or(0);
+    let wanted = known.saturating_mul(4).max(WANTED_PAGES);
     Some(found.remedied_by(format!(
         "sysctl -w net.ipv4.tcp_mem=\"{} {} {wanted}\", or smaller buffers for each connection (throng serve --sndbuf, --rcvbuf)",
         wanted / 2,
