@@ -2,7 +2,7 @@
 
 use throng_report::render::micros;
 use throng_report::validity::LAG_DEGRADED_US;
-use throng_report::{Evidence, Finding, Severity, Side};
+use throng_report::{Evidence, Finding, Side};
 
 use super::Rule;
 use crate::case::{Case, End};
@@ -136,6 +136,8 @@ const BUSY_MIN: f64 = 0.85;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Severity;
+
     use super::super::fixture::Run;
     use super::*;
 

@@ -68,6 +68,9 @@ fn timeouts(case: &Case<'_>) -> Vec<Growth> {
     }
 }
 
+/// What is waited for, by its name.
+type Kind = (&'static str, fn(&Moment) -> Spread);
+
 struct Slow {
     name: &'static str,
     worst_us: u64,
@@ -76,7 +79,7 @@ struct Slow {
 
 /// The answers that were slow for longest, where most of their time is not the way there and back.
 fn slowest(case: &Case<'_>) -> Option<Slow> {
-    let kinds: [(&str, fn(&Moment) -> Spread); 3] = [
+    let kinds: [Kind; 3] = [
         ("message", |moment| moment.message),
         ("push", |moment| moment.push),
         ("upgrade", upgrade),
