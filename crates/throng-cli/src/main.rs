@@ -47,6 +47,7 @@ Examples:
   throng ctl count                         ask what runs
   throng report run.jsonl                  what came out
   throng lab                               the bundled experiments
+  throng doctor --for 1M                   can this machine hold a million?
   throng plan --connections 100M           what a fleet takes
 
 Exit codes:

@@ -69,14 +69,13 @@ impl Preflight {
 
     /// The most connections that every limit which is known allows; none when none is known.
     pub fn holds(&self) -> Option<u64> {
-        self.nearest().and_then(|check| check.holds)
+        self.nearest().and_then(holds)
     }
 
     /// The limit that comes first as connections grow.
     pub fn nearest(&self) -> Option<&Check> {
-        let stops =
-            |check: &&Check| check.stops && check.holds.is_some_and(|holds| holds < u64::MAX);
-        self.checks.iter().filter(stops).min_by_key(|check| check.holds)
+        let stops = self.checks.iter().filter(|check| check.stops && holds(check).is_some());
+        stops.min_by_key(|check| holds(check))
     }
 
     /// The checks that came out so.
@@ -135,4 +134,9 @@ impl Preflight {
         }
         text
     }
+}
+
+/// How many connections a check allows: what is short whatever their number allows none.
+fn holds(check: &Check) -> Option<u64> {
+    check.holds.or((check.state == State::Short).then_some(0))
 }
