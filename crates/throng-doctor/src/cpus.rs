@@ -29,6 +29,8 @@ pub(crate) struct CpuUse {
 pub(crate) struct ProcessCpus {
     /// Taken by all of its threads.
     pub(crate) taken: f64,
+    /// That its threads, all together, were ready to use and did not have.
+    pub(crate) missed: Option<f64>,
     /// That it may use: all, unless it is held to some of them.
     pub(crate) allowed: f64,
     /// Taken by its busiest thread; none where single threads are not known, nor the next two.
@@ -63,12 +65,16 @@ impl CpuUse {
                 return None;
             }
             let used = |moment| cpu_us(case, of, moment);
+            let label = if of == End::Server { "server" } else { "client" };
             let gauge = |name: &str| {
-                let label = if of == End::Server { "server" } else { "client" };
                 case.value(of, now, &format!("process.{label}.{name}")).map(|value| value as f64)
+            };
+            let delay = |moment| {
+                case.value(of, moment, &format!("process.{label}.run_delay_us")).map(|us| us as u64)
             };
             Some(ProcessCpus {
                 taken: share(used(before)?, used(now)?),
+                missed: delay(before).zip(delay(now)).map(|(from, to)| share(from, to)),
                 allowed: gauge("cpus_allowed").map_or(cpus, |allowed| allowed.min(cpus)),
                 busiest: gauge("busiest_thread_permille").map(|permille| permille / 1000.0),
                 most_delayed: gauge("most_delayed_thread_permille")
@@ -86,6 +92,12 @@ impl CpuUse {
             client: process(End::Client),
             softirq: softirq(before).zip(softirq(now)).map(|(from, to)| share(from, to)),
         })
+    }
+
+    /// What the two ends took, and would have taken besides.
+    pub(crate) fn wanted(&self) -> f64 {
+        let ends = [self.server, self.client].into_iter().flatten();
+        ends.map(|process| process.taken + process.missed.unwrap_or(0.0)).sum()
     }
 
     /// The share of the CPUs that somebody had, 0 to 1.
@@ -127,6 +139,7 @@ pub(crate) fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
     let process = |value: fn(&CpuUse) -> Option<ProcessCpus>| {
         Some(ProcessCpus {
             taken: some(&|used| Some(value(used)?.taken))?,
+            missed: some(&|used| value(used)?.missed),
             allowed: some(&|used| Some(value(used)?.allowed))?,
             busiest: some(&|used| value(used)?.busiest),
             most_delayed: some(&|used| value(used)?.most_delayed),

@@ -58,6 +58,7 @@ fn contended(case: &Case<'_>, end: End) -> Option<(End, CpuUse)> {
             process.is_some_and(|process| process.most_delayed.unwrap_or(0.0) > DELAYED_MIN)
         };
         strangers > (used.cpus * STRANGERS_SHARE_MIN).max(STRANGERS_CPUS_MIN)
+            && used.wanted() < used.cpus * WANTED_MOST
             && (waits(used.client) || waits(used.server))
     };
     Some((end, mean(&lasting(CpuUse::of(case, end), is_so)?)?))
@@ -81,6 +82,10 @@ fn capital(sentence: &str) -> String {
     let mut chars = sentence.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
+
+/// Two ends with a thread for each CPU want twice the CPUs at most, however long others keep them waiting. Whoever wants more than
+/// that would fill the machine alone.
+const WANTED_MOST: f64 = 2.5;
 
 /// A thread that waits a fifth of the time for a CPU runs behind by that.
 const DELAYED_MIN: f64 = 0.20;
@@ -125,6 +130,13 @@ mod tests {
     #[test]
     fn a_machine_that_the_run_fills_itself_is_not_contended() {
         beside(600).growing("process.server.cpu_us", 0, 1_800_000, 0).is_silent(&RULE);
+    }
+
+    #[test]
+    fn threads_that_would_fill_the_machine_many_times_are_not_held_up_by_others() {
+        let wanting = |us| beside(600).growing("process.server.run_delay_us", 0, us, 0);
+        wanting(3_000_000).speaks(&RULE);
+        wanting(40_000_000).is_silent(&RULE);
     }
 
     #[test]
