@@ -1,11 +1,11 @@
 //! CPUs: of the server, of the generator, and of others beside them.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, available_parallelism, spawn};
 use std::time::Duration;
 
+use super::cgroup::Group;
 use super::stage::Stage;
 use super::{Provoked, Wall, foreign};
 
@@ -64,11 +64,11 @@ fn cpu_hog(stage: &mut Stage) -> Provoked {
 }
 
 fn cgroup_quota(stage: &mut Stage) -> Provoked {
-    let group = Group::with_cpu(4)?;
-    let join = format!("echo $$ > {}; exec \"$@\"", group.folder.join("cgroup.procs").display());
-    let addr = stage.serve_by(&["sh", "-c", &join, "sh"], &["echo"]);
+    let [v1, v2] = [("cpu.cfs_quota_us", "4000"), ("cpu.max", "4000 100000")];
+    let group = Group::new("cpu", v1, v2)?;
+    let addr = stage.serve_by(&group.prefix(), &["echo"]);
     stage.keep(group);
-    stage.run(&asking(&addr.to_string(), 200, 25))
+    stage.run(&asking(&addr.to_string(), 200, 10))
 }
 
 /// Random bytes cost the generator far more than the server, which throws them away.
@@ -121,32 +121,5 @@ impl Drop for Hogs {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-    }
-}
-
-/// A cgroup with a quota, until it is dropped; by then it must be empty.
-struct Group {
-    folder: PathBuf,
-}
-
-impl Group {
-    fn with_cpu(percent: u32) -> Result<Self, String> {
-        let name = format!("throng-walls-{}", std::process::id());
-        let (first, second) = (Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup"));
-        let is_first = first.join("cpu.cfs_quota_us").parent().is_some_and(Path::exists);
-        let folder = if is_first { first } else { second }.join(name);
-        let quota_us = percent * 1_000;
-        let made = std::fs::create_dir(&folder).and_then(|()| match is_first {
-            true => std::fs::write(folder.join("cpu.cfs_quota_us"), quota_us.to_string()),
-            false => std::fs::write(folder.join("cpu.max"), format!("{quota_us} 100000")),
-        });
-        let group = Self { folder };
-        made.map(|()| group).map_err(|error| format!("a cgroup with a CPU quota: {error}"))
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.folder);
     }
 }

@@ -19,6 +19,7 @@
 //! What is set is gone with the namespace. Sysctls that are the machine's own are set by [`Machinewide`](stage::Machinewide), one wall at a time
 //! under a lock, and put back by a process of its own that outlives the test however that ends.
 
+mod cgroup;
 mod cpus;
 mod flood;
 mod foreign;
