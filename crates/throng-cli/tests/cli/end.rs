@@ -129,7 +129,8 @@ fn a_run_file_that_cannot_grow_is_said_and_the_run_goes_on() {
     let talk = "[connect, {every: {period: 50ms, do: [{send: Ping}, {expect: Ping}]}}]";
     place.write("talk.yaml", &server.scenario(load, talk));
     // 80 blocks of 512 bytes: the first line and a few intervals.
-    let finished = place.shell("ulimit -f 80; exec throng run talk.yaml --no-calibrate --interval 100ms");
+    let finished =
+        place.shell("ulimit -f 80; exec throng run talk.yaml --no-calibrate --interval 100ms");
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
     assert!(finished.stdout.contains("the run file is not whole"), "{finished:#?}");
     let lines = finished.stdout.lines().filter(|line| line.contains("connected 5 ")).count();
