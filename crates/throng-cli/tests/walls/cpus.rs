@@ -68,7 +68,7 @@ fn cgroup_quota(stage: &mut Stage) -> Provoked {
     let group = Group::new("cpu", v1, v2)?;
     let addr = stage.serve_by(&group.prefix(), &["echo"]);
     stage.keep(group);
-    stage.run(&asking(&addr.to_string(), 200, 10))
+    stage.run(&asking(&addr.to_string(), 200, 40))
 }
 
 /// Random bytes cost the generator far more than the server, which throws them away.

@@ -109,7 +109,7 @@ impl Matrix {
         let rows: Vec<_> = self.rows.iter().map(Row::markdown).collect();
         let verdicts = self.rows.iter().filter_map(|row| {
             let found = row.found.as_ref().ok()?;
-            Some(format!("- *{}*: {}", row.wall.name, found.verdict))
+            Some(format!("- *{}*: {}", row.wall.name, without_paths(&found.verdict)))
         });
         let verdicts: Vec<_> = verdicts.collect();
         let made = format!(
@@ -196,6 +196,19 @@ fn diagnosed(wall: &'static Wall) -> Result<Found, Unprovoked> {
         ids: ids.collect(),
         verdict: diagnosis["verdict"].as_str().expect("a verdict").to_owned(),
     })
+}
+
+/// Leaves out what stands in brackets around a file of the test, which is gone.
+fn without_paths(verdict: &str) -> String {
+    let folder = std::env::temp_dir().display().to_string();
+    let keep = |part: &&str| !part.contains(&folder);
+    let (first, rest) = verdict.split_once(" (").unwrap_or((verdict, ""));
+    let parts = rest.split(" (").filter(|part| !part.is_empty());
+    let parts = parts.map(|part| match keep(&part) {
+        true => format!(" ({part}"),
+        false => part.split_once(')').map_or_else(String::new, |(_, after)| after.to_owned()),
+    });
+    first.to_owned() + &parts.collect::<String>()
 }
 
 fn code(id: &str) -> String {

@@ -5,7 +5,6 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
@@ -100,7 +99,7 @@ impl Stage {
     pub(crate) fn another_run(&mut self, scenario: &str) {
         std::fs::write(self.path("another.yaml"), scenario).unwrap();
         let mut all = vec!["run", "another.yaml", "--no-record", "--exit-with-parent"];
-        all.extend(usual_flags());
+        all.extend(USUAL_FLAGS);
         let process = Process::of(self.spawn_load(self.throng(&[], &all)).expect("it starts"));
         self.started.push(process);
     }
@@ -145,7 +144,7 @@ impl Stage {
         let record = kept(self.wall);
         let mut all = vec!["run", "scenario.yaml", "--json", "-", "--exit-with-parent", "--record"];
         all.push(record.to_str().expect("a plain path"));
-        all.extend(usual_flags());
+        all.extend(USUAL_FLAGS);
         all.extend(flags);
         let command = self.throng(prefix, &all);
         Run { process: Process::of(self.spawn_load(command).expect("it starts")) }
@@ -341,14 +340,7 @@ fn kept(wall: &str) -> PathBuf {
 }
 
 /// Walls are run into with open eyes, and without measuring the generator first.
-fn usual_flags() -> &'static [&'static str] {
-    static FLAGS: OnceLock<Vec<&'static str>> = OnceLock::new();
-    FLAGS.get_or_init(|| {
-        let help = Command::new(env!("CARGO_BIN_EXE_throng")).args(["run", "--help"]).output();
-        let help = String::from_utf8_lossy(&help.unwrap().stdout).into_owned();
-        ["--no-calibrate", "--force"].into_iter().filter(|flag| help.contains(flag)).collect()
-    })
-}
+const USUAL_FLAGS: [&str; 2] = ["--no-calibrate", "--force"];
 
 /// Far more than a run here takes, for machines that are busy.
 const PATIENCE: Duration = Duration::from_secs(60);
