@@ -38,7 +38,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "few TIME-WAIT buckets",
-        what: "tcp_max_tw_buckets of 50, connections that are opened and closed, and ports for few of them",
+        what: "tcp_max_tw_buckets of 50, and 300 connections a second that are opened and closed",
         expected: Some("time_wait_exhausted"),
         stage: Stage::here,
         provoke: few_time_wait_buckets,
