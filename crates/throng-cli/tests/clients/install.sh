@@ -22,12 +22,13 @@ elif [ ! "$target/python/installed" -nt python/requirements.txt ]; then
     touch "$target/python/installed" || missing "pip could not fetch the Python client"
 fi
 
-if ! has tsung || ! has chromium; then
+# nft is for the doctor's walls: packets that are lost on purpose.
+if ! has tsung || ! has chromium || ! has nft; then
   if has apt-get && [ "$(id -u)" = 0 ]; then
     export DEBIAN_FRONTEND=noninteractive
-    install="apt-get install --quiet --quiet --yes --no-install-recommends chromium tsung fonts-dejavu-core"
-    $install >/dev/null || { apt-get update --quiet --quiet && $install >/dev/null; } || missing "apt-get could not install chromium and tsung"
+    install="apt-get install --quiet --quiet --yes --no-install-recommends chromium tsung fonts-dejavu-core nftables"
+    $install >/dev/null || { apt-get update --quiet --quiet && $install >/dev/null; } || missing "apt-get could not install chromium, tsung and nftables"
   else
-    missing "chromium and tsung are Debian packages, and only root installs them"
+    missing "chromium, tsung and nftables are Debian packages, and only root installs them"
   fi
 fi
