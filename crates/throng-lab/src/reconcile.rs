@@ -24,12 +24,14 @@ pub(crate) struct Reconciled {
 /// Compares the two ends; none where no second was quiet or the server did not answer.
 pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciled> {
     let mut found = Reconciled::default();
-    for pair in intervals.windows(2) {
+    for (at, pair) in intervals.windows(2).enumerate() {
         let (Some(before), Some((client, server))) = (connected(&pair[0]), both(&pair[1])) else {
             continue;
         };
+        // Whoever leaves right after the client was asked is no longer at the server when that is asked.
+        let after = intervals.get(at + 2).and_then(connected).unwrap_or(client);
         let moved = client.abs_diff(before);
-        if client == 0 || moved * 100 > client {
+        if client == 0 || moved.max(client.abs_diff(after)) * 100 > client {
             continue;
         }
         // What was on its way while the ends were asked is no finding: as much as moved in the second
@@ -100,6 +102,11 @@ mod tests {
     fn seconds_in_which_connections_come_and_go_are_left_out() {
         check(&[(0, 0, 0), (5000, 4000, 0), (10_000, 9000, 0), (10_000, 10_000, 0)], 1, 0, 0);
         check(&[(10_000, 9_950, 0), (10_050, 10_000, 0)], 1, 0, 0);
+    }
+
+    #[test]
+    fn whoever_left_between_the_two_questions_is_not_half_open() {
+        check(&[(500, 500, 0), (500, 500, 0), (500, 20, 0), (0, 0, 0)], 1, 0, 0);
     }
 
     #[test]
