@@ -17,6 +17,8 @@ pub struct Case<'a> {
     pub summary: &'a Summary,
     /// The intervals while the load is on, the one of no length at the beginning included.
     moments: &'a [Moment],
+    /// Whether the server has a kernel, or a network namespace, of its own that was recorded.
+    has_server_kernel: bool,
 }
 
 /// One of the two ends of a run.
@@ -75,7 +77,10 @@ impl<'a> Case<'a> {
         let end = all.iter().position(leaves).unwrap_or(all.len());
         // A load of which not even one interval was on is looked at as it is.
         let end = if end < 2 { all.len() } else { end };
-        Self { header: &history.header, summary, moments: &all[..end] }
+        let moments = &all[..end];
+        let has_server_kernel =
+            moments.iter().any(|moment| !moment.interval.server_kernel.is_empty());
+        Self { header: &history.header, summary, moments, has_server_kernel }
     }
 
     /// The intervals while the load is on.
@@ -95,16 +100,13 @@ impl<'a> Case<'a> {
     pub fn sees(&self, end: End) -> bool {
         match end {
             End::Client => self.moments.iter().any(|moment| !moment.interval.kernel.is_empty()),
-            End::Server => {
-                self.header.target_is_here
-                    || self.moments.iter().any(|moment| !moment.interval.server_kernel.is_empty())
-            }
+            End::Server => self.header.target_is_here || self.has_server_kernel,
         }
     }
 
     /// Whether the two ends share one kernel, and one network namespace, so that a counter does not tell whose it is.
     pub fn ends_share_a_kernel(&self) -> bool {
-        self.moments.iter().all(|moment| moment.interval.server_kernel.is_empty())
+        !self.has_server_kernel
     }
 
     /// A counter or gauge of one end's kernel at one moment.
@@ -112,7 +114,9 @@ impl<'a> Case<'a> {
         let interval = &moment.interval;
         match end {
             End::Client => interval.kernel.get(name).copied(),
-            End::Server if self.sees(End::Server) => interval.server_side().get(name).copied(),
+            // An interval in which the server's own was not heard of says nothing about it: the generator's is another.
+            End::Server if self.has_server_kernel => interval.server_kernel.get(name).copied(),
+            End::Server if self.header.target_is_here => interval.kernel.get(name).copied(),
             End::Server => None,
         }
     }
@@ -259,5 +263,30 @@ impl Peak {
             to: self.value as f64,
             at_ms: self.at_ms,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::Run;
+
+    #[test]
+    fn a_second_in_which_the_server_was_not_heard_of_is_not_the_generators() {
+        let mut run =
+            Run::quiet().with("TcpExt.ListenOverflows", 500).changed(|interval, second| {
+                if second % 2 == 1 {
+                    interval.server_kernel.insert("TcpExt.ListenOverflows".to_owned(), 7);
+                }
+            });
+        let grown = |run: &Run, end| {
+            let (history, summary) = run.whole();
+            Case::new(&history, &summary).growth(end, "TcpExt.ListenOverflows")
+        };
+        assert_eq!((grown(&run, End::Server), grown(&run, End::Client)), (None, None));
+        for interval in run.intervals.iter_mut().skip(6) {
+            interval.server_kernel.insert("TcpExt.ListenOverflows".to_owned(), 9);
+        }
+        assert_eq!(grown(&run, End::Server).map(|growth| growth.by()), Some(2));
     }
 }

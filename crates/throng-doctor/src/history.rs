@@ -3,12 +3,17 @@
 use throng_report::runfile::{Header, RunFile};
 use throng_report::{Histogram, Interval, LoadInterval};
 
-/// What was to be run, and what became of it second by second. An hour of it takes some tens of megabytes.
-#[derive(Clone, Debug, Default)]
+/// What was to be run, and what became of it second by second; of a long run every other second, every fourth, and so on: it
+/// never keeps more than 2,048 moments, which take some tens of megabytes.
+#[derive(Clone, Debug)]
 pub struct History {
     /// The first line of the run file.
     pub header: Header,
     moments: Vec<Moment>,
+    /// How many intervals become one moment.
+    each: u32,
+    /// How many of them the last moment has, if it is to get more.
+    open: u32,
 }
 
 /// An interval whose histograms have become a few numbers.
@@ -46,7 +51,7 @@ pub struct Spread {
 impl History {
     /// Before the first interval.
     pub fn new(header: Header) -> Self {
-        Self { header, moments: Vec::new() }
+        Self { header, moments: Vec::new(), each: 1, open: 0 }
     }
 
     /// A run that is over.
@@ -58,7 +63,34 @@ impl History {
 
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
-        self.moments.push(Moment::of(interval));
+        let mut moment = Moment::of(interval);
+        if let Some(last) = self.moments.last_mut().filter(|_| self.open > 0) {
+            moment.swallow(std::mem::take(last));
+            *last = moment;
+        } else {
+            self.moments.push(moment);
+        }
+        // The interval of no length at the beginning stays what it is.
+        self.open = if self.moments.len() == 1 { 0 } else { (self.open + 1) % self.each };
+        if self.moments.len() > MOMENTS_MAX && self.open == 0 {
+            self.thin_out();
+        }
+    }
+
+    /// Makes one moment of each two after the first.
+    fn thin_out(&mut self) {
+        let mut kept: Vec<Moment> = Vec::with_capacity(self.moments.len() / 2 + 1);
+        for (n, mut moment) in std::mem::take(&mut self.moments).into_iter().enumerate() {
+            match kept.last_mut().filter(|_| n > 0 && n % 2 == 0) {
+                Some(last) => {
+                    moment.swallow(std::mem::take(last));
+                    *last = moment;
+                }
+                None => kept.push(moment),
+            }
+        }
+        self.moments = kept;
+        self.each *= 2;
     }
 
     /// What there is of it, the oldest first.
@@ -94,6 +126,26 @@ impl Moment {
         }
     }
 
+    /// Takes what the moment before this one says of its time; counters and gauges are as of the end in any case.
+    fn swallow(&mut self, before: Self) {
+        self.interval.span_ms += before.interval.span_ms;
+        let events = std::mem::take(&mut self.interval.events);
+        self.interval.events = [before.interval.events, events].concat();
+        if self.interval.unseen.is_empty() {
+            self.interval.unseen = before.interval.unseen;
+        }
+        for (own, other) in [
+            (&mut self.lag, before.lag),
+            (&mut self.connect, before.connect),
+            (&mut self.tcp, before.tcp),
+            (&mut self.message, before.message),
+            (&mut self.push, before.push),
+            (&mut self.broadcast, before.broadcast),
+        ] {
+            own.worse(other);
+        }
+    }
+
     /// The generator's share, which every interval of a sound file has.
     pub fn load(&self) -> Option<&LoadInterval> {
         self.interval.load.as_ref()
@@ -101,6 +153,15 @@ impl Moment {
 }
 
 impl Spread {
+    /// The worse of two, with the count of both.
+    fn worse(&mut self, other: Self) {
+        let count = self.count + other.count;
+        if other.p99_us > self.p99_us {
+            *self = other;
+        }
+        self.count = count;
+    }
+
     fn of(histogram: &Histogram) -> Self {
         Self {
             count: histogram.count(),
@@ -108,5 +169,45 @@ impl Spread {
             p99_us: histogram.percentile(99.0),
             max_us: histogram.max(),
         }
+    }
+}
+
+/// The most moments that are kept: half an hour of seconds.
+const MOMENTS_MAX: usize = 2_048;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::{Event, EventKind};
+
+    use super::*;
+
+    #[test]
+    fn a_run_of_days_keeps_a_bounded_part_and_loses_no_time_no_count_and_no_event() {
+        let mut history = History::new(Header::default());
+        for second in 0..100_000_u64 {
+            let mut load = LoadInterval::default();
+            load.lag.record_us(if second == 50_001 { 77_000 } else { 10 });
+            let event = Event::new(second, EventKind::AcceptResumed { core: 0, paused_ms: 1 });
+            history.add(&Interval {
+                at_ms: 1_000 * second,
+                span_ms: if second == 0 { 0 } else { 1_000 },
+                load: Some(load),
+                kernel: [("n".to_owned(), second as i64)].into(),
+                events: Vec::from_iter((second % 10_000 == 7).then_some(event)),
+                ..Interval::default()
+            });
+        }
+        let moments = history.moments();
+        assert!((MOMENTS_MAX / 2..=MOMENTS_MAX + 1).contains(&moments.len()), "{}", moments.len());
+        assert_eq!((moments[0].interval.at_ms, moments[0].interval.span_ms), (0, 0));
+        for pair in moments.windows(2) {
+            assert_eq!(pair[0].interval.at_ms + pair[1].interval.span_ms, pair[1].interval.at_ms);
+        }
+        let last = moments.last().unwrap();
+        assert_eq!((last.interval.at_ms, last.interval.kernel["n"]), (99_999_000, 99_999));
+        let sum = |of: fn(&Moment) -> u64| moments.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|moment| moment.lag.count), 100_000);
+        assert_eq!(sum(|moment| moment.interval.events.len() as u64), 10);
+        assert!(moments.iter().any(|moment| moment.lag.p99_us >= 77_000));
     }
 }

@@ -22,7 +22,7 @@ use crate::text::number;
 pub struct MachineLimits {
     /// CPUs that the process may use.
     pub cpus: u64,
-    /// The hard RLIMIT_NOFILE of the process; none is unlimited.
+    /// The hard RLIMIT_NOFILE of the process, which throng raises its own to, or the soft one of another program; none is unlimited.
     pub fds_hard: Fact<Option<u64>>,
     /// `fs.nr_open`: the largest that one fd table can be.
     pub nr_open: Fact<u64>,
@@ -87,7 +87,7 @@ impl MachineLimits {
             fds_hard: fds_hard(root, pid),
             nr_open: positive(files::nr_open(root), "fs.nr_open"),
             private_fds: if_live(root, "unshare(CLONE_FILES)", || {
-                Fact::Known(fdtable::can_be_private().is_ok())
+                Fact::Known(is_throng(root, pid) && fdtable::can_be_private().is_ok())
             }),
             threads: threads(root, pid, &status),
             status,
@@ -124,11 +124,21 @@ impl MachineLimits {
     }
 }
 
+/// Other programs have one fd table, and the limit that they were started with.
+fn is_throng(root: &Root, pid: u32) -> bool {
+    let is_named = |name: &String| name.trim_end() == "throng";
+    pid == std::process::id()
+        || root.text(&format!("proc/{pid}/comm")).known().is_some_and(is_named)
+}
+
 /// The kernel answers `getrlimit` even where `/proc` is hidden.
 fn fds_hard(root: &Root, pid: u32) -> Fact<Option<u64>> {
     let own = root.is_live() && pid == std::process::id();
     let raised = own.then(fdtable::raise_limit);
     match (limits::limits(root, pid), raised) {
+        (Fact::Known(limits), _) if root.is_live() && !is_throng(root, pid) => {
+            Fact::Known(limits.open_files.soft)
+        }
         (Fact::Known(limits), _) => Fact::Known(limits.open_files.hard),
         (Fact::Unknown(_), Some(usize::MAX)) => Fact::Known(None),
         (Fact::Unknown(_), Some(limit)) => Fact::Known(Some(limit as u64)),
@@ -216,7 +226,7 @@ fn positive(fact: Fact<i64>, name: &str) -> Fact<u64> {
 }
 
 /// Threads of the machine from `/proc/loadavg`: `0.50 0.61 0.40 2/317 4242`.
-fn parse_threads(text: &str) -> Result<u64, Malformed> {
+pub fn parse_threads(text: &str) -> Result<u64, Malformed> {
     let word = text.split_ascii_whitespace().nth(3).and_then(|word| word.split_once('/'));
     number(word.ok_or(Malformed("running and existing threads"))?.1)
 }
