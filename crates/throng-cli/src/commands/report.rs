@@ -5,12 +5,13 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Value, json};
 use throng_doctor::{History, diagnose};
+use throng_load::scenario::Scenario;
 use throng_report::render::render_text;
-use throng_report::runfile::{ReadError, RunFileReader};
-use throng_report::{Diagnosis, Grade, Summary, SummaryFold};
+use throng_report::runfile::{ReadError, RunFileReader, ScenarioSource};
+use throng_report::{Diagnosis, Grade, Judgement, Summary, SummaryFold};
 
+use super::run::words;
 use crate::{Exit, Failure, output};
 
 /// Show what a run file says, even one whose run was killed
@@ -39,19 +40,16 @@ impl Report {
         let fail =
             |why: String| Failure::new(format!("cannot read {}: {why}", self.file.display()));
         let file = File::open(&self.file).map_err(|error| fail(error.to_string()))?;
-        let (summary, diagnosis) =
+        let Read { summary, judgements, diagnosis } =
             read(BufReader::new(file)).map_err(|error| fail(error.to_string()))?;
         if self.json {
-            output::say_json(&with_diagnosis(&summary, &diagnosis));
+            output::say_json(&words::summary_json(&summary, &judgements, &diagnosis));
         } else {
             let run = &summary.run;
             let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
             let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
-            output::say(format!(
-                "{}\n\n{}",
-                what.join(", "),
-                render_text(&summary, &[], Some(&diagnosis))
-            ));
+            let text = render_text(&summary, &judgements, Some(&diagnosis));
+            output::say(format!("{text}\n{}", what.join(", ")));
         }
         Ok(match summary.validity.grade {
             Grade::Invalid => Exit::Invalid,
@@ -60,8 +58,15 @@ impl Report {
     }
 }
 
+/// What a run file comes to.
+struct Read {
+    summary: Summary,
+    judgements: Vec<Judgement>,
+    diagnosis: Diagnosis,
+}
+
 /// Line by line, so that a run of any length is read.
-fn read(input: impl BufRead) -> Result<(Summary, Diagnosis), ReadError> {
+fn read(input: impl BufRead) -> Result<Read, ReadError> {
     let mut reader = RunFileReader::open(input)?;
     let mut fold = SummaryFold::new(reader.header());
     let mut history = History::new(reader.header().clone());
@@ -71,11 +76,10 @@ fn read(input: impl BufRead) -> Result<(Summary, Diagnosis), ReadError> {
     }
     let summary = fold.finish_read(reader.end(), reader.lines_torn());
     let diagnosis = diagnose(&history, &summary);
-    Ok((summary, diagnosis))
-}
-
-fn with_diagnosis(summary: &Summary, diagnosis: &Diagnosis) -> Value {
-    let mut value = json!(summary);
-    value["diagnosis"] = json!(diagnosis);
-    value
+    // The scenario is in the file as it was read; one of another version may not be understood any more.
+    let ScenarioSource { path, source } = &reader.header().scenario;
+    let thresholds =
+        Scenario::parse(source, path).map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);
+    let judgements = thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
+    Ok(Read { summary, judgements, diagnosis })
 }

@@ -9,7 +9,7 @@ mod live;
 mod plan;
 mod preflight;
 pub(crate) mod sources;
-mod words;
+pub(crate) mod words;
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -263,7 +263,8 @@ impl Run {
             false => output::say(format!("\n{text}")),
         }
         if let Some(json) = &self.json {
-            json.write(&words::summary_json(outcome))?;
+            let Outcome { summary, judgements, diagnosis, .. } = outcome;
+            json.write(&words::summary_json(summary, judgements, diagnosis))?;
         }
         if outcome.end.reason == EndReason::Failed {
             let why = outcome.end.detail.as_deref().unwrap_or("a core of it has ended");

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use throng_control::{Client, ControlError, Request, Role, Verb, processes};
+use throng_driver::netns;
 use throng_lab::recorder::{ControlProbe, FactsStream, KernelProbe, LiveKernel, ServerProbe};
 use throng_report::ServerSnapshot;
 
@@ -29,7 +30,11 @@ impl Beside {
     /// # Errors
     /// What was named does not answer.
     pub(super) fn find(typed: &Run, targets: &[SocketAddr]) -> Result<Self, Failure> {
-        let server = find(typed.server_control.as_deref(), targets)?;
+        let server = match (&typed.server_control, &typed.server_facts) {
+            // A watch sends the server's own numbers along, and knows better than its address which one it is.
+            (None, Some(_)) => None,
+            (given, _) => find(given.as_deref(), targets)?,
+        };
         let facts = typed.server_facts.as_deref().map(|address| {
             FactsStream::connect(address).map_err(|error| {
                 Failure::new(format!(
@@ -85,7 +90,12 @@ fn find(given: Option<&Path>, targets: &[SocketAddr]) -> Result<Option<Server>, 
             Err(error) => Err(Failure::new(format!("--server-control: {error}"))),
         };
     }
-    let servers = processes().into_iter().filter(|process| process.role == Role::Server);
+    // An address of this network namespace is not the same one of another's.
+    let is_local = targets.iter().any(|target| is_local(target.ip()));
+    let is_reached = |pid| !is_local || netns::is_mine(pid) != Ok(false);
+    let servers = processes()
+        .into_iter()
+        .filter(|process| process.role == Role::Server && is_reached(process.pid));
     let mut answering = servers.filter_map(|process| ask(&process.path).ok());
     Ok(answering.find(|server| targets.iter().any(|target| server.is_at(*target))))
 }

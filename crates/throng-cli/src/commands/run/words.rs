@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use throng_base::units::{show_count, show_duration};
-use throng_lab::recorder::Outcome;
 use throng_load::program::{Broadcast, Probe};
 use throng_report::render::{Align, Table, rate};
-use throng_report::{Summary, Tally};
+use throng_report::runfile::EndReason;
+use throng_report::{Diagnosis, Judgement, Summary, Tally};
 
 use super::beside::Server;
 use super::plan::Plan;
@@ -81,29 +81,49 @@ fn probe_words(probe: &Probe) -> String {
 }
 
 /// The summary with what became of the thresholds, and what stopped it.
-pub(super) fn summary_json(outcome: &Outcome) -> Value {
-    let mut value = serde_json::to_value(&outcome.summary).expect("plain data becomes JSON");
+pub(crate) fn summary_json(
+    summary: &Summary,
+    judgements: &[Judgement],
+    diagnosis: &Diagnosis,
+) -> Value {
+    let mut value = serde_json::to_value(summary).expect("plain data becomes JSON");
     if let Value::Object(fields) = &mut value {
-        fields.insert("thresholds".to_owned(), json!(outcome.judgements));
-        fields.insert("diagnosis".to_owned(), json!(outcome.diagnosis));
+        fields.insert("thresholds".to_owned(), json!(judgements));
+        fields.insert("diagnosis".to_owned(), json!(diagnosis));
     }
     value
 }
 
-/// What to look at when every connect failed.
+/// What to look at when no connect succeeded.
 pub(super) fn unreached(summary: &Summary) -> Option<String> {
     let connect = &summary.connect;
-    if connect.ok > 0 || connect.failed.total() == 0 {
+    if connect.ok > 0 || connect.intended == 0 {
+        return None;
+    }
+    // Who ends a run at once has not seen that nobody answers.
+    if connect.failed.total() == 0 && summary.run.end == Some(EndReason::Interrupted) {
         return None;
     }
     let target = &summary.run.target;
-    let advice = match connect.failed.get("ECONNREFUSED") {
-        0 => format!("is {target} the right address, and can this machine reach it?"),
-        _ => format!(
-            "nobody listens at {target}; start the server first, for instance with `throng serve ok`"
-        ),
+    let (is_websocket, tcp) = (target.starts_with("ws"), connect.tcp_latency_us.count);
+    let advice = match (connect.failed.get("ECONNREFUSED"), is_websocket) {
+        (0, true) if tcp > 0 => {
+            format!(
+                "TCP to {target} was established; the upgrade to a WebSocket was not answered with 101"
+            )
+        }
+        (0, _) => format!("is {target} the right address, and can this machine reach it?"),
+        (_, is_websocket) => {
+            let server = if is_websocket { "channels" } else { "ok" };
+            format!(
+                "nobody listens at {target}; start the server first, for instance with `throng serve {server}`"
+            )
+        }
     };
-    let failed = by_name(&connect.failed);
+    let failed = match connect.failed.total() {
+        0 => format!("{} were still waiting at the end", connect.intended),
+        _ => by_name(&connect.failed),
+    };
     Some(format!("no connection to the target was ever established ({failed})\n  {advice}"))
 }
 
