@@ -7,6 +7,7 @@
 mod accept_queue_overflow;
 mod backlog_clamped;
 mod cgroup_throttled;
+mod connections_max_reached;
 mod conntrack_full;
 mod cpu_contended;
 mod cpu_stolen;
@@ -59,6 +60,7 @@ pub const RULES: &[Rule] = &[
     memory_runs_out::RULE,
     server_lost::RULE,
     fds_exhausted::RULE,
+    connections_max_reached::RULE,
     ports_exhausted::RULE,
     port_conflict::RULE,
     epoll_watches_exhausted::RULE,

@@ -1,6 +1,6 @@
 //! A control group's quota kept one of the programs from CPUs that were there.
 
-use throng_report::{Finding, Severity, Side};
+use throng_report::{Finding, Side};
 
 use super::Rule;
 use crate::case::{Case, End, Growth};
@@ -55,9 +55,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         whole_percent(held_up),
         harm.what
     );
-    let severity =
-        if side == Side::Client { Severity::Stopped.min(harm.severity) } else { harm.severity };
-    let mut found = Finding::new(RULE.id, side, text).with_severity(severity);
+    let mut found = Finding::new(RULE.id, side, text).with_severity(harm.severity);
     found.evidence.push(growth.evidence());
     found.evidence.push(harm.evidence);
     Some(found.remedied_by(
@@ -84,6 +82,8 @@ const SHARE_MIN: f64 = 0.05;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Severity;
+
     use super::super::fixture::Run;
     use super::*;
 

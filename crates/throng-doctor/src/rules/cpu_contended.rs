@@ -1,8 +1,9 @@
 //! Programs that have nothing to do with the run took CPUs that it needed.
 
-use throng_report::{Evidence, Finding, Side};
+use throng_report::{Evidence, Finding};
 
 use super::Rule;
+use super::kernels::machines;
 use crate::case::{Case, End};
 use crate::cpus::{CpuUse, ProcessCpus, lasting, mean, shares, whole_percent};
 use crate::harm::harm;
@@ -23,35 +24,32 @@ pub(super) const RULE: Rule = Rule {
 /// Others are heavy *and* threads of the run wait for a CPU: a neighbour that takes only what is idle (`nice`) harms nobody.
 fn find(case: &Case<'_>) -> Option<Finding> {
     let harm = harm(case)?;
-    let ends =
-        if case.header.target_is_here { &[End::Client][..] } else { &[End::Client, End::Server] };
-    ends.iter().find_map(|end| contended(case, *end)).filter(|(_, used)| used.at_ms <= harm.last_ms).map(
-        |(end, used)| {
-            let (whose, side) = match (end, case.header.target_is_here) {
-                (_, true) => ("this machine", Side::Client),
-                (End::Client, false) => ("the generator's machine", Side::Client),
-                (End::Server, false) => ("the server's machine", Side::Server),
-            };
-            let others = used.others(case).unwrap_or(0.0) / used.cpus;
-            let text = format!(
-                "Other programs on {whose} took {} of its {:.0} CPUs, and the run had to wait for them. Who had the CPUs: {}. {}.",
-                whole_percent(others),
-                used.cpus,
-                shares(case, &used),
-                capital(&harm.what)
-            );
-            let mut found = Finding::new(RULE.id, side, text)
-                .with_severity(harm.severity)
-                .with_confidence(0.9);
-            found.evidence.extend(evidence(case, end, used.at_ms));
-            found.evidence.push(harm.evidence.clone());
-            found.remedied_by("stop what else runs there (see it with: top -o %CPU), or use a machine that does nothing else")
-        },
-    )
+    let machines = machines(case);
+    let (machine, used) =
+        machines.iter().find_map(|machine| Some((machine, contended(case, machine.end)?)))?;
+    if used.at_ms > harm.last_ms {
+        return None;
+    }
+    let others = used.others(case).unwrap_or(0.0) / used.cpus;
+    let text = format!(
+        "Other programs on {} took {} of its {:.0} CPUs, and the run had to wait for them. Who had the CPUs: {}. Meanwhile {}.",
+        machine.whose,
+        whole_percent(others),
+        used.cpus,
+        shares(case, &used),
+        harm.what
+    );
+    let mut found =
+        Finding::new(RULE.id, machine.side, text).with_severity(harm.severity).with_confidence(0.9);
+    found.evidence.extend(evidence(case, machine.end, used.at_ms));
+    found.evidence.push(harm.evidence);
+    Some(found.remedied_by(
+        "stop what else runs there (see it with: top -o %CPU), or use a machine that does nothing else",
+    ))
 }
 
 /// The mean over the intervals in which it was so.
-fn contended(case: &Case<'_>, end: End) -> Option<(End, CpuUse)> {
+fn contended(case: &Case<'_>, end: End) -> Option<CpuUse> {
     let is_so = |used: &CpuUse| {
         let strangers = used.strangers(case).unwrap_or(0.0);
         let waits = |process: Option<ProcessCpus>| {
@@ -61,7 +59,7 @@ fn contended(case: &Case<'_>, end: End) -> Option<(End, CpuUse)> {
             && used.wanted() < used.cpus * WANTED_MOST
             && (waits(used.client) || waits(used.server))
     };
-    Some((end, mean(&lasting(CpuUse::of(case, end), is_so)?)?))
+    mean(&lasting(CpuUse::of(case, end), is_so)?)
 }
 
 /// How long threads of the run waited, and how busy the machine was.
@@ -76,11 +74,6 @@ fn evidence(case: &Case<'_>, end: End, at_ms: u64) -> Vec<Evidence> {
         Some(case.machine(end, moment)?.cpu_busy_us as i64)
     });
     delays.chain(busy.map(|growth| growth.evidence_from(at_ms))).collect()
-}
-
-fn capital(sentence: &str) -> String {
-    let mut chars = sentence.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// Two ends with a thread for each CPU want twice the CPUs at most, however long others keep them waiting. Whoever wants more than

@@ -1,8 +1,9 @@
 //! The hypervisor gave the machine's CPUs to somebody else.
 
-use throng_report::{Evidence, Finding, Side};
+use throng_report::{Evidence, Finding};
 
 use super::Rule;
+use super::kernels::machines;
 use crate::case::{Case, End};
 use crate::cpus::{CpuUse, lasting, mean, whole_percent};
 use crate::harm::harm;
@@ -25,32 +26,28 @@ pub(super) const RULE: Rule = Rule {
 /// A virtual machine sees the time in which it wanted to run and did not.
 fn find(case: &Case<'_>) -> Option<Finding> {
     let harm = harm(case)?;
-    let ends =
-        if case.header.target_is_here { &[End::Client][..] } else { &[End::Client, End::Server] };
-    let found = ends.iter().filter_map(|end| {
-        let robbed = lasting(CpuUse::of(case, *end), |used| used.stolen / used.cpus > SHARE_MIN)?;
-        Some((*end, mean(&robbed)?, robbed.len()))
+    let machines = machines(case);
+    let found = machines.iter().filter_map(|machine| {
+        let used = CpuUse::of(case, machine.end);
+        let robbed = lasting(used, |used| used.stolen / used.cpus > SHARE_MIN)?;
+        Some((machine, mean(&robbed)?, robbed.len()))
     });
-    let (end, used, intervals) = found.max_by(|one, other| {
+    let (machine, used, intervals) = found.max_by(|one, other| {
         (one.1.stolen / one.1.cpus).total_cmp(&(other.1.stolen / other.1.cpus))
     })?;
     if used.at_ms > harm.last_ms {
         return None;
     }
-    let (whose, side) = match (end, case.header.target_is_here) {
-        (_, true) => ("this machine", Side::Client),
-        (End::Client, false) => ("the generator's machine", Side::Client),
-        (End::Server, false) => ("the server's machine", Side::Server),
-    };
     let share = used.stolen / used.cpus;
     let text = format!(
-        "The hypervisor took {} of the CPUs of {whose} for its other guests. It did in {intervals} intervals, and {}.",
+        "The hypervisor took {} of the CPUs of {} for its other guests. It did in {intervals} intervals, and {}.",
         whole_percent(share),
+        machine.whose,
         harm.what
     );
-    let stolen = stolen(case, end)?;
+    let stolen = stolen(case, machine.end)?;
     let mut found =
-        Finding::new(RULE.id, side, text).with_severity(harm.severity).with_confidence(0.9);
+        Finding::new(RULE.id, machine.side, text).with_severity(harm.severity).with_confidence(0.9);
     found.evidence.push(stolen);
     found.evidence.push(harm.evidence);
     Some(found.remedied_by("run it again at another hour, or on a machine whose CPUs are its own (dedicated, not burstable)"))

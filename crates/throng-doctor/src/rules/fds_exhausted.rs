@@ -61,8 +61,7 @@ fn of_the_generator(case: &Case<'_>) -> Option<Finding> {
         ),
     );
     found.evidence.push(growth.evidence());
-    // In an open model nobody knew how many there would be.
-    let wanted = case.header.users_planned.max(held.saturating_mul(2)) + SPARE;
+    let wanted = wanted(case, held);
     Some(found.remedied_by(format!(
         "ulimit -n {wanted} for the generator (its hard limit: as root), or more --cores, each of which has a table of its own"
     )))
@@ -95,10 +94,15 @@ fn of_the_server(case: &Case<'_>) -> Option<Finding> {
     );
     found.evidence.push(growth.evidence());
     found.evidence.push(felt);
-    let wanted = case.header.users_planned.max(held) + SPARE;
+    let wanted = wanted(case, held);
     Some(found.remedied_by(format!(
         "ulimit -n {wanted} for the server (LimitNOFILE= in a systemd unit), or more --cores, each of which has a table of its own"
     )))
+}
+
+/// How many fds would do. In an open model nobody knew how many connections there would be.
+fn wanted(case: &Case<'_>, held: u64) -> u64 {
+    case.header.users_planned.max(held.saturating_mul(2)) + SPARE
 }
 
 /// `, which holds 1.02k fds,`: how many fds a table of the process may hold. A limit that is far above what it held was another one
@@ -178,6 +182,9 @@ mod tests {
         let found = full(Run::quiet().with("process.server.fds_max", 668)).speaks(&RULE);
         assert_eq!(found.side, Side::Server);
         assert!(found.text.contains("is full with 600 connections"), "{found}");
+        let mut open_model = full(Run::quiet());
+        open_model.header.users_planned = 0;
+        assert!(open_model.speaks(&RULE).remedy.contains("ulimit -n 1400 "));
         // As many places as connections: it stopped accepting, and nobody was there.
         serving(Run::quiet(), |server, second| server.counters.pauses_fd = second).is_silent(&RULE);
     }

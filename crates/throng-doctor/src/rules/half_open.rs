@@ -1,7 +1,7 @@
 //! Connections that are established for their client and unknown to the server.
 
 use throng_report::render::count;
-use throng_report::{Finding, Severity, Side};
+use throng_report::{Finding, LoadCounters, Severity, Side};
 
 use super::Rule;
 use crate::case::{Case, End};
@@ -9,36 +9,53 @@ use crate::history::Moment;
 
 pub(super) const RULE: Rule = Rule { id: "half_open", explains: &["server_slow"], find };
 
-/// The last packet of a handshake was dropped at a full accept queue: its client has sent it and believes to be connected. Only
-/// both ends' counts together show it, while the number of connections hardly moves: the ends are not asked at the very same moment,
-/// and where everybody leaves in between, the server knows of it first.
+/// The last packet of a handshake was dropped, at a full accept queue or on its way there: its client has sent it and believes to be
+/// connected. Only both ends' counts together show it, while hardly anybody comes or goes: the ends are not asked at the very same
+/// moment, and where everybody leaves in between, the server knows of it first.
 fn find(case: &Case<'_>) -> Option<Finding> {
     let compared =
         case.moments().windows(3).filter_map(|three| Some((three, half_open(case, three)?)));
     let worst = compared.max_by_key(|(_, half_open)| *half_open);
-    let (three, most) = worst.filter(|(_, half_open)| *half_open >= HALF_OPEN_MIN)?;
+    let (three, most) = worst?;
     let (before, now) = (&three[0], &three[1]);
     let connected_now = connected(now)?;
+    if most < HALF_OPEN_MIN || most.saturating_mul(HALF_OPEN_ONE_IN) < connected_now {
+        return None;
+    }
     let overflows = case.growth(End::Server, "TcpExt.ListenOverflows");
-    let dropped = overflows.as_ref().map_or_else(String::new, |overflows| {
-        format!(
-            " The kernel dropped the end of their handshakes at a full accept queue ({} overflows): what such a client sends, nobody \
-             reads.",
-            count(overflows.by() as f64)
-        )
-    });
+    let (side, dropped, confidence, remedy) = match &overflows {
+        Some(overflows) => (
+            Side::Server,
+            format!(
+                "The kernel dropped the end of their handshakes at a full accept queue ({} overflows): what such a client sends, nobody \
+                 reads.",
+                count(overflows.by() as f64)
+            ),
+            // It has seen what others only conclude.
+            1.0,
+            "throng serve --backlog 65535, or the backlog of your server's listen(), with sysctl -w net.core.somaxconn=65535; or accept \
+             faster",
+        ),
+        None => (
+            Side::Network,
+            "No accept queue is known to have overflowed: a filter or a NAT drops the end of their handshakes, and what such a client \
+             sends."
+                .to_owned(),
+            0.9,
+            "look for who drops them: nft list ruleset (or iptables-save) on both machines, and at what is between them",
+        ),
+    };
     let mut found = Finding::new(
         RULE.id,
-        Side::Server,
+        side,
         format!(
-            "{} of {} connections were half-open: established for the client, unknown to the server.{dropped}",
+            "{} of {} connections were half-open: established for the client, unknown to the server. {dropped}",
             count(most as f64),
             count(connected_now as f64)
         ),
     )
     .with_severity(Severity::Stopped)
-    // It has seen what others only conclude.
-    .with_confidence(1.0)
+    .with_confidence(confidence)
     .shown_by(
         "load.counters.connected",
         connected(before)? as f64,
@@ -52,9 +69,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         now.interval.at_ms,
     );
     found.evidence.extend(overflows.map(|growth| growth.evidence()));
-    Some(found.remedied_by(
-        "throng serve --backlog 65535, or the backlog of your server's listen(), with sysctl -w net.core.somaxconn=65535; or accept faster",
-    ))
+    Some(found.remedied_by(remedy))
 }
 
 /// What of the client's connections is neither open at the server nor waiting in its accept queue; none where that cannot be compared.
@@ -64,12 +79,19 @@ fn half_open(case: &Case<'_>, three: &[Moment]) -> Option<u64> {
     let waiting = case.value(End::Server, now, "listener.accept_queue").unwrap_or(0);
     let known = server.counters.open + u64::try_from(waiting).unwrap_or(0);
     let client = connected(now)?;
-    let moved = client.abs_diff(connected(before)?) + client.abs_diff(connected(after)?);
+    let moved = moved(before, now)? + moved(now, after)?;
     if client == 0 || moved * 100 > client {
         return None;
     }
     // As much as moved in both intervals is far more than moves between two questions.
     Some(client.saturating_sub(known + moved))
+}
+
+/// Connects and closes between two looks: as many of both leave their difference what it was.
+fn moved(before: &Moment, now: &Moment) -> Option<u64> {
+    let (before, now) = (&before.load()?.counters, &now.load()?.counters);
+    let closed = |load: &LoadCounters| load.connects_ok.saturating_sub(load.connected);
+    Some(now.connects_ok.abs_diff(before.connects_ok) + closed(now).abs_diff(closed(before)))
 }
 
 fn open(moment: &Moment) -> Option<u64> {
@@ -82,6 +104,8 @@ fn connected(moment: &Moment) -> Option<u64> {
 
 /// A few may be on their way out while the ends are asked.
 const HALF_OPEN_MIN: u64 = 3;
+/// Of many connections, one in so many may be.
+const HALF_OPEN_ONE_IN: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
@@ -108,6 +132,38 @@ mod tests {
             "400 of 1k connections were half-open: established for the client, unknown to the server"
         );
         assert!(found.text.contains("400 overflows"), "{found}");
+        assert_eq!(found.side, Side::Server);
+    }
+
+    #[test]
+    fn where_no_queue_overflowed_a_filter_did_it() {
+        let found = run(400, 0).with("TcpExt.ListenOverflows", 50).speaks(&RULE);
+        assert_eq!(found.side, Side::Network);
+        assert!(found.remedy.contains("nft list ruleset"), "{found}");
+        assert!(!found.remedy.contains("backlog"), "{found}");
+    }
+
+    #[test]
+    fn connections_that_come_and_go_at_the_same_rate_are_not_half_open() {
+        let replaced = |each_second| {
+            run(8, 0).loaded(move |load, second| load.counters.connects_ok += each_second * second)
+        };
+        replaced(0).speaks(&RULE);
+        replaced(200).is_silent(&RULE);
+        replaced(2).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_handful_of_very_many_is_on_its_way() {
+        let many = |unknown: u64| {
+            run(0, 0).changed(move |interval, _| {
+                let load = &mut interval.load.as_mut().unwrap().counters;
+                (load.connected, load.connects_ok) = (100_000, 100_000);
+                interval.server.as_mut().unwrap().counters.open = 100_000 - unknown;
+            })
+        };
+        many(99).is_silent(&RULE);
+        many(100).speaks(&RULE);
     }
 
     #[test]

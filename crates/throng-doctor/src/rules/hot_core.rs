@@ -117,7 +117,7 @@ impl Reason {
     }
 }
 
-/// The connections of the fullest core and of all, where it has twice its share.
+/// The connections of the fullest core and of all, where it has more than half as much again as its share.
 fn unbalanced(server: &ServerSnapshot) -> Option<(u64, u64)> {
     let all: u64 = server.open_per_core.iter().sum();
     let most = server.open_per_core.iter().copied().max()?;

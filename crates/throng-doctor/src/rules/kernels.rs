@@ -1,10 +1,10 @@
-//! Whose kernel it was that counted.
+//! Whose kernel it was that counted, and whose machine.
 
 use throng_report::Side;
 
 use crate::case::{Case, End};
 
-/// A kernel, or a network namespace of one, that was looked at during the run.
+/// A kernel, or a network namespace of one, that was looked at during the run; or a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kernel {
     /// By which of the two ends its counters are asked for.
@@ -13,6 +13,17 @@ pub(super) struct Kernel {
     pub(super) side: Side,
     /// Its limits in words: `the server's`.
     pub(super) whose: &'static str,
+}
+
+/// The machines whose CPUs the run had, each once, the generator's first: nobody else's can spoil the numbers.
+pub(super) fn machines(case: &Case<'_>) -> Vec<Kernel> {
+    let client = |whose| Kernel { end: End::Client, side: Side::Client, whose };
+    let server = Kernel { end: End::Server, side: Side::Server, whose: "the server's machine" };
+    if case.header.target_is_here {
+        vec![client("this machine")]
+    } else {
+        vec![client("the generator's machine"), server]
+    }
 }
 
 /// Each of them once, the server's first: what is dropped there is the nearest to the cause.
@@ -35,6 +46,19 @@ mod tests {
     fn of(run: &Run) -> Vec<Side> {
         let (history, summary) = run.whole();
         kernels(&Case::new(&history, &summary)).iter().map(|kernel| kernel.side).collect()
+    }
+
+    #[test]
+    fn a_machine_that_both_ends_are_on_is_one() {
+        let mut run = Run::quiet();
+        let sides = |run: &Run| -> Vec<Side> {
+            let (history, summary) = run.whole();
+            let machines = machines(&Case::new(&history, &summary));
+            machines.iter().map(|machine| machine.side).collect()
+        };
+        assert_eq!(sides(&run), [Side::Client]);
+        run.header.target_is_here = false;
+        assert_eq!(sides(&run), [Side::Client, Side::Server]);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Memory ended before the connections did, or would.
 
 use throng_report::render::{bytes, count};
-use throng_report::{EventKind, Evidence, Finding, Severity, Side};
+use throng_report::{Evidence, Finding, Severity, Side};
 
-use super::Rule;
-use crate::case::{Case, End};
+use super::unserved::open;
+use super::{Rule, server_lost};
+use crate::case::{Case, End, Growth, Peak};
 use crate::harm::harm;
 use crate::history::Moment;
 
@@ -16,42 +17,85 @@ pub(super) const RULE: Rule = Rule {
 
 /// What has happened comes before what would.
 fn find(case: &Case<'_>) -> Option<Finding> {
-    killed(case).or_else(|| limited(case)).or_else(|| exhausted(case)).or_else(|| foreseen(case))
+    let of_a_group = |find: fn(&Case<'_>, Group) -> Option<Finding>| {
+        GROUPS.into_iter().find_map(|group| find(case, group))
+    };
+    of_a_group(killed)
+        .or_else(|| of_a_group(limited))
+        .or_else(|| exhausted(case))
+        .or_else(|| of_a_group(foreseen_in_group))
+        .or_else(|| foreseen(case))
+}
+
+/// A control group that was looked at. It is that of the first process that was watched: the server's where its process is known, else
+/// the generator's.
+#[derive(Clone, Copy)]
+struct Group {
+    end: End,
+    side: Side,
+    whose: &'static str,
+}
+
+const GROUPS: [Group; 2] = [
+    Group { end: End::Server, side: Side::Server, whose: "the server's control group" },
+    Group { end: End::Client, side: Side::Client, whose: "the generator's control group" },
+];
+
+impl Group {
+    fn value(self, case: &Case<'_>, moment: &Moment, name: &str) -> Option<i64> {
+        let is_servers = KNOWN_BY.iter().any(|known| case.value(self.end, moment, known).is_some());
+        let is_it = is_servers == (self.end == End::Server);
+        case.value(self.end, moment, name).filter(|_| is_it)
+    }
+
+    fn growth(self, case: &Case<'_>, counter: &str) -> Option<Growth> {
+        case.growth_of(counter, |moment| self.value(case, moment, counter))
+    }
+
+    fn peak(self, case: &Case<'_>, gauge: &str) -> Option<Peak> {
+        case.peak_of(gauge, |moment| self.value(case, moment, gauge))
+    }
+
+    fn limit(self, case: &Case<'_>) -> Option<i64> {
+        case.moments().iter().find_map(|moment| self.value(case, moment, LIMIT))
+    }
 }
 
 /// A control group killed for its memory.
-fn killed(case: &Case<'_>) -> Option<Finding> {
-    let kills = case.growth(End::Server, "cgroup.memory.oom_kills")?;
-    let limit = case.constant(End::Server, "cgroup.memory.limit_bytes");
+fn killed(case: &Case<'_>, group: Group) -> Option<Finding> {
+    let kills = group.growth(case, "cgroup.memory.oom_kills")?;
+    let limit = group.limit(case);
     let of = limit.map_or_else(String::new, |limit| format!(" of {}", bytes(limit as f64)));
     let victims = match kills.by() {
         1 => "a process".to_owned(),
         killed => format!("{} processes", count(killed as f64)),
     };
     let text = format!(
-        "The kernel killed {victims} because the memory{of} of the control group was full. {}.",
+        "The kernel killed {victims} because the memory{of} of {} was full.{}",
+        group.whose,
         reached(case)
     );
-    let mut found = Finding::new(RULE.id, Side::Server, text);
+    let mut found = Finding::new(RULE.id, group.side, text);
     found.evidence.push(kills.evidence());
-    found.evidence.extend(case.peak(End::Server, USED).map(|peak| peak.evidence()));
+    found.evidence.extend(group.peak(case, USED).map(|peak| peak.evidence()));
     Some(found.remedied_by(GROUP_REMEDY))
 }
 
 /// A control group at its limit, which takes its time to find memory that can be given back.
-fn limited(case: &Case<'_>) -> Option<Finding> {
-    let hits = case.growth(End::Server, "cgroup.memory.limit_hits")?;
+fn limited(case: &Case<'_>, group: Group) -> Option<Finding> {
+    let hits = group.growth(case, "cgroup.memory.limit_hits")?;
     let harm = harm(case).filter(|harm| hits.began_ms <= harm.last_ms)?;
-    let limit = case.constant(End::Server, "cgroup.memory.limit_bytes")?;
+    let limit = group.limit(case)?;
     let text = format!(
-        "The memory of the control group ran into its limit of {} {} times. {}, and {}.",
+        "The memory of {} ran into its limit of {} {} times.{} Meanwhile {}.",
+        group.whose,
         bytes(limit as f64),
         count(hits.by() as f64),
         reached(case),
         harm.what
     );
     let mut found =
-        Finding::new(RULE.id, Side::Server, text).with_severity(harm.severity).with_confidence(0.8);
+        Finding::new(RULE.id, group.side, text).with_severity(harm.severity).with_confidence(0.8);
     found.evidence.push(hits.evidence());
     found.evidence.push(harm.evidence);
     Some(found.remedied_by(GROUP_REMEDY))
@@ -59,9 +103,7 @@ fn limited(case: &Case<'_>) -> Option<Finding> {
 
 /// The server ended when hardly any memory was left.
 fn exhausted(case: &Case<'_>) -> Option<Finding> {
-    let events = || case.moments().iter().flat_map(|moment| &moment.interval.events);
-    let is_lost = |kind: &EventKind| matches!(kind, EventKind::ServerLost { .. });
-    let lost_ms = events().find(|event| is_lost(&event.kind))?.at_ms;
+    let (lost_ms, _) = server_lost::ended(case)?;
     let total = case.constant(End::Server, "memory.total_bytes")?;
     let before = case.moments().iter().filter(|moment| moment.interval.at_ms <= lost_ms);
     let available = before.filter_map(|moment| case.value(End::Server, moment, AVAILABLE));
@@ -70,7 +112,7 @@ fn exhausted(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "The server ended when only {} of {} memory were left: the kernel kills the largest process then. {}.",
+        "The server ended when only {} of {} memory were left: the kernel kills the largest process then.{}",
         bytes(least as f64),
         bytes(total as f64),
         reached(case)
@@ -84,46 +126,51 @@ fn exhausted(case: &Case<'_>) -> Option<Finding> {
     Some(found.remedied_by("give the machine more memory, or the connections less (smaller buffers: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem)"))
 }
 
-/// Memory that falls with each connection, and would end before the last of them is there: the control group's, or the machine's.
+/// Memory of a control group that grows with each connection, and would end before the last of them is there.
+fn foreseen_in_group(case: &Case<'_>, group: Group) -> Option<Finding> {
+    let value = |moment: &Moment, name| group.value(case, moment, name);
+    let available = |moment: &Moment| Some(value(moment, LIMIT)? - value(moment, USED)?);
+    let used = |moment: &Moment| value(moment, USED);
+    let fall = Fall::of(case, USED, used, GROUP_TAKEN_BYTES_MIN, available)?;
+    let text = too_few(case, &fall, group.whose)?;
+    Some(noted(group.side, text, fall).remedied_by(GROUP_REMEDY))
+}
+
+/// The same of the machine's.
 fn foreseen(case: &Case<'_>) -> Option<Finding> {
-    let missing_to = |fall: &Fall| case.header.users_planned.saturating_sub(fall.connections);
-    let ends = |fall: &Fall| fall.bytes_each * missing_to(fall) as f64 > fall.available;
-    let group = || Fall::of(case, USED, GROUP_TAKEN_BYTES_MIN, group_available);
-    let machine = || Fall::of(case, AVAILABLE, TAKEN_BYTES_MIN, machine_available);
-    let (whose, fall) = group()
-        .filter(|fall| ends(fall))
-        .map(|fall| ("the control group's", fall))
-        .or_else(|| machine().filter(|fall| ends(fall)).map(|fall| ("the machine's", fall)))?;
+    let available = |moment: &Moment| case.value(End::Server, moment, AVAILABLE);
+    let fall = Fall::of(case, AVAILABLE, available, TAKEN_BYTES_MIN, available)?;
+    let text = too_few(case, &fall, "the machine")?;
+    Some(noted(Side::Server, text, fall).remedied_by(if case.header.target_is_here {
+        "put the ends on two machines, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
+    } else {
+        "give the server's machine more memory, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
+    }))
+}
+
+fn noted(side: Side, text: String, fall: Fall) -> Finding {
+    let mut found =
+        Finding::new(RULE.id, side, text).with_severity(Severity::Noted).with_confidence(0.7);
+    found.evidence.push(fall.evidence);
+    found
+}
+
+/// How many would fit, where that is fewer than are planned.
+fn too_few(case: &Case<'_>, fall: &Fall, whose: &str) -> Option<String> {
+    let missing = case.header.users_planned.saturating_sub(fall.connections);
+    if fall.bytes_each * missing as f64 <= fall.available {
+        return None;
+    }
     let fit = fall.connections as f64 + fall.available / fall.bytes_each;
-    let text = format!(
-        "Memory would run out at about {} connections, before the {} that are planned. Each takes {} of {whose} memory, kernel's and          programs' together, and {} were left at {}.",
+    Some(format!(
+        "Memory would run out at about {} connections, before the {} that are planned. Each takes {} of the memory of {whose}, the \
+         kernel's and programs' together, and {} were left at {}.",
         count(fit),
         count(case.header.users_planned as f64),
         bytes(fall.bytes_each),
         bytes(fall.available),
         count(fall.connections as f64)
-    );
-    let remedy = if whose == "the control group's" {
-        GROUP_REMEDY
-    } else if case.header.target_is_here {
-        "put the ends on two machines, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
-    } else {
-        "give the server's machine more memory, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
-    };
-    let mut found = Finding::new(RULE.id, Side::Server, text)
-        .with_severity(Severity::Noted)
-        .with_confidence(0.7);
-    found.evidence.push(fall.evidence);
-    Some(found.remedied_by(remedy))
-}
-
-fn machine_available(case: &Case<'_>, moment: &Moment) -> Option<i64> {
-    case.value(End::Server, moment, AVAILABLE)
-}
-
-fn group_available(case: &Case<'_>, moment: &Moment) -> Option<i64> {
-    let limit = case.value(End::Server, moment, "cgroup.memory.limit_bytes")?;
-    Some(limit - case.value(End::Server, moment, USED)?)
+    ))
 }
 
 /// How memory fell while connections came.
@@ -142,11 +189,12 @@ impl Fall {
     fn of(
         case: &Case<'_>,
         gauge: &str,
+        value: impl Fn(&Moment) -> Option<i64>,
         taken_min: f64,
-        available: fn(&Case<'_>, &Moment) -> Option<i64>,
+        available: impl Fn(&Moment) -> Option<i64>,
     ) -> Option<Self> {
         let point = |moment: &Moment| -> Option<Point> {
-            let available = available(case, moment)? as f64;
+            let available = available(moment)? as f64;
             Some((moment.load()?.counters.connected, available, moment.interval.at_ms))
         };
         let points: Vec<_> = case.moments().iter().filter_map(point).collect();
@@ -159,9 +207,8 @@ impl Fall {
             let expected = first.1 - bytes_each * point.0.saturating_sub(first.0) as f64;
             point.2 <= last.2 && (point.1 - expected).abs() > taken * OFF_MAX
         };
-        let value = |moment: &Moment| case.value(End::Server, moment, gauge);
         let at = |at_ms| {
-            case.moments().iter().find(|moment| moment.interval.at_ms == at_ms).and_then(value)
+            case.moments().iter().find(|moment| moment.interval.at_ms == at_ms).and_then(&value)
         };
         (!points.iter().any(is_off)).then_some(Self {
             connections: last.0,
@@ -177,13 +224,21 @@ impl Fall {
     }
 }
 
+/// By the count of whichever end knows of more: where nobody generates, the server.
 fn reached(case: &Case<'_>) -> String {
-    let most = case.summary.users.connected_most;
-    format!("There were {} connections at most", count(most as f64))
+    let open = case.moments().iter().filter_map(open).max().unwrap_or(0);
+    match case.summary.users.connected_most.max(open) {
+        0 => String::new(),
+        most => format!(" There were {} connections at most.", count(most as f64)),
+    }
 }
 
 const AVAILABLE: &str = "memory.available_bytes";
 const USED: &str = "cgroup.memory.used_bytes";
+const LIMIT: &str = "cgroup.memory.limit_bytes";
+
+/// By what it shows that the server's process is watched. The first is told of one that was killed too.
+const KNOWN_BY: [&str; 2] = ["process.server.fds_max", "process.server.cpu_us"];
 
 const GROUP_REMEDY: &str = "raise the limit of the control group (memory.max, memory.limit_in_bytes; a container's --memory): the kernel's \
                             memory for sockets counts too";
@@ -202,7 +257,7 @@ const OFF_MAX: f64 = 0.25;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Event;
+    use throng_report::{Event, EventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -230,12 +285,14 @@ mod tests {
 
     #[test]
     fn so_is_the_limit_of_a_control_group() {
-        let mut run =
-            falling(0).with("cgroup.memory.limit_bytes", 12 << 20).changed(|interval, _| {
+        let mut run = falling(0)
+            .with(LIMIT, 12 << 20)
+            .with("process.server.fds_max", 1_024)
+            .changed(|interval, _| {
                 let connected = interval.load.as_ref().unwrap().counters.connected as i64;
                 interval.kernel.insert(USED.into(), 1_000_000 + 6_000 * connected);
             });
-        assert!(run.speaks(&RULE).text.contains("of the control group's memory"));
+        assert!(run.speaks(&RULE).text.contains("of the memory of the server's control group"));
         run.header.users_planned = 1_500;
         run.is_silent(&RULE);
     }
@@ -265,6 +322,9 @@ mod tests {
                     let kind = EventKind::ServerLost { reason: "gone".into() };
                     interval.events.push(Event::new(7_000, kind));
                 }
+                if second > 7 {
+                    interval.load.as_mut().unwrap().counters.connected = 0;
+                }
             })
         };
         let found = lost(2_950_000).speaks(&RULE);
@@ -276,15 +336,34 @@ mod tests {
 
     #[test]
     fn a_control_group_that_kills_or_holds_up_is_told() {
-        let killed = Run::quiet()
-            .growing("cgroup.memory.oom_kills", 2, 1, 7)
-            .with("cgroup.memory.limit_bytes", 100 << 20);
-        assert!(killed.speaks(&RULE).text.contains("of 100 MiB"));
-        let hits = Run::quiet()
-            .growing("cgroup.memory.limit_hits", 0, 90, 3)
-            .with("cgroup.memory.limit_bytes", 100 << 20);
+        let grouped = || Run::quiet().with(LIMIT, 100 << 20).with("process.server.fds_max", 1_024);
+        let killed = grouped().growing("cgroup.memory.oom_kills", 2, 1, 7).speaks(&RULE);
+        assert!(killed.text.contains("of 100 MiB of the server's control group"), "{killed}");
+        assert_eq!(killed.side, Side::Server);
+        let hits = grouped().growing("cgroup.memory.limit_hits", 0, 90, 3);
         hits.is_silent(&RULE);
         let hits = hits.loaded(|load, _| load.message.record_n(400_000, 500));
         assert_eq!(hits.speaks(&RULE).severity, Severity::Slowed);
+    }
+
+    #[test]
+    fn where_the_servers_process_is_not_known_the_group_is_the_generators() {
+        let kills = |run: Run| run.growing("cgroup.memory.oom_kills", 2, 1, 7);
+        let found = kills(Run::quiet()).speaks(&RULE);
+        assert_eq!(found.side, Side::Client);
+        assert!(found.text.contains("of the generator's control group"), "{found}");
+        // Of the group of whoever watches the server's machine nothing is known but that it is neither's.
+        let watch = kills(Run::quiet()).changed(|interval, _| {
+            interval.server_kernel = std::mem::take(&mut interval.kernel);
+        });
+        watch.is_silent(&RULE);
+        // From the moment on in which the server is known it is another group, with another count.
+        let found_late = kills(Run::quiet()).changed(|interval, second| {
+            interval.kernel.insert("cgroup.memory.oom_kills".into(), 7 * i64::from(second > 0));
+            if second > 0 {
+                interval.kernel.insert("process.server.fds_max".into(), 1_024);
+            }
+        });
+        found_late.is_silent(&RULE);
     }
 }

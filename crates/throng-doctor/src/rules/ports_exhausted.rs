@@ -43,7 +43,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
             match waiting {
                 Some(_) =>
                     "Most of them are in TIME-WAIT: their connections are closed, and for a minute nobody else gets the port.",
-                None => "All of them have a connection.",
+                None => "All of them have a connection, or somebody else's socket.",
             }
         ),
     );
@@ -72,13 +72,16 @@ fn no_such_address(case: &Case<'_>) -> Finding {
         RULE.id,
         Side::Client,
         format!(
-            "No connect to {} has a source address: each fails with EADDRNOTAVAIL. The address of --source is none of this machine's, \
-             or other programs have all of its ports.",
+            "No connect to {} got a source port: its address is none of this machine's, or others have all of its ports. Each failed \
+             with EADDRNOTAVAIL.",
             case.header.target
         ),
     )
     .with_confidence(0.8)
-    .remedied_by("ip addr shows the addresses of this machine; ip addr add gives it another one")
+    .remedied_by(
+        "ip addr shows the addresses of this machine, and ss -tan who has their ports; ip addr add gives it another address, sysctl -w \
+         net.ipv4.ip_local_port_range=\"1024 65535\" more ports",
+    )
 }
 
 #[cfg(test)]
@@ -101,6 +104,7 @@ mod tests {
             "No source port was left for 350 connects of the generator: each of its addresses has 300 for one target"
         );
         assert!(found.remedy.contains("ip_local_port_range"), "{found}");
+        assert!(found.text.contains("or somebody else's socket"), "{found}");
     }
 
     #[test]
@@ -110,9 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_ever_connected_the_address_is_wrong() {
+    fn where_nothing_was_ever_connected_the_address_is_wrong_or_its_ports_are_others() {
         let run = failing("EADDRNOTAVAIL", 50).loaded(|load, _| load.counters.connects_ok = 0);
-        assert!(run.speaks(&RULE).text.contains("none of this machine's"));
+        let found = run.speaks(&RULE);
+        for cause in ["none of this machine's", "others have all of its ports"] {
+            assert!(found.first_sentence().contains(cause), "{found}");
+        }
+        assert!(found.remedy.contains("ss -tan"), "{found}");
     }
 
     #[test]

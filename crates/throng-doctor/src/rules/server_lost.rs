@@ -1,4 +1,4 @@
-//! The server is gone, or was never there.
+//! The server is gone, does not answer any more, or was never there.
 
 use throng_report::render::count;
 use throng_report::{EventKind, Finding, Side};
@@ -9,25 +9,39 @@ use crate::history::Moment;
 
 pub(super) const RULE: Rule = Rule {
     id: "server_lost",
-    explains: &["server_closes_early", "server_slow", "half_open", "handshakes_refused"],
+    explains: &["server_closes_early", "half_open", "handshakes_refused"],
     find,
 };
 
-/// Either it says so itself (its control socket is gone), or every connect is refused from some moment on.
 fn find(case: &Case<'_>) -> Option<Finding> {
-    let refused =
-        case.connect_failures("ECONNREFUSED").filter(|refused| refused.by() >= REFUSED_MIN);
-    match (&refused, lost(case)) {
-        (_, Some((at_ms, reason))) => Some(gone(case, at_ms, refused, &format!(" ({reason})"))),
-        (Some(refused), None) if case.summary.connect.ok == 0 => Some(nobody(case, refused)),
-        (Some(refused), None) if nobody_gets_through(case, refused) => {
-            Some(gone(case, refused.began_ms, Some(refused.clone()), ""))
+    if let Some((at_ms, how)) = ended(case) {
+        return Some(gone(case, at_ms, &how));
+    }
+    if let Some((at_ms, reason)) = lost(case) {
+        return Some(silent(case, at_ms, &reason));
+    }
+    refused(case).filter(|_| case.summary.connect.ok == 0).map(|refused| nobody(case, &refused))
+}
+
+/// When the server ended, and how that is known: its control socket is silent and its connections are gone with it, or every connect
+/// is refused from some moment on.
+pub(super) fn ended(case: &Case<'_>) -> Option<(u64, String)> {
+    match lost(case) {
+        Some((at_ms, reason)) => {
+            took_all_with_it(case, at_ms).then(|| (at_ms, format!(" ({reason})")))
         }
-        _ => None,
+        None => {
+            let refused = refused(case).filter(|_| case.summary.connect.ok > 0)?;
+            nobody_gets_through(case, &refused).then(|| (refused.began_ms, String::new()))
+        }
     }
 }
 
-/// When the server was lost, if it never came back.
+fn refused(case: &Case<'_>) -> Option<Growth> {
+    case.connect_failures("ECONNREFUSED").filter(|refused| refused.by() >= REFUSED_MIN)
+}
+
+/// When the server's control socket was lost, if it never came back.
 fn lost(case: &Case<'_>) -> Option<(u64, String)> {
     let mut lost = None;
     for event in case.moments().iter().flat_map(|moment| &moment.interval.events) {
@@ -50,33 +64,66 @@ fn nobody_gets_through(case: &Case<'_>, refused: &Growth) -> bool {
     })
 }
 
-fn gone(case: &Case<'_>, at_ms: u64, refused: Option<Growth>, reason: &str) -> Finding {
-    // It may have ended in the interval before the first refusal, or in the midst of one.
+/// A server that hangs keeps its connections, and its kernel goes on to establish others.
+fn took_all_with_it(case: &Case<'_>, at_ms: u64) -> bool {
+    let refused =
+        |moment: &Moment| moment.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"));
+    let before = case.moments().iter().rev().find(|moment| moment.interval.at_ms < at_ms);
+    let since = case.moments().last().map_or(0, refused).saturating_sub(before.map_or(0, refused));
+    let held = held(case, at_ms);
+    since >= REFUSED_MIN || (held > 0 && at_end(case).saturating_mul(LEFT_ONE_IN) <= held)
+}
+
+/// Connections then. It may have ended in the interval before that was noticed, or in the midst of one.
+fn held(case: &Case<'_>, at_ms: u64) -> u64 {
     let before =
         case.moments().iter().rev().filter(|moment| moment.interval.at_ms <= at_ms).take(3);
-    let held =
-        before.filter_map(Moment::load).map(|load| load.counters.connected).max().unwrap_or(0);
-    let at_end =
-        case.moments().last().and_then(Moment::load).map_or(0, |load| load.counters.connected);
+    before.filter_map(Moment::load).map(|load| load.counters.connected).max().unwrap_or(0)
+}
+
+fn at_end(case: &Case<'_>) -> u64 {
+    case.moments().last().and_then(Moment::load).map_or(0, |load| load.counters.connected)
+}
+
+fn gone(case: &Case<'_>, at_ms: u64, how: &str) -> Finding {
+    let held = held(case, at_ms);
     let memory = || case.peak(End::Server, "process.server.rss_bytes");
     let mut found = Finding::new(
         RULE.id,
         Side::Server,
         format!(
-            "The server ended after {:.1} s, with {} connections, and did not come back{reason}. Whatever failed after that failed \
+            "The server ended after {:.1} s, with {} connections, and did not come back{how}. Whatever failed after that failed \
              for want of it.",
             at_ms as f64 / 1000.0,
             count(held as f64)
         ),
     )
-    .shown_by("load.counters.connected", held as f64, at_end as f64, at_ms);
-    found.evidence.extend(refused.map(|refused| refused.evidence()));
+    .shown_by("load.counters.connected", held as f64, at_end(case) as f64, at_ms);
+    found.evidence.extend(refused(case).map(|refused| refused.evidence()));
     found.evidence.extend(memory().map(|peak| peak.evidence()));
     // What its memory was then is beside the point of when it was lost.
     found.evidence.iter_mut().for_each(|evidence| evidence.at_ms = evidence.at_ms.max(at_ms));
     found.remedied_by(
         "look into its own output and into dmesg (killed for its memory, a crash, a restart)",
     )
+}
+
+/// Its connections are there, and only it says nothing: what it does is not known.
+fn silent(case: &Case<'_>, at_ms: u64, reason: &str) -> Finding {
+    let (held, at_end) = (held(case, at_ms), at_end(case));
+    Finding::new(
+        RULE.id,
+        Side::Server,
+        format!(
+            "The server did not answer any more after {:.1} s ({reason}), with {} connections still open. It hangs, or is too busy to say \
+             anything.",
+            at_ms as f64 / 1000.0,
+            count(at_end as f64)
+        ),
+    )
+    .with_confidence(SILENT_CONFIDENCE)
+    .shown_by("load.counters.connected", held as f64, at_end as f64, at_ms)
+    .remedied_by("look at its threads (top -H), at what they wait for (its own trace, strace -f), and into its own output")
 }
 
 fn nobody(case: &Case<'_>, refused: &Growth) -> Finding {
@@ -95,6 +142,12 @@ fn nobody(case: &Case<'_>, refused: &Growth) -> Finding {
 
 /// Fewer refusals are a server that begins a moment after its load.
 const REFUSED_MIN: u64 = 3;
+
+/// When no more than this is left of its connections, they ended with it.
+const LEFT_ONE_IN: u64 = 100;
+
+/// A control socket is not what is measured.
+const SILENT_CONFIDENCE: f64 = 0.6;
 
 #[cfg(test)]
 mod tests {
@@ -137,6 +190,23 @@ mod tests {
             foreign.first_sentence(),
             "The server ended after 7.0 s, with 1k connections, and did not come back"
         );
+    }
+
+    #[test]
+    fn a_server_that_says_nothing_and_keeps_its_connections_has_not_ended() {
+        let hung = with_event(Run::quiet(), 7, lost());
+        let found = hung.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server did not answer any more after 7.0 s (connection refused), with 1k connections still open"
+        );
+        assert!(found.confidence < 0.7 && !found.text.contains("ended"), "{found}");
+        let late = hung.loaded(|load, second| load.errors.add("expect_timeout", 40 * second));
+        late.check_all(&["server_slow", "server_lost"]);
+        let refusing = with_event(Run::quiet(), 7, lost()).loaded(|load, second| {
+            load.connect_failed.add("ECONNREFUSED", 2 * second.saturating_sub(6));
+        });
+        assert!(refusing.speaks(&RULE).text.contains("The server ended"));
     }
 
     #[test]

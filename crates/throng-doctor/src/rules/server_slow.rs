@@ -3,7 +3,7 @@
 use throng_report::render::{count, micros};
 use throng_report::{Evidence, Finding, Severity, Side};
 
-use super::Rule;
+use super::{Rule, server_lost};
 use crate::case::{Case, End, Growth};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
 use crate::history::{Moment, Spread};
@@ -18,6 +18,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     if (timeouts.is_empty() && slow.is_none()) || is_explained(case) {
         return None;
     }
+    let is_seen = case.sees(End::Server);
     let used = mean(&CpuUse::of(case, End::Server));
     let idle = match used.and_then(|used| Some((used, used.server?))) {
         Some((used, server)) => format!(
@@ -29,7 +30,8 @@ fn find(case: &Case<'_>) -> Option<Finding> {
             Some(used) => {
                 format!("while {} of the CPUs were idle", whole_percent(1.0 - used.taken_share()))
             }
-            None => "while no queue was full".to_owned(),
+            None if is_seen => "while no queue was full".to_owned(),
+            None => "and its CPUs and queues could not be seen".to_owned(),
         },
     };
     let late: u64 = timeouts.iter().map(Growth::by).sum();
@@ -37,19 +39,30 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         (Some(slow), 0) => format!("{}s took {} (p99)", slow.name, micros(slow.worst_us)),
         (_, late) => format!("{} waits for an answer timed out", count(late as f64)),
     };
+    let (why, confidence, remedy) = if is_seen {
+        (
+            "No queue overflowed and hardly anything was sent again, so it waits inside: for a lock, a database, a timer, or one \
+             request for another.",
+            CONFIDENCE,
+            "see where the server waits (its own trace, strace -c -f, perf trace), not what it computes",
+        )
+    } else {
+        (
+            "Hardly anything was sent again, so the time goes by on its machine: for CPUs, a queue, or something that it waits for.",
+            CONFIDENCE_UNSEEN,
+            "throng doctor --watch --listen ADDR:PORT on its machine and throng run --server-facts HOST:PORT here show which",
+        )
+    };
     let mut found = Finding::new(
         RULE.id,
         Side::Server,
-        format!(
-            "The server took its time: {what} {idle}. No queue overflowed and nothing was sent again, so it waits inside: for a lock, a \
-             database, a timer, or one request for another."
-        ),
+        format!("The server took its time: {what} {idle}. {why}"),
     )
     .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
-    .with_confidence(0.7);
+    .with_confidence(confidence);
     found.evidence.extend(timeouts.iter().map(Growth::evidence));
     found.evidence.extend(slow.map(|slow| slow.evidence));
-    Some(found.remedied_by("see where the server waits (its own trace, strace -c -f, perf trace), not what it computes"))
+    Some(found.remedied_by(remedy))
 }
 
 /// Waits for the server that were given up.
@@ -140,11 +153,17 @@ fn is_explained(case: &Case<'_>) -> bool {
     let queues = ["TcpExt.ListenOverflows", "TcpExt.TCPReqQFullDrop", "TcpExt.TCPAbortOnMemory"];
     let lost = case.growth(End::Client, "Tcp.RetransSegs").map_or(0, |growth| growth.by());
     let sent = case.growth(End::Client, "Tcp.OutSegs").map_or(0, |growth| growth.by());
-    full.count() >= INTERVALS_MIN
+    // Whoever has ended is not slow.
+    server_lost::ended(case).is_some()
+        || full.count() >= INTERVALS_MIN
         || case.summary.generator.lag_us.p99 > throng_report::validity::LAG_DEGRADED_US
         || queues.iter().any(|counter| case.growth(End::Server, counter).is_some())
         || lost.saturating_mul(RESENT_ONE_IN) > sent.max(RESENT_ONE_IN)
 }
+
+/// How sure it is where the server's CPUs and queues were looked at, and where only its answers were.
+const CONFIDENCE: f64 = 0.7;
+const CONFIDENCE_UNSEEN: f64 = 0.4;
 
 /// As for harm: what a person notices.
 const SLOW_US: u64 = 100_000;
@@ -184,6 +203,23 @@ mod tests {
             "The server took its time: messages took 400 ms (p99) while the server took 0.10 of the 2 CPUs that it may"
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(4_000)));
+    }
+
+    #[test]
+    fn of_a_server_that_nobody_looked_at_nothing_is_claimed_but_its_answers() {
+        let mut elsewhere = slow(400_000);
+        elsewhere.header.target_is_here = false;
+        let found = elsewhere.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server took its time: messages took 400 ms (p99) and its CPUs and queues could not be seen"
+        );
+        assert!(found.confidence <= 0.4 && found.remedy.contains("--server-facts"), "{found}");
+        assert!(!found.text.contains("No queue"), "{found}");
+        let told = elsewhere.changed(|interval, _| {
+            interval.server_kernel = std::mem::take(&mut interval.kernel);
+        });
+        assert!(told.speaks(&RULE).text.contains("No queue overflowed"));
     }
 
     #[test]

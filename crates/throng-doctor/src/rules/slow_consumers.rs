@@ -4,6 +4,7 @@ use throng_report::render::{bytes, count};
 use throng_report::{Finding, ServerCounters, ServerSnapshot, Severity, Side};
 
 use super::Rule;
+use super::unserved::open;
 use crate::case::{Case, End, Growth, Peak};
 
 pub(super) const RULE: Rule =
@@ -11,7 +12,11 @@ pub(super) const RULE: Rule =
 
 /// Users that do not keep up with what the server sends, or a server that does not with what they send.
 fn find(case: &Case<'_>) -> Option<Finding> {
-    users(case).or_else(|| server(case))
+    match users(case) {
+        // Few of them are no reason not to look further.
+        few @ Some(Finding { severity: Severity::Noted, .. }) => server(case).or(few),
+        users => users.or_else(|| server(case)),
+    }
 }
 
 /// What a throng server could not get rid of.
@@ -47,6 +52,12 @@ fn users(case: &Case<'_>) -> Option<Finding> {
             count(frames as f64)
         ),
     };
+    let fanned_out = counted("fanned_out", |counters| counters.fanned_out);
+    let held = case.moments().iter().filter_map(open).max().unwrap_or(0);
+    // To drop what is too much is what a policy is for: it stopped something when it was more than a few.
+    let is_many = unread.is_some()
+        || frames > 0 && frames.saturating_mul(DROPPED_ONE_IN) >= sum(&[fanned_out])
+        || connections > 0 && connections.saturating_mul(CLOSED_ONE_IN) >= held;
     let queued = counted("fanout_queued", |counters| counters.fanout_queued);
     let pending = pending(case, "server.core.pending_bytes", |server| server.core.pending_bytes);
     let waited = pending.as_ref().map_or_else(String::new, |pending| {
@@ -57,7 +68,7 @@ fn users(case: &Case<'_>) -> Option<Finding> {
         Side::Client,
         format!("Some clients read more slowly than the server sends to them: {what}.{waited}"),
     )
-    .with_severity(Severity::Stopped);
+    .with_severity(if is_many { Severity::Stopped } else { Severity::Noted });
     let growths = closed.into_iter().chain(lost).chain([queued, unread]).flatten();
     found.evidence.extend(growths.map(|growth| growth.evidence()));
     found.evidence.extend(pending.map(|peak| peak.evidence()));
@@ -111,6 +122,10 @@ fn pending(case: &Case<'_>, gauge: &str, of: impl Fn(&ServerSnapshot) -> u64) ->
     (peak.value > 0).then_some(peak)
 }
 
+/// Fewer messages than one in so many, and fewer connections, are what a policy is there for.
+const DROPPED_ONE_IN: u64 = 1_000;
+const CLOSED_ONE_IN: u64 = 100;
+
 /// A send that is taken in part now and then is everyday life.
 const BLOCKED_MIN: u64 = 3;
 
@@ -145,6 +160,25 @@ mod tests {
         );
         assert_eq!((found.side, found.began_ms()), (Side::Client, Some(0)));
         assert!(found.text.contains("1.00 MiB waited"), "{found}");
+    }
+
+    #[test]
+    fn a_few_that_a_policy_was_made_for_are_noted() {
+        let few = |dropped: u64, closed: u64| {
+            serving(move |server, n| {
+                server.counters.open = 1_000;
+                server.counters.fanned_out = 10_000 * n;
+                server.counters.replaced = dropped * n;
+                server.counters.slow_closed = closed * n.min(1);
+            })
+        };
+        let severity = |run: Run| run.speaks(&RULE).severity;
+        assert_eq!(severity(few(9, 0)), Severity::Noted);
+        assert_eq!(severity(few(10, 0)), Severity::Stopped);
+        assert_eq!(severity(few(0, 9)), Severity::Noted);
+        assert_eq!(severity(few(0, 10)), Severity::Stopped);
+        let server_too = few(1, 0).loaded(|load, second| load.errors.add("send_overflow", second));
+        assert_eq!(server_too.speaks(&RULE).side, Side::Server);
     }
 
     #[test]

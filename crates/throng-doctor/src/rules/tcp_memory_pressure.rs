@@ -35,7 +35,7 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     }
     let felt = resent::by_anything(case)?;
     let held = case.peak(kernel.end, "sockstat.tcp.mem_pages");
-    let held_pages = held.as_ref().map(|held| held.value);
+    let remedy = remedy(case, kernel, most, held.as_ref().map(|held| held.value));
     let bytes = |pages: i64| format!("{} MiB", pages * PAGE_BYTES / (1 << 20));
     let amounts = match (&held, most) {
         (Some(held), Some(most)) => {
@@ -59,14 +59,24 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     found.evidence.extend(pressure.iter().chain(&lost).map(Growth::evidence));
     found.evidence.extend(held.map(|peak| peak.evidence()));
     found.evidence.push(felt.evidence);
-    // Where the limit is not known, what was held shows how high it may be.
-    let known = most.or(held_pages).unwrap_or(0);
-    let wanted = known.saturating_mul(4).max(WANTED_PAGES);
-    Some(found.remedied_by(format!(
+    Some(found.remedied_by(remedy))
+}
+
+/// A higher limit, up to half of the machine's memory: what sockets hold, programs cannot have. Where the limit is not known, what was held shows how high it may be.
+fn remedy(case: &Case<'_>, kernel: &Kernel, most: Option<i64>, held: Option<i64>) -> String {
+    let half = case.constant(kernel.end, "memory.total_bytes").map(|total| total / 2 / PAGE_BYTES);
+    let wanted = most.or(held).unwrap_or(0).saturating_mul(4).max(WANTED_PAGES);
+    let wanted = wanted.min(half.unwrap_or(wanted));
+    if most.is_some_and(|most| most >= wanted) {
+        return "smaller buffers for each connection (throng serve --sndbuf, --rcvbuf), or more memory: net.ipv4.tcp_mem allows half of \
+                it already"
+            .to_owned();
+    }
+    format!(
         "sysctl -w net.ipv4.tcp_mem=\"{} {} {wanted}\", or smaller buffers for each connection (throng serve --sndbuf, --rcvbuf)",
         wanted / 2,
         wanted / 4 * 3
-    )))
+    )
 }
 
 /// What is counted when the limit is met, and when it is left again: then by the milliseconds that it lasted, so that more of them than
@@ -106,6 +116,20 @@ mod tests {
         let found = run.speaks(&RULE);
         assert!(found.text.contains("its sockets held 3 MiB of 2 MiB"), "{found}");
         assert!(found.text.contains("500 times"), "{found}");
+    }
+
+    #[test]
+    fn no_more_is_advised_than_half_of_what_the_machine_has() {
+        let remedy = |total: i64, most: i64| {
+            let run = slow(Run::quiet())
+                .growing("TcpExt.TCPMemoryPressures", 4, 1, 5)
+                .with("memory.total_bytes", total)
+                .with("sysctl.net.ipv4.tcp_mem_max_pages", most);
+            run.speaks(&RULE).remedy
+        };
+        assert!(remedy(64 << 30, 512).contains("\"1048576 1572864 2097152\""));
+        assert!(remedy(1 << 30, 512).contains("\"65536 98304 131072\""));
+        assert!(remedy(1 << 30, 131_072).starts_with("smaller buffers"));
     }
 
     #[test]

@@ -102,10 +102,10 @@ fn as_interval(line: WatchLine) -> Interval {
 const WITHOUT_LOAD: &[&str] = &[
     "accept_queue_overflow",
     "backlog_clamped",
-    "cgroup_throttled",
+    "connections_max_reached",
     "conntrack_full",
-    "cpu_stolen",
     "fds_exhausted",
+    "memory_runs_out",
 ];
 
 /// Looks that are kept; half of them are left out when there are so many.
@@ -149,6 +149,27 @@ mod tests {
         }
         let found: Vec<_> = seen.findings().into_iter().map(|finding| finding.id).collect();
         assert_eq!(found, ["accept_queue_overflow"]);
+    }
+
+    #[test]
+    fn a_server_that_is_killed_for_its_memory_needs_no_load_to_be_told() {
+        let watched = |process: Option<&str>| {
+            let mut seen = Seen::default();
+            for n in 0..10 {
+                let mut look = look(n * 1000, 7);
+                look.kernel.insert("cgroup.memory.oom_kills".to_owned(), i64::from(n > 5));
+                look.kernel.extend(process.map(|name| (name.to_owned(), 1_024)));
+                seen.add(look);
+            }
+            seen.findings().into_iter().map(|finding| finding.text).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            watched(Some("process.server.fds_max")),
+            [
+                "The kernel killed a process because the memory of the server's control group was full."
+            ]
+        );
+        assert_eq!(watched(None), [""; 0], "it is the group of whoever watches");
     }
 
     #[test]

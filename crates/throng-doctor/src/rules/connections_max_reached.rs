@@ -1,0 +1,119 @@
+//! A throng server holds as many connections as it was told to, and others wait.
+
+use throng_report::render::count;
+use throng_report::{Evidence, Finding, Side};
+
+use super::unserved::{open, unserved};
+use super::{Rule, resent};
+use crate::case::Case;
+
+pub(super) const RULE: Rule = Rule {
+    id: "connections_max_reached",
+    explains: &[
+        "accept_queue_overflow",
+        "half_open",
+        "retransmits",
+        "server_slow",
+        "syn_queue_overflow",
+    ],
+    find,
+};
+
+/// A server that is full and to which nobody else wants to connect has just enough.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let paused = paused(case)?;
+    let felt = unserved(case).or_else(|| resent::by_connects(case).map(|felt| felt.evidence))?;
+    let servers = case.moments().iter().filter_map(|moment| moment.interval.server.as_ref());
+    let limit = servers.last()?.connections_max;
+    let held = case.moments().iter().filter_map(open).max().unwrap_or(0);
+    let mut found = Finding::new(
+        RULE.id,
+        Side::Server,
+        format!(
+            "The server is full with {} connections: it was told to hold {} at most. Who comes now is established by the kernel, and \
+             waits in the accept queue until somebody leaves.",
+            count(held as f64),
+            count(limit as f64)
+        ),
+    );
+    found.evidence.push(paused);
+    found.evidence.push(felt);
+    let wanted = case.header.users_planned.max(limit.saturating_mul(2));
+    Some(found.remedied_by(format!("throng serve --connections-max {wanted}")))
+}
+
+/// It stopped accepting for its own limit, now or before the run.
+fn paused(case: &Case<'_>) -> Option<Evidence> {
+    let counter = "server.counters.pauses_max";
+    if let Some(growth) = case.server_growth(counter, |server| server.counters.pauses_max) {
+        return Some(growth.evidence());
+    }
+    let full = case.peak_of("server.counters.paused_cores", |moment| {
+        let server = moment.interval.server.as_ref()?;
+        let counters = &server.counters;
+        let is_full = counters.pauses_max > 0 && counters.open >= server.connections_max;
+        Some(if is_full { counters.paused_cores as i64 } else { 0 })
+    })?;
+    (full.value > 0).then(|| full.evidence())
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_report::ServerSnapshot;
+
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// A server of so many places, for a thousand connections.
+    fn places(places: u64) -> Run {
+        Run::quiet().changed(move |interval, second| {
+            let connected = interval.load.as_ref().unwrap().counters.connected;
+            let mut server = ServerSnapshot { connections_max: places, ..Default::default() };
+            server.counters.open = connected.min(places);
+            if connected >= places {
+                server.counters.pauses_max = second;
+                server.counters.paused_cores = 1;
+            }
+            interval.server = Some(server);
+        })
+    }
+
+    #[test]
+    fn a_server_at_its_own_limit_is_told_with_it_when_somebody_waits() {
+        let found = places(600).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server is full with 600 connections: it was told to hold 600 at most"
+        );
+        assert_eq!(found.remedy, "throng serve --connections-max 1200");
+        assert_eq!(found.side, Side::Server);
+    }
+
+    #[test]
+    fn one_that_has_just_enough_places_is_not_short_of_them() {
+        places(1_000).is_silent(&RULE);
+    }
+
+    #[test]
+    fn one_that_was_full_before_the_run_is_told_and_one_that_was_once_is_not() {
+        let before = |is_paused: bool| {
+            places(600).changed(move |interval, _| {
+                let server = interval.server.as_mut().unwrap();
+                server.counters.pauses_max = 7;
+                server.counters.paused_cores = u64::from(is_paused);
+            })
+        };
+        before(true).speaks(&RULE);
+        before(false).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_longer_queue_does_not_help_it() {
+        let run = places(600).growing("TcpExt.ListenOverflows", 0, 40, 2);
+        let (history, summary) = run.whole();
+        let findings = crate::diagnose(&history, &summary).findings;
+        assert_eq!(findings[0].id, RULE.id);
+        assert!(findings[1..].iter().all(|other| other.follows_from.as_deref() == Some(RULE.id)));
+        assert!(findings.iter().any(|other| other.id == "accept_queue_overflow"));
+    }
+}
