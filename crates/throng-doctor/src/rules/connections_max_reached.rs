@@ -23,8 +23,8 @@ pub(super) const RULE: Rule = Rule {
 fn find(case: &Case<'_>) -> Option<Finding> {
     let paused = paused(case)?;
     let felt = unserved(case).or_else(|| resent::by_connects(case).map(|felt| felt.evidence))?;
-    let servers = case.moments().iter().filter_map(|moment| moment.interval.server.as_ref());
-    let limit = servers.last()?.connections_max;
+    let mut servers = case.moments().iter().filter_map(|moment| moment.interval.server.as_ref());
+    let limit = servers.next_back()?.connections_max;
     let held = case.moments().iter().filter_map(open).max().unwrap_or(0);
     let mut found = Finding::new(
         RULE.id,
