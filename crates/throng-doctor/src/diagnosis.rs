@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 
 use throng_report::render::{count, rate};
+use throng_report::runfile::EndReason;
 use throng_report::{Diagnosis, Finding, Grade, Severity, Summary};
 
 use crate::case::{Case, Load};
+use crate::harm::FAILURES_ONE_IN;
 use crate::headroom::{Headroom, headroom};
 use crate::history::History;
 use crate::rules::RULES;
@@ -79,33 +81,69 @@ fn verdict(case: &Case<'_>, findings: &[Finding]) -> String {
 fn nothing_stopped_it(case: &Case<'_>) -> String {
     let headroom = headroom(case);
     let of = headroom.as_ref().map_or_else(String::new, |Headroom { of, .. }| format!(" ({of})"));
-    let validity = &case.summary.validity;
-    if let Some((kind, errors)) = most_frequent_error(case.summary) {
-        let all = count(case.summary.errors.total() as f64);
-        return format!(
-            "No cause was found for its {all} errors, {} of them {kind}{of}.",
-            count(errors as f64)
-        );
+    if let Some(errors) = show_errors(case.summary) {
+        return format!("No cause was found for its {errors}{of}.");
     }
-    if validity.grade != Grade::Valid {
-        let why = validity.reasons.first().map_or("", String::as_str);
-        return format!(
-            "Nothing that is known stopped it, but the run is {}: {why}.",
-            validity.grade
-        );
+    if let Some(why) = doubt(case.summary) {
+        return format!("Nothing that is known stopped it, but {why}.");
     }
+    // What was ended early has not met its plan, and has not missed it.
+    let (nothing, comma) = match case.summary.run.end {
+        Some(EndReason::Interrupted) => ("Nothing stopped it before it was ended", ","),
+        _ => ("Nothing stopped it: the plan was met", ""),
+    };
     match headroom {
         Some(Headroom { share_free, .. }) if share_free < HEADROOM_MIN => {
-            format!("Nothing stopped it: the plan was met, with hardly any headroom{of}.")
+            format!("{nothing}, with hardly any headroom{of}.")
         }
         Some(Headroom { share_free, .. }) => {
-            format!(
-                "Nothing stopped it: the plan was met with {:.0} % headroom{of}.",
-                share_free * 100.0
-            )
+            format!("{nothing}{comma} with {:.0} % headroom{of}.", share_free * 100.0)
         }
-        None => "Nothing stopped it: the plan was met.".to_owned(),
+        None => format!("{nothing}."),
     }
+}
+
+/// Its errors in words, with the kind of which there are most; none where they are too few to be harm.
+fn show_errors(summary: &Summary) -> Option<String> {
+    let all = summary.errors.total();
+    if all.saturating_mul(FAILURES_ONE_IN) < summary.attempts() {
+        return None;
+    }
+    let (kind, errors) = most_frequent_error(summary)?;
+    Some(match all {
+        1 => format!("only error, {kind}"),
+        _ => format!("{} errors, {} of them {kind}", count(all as f64), count(errors as f64)),
+    })
+}
+
+/// Why a run without errors may have missed its plan all the same.
+fn doubt(summary: &Summary) -> Option<String> {
+    let ended = match summary.run.end {
+        Some(EndReason::TargetLost) => Some("its target was gone before the end"),
+        Some(EndReason::Failed) => Some("the generator could not go on"),
+        Some(EndReason::Unknown) => Some("this version does not know how it ended"),
+        Some(EndReason::Finished | EndReason::Interrupted) | None => None,
+    };
+    if let Some(ended) = ended {
+        return Some(ended.to_owned());
+    }
+    let validity = &summary.validity;
+    if validity.grade != Grade::Valid {
+        let why = validity.reasons.first().map_or("", String::as_str);
+        return Some(format!("the run is {}: {why}", validity.grade));
+    }
+    let connect = &summary.connect;
+    if connect.intended == 0 {
+        return Some("nobody connected".to_owned());
+    }
+    let unanswered = connect.intended.saturating_sub(connect.ok + connect.failed.total());
+    (unanswered as f64 > UNANSWERED_SHARE_MAX * connect.intended as f64).then(|| {
+        format!(
+            "{} of its {} connects had no answer by the end",
+            count(unanswered as f64),
+            count(connect.intended as f64)
+        )
+    })
 }
 
 /// The kind of which there are most, and how many; failed connects by their own kinds.
@@ -117,6 +155,9 @@ fn most_frequent_error(summary: &Summary) -> Option<(&str, u64)> {
 
 /// Less is none: the next user would be one too many.
 const HEADROOM_MIN: f64 = 0.05;
+
+/// A run ends while a few connects are under way. Of more than this share, most have been waiting for longer.
+const UNANSWERED_SHARE_MAX: f64 = 0.05;
 
 /// `12.0k connections and 3.20k/s connects`.
 fn show_load(load: Load) -> String {
@@ -193,6 +234,67 @@ mod tests {
             said.starts_with(
                 "No cause was found for its 40 errors, 30 of them expect_mismatch (the CPUs"
             ),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn what_ended_early_has_not_met_its_plan() {
+        let (history, mut summary) = Run::quiet().whole();
+        let mut check = |end, begin: &str| {
+            summary.run.end = Some(end);
+            let said = diagnose(&history, &summary).verdict;
+            assert!(said.starts_with(begin), "{said}");
+        };
+        check(EndReason::Finished, "Nothing stopped it: the plan was met with 85 % headroom");
+        check(EndReason::Interrupted, "Nothing stopped it before it was ended, with 85 % headroom");
+        check(
+            EndReason::Failed,
+            "Nothing that is known stopped it, but the generator could not go on.",
+        );
+        check(EndReason::TargetLost, "Nothing that is known stopped it, but its target was gone");
+    }
+
+    #[test]
+    fn connects_that_nobody_answered_are_said() {
+        let hanging = |each_second: u64| {
+            verdict_of(&Run::quiet().loaded(|load, second| {
+                let hang = each_second * second.min(5);
+                load.counters.connects_ok -= hang;
+                load.counters.connected -= hang;
+            }))
+        };
+        let met = "Nothing stopped it: the plan was met";
+        assert!(hanging(10).starts_with(met), "under way: {}", hanging(10));
+        let begin = "Nothing that is known stopped it, but";
+        let said = hanging(20);
+        assert!(
+            said.starts_with(&format!("{begin} 100 of its 1k connects had no answer")),
+            "{said}"
+        );
+        let said = hanging(200);
+        assert!(
+            said.starts_with(&format!("{begin} 1k of its 1k connects had no answer")),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn one_error_in_very_many_is_no_reason_to_say_nothing_else() {
+        let failing = |errors: u64, messages: u64| {
+            verdict_of(&Run::quiet().loaded(|load, second| {
+                load.counters.messages_sent = messages * second;
+                load.counters.messages_answered = messages * second;
+                load.errors.add("expect_mismatch", if second == 10 { errors } else { 0 });
+            }))
+        };
+        let said = failing(9, 1_000);
+        assert!(said.starts_with("Nothing stopped it: the plan was met"), "9 in 11,000: {said}");
+        let said = failing(11, 1_000);
+        assert!(said.starts_with("No cause was found for its 11 errors, 11 of them"), "{said}");
+        let said = failing(1, 0);
+        assert!(
+            said.starts_with("No cause was found for its only error, expect_mismatch"),
             "{said}"
         );
     }

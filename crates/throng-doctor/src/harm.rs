@@ -145,7 +145,7 @@ fn last_ms(case: &Case<'_>, suffers: impl Fn((&Moment, &Moment)) -> bool) -> Opt
 }
 
 /// Fewer failures than one in so many attempts are no harm.
-const FAILURES_ONE_IN: u64 = 1_000;
+pub(crate) const FAILURES_ONE_IN: u64 = 1_000;
 
 /// A person notices a tenth of a second; on one machine or in one room everything that is well takes a hundredth of it.
 const SLOW_US: u64 = 100_000;

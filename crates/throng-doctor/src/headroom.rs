@@ -1,6 +1,6 @@
 //! How much more would have fitted: what is left of the resource that was nearest to its end.
 
-use throng_report::render::{count, rate};
+use throng_report::render::count;
 
 use crate::case::{Case, End};
 use crate::cpus::{CpuUse, ProcessCpus, whole_percent};
@@ -53,19 +53,12 @@ fn cpus(case: &Case<'_>, end: End) -> Option<(f64, String)> {
     Some((most, of))
 }
 
-/// The share of what the generator was measured to do at most.
+/// The share of what the generator was measured to do at most: connects, messages and pushes take the same CPUs, and add up.
 fn ceiling(case: &Case<'_>) -> Option<(f64, String)> {
-    let ceiling = case.header.ceiling.as_ref()?;
-    let share = |did: Option<f64>, can: Option<f64>, what: &str| {
-        let (did, can) = (did?, can.filter(|can| *can > 0.0)?);
-        Some((
-            did / can,
-            format!("the generator made {} of the {} {what} that it can", rate(did), rate(can)),
-        ))
-    };
-    let connects = share(case.summary.connect.rate_most, ceiling.connects_per_s, "connects");
-    let messages = share(case.summary.message.rate_most, ceiling.messages_per_s, "messages");
-    [connects, messages].into_iter().flatten().max_by(|one, other| one.0.total_cmp(&other.0))
+    let share = case.summary.generator.ceiling_share?;
+    let of =
+        format!("the busiest second took {} of what the generator can do", whole_percent(share));
+    Some((share, of))
 }
 
 /// The share of the connections that the generator has fds and ports for.
@@ -88,6 +81,8 @@ const DELAYED_MIN: f64 = 0.10;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::runfile::Ceiling;
+
     use super::*;
     use crate::rules::fixture::Run;
 
@@ -103,6 +98,21 @@ mod tests {
             });
         let (history, summary) = run.whole();
         headroom(&Case::new(&history, &summary)).unwrap()
+    }
+
+    #[test]
+    fn connects_and_messages_share_what_the_generator_can_do() {
+        let mut run = Run::quiet();
+        run.header.ceiling = Some(Ceiling {
+            connects_per_s: Some(1_000.0),
+            messages_per_s: Some(5_000.0),
+            ..Ceiling::default()
+        });
+        let (history, summary) = run.whole();
+        let found = headroom(&Case::new(&history, &summary)).unwrap();
+        // A fifth of either in the same second.
+        assert!((found.share_free - 0.6).abs() < 1e-6, "{found:?}");
+        assert_eq!(found.of, "the busiest second took 40 % of what the generator can do");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use throng_base::units::show_count;
 pub use ask::{Ask, PortChoice, PortsAsk, Role};
 pub use check::{Check, Remedy, State, Sysctl, Unit};
 pub use fds::{CORES_MAX, cores_for};
-pub use machine::{Conntrack, MachineLimits};
+pub use machine::{Conntrack, MachineLimits, parse_threads};
 pub use memory::{KERNEL_BYTES, kernel_bytes};
 
 /// Holds every limit on the way against what was asked for.

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use throng_doctor::{
-    cgroup, conntrack, cpu, files, limits, meminfo, netdev, netstat, owner, ports, pressure,
-    process, sockstat, softnet, status, sysctl,
+    cgroup, conntrack, cpu, files, limits, meminfo, netdev, netstat, owner, ports, preflight,
+    pressure, process, slabinfo, sockstat, softnet, status, sysctl,
 };
 
 fn parse_with_all(text: &str) {
@@ -28,6 +28,8 @@ fn parse_with_all(text: &str) {
     let _ = ports::parse_range(text);
     let _ = ports::parse_ranges(text);
     let _ = files::parse_file_nr(text);
+    let _ = preflight::parse_threads(text);
+    let _ = slabinfo::parse(text);
     let _ = conntrack::parse_count(text);
     let _ = conntrack::parse_stat(text);
     let _ = pressure::parse(text);

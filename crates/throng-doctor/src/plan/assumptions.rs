@@ -12,7 +12,7 @@ pub(super) fn of(ask: &Ask, costs: &Costs, servers: &Fleet) -> Vec<String> {
     let has_work =
         ask.connects_per_s.is_some() || ask.messages_per_s > 0.0 || ask.broadcast_every_s.is_some();
 
-    if costs.weakest_source() == Source::Documented {
+    if costs.weakest_source(ask) == Source::Documented {
         let text = "costs are those of docs/numbers.md, another machine's, as far as none were measured here \
                     (--measure, or --from a run file)";
         add(40 + decided("memory").max(decided("CPU")) / 2, text.to_owned());

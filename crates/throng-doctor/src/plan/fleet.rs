@@ -165,23 +165,24 @@ pub(super) fn addresses(ask: &Ask, servers: &Fleet, generators: &Fleet) -> Vec<L
     let targets = ask.target_addresses.unwrap_or(servers.machines).max(1);
     let whose = if ask.target_addresses.is_some() { "as asked for" } else { "one a server" };
     let each = generators.connections_each(ask).ceil();
-    let pairs = (ask.ports * targets) as f64;
-    let sources = whole(each / pairs);
+    // A range whose ports are all reserved has none; an address of its own has one at least.
+    let ports = ask.ports.max(1);
+    let sources = whole(each / (ports as f64 * targets as f64));
     vec![
         Line::new("target addresses", Amount::Addresses(targets), whose),
-        Line::new("ports", Amount::Ports(ask.ports), "of one source address to one target address"),
+        Line::new("ports", Amount::Ports(ports), "of one source address to one target address"),
         Line::new(
             "source addresses of a generator",
             Amount::Addresses(sources),
             format!(
                 "{} connections ÷ ({} ports × {targets} targets)",
                 count(each),
-                count(ask.ports as f64)
+                count(ports as f64)
             ),
         ),
         Line::new(
             "source addresses in all",
-            Amount::Addresses(sources * generators.machines),
+            Amount::Addresses(sources.saturating_mul(generators.machines)),
             format!("{sources} × {} generators", generators.machines),
         ),
     ]

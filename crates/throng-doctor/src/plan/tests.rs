@@ -110,6 +110,16 @@ fn source_addresses_are_counted_against_every_target() {
 }
 
 #[test]
+fn absurd_numbers_of_addresses_and_ports_have_an_answer() {
+    let found = |targets, ports| {
+        let plan = plan(&Ask { target_addresses: Some(targets), ports, ..ask() }, &costs());
+        line(&plan.addresses, "source addresses of a generator").amount
+    };
+    assert_eq!(found(u64::MAX, 28_232), Amount::Addresses(1));
+    assert_eq!(found(1, 0), Amount::Addresses(12_500_000), "as if there were one port");
+}
+
+#[test]
 fn a_broadcast_takes_what_its_slowest_resource_takes() {
     let found = plan(&ask(), &costs());
     // 12.5M deliveries of 8 us on 32 cores: 3.1 s; 154 bytes each at 25 Gbit/s: 0.6 s.
@@ -146,4 +156,16 @@ fn the_weakest_assumption_is_about_what_decides() {
             .iter()
             .any(|a| a.contains("numbers.md"))
     );
+}
+
+#[test]
+fn only_costs_that_are_used_are_assumed() {
+    let mut partly = costs();
+    partly.server.delivery_us.source = Source::Documented;
+    let assumes = |ask: &Ask| {
+        plan(ask, &partly).assumptions.iter().any(|text| text.contains("another machine's"))
+    };
+    let talk = Ask { messages_per_s: 1e6, ..ask() };
+    assert!(!assumes(&ask()) && !assumes(&talk));
+    assert!(assumes(&Ask { broadcast_every_s: Some(30.0), ..talk }));
 }

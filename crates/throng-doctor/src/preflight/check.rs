@@ -234,6 +234,13 @@ impl Remedy {
         }
     }
 
+    /// What its command says besides setting the sysctl: what has to be done as well, or instead. Empty where that is all.
+    pub fn besides_sysctl(&self) -> &str {
+        let alone = self.sysctl.as_ref().map(|sysctl| set(&sysctl.name, &sysctl.value));
+        let rest = alone.and_then(|alone| self.command.strip_prefix(&alone));
+        rest.unwrap_or("").trim_start_matches([' ', '&'])
+    }
+
     /// The same, with another way in words.
     #[must_use]
     pub(super) fn or(mut self, other: &str) -> Self {

@@ -29,7 +29,7 @@ pub(super) fn tables(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
             count_cores(cores)
         ),
         false => {
-            format!("RLIMIT_NOFILE {table}, one table{each_end}: cores cannot have their own here")
+            format!("RLIMIT_NOFILE {table}, one table{each_end}: its cores cannot have their own")
         }
     };
     let check = Check::stops("fd_tables", "fd tables", ask.connections, ask.connections, found);
@@ -182,13 +182,21 @@ fn raise_table(ask: &Ask, machine: &MachineLimits, private: bool, table: u64) ->
         None => Remedy::command(ulimit),
     };
     remedy.command += &format!("   ({by_root})");
-    if private && ask.cores.is_some() {
-        remedy = Remedy::command(format!(
-            "--cores {}",
-            cores_for(&Ask { cores: None, ..ask.clone() }, machine, ask.connections)
-        ));
+    if let Some(cores) = more_cores(ask, machine, private, table) {
+        remedy = Remedy::command(format!("--cores {cores}"));
     }
     remedy
+}
+
+/// The cores whose tables, as large as they are, hold what those that were given do not; none where no number of them does.
+fn more_cores(ask: &Ask, machine: &MachineLimits, private: bool, table: u64) -> Option<u64> {
+    if !private || ask.cores.is_none() {
+        return None;
+    }
+    let unfixed = Ask { cores: None, ..ask.clone() };
+    let cores = cores_for(&unfixed, machine, ask.connections);
+    let holds = cores.saturating_mul(room(&unfixed, machine, table, cores));
+    (holds >= ask.connections).then_some(cores)
 }
 
 /// The most cores that throng runs.

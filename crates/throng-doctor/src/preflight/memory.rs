@@ -29,9 +29,12 @@ pub(super) fn machine(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let check = Check::stops("memory", "memory", ask.connections, needs, found).in_bytes();
     let because = format!("{}; {FREE_PERCENT} % of what is free", each.words(ask));
     Some(check.because(because).else_do(|| {
-        let short = machine.memory.known().map_or(0, |m| {
-            needs.saturating_mul(100) / FREE_PERCENT - m.available_bytes.unwrap_or(m.total_bytes)
-        });
+        // As much as the check above finds to be enough, which takes whole hundreds of bytes.
+        let enough = needs.div_ceil(FREE_PERCENT).saturating_mul(100);
+        let short = machine
+            .memory
+            .known()
+            .map_or(0, |m| enough.saturating_sub(m.available_bytes.unwrap_or(m.total_bytes)));
         Remedy::command(format!(
             "{} more memory, or fewer connections a machine",
             bytes(short as f64)

@@ -168,6 +168,22 @@ fn each_limit_is_named_with_its_number_and_its_command() {
 }
 
 #[test]
+fn memory_that_is_short_by_a_few_bytes_is_told_with_what_is_enough() {
+    let at = |available| {
+        let memory =
+            Memory { total_bytes: 1 << 30, available_bytes: Some(available), slab_bytes: 0 };
+        let machine = MachineLimits { memory: Fact::Known(memory), ..machine() };
+        found(&preflight(&both(1), &machine), "memory").clone()
+    };
+    let needs = at(0).needs;
+    let enough = needs.div_ceil(90) * 100;
+    let short = at(enough - 1);
+    assert_eq!(short.state, State::Short, "{short:?}");
+    assert!(short.remedy.unwrap().command.starts_with("1.00 B more memory"));
+    assert_eq!(at(enough).state, State::Ok);
+}
+
+#[test]
 fn ports_are_addresses_times_ports_times_targets() {
     let range = |first, last, reserved: &[(u16, u16)]| MachineLimits {
         local_ports: Fact::Known(LocalPorts { first, last, reserved: reserved.to_vec() }),
@@ -239,6 +255,9 @@ fn a_given_number_of_cores_has_so_many_tables() {
     check(&machine(), &ask, "fd_tables", 3 * (20_000 - 64 - 9 - 1), "--cores 6");
     assert_eq!(cores_for(&both(1), &machine(), 1_000), 2);
     assert_eq!(cores_for(&both(1), &machine(), 200_000), 11);
+    // 39 tables of 300 hold the most, 4,602: then only larger ones help.
+    let small = MachineLimits { fds_hard: Fact::Known(Some(300)), ..machine() };
+    check(&small, &ask, "fd_tables", 3 * (300 - 64 - 9 - 1), "ulimit -n 33408");
 }
 
 #[test]
@@ -256,6 +275,9 @@ fn a_table_is_no_larger_than_nr_open() {
         1_000 - 202,
         "sysctl -w fs.nr_open=2202 && ulimit -n 2202",
     );
+    let whole = preflight(&both(2_000), &machine);
+    let besides = found(&whole, "fd_tables").remedy.as_ref().unwrap().besides_sysctl();
+    assert!(besides.starts_with("ulimit -n 2202 "), "{besides:?}");
 }
 
 #[test]

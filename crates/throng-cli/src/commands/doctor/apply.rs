@@ -1,8 +1,10 @@
 //! `throng doctor --for N --apply`: raises the sysctls that are short, and says how to undo it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
+use throng_doctor::ports::parse_ranges;
 use throng_doctor::preflight::{Preflight, Sysctl};
 use throng_doctor::sysctl::sysctl_path;
 
@@ -22,13 +24,12 @@ pub(super) fn apply(answer: &Preflight, look: impl Fn() -> Preflight) -> Result<
     let mut failed = Vec::new();
     for sysctl in sysctls {
         match raise(sysctl) {
-            Ok(Change::Made { old }) => output::say(format!(
-                "{}: {} -> {}\n  undo: sysctl -w {}=\"{old}\"",
-                sysctl.name,
-                shown(&old),
-                sysctl.value,
-                sysctl.name
-            )),
+            Ok(Change::Made { old, set }) => {
+                output::say(told(sysctl, &old, &set));
+                if !is_the_same(&set, &sysctl.value) {
+                    failed.push(format!("{}: {} was asked for", sysctl.name, sysctl.value));
+                }
+            }
             Ok(Change::NotNeeded { now }) => {
                 output::say(format!("{} is {now} already", sysctl.name));
             }
@@ -46,7 +47,7 @@ pub(super) fn apply(answer: &Preflight, look: impl Fn() -> Preflight) -> Result<
             Err(error) => failed.push(format!("{}: {}", sysctl.name, why(sysctl, &error))),
         }
     }
-    failed.iter().for_each(|line| output::complain(format!("not changed: {line}")));
+    failed.iter().for_each(|line| output::complain(format!("not changed as asked: {line}")));
     let after = look();
     output::say(format!("\n{after}"));
     Ok(exit(&after))
@@ -54,8 +55,14 @@ pub(super) fn apply(answer: &Preflight, look: impl Fn() -> Preflight) -> Result<
 
 /// What became of one.
 enum Change {
-    Made { old: String },
-    NotNeeded { now: String },
+    /// It is `set` now, which is not always what was asked for.
+    Made {
+        old: String,
+        set: String,
+    },
+    NotNeeded {
+        now: String,
+    },
 }
 
 fn raise(sysctl: &Sysctl) -> io::Result<Change> {
@@ -65,11 +72,26 @@ fn raise(sysctl: &Sysctl) -> io::Result<Change> {
         return Ok(Change::NotNeeded { now });
     }
     fs::write(&path, &sysctl.value)?;
-    let set = words(&fs::read_to_string(&path)?);
-    if set != sysctl.value {
-        return Err(io::Error::other(format!("the kernel took it as {set}")));
+    let set = fs::read_to_string(&path).map_or_else(|_| sysctl.value.clone(), |set| words(&set));
+    if set == now {
+        return Err(io::Error::other("the kernel left it as it was"));
     }
-    Ok(Change::Made { old: now })
+    Ok(Change::Made { old: now, set })
+}
+
+/// The change, and the command that undoes it.
+fn told(sysctl: &Sysctl, old: &str, set: &str) -> String {
+    let name = &sysctl.name;
+    format!("{name}: {} -> {}\n  undo: sysctl -w {name}=\"{old}\"", shown(old), shown(set))
+}
+
+/// Whether the kernel has taken `value` as it was meant: lists of ports come back sorted, with neighbours made one range.
+fn is_the_same(set: &str, value: &str) -> bool {
+    let ports = |text: &str| -> Option<BTreeSet<u16>> {
+        let ranges = parse_ranges(text).ok()?;
+        Some(ranges.into_iter().flat_map(|(first, last)| first..=last).collect())
+    };
+    set == value || ports(set).is_some_and(|set| Some(set) == ports(value))
 }
 
 /// Whether `value` widens `now`: no number of it is lower, but for the first of a range of ports, which is no higher. Somebody
@@ -126,5 +148,25 @@ mod tests {
         assert!(!is_raised("1024 60999", "2048 65535"));
         assert!(is_raised("", "5555") && is_raised("80,90-95", "80,90-95,5555"));
         assert!(!is_raised("70,80", "80,5555"), "somebody else has changed it");
+    }
+
+    #[test]
+    fn a_list_of_ports_is_the_same_in_any_order() {
+        assert!(is_the_same("80,5555,9000-9100", "80,9000-9100,5555"));
+        assert!(is_the_same("5554-5556", "5554,5556,5555"), "neighbours become a range");
+        assert!(!is_the_same("80,9000-9100", "80,9000-9100,5555"));
+        assert!(is_the_same("1 2 3", "1 2 3") && !is_the_same("1 2 3", "1 2 4"));
+        assert!(!is_the_same("100000", "200000"), "no port is so high");
+    }
+
+    #[test]
+    fn whatever_the_kernel_made_of_it_can_be_undone() {
+        let name = "net.ipv4.ip_local_reserved_ports".to_owned();
+        let sysctl = Sysctl { name, old: String::new(), value: "5555".to_owned() };
+        assert_eq!(
+            told(&sysctl, "", "5555"),
+            "net.ipv4.ip_local_reserved_ports: (empty) -> 5555\n  \
+             undo: sysctl -w net.ipv4.ip_local_reserved_ports=\"\""
+        );
     }
 }

@@ -86,7 +86,7 @@ impl Flags {
 
     fn ask(&self, port: Option<u16>) -> Result<Ask, Failure> {
         let targets = self.addresses()?;
-        let is_here = |target: &SocketAddr| Reach::of(target.ip()) == Reach::Loopback;
+        let is_here = |target: &SocketAddr| sources::is_local(target.ip());
         let elsewhere = !targets.is_empty() && !targets.iter().all(is_here);
         let role = match self.role {
             Some(End::Server) => Role::Server,
@@ -112,7 +112,9 @@ impl Flags {
                 None => targets.clone(),
             };
         }
-        let on_loopback = role == Role::Both && targets.iter().all(|t| is_here(t) && t.is_ipv4());
+        let is_loopback = |target: &SocketAddr| Reach::of(target.ip()) == Reach::Loopback;
+        let on_loopback =
+            role == Role::Both && targets.iter().all(|t| is_loopback(t) && t.is_ipv4());
         ask.ports = (role != Role::Server).then(|| PortsAsk {
             addresses: sources.len().max(1) as u64,
             addresses_grow: sources.is_empty() && on_loopback,
@@ -161,3 +163,38 @@ struct Told<'a> {
 /// Where `throng serve` listens.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5555);
 const TIME_WAIT: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: Flags,
+    }
+
+    fn ask(target: &str) -> Ask {
+        let line = ["throng", "--for", "10", "--target", target];
+        Line::try_parse_from(line).unwrap().flags.ask(None).unwrap()
+    }
+
+    #[test]
+    fn a_target_on_this_machine_has_both_ends_here_whatever_its_address() {
+        assert_eq!(ask("tcp://127.0.0.1:5555").role, Role::Both);
+        assert_eq!(ask("tcp://192.0.2.1:5555").role, Role::Client, "nobody has that address");
+        // Which address packets would leave from; none is sent.
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let own = socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr());
+        let Some(own) = own.ok().map(|addr| addr.ip()).filter(|addr| !addr.is_loopback()) else {
+            return println!("skipped: this machine has no address but loopback");
+        };
+        let both = ask(&format!("tcp://{own}:5555"));
+        assert_eq!(both.role, Role::Both);
+        assert!(!both.ports.unwrap().addresses_grow, "it is not of 127.0.0.0/8");
+    }
+}

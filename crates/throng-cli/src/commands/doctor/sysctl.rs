@@ -1,6 +1,6 @@
 //! `throng doctor --for N --sysctl`: what has to change, as a file of sysctl.d.
 
-use throng_doctor::preflight::{Check, Preflight, State};
+use throng_doctor::preflight::{Check, Preflight, Remedy, State};
 
 /// Only what must change, each line below the reason for it.
 pub(super) fn file(answer: &Preflight) -> String {
@@ -14,6 +14,10 @@ pub(super) fn file(answer: &Preflight) -> String {
     for sysctl in sysctls {
         for check in answer.checks.iter().filter(|check| of(check) == Some(sysctl.name.as_str())) {
             text += &format!("\n# {}: {}\n", check.state, check.because);
+            let besides = check.remedy.as_ref().map_or("", Remedy::besides_sysctl);
+            if !besides.is_empty() {
+                text += &format!("# besides: {besides}\n");
+            }
         }
         let was = if sysctl.old.is_empty() { "empty" } else { &sysctl.old };
         text += &format!("# was {was}\n{} = {}\n", sysctl.name, sysctl.value);
@@ -55,6 +59,16 @@ mod tests {
         assert_eq!(lines, ["fs.epoll.max_user_watches = 11024"], "{text}");
         assert!(
             text.contains("# was 5000\n") && text.contains("no sysctl moves it: ulimit -n"),
+            "{text}"
+        );
+        let small = MachineLimits {
+            nr_open: Fact::Known(1_000),
+            private_fds: Fact::Known(false),
+            ..machine.clone()
+        };
+        let text = file(&preflight(&Ask::new(2_000, Role::Server), &small));
+        assert!(
+            text.contains("# besides: ulimit -n 2202 ") && text.contains("fs.nr_open = 2202\n"),
             "{text}"
         );
         let fits = file(&preflight(&Ask::new(10, Role::Server), &machine));
