@@ -176,11 +176,16 @@ mod tests {
     struct Line {
         #[command(flatten)]
         flags: Flags,
+        /// Which the flags name as what they cannot go with.
+        #[arg(long)]
+        json: bool,
     }
 
     fn ask(target: &str) -> Ask {
         let line = ["throng", "--for", "10", "--target", target];
-        Line::try_parse_from(line).unwrap().flags.ask(None).unwrap()
+        let Line { flags, json } = Line::try_parse_from(line).unwrap();
+        assert!(!json);
+        flags.ask(None).unwrap()
     }
 
     #[test]
