@@ -56,7 +56,7 @@ pub(crate) struct Plan {
     /// Take the costs from this run file
     #[arg(long, value_name = "RUN.jsonl")]
     from: Option<PathBuf>,
-    /// Measure the costs now, for about two seconds, over TCP
+    /// Measure the costs now, which takes about three seconds, over TCP
     #[arg(long, conflicts_with = "from")]
     measure: bool,
     /// Nodes that connect to each other: how many connections each of x nodes has, such as 'f(x) = 3x + 15'
