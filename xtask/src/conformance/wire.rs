@@ -49,11 +49,13 @@ pub(super) fn drive<S: Session<Scratch = Scratch>>(
                 break;
             }
         }
-        stream.write_all(&out)?;
+        let written = stream.write_all(&out);
         out.clear();
         if then != Then::Continue {
+            // Who has closed already, or has ended, need not hear the last word.
             return finish(stream, then, &mut buffer);
         }
+        written?;
         received = 0;
         let left = session.deadline().since(now()).clamp(Duration::from_millis(1), PATIENCE);
         stream.set_read_timeout(Some(left))?;
@@ -73,14 +75,21 @@ pub(super) fn drive<S: Session<Scratch = Scratch>>(
 
 fn finish(stream: &mut TcpStream, then: Then, buffer: &mut [u8]) -> std::io::Result<()> {
     let patience = if then == Then::Close {
-        stream.shutdown(std::net::Shutdown::Write)?;
+        let _ = stream.shutdown(std::net::Shutdown::Write);
         Duration::from_secs(1)
     } else {
         Duration::from_secs(5)
     };
     stream.set_read_timeout(Some(patience))?;
-    while stream.read(buffer)? > 0 {}
-    Ok(())
+    loop {
+        match stream.read(buffer) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            // A process that ends with bytes unread resets its connections: an end as well.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// No case is silent for so long.
