@@ -42,12 +42,21 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// A SYN that is dropped makes a connect late, or fail; of a last packet only its server knows nothing, and what is sent after it
-/// is never answered.
+/// is never answered. Who waits in a queue that has room is not what overflowed: some other listener did.
 pub(super) fn felt(case: &Case<'_>) -> Option<(Severity, Evidence)> {
     let late = || resent::by_connects(case).map(|felt| (felt.severity, felt.evidence));
-    let unserved = unserved(case).map(|evidence| (Severity::Stopped, evidence));
+    let unserved = unserved(case)
+        .filter(|_| may_have_been_full(case))
+        .map(|evidence| (Severity::Stopped, evidence));
     let silent = || resent::by_messages(case).map(|felt| (felt.severity, felt.evidence));
     unserved.or_else(late).or_else(silent)
+}
+
+/// Between two looks a queue may be fuller than at either, but hardly twice as full.
+fn may_have_been_full(case: &Case<'_>) -> bool {
+    let backlog = case.constant(End::Server, "listener.backlog");
+    let most = case.peak(End::Server, "listener.accept_queue_most");
+    backlog.zip(most).is_none_or(|(backlog, most)| 2 * most.value >= backlog)
 }
 
 #[cfg(test)]
@@ -72,6 +81,19 @@ mod tests {
             (found.evidence[0].from, found.evidence[0].to, found.evidence[0].at_ms),
             (70.0, 390.0, 3_000)
         );
+    }
+
+    #[test]
+    fn who_waits_in_a_queue_that_has_room_did_not_meet_the_overflow() {
+        let waiting = |most| {
+            Run::quiet()
+                .with("listener.backlog", 4_096)
+                .with("listener.accept_queue", most)
+                .with("listener.accept_queue_most", most)
+                .growing("TcpExt.ListenOverflows", 70, 40, 2)
+        };
+        assert_eq!(waiting(13).speaks(&RULE).severity, Severity::Noted);
+        assert_eq!(waiting(4_096).speaks(&RULE).severity, Severity::Stopped);
     }
 
     #[test]

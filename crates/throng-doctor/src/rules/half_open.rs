@@ -1,9 +1,10 @@
 //! Connections that are established for their client and unknown to the server.
 
 use throng_report::render::count;
-use throng_report::{Finding, LoadCounters, Severity, Side};
+use throng_report::{Finding, Severity, Side};
 
 use super::Rule;
+use super::unserved::{moved, open};
 use crate::case::{Case, End};
 use crate::history::Moment;
 
@@ -85,17 +86,6 @@ fn half_open(case: &Case<'_>, three: &[Moment]) -> Option<u64> {
     }
     // As much as moved in both intervals is far more than moves between two questions.
     Some(client.saturating_sub(known + moved))
-}
-
-/// Connects and closes between two looks: as many of both leave their difference what it was.
-fn moved(before: &Moment, now: &Moment) -> Option<u64> {
-    let (before, now) = (&before.load()?.counters, &now.load()?.counters);
-    let closed = |load: &LoadCounters| load.connects_ok.saturating_sub(load.connected);
-    Some(now.connects_ok.abs_diff(before.connects_ok) + closed(now).abs_diff(closed(before)))
-}
-
-fn open(moment: &Moment) -> Option<u64> {
-    moment.interval.server.as_ref().map(|server| server.counters.open)
 }
 
 fn connected(moment: &Moment) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! Connections that the kernel has established and the server has not accepted.
 
-use throng_report::Evidence;
+use throng_report::{Evidence, LoadCounters};
 
 use crate::case::{Case, End};
 use crate::history::Moment;
@@ -12,17 +12,29 @@ pub(super) fn unserved(case: &Case<'_>) -> Option<Evidence> {
         let connected = moment.load()?.counters.connected;
         Some(connected.saturating_sub(open(moment)?) as i64)
     };
-    let lasts = |value: &dyn Fn(&Moment) -> Option<i64>| {
-        case.moments().windows(2).any(|pair| pair.iter().all(|moment| value(moment) > Some(0)))
+    let waits = |moment: &Moment| queued(moment) > Some(0);
+    // The ends are asked one after the other: what comes and goes in a whole interval is far more than does in between.
+    let misses = |before: &Moment, now: &Moment| {
+        Some(missing(now)? > i64::try_from(moved(before, now)?).unwrap_or(i64::MAX))
     };
-    let peak = if lasts(&queued) {
+    let moments = case.moments();
+    let peak = if moments.windows(2).any(|pair| pair.iter().all(waits)) {
         case.peak_of("listener.accept_queue", queued)
-    } else if lasts(&missing) {
+    } else if moments.windows(3).any(|three| {
+        misses(&three[0], &three[1]) == Some(true) && misses(&three[1], &three[2]) == Some(true)
+    }) {
         case.peak_of("load.connected - server.open", missing)
     } else {
         None
     };
     peak.map(|peak| peak.evidence())
+}
+
+/// Connects and closes between two looks: as many of both leave their difference what it was.
+pub(super) fn moved(before: &Moment, now: &Moment) -> Option<u64> {
+    let (before, now) = (&before.load()?.counters, &now.load()?.counters);
+    let closed = |load: &LoadCounters| load.connects_ok.saturating_sub(load.connected);
+    Some(now.connects_ok.abs_diff(before.connects_ok) + closed(now).abs_diff(closed(before)))
 }
 
 /// What a throng server says of itself.
@@ -59,6 +71,13 @@ mod tests {
         let queued = Run::quiet().with("listener.accept_queue", 7);
         assert_eq!(of(&queued).unwrap(), "listener.accept_queue");
         assert_eq!(of(&serving(7, |second| second > 5)).unwrap(), "load.connected - server.open");
+    }
+
+    #[test]
+    fn what_comes_while_the_ends_are_asked_is_not_missing() {
+        // 200 a second come in the first five.
+        assert_eq!(of(&serving(150, |second| second < 6)), None);
+        assert!(of(&serving(250, |second| second > 0)).is_some());
     }
 
     #[test]
