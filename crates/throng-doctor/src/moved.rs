@@ -18,12 +18,12 @@ pub struct Moved {
     pub began_ms: u64,
 }
 
-/// By how much each counter of trouble grew from `before` to `now`, a few words beside it; those that did not are left out.
+/// By how much each counter of trouble of the server's kernel grew from `before` to `now`, a few words beside it; those that did not are left out.
 pub fn moved_between(before: &Interval, now: &Interval) -> Vec<(&'static str, u64)> {
     TROUBLES
         .iter()
         .filter_map(|trouble| {
-            let of = |interval: &Interval| interval.server_side().get(trouble.counter).copied();
+            let of = |interval: &Interval| interval.server_kernel.get(trouble.counter).copied();
             let by = grown(of(before)?, of(now)?);
             (by > 0).then_some((trouble.short, by))
         })
@@ -37,7 +37,7 @@ pub fn moved(intervals: &[Interval]) -> Vec<Moved> {
             Moved { counter: trouble.counter, means: trouble.means, by: 0, began_ms: 0 };
         let mut before = None;
         for interval in intervals {
-            let Some(now) = interval.server_side().get(trouble.counter).copied() else { continue };
+            let Some(now) = interval.server_kernel.get(trouble.counter).copied() else { continue };
             let by = before.replace(now).map_or(0, |before| grown(before, now));
             if by > 0 && found.by == 0 {
                 found.began_ms = interval.at_ms;
@@ -160,8 +160,8 @@ mod tests {
     use super::*;
 
     fn interval(at_ms: u64, counters: &[(&str, i64)]) -> Interval {
-        let kernel = counters.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
-        Interval { at_ms, kernel, ..Interval::default() }
+        let server_kernel = counters.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        Interval { at_ms, server_kernel, ..Interval::default() }
     }
 
     #[test]

@@ -126,10 +126,14 @@ fn holds(root: &Root, pid: u32, inodes: &BTreeSet<u64>) -> Result<bool, Why> {
     }
     for thread in root.names(&format!("proc/{pid}/task")).into_result()? {
         let table = format!("proc/{pid}/task/{thread}/fd");
-        // The same numbers are taken for the same table, so that many threads that share one cost a listing each and no more.
-        match fds(root, &table) {
-            Ok(own) if own != shared && has_one(root, &table, &own, inodes) => return Ok(true),
-            _ => {}
+        let Ok(mut own) = fds(root, &table) else { continue };
+        if own == shared {
+            // Most likely it is the same table, but a copy of its own can have the same numbers and other files behind them. Its first
+            // files are enough to see: many threads with a long table that they share are not to cost a long look each.
+            own.truncate(FDS_OF_A_LIKENESS);
+        }
+        if has_one(root, &table, &own, inodes) {
+            return Ok(true);
         }
     }
     Ok(false)
@@ -164,6 +168,9 @@ const TABLE_BYTES_MAX: usize = 1 << 20;
 
 /// Fds of one table that are looked at.
 const FDS_MAX: usize = 4096;
+
+/// Fds that are looked at of a thread's table that looks like the process's.
+const FDS_OF_A_LIKENESS: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -221,14 +228,21 @@ mod tests {
             std::os::unix::fs::symlink(to, path).unwrap();
         };
         write("proc/thread-self/net/tcp", TABLE);
-        // The second thread has a table of its own.
-        link("proc/10/fd/0", "/dev/null");
-        link("proc/10/task/10/fd/0", "/dev/null");
+        let third = "  local_address inode\n 0: ::0:0051 ::0:0000 0A 0:0 0:0 0 0 0 7004 1\n";
+        write("proc/thread-self/net/tcp6", third);
+        // The second thread has a table of its own, with the same numbers.
+        link("proc/10/fd/7", "socket:[7009]");
+        link("proc/10/task/10/fd/7", "socket:[7009]");
         link("proc/10/task/11/fd/7", "socket:[7001]");
         write("proc/10/stat", "10 (holder) S 1 1 1 0 -1 0 0 0 0 0 11 22 0 0 20 0 2 0 99 0 0");
+        // The third has one with other numbers.
+        link("proc/11/fd/7", "socket:[7009]");
+        link("proc/11/task/12/fd/8", "socket:[7004]");
+        write("proc/11/stat", "11 (other) S 1 1 1 0 -1 0 0 0 0 0 11 22 0 0 20 0 2 0 99 0 0");
         let root = Root::new(dir.path());
         let owner = |port| listening_process(&root, &[port]).into_result();
         assert_eq!(owner(5555), Ok(Owner { pid: 10, program: "holder".into(), others: 0 }));
+        assert_eq!(owner(81), Ok(Owner { pid: 11, program: "other".into(), others: 0 }));
         assert!(owner(22).unwrap_err().to_string().contains("no process"));
         assert!(owner(80).unwrap_err().to_string().contains("nobody listens"));
     }

@@ -6,7 +6,7 @@
 //! connection. Only both ends' counts together tell which of the two it was.
 
 use throng_report::render::count;
-use throng_report::{Finding, Interval, Side};
+use throng_report::{Finding, Interval, Side, server_side};
 
 use crate::reconcile::reconcile;
 
@@ -68,9 +68,10 @@ struct Moved {
 
 impl Moved {
     fn of(counter: &'static str, intervals: &[Interval]) -> Option<Self> {
+        let kernel = server_side(intervals);
         let values = || {
             let value = |interval: &Interval| {
-                Some((interval.at_ms, interval.server_side().get(counter).copied()?))
+                Some((interval.at_ms, kernel(interval).get(counter).copied()?))
             };
             intervals.iter().filter_map(value)
         };

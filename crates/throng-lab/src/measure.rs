@@ -2,18 +2,21 @@
 
 use throng_report::runfile::RunFile;
 use throng_report::validity::Validity;
-use throng_report::{Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Summary};
+use throng_report::{
+    Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Summary, server_side,
+};
 
 /// By how much a counter of the server's kernel grew over the run; none where the kernel does not have it.
 pub(crate) fn grown(intervals: &[Interval], counter: &str) -> Option<u64> {
-    let values =
-        || intervals.iter().filter_map(|interval| interval.server_side().get(counter).copied());
+    let kernel = server_side(intervals);
+    let values = || intervals.iter().filter_map(|interval| kernel(interval).get(counter).copied());
     u64::try_from(values().next_back()?.saturating_sub(values().next()?)).ok()
 }
 
 /// The most that a gauge of the server's kernel showed.
 pub(crate) fn most(intervals: &[Interval], gauge: &str) -> Option<u64> {
-    let values = intervals.iter().filter_map(|interval| interval.server_side().get(gauge).copied());
+    let kernel = server_side(intervals);
+    let values = intervals.iter().filter_map(|interval| kernel(interval).get(gauge).copied());
     values.max().and_then(|most| u64::try_from(most).ok())
 }
 

@@ -1,7 +1,7 @@
 //! Both ends' counts of the same connections, side by side.
 
 use serde::Serialize;
-use throng_report::Interval;
+use throng_report::{Interval, server_side};
 
 /// What the two ends made of the connections, over the quiet seconds of a run.
 ///
@@ -24,6 +24,12 @@ pub(crate) struct Reconciled {
 /// Compares the two ends; none where no second was quiet or the server did not answer.
 pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciled> {
     let mut found = Reconciled::default();
+    let kernel = server_side(intervals);
+    let both = |interval: &Interval| {
+        let server = interval.server.as_ref()?.counters.open;
+        let waiting = kernel(interval).get(ACCEPT_QUEUE).copied().unwrap_or(0);
+        Some((connected(interval)?, server + u64::try_from(waiting).unwrap_or(0)))
+    };
     for (at, pair) in intervals.windows(2).enumerate() {
         let (Some(before), Some((client, server))) = (connected(&pair[0]), both(&pair[1])) else {
             continue;
@@ -48,12 +54,6 @@ pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciled> {
 
 fn connected(interval: &Interval) -> Option<u64> {
     interval.load.as_ref().map(|load| load.counters.connected)
-}
-
-fn both(interval: &Interval) -> Option<(u64, u64)> {
-    let server = interval.server.as_ref()?.counters.open;
-    let waiting = interval.server_side().get(ACCEPT_QUEUE).copied().unwrap_or(0);
-    Some((connected(interval)?, server + u64::try_from(waiting).unwrap_or(0)))
 }
 
 /// As the doctor's sampler names it.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_report::render::{count, micros, or_dash, rate};
-use throng_report::{Interval, LoadInterval, Summary, Tally};
+use throng_report::{Interval, LoadInterval, Summary, Tally, server_side};
 
 use crate::crowd::{Cost, arrivals_per_second, errors_sentence, report};
 use crate::ends::{CHANNELS, Go, LoadSpec, ServerEnd, ServerSpec, Stage};
@@ -210,8 +210,8 @@ fn storm(users: u64, intervals: &[Interval]) -> Storm {
     let measured = || during.iter().map(|(interval, _)| *interval);
     found.connect_p99_us = latency(measured(), |load| &load.connect).p99;
     found.join_p99_us = latency(measured(), |load| &load.join).p99;
-    let overflows =
-        |interval: &Interval| interval.server_side().get("TcpExt.ListenOverflows").copied();
+    let kernel = server_side(intervals);
+    let overflows = |interval: &Interval| kernel(interval).get("TcpExt.ListenOverflows").copied();
     found.overflows = overflows(began).zip(overflows(last_interval)).map(|(from, to)| to - from);
     found
 }

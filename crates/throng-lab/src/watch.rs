@@ -101,8 +101,13 @@ impl Watch {
 
     /// Looks once.
     pub fn look(&mut self) -> WatchLine {
-        if Instant::now() >= self.search_at && !self.is_alive() {
-            self.search();
+        if Instant::now() >= self.search_at {
+            match self.is_alive() {
+                false => self.search(),
+                // A throng server that was too busy to answer, or not yet ready to, may be so now.
+                true if self.server.is_none() => self.search_control(),
+                true => {}
+            }
         }
         let at_ms = self.began.elapsed().as_millis() as u64;
         let span_ms = at_ms - self.looked_ms.replace(at_ms).unwrap_or(at_ms);
@@ -149,10 +154,16 @@ impl Watch {
         };
         if found != self.owner {
             self.sampler = sampler(&self.options, found.as_ref().ok().map(|owner| owner.pid));
-            self.server = control(&self.options, found.as_ref().ok())
-                .map(|path| ServerWatch::new(Box::new(ControlProbe::new(path)), SERVER_PATIENCE));
             self.owner = found;
+            self.search_control();
         }
+    }
+
+    /// Looks for the control socket of the process that was found.
+    fn search_control(&mut self) {
+        self.search_at = Instant::now() + SEARCH_EVERY;
+        self.server = control(&self.options, self.owner.as_ref().ok())
+            .map(|path| ServerWatch::new(Box::new(ControlProbe::new(path)), SERVER_PATIENCE));
     }
 }
 

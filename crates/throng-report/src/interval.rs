@@ -38,7 +38,7 @@ pub struct Interval {
     /// Counters and gauges of the generator's kernel by name (`TcpExt.ListenOverflows`, `listener.syn_recv`, …).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kernel: BTreeMap<String, i64>,
-    /// The server's, where that is another machine or another network namespace; see [`Interval::server_side`].
+    /// The server's, where that is another machine or another network namespace; see [`server_side`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server_kernel: BTreeMap<String, i64>,
     /// The server's machine, where that is another one.
@@ -52,12 +52,11 @@ pub struct Interval {
     pub events: Vec<Event>,
 }
 
-impl Interval {
-    /// Counters and gauges of the kernel that the server runs on, as far as they were recorded: the generator's
-    /// where the two share one.
-    pub fn server_side(&self) -> &BTreeMap<String, i64> {
-        if self.server_kernel.is_empty() { &self.kernel } else { &self.server_kernel }
-    }
+/// Where the intervals of a run have the kernel that the server runs on: in one of its own, if any of them has that, else in the
+/// generator's. An interval in which the server's own was not heard of then has nothing of it, and never the generator's instead.
+pub fn server_side(intervals: &[Interval]) -> impl Fn(&Interval) -> &BTreeMap<String, i64> {
+    let is_apart = intervals.iter().any(|interval| !interval.server_kernel.is_empty());
+    move |interval| if is_apart { &interval.server_kernel } else { &interval.kernel }
 }
 
 /// The generator's share of an interval.
@@ -163,6 +162,19 @@ mod tests {
         let json = serde_json::to_string(&interval).unwrap();
         assert_eq!(serde_json::from_str::<Interval>(&json).unwrap(), interval);
         assert!(!json.contains("\"message\":"), "an empty histogram is left out: {json}");
+    }
+
+    #[test]
+    fn a_server_that_was_not_heard_of_for_an_interval_is_not_the_generator() {
+        let of = |n: i64| BTreeMap::from([("n".to_owned(), n)]);
+        let shared = Interval { kernel: of(500), ..Interval::default() };
+        let apart = Interval { server_kernel: of(7), ..shared.clone() };
+        let values = |intervals: &[Interval]| -> Vec<Option<i64>> {
+            let kernel = server_side(intervals);
+            intervals.iter().map(|interval| kernel(interval).get("n").copied()).collect()
+        };
+        assert_eq!(values(&[shared.clone(), shared.clone()]), [Some(500), Some(500)]);
+        assert_eq!(values(&[shared, apart]), [None, Some(7)]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub use diagnosis::Diagnosis;
 pub use events::{Event, EventKind};
 pub use finding::{Evidence, Finding, Severity, Side};
 pub use histogram::{Histogram, LatencySummary};
-pub use interval::{Interval, LEAVING, LoadInterval};
+pub use interval::{Interval, LEAVING, LoadInterval, server_side};
 pub use probe::ProbeReport;
 pub use snapshot::*;
 pub use summary::{Summary, SummaryFold};

@@ -58,7 +58,7 @@ fn a_run_takes_the_facts_of_a_watch_and_those_of_a_throng_server_with_them() {
     assert!(at.starts_with("127.0.0.1:"), "{at}");
     place.write(
         "load.yaml",
-        &server.scenario("[{ramp: {to: 5, over: 1s}}]", "[connect, send: x, expect: ok]"),
+        &server.scenario("[{ramp: {to: 5, over: 2s}}]", "[connect, send: x, expect: ok]"),
     );
     // In a folder of its own, so that the server is known by the watch alone.
     let elsewhere = place.path("elsewhere");

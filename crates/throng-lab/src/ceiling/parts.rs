@@ -54,7 +54,7 @@ impl Parts {
 
     /// Users who connect, go, and come back at once.
     pub(super) fn connects(&self, users: u64) -> Part {
-        let hold = show_duration(self.share(BUSY_SHARE));
+        let hold = show_duration(self.busy_for());
         let over = show_duration(ARRIVING);
         let load = format!("[{{ramp: {{to: {users}, over: {over}}}}}, {{hold: {{for: {hold}}}}}]");
         self.part("connects", &load, &one_class(&self.user("")))
@@ -70,7 +70,7 @@ impl Parts {
             (Protocol::Ws, Talk::Answered) => HEARTBEAT_ANSWERED,
             (Protocol::Phoenix, _) => PUSH,
         };
-        let span = show_duration(ARRIVING + self.share(BUSY_SHARE));
+        let span = show_duration(ARRIVING + self.busy_for());
         let talking = format!("{{repeat: {{for: {span}, do: [{exchange}]}}}}");
         let users_do = one_class(&self.user(&talking));
         Some(self.part("messages", &arrivals(users, ARRIVING), &users_do))
@@ -95,7 +95,7 @@ impl Parts {
     /// When the first two loads are as busy as they get: everybody has come and nobody has gone.
     pub(super) fn busy(&self) -> Within {
         let arrived_ms = ARRIVING.as_millis() as u64;
-        let until = ARRIVING + self.share(BUSY_SHARE);
+        let until = ARRIVING + self.busy_for();
         // An interval ends a little after its boundary, and the first begins before the load does.
         let until_ms = until.as_millis() as u64 + arrived_ms / 2;
         Within { from_ms: 3 * arrived_ms / 2, until_ms, span_ms_least: arrived_ms / 2 }
@@ -122,6 +122,10 @@ impl Parts {
         let all = ["connect", join, steps, "close: reset"];
         let all: Vec<_> = all.into_iter().filter(|step| !step.is_empty()).collect();
         format!("user: [{}], on_error: stop", all.join(", "))
+    }
+
+    fn busy_for(&self) -> Duration {
+        self.share(BUSY_SHARE).max(BUSY_LEAST)
     }
 
     fn share(&self, share: f64) -> Duration {
@@ -160,6 +164,8 @@ const STAYING_FOR_EACH_TICKING: u32 = 99;
 const ARRIVING: Duration = Duration::from_millis(100);
 /// Shares of the whole length: how long the busy are busy, …
 const BUSY_SHARE: f64 = 0.2;
+/// which leaves two whole intervals even where the recorder of a machine with much to do is late, …
+const BUSY_LEAST: Duration = Duration::from_millis(400);
 /// … and over which time those come who stay for a while.
 const COMING_SHARE: f64 = 0.25;
 /// How long all of them are there: two intervals, of which at least one lies within it.
