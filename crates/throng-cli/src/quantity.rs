@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use throng_base::units;
+use throng_driver::fdtable::CORES_MAX;
 
 /// Bytes for the kernel, which counts them in 31 bits.
 pub(crate) fn socket_bytes(text: &str) -> Result<u32, String> {
@@ -122,9 +123,6 @@ pub(crate) fn cores(text: &str) -> Result<usize, String> {
         cores => Ok(cores),
     }
 }
-
-/// Each core has an eventfd and a passing socket in the tables of all others.
-const CORES_MAX: usize = 1_024;
 
 /// A listen backlog, 1 to 2^31.
 pub(crate) fn backlog(text: &str) -> Result<u32, String> {

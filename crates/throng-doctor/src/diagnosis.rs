@@ -19,10 +19,32 @@ use crate::rules::RULES;
 pub fn diagnose(history: &History, summary: &Summary) -> Diagnosis {
     let case = Case::new(history, summary);
     let findings = ranked(RULES.iter().filter_map(|rule| (rule.find)(&case)).collect());
-    let unseen = history.moments().iter().rev().find_map(|moment| {
-        (!moment.interval.unseen.is_empty()).then(|| moment.interval.unseen.clone())
-    });
-    Diagnosis { verdict: verdict(&case, &findings), findings, unseen: unseen.unwrap_or_default() }
+    Diagnosis { verdict: verdict(&case, &findings), findings, unseen: unseen(history) }
+}
+
+/// What could not be looked at, and until when where that was not the whole run.
+fn unseen(history: &History) -> Vec<String> {
+    let mut found: Vec<(&str, Option<u64>)> = Vec::new();
+    for moment in history.moments() {
+        let Some(now) = &moment.interval.unseen else { continue };
+        for (what, until_ms) in &mut found {
+            if !now.iter().any(|sentence| sentence == what) {
+                until_ms.get_or_insert(moment.interval.at_ms);
+            }
+        }
+        for what in now {
+            match found.iter().position(|(known, _)| known == what) {
+                Some(at) => found[at].1 = None,
+                None if found.len() < UNSEEN_MAX => found.push((what, None)),
+                None => {}
+            }
+        }
+    }
+    let words = |(what, until_ms): (&str, Option<u64>)| match until_ms {
+        Some(ms) => format!("{what} (until second {:.0})", ms as f64 / 1000.0),
+        None => what.to_owned(),
+    };
+    found.into_iter().map(words).collect()
 }
 
 fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
@@ -156,6 +178,9 @@ fn most_frequent_error(summary: &Summary) -> Option<(&str, u64)> {
 /// Less is none: the next user would be one too many.
 const HEADROOM_MIN: f64 = 0.05;
 
+/// Sentences about what could not be seen, from a watch that has a new one each time.
+const UNSEEN_MAX: usize = 64;
+
 /// A run ends while a few connects are under way. Of more than this share, most have been waiting for longer.
 const UNANSWERED_SHARE_MAX: f64 = 0.05;
 
@@ -208,6 +233,23 @@ mod tests {
         let begin = "Stopped on the server side at 600 connections, 200/s connects and 1k/s messages: the server's accept queue, \
                      which holds 128, overflowed 320 times; do: throng serve --backlog";
         assert!(said.starts_with(begin), "{said}");
+    }
+
+    #[test]
+    fn what_could_be_seen_again_was_unseen_for_a_while_only() {
+        let run = Run::quiet().changed(|interval, second| {
+            let sentences =
+                |all: &[&str]| Some(all.iter().map(|what| (*what).to_owned()).collect());
+            interval.unseen = match second {
+                1 => sentences(&["slabs: refused"]),
+                3 => sentences(&["slabs: refused", "the watch has ended"]),
+                6 => sentences(&["slabs: refused"]),
+                _ => None,
+            };
+        });
+        let (history, summary) = run.whole();
+        let unseen = diagnose(&history, &summary).unseen;
+        assert_eq!(unseen, ["slabs: refused", "the watch has ended (until second 6)"]);
     }
 
     #[test]

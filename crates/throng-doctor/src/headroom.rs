@@ -2,8 +2,9 @@
 
 use throng_report::render::count;
 
-use crate::case::{Case, End};
+use crate::case::Case;
 use crate::cpus::{CpuUse, ProcessCpus, whole_percent};
+use crate::kernels::{Kernel, machines};
 
 /// What was left of the scarcest resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,16 +17,17 @@ pub struct Headroom {
 
 /// The least of what was left of each: none where nothing is known.
 pub fn headroom(case: &Case<'_>) -> Option<Headroom> {
-    let used = [cpus(case, End::Client), cpus(case, End::Server), ceiling(case), places(case)];
-    let worst = used.into_iter().flatten().max_by(|one, other| one.0.total_cmp(&other.0));
+    let machines = machines(case).into_iter().filter_map(|machine| cpus(case, &machine));
+    let used = machines.chain(ceiling(case)).chain(places(case));
+    let worst = used.max_by(|one, other| one.0.total_cmp(&other.0));
     worst.map(|(used, of)| Headroom { share_free: (1.0 - used).max(0.0), of })
 }
 
-/// The share of an end's CPUs that was not free in the busiest interval.
+/// The share of a machine's CPUs that was not free in the busiest interval.
 ///
 /// What others took counts only where the run had to wait: who takes no more than what is idle gives way to more load.
-fn cpus(case: &Case<'_>, end: End) -> Option<(f64, String)> {
-    let uses = CpuUse::of(case, end);
+fn cpus(case: &Case<'_>, machine: &Kernel) -> Option<(f64, String)> {
+    let uses = CpuUse::of(case, machine.end);
     let taken = |used: &CpuUse| {
         let waits =
             |process: ProcessCpus| process.most_delayed.is_none_or(|delayed| delayed > DELAYED_MIN);
@@ -37,11 +39,7 @@ fn cpus(case: &Case<'_>, end: End) -> Option<(f64, String)> {
         .iter()
         .map(|used| (taken(used), used.taken_share()))
         .max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let whose = match (end, case.header.target_is_here) {
-        (_, true) => "this machine",
-        (End::Client, false) => "the generator's machine",
-        (End::Server, false) => "the server's machine",
-    };
+    let whose = machine.whose;
     let of = if busy - most < OTHERS_MIN {
         format!("the CPUs of {whose} were busy for {} at most", whole_percent(most))
     } else {

@@ -131,9 +131,7 @@ impl Moment {
         self.interval.span_ms += before.interval.span_ms;
         let events = std::mem::take(&mut self.interval.events);
         self.interval.events = [before.interval.events, events].concat();
-        if self.interval.unseen.is_empty() {
-            self.interval.unseen = before.interval.unseen;
-        }
+        self.interval.unseen = self.interval.unseen.take().or(before.interval.unseen);
         for (own, other) in [
             (&mut self.lag, before.lag),
             (&mut self.connect, before.connect),

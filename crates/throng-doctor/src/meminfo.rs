@@ -15,6 +15,9 @@ pub struct Memory {
     pub slab_bytes: u64,
 }
 
+/// Bytes of a page of x86-64, and of arm64 as distributions build it.
+pub const PAGE_BYTES: u64 = 4_096;
+
 /// Where it is.
 pub const PATH: &str = "proc/meminfo";
 

@@ -4,19 +4,7 @@
 //! and leaves open whether it matters.
 
 use throng_report::Interval;
-
-/// A counter of trouble that moved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moved {
-    /// Its name in the run file.
-    pub counter: &'static str,
-    /// What it means.
-    pub means: &'static str,
-    /// By how much it grew.
-    pub by: u64,
-    /// When that began, in milliseconds.
-    pub began_ms: u64,
-}
+use throng_report::watch::Moved;
 
 /// By how much each counter of trouble of the server's kernel grew from `before` to `now`, a few words beside it; those that did not are left out.
 pub fn moved_between(before: &Interval, now: &Interval) -> Vec<(&'static str, u64)> {
@@ -33,8 +21,8 @@ pub fn moved_between(before: &Interval, now: &Interval) -> Vec<(&'static str, u6
 /// The same over a whole watch, in the order in which it matters.
 pub fn moved(intervals: &[Interval]) -> Vec<Moved> {
     let of = |trouble: &Trouble| {
-        let mut found =
-            Moved { counter: trouble.counter, means: trouble.means, by: 0, began_ms: 0 };
+        let (counter, means) = (trouble.counter.to_owned(), trouble.means.to_owned());
+        let mut found = Moved { counter, means, by: 0, began_ms: 0 };
         let mut before = None;
         for interval in intervals {
             let Some(now) = interval.server_kernel.get(trouble.counter).copied() else { continue };
@@ -175,7 +163,7 @@ mod tests {
         let found = moved(&watch);
         assert_eq!(found.len(), 1);
         assert_eq!(
-            (found[0].counter, found[0].by, found[0].began_ms),
+            (&*found[0].counter, found[0].by, found[0].began_ms),
             ("TcpExt.ListenOverflows", 5, 2000)
         );
         assert_eq!(moved_between(&watch[2], &watch[3]), [("overflows", 3)]);

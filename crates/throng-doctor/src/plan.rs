@@ -4,6 +4,7 @@
 //! the numbers put in, so that whoever doubts it can do it again. [`plan`] is about servers with very many clients,
 //! [`mesh()`] about nodes that connect to each other.
 
+mod apportion;
 mod assumptions;
 mod costs;
 mod fleet;

@@ -21,7 +21,7 @@ use throng_base::units::show_count;
 
 pub use ask::{Ask, PortChoice, PortsAsk, Role};
 pub use check::{Check, Remedy, State, Sysctl, Unit};
-pub use fds::{CORES_MAX, cores_for};
+pub use fds::cores_for;
 pub use machine::{Conntrack, MachineLimits, parse_threads};
 pub use memory::{KERNEL_BYTES, kernel_bytes};
 

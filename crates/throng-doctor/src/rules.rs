@@ -17,7 +17,6 @@ mod generator_saturated;
 mod half_open;
 mod handshakes_refused;
 mod hot_core;
-mod kernels;
 mod memory_runs_out;
 mod port_conflict;
 mod ports_exhausted;
@@ -49,6 +48,18 @@ pub struct Rule {
     /// The rule itself.
     pub find: fn(&Case<'_>) -> Option<Finding>,
 }
+
+/// What a program does that does not get the CPUs it wants, or only later.
+const SLOW_FOR_WANT_OF_CPUS: &[&str] = &[
+    "generator_saturated",
+    "cpu_contended",
+    "server_cpu_saturated",
+    "hot_core",
+    "server_slow",
+    "slow_consumers",
+    "half_open",
+    "accept_queue_overflow",
+];
 
 /// All of them. Where two findings are as grave and neither explains the other, the one that stands here first comes first: what is
 /// nearer to the root of things, and easier to move.

@@ -9,6 +9,9 @@ use crate::socket::last_errno;
 /// cores and sockets on their way from one core to another.
 pub const RESERVED: usize = 64;
 
+/// The most cores of one process: each has an eventfd and a passing socket in the tables of all others.
+pub const CORES_MAX: usize = 1_024;
+
 /// Raises the soft RLIMIT_NOFILE to the hard one and returns it.
 pub fn raise_limit() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -107,7 +107,7 @@ pub fn cores_for(connections: u64, cpus: usize, limit: usize, private_fds: bool)
     }
     // Each core costs a few fds in every table, so the number is found by trying.
     let fits = |cores: &usize| fdtable::usable(limit, *cores) as u64 * *cores as u64 >= connections;
-    (cpus..CORES_MAX).find(fits).unwrap_or(cpus)
+    (cpus..fdtable::CORES_MAX).find(fits).unwrap_or(cpus)
 }
 
 /// The sources for a target on this machine, when nobody named any.
@@ -164,7 +164,6 @@ fn ends(class: &Class) -> bool {
 }
 
 const CONNECTS_PER_S_MOST: f64 = 100_000.0;
-const CORES_MAX: usize = 1_024;
 const CHURN_ADDRESSES: usize = 16;
 
 #[cfg(test)]

@@ -44,9 +44,9 @@ pub struct Interval {
     /// The server's machine, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_machine: Option<MachineUse>,
-    /// What could not be read, and why; in the first interval, and in those in which it was not the same as before.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unseen: Vec<String>,
+    /// What could not be read, and why; none where that is the same as before, and an empty list where all of it can be read again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<Vec<String>>,
     /// What happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,

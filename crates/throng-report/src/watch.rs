@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{MachineUse, ProcessUse, ServerSnapshot};
+use crate::{Finding, MachineUse, ProcessUse, ServerSnapshot};
 
 /// The schema that this version writes, and the only one that it reads.
 pub const WATCH_SCHEMA: &str = "throng.watch/1";
@@ -58,6 +58,36 @@ pub struct WatchLine {
     /// What could not be read, and why, a sentence each: in every line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
+}
+
+/// What a watch came to, which it prints at its end and sends to nobody.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WatchEnd {
+    /// In a sentence.
+    pub verdict: String,
+    /// How many looks there were.
+    pub looks: u64,
+    /// Seconds between the first and the last.
+    pub seconds: f64,
+    /// Counters that stand still on a machine that has no trouble, and moved.
+    pub moved: Vec<Moved>,
+    /// What the rules say that need to know nothing of a load.
+    pub findings: Vec<Finding>,
+}
+
+/// A counter of trouble that moved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Moved {
+    /// Its name in the run file.
+    pub counter: String,
+    /// What it means.
+    pub means: String,
+    /// By how much it grew.
+    pub by: u64,
+    /// When that began, in milliseconds since the watch did.
+    pub began_ms: u64,
 }
 
 impl WatchHeader {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use throng_report::runfile::{Ceiling, End, EndReason, Header, ScenarioSource};
 use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
-use throng_report::watch::WATCH_LINE_BYTES_MAX;
+use throng_report::watch::{Moved, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
     ClassCounters, Event, EventKind, Histogram, Interval, Judgement, LEAVING, LoadInterval,
     MachineUse, ProbeCounters, ProbeReport, ServerSnapshot, Summary, Tally, WatchHeader, WatchLine,
@@ -70,7 +70,7 @@ fn every_field_of_an_interval_is_documented() {
         kernel: [(ANY.to_owned(), 1)].into(),
         server_kernel: [(ANY.to_owned(), 1)].into(),
         server_machine: Some(MachineUse::default()),
-        unseen: vec![String::new()],
+        unseen: Some(vec![String::new()]),
         events: vec![Event::new(1, EventKind::Unknown)],
     };
     check("An interval", &serde_json::to_value(interval).unwrap());
@@ -95,7 +95,16 @@ fn every_field_of_a_watch_is_documented() {
         server: Some(ServerSnapshot::default()),
         unseen: vec![String::new()],
     };
+    let end = WatchEnd {
+        verdict: String::new(),
+        looks: 0,
+        seconds: 0.0,
+        moved: vec![Moved::default()],
+        findings: Vec::new(),
+    };
     let mut both = serde_json::to_value(header).unwrap();
+    let end = serde_json::to_value(end).unwrap();
+    both.as_object_mut().unwrap().extend(end.as_object().unwrap().clone());
     let look = serde_json::to_value(look).unwrap();
     for (name, value) in look.as_object().unwrap() {
         // What these hold is documented once, with the intervals of a run.

@@ -32,6 +32,7 @@ fn a_server_that_is_not_ours_is_watched_by_its_port() {
         assert!(look["kernel"]["process.server.threads"].as_u64().unwrap() >= 1);
     }
     assert!(end["end"]["looks"].as_u64().unwrap() >= 2 && end["end"]["moved"].is_array(), "{end}");
+    assert!(end["end"]["verdict"].as_str().unwrap().ends_with('.'), "{end}");
 
     let told = place.throng(&watch).exits(0).stdout;
     assert!(told.contains(&format!("(pid {})", std::process::id())), "{told}");

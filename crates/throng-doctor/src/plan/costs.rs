@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use throng_report::runfile::RunFile;
-use throng_report::{Interval, Summary};
+use throng_report::{Interval, LoadInterval, Summary};
 
 use super::Ask;
+use super::apportion::{Work, apportion};
 use crate::preflight::KERNEL_BYTES;
 
 /// A cost: bytes, or microseconds of CPU time.
@@ -83,13 +84,11 @@ impl Costs {
         let summary = Summary::of(run);
         let generator = &summary.generator;
         self.generator.bytes.replace(generator.rss_bytes_per_user, Source::Run);
-        self.generator.connect_us.replace(generator.cpu_us_per_connect, Source::Run);
-        self.generator.message_us.replace(generator.cpu_us_per_message, Source::Run);
+        self.generator.took(&work_of_generator(run));
         if let Some(server) = &summary.server {
             self.server.bytes.replace(server.rss_bytes_per_connection, Source::Run);
-            self.server.connect_us.replace(server.cpu_us_per_connection, Source::Run);
-            self.server.message_us.replace(server.cpu_us_per_message, Source::Run);
         }
+        self.server.took(&work_of_server(run));
         self.kernel_bytes.replace(kernel_bytes(run, &summary), Source::Run);
         if summary.machine.cpus > 0 {
             self.cpus = summary.machine.cpus;
@@ -110,6 +109,17 @@ impl Costs {
     }
 }
 
+impl EndCosts {
+    /// Takes what the CPU time of a run comes to for each kind of work that was done in it.
+    fn took(&mut self, run: &[Work<3>]) {
+        let prior = [self.connect_us.value, self.message_us.value, self.delivery_us.value];
+        let [connect_us, message_us, delivery_us] = apportion(run, prior);
+        self.connect_us.replace(connect_us, Source::Run);
+        self.message_us.replace(message_us, Source::Run);
+        self.delivery_us.replace(delivery_us, Source::Run);
+    }
+}
+
 impl Cost {
     /// Takes `value` in place of what it was, where there is one that can be.
     pub fn replace(&mut self, value: Option<f64>, source: Source) {
@@ -121,6 +131,52 @@ impl Cost {
 
 fn documented(value: f64) -> Cost {
     Cost { value, source: Source::Documented }
+}
+
+/// Connects, messages and deliveries of the generator in each interval before everybody left.
+fn work_of_generator(run: &RunFile) -> Vec<Work<3>> {
+    let load = |interval: &'_ Interval| interval.load.clone().filter(|load| !load.is_leaving());
+    work(run, load, |before, now| {
+        let grown = now.counters.since(&before.counters);
+        // In a run that expects no answers, what it sends is its work.
+        let plain = match now.counters.messages_answered {
+            0 => grown.messages_sent,
+            _ => grown.messages_answered,
+        };
+        let asked = grown.pushes_ok + grown.heartbeats_answered;
+        let replies = grown.messages_answered + asked + grown.joins_ok;
+        let deliveries = grown.messages_received.saturating_sub(replies);
+        let done = [grown.connects_ok, plain + asked, deliveries];
+        Work { done, cpu_us: now.process.cpu_us().saturating_sub(before.process.cpu_us()) }
+    })
+}
+
+/// The same of the server.
+fn work_of_server(run: &RunFile) -> Vec<Work<3>> {
+    let server = |interval: &'_ Interval| {
+        let is_leaving = interval.load.as_ref().is_some_and(LoadInterval::is_leaving);
+        interval.server.clone().filter(|_| !is_leaving)
+    };
+    work(run, server, |before, now| {
+        let grown = now.counters.since(&before.counters);
+        let messages = grown.messages_received.saturating_sub(grown.joins);
+        let done = [grown.accepted, messages, grown.fanned_out];
+        Work { done, cpu_us: now.process.cpu_us().saturating_sub(before.process.cpu_us()) }
+    })
+}
+
+/// What `between` makes of each two snapshots of an end that follow one another, as far as they were busy: where little was done, what an end does
+/// in any case would be taken for the cost of it.
+fn work<T>(
+    run: &RunFile,
+    of: impl Fn(&Interval) -> Option<T>,
+    between: impl Fn(&T, &T) -> Work<3>,
+) -> Vec<Work<3>> {
+    let all: Vec<T> = run.intervals.iter().filter_map(of).collect();
+    let mut work: Vec<_> = all.windows(2).map(|pair| between(&pair[0], &pair[1])).collect();
+    let most = work.iter().map(|work| work.cpu_us).max().unwrap_or(0);
+    work.retain(|work| work.cpu_us.saturating_mul(BUSY) >= most);
+    work
 }
 
 /// What the kernel took for each end: what the machine's free memory fell by and neither program grew by. Only where both
@@ -139,13 +195,16 @@ fn kernel_bytes(run: &RunFile, summary: &Summary) -> Option<f64> {
     Some((fell - generator - server) / 2.0)
 }
 
+/// An interval that took less than this part of the CPU time of the busiest one was idle.
+const BUSY: u64 = 20;
+
 /// With fewer connections, what else the machine does hides their memory.
 const MEMORY_SHOWS: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::ServerSnapshot;
     use throng_report::runfile::{End, Header};
-    use throng_report::{LoadInterval, ServerSnapshot};
 
     use super::*;
 

@@ -155,7 +155,7 @@ fn cores_least(ask: &Ask, machine: &MachineLimits) -> u64 {
 }
 
 fn cores_most(ask: &Ask) -> u64 {
-    ask.cores.unwrap_or(CORES_MAX).max(1)
+    ask.cores.unwrap_or(fdtable::CORES_MAX as u64).max(1)
 }
 
 fn raise_table(ask: &Ask, machine: &MachineLimits, private: bool, table: u64) -> Remedy {
@@ -199,8 +199,6 @@ fn more_cores(ask: &Ask, machine: &MachineLimits, private: bool, table: u64) -> 
     (holds >= ask.connections).then_some(cores)
 }
 
-/// The most cores that throng runs.
-pub const CORES_MAX: u64 = 1_024;
 /// Files of everything else that begins meanwhile, and of throng beside its connections.
 const FILES_RESERVED: u64 = 1_024;
 /// `fs.nr_open` of a kernel that was left alone.

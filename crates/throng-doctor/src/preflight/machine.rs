@@ -95,7 +95,7 @@ impl MachineLimits {
             memory: root.read(meminfo::PATH, meminfo::parse),
             cgroup_memory_free_bytes: cgroup::memory_room(root, pid),
             slabs: root.read(slabinfo::PATH, slabinfo::parse),
-            page_bytes: PAGE_BYTES,
+            page_bytes: meminfo::PAGE_BYTES,
             tcp_mem: root
                 .sysctl_list::<3>("net.ipv4.tcp_mem")
                 .map(|pages| pages.map(|pages| u64::try_from(pages).unwrap_or(0))),
@@ -230,9 +230,6 @@ pub fn parse_threads(text: &str) -> Result<u64, Malformed> {
     let word = text.split_ascii_whitespace().nth(3).and_then(|word| word.split_once('/'));
     number(word.ok_or(Malformed("running and existing threads"))?.1)
 }
-
-/// Of x86-64, and of arm64 as distributions build it.
-const PAGE_BYTES: u64 = 4_096;
 
 #[cfg(test)]
 mod tests {

@@ -15,8 +15,11 @@ pub const KERNEL_BYTES: u64 = 3_984;
 /// none when one of the caches is missing.
 pub fn kernel_bytes(slabs: &Slabs, page_bytes: u64) -> Option<u64> {
     let cost = |name: &str| slabs.get(name).map(|slab| slab.cost_bytes(page_bytes));
-    let socket = cost("TCP")? + cost("sock_inode_cache")? + cost("filp")? + cost("dentry")?;
-    Some(socket + cost("eventpoll_epi")? + cost("ep_head").unwrap_or(0) + EPPOLL_ENTRY_BYTES)
+    let mut all = EPPOLL_ENTRY_BYTES.saturating_add(cost("ep_head").unwrap_or(0));
+    for name in ["TCP", "sock_inode_cache", "filp", "dentry", "eventpoll_epi"] {
+        all = all.saturating_add(cost(name)?);
+    }
+    Some(all)
 }
 
 /// What of the machine's memory is free.
@@ -95,7 +98,7 @@ struct Each {
 
 impl Each {
     fn total(&self) -> u64 {
-        self.kernel_bytes + self.user_bytes
+        self.kernel_bytes.saturating_add(self.user_bytes)
     }
 
     fn words(&self, ask: &Ask) -> String {
@@ -116,8 +119,8 @@ impl Each {
 fn each(ask: &Ask, machine: &MachineLimits) -> Each {
     let read = machine.slabs.known().and_then(|slabs| kernel_bytes(slabs, machine.page_bytes));
     Each {
-        kernel_bytes: read.unwrap_or(KERNEL_BYTES) * ask.ends(),
-        user_bytes: ask.user_bytes * ask.ends(),
+        kernel_bytes: read.unwrap_or(KERNEL_BYTES).saturating_mul(ask.ends()),
+        user_bytes: ask.user_bytes.saturating_mul(ask.ends()),
         is_read: read.is_some(),
     }
 }

@@ -52,6 +52,15 @@ pub(super) fn ports(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
             show_count(waiting)
         );
     }
+    let crowded = ask.connections.saturating_mul(SEARCH_IS_SHORT);
+    if check.state == State::Ok
+        && wanted.chosen == PortChoice::Kernel
+        && check.has.is_some_and(|has| has < crowded)
+    {
+        check.state = State::Tight;
+        check.because += "; from half of them on the kernel searches thousands for each connect";
+        return Some(check.else_do(|| more_names(crowded, wanted, machine, free)));
+    }
     Some(check.else_do(|| more_names(needs, wanted, machine, free)))
 }
 
@@ -201,6 +210,8 @@ fn plural(number: u64, one: &'static str, many: &'static str) -> &'static str {
     if number == 1 { one } else { many }
 }
 
+/// The kernel looks at every other port first, and at the rest only when none of those is free.
+const SEARCH_IS_SHORT: u64 = 2;
 /// The addresses of 127.0.0.0/8 that throng takes.
 const LOOPBACK_ADDRESSES: u64 = 1 << 23;
 /// The lowest port that a plain user may have.

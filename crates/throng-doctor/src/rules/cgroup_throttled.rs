@@ -2,25 +2,13 @@
 
 use throng_report::{Finding, Side};
 
-use super::Rule;
+use super::{Rule, SLOW_FOR_WANT_OF_CPUS};
 use crate::case::{Case, End, Growth};
 use crate::cpus::whole_percent;
 use crate::harm::harm;
 
-pub(super) const RULE: Rule = Rule {
-    id: "cgroup_throttled",
-    explains: &[
-        "generator_saturated",
-        "cpu_contended",
-        "server_cpu_saturated",
-        "hot_core",
-        "server_slow",
-        "slow_consumers",
-        "half_open",
-        "accept_queue_overflow",
-    ],
-    find,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "cgroup_throttled", explains: SLOW_FOR_WANT_OF_CPUS, find };
 
 /// The kernel adds up for how long threads that could have run were not allowed to.
 fn find(case: &Case<'_>) -> Option<Finding> {

@@ -3,9 +3,9 @@
 use throng_report::render::count;
 use throng_report::{Finding, Severity};
 
-use super::kernels::{Kernel, kernels};
 use super::{Rule, resent};
 use crate::case::Case;
+use crate::kernels::{Kernel, kernels};
 
 pub(super) const RULE: Rule =
     Rule { id: "conntrack_full", explains: &["retransmits", "server_slow", "half_open"], find };

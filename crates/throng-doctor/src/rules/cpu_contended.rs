@@ -3,10 +3,10 @@
 use throng_report::{Evidence, Finding};
 
 use super::Rule;
-use super::kernels::machines;
 use crate::case::{Case, End};
 use crate::cpus::{CpuUse, ProcessCpus, lasting, mean, shares, whole_percent};
 use crate::harm::harm;
+use crate::kernels::machines;
 
 pub(super) const RULE: Rule = Rule {
     id: "cpu_contended",

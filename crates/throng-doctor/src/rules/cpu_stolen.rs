@@ -2,26 +2,13 @@
 
 use throng_report::{Evidence, Finding};
 
-use super::Rule;
-use super::kernels::machines;
+use super::{Rule, SLOW_FOR_WANT_OF_CPUS};
 use crate::case::{Case, End};
 use crate::cpus::{CpuUse, lasting, mean, whole_percent};
 use crate::harm::harm;
+use crate::kernels::machines;
 
-pub(super) const RULE: Rule = Rule {
-    id: "cpu_stolen",
-    explains: &[
-        "generator_saturated",
-        "cpu_contended",
-        "server_cpu_saturated",
-        "hot_core",
-        "server_slow",
-        "slow_consumers",
-        "half_open",
-        "accept_queue_overflow",
-    ],
-    find,
-};
+pub(super) const RULE: Rule = Rule { id: "cpu_stolen", explains: SLOW_FOR_WANT_OF_CPUS, find };
 
 /// A virtual machine sees the time in which it wanted to run and did not.
 fn find(case: &Case<'_>) -> Option<Finding> {

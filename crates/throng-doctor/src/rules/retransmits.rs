@@ -4,9 +4,9 @@ use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
 
 use super::Rule;
-use super::kernels::{Kernel, kernels};
 use super::resent::{self, Felt};
 use crate::case::{Case, End, Growth};
+use crate::kernels::{Kernel, kernels};
 
 pub(super) const RULE: Rule = Rule { id: "retransmits", explains: &["server_slow"], find };
 

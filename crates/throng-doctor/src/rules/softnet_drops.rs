@@ -3,9 +3,9 @@
 use throng_report::Finding;
 use throng_report::render::count;
 
-use super::kernels::{Kernel, kernels};
 use super::{Rule, resent};
 use crate::case::Case;
+use crate::kernels::{Kernel, kernels};
 
 pub(super) const RULE: Rule =
     Rule { id: "softnet_drops", explains: &["retransmits", "server_slow"], find };

@@ -4,9 +4,9 @@ use throng_report::render::count;
 use throng_report::{Evidence, Finding, Severity};
 
 use super::Rule;
-use super::kernels::{Kernel, kernels};
 use crate::case::{Case, End};
 use crate::history::Moment;
+use crate::kernels::{Kernel, kernels};
 
 pub(super) const RULE: Rule = Rule { id: "tcp_hash_crowded", explains: &[], find };
 

@@ -3,9 +3,9 @@
 use throng_report::render::count;
 use throng_report::{Finding, Side};
 
-use super::kernels::{Kernel, kernels};
 use super::{Rule, resent};
 use crate::case::{Case, Growth};
+use crate::kernels::{Kernel, kernels};
 
 pub(super) const RULE: Rule = Rule {
     id: "tcp_memory_pressure",
@@ -87,8 +87,8 @@ const PRESSURE: [&str; 2] = ["TcpExt.TCPMemoryPressures", "TcpExt.TCPMemoryPress
 const LOST: [&str; 4] =
     ["TcpExt.TCPAbortOnMemory", "TcpExt.TCPRcvQDrop", "TcpExt.RcvPruned", "TcpExt.TCPOFODrop"];
 
-/// Pages of the machines that throng is built for; larger ones make the amounts in the text too small.
-const PAGE_BYTES: i64 = 4_096;
+/// Larger pages make the amounts in the text too small.
+const PAGE_BYTES: i64 = crate::meminfo::PAGE_BYTES as i64;
 
 /// 8 GiB: half a million connections with the 16 KiB that an open one may hold.
 const WANTED_PAGES: i64 = 2_097_152;

@@ -59,8 +59,8 @@ pub struct KernelSample {
     pub server_machine: Option<MachineUse>,
     /// What the server says itself, where somebody on its host passes it on.
     pub server: Option<ServerSnapshot>,
-    /// What could not be read, and why: when that is news.
-    pub unseen: Vec<String>,
+    /// What could not be read, and why; none where that is as it was.
+    pub unseen: Option<Vec<String>>,
     /// What happened to those who were asked.
     pub events: Vec<EventKind>,
 }

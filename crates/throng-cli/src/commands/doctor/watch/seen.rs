@@ -1,8 +1,8 @@
 //! What a watch has seen so far, and what it comes to.
 
-use throng_doctor::{History, Moved, diagnose, moved};
+use throng_doctor::{History, diagnose, moved};
 use throng_report::runfile::Header;
-use throng_report::watch::WatchLine;
+use throng_report::watch::{Moved, WatchEnd, WatchLine};
 use throng_report::{Finding, Interval, Summary};
 
 /// The looks of a watch, in the form of a run without a load. Of a long watch, fewer: it may last for days.
@@ -41,27 +41,25 @@ impl Seen {
         self.last.as_ref()
     }
 
-    pub(super) fn looks(&self) -> u64 {
-        self.looks
-    }
-
-    pub(super) fn seconds(&self) -> f64 {
+    fn seconds(&self) -> f64 {
         let first = self.intervals.first().map_or(0, |interval| interval.at_ms);
         self.last.as_ref().map_or(0, |last| last.at_ms - first) as f64 / 1000.0
     }
 
     /// What could not be seen at last.
     pub(super) fn unseen(&self) -> &[String] {
-        self.last.as_ref().map_or(&[], |last| &last.unseen)
+        self.last.as_ref().and_then(|last| last.unseen.as_deref()).unwrap_or_default()
     }
 
-    /// Counters that stand still on a machine without trouble, and moved.
-    pub(super) fn moved(&self) -> Vec<Moved> {
-        moved(&self.whole())
+    /// What it came to.
+    pub(super) fn end(&self) -> WatchEnd {
+        let (moved, findings) = (moved(&self.whole()), self.findings());
+        let verdict = verdict(&moved, &findings);
+        WatchEnd { verdict, looks: self.looks, seconds: self.seconds(), moved, findings }
     }
 
     /// What the same rules find that look at a run, as far as they need no load.
-    pub(super) fn findings(&self) -> Vec<Finding> {
+    fn findings(&self) -> Vec<Finding> {
         let mut history = History::new(Header { target_is_here: false, ..Header::default() });
         self.whole().iter().for_each(|interval| history.add(interval));
         let mut found = diagnose(&history, &Summary::default()).findings;
@@ -84,6 +82,16 @@ impl Seen {
     }
 }
 
+/// What the server's own host says, in a sentence: it knows nothing of what its users wanted.
+fn verdict(moved: &[Moved], found: &[Finding]) -> String {
+    match (found.first(), moved.len()) {
+        (Some(first), _) => format!("{}; do: {}.", first.first_sentence(), first.remedy),
+        (None, 0) => "Nothing was seen on this host that stops a server.".to_owned(),
+        (None, 1) => format!("One counter of trouble moved, {}.", moved[0].counter),
+        (None, n) => format!("{n} counters of trouble moved, {} and others.", moved[0].counter),
+    }
+}
+
 /// A look as a line of the run file would hold it: all of it is of the server's side.
 fn as_interval(line: WatchLine) -> Interval {
     Interval {
@@ -92,7 +100,7 @@ fn as_interval(line: WatchLine) -> Interval {
         server: line.server,
         server_kernel: line.kernel,
         server_machine: line.machine,
-        unseen: line.unseen,
+        unseen: Some(line.unseen),
         ..Interval::default()
     }
 }
@@ -127,9 +135,9 @@ mod tests {
             seen.add(look(n * 1000, n as i64));
         }
         assert!(seen.intervals.len() < KEPT_MAX);
-        assert_eq!(seen.looks(), 20_000);
+        assert_eq!(seen.looks, 20_000);
         assert_eq!(seen.seconds(), 19_999.0);
-        assert_eq!(seen.moved()[0].by, 19_999);
+        assert_eq!(seen.end().moved[0].by, 19_999);
         let whole = seen.whole();
         assert!(whole.windows(2).all(|pair| pair[1].span_ms == pair[1].at_ms - pair[0].at_ms));
     }
@@ -176,6 +184,7 @@ mod tests {
     fn a_quiet_host_gives_no_finding() {
         let mut seen = Seen::default();
         (0..10).for_each(|n| seen.add(look(n * 1000, 7)));
-        assert_eq!((seen.moved(), seen.findings()), (vec![], vec![]));
+        let end = seen.end();
+        assert_eq!((end.moved, end.findings), (vec![], vec![]));
     }
 }

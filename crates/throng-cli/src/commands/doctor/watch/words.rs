@@ -7,7 +7,7 @@ use serde_json::json;
 use throng_doctor::moved_between;
 use throng_lab::watch::Watch;
 use throng_report::render::{bytes, count, findings, or_dash, rate};
-use throng_report::watch::{WatchHeader, WatchLine};
+use throng_report::watch::{WatchEnd, WatchHeader, WatchLine};
 use throng_report::{Diagnosis, Interval};
 
 use super::seen::Seen;
@@ -85,17 +85,12 @@ impl Lines {
 
     /// What it came to.
     pub(super) fn end(&self, seen: &Seen) {
-        let (moved, found) = (seen.moved(), seen.findings());
+        let end = seen.end();
         if self.json {
-            let moved: Vec<_> = moved
-                .iter()
-                .map(|m| json!({"counter": m.counter, "by": m.by, "began_ms": m.began_ms, "means": m.means}))
-                .collect();
-            return output::say_json(&json!({"end": {
-                "looks": seen.looks(), "seconds": seen.seconds(), "moved": moved, "findings": found,
-            }}));
+            return output::say_json(&json!({ "end": end }));
         }
-        output::say(format!("\n{} looks in {:.1} s", seen.looks(), seen.seconds()));
+        let WatchEnd { verdict, looks, seconds, moved, findings: found } = end;
+        output::say(format!("\n{verdict}\n\n{looks} looks in {seconds:.1} s"));
         if moved.is_empty() {
             output::say("no counter moved that stands still on a server without trouble");
         } else {
@@ -106,7 +101,7 @@ impl Lines {
             }
         }
         let unseen = seen.unseen().to_vec();
-        let diagnosis = Diagnosis { verdict: String::new(), findings: found, unseen };
+        let diagnosis = Diagnosis { verdict, findings: found, unseen };
         output::say(findings(&diagnosis));
     }
 }

@@ -6,17 +6,17 @@ use crate::case::{Case, End};
 
 /// A kernel, or a network namespace of one, that was looked at during the run; or a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kernel {
+pub(crate) struct Kernel {
     /// By which of the two ends its counters are asked for.
-    pub(super) end: End,
+    pub(crate) end: End,
     /// Where a limit of it is.
-    pub(super) side: Side,
+    pub(crate) side: Side,
     /// Its limits in words: `the server's`.
-    pub(super) whose: &'static str,
+    pub(crate) whose: &'static str,
 }
 
 /// The machines whose CPUs the run had, each once, the generator's first: nobody else's can spoil the numbers.
-pub(super) fn machines(case: &Case<'_>) -> Vec<Kernel> {
+pub(crate) fn machines(case: &Case<'_>) -> Vec<Kernel> {
     let client = |whose| Kernel { end: End::Client, side: Side::Client, whose };
     let server = Kernel { end: End::Server, side: Side::Server, whose: "the server's machine" };
     if case.header.target_is_here {
@@ -27,7 +27,7 @@ pub(super) fn machines(case: &Case<'_>) -> Vec<Kernel> {
 }
 
 /// Each of them once, the server's first: what is dropped there is the nearest to the cause.
-pub(super) fn kernels(case: &Case<'_>) -> Vec<Kernel> {
+pub(crate) fn kernels(case: &Case<'_>) -> Vec<Kernel> {
     let server = Kernel { end: End::Server, side: Side::Server, whose: "the server's machine" };
     let client = Kernel { end: End::Client, side: Side::Client, whose: "the generator's machine" };
     let both = Kernel { end: End::Server, side: Side::Kernel, whose: "this machine" };
@@ -40,8 +40,8 @@ pub(super) fn kernels(case: &Case<'_>) -> Vec<Kernel> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::Run;
     use super::*;
+    use crate::rules::fixture::Run;
 
     fn of(run: &Run) -> Vec<Side> {
         let (history, summary) = run.whole();
