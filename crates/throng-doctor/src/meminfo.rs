@@ -13,6 +13,9 @@ pub struct Memory {
     pub available_bytes: Option<u64>,
     /// What the kernel's object caches hold.
     pub slab_bytes: u64,
+    /// What programs and the kernel hold, all but copies of files. Not what is left of `available_bytes`: that takes a half of each
+    /// socket's inode for something that could be freed.
+    pub used_bytes: u64,
 }
 
 /// Bytes of a page of x86-64, and of arm64 as distributions build it.
@@ -27,10 +30,16 @@ pub fn parse(text: &str) -> Result<Memory, Malformed> {
         after(text, head)
             .map(|line| next(&mut line.split_ascii_whitespace()).map(|n| n.saturating_mul(1024)))
     };
+    let total_bytes = kib("MemTotal:").ok_or(Malformed("MemTotal"))??;
+    let mut used_bytes = total_bytes;
+    for (head, what) in [("MemFree:", "MemFree"), ("Buffers:", "Buffers"), ("Cached:", "Cached")] {
+        used_bytes = used_bytes.saturating_sub(kib(head).ok_or(Malformed(what))??);
+    }
     Ok(Memory {
-        total_bytes: kib("MemTotal:").ok_or(Malformed("MemTotal"))??,
+        total_bytes,
         available_bytes: kib("MemAvailable:").transpose()?,
         slab_bytes: kib("Slab:").ok_or(Malformed("Slab"))??,
+        used_bytes,
     })
 }
 
@@ -47,5 +56,7 @@ mod tests {
         assert_eq!(old.available_bytes, None);
         assert_eq!((old.total_bytes, old.slab_bytes), (8_010_184 * 1024, 412_040 * 1024));
         assert!(parse("MemTotal: 1 kB\n").is_err());
+        let text = "MemTotal: 90 kB\nMemFree: 40 kB\nBuffers: 3 kB\nCached: 7 kB\nSwapCached: 9 kB\nSlab: 5 kB\n";
+        assert_eq!(parse(text).unwrap().used_bytes, 40 * 1024);
     }
 }

@@ -201,6 +201,7 @@ impl Sampler {
         if let Some(memory) = out.take(files.meminfo.read(meminfo::parse)) {
             out.set_some("memory.available_bytes", memory.available_bytes);
             out.set("memory.slab_bytes", memory.slab_bytes);
+            out.set("memory.used_bytes", memory.used_bytes);
         }
         if let Some(found) = out.take(files.file_nr.read(files::parse_file_nr)) {
             out.set("files.open", found.open);

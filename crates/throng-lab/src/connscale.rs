@@ -69,6 +69,7 @@ pub(crate) fn run(
         // Room for those that are started by hand.
         users: users + users / 10,
         seconds,
+        idle_timeout: None,
     };
     let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
     let held = held(users, &run.file.intervals, &summary);

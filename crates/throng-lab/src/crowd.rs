@@ -1,5 +1,7 @@
 //! What the labs of one row with many users have in common: both ends, what a user costs, how a broadcast went.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use throng_report::render::{bytes, count, micros, or_dash};
 use throng_report::{Interval, ProbeReport, Summary};
@@ -20,6 +22,8 @@ pub(crate) struct CrowdSpec<'a> {
     /// The most that are connected at one time.
     pub(crate) users: u64,
     pub(crate) seconds: u64,
+    /// After how long a silence the server closes a connection; none for the handler's default.
+    pub(crate) idle_timeout: Option<Duration>,
 }
 
 /// Runs both ends; `each` sees every interval and may end the load early.
@@ -32,7 +36,8 @@ pub(crate) fn crowd(
     let CrowdSpec { row, seconds, .. } = *spec;
     progress(LabProgress::Row { name: row, number: 1, of: 1, seconds });
     let cores = lab.machine.cores_for(spec.users);
-    let server = lab.stage.serve(ServerSpec::new(row, spec.handler, cores))?;
+    let server = ServerSpec::new(row, spec.handler, cores);
+    let server = lab.stage.serve(ServerSpec { idle_timeout: spec.idle_timeout, ..server })?;
     let load = LoadSpec { target: spec.target, ..LoadSpec::tcp(row, spec.scenario, seconds) };
     let run = lab.stage.load(&load, &server.at, progress, each)?;
     server.stop();
@@ -72,7 +77,7 @@ pub(crate) struct Cost {
     pub(crate) server_bytes_each: Option<f64>,
     /// Resident memory of the generator.
     pub(crate) load_bytes_each: Option<f64>,
-    /// By how much the memory that is free on the machine fell, per user: both ends, and the kernel's part.
+    /// By how much the memory that is used on the machine grew, per user: both ends, and the kernel's part.
     pub(crate) machine_bytes_each: Option<f64>,
     /// CPU of the server until the last of them was there and everything was said, in microseconds.
     pub(crate) server_cpu_us_each: Option<f64>,

@@ -59,12 +59,14 @@ pub(crate) struct ServerSpec<'a> {
     pub(crate) cores: u64,
     /// Where to listen; 0 for any port that is free.
     pub(crate) port: u16,
+    /// After how long a silence it closes a connection; none for the handler's default.
+    pub(crate) idle_timeout: Option<Duration>,
 }
 
 impl<'a> ServerSpec<'a> {
     /// With a listener a core, at any port.
     pub(crate) fn new(row: &'a str, handler: &'a str, cores: u64) -> Self {
-        Self { row, handler, accept: "reuseport", cores, port: 0 }
+        Self { row, handler, accept: "reuseport", cores, port: 0, idle_timeout: None }
     }
 }
 
@@ -189,6 +191,9 @@ impl Stage {
         command.args(["--listen", &self.listen_at(spec.port).to_string()]);
         command.args(["--cores", &spec.cores.to_string(), "--exit-with-parent"]);
         command.arg("--control").arg(&control);
+        if let Some(idle) = spec.idle_timeout {
+            command.args(["--idle-timeout", &show_duration(idle)]);
+        }
         let mut process = self.start_server(spec.row, command)?;
         let addr = self.wait_for(&mut process, || listens_at(&control))?;
         Ok(ServerEnd { process, at: ServerAt { addr, control: Some(control) } })

@@ -78,8 +78,15 @@ pub(crate) fn run(
     let pace = Pace::of(users, cpus, lab.options.seconds);
     let text = scenario(&pace);
     let seconds = pace.length().as_secs();
-    let spec =
-        CrowdSpec { row: ROW, handler: "chat", target: CHAT, scenario: &text, users, seconds };
+    let spec = CrowdSpec {
+        row: ROW,
+        handler: "chat",
+        target: CHAT,
+        scenario: &text,
+        users,
+        seconds,
+        idle_timeout: None,
+    };
     let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
     let room = room(&pace, &run.file.intervals, &summary, cpus);
     let sizes = pace.sizes.map(|users| count(users as f64)).join(", ");

@@ -27,7 +27,7 @@ pub(crate) struct MemoryEach {
     pub(crate) server: Option<f64>,
     /// Resident memory of the generator.
     pub(crate) load: Option<f64>,
-    /// By how much the memory that is free on the machine fell: both ends, and the kernel's part.
+    /// By how much the memory that is used on the machine grew: both ends, and the kernel's part.
     pub(crate) machine: Option<f64>,
 }
 
@@ -37,13 +37,13 @@ impl MemoryEach {
         if connections < MEMORY_SHOWS {
             return Self::default();
         }
-        let free = |interval: &Interval| interval.kernel.get("memory.available_bytes").copied();
-        let free_at_start = intervals.first().and_then(free);
-        let fell = free_at_start.zip(intervals.iter().filter_map(free).min());
+        let used = |interval: &Interval| interval.kernel.get("memory.used_bytes").copied();
+        let used_at_start = intervals.first().and_then(used);
+        let grew = used_at_start.zip(intervals.iter().filter_map(used).max());
         Self {
             server: summary.server.as_ref().and_then(|server| server.rss_bytes_per_connection),
             load: summary.generator.rss_bytes_per_user,
-            machine: fell.map(|(start, least)| (start - least) as f64 / connections as f64),
+            machine: grew.map(|(start, most)| (most - start) as f64 / connections as f64),
         }
     }
 }
@@ -153,8 +153,8 @@ mod tests {
         let mut summary = Summary::default();
         summary.users.connected_most = MEMORY_SHOWS;
         summary.generator.rss_bytes_per_user = Some(300.0);
-        let free = |n: u64| interval(1, &[("memory.available_bytes", n as i64)]);
-        let run = [free(90 * MEMORY_SHOWS), free(20 * MEMORY_SHOWS), free(80 * MEMORY_SHOWS)];
+        let used = |n: u64| interval(1, &[("memory.used_bytes", n as i64)]);
+        let run = [used(20 * MEMORY_SHOWS), used(90 * MEMORY_SHOWS), used(30 * MEMORY_SHOWS)];
         let each = MemoryEach::of(&run, &summary);
         assert_eq!((each.server, each.load, each.machine), (None, Some(300.0), Some(70.0)));
         summary.users.connected_most -= 1;

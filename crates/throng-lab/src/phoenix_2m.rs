@@ -67,14 +67,17 @@ pub(crate) fn run(
         scenario: &text,
         users,
         seconds,
+        // A server that hears of somebody once in a heartbeat must not take the first that is late for the last.
+        idle_timeout: (pace.heartbeat > HEARTBEAT).then_some(2 * pace.heartbeat),
     };
     let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
     let lobby = lobby(users, &pace, &run.file.intervals, &summary, cpus);
     let setup = format!(
-        "{} users arrive at {}{}, each joins rooms:lobby and stays, with a heartbeat every 30 s; a broadcast every {}; on {cpus} CPUs",
+        "{} users arrive at {}{}, each joins rooms:lobby and stays, with a heartbeat every {}; a broadcast every {}; on {cpus} CPUs",
         count(users as f64),
         rate(pace.per_second as f64),
         pace.pauses(),
+        show_duration(pace.heartbeat),
         show_duration(pace.probe),
     );
     let said = (tables(&lobby), verdict(&lobby, &summary));
@@ -94,12 +97,15 @@ struct Pace {
     hold: Duration,
     /// Each stage ends with a broadcast.
     probe: Duration,
+    /// The time between two of a user's heartbeats.
+    heartbeat: Duration,
 }
 
 impl Pace {
     /// A broadcast about ten times while they come, though none before the one before it is over, and two or more of
     /// them to everybody. Very many leave little time beside their heartbeats (a million send 33,000 a second), and a
-    /// machine that is late for connects has them tried again: they come in four stages, and nobody comes during a broadcast.
+    /// machine that is late for connects has them tried again: they come in four stages, and nobody comes during a broadcast. Even more of
+    /// them have their heartbeats less often than phoenix.js does, so that these take no more of the CPUs than half.
     fn of(users: u64, cpus: u64, hold: Option<u64>) -> Self {
         let per_second = arrivals_per_second(users, cpus);
         let arrive = users.div_ceil(per_second).max(1);
@@ -108,11 +114,13 @@ impl Pace {
         let arrive =
             (arrive + (u64::from(stages) - 1) * pause).div_ceil(u64::from(stages)).max(pause + 1);
         let probe = if stages > 1 { arrive } else { (arrive / 10).max(one).max(1) };
+        let heartbeat = HEARTBEAT.as_secs().max(users.div_ceil(HEARTBEATS_PER_CPU * cpus));
         let hold = hold
-            .unwrap_or(HOLD_SECONDS)
+            .unwrap_or(heartbeat + 5)
             .max(2 * one + if stages > 1 { probe } else { 2 * probe - one });
-        let [arrive, pause, hold, probe] = [arrive, pause, hold, probe].map(Duration::from_secs);
-        Self { per_second, stages, arrive, pause, hold, probe }
+        let [arrive, pause, hold, probe, heartbeat] =
+            [arrive, pause, hold, probe, heartbeat].map(Duration::from_secs);
+        Self { per_second, stages, arrive, pause, hold, probe, heartbeat }
     }
 
     /// From the first arrival to the end.
@@ -133,13 +141,17 @@ impl Pace {
 
 fn scenario(users: u64, pace: &Pace) -> String {
     let [hold, probe] = [pace.hold, pace.probe].map(show_duration);
+    let heartbeat = match pace.heartbeat {
+        HEARTBEAT => String::new(),
+        longer => format!(", heartbeat: {}", show_duration(longer)),
+    };
     format!(
         "target: ws://127.0.0.1:4000/socket/websocket
 protocol: phoenix
 load:
 {}  - hold: {{for: {hold}}}
 user:
-  - connect: {{timeout: 20s}}
+  - connect: {{timeout: 20s{heartbeat}}}
   - join: {{topic: \"rooms:lobby\", payload: {{user: \"${{user.id}}\"}}, timeout: 20s}}
   - stay
 probe:
@@ -289,8 +301,10 @@ const ROWS_MOST: usize = 10;
 const STAGES: u32 = 4;
 /// Done in a minute or so on two CPUs; a million takes ten.
 const DEFAULT_USERS_PER_CPU: u64 = 50_000;
-/// Longer than the time between two heartbeats.
-const HOLD_SECONDS: u64 = 35;
+/// That of phoenix.js, and of users of a scenario that names none.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+/// Both ends: half of what a CPU does, or a little less.
+const HEARTBEATS_PER_CPU: u64 = 16_667;
 
 #[cfg(test)]
 mod tests {
@@ -299,7 +313,8 @@ mod tests {
 
     fn pace(per_second: u64, arrive: u64, hold: u64, probe: u64) -> Pace {
         let [arrive, hold, probe] = [arrive, hold, probe].map(Duration::from_secs);
-        Pace { per_second, stages: 1, arrive, pause: Duration::ZERO, hold, probe }
+        let (pause, heartbeat) = (Duration::ZERO, HEARTBEAT);
+        Pace { per_second, stages: 1, arrive, pause, hold, probe, heartbeat }
     }
 
     #[test]
@@ -328,6 +343,13 @@ mod tests {
         assert!(coming.as_secs() * pace.per_second >= 1_000_000);
         let parsed = throng_load::scenario::Scenario::parse(&scenario(1_000_000, &pace), "scaled");
         assert_eq!(parsed.unwrap().load.len(), 8);
+        assert_eq!(pace.heartbeat, HEARTBEAT);
+        let more = Pace::of(1_500_000, 2, None);
+        assert_eq!(more.heartbeat, seconds(45));
+        assert!(more.hold > more.heartbeat, "everybody has one");
+        let text = scenario(1_500_000, &more);
+        assert!(text.contains("timeout: 20s, heartbeat: 45s}"), "{text}");
+        throng_load::scenario::Scenario::parse(&text, "scaled").unwrap();
     }
 
     #[test]

@@ -79,6 +79,7 @@ fn run(
         scenario: &text,
         users,
         seconds: (plan.ramp + plan.hold()).as_secs(),
+        idle_timeout: None,
     };
     let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
     let found = found(&plan, &run.file.intervals, &summary, cpus);

@@ -53,6 +53,7 @@ pub(crate) fn run(
         scenario: &text,
         users: most,
         seconds: plan.length().as_secs(),
+        idle_timeout: None,
     };
     let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
     let chat = chat(&plan, &run.file.intervals, &summary, cpus);

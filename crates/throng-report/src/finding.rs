@@ -143,6 +143,8 @@ impl fmt::Display for Finding {
             write!(f, " (confidence {:.0} %)", self.confidence * 100.0)?;
         }
         for Evidence { counter, from, to, at_ms } in &self.evidence {
+            // Counters are whole; costs and shares are not, and three places of those are enough.
+            let [from, to] = [from, to].map(|value| (value * 1000.0).round() / 1000.0);
             write!(f, "\n  {counter}: {from} -> {to} at {:.1} s", *at_ms as f64 / 1000.0)?;
         }
         if let Some(cause) = &self.follows_from {

@@ -179,20 +179,20 @@ fn work<T>(
     work
 }
 
-/// What the kernel took for each end: what the machine's free memory fell by and neither program grew by. Only where both
+/// What the kernel took for each end: what the memory in use grew by and neither program did. Only where both
 /// ends were on the machine, and with enough of them to be seen.
 fn kernel_bytes(run: &RunFile, summary: &Summary) -> Option<f64> {
     let connections = summary.users.connected_most;
     if !run.header.target_is_here || connections < MEMORY_SHOWS {
         return None;
     }
-    let free = |interval: &Interval| interval.kernel.get("memory.available_bytes").copied();
-    let at_start = run.intervals.first().and_then(free)?;
-    let least = run.intervals.iter().filter_map(free).min()?;
-    let fell = (at_start - least) as f64 / connections as f64;
+    let used = |interval: &Interval| interval.kernel.get("memory.used_bytes").copied();
+    let at_start = run.intervals.first().and_then(used)?;
+    let most = run.intervals.iter().filter_map(used).max()?;
+    let grew = (most - at_start) as f64 / connections as f64;
     let generator = summary.generator.rss_bytes_per_user?;
     let server = summary.server.as_ref()?.rss_bytes_per_connection?;
-    Some((fell - generator - server) / 2.0)
+    Some((grew - generator - server) / 2.0)
 }
 
 /// An interval that took less than this part of the CPU time of the busiest one was idle.
@@ -208,8 +208,8 @@ mod tests {
 
     use super::*;
 
-    fn run(connections: u64, free_after: i64) -> RunFile {
-        let at = |at_ms: u64, n: u64, free: i64| {
+    fn run(connections: u64, used_after: i64) -> RunFile {
+        let at = |at_ms: u64, n: u64, used: i64| {
             let mut load = LoadInterval::default();
             load.counters.connected = n;
             load.counters.connects_ok = n;
@@ -229,13 +229,13 @@ mod tests {
                 span_ms: if at_ms == 0 { 0 } else { 1_000 },
                 load: Some(load),
                 server: Some(server),
-                kernel: [("memory.available_bytes".to_owned(), free)].into(),
+                kernel: [("memory.used_bytes".to_owned(), used)].into(),
                 ..Interval::default()
             }
         };
         RunFile {
             header: Header::default(),
-            intervals: vec![at(0, 0, 9_000_000_000), at(1_000, connections, free_after)],
+            intervals: vec![at(0, 0, 1_000_000_000), at(1_000, connections, used_after)],
             end: Some(End::default()),
             lines_torn: 0,
             warnings: Vec::new(),
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_run_takes_the_place_of_what_is_documented_as_far_as_it_goes() {
-        let costs = Costs::documented().with_run(&run(100_000, 8_160_000_000));
+        let costs = Costs::documented().with_run(&run(100_000, 1_840_000_000));
         assert_eq!(costs.generator.bytes, Cost { value: 300.0, source: Source::Run });
         assert_eq!(costs.server.bytes, Cost { value: 100.0, source: Source::Run });
         assert_eq!((costs.generator.connect_us.value, costs.server.connect_us.value), (50.0, 30.0));
@@ -255,12 +255,12 @@ mod tests {
     #[test]
     fn the_kernels_memory_of_few_connections_or_of_another_machine_is_not_believed() {
         let documented = Costs::documented().kernel_bytes;
-        let few = run(19_999, 1_000_000_000);
+        let few = run(19_999, 9_000_000_000);
         assert_eq!(Costs::documented().with_run(&few).kernel_bytes, documented);
-        let mut elsewhere = run(100_000, 8_160_000_000);
+        let mut elsewhere = run(100_000, 1_840_000_000);
         elsewhere.header.target_is_here = false;
         assert_eq!(Costs::documented().with_run(&elsewhere).kernel_bytes, documented);
-        let grew = run(100_000, 9_500_000_000);
-        assert_eq!(Costs::documented().with_run(&grew).kernel_bytes, documented);
+        let shrank = run(100_000, 500_000_000);
+        assert_eq!(Costs::documented().with_run(&shrank).kernel_bytes, documented);
     }
 }

@@ -99,7 +99,12 @@ fn each_limit_is_named_with_its_number_and_its_command() {
         (1_800_000 - 1_024) / 2,
         "sysctl -w fs.epoll.max_user_watches=2001024",
     );
-    let memory = Memory { total_bytes: 8 << 30, available_bytes: Some(4 << 30), slab_bytes: 0 };
+    let memory = Memory {
+        total_bytes: 8 << 30,
+        available_bytes: Some(4 << 30),
+        slab_bytes: 0,
+        used_bytes: 0,
+    };
     let pair = 2 * (kernel_bytes(known.slabs.known().unwrap(), 4_096).unwrap() + 256);
     check(
         &MachineLimits { memory: Fact::Known(memory), ..known.clone() },
@@ -170,8 +175,12 @@ fn each_limit_is_named_with_its_number_and_its_command() {
 #[test]
 fn memory_that_is_short_by_a_few_bytes_is_told_with_what_is_enough() {
     let at = |available| {
-        let memory =
-            Memory { total_bytes: 1 << 30, available_bytes: Some(available), slab_bytes: 0 };
+        let memory = Memory {
+            total_bytes: 1 << 30,
+            available_bytes: Some(available),
+            slab_bytes: 0,
+            used_bytes: 0,
+        };
         let machine = MachineLimits { memory: Fact::Known(memory), ..machine() };
         found(&preflight(&both(1), &machine), "memory").clone()
     };
@@ -381,6 +390,7 @@ fn any_machine() -> impl Strategy<Value = MachineLimits> {
                     total_bytes: free,
                     available_bytes: Some(free),
                     slab_bytes: 0,
+                    used_bytes: 0,
                 }),
                 epoll_watches_max: Fact::Known(watches),
                 conntrack: Fact::Known(Some(Conntrack { count: 7, max: conntrack })),
