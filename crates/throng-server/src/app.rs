@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{CloseHow, CoreId, Driver, MailKind};
@@ -66,13 +67,17 @@ impl<C> Slot<C> {
     }
 
     /// The earlier of what the handler wants and of the end of its idle time.
-    pub(crate) fn deadline(&self, idle_timeout: Option<std::time::Duration>) -> Deadline {
-        let idle_timeout = idle_timeout.filter(|_| !self.is_detached);
-        let idle_at = idle_timeout.map_or(Instant::FAR, |idle| self.heard + idle);
-        match self.timeout.min(idle_at) {
+    pub(crate) fn deadline(&self, idle_timeout: Option<Duration>) -> Deadline {
+        match self.timeout.min(self.idle_at(idle_timeout)) {
             Instant::FAR => Deadline::Never,
             moment => Deadline::Coarse(moment),
         }
+    }
+
+    /// When its idle time ends. Nothing is ever heard of one without a socket, so it has none.
+    fn idle_at(&self, idle_timeout: Option<Duration>) -> Instant {
+        let idle_timeout = idle_timeout.filter(|_| !self.is_detached);
+        idle_timeout.map_or(Instant::FAR, |idle| self.heard + idle)
     }
 }
 
@@ -361,9 +366,7 @@ where
     fn deadline(&mut self, conn: &mut Conn<'_, D, Self>) {
         let (now, idle_timeout) = (conn.now(), self.config.idle_timeout);
         let slot = conn.state();
-        if let Some(idle) = idle_timeout
-            && slot.heard + idle <= now
-        {
+        if slot.idle_at(idle_timeout) <= now {
             slot.is_idle = true;
             self.counters.idle_timeouts += 1;
             return conn.close();

@@ -428,3 +428,17 @@ fn an_inbox_that_nobody_empties_ends_the_session() {
         assert_eq!(ada.post(&mut world, &ask), json!({"status": 410}));
     });
 }
+
+#[test]
+fn a_session_has_no_idle_timeout() {
+    check(3, |sim| {
+        let channels = puppets().poll_window(Duration::from_secs(2));
+        let idle_timeout = Some(Duration::from_secs(5));
+        let mut world = World::with_idle_timeout(sim, &channels, 2, idle_timeout);
+        let ada = Poller::new(&mut world, "");
+        for _ in 0..5 {
+            let answer = ada.poll(&mut world);
+            assert_eq!((&answer["status"], &answer["token"]), (&json!(204), &json!(ada.token)));
+        }
+    });
+}

@@ -112,9 +112,19 @@ pub(crate) enum Got {
 impl<'s> World<'s> {
     /// A server of `count` cores.
     pub(crate) fn new(sim: &'s mut Sim, channels: &Channels, count: usize) -> Self {
+        Self::with_idle_timeout(sim, channels, count, None)
+    }
+
+    /// A server that closes what is idle.
+    pub(crate) fn with_idle_timeout(
+        sim: &'s mut Sim,
+        channels: &Channels,
+        count: usize,
+        idle_timeout: Option<Duration>,
+    ) -> Self {
         let cores = sim.cores(&SimCoresOptions { cores: count, ..SimCoresOptions::default() });
-        let config =
-            Arc::new(ServerConfig { accept: Accept::Reuseport, ..ServerConfig::default() });
+        let accept = Accept::Reuseport;
+        let config = Arc::new(ServerConfig { accept, idle_timeout, ..ServerConfig::default() });
         for (core, driver) in cores.drivers().into_iter().enumerate() {
             let app = ServerApp::new(Arc::clone(&config), channels.handler(core));
             sim.spawn(Core::new(driver, app, Limits::default()));
