@@ -9,7 +9,7 @@ mod room;
 
 pub use locate::{Directories, Membership, Mount, Version, parse_membership, parse_mounts};
 pub use pids::{CgroupPids, parse_pids_max, pids};
-pub use room::memory_room;
+pub use room::{MemoryRoom, memory_room};
 
 use crate::fact::{Fact, Malformed, Reason, Why};
 use crate::root::{KeptFile, Root};

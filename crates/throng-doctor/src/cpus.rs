@@ -44,7 +44,11 @@ pub(crate) struct ProcessCpus {
 impl CpuUse {
     /// The machine of one end, interval by interval, as far as it is known.
     pub(crate) fn of(case: &Case<'_>, end: End) -> Vec<Self> {
-        case.steps().filter_map(|(before, now)| Self::between(case, end, before, now)).collect()
+        // A watch may have longer intervals than the run: what it says spans several of those.
+        let known = case.moments().iter().filter(|moment| case.machine(end, moment).is_some());
+        let known: Vec<_> = known.collect();
+        let pairs = known.windows(2);
+        pairs.filter_map(|pair| Self::between(case, end, pair[0], pair[1])).collect()
     }
 
     fn between(case: &Case<'_>, end: End, before: &Moment, now: &Moment) -> Option<Self> {
@@ -231,6 +235,20 @@ mod tests {
         assert!(close(used.strangers(&case), 0.55), "{used:?}");
         assert!((used.taken_share() - 0.6).abs() < 1e-9);
         assert_eq!(shares(&case, &used), "the server 25 %, the generator 2 %, others 32 %");
+    }
+
+    #[test]
+    fn a_machine_that_is_heard_of_now_and_then_is_seen_over_all_the_time_between() {
+        let mut run = run(1_200_000).changed(|interval, second| {
+            let machine = interval.machine.clone().unwrap();
+            interval.server_machine = (second % 4 == 0).then_some(machine);
+        });
+        run.header.target_is_here = false;
+        let (history, summary) = run.whole();
+        let uses = CpuUse::of(&Case::new(&history, &summary), End::Server);
+        let shares: Vec<_> = uses.iter().map(CpuUse::taken_share).collect();
+        assert_eq!(shares.len(), 2, "{uses:?}");
+        assert!(shares.iter().all(|share| (share - 0.6).abs() < 1e-9), "{shares:?}");
     }
 
     #[test]

@@ -149,6 +149,9 @@ fn doubt(summary: &Summary) -> Option<String> {
     if let Some(ended) = ended {
         return Some(ended.to_owned());
     }
+    if let Some(overdue) = summary.overdue() {
+        return Some(overdue);
+    }
     let validity = &summary.validity;
     if validity.grade != Grade::Valid {
         let why = validity.reasons.first().map_or("", String::as_str);
@@ -258,6 +261,23 @@ mod tests {
             verdict_of(&Run::quiet()),
             "Nothing stopped it: the plan was met with 85 % headroom (the CPUs of this machine were busy for 15 % at most)."
         );
+    }
+
+    #[test]
+    fn a_target_that_stood_still_at_the_end_is_not_praised() {
+        let waiting = |us: u64| {
+            let run = Run::quiet().loaded(|load, second| {
+                let ends = u64::from(second >= 9);
+                load.counters.users_waiting = 400 * ends;
+                load.counters.users_waiting_us_most = us * ends;
+            });
+            verdict_of(&run)
+        };
+        assert_eq!(
+            waiting(4_900_000),
+            "Nothing that is known stopped it, but 400 users were waiting for an answer when it ended, one of them for 4.90 s."
+        );
+        assert!(waiting(300_000).starts_with("Nothing stopped it"), "{}", waiting(300_000));
     }
 
     #[test]

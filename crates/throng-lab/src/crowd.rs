@@ -61,7 +61,7 @@ pub(crate) fn report<T: Serialize>(
         setup,
         tables,
         verdict,
-        notes: summary.validity.reasons.clone(),
+        notes: summary.validity.reasons.iter().cloned().chain(summary.overdue()).collect(),
         grade: summary.validity.grade,
         interrupted: run.interrupted,
         rows: serde_json::to_value([found]).expect("what was found is plain data"),

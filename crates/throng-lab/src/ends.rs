@@ -22,7 +22,7 @@ use throng_base::units::show_duration;
 use throng_control::{Client, Request, Verb};
 use throng_doctor::{History, diagnose};
 use throng_report::runfile::RunFile;
-use throng_report::{Interval, ServerSnapshot, Summary};
+use throng_report::{Interval, LoadInterval, ServerSnapshot, Summary};
 
 use crate::isolate::{self, Isolation};
 use crate::lab::{LabError, LabOptions, LabProgress};
@@ -277,6 +277,7 @@ impl Stage {
         let mut interrupted = false;
         let end_timeout = if spec.is_brief { BRIEF_END_TIMEOUT } else { END_TIMEOUT };
         let mut give_up_at = Instant::now() + Duration::from_secs(spec.seconds) + end_timeout;
+        let latest = give_up_at + LEAVING_MAX;
         loop {
             let ended = process.has_ended();
             let mut go = Go::On;
@@ -284,6 +285,10 @@ impl Stage {
                 progress(LabProgress::Interval { row, interval, previous, seconds: spec.seconds });
                 if each(interval) == Go::Stop {
                     go = Go::Stop;
+                }
+                // Millions take minutes to leave: whoever is at it is not stuck.
+                if interval.load.as_ref().is_some_and(LoadInterval::is_leaving) {
+                    give_up_at = latest.min(give_up_at.max(Instant::now() + end_timeout));
                 }
             });
             if ended {
@@ -388,7 +393,9 @@ const BACKLOG: &str = "4096";
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a load may take to end after its phases, or after it was told to.
 const END_TIMEOUT: Duration = Duration::from_secs(90);
-/// The same for a load that is brief.
+/// The longest that it may take its users to leave, on top of that.
+const LEAVING_MAX: Duration = Duration::from_secs(600);
+/// How long a load that is brief may take to end.
 const BRIEF_END_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a lab looks.
 const WAIT_STEP: Duration = Duration::from_millis(50);

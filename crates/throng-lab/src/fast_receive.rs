@@ -229,7 +229,9 @@ fn points(intervals: &[Interval]) -> Vec<Point> {
 fn point(interval: &Interval, before: &LoadInterval, now: &LoadInterval) -> Option<Point> {
     let grown = now.counters.since(&before.counters);
     let seconds = interval.span_ms as f64 / 1000.0;
-    let counts = grown.turns_intended > 0 && interval.span_ms >= WHOLE_SECOND_MS;
+    // Once everybody is at it, a second without a turn is one in which all of them wait.
+    let has_begun = grown.turns_intended + before.counters.turns_intended > 0;
+    let counts = has_begun && interval.span_ms >= WHOLE_SECOND_MS;
     (counts && !now.is_leaving()).then(|| Point {
         at_ms: interval.at_ms,
         intended_rate: grown.turns_intended as f64 / seconds,

@@ -20,11 +20,20 @@ pub fn finding(intervals: &[Interval]) -> Option<Finding> {
     let found = if half_open > 0 {
         Finding::new(
             HALF_OPEN,
-            Side::Kernel,
+            if moved(&overflows) > 0 { Side::Kernel } else { Side::Network },
             format!(
                 "{half_open} connections were half-open at one time: established for the client, unknown to the \
-                 server. The kernel dropped the end of their handshakes at a full accept queue ({} overflows).",
-                count(moved(&overflows) as f64)
+                 server. {}.",
+                match &overflows {
+                    Some(overflows) if overflows.by() > 0 => format!(
+                        "The kernel dropped the end of their handshakes at a full accept queue ({} overflows)",
+                        count(overflows.by() as f64)
+                    ),
+                    Some(_) =>
+                        "No accept queue overflowed: a filter drops the end of their handshakes"
+                            .to_owned(),
+                    None => "Whether an accept queue overflowed could not be read".to_owned(),
+                }
             ),
         )
     } else if moved(&drops) > 0 {
@@ -46,7 +55,12 @@ pub fn finding(intervals: &[Interval]) -> Option<Finding> {
     let found = evidence.fold(found, |found, moved| {
         found.shown_by(moved.counter, moved.from as f64, moved.to as f64, moved.at_ms)
     });
-    Some(found.remedied_by("raise --backlog and net.core.somaxconn, or accept faster"))
+    let remedy = if found.side == Side::Network {
+        "look at the rules between the two: nft list ruleset, conntrack -S"
+    } else {
+        "raise --backlog and net.core.somaxconn, or accept faster"
+    };
+    Some(found.remedied_by(remedy))
 }
 
 /// Established for the client, unknown to the server.
@@ -91,6 +105,7 @@ mod tests {
     use throng_report::{LoadInterval, ServerSnapshot};
 
     use super::*;
+    use crate::reconcile::ACCEPT_QUEUE;
 
     /// Two quiet seconds after which the client had `client` connections and the server `open`.
     fn run(client: u64, open: u64, drops: i64, overflows: i64) -> Vec<Interval> {
@@ -106,6 +121,7 @@ mod tests {
             kernel: [
                 (DROPS.to_owned(), 70 + moved * drops),
                 (OVERFLOWS.to_owned(), moved * overflows),
+                (ACCEPT_QUEUE.to_owned(), 0),
             ]
             .into(),
             ..Interval::default()
@@ -121,6 +137,15 @@ mod tests {
         let shown = &found.evidence[0];
         assert_eq!((shown.counter.as_str(), shown.from, shown.to), (DROPS, 70.0, 568.0));
         assert_eq!(shown.at_ms, 2000);
+    }
+
+    #[test]
+    fn half_open_connections_without_an_overflow_are_a_filters() {
+        let found = finding(&run(500, 2, 0, 0)).unwrap();
+        assert_eq!((found.id.as_str(), found.side), (HALF_OPEN, Side::Network));
+        assert!(
+            found.text.contains("No accept queue overflowed") && !found.remedy.contains("backlog")
+        );
     }
 
     #[test]

@@ -145,6 +145,11 @@ fn scenario(users: u64, pace: &Pace) -> String {
         HEARTBEAT => String::new(),
         longer => format!(", heartbeat: {}", show_duration(longer)),
     };
+    // Nobody comes, and nothing else is said, while a broadcast is under way: it may take that long.
+    let timeout = match pace.pause {
+        pause if pause > PROBE_TIMEOUT => format!("    timeout: {}\n", show_duration(pause)),
+        _ => String::new(),
+    };
     format!(
         "target: ws://127.0.0.1:4000/socket/websocket
 protocol: phoenix
@@ -157,7 +162,7 @@ user:
 probe:
   - every: {probe}
     broadcast: {{topic: \"rooms:lobby\", event: new_msg, payload: {{body: hello}}}}
-",
+{timeout}",
         arrivals(users, pace)
     )
 }
@@ -303,6 +308,8 @@ const STAGES: u32 = 4;
 const DEFAULT_USERS_PER_CPU: u64 = 50_000;
 /// That of phoenix.js, and of users of a scenario that names none.
 const HEARTBEAT: Duration = Duration::from_secs(30);
+/// That of a probe that names none.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Both ends: half of what a CPU does, or a little less.
 const HEARTBEATS_PER_CPU: u64 = 16_667;
 
@@ -344,11 +351,13 @@ mod tests {
         let parsed = throng_load::scenario::Scenario::parse(&scenario(1_000_000, &pace), "scaled");
         assert_eq!(parsed.unwrap().load.len(), 8);
         assert_eq!(pace.heartbeat, HEARTBEAT);
-        let more = Pace::of(1_500_000, 2, None);
-        assert_eq!(more.heartbeat, seconds(45));
+        assert!(!scenario(1_000_000, &pace).contains("    timeout:"));
+        let more = Pace::of(2_500_000, 2, None);
+        assert_eq!((more.heartbeat, more.pause), (seconds(75), seconds(100)));
         assert!(more.hold > more.heartbeat, "everybody has one");
-        let text = scenario(1_500_000, &more);
-        assert!(text.contains("timeout: 20s, heartbeat: 45s}"), "{text}");
+        let text = scenario(2_500_000, &more);
+        assert!(text.contains("timeout: 20s, heartbeat: 1m15s}"), "{text}");
+        assert!(text.contains("    timeout: 1m40s\n"), "{text}");
         throng_load::scenario::Scenario::parse(&text, "scaled").unwrap();
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciled> {
     let kernel = server_side(intervals);
     let both = |interval: &Interval| {
         let server = interval.server.as_ref()?.counters.open;
-        let waiting = kernel(interval).get(ACCEPT_QUEUE).copied().unwrap_or(0);
+        let waiting = kernel(interval).get(ACCEPT_QUEUE).copied()?;
         Some((connected(interval)?, server + u64::try_from(waiting).unwrap_or(0)))
     };
     for (at, pair) in intervals.windows(2).enumerate() {

@@ -214,6 +214,7 @@ impl Generator {
             lead.end();
         }
         if at_once || self.model == Model::Closed {
+            self.count_waiting(desk);
             self.stage = Stage::Leaving;
             self.close_probes();
             let everybody = desk.keys().iter().map(|key| key.index()).collect();
@@ -225,6 +226,19 @@ impl Generator {
         stayers.retain(|key| desk.state(*key).is_some_and(|user| user.doing == Doing::Staying));
         let stayers = stayers.iter().map(|key| key.index()).collect();
         self.leaving.begin(stayers, now, RAMP_DOWN);
+    }
+
+    /// Who is still waiting for an answer: it will be in no histogram, and may have been due for long.
+    fn count_waiting<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>) {
+        let now = desk.now();
+        let counters = &mut self.slate.counters;
+        for key in desk.keys() {
+            if let Some(from) = desk.state(key).and_then(|user| user.waiting_from()) {
+                counters.users_waiting += 1;
+                let waited_us = now.micros_since(from);
+                counters.users_waiting_us_most = counters.users_waiting_us_most.max(waited_us);
+            }
+        }
     }
 
     /// The schedule is over. Nothing new is sent to everybody, and nobody leaves before what was sent has come, or is

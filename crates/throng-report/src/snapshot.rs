@@ -257,7 +257,8 @@ counters! {
         messages_sent,
         /// `expect` steps that got what they waited for.
         messages_answered,
-        /// Turns of `every` that were due by now.
+        /// Turns of `every` that have begun, and those that had come due before them: a turn that waits for its answer counts what came due
+        /// meanwhile when it is over.
         turns_intended,
         /// Turns of `every` that have begun.
         turns_started,
@@ -283,6 +284,10 @@ counters! {
         heartbeats_answered,
         /// Heartbeats that were not answered until the next was due, which ends a connection.
         heartbeats_missed,
+        /// Users who waited for an answer when everybody began to leave.
+        users_waiting,
+        /// For how long the one of them had waited who had waited the longest, from the intended moment, in microseconds.
+        users_waiting_us_most,
     }
 }
 

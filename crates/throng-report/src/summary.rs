@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fold::SummaryFold;
 
+use crate::render::{count, micros};
 use crate::runfile::{EndReason, ReadError, RunFile, RunFileReader};
 use crate::{
     ClassCounters, LatencySummary, ProbeCounters, ProbeReport, ServerCounters, Tally, Validity,
@@ -127,6 +128,10 @@ pub struct UsersSummary {
     pub active_most: u64,
     /// The most channels that users were joined to at the end of an interval.
     pub joined_most: u64,
+    /// Users who waited for an answer when everybody began to leave.
+    pub waiting: u64,
+    /// For how long the one of them had waited who had waited the longest, in microseconds.
+    pub waiting_us_most: u64,
 }
 
 /// Connects.
@@ -311,6 +316,11 @@ pub struct ServerSummary {
     pub cpu_cores_used: Option<f64>,
 }
 
+/// A wait for less than this is no reason for doubt, …
+const OVERDUE_US: u64 = 500_000;
+/// … nor is one for less than so many times the slowest answer.
+const OVERDUE_TIMES: u64 = 2;
+
 impl Summary {
     /// The summary of a run file that is in memory.
     pub fn of(file: &RunFile) -> Self {
@@ -327,6 +337,27 @@ impl Summary {
             fold.add(&interval);
         }
         Ok(fold.finish_read(reader.end(), reader.lines_torn()))
+    }
+
+    /// Who waited for an answer at the end for longer than any answer had taken, in a sentence without its point. What they would have
+    /// waited is in no histogram: the target may have stood still.
+    pub fn overdue(&self) -> Option<String> {
+        let join = self.join.as_ref().map_or(0, |join| join.latency_us.max);
+        let push = self.push.as_ref().map_or(0, |push| push.latency_us.max);
+        let slowest_us = self.message.latency_us.max.max(join).max(push);
+        let UsersSummary { waiting, waiting_us_most: waited_us, .. } = self.users;
+        let is_overdue = waited_us > OVERDUE_US && waited_us / OVERDUE_TIMES > slowest_us;
+        (waiting > 0 && is_overdue).then(|| {
+            format!(
+                "{} were waiting for an answer when it ended, one of them for {}",
+                if waiting == 1 {
+                    "one user".to_owned()
+                } else {
+                    format!("{} users", count(waiting as f64))
+                },
+                micros(waited_us)
+            )
+        })
     }
 
     /// Connects, messages, joins and pushes that were attempted.

@@ -132,6 +132,9 @@ fn a_target_that_refuses_everything_is_exit_code_2_and_named() {
         "ECONNREFUSED",
         "throng serve",
     ]);
+    // A threshold about what nobody could do is no success.
+    place.write("never.yaml", &(scenario + "thresholds: [errors.expect_timeout == 0]\n"));
+    place.throng(&["run", "never.yaml"]).exits(1);
 }
 
 #[test]

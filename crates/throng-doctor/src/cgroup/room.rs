@@ -7,7 +7,7 @@ use crate::text::{keyed, number};
 
 /// What the groups of `pid` leave it, at the level that leaves least; none where no level has a limit. What a group keeps of
 /// files counts as left: the kernel gives it up before it kills anybody.
-pub fn memory_room(root: &Root, pid: u32) -> Fact<Option<u64>> {
+pub fn memory_room(root: &Root, pid: u32) -> Fact<Option<MemoryRoom>> {
     let found = match Directories::of(root, pid, "memory") {
         Fact::Known(found) => found,
         Fact::Unknown(why) => return Fact::Unknown(why),
@@ -28,11 +28,29 @@ pub fn memory_room(root: &Root, pid: u32) -> Fact<Option<u64>> {
     for dir in &found.levels {
         match files.room(root, dir) {
             Ok(None) => {}
-            Ok(Some(room)) => least = Some(least.map_or(room, |least: u64| least.min(room))),
+            Ok(Some(room)) => {
+                least = least.into_iter().chain([room]).min_by_key(MemoryRoom::left_bytes);
+            }
             Err(why) => return Fact::Unknown(why),
         }
     }
     Fact::Known(least)
+}
+
+/// The memory of a control group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryRoom {
+    /// The most that it may take.
+    pub limit_bytes: u64,
+    /// What it has taken and will not give up.
+    pub taken_bytes: u64,
+}
+
+impl MemoryRoom {
+    /// What is left of it.
+    pub fn left_bytes(&self) -> u64 {
+        self.limit_bytes.saturating_sub(self.taken_bytes)
+    }
 }
 
 /// What a version calls its files, and the lines of `memory.stat` that are about files.
@@ -44,8 +62,8 @@ struct Files {
 
 impl Files {
     /// What one level leaves; none without a limit. The outermost level of v2 has no such files.
-    fn room(&self, root: &Root, dir: &str) -> Result<Option<u64>, Why> {
-        let limit = match root.read(&format!("{dir}/{}", self.limit), parse_memory_limit) {
+    fn room(&self, root: &Root, dir: &str) -> Result<Option<MemoryRoom>, Why> {
+        let limit_bytes = match root.read(&format!("{dir}/{}", self.limit), parse_memory_limit) {
             Fact::Known(Some(limit)) => limit,
             Fact::Known(None) => return Ok(None),
             Fact::Unknown(Why { reason: Reason::Missing, .. }) => return Ok(None),
@@ -55,8 +73,8 @@ impl Files {
         let stat = root.read(&format!("{dir}/memory.stat"), |text| self.parse_cache(text));
         // Without the statistics all of it counts as taken.
         let cache = stat.known().copied().unwrap_or(0);
-        let taken = used.into_result()?.saturating_sub(cache);
-        Ok(Some(limit.saturating_sub(taken)))
+        let taken_bytes = used.into_result()?.saturating_sub(cache);
+        Ok(Some(MemoryRoom { limit_bytes, taken_bytes }))
     }
 
     fn parse_cache(&self, text: &str) -> Result<u64, Malformed> {
@@ -73,10 +91,12 @@ mod tests {
     #[test]
     fn the_level_that_leaves_least_counts() {
         let room = |kernel, pid| memory_room(&recorded_root(kernel), pid);
-        assert_eq!(room("linux-4.19", 31), Fact::Known(Some((2 << 30) - 1_900_000_000)));
+        let of =
+            |limit_bytes, taken_bytes| Fact::Known(Some(MemoryRoom { limit_bytes, taken_bytes }));
+        assert_eq!(room("linux-4.19", 31), of(2 << 30, 1_900_000_000));
         assert_eq!(room("linux-6.18", 4242), Fact::Known(None));
         // The outer group holds 800 MB, of which 100 MB and 50 MB are files.
-        assert_eq!(room("linux-5.10", 77), Fact::Known(Some((1 << 30) - 650_000_000)));
+        assert_eq!(room("linux-5.10", 77), of(1 << 30, 650_000_000));
         assert!(room("empty", 1).known().is_none());
     }
 }

@@ -88,9 +88,13 @@ pub(super) fn threads(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
                         needs.saturating_sub(free)
                     ))
                 }
-                "RLIMIT_NPROC" => Remedy::command(format!(
-                    "ulimit -u {needs}   (as root, in the shell that starts it)"
-                )),
+                "RLIMIT_NPROC" => {
+                    let free = machine.threads.known().map_or(0, |(free, _)| *free);
+                    Remedy::command(format!(
+                        "ulimit -u $(( $(ulimit -u) + {} ))   (as root, in the shell that starts it)",
+                        needs.saturating_sub(free)
+                    ))
+                }
                 _ => Remedy::command(format!("systemctl set-property UNIT TasksMax={}", needs * 2)),
             }),
     )

@@ -37,7 +37,7 @@ pub struct MachineLimits {
     /// The machine's memory.
     pub memory: Fact<Memory>,
     /// What the tightest control group still has; none is unlimited.
-    pub cgroup_memory_free_bytes: Fact<Option<u64>>,
+    pub cgroup_memory: Fact<Option<cgroup::MemoryRoom>>,
     /// Sizes of the kernel's objects.
     pub slabs: Fact<Slabs>,
     /// Bytes of a page.
@@ -93,7 +93,7 @@ impl MachineLimits {
             status,
             files: root.read(FILE_NR_PATH, parse_file_nr),
             memory: root.read(meminfo::PATH, meminfo::parse),
-            cgroup_memory_free_bytes: cgroup::memory_room(root, pid),
+            cgroup_memory: cgroup::memory_room(root, pid),
             slabs: root.read(slabinfo::PATH, slabinfo::parse),
             page_bytes: meminfo::PAGE_BYTES,
             tcp_mem: root
@@ -161,7 +161,8 @@ fn threads(root: &Root, pid: u32, status: &Fact<Status>) -> Fact<(u64, &'static 
     });
     let user = limits::limits(root, pid).map(|limits| limits.processes.soft);
     if let (Some(Some(max)), false) = (user.known(), exempt) {
-        free.push((*max, "RLIMIT_NPROC"));
+        let running = status.known().map_or(0, |status| threads_of(root, status.uid));
+        free.push((max.saturating_sub(running), "RLIMIT_NPROC"));
     }
     if let Some(Some(pids)) = cgroup::pids(root, pid).known() {
         free.push((pids.left(), "the control group's pids.max"));
@@ -171,6 +172,14 @@ fn threads(root: &Root, pid: u32, status: &Fact<Status>) -> Fact<(u64, &'static 
         (None, Some(why)) => Fact::Unknown(why),
         (None, None) => Fact::Unknown(Why::new("kernel.threads-max", Reason::Missing)),
     }
+}
+
+/// The threads of a user, as far as they can be seen here.
+fn threads_of(root: &Root, uid: u64) -> u64 {
+    let names = root.names("proc").into_result().unwrap_or_default();
+    let pids = names.iter().filter_map(|name| name.parse().ok());
+    let all = pids.filter_map(|pid| status::status(root, pid).known().cloned());
+    all.filter(|status| status.uid == uid).map(|status| status.threads).sum()
 }
 
 /// Whether connections are tracked in this namespace is not to be read anywhere: the module may be loaded and have no rule
@@ -241,7 +250,7 @@ mod tests {
         let found = MachineLimits::read(&recorded_root("linux-6.18"), 4242);
         assert_eq!(found.fds_hard, Fact::Known(Some(20_000)));
         assert_eq!(found.tcp_mem, Fact::Known([287_832, 383_779, 575_664]));
-        assert_eq!(found.cgroup_memory_free_bytes, Fact::Known(None));
+        assert_eq!(found.cgroup_memory, Fact::Known(None));
         assert_eq!(found.conntrack, Fact::Known(None), "the module is loaded and has no entry");
         assert!(found.private_fds.known().is_none() && found.listeners.known().is_none());
     }

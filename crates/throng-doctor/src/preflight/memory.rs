@@ -47,11 +47,13 @@ pub(super) fn machine(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
 
 /// What the tightest control group leaves.
 pub(super) fn cgroup(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
-    let free = match &machine.cgroup_memory_free_bytes {
+    let group = match &machine.cgroup_memory {
         Fact::Known(None) => return None,
-        Fact::Known(Some(free)) => Fact::Known(*free),
+        Fact::Known(Some(group)) => Fact::Known(*group),
         Fact::Unknown(why) => Fact::Unknown(why.clone()),
     };
+    let taken = group.known().map_or(0, |group| group.taken_bytes);
+    let free = group.map(|group| group.left_bytes());
     let each = each(ask, machine);
     let needs = ask.connections.saturating_mul(each.total());
     let found = free.map(|free| Found::linear(free / 100 * FREE_PERCENT, each.total(), 0));
@@ -60,7 +62,7 @@ pub(super) fn cgroup(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     Some(check.in_bytes().because(each.words(ask)).else_do(|| {
         Remedy::command(format!(
             "systemctl set-property UNIT MemoryMax={}",
-            needs.saturating_mul(100) / FREE_PERCENT
+            (needs.saturating_mul(100) / FREE_PERCENT).saturating_add(taken)
         ))
         .or("docker run --memory")
     }))

@@ -114,7 +114,13 @@ fn each_limit_is_named_with_its_number_and_its_command() {
         "more memory",
     );
     check(
-        &MachineLimits { cgroup_memory_free_bytes: Fact::Known(Some(1 << 30)), ..known.clone() },
+        &MachineLimits {
+            cgroup_memory: Fact::Known(Some(crate::cgroup::MemoryRoom {
+                limit_bytes: 3 << 30,
+                taken_bytes: 2 << 30,
+            })),
+            ..known.clone()
+        },
         &both(200_000),
         "cgroup_memory",
         ((1 << 30) / 100 * 90) / pair,

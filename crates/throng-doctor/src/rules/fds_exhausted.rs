@@ -61,9 +61,9 @@ fn of_the_generator(case: &Case<'_>) -> Option<Finding> {
         ),
     );
     found.evidence.push(growth.evidence());
-    let wanted = wanted(case, held);
+    let raise = raise(case, End::Client, "client", held);
     Some(found.remedied_by(format!(
-        "ulimit -n {wanted} for the generator (its hard limit: as root), or more --cores, each of which has a table of its own"
+        "{raise} for the generator (its hard limit: as root), or more --cores, each of which has a table of its own"
     )))
 }
 
@@ -94,22 +94,41 @@ fn of_the_server(case: &Case<'_>) -> Option<Finding> {
     );
     found.evidence.push(growth.evidence());
     found.evidence.push(felt);
-    let wanted = wanted(case, held);
+    let raise = raise(case, End::Server, "server", held);
     Some(found.remedied_by(format!(
-        "ulimit -n {wanted} for the server (LimitNOFILE= in a systemd unit), or more --cores, each of which has a table of its own"
+        "{raise} for the server (LimitNOFILE= in a systemd unit), or more --cores, each of which has a table of its own"
     )))
 }
 
-/// How many fds would do. In an open model nobody knew how many connections there would be.
-fn wanted(case: &Case<'_>, held: u64) -> u64 {
-    case.header.users_planned.max(held.saturating_mul(2)) + SPARE
+/// The command that makes a table large enough. In an open model nobody knew how many connections there would be.
+fn raise(case: &Case<'_>, end: End, label: &str, held: u64) -> String {
+    let moment = case.moments().last().map(|moment| &moment.interval);
+    let cores = moment.and_then(|interval| match end {
+        End::Client => interval.load.as_ref().map(|load| load.cores),
+        End::Server => interval.server.as_ref().map(|server| server.cores),
+    });
+    // Who holds more than a table has room for has several.
+    let room = fds_max(case, end, label).and_then(|most| u64::try_from(most).ok());
+    let tables = if room.is_some_and(|room| held > room) { cores.unwrap_or(1) } else { 1 };
+    let all = case.header.users_planned.max(held.saturating_mul(2));
+    let wanted = all.div_ceil(tables.max(1)) + SPARE;
+    if wanted > NR_OPEN_DEFAULT {
+        format!("sysctl -w fs.nr_open={wanted} and ulimit -n {wanted}")
+    } else {
+        format!("ulimit -n {wanted}")
+    }
+}
+
+/// How many fds a table of the process may hold.
+fn fds_max(case: &Case<'_>, end: End, label: &str) -> Option<i64> {
+    let name = format!("process.{label}.fds_max");
+    case.constant(end, &name).or_else(|| case.constant(End::Client, &name))
 }
 
 /// `, which holds 1.02k fds,`: how many fds a table of the process may hold. A limit that is far above what it held was another one
 /// when it was read, or is not what it ran into.
 fn room(case: &Case<'_>, end: End, label: &str, held: u64) -> String {
-    let name = format!("process.{label}.fds_max");
-    let most = case.constant(end, &name).or_else(|| case.constant(End::Client, &name));
+    let most = fds_max(case, end, label);
     let most = most.filter(|most| *most as u64 <= 2 * held + SPARE);
     most.map_or(String::new(), |most| format!(", which holds {} fds,", count(most as f64)))
 }
@@ -137,6 +156,9 @@ fn events(case: &Case<'_>, name: &str, is_it: impl Fn(&EventKind) -> bool) -> Op
 
 /// Why a server stops accepting, beside fds.
 const OTHER_LIMITS: [&str; 3] = ["ENOSPC", "ENOMEM", "ENOBUFS"];
+
+/// `fs.nr_open` of a kernel that was left alone: no limit may be higher.
+const NR_OPEN_DEFAULT: u64 = 1 << 20;
 
 /// Fds that a process needs beside its connections, with room to spare.
 const SPARE: u64 = 200;

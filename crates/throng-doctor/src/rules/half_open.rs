@@ -77,7 +77,8 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 fn half_open(case: &Case<'_>, three: &[Moment]) -> Option<u64> {
     let [before, now, after] = three else { return None };
     let server = now.interval.server.as_ref().filter(|server| server.cores_silent == 0)?;
-    let waiting = case.value(End::Server, now, "listener.accept_queue").unwrap_or(0);
+    // Who waits in a queue that cannot be seen is not half-open.
+    let waiting = case.value(End::Server, now, "listener.accept_queue")?;
     let known = server.counters.open + u64::try_from(waiting).unwrap_or(0);
     let client = connected(now)?;
     let moved = moved(before, now)? + moved(now, after)?;

@@ -18,8 +18,9 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     if (timeouts.is_empty() && slow.is_none()) || is_explained(case) {
         return None;
     }
-    let is_seen = case.sees(End::Server);
     let used = mean(&CpuUse::of(case, End::Server));
+    // Queues alone do not tell a server that computes from one that waits.
+    let is_seen = case.sees(End::Server) && used.is_some();
     let idle = match used.and_then(|used| Some((used, used.server?))) {
         Some((used, server)) => format!(
             "while the server took {:.2} of the {:.0} CPUs that it may",
@@ -30,7 +31,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
             Some(used) => {
                 format!("while {} of the CPUs were idle", whole_percent(1.0 - used.taken_share()))
             }
-            None if is_seen => "while no queue was full".to_owned(),
+            None if case.sees(End::Server) => "and its CPUs could not be seen".to_owned(),
             None => "and its CPUs and queues could not be seen".to_owned(),
         },
     };
@@ -218,6 +219,7 @@ mod tests {
         assert!(!found.text.contains("No queue"), "{found}");
         let told = elsewhere.changed(|interval, _| {
             interval.server_kernel = std::mem::take(&mut interval.kernel);
+            interval.server_machine = interval.machine.clone();
         });
         assert!(told.speaks(&RULE).text.contains("No queue overflowed"));
     }

@@ -85,15 +85,21 @@ impl Cost {
             if did.connects_ok == 0 || did.messages_sent + did.pushes_sent > did.connects_ok {
                 continue;
             }
+            let server = |moment: &Moment| {
+                moment.interval.server.as_ref().map(|server| server.process.cpu_system_us)
+            };
+            let server = match (server(before), server(now)) {
+                (Some(before), Some(now)) => now.saturating_sub(before),
+                // A server that says nothing is not a part of any interval's cost.
+                (None, None) => 0,
+                _ => continue,
+            };
             if cost.connects == 0 {
                 cost.began_ms = now.interval.at_ms;
             }
-            let server = |moment: &Moment| {
-                moment.interval.server.as_ref().map_or(0, |server| server.process.cpu_system_us)
-            };
             let client = to.process.cpu_system_us.saturating_sub(from.process.cpu_system_us);
             cost.connects += did.connects_ok;
-            cost.system_us += client + server(now).saturating_sub(server(before));
+            cost.system_us += client + server;
         }
         (cost.connects >= CONNECTS_MIN && cost.system_us > 0).then_some(cost)
     }

@@ -103,8 +103,7 @@ impl Generator {
     ) {
         let now = conn.now();
         let user = conn.state();
-        let from =
-            if user.message_from == Instant::FAR { user.intended } else { user.message_from };
+        let from = user.answer_counts_from();
         // Messages that were sent in a row are answered in a row.
         user.answering = true;
         user.unanswered = user.unanswered.saturating_sub(1);

@@ -183,6 +183,20 @@ impl User {
         }
     }
 
+    /// From when on the wait for the answer counts that it is waiting for.
+    pub(super) fn waiting_from(&self) -> Option<Instant> {
+        match self.doing {
+            Doing::Expecting => Some(self.answer_counts_from()),
+            Doing::Asking => Some(self.intended),
+            _ => None,
+        }
+    }
+
+    /// From when on the wait for an answer counts: from the first of the messages that were sent in a row, if there are any.
+    pub(super) fn answer_counts_from(&self) -> Instant {
+        if self.message_from == Instant::FAR { self.intended } else { self.message_from }
+    }
+
     /// Whether it may try its connect again with another port; remembers that it does.
     pub(crate) fn tries_again(&mut self, tries_max: usize) -> bool {
         let may = usize::from(self.port_tries) < tries_max;

@@ -149,6 +149,28 @@ fn a_stall_of_a_second_shows_in_the_slowest_answers() {
 }
 
 #[test]
+fn who_waits_for_an_answer_when_the_run_ends_is_counted_with_the_longest_wait() {
+    // The third answer and all that follow would come long after the run.
+    let target = server(|mut stream| {
+        let mut bytes = [0; 64];
+        for _ in 0..2 {
+            if stream.read(&mut bytes).unwrap_or(0) == 0 || stream.write_all(b"ok").is_err() {
+                return;
+            }
+        }
+        std::thread::sleep(Duration::from_secs(6));
+    });
+    let run = run(
+        target,
+        "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 2s}}]\nuser: [connect, {every: {rate: 10/s, do: [{send: hi}, {expect: ok}]}}]\n",
+    );
+    let counters = &run.last.counters;
+    assert_eq!((counters.messages_answered, counters.users_waiting), (20, 10), "{counters:?}");
+    assert!(counters.users_waiting_us_most > 1_000_000, "{counters:?}");
+    assert!(run.message.max() < 1_000_000, "the wait is in no histogram");
+}
+
+#[test]
 fn an_ipv6_target_is_loaded_as_well() {
     let listener = TcpListener::bind("[::1]:0").expect("this machine has IPv6 on loopback");
     let target = server_on(listener, |stream| answer_after(stream, Duration::ZERO));

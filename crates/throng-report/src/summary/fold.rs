@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
+use super::rates::{Cpu, MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, GeneratorSummary, HeartbeatSummary,
     JoinSummary, MEMORY_CONNECTIONS_MIN, MachineSummary, MessageSummary, PushSummary, RunSummary,
@@ -67,8 +67,8 @@ impl SummaryFold {
         }
         if let Some(server) = &interval.server {
             match &mut self.server {
-                Some(seen) => seen.add(server, &mut step),
-                None => self.server = Some(Server::first(server)),
+                Some(seen) => seen.add(interval.at_ms, server, &mut step),
+                None => self.server = Some(Server::first(interval.at_ms, server)),
             }
         }
         for event in &interval.events {
@@ -140,6 +140,8 @@ impl SummaryFold {
                 connected_most: self.load.memory.count_most,
                 active_most: self.load.active_most,
                 joined_most: self.load.joined_most,
+                waiting: counters.users_waiting,
+                waiting_us_most: counters.users_waiting_us_most,
             },
             connect: ConnectSummary {
                 intended: counters.connects_started + missing,
@@ -219,7 +221,7 @@ impl SummaryFold {
     }
 
     fn generator(&self, lag_us: LatencySummary) -> GeneratorSummary {
-        let cpu = |step: &Step| step.load_cpu_us;
+        let cpu = Step::load_cpu;
         GeneratorSummary {
             cpu_us_per_connect: cost(&self.steps, |step| step.connects, cpu),
             cpu_us_per_message: cost(&self.steps, |step| self.messages(step), cpu),
@@ -234,6 +236,13 @@ impl SummaryFold {
     /// How much of what the generator can do the busiest second took; `None` where no ceiling was measured or nothing was done.
     fn ceiling_share(&self) -> Option<f64> {
         let ceiling = self.ceiling.as_ref()?;
+        let asked_for = self.steps.iter().map(|step| self.messages(step) + step.joins).sum::<u64>()
+            + self.load.last.counters.heartbeats_answered;
+        let heard = self.steps.iter().map(|step| step.heard).sum::<u64>();
+        if heard > UNASKED_LEAST && heard / UNASKED_TIMES > asked_for {
+            // What comes unasked takes the CPUs too, and how much of it they could do was not measured.
+            return None;
+        }
         let each_us = |per_s: Option<f64>| per_s.filter(|n| *n > 0.0).map_or(0.0, |n| 1e6 / n);
         let (connect_us, message_us) =
             (each_us(ceiling.connects_per_s), each_us(ceiling.messages_per_s));
@@ -247,7 +256,7 @@ impl SummaryFold {
         let Some(last) = &self.machine else { return MachineSummary::default() };
         let MachineCpu { busy_us, idle_us, stolen_us } =
             MachineCpu::of(&self.steps).unwrap_or_default();
-        let cpu = |step: &Step| Some(step.machine_cpu?.busy_us);
+        let cpu = Step::machine_busy;
         MachineSummary {
             cpus: last.cpus,
             cpu_busy_share: ratio(busy_us, busy_us + idle_us + stolen_us),
@@ -270,6 +279,11 @@ impl SummaryFold {
         }
     }
 }
+
+/// So many messages that nobody asked for, for each that somebody did, …
+const UNASKED_TIMES: u64 = 2;
+/// … and at least so many, are what a run is about.
+const UNASKED_LEAST: u64 = 1_000;
 
 /// What the generator said so far.
 #[derive(Debug, Default)]
@@ -366,6 +380,8 @@ struct Server {
     /// The first that this process said.
     first: ServerSnapshot,
     last: ServerSnapshot,
+    /// When that was.
+    heard_ms: u64,
     /// What its predecessors did in this run.
     before: crate::ServerCounters,
     errors_before: crate::Tally,
@@ -374,12 +390,13 @@ struct Server {
 }
 
 impl Server {
-    fn first(server: &ServerSnapshot) -> Self {
+    fn first(at_ms: u64, server: &ServerSnapshot) -> Self {
         let mut memory = Memory::default();
         memory.add(server.counters.open, &server.process);
         Self {
             first: server.clone(),
             last: server.clone(),
+            heard_ms: at_ms,
             before: Default::default(),
             errors_before: Default::default(),
             memory,
@@ -387,7 +404,7 @@ impl Server {
         }
     }
 
-    fn add(&mut self, server: &ServerSnapshot, step: &mut Step) {
+    fn add(&mut self, at_ms: u64, server: &ServerSnapshot, step: &mut Step) {
         if server.process.pid != self.last.process.pid {
             self.before = self.counters();
             self.errors_before = self.accept_errors();
@@ -399,7 +416,9 @@ impl Server {
         step.accepted = grown.accepted;
         step.received = grown.messages_received;
         let cpu_us = server.process.cpu_us().saturating_sub(self.last.process.cpu_us());
-        step.server_cpu_us = (step.span_ms > 0).then_some(cpu_us);
+        let span_ms = at_ms.saturating_sub(self.heard_ms);
+        step.server_cpu = (span_ms > 0).then_some(Cpu { span_ms, us: cpu_us });
+        self.heard_ms = at_ms;
         self.memory.add(server.counters.open, &server.process);
         self.registry_mailbox_most =
             self.registry_mailbox_most.max(server.counters.registry_mailbox_most);
@@ -424,7 +443,7 @@ impl Server {
     }
 
     fn summary(&self, steps: &[Step]) -> ServerSummary {
-        let cpu = |step: &Step| step.server_cpu_us;
+        let cpu = |step: &Step| step.server_cpu;
         ServerSummary {
             accept: self.last.accept.clone(),
             handler: self.last.handler.clone(),

@@ -17,9 +17,27 @@ pub(super) struct Step {
     /// CPU in microseconds; `None` in an interval for which it is not known.
     pub load_cpu_us: Option<u64>,
     pub machine_cpu: Option<MachineCpu>,
-    pub server_cpu_us: Option<u64>,
+    /// Of the server, since it was heard of before: that may be several intervals.
+    pub server_cpu: Option<Cpu>,
     /// Whether everybody was leaving at its end, or before it.
     pub leaving: bool,
+}
+
+/// CPU time, and the span of time in which it was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cpu {
+    pub span_ms: u64,
+    pub us: u64,
+}
+
+impl Step {
+    pub(super) fn load_cpu(&self) -> Option<Cpu> {
+        self.load_cpu_us.map(|us| Cpu { span_ms: self.span_ms, us })
+    }
+
+    pub(super) fn machine_busy(&self) -> Option<Cpu> {
+        self.machine_cpu.map(|cpu| Cpu { span_ms: self.span_ms, us: cpu.busy_us })
+    }
 }
 
 /// What all CPUs of a machine did in one interval, in microseconds.
@@ -97,23 +115,22 @@ pub(super) fn rate_mean(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64>
 pub(super) fn cost(
     steps: &[Step],
     n: impl Fn(&Step) -> u64,
-    cpu_us: impl Fn(&Step) -> Option<u64>,
+    cpu: impl Fn(&Step) -> Option<Cpu>,
 ) -> Option<f64> {
     let steps = measured(steps, &n);
-    let rate = |step: &Step| per_second(n(step), step.span_ms.max(1));
-    let known = || steps.iter().filter_map(|step| Some((step, cpu_us(step)?)));
-    let most = known().map(|(step, _)| rate(step)).fold(0.0, f64::max);
-    let busy = known().filter(|(step, _)| n(step) > 0 && rate(step) >= most / BUSY);
-    let (count, cpu_us) =
-        busy.fold((0, 0), |sum, (step, cpu_us)| (sum.0 + n(step), sum.1 + cpu_us));
+    let known = || steps.iter().filter_map(|step| Some((n(step), cpu(step)?)));
+    let rate = |n: u64, cpu: Cpu| per_second(n, cpu.span_ms.max(1));
+    let most = known().map(|(n, cpu)| rate(n, cpu)).fold(0.0, f64::max);
+    let busy = known().filter(|(n, cpu)| *n > 0 && rate(*n, *cpu) >= most / BUSY);
+    let (count, cpu_us) = busy.fold((0, 0), |sum, (n, cpu)| (sum.0 + n, sum.1 + cpu.us));
     (count > 0).then(|| cpu_us as f64 / count as f64)
 }
 
 /// CPUs kept busy on average, over the intervals for which that is known.
-pub(super) fn cores_used(steps: &[Step], cpu_us: impl Fn(&Step) -> Option<u64>) -> Option<f64> {
-    let steps = measured(steps, |step| u64::from(cpu_us(step).is_some()));
-    let known = steps.iter().filter_map(|step| Some((step.span_ms, cpu_us(step)?)));
-    let (span_ms, cpu_us) = known.fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1));
+pub(super) fn cores_used(steps: &[Step], cpu: impl Fn(&Step) -> Option<Cpu>) -> Option<f64> {
+    let steps = measured(steps, |step| u64::from(cpu(step).is_some()));
+    let known = steps.iter().filter_map(cpu);
+    let (span_ms, cpu_us) = known.fold((0, 0), |sum, cpu| (sum.0 + cpu.span_ms, sum.1 + cpu.us));
     (span_ms > 0).then(|| cpu_us as f64 / (span_ms * 1000) as f64)
 }
 
@@ -168,9 +185,9 @@ mod tests {
     #[test]
     fn cost_is_that_of_the_busy_intervals() {
         let done = [(1000, 100, 2000), (20_000, 2000, 40_000), (1000, 1, 900_000), (1000, 0, 5)];
-        assert_eq!(cost(&steps(&done), |s| s.connects, |s| s.load_cpu_us), Some(20.0));
-        assert_eq!(cost(&steps(&done), |s| s.answered, |s| s.load_cpu_us), None);
-        assert_eq!(cost(&steps(&done), |s| s.connects, |s| s.server_cpu_us), None);
+        assert_eq!(cost(&steps(&done), |s| s.connects, Step::load_cpu), Some(20.0));
+        assert_eq!(cost(&steps(&done), |s| s.answered, Step::load_cpu), None);
+        assert_eq!(cost(&steps(&done), |s| s.connects, |s| s.server_cpu), None);
     }
 
     #[test]
@@ -180,8 +197,8 @@ mod tests {
         run[3].leaving = true;
         assert_eq!(rate_mean(&run, |s| s.connects), Some(10.0));
         assert_eq!(rate_most(&run, |s| s.connects), Some(10.0));
-        assert_eq!(cost(&run, |s| s.connects, |s| s.load_cpu_us), Some(20.0));
-        assert_eq!(cores_used(&run, |s| s.load_cpu_us), Some(0.0002));
+        assert_eq!(cost(&run, |s| s.connects, Step::load_cpu), Some(20.0));
+        assert_eq!(cores_used(&run, Step::load_cpu), Some(0.0002));
     }
 
     #[test]
@@ -192,13 +209,28 @@ mod tests {
         run[2].leaving = true;
         assert_eq!(rate_mean(&run, |s| s.connects), Some(8.0));
         assert_eq!(rate_most(&run, |s| s.connects), Some(8.0));
-        assert_eq!(cost(&run, |s| s.connects, |s| s.load_cpu_us), Some(20.0));
-        assert_eq!(cores_used(&run, |s| s.load_cpu_us), Some(0.00016));
+        assert_eq!(cost(&run, |s| s.connects, Step::load_cpu), Some(20.0));
+        assert_eq!(cores_used(&run, Step::load_cpu), Some(0.00016));
     }
 
     #[test]
     fn cores_used_is_cpu_time_over_wall_time() {
         let done = [(1000, 0, 1_500_000), (3000, 0, 500_000)];
-        assert_eq!(cores_used(&steps(&done), |s| s.load_cpu_us), Some(0.5));
+        assert_eq!(cores_used(&steps(&done), Step::load_cpu), Some(0.5));
+    }
+
+    #[test]
+    fn a_server_that_is_heard_of_now_and_then_used_its_cpu_over_all_the_time_between() {
+        let heard = |n: u64| Cpu { span_ms: 5_000, us: 10_000_000 * n };
+        let all: Vec<Step> = (1..=10)
+            .map(|second| Step {
+                span_ms: 1_000,
+                accepted: if second % 5 == 0 { 50_000 } else { 0 },
+                server_cpu: (second % 5 == 0).then(|| heard(1)),
+                ..Step::default()
+            })
+            .collect();
+        assert_eq!(cores_used(&all, |step| step.server_cpu), Some(2.0));
+        assert_eq!(cost(&all, |step| step.accepted, |step| step.server_cpu), Some(200.0));
     }
 }

@@ -218,6 +218,25 @@ fn connects_and_messages_share_one_ceiling() {
 }
 
 #[test]
+fn a_generator_that_hears_far_more_than_it_asks_for_has_no_share_of_its_ceiling() {
+    let share = |received: u64| {
+        let at = |n: u64| {
+            let counters = LoadCounters {
+                messages_answered: 20 * n,
+                messages_received: received * n,
+                ..Default::default()
+            };
+            of_load(load(counters, 0, 0))
+        };
+        let ceiling = Some(Ceiling { messages_per_s: Some(1_000.0), ..Default::default() });
+        let summary = run_of(Header { ceiling, ..Header::default() }, vec![at(0), at(1), at(2)]);
+        summary.generator.ceiling_share
+    };
+    assert_eq!(share(20), Some(0.02));
+    assert_eq!(share(200_000), None);
+}
+
+#[test]
 fn failed_connects_are_errors_of_the_kind_connect() {
     let mut failing = load(LoadCounters { connects_failed: 3, ..Default::default() }, 1, 1);
     failing.connect_failed.add("ECONNREFUSED", 3);

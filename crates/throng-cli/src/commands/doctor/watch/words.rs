@@ -18,11 +18,13 @@ pub(super) struct Lines {
     json: bool,
     /// Lines since the heading.
     since_heading: usize,
+    /// Whether the server is one of throng, which says how many connections it has.
+    is_throng: bool,
 }
 
 impl Lines {
     pub(super) fn new(json: bool) -> Self {
-        Self { json, since_heading: HEADING_EVERY }
+        Self { json, since_heading: HEADING_EVERY, is_throng: false }
     }
 
     /// Who is watched.
@@ -80,7 +82,8 @@ impl Lines {
             output::say(HEADING);
         }
         self.since_heading += 1;
-        output::say(row(line, before));
+        self.is_throng |= line.server.is_some();
+        output::say(row(line, before, self.is_throng));
     }
 
     /// What it came to.
@@ -107,13 +110,15 @@ impl Lines {
 }
 
 /// One look as a row under [`HEADING`].
-fn row(line: &WatchLine, before: &Interval) -> String {
+fn row(line: &WatchLine, before: &Interval, is_throng: bool) -> String {
     let seconds = line.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1000.0;
     let gauge = |name: &str| line.kernel.get(name).copied();
     let grown = |name: &str| Some((gauge(name)? - before.server_kernel.get(name)?).max(0));
     let per_second = |name: &str| or_dash(grown(name), |n| rate(n as f64 / seconds));
     let connected = match &line.server {
         Some(server) => Some(server.counters.open as i64),
+        // Of a server that says its own and was silent once, another number would look like its own.
+        None if is_throng => None,
         None => gauge("Tcp.CurrEstab"),
     };
     let queue = match (gauge("listener.accept_queue_most"), gauge("listener.backlog")) {
