@@ -26,6 +26,8 @@ pub(crate) struct Verdict {
     pub(crate) connect: Option<ConnectSpec>,
     pub(crate) deadline: Option<Deadline>,
     pub(crate) leave: bool,
+    /// Nothing waited for the peer when the callback began.
+    pub(crate) was_empty: bool,
 }
 
 /// What became of bytes that were sent.
@@ -43,7 +45,8 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         shell: &'a mut Shell<D>,
         key: Key,
     ) -> Self {
-        Self { entry, shell, verdict: Verdict::default(), key }
+        let was_empty = entry.link.pending_bytes() == 0;
+        Self { entry, shell, verdict: Verdict { was_empty, ..Verdict::default() }, key }
     }
 
     /// Its key. A user's key changes with every connection.
@@ -127,6 +130,14 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     /// Bytes that wait for the kernel to take them.
     pub fn pending_bytes(&self) -> usize {
         self.entry.link.pending_bytes()
+    }
+
+    /// When the kernel last took some of the bytes that wait; [`Instant::ZERO`] when none has been taken, or none wait.
+    pub fn taken_at(&self) -> Instant {
+        match &self.entry.link {
+            Link::Blocked(_, pending) | Link::Draining(_, pending) => pending.taken_at,
+            Link::Detached | Link::Connecting(_) | Link::Open(_) => Instant::ZERO,
+        }
     }
 
     /// The address of the other end, while there is a socket.

@@ -16,7 +16,8 @@ use crate::{After, App, CloseReason, Deadline};
 /// Limits of a core.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes that may wait for one slow peer. Default 1 MiB.
+    /// Bytes that may wait for one slow peer. What one callback, or one frame, adds while nothing waits is beside it, however
+    /// much it is. Default 1 MiB.
     pub pending_bytes_max: usize,
     /// How long a connection that closes may take to deliver what waits. Default 5 s.
     pub drain_timeout: Duration,
@@ -239,6 +240,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 conn.entry.session.handle_timeout(conn.shell.now, &mut conn.shell.out);
             }
             while conn.verdict.close.is_none() {
+                conn.verdict.was_empty = conn.entry.link.pending_bytes() == 0;
                 let shell = &mut *conn.shell;
                 let session = &mut conn.entry.session;
                 let Some(event) = session.next(shell.now, &mut input, scratch, &mut shell.out)
@@ -249,9 +251,10 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 // Many small questions may have large answers.
                 if conn.shell.out.len() >= settle::OUT_KEPT_BYTES {
                     conn.send_now(&[]);
-                    if conn.entry.link.pending_bytes() > conn.shell.limits.pending_bytes_max {
-                        break;
-                    }
+                }
+                let bytes_max = conn.shell.limits.pending_bytes_max;
+                if settle::overflows(&mut conn.entry.link, &conn.verdict, bytes_max) {
+                    break;
                 }
             }
         }));

@@ -76,9 +76,9 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
             }
             Link::Detached | Link::Connecting(_) | Link::Draining(..) => return Delivered::Gone,
         };
-        let is_overflow = entry.link.pending_bytes() > bytes_max;
-        self.shell.counters.pending_overflows += u64::from(is_overflow);
-        if is_overflow || queued.closes {
+        // Whatever the policy, no frame is queued that there is no room for.
+        debug_assert!(!entry.link.overflows(bytes_max), "more than {bytes_max} bytes wait");
+        if queued.closes {
             settle::close_now(self, key, CloseReason::Overflow, CloseHow::Reset);
         }
         Delivered::Queued(queued)

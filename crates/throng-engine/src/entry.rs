@@ -83,6 +83,18 @@ impl<F> Link<F> {
         matches!(self, Self::Draining(..))
     }
 
+    /// Whether more waits for the peer than may.
+    pub(crate) fn overflows(&self, bytes_max: usize) -> bool {
+        matches!(self, Self::Blocked(_, pending) if pending.overflows(bytes_max))
+    }
+
+    /// All that waits was added by one callback.
+    pub(crate) fn excuse(&mut self, bytes_max: usize) {
+        if let Self::Blocked(_, pending) = self {
+            pending.excuse(bytes_max);
+        }
+    }
+
     pub(crate) fn pending_bytes(&self) -> usize {
         match self {
             Self::Blocked(_, pending) | Self::Draining(_, pending) => pending.bytes(),

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use throng_base::Instant;
 use throng_pubsub::{Frames, Lane, Policy};
 
 use crate::CloseReason;
@@ -14,9 +15,14 @@ use crate::CloseReason;
 pub(crate) struct Pending {
     segments: VecDeque<Segment>,
     bytes: usize,
+    /// The first so many of them count towards no limit: what one callback or one frame has added while nothing waited, if that
+    /// alone was more than may wait. It is this end that chose its size, so a peer that reads is not to be closed for it.
+    excused: usize,
     /// What waits of each topic. One or two, so a list.
     lanes: Vec<Waiting>,
     pub(crate) then: Then,
+    /// When the kernel last took some of it.
+    pub(crate) taken_at: Instant,
 }
 
 /// What happens once everything that waits has left.
@@ -79,6 +85,18 @@ impl Pending {
         self.bytes == 0
     }
 
+    /// Whether more waits than may: `bytes_max`, and what is excused.
+    pub(crate) const fn overflows(&self, bytes_max: usize) -> bool {
+        self.bytes - self.excused > bytes_max
+    }
+
+    /// All that waits was added together, while nothing waited.
+    pub(crate) const fn excuse(&mut self, bytes_max: usize) {
+        if self.bytes > bytes_max {
+            self.excused = self.bytes;
+        }
+    }
+
     /// Adds the connection's own bytes.
     pub(crate) fn push(&mut self, new: &[u8]) {
         if new.is_empty() {
@@ -124,7 +142,11 @@ impl Pending {
                 break;
             }
             result.queued += 1;
+            let is_first = self.is_empty();
             self.push_shared(frames.bytes(), rest, lane.id, is_begun > 0);
+            if is_first {
+                self.excuse(bytes_max);
+            }
         }
         result
     }
@@ -150,6 +172,7 @@ impl Pending {
     /// The kernel has taken `count` bytes.
     pub(crate) fn took(&mut self, mut count: usize) {
         self.bytes -= count;
+        self.excused = self.excused.saturating_sub(count);
         while count > 0 {
             let Some(first) = self.segments.front_mut() else { break };
             let here = count.min(first.rest().len());
@@ -197,15 +220,22 @@ impl Pending {
         true
     }
 
-    /// Whether a frame of `bytes` fits once so many bytes of its lane are `removed`. One frame always fits into an empty
-    /// lane, and the latest behind one that is begun. Lanes leave a quarter of the connection's room to its own answers.
+    /// Whether a frame of `bytes` fits once so many bytes of its lane are `removed`. One frame always fits where nothing
+    /// else waits; into an empty lane, whatever the lane's own limit; and the latest behind one that is begun. Lanes
+    /// leave a quarter of the connection's room to its own answers.
     fn fits(&self, bytes: usize, removed: usize, lane: &Lane, bytes_max: usize) -> bool {
         let (of_lane, of_all) = (self.bytes_of(lane.id) - removed, self.bytes - removed);
-        let most = if of_all == 0 { bytes_max } else { bytes_max - bytes_max / 4 };
+        if of_all == 0 {
+            return true;
+        }
         let fits_lane = of_lane == 0
             || lane.policy == Policy::KeepLatest
             || of_lane + bytes <= lane.queue_bytes_max;
-        fits_lane && of_all + bytes <= most
+        // What is excused stands first. Where that is a frame which would be removed, nothing of the rest is.
+        let is_removed =
+            removed > 0 && self.segments.front().is_some_and(|first| first.is_removable(lane.id));
+        let excused = if is_removed { 0 } else { self.excused };
+        fits_lane && of_all - excused + bytes <= bytes_max - bytes_max / 4
     }
 
     /// Bytes of `lane` that wait.
@@ -233,10 +263,12 @@ impl Pending {
 
     /// Removes the oldest frame of `lane` that has not been begun. False when there is none.
     fn remove_oldest(&mut self, lane: u32) -> bool {
-        let is_it = |segment: &Segment| segment.lane == lane && !segment.is_begun;
+        let is_it = |segment: &Segment| segment.is_removable(lane);
         let Some(at) = self.segments.iter().position(is_it) else { return false };
         if let Some(segment) = self.segments.remove(at) {
             self.bytes -= segment.rest().len();
+            // A frame that stands first is all that may have been excused.
+            self.excused = if at == 0 { 0 } else { self.excused };
             self.forget(lane, segment.rest().len());
         }
         true
@@ -253,6 +285,11 @@ impl Pending {
 }
 
 impl Segment {
+    /// Whether a policy of `lane` may remove it.
+    fn is_removable(&self, lane: u32) -> bool {
+        self.lane == lane && !self.is_begun
+    }
+
     fn rest(&self) -> &[u8] {
         match &self.bytes {
             Bytes::Own { bytes, taken } => &bytes[*taken..],
@@ -405,6 +442,50 @@ mod tests {
         assert_eq!(pending.bytes(), 720);
         let queued = push(&mut pending, &["y".repeat(31).as_str()], &one);
         assert_eq!(queued.dropped_newest, 1, "three quarters are full");
+    }
+
+    #[test]
+    fn one_frame_fits_where_nothing_waits_however_large_it_is() {
+        let large = "x".repeat(3 * BYTES_MAX);
+        for policy in [Policy::DropNewest, Policy::DropOldest, Policy::KeepLatest, Policy::Close] {
+            let mut pending = Pending::default();
+            let mut lane = lane(policy, 10);
+            let queued = push(&mut pending, &[&large], &lane);
+            assert_eq!((queued.queued, queued.closes), (1, false), "{policy}");
+            assert!(!pending.overflows(BYTES_MAX), "{policy}");
+            pending.took(1);
+            // Behind it there is as much room as ever, and no more.
+            lane.id = 2;
+            push(&mut pending, &["a"], &lane);
+            pending.push(&[b'b'; 999]);
+            assert!(!pending.overflows(BYTES_MAX), "{policy}");
+            pending.push(b"c");
+            assert!(pending.overflows(BYTES_MAX), "{policy}");
+            pending.took(large.len() - 2);
+            assert_eq!((pending.bytes(), pending.overflows(BYTES_MAX)), (1_002, true));
+            pending.took(2);
+            assert!(!pending.overflows(BYTES_MAX), "{policy}");
+        }
+    }
+
+    #[test]
+    fn a_second_frame_that_is_too_large_obeys_its_policy() {
+        let large = "x".repeat(3 * BYTES_MAX);
+        let check = |policy, is_begun: usize| {
+            let mut pending = Pending::default();
+            let lane = lane(policy, usize::MAX);
+            push(&mut pending, &[&large], &lane);
+            pending.took(is_begun);
+            let queued = push(&mut pending, &[&large], &lane);
+            assert!(pending.bytes() <= large.len() && !pending.overflows(BYTES_MAX), "{policy}");
+            (queued.dropped_newest, queued.dropped_oldest + queued.replaced, queued.closes)
+        };
+        assert_eq!(check(Policy::DropNewest, 0), (1, 0, false));
+        assert_eq!(check(Policy::Close, 0), (0, 0, true));
+        for policy in [Policy::DropOldest, Policy::KeepLatest] {
+            assert_eq!(check(policy, 0), (0, 1, false), "one takes the place of the other");
+            assert_eq!(check(policy, 1), (1, 0, false), "one that is begun is finished");
+        }
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
         return close(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
     }
     let Some(entry) = desk.table.0.get_mut(key) else { return };
-    if entry.link.pending_bytes() > desk.shell.limits.pending_bytes_max {
+    if overflows(&mut entry.link, &verdict, desk.shell.limits.pending_bytes_max) {
         desk.shell.counters.pending_overflows += 1;
         return close(desk, key, CloseReason::Overflow, CloseHow::Reset);
     }
@@ -60,6 +60,15 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
     if let Some(spec) = verdict.connect {
         connect(desk, key, &spec);
     }
+}
+
+/// Whether more waits for the peer than may. What one callback adds while nothing waits always may, however much it is:
+/// the peer had no chance to read any of it.
+pub(crate) fn overflows<F>(link: &mut Link<F>, verdict: &Verdict, bytes_max: usize) -> bool {
+    if verdict.was_empty {
+        link.excuse(bytes_max);
+    }
+    link.overflows(bytes_max)
 }
 
 /// A callback panicked: its connection ends, and nothing that it appended is sent.
@@ -142,6 +151,9 @@ pub(crate) fn resume<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
         match sent {
             Ok(taken) => {
                 pending.took(taken);
+                if taken > 0 {
+                    pending.taken_at = shell.now;
+                }
                 shell.counters.bytes_sent += taken as u64;
                 shell.counters.pending_bytes -= taken as u64;
                 if taken < length {

@@ -267,3 +267,45 @@ fn who_does_not_read_is_not_read_and_closed_when_too_much_waits() {
         drop(peer);
     });
 }
+
+#[test]
+fn what_one_callback_sends_while_nothing_waits_is_delivered_however_much_it_is() {
+    check(10, |sim| {
+        sim.set_faults(narrow());
+        // Answers are larger than what may wait; the client asks several times in one segment.
+        let server = Raws::<false>::new(|conn, heard| match heard {
+            Heard::Opened => {
+                conn.send_now(&a_lot()[..200_000]);
+                conn.send(&a_lot()[200_000..]);
+            }
+            Heard::Event(bytes) => conn.send(bytes),
+            _ => {}
+        });
+        let limits = Limits { pending_bytes_max: 50_000, ..Limits::default() };
+        let server = spawn(sim, server.listening(), limits);
+        let client = Raws::<true>::new(|conn, heard| {
+            if *heard == Heard::Opened {
+                conn.send(b"and this");
+            }
+        });
+        let client = spawn(sim, client, Limits::default());
+        dial(&client, 0);
+        sim.run_for(Duration::from_secs(4));
+        let mut want = a_lot();
+        want.extend(b"and this");
+        assert!(client.borrow().app().bytes_of(0) == want);
+        let core = server.borrow_mut().desk().counters();
+        assert_eq!((core.slots, core.pending_overflows, core.pending_bytes), (1, 0, 0));
+
+        // Behind what waits there is room for so much as there always is.
+        let peer = deaf_peer(sim);
+        sim.run_for(Duration::from_millis(10));
+        let key = *server.borrow_mut().desk().keys().last().unwrap();
+        let mut core = server.borrow_mut();
+        core.desk().with(key, |conn| conn.send(&[0; 50_000]));
+        assert_eq!(core.desk().counters().pending_overflows, 0);
+        core.desk().with(key, |conn| conn.send(b"."));
+        assert_eq!(core.desk().counters().pending_overflows, 1);
+        drop((core, peer));
+    });
+}

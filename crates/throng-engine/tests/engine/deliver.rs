@@ -140,3 +140,37 @@ fn the_policy_close_and_a_broken_socket_end_a_connection_once() {
         driver.close(slow, CloseHow::Reset);
     });
 }
+
+#[test]
+fn a_frame_that_is_larger_than_what_may_wait_is_delivered_whole() {
+    for policy in [Policy::DropNewest, Policy::DropOldest, Policy::KeepLatest, Policy::Close] {
+        check(5, |sim| {
+            sim.set_faults(Faults {
+                window_bytes_min: 200,
+                window_bytes_max: 500,
+                partial_send: 0.5,
+                ..Faults::none()
+            });
+            let limits = Limits { pending_bytes_max: 2_000, ..Limits::default() };
+            let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), limits);
+            let client = spawn(sim, Raws::<true>::new(|_, _| ()), Limits::default());
+            dial(&client, 7);
+            sim.run_for(Duration::from_millis(10));
+            let key = server.borrow_mut().desk().keys()[0];
+            let deliver = |byte| {
+                let mut core = server.borrow_mut();
+                core.desk().deliver(key, &frames(byte, 9_000), 0..1, &lane(policy))
+            };
+            let Delivered::Queued(first) = deliver(1) else { panic!("it is taken at once") };
+            assert_eq!((first.queued, first.closes), (1, false));
+            if policy == Policy::DropNewest {
+                let Delivered::Queued(second) = deliver(2) else { panic!("it is taken at once") };
+                assert_eq!((second.dropped_newest, second.closes), (1, false));
+            }
+            sim.run_for(Duration::from_secs(4));
+            assert!(client.borrow().app().bytes_of(7) == [1; 9_000]);
+            let core = server.borrow_mut().desk().counters();
+            assert_eq!((core.slots, core.pending_overflows, core.pending_bytes), (1, 0, 0));
+        });
+    }
+}

@@ -207,3 +207,51 @@ fn a_flood_of_questions_with_large_answers_is_cut_off_at_the_limit() {
         driver.close(peer, Default::default());
     });
 }
+
+/// Every byte is an event.
+#[derive(Default)]
+struct Byte;
+
+impl Session for Byte {
+    type Event<'a> = &'a [u8];
+    type Scratch = ();
+
+    fn next<'a, 'i: 'a>(
+        &mut self,
+        _now: Instant,
+        input: &mut Input<'i>,
+        _scratch: &'a mut (),
+        _out: &mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        (!input.is_empty()).then(|| &*input.take(1))
+    }
+}
+
+#[test]
+fn events_of_one_segment_share_what_may_wait() {
+    check(5, |sim| {
+        sim.set_faults(Faults {
+            window_bytes_min: 1_000,
+            window_bytes_max: 9_000,
+            ..Faults::none()
+        });
+        // Each byte is answered by a lot, and all of them are there at once.
+        let server = Scripted::<Byte, false>::new(|conn, heard| {
+            if let Heard::Event(_) = heard {
+                conn.send(&vec![0; 400_000]);
+            }
+        });
+        let limits = Limits { pending_bytes_max: 1_000_000, ..Limits::default() };
+        let server = spawn(sim, server.listening(), limits);
+        let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
+        let peer = driver.connect(&to_server()).unwrap();
+        sim.run_for(Duration::from_millis(10));
+        driver.send(&peer, &[7; 100]).unwrap();
+        sim.run_for(Duration::from_millis(100));
+        let core = server.borrow_mut().desk().counters();
+        assert_eq!((core.slots, core.pending_overflows, core.pending_bytes), (0, 1, 0));
+        let answered = server.borrow().app().count(|heard| matches!(heard, Heard::Event(_)));
+        assert_eq!(answered, 3, "what nobody will get is not made");
+        drop(peer);
+    });
+}
