@@ -49,6 +49,8 @@ pub enum PresenceError {
     NotTracked,
     /// The meta is not a JSON object.
     NotAnObject,
+    /// The key is longer than [`KEY_BYTES_MAX`], or the meta than [`META_BYTES_MAX`].
+    TooLong,
 }
 
 impl<O: Clone + Ord> Presence<O> {
@@ -154,6 +156,9 @@ impl<O: Clone + Ord> Presence<O> {
         meta: &str,
         previous: Option<u64>,
     ) -> Result<Ref, PresenceError> {
+        if !fits(key, meta) {
+            return Err(PresenceError::TooLong);
+        }
         if !json::is_object(meta) {
             return Err(PresenceError::NotAnObject);
         }
@@ -182,11 +187,22 @@ impl fmt::Display for PresenceError {
             Self::AlreadyTracked => "the key is tracked already",
             Self::NotTracked => "the key is not tracked",
             Self::NotAnObject => "the meta is not a JSON object",
+            Self::TooLong => "the key or the meta is too long",
         })
     }
 }
 
 impl std::error::Error for PresenceError {}
+
+/// Whether a key and its meta are short enough to be tracked.
+pub const fn fits(key: &str, meta: &str) -> bool {
+    key.len() <= KEY_BYTES_MAX && meta.len() <= META_BYTES_MAX
+}
+
+/// Bytes of a key. Every core keeps it, for as long as its member is present, and everyone in the topic is told it.
+pub const KEY_BYTES_MAX: usize = 1 << 10;
+/// Bytes of a meta, which is kept and told as its key is.
+pub const META_BYTES_MAX: usize = 16 << 10;
 
 type Topics = HashMap<Arc<str>, BTreeSet<ByKey>>;
 
@@ -315,6 +331,21 @@ mod tests {
         assert_eq!(presence.update(NOW, 1, "t", "ann", "1"), Err(PresenceError::NotAnObject));
         assert_eq!(presence.untrack(2, "t", "ann"), Err(PresenceError::NotTracked));
         assert_eq!((presence.drain().count(), presence.members("t").count()), (0, 1));
+    }
+
+    #[test]
+    fn a_key_or_a_meta_that_is_too_long_is_refused() {
+        let mut presence = presence(0);
+        let meta = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
+        let (key, long_key) = ("k".repeat(KEY_BYTES_MAX), "k".repeat(KEY_BYTES_MAX + 1));
+        let (most, long_meta) = (meta(META_BYTES_MAX), meta(META_BYTES_MAX + 1));
+        for (key, meta) in [(&*long_key, "{}"), ("ann", &*long_meta)] {
+            assert_eq!(presence.track(NOW, 1, "t", key, meta), Err(PresenceError::TooLong));
+        }
+        presence.track(NOW, 1, "t", &key, &most).unwrap();
+        let updated = presence.update(NOW, 1, "t", &key, &long_meta);
+        assert_eq!(updated, Err(PresenceError::TooLong));
+        assert_eq!(presence.members("t").count(), 1);
     }
 
     #[test]
