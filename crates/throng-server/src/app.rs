@@ -38,11 +38,13 @@ pub struct ServerApp<H: Handler, D: Driver> {
     inbox: Option<H::Message>,
     /// Connections that arrive are closed: the server ends.
     pub(crate) is_closing: bool,
+    /// All connections have been told, or are about to be, that the server is about to end; who arrives is told, too.
+    is_draining: bool,
 }
 
 /// What a server keeps for a connection.
 pub struct Slot<C> {
-    /// When something was heard of it last.
+    /// When something was heard of it last; or when it took bytes while more waited, if its timer has looked then.
     pub(crate) heard: Instant,
     /// When the handler wants to be called.
     pub(crate) timeout: Instant,
@@ -102,6 +104,7 @@ where
             draining: Vec::new(),
             inbox: None,
             is_closing: false,
+            is_draining: false,
         }
     }
 
@@ -141,8 +144,10 @@ where
         act: impl FnOnce(&mut H, &mut Connection<'_, H>),
     ) {
         let idle_timeout = self.config.idle_timeout;
-        let Self { fanout, spawned, .. } = self;
-        let mut connection = Connection { wire: conn, idle_timeout, fanout, spawned, sent: 0 };
+        let Self { fanout, spawned, is_draining, .. } = self;
+        let is_draining = *is_draining;
+        let mut connection =
+            Connection { wire: conn, idle_timeout, fanout, spawned, is_draining, sent: 0 };
         act(&mut self.handler, &mut connection);
         self.counters.messages_sent += connection.sent;
     }
@@ -200,6 +205,9 @@ where
             let slot = Slot { is_detached: true, ..Slot::new(own) };
             let key = desk.insert(session, slot);
             desk.with(key, |conn| self.handle(conn, H::open));
+            if self.is_draining {
+                self.draining.push(key);
+            }
         }
     }
 
@@ -224,15 +232,22 @@ where
         }
     }
 
+    /// The server goes on; who has not been told of its end yet is not told any more.
+    fn begin_again(&mut self) {
+        self.is_closing = false;
+        self.is_draining = false;
+        self.draining.clear();
+    }
+
     fn control(&mut self, desk: &mut Desk<D, Self>, control: Control) {
         match control {
             Control::Listen { addr, shared_with_all, reply } => {
-                self.is_closing = false;
+                self.begin_again();
                 let listening = self.listen(desk, addr, shared_with_all);
                 let _ = reply.send((desk.core(), listening.map(Some)));
             }
             Control::Expect { reply } => {
-                self.is_closing = false;
+                self.begin_again();
                 let _ = reply.send((desk.core(), Ok(None)));
                 self.acceptor.expects = Some(reply);
             }
@@ -240,7 +255,10 @@ where
                 self.suspend(desk);
                 let _ = reply.send(desk.core());
             }
-            Control::Drain => self.draining = desk.keys(),
+            Control::Drain => {
+                self.is_draining = true;
+                self.draining = desk.keys();
+            }
             Control::CloseAll => {
                 self.is_closing = true;
                 for key in desk.keys() {
@@ -344,6 +362,11 @@ where
             conn.set_deadline(deadline);
         }
         self.handle(conn, H::open);
+        if self.is_draining {
+            // It was on its way here, from another core or in the accept queue.
+            let key = conn.key();
+            self.draining.push(key);
+        }
     }
 
     fn event(&mut self, conn: &mut Conn<'_, D, Self>, event: EventOf<'_, H>) {
@@ -365,7 +388,11 @@ where
 
     fn deadline(&mut self, conn: &mut Conn<'_, D, Self>) {
         let (now, idle_timeout) = (conn.now(), self.config.idle_timeout);
+        // Nothing is received while bytes wait for it: that it takes some of them is all that it can say. Once it has
+        // taken them all, what it said meanwhile is received at once.
+        let taken_at = conn.taken_at();
         let slot = conn.state();
+        slot.heard = slot.heard.max(taken_at);
         if slot.idle_at(idle_timeout) <= now {
             slot.is_idle = true;
             self.counters.idle_timeouts += 1;

@@ -21,6 +21,8 @@ pub struct Connection<'a, H: Handler> {
     pub(crate) fanout: &'a mut Fanout,
     /// Connections without a socket that are to begin.
     pub(crate) spawned: &'a mut Vec<H::Conn>,
+    /// The server is about to end.
+    pub(crate) is_draining: bool,
     /// Sends of this call.
     pub(crate) sent: u64,
 }
@@ -38,6 +40,7 @@ impl<H: Handler> Connection<'_, H> {
             idle_timeout: self.idle_timeout,
             fanout: &mut *self.fanout,
             spawned: &mut *self.spawned,
+            is_draining: self.is_draining,
             sent: 0,
         }
     }
@@ -47,7 +50,8 @@ impl<H: Handler> Connection<'_, H> {
         self.wire.state()
     }
 
-    /// When the protocol last had something to say, or when it was accepted.
+    /// When it was last heard of: when the protocol had something to say, or it was accepted. Nothing is received while bytes
+    /// wait for it, so that it has taken some of them counts as well.
     pub fn heard(&mut self) -> Instant {
         self.wire.heard()
     }
@@ -191,6 +195,12 @@ impl<H: Handler> Connection<'_, H> {
     /// Whether it never had a socket: [`Self::spawn`] began it.
     pub fn is_detached(&mut self) -> bool {
         self.wire.is_detached()
+    }
+
+    /// Whether the server is about to end: between [`Server::drain`](crate::Server::drain) and
+    /// [`Server::resume`](crate::Server::resume).
+    pub const fn is_draining(&self) -> bool {
+        self.is_draining
     }
 
     /// How many cores the server has.

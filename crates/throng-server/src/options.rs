@@ -22,7 +22,8 @@ pub struct ServerOptions {
     /// Connections over all cores; never exceeded. Further ones wait in the kernel's accept queue.
     /// Default and upper bound: what the fd tables of all cores hold.
     pub connections_max: Option<usize>,
-    /// A connection of which nothing was heard for this long is closed, at most 8.4 ms (a tick of the wheel) later.
+    /// A connection of which nothing was heard for this long is closed, at most 8.4 ms (a tick of the wheel) later. One that is
+    /// slow is not received from, and counts as heard of while it takes some of the bytes that wait for it.
     /// Default: never.
     pub idle_timeout: Option<Duration>,
     /// Send buffer of each connection in bytes; the kernel clamps it to `net.core.wmem_max`, then doubles it. Default: the
@@ -31,7 +32,8 @@ pub struct ServerOptions {
     /// Receive buffer of each connection in bytes; the kernel clamps it to `net.core.rmem_max`, then doubles it. Default:
     /// the kernel's, which grows by itself.
     pub rcvbuf_bytes: Option<u32>,
-    /// Bytes that may wait in this process for one peer that does not read; beyond, it is reset. Default 1 MiB.
+    /// Bytes that may wait in this process for one peer that does not read; beyond, it is reset. What one call of the
+    /// handler, or one publication, adds while nothing waits is beside it, however much it is. Default 1 MiB.
     pub pending_bytes_max: usize,
     /// How long a connection that closes may take to deliver what waits for it. Default 5 s.
     pub close_timeout: Duration,

@@ -59,6 +59,7 @@ impl Handler for Puppet {
     fn message(&mut self, conn: &mut Connection<'_, Self>, (to, n): Self::Message) {
         match to {
             Some(to) => conn.send_message(to, (None, n + 1)).unwrap(),
+            None if n == 64 => conn.send(&vec![b'x'; 64 << 20]),
             None if n == 666 => panic!("as asked (this is the test's)"),
             None => {
                 let _ = self.0.send(Told::Message(n));
@@ -114,7 +115,12 @@ fn send_now_says_what_the_kernel_has_taken() {
 fn a_peer_that_never_reads_is_reset_at_the_limit() {
     let (server, told) = puppets(options(Accept::Reuseport, 1));
     let mut client = connect(server.addr());
+    let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not open") };
+    // One call may send as much as it wants to whoever has read everything.
     client.write_all(b"F").unwrap();
+    eventually("much waits", || snapshot(&server).core.pending_bytes > 32 << 20);
+    assert_eq!((snapshot(&server).core.pending_overflows, server.open()), (0, 1));
+    server.sender().send_message(id, (None, 64)).unwrap();
     let overflow = Told::Ended(Ended::Overflow);
     eventually("the reset", || told.try_iter().any(|told| told == overflow));
     assert_eq!(snapshot(&server).core.pending_overflows, 1);

@@ -98,6 +98,13 @@ impl Server {
         awaited.keep_alive
     }
 
+    /// The answer to the request that was not answered yet is the last one on this connection, whatever the client wants.
+    pub fn answer_last(&mut self) {
+        if let Phase::Http { awaited: Some(awaited), .. } = &mut self.phase {
+            awaited.keep_alive = false;
+        }
+    }
+
     /// Whether `request` asks for a WebSocket as RFC 6455 section 4.2.1 wants it.
     pub fn check_upgrade(&self, request: &Request<'_>) -> Result<Upgrade, Refusal> {
         let is_11 =

@@ -24,8 +24,6 @@ pub(crate) struct CoreState {
     pub(crate) deflater: Deflater,
     pub(crate) infos: Infos,
     pub(crate) presence: Presence<Owner>,
-    /// The server is about to end: connections that live on between two long-polls do not.
-    pub(crate) is_draining: bool,
     /// Where posted base64 is decoded.
     pub(crate) posted: Vec<u8>,
     pub(crate) tokens: Tokens,
@@ -39,7 +37,6 @@ impl CoreState {
     pub(crate) fn new(config: Config, core: CoreId) -> Self {
         Self {
             presence: Presence::new(core as u16, config.origin_ns),
-            is_draining: false,
             posted: Vec::new(),
             tokens: Tokens::new(&config.secret),
             counters: ServerCounters::default(),

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use throng_proto::phoenix::Payload;
+use throng_pubsub::presence;
 
 use super::pattern::PatternError;
 use super::{Channel, Channels, Joining, Refused, Socket, page};
@@ -46,7 +47,7 @@ impl Channel for Room {
     }
 }
 
-/// Shows who is there. `{"user": key, ...}`: the rest of what a client says as it joins is what others are told.
+/// Shows who is there, and keeps what it was told until it has joined. `{"user": key, ...}`: the rest of what a client says as it joins is what others are told.
 struct Lounge {
     user: String,
     meta: String,
@@ -59,14 +60,21 @@ impl Channel for Lounge {
         };
         let mut said: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
         match said.remove("user") {
-            Some(Value::String(user)) => Ok(Self { user, meta: Value::Object(said).to_string() }),
+            Some(Value::String(user)) => {
+                let meta = Value::Object(said).to_string();
+                match presence::fits(&user, &meta) {
+                    true => Ok(Self { user, meta }),
+                    false => Err(Refused::because("what others would be told is too long")),
+                }
+            }
             _ => Err(Refused::because("a user is missing")),
         }
     }
 
     fn joined(&mut self, socket: &mut Socket<'_>) {
         // The one channel that could track it already is this one.
-        let _ = socket.track(&self.user, &self.meta);
+        let (user, meta) = (std::mem::take(&mut self.user), std::mem::take(&mut self.meta));
+        let _ = socket.track(&user, &meta);
         socket.push_presence();
     }
 

@@ -14,7 +14,7 @@ use super::config::Config;
 use super::conn::{Conn, Mode};
 use super::core::CoreState;
 use super::http;
-use super::longpoll::{self, Asked};
+use super::longpoll::{self, Answer, Asked};
 use super::message::{Message, Parcel};
 use crate::{Connection, Corewide, Ended, Handler, Intercepted, linger};
 
@@ -130,13 +130,9 @@ impl Handler for ChannelHandler {
         match parcel {
             Parcel::Info { topic, serial, info } => self.info(conn, &topic, serial, info),
             Parcel::Asked(asked) => longpoll::asked(self, conn, asked),
-            Parcel::Answer(answer) => {
-                longpoll::answered(conn, &answer);
-                if self.core.is_draining {
-                    conn.close();
-                }
-                return;
-            }
+            Parcel::HungUp { from } => longpoll::hung_up(conn, from),
+            Parcel::Returned { messages } => longpoll::returned(conn, messages),
+            Parcel::Answer(answer) => return longpoll::answered(conn, answer),
             Parcel::Gone { request } => return longpoll::gone(self, conn, request),
             Parcel::Presence { .. } => {}
         }
@@ -145,8 +141,14 @@ impl Handler for ChannelHandler {
     }
 
     fn undelivered(&mut self, core: &mut Corewide<'_, Self>, Message(parcel): Message) {
-        if let Parcel::Asked(Asked { from, .. }) = parcel {
-            core.tell(from.connection, Message(Parcel::Gone { request: from.request }));
+        match parcel {
+            Parcel::Asked(Asked { from, .. }) => {
+                core.tell(from.connection, Message(Parcel::Gone { request: from.request }));
+            }
+            Parcel::Answer(Answer { session, said, .. }) => {
+                longpoll::give_back(said, |message| core.tell(session, message));
+            }
+            _ => {}
         }
     }
 
@@ -205,7 +207,6 @@ impl Handler for ChannelHandler {
     }
 
     fn draining(&mut self, conn: &mut Client<'_>) {
-        self.core.is_draining = true;
         match conn.state().mode {
             Mode::Socket(_) | Mode::Poll(_) => self.end(conn, SERVICE_RESTART, Left::Draining),
             Mode::Http => conn.close(),
@@ -216,6 +217,7 @@ impl Handler for ChannelHandler {
 
     fn close(&mut self, conn: &mut Client<'_>, _why: Ended) {
         self.end_channels(conn, Left::Closed);
+        longpoll::ended(conn);
         if conn.state().is_poll() {
             longpoll::close(conn, Left::Closed);
             self.core.counters.poll_sessions -= 1;

@@ -134,9 +134,14 @@ fn subprotocol<'a>(config: &'a Config, request: &Request<'_>) -> Result<Option<&
     agreed.map(Some).ok_or_else(Rejected::default)
 }
 
-/// Answers a request; the connection stays open if the client wants it to.
+/// Answers a request; the connection stays open if the client wants it to and the server is not about to end.
 pub(crate) fn answer(conn: &mut Client<'_>, status: u16, headers: &[(&str, &str)], body: &[u8]) {
+    let is_draining = conn.is_draining();
     let (session, out) = conn.session();
+    if is_draining {
+        // Connections that would live on between two long-polls do not.
+        session.answer_last();
+    }
     if !session.respond(status, headers, body, out) {
         conn.close();
     }

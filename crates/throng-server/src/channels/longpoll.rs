@@ -10,13 +10,16 @@
 //! 4. a session that nobody polls for one and a half windows ends; a GET that still names it begins another, and is answered
 //!    410 again.
 //!
+//! A connection that ends while its GET waits tells the session, and messages of an answer that does not find its connection go
+//! back to the session: what is said while a client is between two connections waits for the later one.
+//!
 //! Answers are HTTP 200 with the real status in a JSON body, so that browsers let pages of other sites read it.
 
 mod request;
 mod session;
 
-pub(crate) use request::{Kept, answered, gone, request, timed_out};
-pub(crate) use session::{Poll, asked, begin, close, flush, push, timeout};
+pub(crate) use request::{Kept, answered, ended, give_back, gone, request, timed_out};
+pub(crate) use session::{Poll, asked, begin, close, flush, hung_up, push, returned, timeout};
 
 use crate::ConnectionId;
 
@@ -43,6 +46,15 @@ pub(crate) enum What {
 /// An answer on its way to the client.
 pub(crate) struct Answer {
     pub(crate) request: u32,
+    /// Who gets the messages back if the client is gone.
+    pub(crate) session: ConnectionId,
+    pub(crate) said: Said,
+}
+
+/// What an answer says. The client's side makes bytes of it.
+pub(crate) struct Said {
+    /// 400 is HTTP's own: Phoenix fails there. Any other stands in the body.
     pub(crate) status: u16,
-    pub(crate) body: Vec<u8>,
+    pub(crate) token: Option<String>,
+    pub(crate) messages: Vec<String>,
 }

@@ -6,7 +6,7 @@ use throng_pubsub::Publication;
 use throng_pubsub::presence::Diff;
 
 use super::channel::Info;
-use super::longpoll::{Answer, Asked};
+use super::longpoll::{Answer, Asked, Asker};
 
 /// A message to a connection of a server of channels; an [`Address`](super::Address) makes one.
 pub struct Message(pub(crate) Parcel);
@@ -20,6 +20,10 @@ pub(crate) enum Parcel {
     Answer(Answer),
     /// For a client's connection: the long-poll session is gone that its request was for.
     Gone { request: u32 },
+    /// For a long-poll session: the connection has ended whose poll waits.
+    HungUp { from: Asker },
+    /// For a long-poll session: what it has said reached nobody.
+    Returned { messages: Vec<String> },
     /// For a core: who came and went on another, and what its members are to be told.
     Presence { diff: Arc<Diff>, publication: Arc<Publication> },
 }

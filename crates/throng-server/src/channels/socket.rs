@@ -182,7 +182,9 @@ impl Socket<'_> {
     /// are told about it. Everyone in the topic gets a `presence_diff`.
     ///
     /// # Errors
-    /// This channel tracks the key already, or `meta` is no object.
+    /// This channel tracks the key already, `meta` is no object, or one of the two is longer than
+    /// [`KEY_BYTES_MAX`](throng_pubsub::presence::KEY_BYTES_MAX) or
+    /// [`META_BYTES_MAX`](throng_pubsub::presence::META_BYTES_MAX).
     pub fn track(&mut self, key: &str, meta: &str) -> Result<(), PresenceError> {
         let (now, owner) = (self.conn.now(), self.owner());
         self.core.presence.track(now, owner, &self.topic.name, key, meta).map(drop)
@@ -191,7 +193,7 @@ impl Socket<'_> {
     /// What others are told about `key` changes.
     ///
     /// # Errors
-    /// This channel does not track the key, or `meta` is no object.
+    /// This channel does not track the key, `meta` is no object, or it is too long.
     pub fn update(&mut self, key: &str, meta: &str) -> Result<(), PresenceError> {
         let (now, owner) = (self.conn.now(), self.owner());
         self.core.presence.update(now, owner, &self.topic.name, key, meta).map(drop)

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use throng_proto::websocket::Limits;
+use throng_server::Mail;
 use throng_server::channels::{Channels, demo};
 use throng_sim::check;
 
@@ -439,6 +441,91 @@ fn a_session_has_no_idle_timeout() {
         for _ in 0..5 {
             let answer = ada.poll(&mut world);
             assert_eq!((&answer["status"], &answer["token"]), (&json!(204), &json!(ada.token)));
+        }
+    });
+}
+
+#[test]
+fn a_frame_longer_than_a_websockets_message_is_http_400_and_nothing_of_its_body_is_heard() {
+    let limits = Limits { message_bytes_max: 1_000, ..Limits::default() };
+    on_cores(&puppets().limits(limits), |world| {
+        let ada = Poller::new(world, "");
+        let join = r#"["1","1","puppet:a","phx_join",{}]"#;
+        let ask = |bytes: usize| {
+            let empty = r#"["1","2","puppet:a","ask",{"x":""}]"#.len();
+            format!(r#"["1","2","puppet:a","ask",{{"x":"{}"}}]"#, "x".repeat(bytes - empty))
+        };
+        let binary = "AAAA".repeat(334);
+        for (content_type, body) in [
+            ("application/json", ask(1_001)),
+            ("application/x-ndjson", format!("{join}\n{}", ask(1_001))),
+            ("application/x-ndjson", format!("{join}\n{binary}")),
+        ] {
+            let client = ada.begin_post(world, content_type, &body);
+            assert_eq!(world.answer(client), (400, String::new()));
+        }
+        // Nobody has joined, and there are as many bytes as a WebSocket may send.
+        assert_eq!(ada.post(world, &format!("{join}\n{}", ask(1_000))), json!({"status": 200}));
+        assert_eq!(ada.messages(world).len(), 2);
+    });
+}
+
+#[test]
+fn a_poll_that_is_hung_up_takes_no_messages_with_it() {
+    on_cores(&puppets(), |world| {
+        let ada = Poller::new(world, "");
+        ada.post(world, r#"["1","1","puppet:a","phx_join",{}]"#);
+        ada.messages(world);
+        let bob = world.open("/socket/websocket?vsn=2.0.0", "");
+        world.text(bob, r#"["1","1","puppet:a","phx_join",{}]"#);
+        world.next(bob);
+        let poll = ada.begin_poll(world);
+        world.wait(Duration::from_secs(1));
+        world.close(poll);
+        for n in 2..5 {
+            world.text(bob, &format!(r#"["1","{n}","puppet:a","all",{{"n":{n}}}]"#));
+            world.next(bob);
+        }
+        world.wait(Duration::from_secs(1));
+        let said: Vec<_> =
+            (2..5).map(|n| format!(r#"[null,null,"puppet:a","said",{{"n":{n}}}]"#)).collect();
+        assert_eq!(ada.messages(world), said);
+        // Nobody polls any more, so the session ends in its time.
+        let poll = ada.begin_poll(world);
+        world.wait(Duration::from_secs(1));
+        world.close(poll);
+        world.wait(Duration::from_secs(14));
+        assert_eq!(world.counters().poll_sessions, 1);
+        world.wait(Duration::from_secs(2));
+        assert_eq!(world.counters().poll_sessions, 0);
+    });
+}
+
+#[test]
+fn a_drain_closes_connections_with_their_answers_until_the_server_listens_again() {
+    check(4, |sim| {
+        let mut world = World::new(sim, &puppets(), 1);
+        let ada = Poller::new(&mut world, "");
+        let poll = ada.begin_poll(&mut world);
+        world.wait(Duration::from_secs(1));
+        world.cores.post(0, Mail::drain());
+        let Got::Answer(head, body) = world.next(poll) else { panic!("no answer") };
+        assert!(head.contains("\r\nconnection: close") && body.contains("410"), "{head}: {body}");
+        assert_eq!(world.next(poll), Got::End);
+        // Who connects now is told so, too.
+        let late = world.connect();
+        assert_eq!(world.next(late), Got::End);
+
+        world.listen();
+        let ada = Poller::new(&mut world, "");
+        let poll = ada.begin_poll(&mut world);
+        for _ in 0..2 {
+            let Got::Answer(head, body) = world.next(poll) else { panic!("no answer") };
+            assert!(!head.contains("connection: close") && body.contains("204"), "{head}: {body}");
+            world.wait(Duration::from_secs(1));
+            assert_eq!(world.try_next(poll), None, "it stays open");
+            let target = format!("/socket/longpoll?vsn=2.0.0&token={}", ada.token);
+            world.request(poll, &format!("GET {target} HTTP/1.1\nhost: example.com\n\n"));
         }
     });
 }

@@ -134,3 +134,21 @@ fn a_user_without_a_name_is_refused() {
         assert_ne!(list[4].as_object(), Some(&empty));
     });
 }
+
+#[test]
+fn a_user_who_would_be_told_of_at_length_is_refused() {
+    check(3, |sim| {
+        let mut world = World::new(sim, &demo(), 1);
+        let client = world.open("/socket/websocket?vsn=2.0.0", "");
+        for payload in
+            [json!({"user": "x".repeat(2_000)}), json!({"user": "ada", "mood": "x".repeat(20_000)})]
+        {
+            world.text(client, &json!(["1", "1", "presence:x", "phx_join", payload]).to_string());
+            let reason = "what others would be told is too long";
+            let refused = json!({"status": "error", "response": {"reason": reason}});
+            let Got::Text(answer) = world.next(client) else { panic!("not a text") };
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            assert_eq!(answer, json!(["1", "1", "presence:x", "phx_reply", refused]));
+        }
+    });
+}

@@ -121,6 +121,46 @@ fn a_slow_reader_of_a_topic_that_intercepts_is_spared_by_the_topics_policy() {
     });
 }
 
+#[test]
+fn a_slow_reader_is_not_idle_while_it_reads_and_one_that_reads_nothing_is() {
+    for idle_timeout in [None, Some(PATIENCE)] {
+        check(3, |sim| {
+            sim.set_faults(Faults {
+                window_bytes_min: 8_000,
+                window_bytes_max: 8_000,
+                ..Faults::none()
+            });
+            let timeout = if idle_timeout.is_none() { PATIENCE } else { 10 * PATIENCE };
+            let channels = slow_puppets().timeout(timeout);
+            let mut world = World::with_idle_timeout(sim, &channels, 1, idle_timeout);
+            let mut slow = Sleeper::join(&mut world);
+            let speaker = world.open("/socket/websocket?vsn=2.0.0", "");
+            world.text(speaker, r#"["1","1","puppet:a","phx_join",{}]"#);
+            world.next(speaker);
+            let text = "x".repeat(MESSAGE_BYTES);
+            let go_on = |world: &mut World<'_>, slow: Option<&mut Sleeper>| {
+                let say = format!(r#"["1",null,"puppet:a","all",{{"n":1,"text":"{text}"}}]"#);
+                world.text(speaker, &say);
+                assert!(matches!(world.next(speaker), Got::Text(_)));
+                if let Some(slow) = slow {
+                    let _ = slow.driver.recv(&slow.fd, &mut [0; 2_000]);
+                }
+                world.wait(Duration::from_millis(200));
+            };
+            // More comes than it reads, so that something waits all the time.
+            (0..100).for_each(|_| go_on(&mut world, Some(&mut slow)));
+            let counters = world.counters();
+            assert_eq!((counters.open, counters.idle_timeouts), (2, 0));
+            assert!(counters.dropped_oldest > 10, "{}", counters.dropped_oldest);
+            (0..100).for_each(|_| go_on(&mut world, None));
+            let counters = world.counters();
+            assert_eq!((counters.open, counters.idle_timeouts), (1, 1));
+        });
+    }
+}
+
+/// How long somebody may be silent.
+const PATIENCE: Duration = Duration::from_secs(4);
 /// Longer than anything is on its way.
 const A_MOMENT: Duration = Duration::from_millis(20);
 const QUEUE_BYTES: usize = 40_000;

@@ -129,16 +129,21 @@ impl<'s> World<'s> {
             let app = ServerApp::new(Arc::clone(&config), channels.handler(core));
             sim.spawn(Core::new(driver, app, Limits::default()));
         }
-        let (reply, answers) = channel::<Listening>();
-        for core in 0..count {
-            cores.post(core, Mail::listen(addr(), reply.clone()));
-            assert!(
-                sim.run_until(PATIENCE, |_| answers.try_iter().any(|(_, listens)| listens.is_ok()))
-            );
-        }
         let driver = sim.cores(&SimCoresOptions::default()).drivers().pop().unwrap();
         let clients = sim.spawn(Core::new(driver, Clients::default(), Limits::default()));
-        Self { sim, cores, clients, count, held: Vec::new() }
+        let mut world = Self { sim, cores, clients, count, held: Vec::new() };
+        world.listen();
+        world
+    }
+
+    /// The server listens; after a drain, again.
+    pub(crate) fn listen(&mut self) {
+        let (reply, answers) = channel::<Listening>();
+        for core in 0..self.count {
+            self.cores.post(core, Mail::listen(addr(), reply.clone()));
+            let listens = || answers.try_iter().any(|(_, listens)| listens.is_ok());
+            assert!(self.sim.run_until(PATIENCE, |_| listens()));
+        }
     }
 
     /// Connects a client; the server accepts it before this returns.

@@ -14,6 +14,21 @@ pub enum Posted<'a> {
     Binary(&'a [u8]),
 }
 
+impl Posted<'_> {
+    /// Its bytes.
+    pub const fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Binary(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether it has none.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// Why nothing of a body was taken; the request is answered HTTP 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostError {

@@ -3,7 +3,7 @@
 use throng_proto::http::{Headers, Request, query_pairs};
 use throng_proto::phoenix::longpoll;
 
-use super::{Answer, Asked, Asker, What};
+use super::{Answer, Asked, Asker, Said, What};
 use crate::ConnectionId;
 use crate::channels::config::Transport;
 use crate::channels::conn::{Conn, Mode};
@@ -16,6 +16,8 @@ use crate::channels::message::{Message, Parcel};
 pub(crate) struct Kept {
     target: String,
     headers: String,
+    /// Whom it is for.
+    session: ConnectionId,
 }
 
 /// Takes a request up: it is answered now, or when its session does so.
@@ -42,7 +44,7 @@ pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, reque
     };
     let from = ask(handler, conn, is_poll);
     if is_poll {
-        conn.state().extra().kept = Some(Box::new(Kept::new(request)));
+        conn.state().extra().kept = Some(Box::new(Kept::new(request, session)));
     }
     conn.tell(session, Message(Parcel::Asked(Asked { from, what })));
 }
@@ -98,21 +100,46 @@ fn is_asking(conn: &mut Client<'_>, number: u32) -> bool {
 }
 
 impl Kept {
-    fn new(request: &Request<'_>) -> Self {
+    fn new(request: &Request<'_>, session: ConnectionId) -> Self {
         let mut headers = String::new();
         for (name, value) in request.headers.iter() {
             headers.extend([name, ": ", value, "\r\n"]);
         }
-        Self { target: request.target.to_owned(), headers }
+        Self { target: request.target.to_owned(), headers, session }
     }
 }
 
 /// The session has answered.
-pub(crate) fn answered(conn: &mut Client<'_>, answered: &Answer) {
-    if is_asking(conn, answered.request) {
-        conn.state().extra = None;
-        answer(conn, answered.status, &HEADERS, &answered.body);
+pub(crate) fn answered(conn: &mut Client<'_>, answered: Answer) {
+    let Answer { request, session, said } = answered;
+    if !is_asking(conn, request) {
+        return give_back(said, |message| conn.tell(session, message));
     }
+    conn.state().extra = None;
+    let Said { status, token, messages } = said;
+    if status == 400 {
+        return answer(conn, 400, &HEADERS, b"");
+    }
+    let mut body = Vec::new();
+    longpoll::answer(status, token.as_deref(), messages, &mut body);
+    answer(conn, 200, &HEADERS, &body);
+}
+
+/// Nobody is there any more to be answered: the session keeps what it has said.
+pub(crate) fn give_back(said: Said, tell: impl FnOnce(Message)) {
+    if !said.messages.is_empty() {
+        tell(Message(Parcel::Returned { messages: said.messages }));
+    }
+}
+
+/// The connection has ended: a session that would answer it is told so.
+pub(crate) fn ended(conn: &mut Client<'_>) {
+    let Mode::Asking { request, is_poll: true } = conn.state().mode else { return };
+    let kept = conn.state().extra.as_ref().and_then(|extra| extra.kept.as_ref());
+    // Without one it is the request that began the session, which is answered at once.
+    let Some(session) = kept.map(|kept| kept.session) else { return };
+    let from = Asker { connection: conn.id(), request };
+    conn.tell(session, Message(Parcel::HungUp { from }));
 }
 
 /// The session has not answered in time.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_proto::phoenix::longpoll::{self, Claim, Posted};
+use throng_proto::phoenix::longpoll::{Claim, Posted, post as posts_of};
 
-use super::{Answer, Asked, Asker, What};
+use super::{Answer, Asked, Asker, Said, What};
 use crate::channels::channel::Left;
 use crate::channels::conn::Mode;
 use crate::channels::handler::{ChannelHandler, Client};
@@ -90,16 +90,7 @@ pub(crate) fn asked(
         }
         What::Post { content_type, body } => {
             let status = post(handler, conn, content_type.as_deref(), &body);
-            let mut body = Vec::new();
-            let http = match status {
-                // Phoenix fails here, too.
-                400 => 400,
-                _ => {
-                    longpoll::answer(status, None, [""; 0], &mut body);
-                    200
-                }
-            };
-            tell(conn, from, http, body);
+            tell(conn, from, Said { status, token: None, messages: Vec::new() });
         }
     }
 }
@@ -111,9 +102,13 @@ fn post(
     content_type: Option<&str>,
     body: &[u8],
 ) -> u16 {
+    let message_bytes_max = handler.core.config.limits.message_bytes_max;
     let mut scratch = std::mem::take(&mut handler.core.posted);
-    let status = match longpoll::post(content_type, body, &mut scratch) {
+    let status = match posts_of(content_type, body, &mut scratch) {
         Err(_) => 400,
+        // A WebSocket would be closed (1009) before the message is whole. As with any body that cannot be taken, Phoenix
+        // fails the request, nothing of it is heard, and the client begins anew.
+        Ok(posts) if posts.clone().any(|post| post.len() > message_bytes_max) => 400,
         Ok(posts) => {
             for post in posts {
                 let Mode::Poll(vsn) = conn.state().mode else { break };
@@ -138,6 +133,29 @@ pub(crate) fn push(conn: &mut Client<'_>, text: &str) {
         poll.bytes += text.len();
         poll.messages.push(text.to_owned());
     }
+}
+
+/// The connection of this request has ended: nobody waits on it any more.
+pub(crate) fn hung_up(conn: &mut Client<'_>, from: Asker) {
+    let now = conn.now();
+    let Some(poll) = poll(conn) else { return };
+    // The key of a connection is another one by the time it has ended, so its core and the number of its request name it.
+    let is_it = |waiting: &mut Asker| {
+        (waiting.connection.core(), waiting.request) == (from.connection.core(), from.request)
+    };
+    if poll.waiting.take_if(is_it).is_some() {
+        poll.since = now;
+        let inactive = poll.inactive();
+        conn.set_timeout(inactive);
+    }
+}
+
+/// An answer has not reached its client: its messages are the first to be said again.
+pub(crate) fn returned(conn: &mut Client<'_>, mut messages: Vec<String>) {
+    let Some(poll) = poll(conn) else { return };
+    poll.bytes += messages.iter().map(String::len).sum::<usize>();
+    messages.append(&mut poll.messages);
+    poll.messages = messages;
 }
 
 /// Answers the poll that waits if there is something to say. A session for which too much waits ends.
@@ -170,9 +188,7 @@ pub(crate) fn close(conn: &mut Client<'_>, why: Left) {
     let Some(from) = poll(conn).and_then(|poll| poll.waiting.take()) else { return };
     if why == Left::Draining {
         // No other session is to begin.
-        let mut body = Vec::new();
-        longpoll::answer(410, None, [""; 0], &mut body);
-        tell(conn, from, 200, body);
+        tell(conn, from, Said { status: 410, token: None, messages: Vec::new() });
     } else {
         conn.tell(from.connection, Message(Parcel::Gone { request: from.request }));
     }
@@ -183,18 +199,17 @@ fn answer(conn: &mut Client<'_>, status: u16) {
     let now = conn.now();
     let Some(poll) = poll(conn) else { return };
     let Some(from) = poll.waiting.take() else { return };
-    let mut body = Vec::new();
-    longpoll::answer(status, Some(&poll.token), poll.messages.drain(..), &mut body);
-    poll.messages.shrink_to(MESSAGES_KEPT);
+    let messages = std::mem::take(&mut poll.messages);
+    let said = Said { status, token: Some(poll.token.clone()), messages };
     poll.bytes = 0;
     poll.since = now;
     let inactive = poll.inactive();
     conn.set_timeout(inactive);
-    tell(conn, from, 200, body);
+    tell(conn, from, said);
 }
 
-fn tell(conn: &mut Client<'_>, to: Asker, status: u16, body: Vec<u8>) {
-    let answer = Answer { request: to.request, status, body };
+fn tell(conn: &mut Client<'_>, to: Asker, said: Said) {
+    let answer = Answer { request: to.request, session: conn.id(), said };
     conn.tell(to.connection, Message(Parcel::Answer(answer)));
 }
 
@@ -204,7 +219,5 @@ fn poll<'c>(conn: &'c mut Client<'_>) -> Option<&'c mut Poll> {
 
 /// Bytes of messages that may wait for the next poll; beyond, the session ends.
 const WAITING_BYTES_MAX: usize = 1 << 20;
-/// Room for messages that an idle session keeps.
-const MESSAGES_KEPT: usize = 4;
 /// What a core keeps of the buffer into which base64 is decoded.
 const SCRATCH_KEPT_BYTES: usize = 64 << 10;
