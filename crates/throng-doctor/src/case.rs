@@ -215,16 +215,27 @@ impl<'a> Case<'a> {
 
     /// What the run had reached in the interval that ends at `at_ms`.
     pub fn load_at(&self, at_ms: u64) -> Load {
-        let Some((before, now)) = self.steps().find(|(_, now)| now.interval.at_ms >= at_ms) else {
+        let steps: Vec<_> = self.steps().collect();
+        let Some(at) = steps.iter().position(|(_, now)| now.interval.at_ms >= at_ms) else {
             return Load::default();
         };
+        let now = Load::of(steps[at]);
+        let before = at.checked_sub(1).map(|before| Load::of(steps[before]));
+        // Of a server that ends in the midst of an interval, the whole one before tells more.
+        let ended = |before: &Load| before.messages_per_s > 2.0 * now.messages_per_s;
+        before.filter(ended).unwrap_or(now)
+    }
+}
+
+impl Load {
+    fn of((before, now): (&Moment, &Moment)) -> Self {
         let (Some(before), Some(load)) = (before.load(), now.load()) else {
             return Load::default();
         };
         let grown = load.counters.since(&before.counters);
         let seconds = now.interval.span_ms as f64 / 1000.0;
         let messages = grown.messages_sent.max(grown.messages_answered) + grown.pushes_sent;
-        Load {
+        Self {
             connections: load.counters.connected,
             connects_per_s: (grown.connects_ok + grown.connects_failed) as f64 / seconds,
             messages_per_s: messages as f64 / seconds,

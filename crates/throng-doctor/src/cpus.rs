@@ -86,14 +86,18 @@ impl CpuUse {
                 threads_busy: gauge("threads_busy"),
             })
         };
+        let (server, client) = (process(End::Server), process(End::Client));
+        // The kernel samples what a machine is busy with at its ticks, and counts exactly for processes: what sleeps between ticks is seen by
+        // the second alone.
+        let of_ends: f64 = [server, client].into_iter().flatten().map(|used| used.taken).sum();
         let softirq = |moment| case.value(end, moment, "cpu.softirq_us").map(|us| us as u64);
         Some(Self {
             at_ms: now.interval.at_ms,
             cpus,
-            busy: share(from.cpu_busy_us, to.cpu_busy_us),
+            busy: share(from.cpu_busy_us, to.cpu_busy_us).max(of_ends.min(cpus)),
             stolen: share(from.cpu_stolen_us, to.cpu_stolen_us),
-            server: process(End::Server),
-            client: process(End::Client),
+            server,
+            client,
             softirq: softirq(before).zip(softirq(now)).map(|(from, to)| share(from, to)),
         })
     }

@@ -273,10 +273,10 @@ mod tests {
             });
             verdict_of(&run)
         };
-        assert_eq!(
-            waiting(4_900_000),
-            "Nothing that is known stopped it, but 400 users were waiting for an answer when it ended, one of them for 4.90 s."
-        );
+        let said = waiting(4_900_000);
+        let begin = "Slowed down on the server side at 1k connections and 1k/s messages: the server took its time: 400 users were waiting \
+                     for an answer when it ended, one of them for 4.90 s";
+        assert!(said.starts_with(begin), "{said}");
         assert!(waiting(300_000).starts_with("Nothing stopped it"), "{}", waiting(300_000));
     }
 

@@ -6,6 +6,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// How the reason of [`EventKind::ServerLost`] begins when the server is still there.
+pub const SERVER_SILENT: &str = "no answer on its control socket";
+
 /// An event and when it happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
@@ -80,7 +83,7 @@ pub enum EventKind {
     },
     /// The server's control socket does not answer any more: it ended, was killed, or stalls. Look at its own output.
     ServerLost {
-        /// What was tried and what it said.
+        /// What was tried and what it said; it begins with [`SERVER_SILENT`] where the socket is there and nothing comes.
         reason: String,
     },
     /// The server answers again; its counters may have begun at zero.

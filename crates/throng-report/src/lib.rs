@@ -33,7 +33,7 @@ pub mod validity;
 pub mod watch;
 
 pub use diagnosis::Diagnosis;
-pub use events::{Event, EventKind};
+pub use events::{Event, EventKind, SERVER_SILENT};
 pub use finding::{Evidence, Finding, Severity, Side};
 pub use histogram::{Histogram, LatencySummary};
 pub use interval::{Interval, LEAVING, LoadInterval, server_side};

@@ -240,6 +240,28 @@ mod tests {
     }
 
     #[test]
+    fn who_still_waits_at_the_end_counts_towards_a_percentile() {
+        let mut summary = measured();
+        summary.message.latency_us = LatencySummary {
+            p50: 200,
+            p99: 600,
+            p999: 900,
+            max: 1_000,
+            count: 2_290,
+            ..Default::default()
+        };
+        (summary.users.waiting, summary.users.waiting_us_most) = (50, 1_960_000);
+        let is_met = |text: &str| text.parse::<Threshold>().unwrap().judge(&summary).met;
+        assert!(is_met("message.p50 < 1ms") && is_met("users.waiting < 51"));
+        assert!(!is_met("message.p99 < 100ms"), "two of a hundred wait for two seconds");
+        assert!(!is_met("message.max < 1s"));
+        // As at the end of any run: a wait like the others.
+        summary.users.waiting_us_most = 900;
+        let judged = "message.p99 < 1ms".parse::<Threshold>().unwrap().judge(&summary);
+        assert!(judged.met, "{judged:?}");
+    }
+
+    #[test]
     fn thresholds_are_compared_in_the_unit_of_their_name() {
         check("connect.p99 < 100ms", true, "100 ms");
         check("connect.p99<99.999ms", false, "100 ms");

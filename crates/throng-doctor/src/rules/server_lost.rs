@@ -1,7 +1,7 @@
 //! The server is gone, does not answer any more, or was never there.
 
 use throng_report::render::count;
-use throng_report::{EventKind, Finding, Side};
+use throng_report::{EventKind, Finding, SERVER_SILENT, Side};
 
 use super::Rule;
 use crate::case::{Case, End, Growth};
@@ -28,7 +28,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 pub(super) fn ended(case: &Case<'_>) -> Option<(u64, String)> {
     match lost(case) {
         Some((at_ms, reason)) => {
-            took_all_with_it(case, at_ms).then(|| (at_ms, format!(" ({reason})")))
+            took_all_with_it(case, at_ms, &reason).then(|| (at_ms, format!(" ({reason})")))
         }
         None => {
             let refused = refused(case).filter(|_| case.summary.connect.ok > 0)?;
@@ -64,14 +64,16 @@ fn nobody_gets_through(case: &Case<'_>, refused: &Growth) -> bool {
     })
 }
 
-/// A server that hangs keeps its connections, and its kernel goes on to establish others.
-fn took_all_with_it(case: &Case<'_>, at_ms: u64) -> bool {
+/// A server that hangs keeps its connections, and its kernel goes on to establish others: their users may give up all the same.
+fn took_all_with_it(case: &Case<'_>, at_ms: u64, reason: &str) -> bool {
     let refused =
         |moment: &Moment| moment.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"));
     let before = case.moments().iter().rev().find(|moment| moment.interval.at_ms < at_ms);
     let since = case.moments().last().map_or(0, refused).saturating_sub(before.map_or(0, refused));
     let held = held(case, at_ms);
-    since >= REFUSED_MIN || (held > 0 && at_end(case).saturating_mul(LEFT_ONE_IN) <= held)
+    let is_there = reason.starts_with(SERVER_SILENT);
+    since >= REFUSED_MIN
+        || (!is_there && held > 0 && at_end(case).saturating_mul(LEFT_ONE_IN) <= held)
 }
 
 /// Connections then. It may have ended in the interval before that was noticed, or in the midst of one.

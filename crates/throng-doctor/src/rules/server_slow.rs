@@ -15,7 +15,8 @@ pub(super) const RULE: Rule = Rule { id: "server_slow", explains: &[], find };
 fn find(case: &Case<'_>) -> Option<Finding> {
     let timeouts = timeouts(case);
     let slow = slowest(case);
-    if (timeouts.is_empty() && slow.is_none()) || is_explained(case) {
+    let overdue = case.summary.overdue();
+    if (timeouts.is_empty() && slow.is_none() && overdue.is_none()) || is_explained(case) {
         return None;
     }
     let used = mean(&CpuUse::of(case, End::Server));
@@ -38,6 +39,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     let late: u64 = timeouts.iter().map(Growth::by).sum();
     let what = match (&slow, late) {
         (Some(slow), 0) => format!("{}s took {} (p99)", slow.name, micros(slow.worst_us)),
+        (None, 0) => overdue.unwrap_or_default(),
         (_, late) => format!("{} waits for an answer timed out", count(late as f64)),
     };
     let (why, confidence, remedy) = if is_seen {
@@ -63,6 +65,12 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     .with_confidence(confidence);
     found.evidence.extend(timeouts.iter().map(Growth::evidence));
     found.evidence.extend(slow.map(|slow| slow.evidence));
+    if found.evidence.is_empty() {
+        let last = case.moments().last()?;
+        let counters = &last.load()?.counters;
+        let (waiting, at_ms) = (counters.users_waiting as f64, last.interval.at_ms);
+        found = found.shown_by("load.counters.users_waiting", 0.0, waiting, at_ms);
+    }
     Some(found.remedied_by(remedy))
 }
 
@@ -112,7 +120,8 @@ fn slowest(case: &Case<'_>) -> Option<Slow> {
             .iter()
             .filter(|moment| of(moment).count > 0 && of(moment).p99_us > limit_us)
             .collect();
-        let first = slow.first().filter(|_| slow.len() >= INTERVALS_MIN)?;
+        let stood_still = slow.iter().any(|moment| of(moment).p99_us >= STALL_US);
+        let first = slow.first().filter(|_| stood_still || slow.len() >= INTERVALS_MIN)?;
         let worst_us = slow.iter().map(|moment| of(moment).p99_us).max()?;
         let before = case.moments().iter().find(|moment| of(moment).count > 0)?;
         let evidence = Evidence {
@@ -165,6 +174,9 @@ fn is_explained(case: &Case<'_>) -> bool {
 /// How sure it is where the server's CPUs and queues were looked at, and where only its answers were.
 const CONFIDENCE: f64 = 0.7;
 const CONFIDENCE_UNSEEN: f64 = 0.4;
+
+/// Whoever waits for so long once has met a server that stood still.
+const STALL_US: u64 = 1_000_000;
 
 /// As for harm: what a person notices.
 const SLOW_US: u64 = 100_000;
@@ -222,6 +234,21 @@ mod tests {
             interval.server_machine = interval.machine.clone();
         });
         assert!(told.speaks(&RULE).text.contains("No queue overflowed"));
+    }
+
+    #[test]
+    fn one_second_in_which_it_stood_still_is_enough() {
+        let stall = |us: u64| {
+            Run::quiet().loaded(move |load, second| {
+                load.message.record_n(if second == 6 { us } else { 200 }, 100);
+            })
+        };
+        let found = stall(2_480_000).speaks(&RULE);
+        assert!(
+            found.text.starts_with("The server took its time: messages took 2.48 s (p99)"),
+            "{found}"
+        );
+        stall(700_000).is_silent(&RULE);
     }
 
     #[test]

@@ -23,6 +23,11 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
         return None;
     }
     let most = case.constant(kernel.end, "sysctl.net.ipv4.tcp_max_tw_buckets");
+    // A table that others had filled before is not what this run should hear of first.
+    let at_start = case.moments().iter().find_map(|m| case.value(kernel.end, m, "sockstat.tcp.tw"));
+    if most.zip(at_start).is_some_and(|(most, at_start)| at_start >= most) {
+        return None;
+    }
     let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
     // Only a connect or a connection that was reset can come of it.
     let felt = resent::by_anything(case).filter(|felt| felt.severity == Severity::Stopped);
@@ -86,6 +91,13 @@ mod tests {
         Run::quiet().growing("TcpExt.TCPTimeWaitOverflow", 5, 90, 2).is_silent(&RULE);
         churn().growing("TcpExt.TCPTimeWaitOverflow", 5, 9_000, 2).is_silent(&RULE);
         churn().growing("TcpExt.TCPTimeWaitOverflow", 5, 1, 9).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_table_that_was_full_before_is_not_the_runs() {
+        let run =
+            churn().with("sysctl.net.ipv4.tcp_max_tw_buckets", 50).with("sockstat.tcp.tw", 50);
+        run.growing("TcpExt.TCPTimeWaitOverflow", 5, 90, 2).is_silent(&RULE);
     }
 
     #[test]

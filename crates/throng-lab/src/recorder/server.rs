@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use throng_control::{Client, Request, Role, Verb};
-use throng_report::{EventKind, ServerSnapshot};
+use throng_report::{EventKind, SERVER_SILENT, ServerSnapshot};
 
 use super::ServerProbe;
 
@@ -101,7 +101,7 @@ impl ServerWatch {
                 if silent < self.patience {
                     return None;
                 }
-                format!("no answer on its control socket for {:.1} s", silent.as_secs_f64())
+                format!("{SERVER_SILENT} for {:.1} s", silent.as_secs_f64())
             }
         };
         if !std::mem::replace(&mut self.lost, true) {

@@ -14,11 +14,16 @@ pub(super) struct Seen {
     /// Of how many looks one is kept.
     keep_each: u64,
     last: Option<Interval>,
+    /// When a throng server last said anything, in milliseconds.
+    spoke_ms: Option<u64>,
 }
 
 impl Seen {
     pub(super) fn add(&mut self, line: WatchLine) {
         let interval = as_interval(line);
+        if interval.server.is_some() {
+            self.spoke_ms = Some(interval.at_ms);
+        }
         self.keep_each = self.keep_each.max(1);
         if self.looks.is_multiple_of(self.keep_each) {
             self.intervals.push(interval.clone());
@@ -54,8 +59,23 @@ impl Seen {
     /// What it came to.
     pub(super) fn end(&self) -> WatchEnd {
         let (moved, findings) = (moved(&self.whole()), self.findings());
-        let verdict = verdict(&moved, &findings);
+        let verdict = self.silence().unwrap_or_else(|| verdict(&moved, &findings));
         WatchEnd { verdict, looks: self.looks, seconds: self.seconds(), moved, findings }
+    }
+
+    /// Why nothing good can be said of the server: it is not there, or has stopped to say anything.
+    fn silence(&self) -> Option<String> {
+        let last = self.last.as_ref()?;
+        let spoke = self.spoke_ms.filter(|_| last.server.is_none());
+        if let Some(spoke_ms) = spoke {
+            return Some(format!(
+                "The server has not answered on its control socket since {:.1} s: it has ended, hangs, or was stopped.",
+                spoke_ms as f64 / 1000.0
+            ));
+        }
+        let has_listener = last.server_kernel.get("listener.count").is_none_or(|n| *n > 0);
+        (!has_listener)
+            .then(|| "Nobody listens there: start the server, or correct --port.".to_owned())
     }
 
     /// What the same rules find that look at a run, as far as they need no load.
