@@ -198,9 +198,14 @@ impl<'s> World<'s> {
         self.with(client, |conn| conn.send(bytes));
     }
 
+    /// Ends the connection; the server has not heard of it when this returns.
+    pub(crate) fn hang_up(&mut self, client: usize) {
+        self.with(client, |conn| conn.close());
+    }
+
     /// Ends the connection.
     pub(crate) fn close(&mut self, client: usize) {
-        self.with(client, |conn| conn.close());
+        self.hang_up(client);
         self.wait(Duration::from_millis(100));
         self.clients.borrow().app().received.borrow_mut()[client].queue.clear();
     }
