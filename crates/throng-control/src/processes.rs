@@ -21,14 +21,25 @@ pub struct Process {
 
 /// All that answer within a second, by process id. Files of processes that are gone are removed.
 pub fn processes() -> Vec<Process> {
+    processes_and_silent().0
+}
+
+/// The same, and the ids of those that have a control socket and say nothing there: they hang, or were stopped.
+pub fn processes_and_silent() -> (Vec<Process>, Vec<u32>) {
     let folder = place::folder();
     place::remove_stale(&folder);
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let paths = entries.flatten().map(|entry| entry.path());
-    let sockets = paths.filter(|path| place::pid_of(path).is_some());
-    let mut found: Vec<_> = sockets.filter_map(who).collect();
+    let (mut found, mut silent) = (Vec::new(), Vec::new());
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        let Some(pid) = place::pid_of(&path) else { continue };
+        match who(path) {
+            Some(process) => found.push(process),
+            None => silent.push(pid),
+        }
+    }
     found.sort_by_key(|process| process.pid);
-    found
+    silent.sort_unstable();
+    (found, silent)
 }
 
 const WHO_TIMEOUT: Duration = Duration::from_secs(1);

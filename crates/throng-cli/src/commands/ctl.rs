@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use throng_control::{Client, Process, Request, Verb, processes};
+use throng_control::{Client, Process, Request, Verb, processes_and_silent};
 use throng_report::render::Table;
 
 use crate::{Exit, Failure, output, quantity};
@@ -98,13 +98,14 @@ impl Ctl {
     }
 
     fn list(&self) -> Exit {
-        let found = processes();
+        let (found, silent) = processes_and_silent();
+        silent.iter().for_each(|pid| output::complain(does_not_answer(*pid)));
         if self.json {
             let one = |p: &Process| json!({"pid": p.pid, "role": p.role, "title": p.title, "control": p.path});
             output::say_json(&found.iter().map(one).collect::<Vec<_>>());
-        } else if found.is_empty() {
+        } else if found.is_empty() && silent.is_empty() {
             output::say("no throng process of this user runs on this machine");
-        } else {
+        } else if !found.is_empty() {
             output::say(table(&found).to_string());
         }
         Exit::Met
@@ -115,7 +116,7 @@ impl Ctl {
         if let Some(path) = &self.control {
             return Ok(path.clone());
         }
-        let found = processes();
+        let (found, silent) = processes_and_silent();
         if let Some(pid) = self.pid {
             return match found.iter().find(|process| process.pid == pid) {
                 Some(process) => Ok(process.path.clone()),
@@ -129,6 +130,7 @@ impl Ctl {
             |process: &&Process| !verb.needs_n() || process.role == throng_control::Role::Load;
         match found.iter().filter(can).collect::<Vec<_>>()[..] {
             [one] => Ok(one.path.clone()),
+            [] if !silent.is_empty() => Err(Failure::new(does_not_answer(silent[0]))),
             [] => Err(Failure::new(match verb.needs_n() {
                 true => "no throng process that runs a load runs on this machine",
                 false => "no throng process of this user runs on this machine",
@@ -143,6 +145,12 @@ impl Ctl {
 
 /// Draining may take this long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+fn does_not_answer(pid: u32) -> String {
+    format!(
+        "process {pid} does not answer on its control socket: it hangs, was stopped (SIGSTOP), or is too busy"
+    )
+}
 
 fn table(found: &[Process]) -> Table {
     use throng_report::render::Align::{Left, Right};

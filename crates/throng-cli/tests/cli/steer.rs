@@ -1,5 +1,7 @@
 //! `throng ctl`.
 
+use rustix::process::Signal;
+
 use crate::process::{Place, eventually};
 
 #[test]
@@ -65,4 +67,17 @@ fn who_is_meant_is_found_or_asked_for() {
         .throng(&["ctl", "count", "--pid", "4194999"])
         .exits(2)
         .complains(&["4194999", "ctl list"]);
+}
+
+#[test]
+fn a_server_that_was_stopped_is_not_said_to_be_gone() {
+    let place = Place::new();
+    let server = place.serve(&["ok"]);
+    server.process.signal(Signal::STOP);
+    let pid = server.process.pid().to_string();
+    let listed = place.throng(&["ctl", "list"]).exits(0);
+    listed.complains(&[&pid, "does not answer"]);
+    place.throng(&["ctl", "count"]).exits(2).complains(&[&pid, "does not answer"]);
+    server.process.signal(Signal::CONT);
+    assert!(place.throng(&["ctl", "list"]).exits(0).stdout.contains(&pid));
 }
