@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use throng_report::runfile::RunFile;
-use throng_report::{Interval, LoadInterval, Summary};
+use throng_report::{Interval, LoadInterval, ServerSnapshot, Summary};
 
 use super::Ask;
 use super::apportion::{Work, apportion};
@@ -135,8 +135,10 @@ fn documented(value: f64) -> Cost {
 
 /// Connects, messages and deliveries of the generator in each interval before everybody left.
 fn work_of_generator(run: &RunFile) -> Vec<Work<3>> {
-    let load = |interval: &'_ Interval| interval.load.clone().filter(|load| !load.is_leaving());
-    work(run, load, |before, now| {
+    let all: Vec<&LoadInterval> =
+        before_the_end(run).filter_map(|interval| interval.load.as_ref()).collect();
+    let work = all.windows(2).map(|pair| {
+        let (before, now) = (pair[0], pair[1]);
         let grown = now.counters.since(&before.counters);
         // In a run that expects no answers, what it sends is its work.
         let plain = match now.counters.messages_answered {
@@ -148,32 +150,31 @@ fn work_of_generator(run: &RunFile) -> Vec<Work<3>> {
         let deliveries = grown.messages_received.saturating_sub(replies);
         let done = [grown.connects_ok, plain + asked, deliveries];
         Work { done, cpu_us: now.process.cpu_us().saturating_sub(before.process.cpu_us()) }
-    })
+    });
+    busy(work.collect())
 }
 
 /// The same of the server.
 fn work_of_server(run: &RunFile) -> Vec<Work<3>> {
-    let server = |interval: &'_ Interval| {
-        let is_leaving = interval.load.as_ref().is_some_and(LoadInterval::is_leaving);
-        interval.server.clone().filter(|_| !is_leaving)
-    };
-    work(run, server, |before, now| {
+    let all: Vec<&ServerSnapshot> =
+        before_the_end(run).filter_map(|interval| interval.server.as_ref()).collect();
+    let work = all.windows(2).map(|pair| {
+        let (before, now) = (pair[0], pair[1]);
         let grown = now.counters.since(&before.counters);
         let messages = grown.messages_received.saturating_sub(grown.joins);
         let done = [grown.accepted, messages, grown.fanned_out];
         Work { done, cpu_us: now.process.cpu_us().saturating_sub(before.process.cpu_us()) }
-    })
+    });
+    busy(work.collect())
 }
 
-/// What `between` makes of each two snapshots of an end that follow one another, as far as they were busy: where little was done, what an end does
-/// in any case would be taken for the cost of it.
-fn work<T>(
-    run: &RunFile,
-    of: impl Fn(&Interval) -> Option<T>,
-    between: impl Fn(&T, &T) -> Work<3>,
-) -> Vec<Work<3>> {
-    let all: Vec<T> = run.intervals.iter().filter_map(of).collect();
-    let mut work: Vec<_> = all.windows(2).map(|pair| between(&pair[0], &pair[1])).collect();
+fn before_the_end(run: &RunFile) -> impl Iterator<Item = &Interval> {
+    let leaves = |interval: &Interval| interval.load.as_ref().is_some_and(LoadInterval::is_leaving);
+    run.intervals.iter().take_while(move |interval| !leaves(interval))
+}
+
+/// Without the intervals in which little was done: what an end does in any case would be taken for the cost of it.
+fn busy(mut work: Vec<Work<3>>) -> Vec<Work<3>> {
     let most = work.iter().map(|work| work.cpu_us).max().unwrap_or(0);
     work.retain(|work| work.cpu_us.saturating_mul(BUSY) >= most);
     work
@@ -203,7 +204,6 @@ const MEMORY_SHOWS: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ServerSnapshot;
     use throng_report::runfile::{End, Header};
 
     use super::*;

@@ -259,5 +259,7 @@ mod tests {
     fn threads_and_their_limits_are_read() {
         assert_eq!(parse_threads("0.5 0.6 0.4 2/317 4242\n"), Ok(317));
         assert!(parse_threads("0.5 0.6\n").is_err());
+        assert_eq!(threads_of(&recorded_root("linux-6.18"), 0), 2);
+        assert_eq!(threads_of(&recorded_root("linux-6.18"), 10_001), 0);
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn ports(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let mut check = Check::stops("ports", limit, ask.connections, ask.connections, found);
     check = check.because(because);
     let waiting = (ask.ends_per_s * wanted.time_wait.as_secs_f64()).ceil() as u64;
-    let needs = ask.connections.saturating_add(waiting);
+    let mut needs = ask.connections.saturating_add(waiting);
     if check.state == State::Ok && check.has.is_some_and(|has| has < needs) {
         check.state = State::Tight;
         check.needs = needs;
@@ -59,7 +59,7 @@ pub(super) fn ports(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     {
         check.state = State::Tight;
         check.because += "; from half of them on the kernel searches thousands for each connect";
-        return Some(check.else_do(|| more_names(crowded, wanted, machine, free)));
+        needs = crowded;
     }
     Some(check.else_do(|| more_names(needs, wanted, machine, free)))
 }

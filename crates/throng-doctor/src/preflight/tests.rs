@@ -124,7 +124,7 @@ fn each_limit_is_named_with_its_number_and_its_command() {
         &both(200_000),
         "cgroup_memory",
         ((1 << 30) / 100 * 90) / pair,
-        "MemoryMax=",
+        &format!("MemoryMax={}", 200_000 * pair * 100 / 90 + (2 << 30)),
     );
     check(
         &MachineLimits {
@@ -228,6 +228,16 @@ fn on_loopback_more_addresses_need_only_be_named() {
     let mut ask = remote(100_000, 1);
     ask.ports.as_mut().unwrap().on_loopback = true;
     check(&machine(), &ask, "ports", 28_232, "--source 127.1.0.0/29");
+}
+
+#[test]
+fn from_half_of_an_addresss_ports_on_they_are_tight() {
+    let state =
+        |connections| found(&preflight(&remote(connections, 1), &machine()), "ports").clone();
+    assert_eq!(state(14_116).state, State::Ok);
+    let tight = state(14_117);
+    assert_eq!(tight.state, State::Tight);
+    assert!(tight.because.contains("from half of them on") && tight.remedy.is_some(), "{tight:?}");
 }
 
 #[test]

@@ -207,6 +207,19 @@ mod tests {
         let mut open_model = full(Run::quiet());
         open_model.header.users_planned = 0;
         assert!(open_model.speaks(&RULE).remedy.contains("ulimit -n 1400 "));
+        let mut large = full(Run::quiet());
+        large.header.users_planned = 3_000_000;
+        let remedy = large.speaks(&RULE).remedy;
+        assert!(
+            remedy.starts_with("sysctl -w fs.nr_open=3000200 and ulimit -n 3000200"),
+            "{remedy}"
+        );
+        // Six hundred connections in tables of a hundred: every core has its own.
+        let private = large.with("process.server.fds_max", 100).changed(|interval, _| {
+            interval.server.as_mut().unwrap().cores = 8;
+        });
+        let remedy = private.speaks(&RULE).remedy;
+        assert!(remedy.starts_with("ulimit -n 375200 "), "{remedy}");
         // As many places as connections: it stopped accepting, and nobody was there.
         serving(Run::quiet(), |server, second| server.counters.pauses_fd = second).is_silent(&RULE);
     }

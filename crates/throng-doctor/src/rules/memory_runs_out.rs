@@ -106,8 +106,7 @@ fn exhausted(case: &Case<'_>) -> Option<Finding> {
     let (lost_ms, _) = server_lost::ended(case)?;
     let total = case.constant(End::Server, "memory.total_bytes")?;
     let before = case.moments().iter().filter(|moment| moment.interval.at_ms <= lost_ms);
-    let available = before.filter_map(|moment| case.value(End::Server, moment, AVAILABLE));
-    let least = available.min()?;
+    let least = before.filter_map(|moment| left(case, moment)).min()?;
     if least as f64 > total as f64 * EXHAUSTED_SHARE {
         return None;
     }
@@ -117,12 +116,8 @@ fn exhausted(case: &Case<'_>) -> Option<Finding> {
         bytes(total as f64),
         reached(case)
     );
-    let found = Finding::new(RULE.id, Side::Server, text).with_confidence(0.9).shown_by(
-        AVAILABLE,
-        total as f64,
-        least as f64,
-        lost_ms,
-    );
+    let mut found = Finding::new(RULE.id, Side::Server, text).with_confidence(0.9);
+    found.evidence.extend(case.peak(End::Server, USED_OF_ALL).map(|peak| peak.evidence()));
     Some(found.remedied_by("give the machine more memory, or the connections less (smaller buffers: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem)"))
 }
 
@@ -138,14 +133,21 @@ fn foreseen_in_group(case: &Case<'_>, group: Group) -> Option<Finding> {
 
 /// The same of the machine's.
 fn foreseen(case: &Case<'_>) -> Option<Finding> {
-    let available = |moment: &Moment| case.value(End::Server, moment, AVAILABLE);
-    let fall = Fall::of(case, AVAILABLE, available, TAKEN_BYTES_MIN, available)?;
+    let used = |moment: &Moment| case.value(End::Server, moment, USED_OF_ALL);
+    let fall = Fall::of(case, USED_OF_ALL, used, TAKEN_BYTES_MIN, |moment| left(case, moment))?;
     let text = too_few(case, &fall, "the machine")?;
     Some(noted(Side::Server, text, fall).remedied_by(if case.header.target_is_here {
         "put the ends on two machines, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
     } else {
         "give the server's machine more memory, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
     }))
+}
+
+/// What of the machine's memory nobody holds. The kernel's own word for it, `memory.available_bytes`, takes a half of each socket's inode for
+/// something that it could free.
+fn left(case: &Case<'_>, moment: &Moment) -> Option<i64> {
+    let total = case.constant(End::Server, "memory.total_bytes")?;
+    Some(total - case.value(End::Server, moment, USED_OF_ALL)?)
 }
 
 fn noted(side: Side, text: String, fall: Fall) -> Finding {
@@ -233,7 +235,7 @@ fn reached(case: &Case<'_>) -> String {
     }
 }
 
-const AVAILABLE: &str = "memory.available_bytes";
+const USED_OF_ALL: &str = "memory.used_bytes";
 const USED: &str = "cgroup.memory.used_bytes";
 const LIMIT: &str = "cgroup.memory.limit_bytes";
 
@@ -267,7 +269,7 @@ mod tests {
         let mut run =
             Run::quiet().with("memory.total_bytes", 4_000_000_000).changed(move |interval, _| {
                 let connected = interval.load.as_ref().unwrap().counters.connected as i64;
-                interval.kernel.insert(AVAILABLE.into(), 3_000_000_000 - bytes_each * connected);
+                interval.kernel.insert(USED_OF_ALL.into(), 1_000_000_000 + bytes_each * connected);
             });
         run.header.users_planned = 20_000;
         run
@@ -309,7 +311,7 @@ mod tests {
     fn memory_that_somebody_else_took_at_once_is_not_the_connections() {
         let elsewhere = falling(0).changed(|interval, second| {
             let taken = if second > 1 { 500_000_000 } else { 0 };
-            interval.kernel.insert(AVAILABLE.into(), 3_000_000_000 - taken);
+            interval.kernel.insert(USED_OF_ALL.into(), 1_000_000_000 + taken);
         });
         elsewhere.is_silent(&RULE);
     }

@@ -209,6 +209,19 @@ mod tests {
             load.connect_failed.add("ECONNREFUSED", 2 * second.saturating_sub(6));
         });
         assert!(refusing.speaks(&RULE).text.contains("The server ended"));
+        // Its users gave up in the end, and it is there all the same.
+        let reason = format!("{SERVER_SILENT} for 4.0 s");
+        let stopped = with_event(Run::quiet(), 7, EventKind::ServerLost { reason });
+        let stopped = stopped.loaded(|load, second| {
+            if second > 8 {
+                load.counters.connected = 0;
+            }
+        });
+        let found = stopped.speaks(&RULE);
+        assert!(
+            found.text.starts_with("The server did not answer any more after 7.0 s"),
+            "{found}"
+        );
     }
 
     #[test]

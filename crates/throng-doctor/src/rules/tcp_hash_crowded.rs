@@ -158,4 +158,15 @@ mod tests {
         connecting(4).with("sysctl.net.ipv4.tcp_ehash_entries", 6_000).is_silent(&RULE);
         connecting(4).is_silent(&RULE);
     }
+
+    #[test]
+    fn what_a_server_took_before_it_was_heard_again_is_no_connects_cost() {
+        let run = connecting(1).with("sysctl.net.ipv4.tcp_ehash_entries", 2_500);
+        run.changed(|interval, second| {
+            let mut server = throng_report::ServerSnapshot::default();
+            server.process.cpu_system_us = 30_000_000 + 10_000 * second;
+            interval.server = (second != 7).then_some(server);
+        })
+        .is_silent(&RULE);
+    }
 }
