@@ -208,25 +208,6 @@ fn a_flood_of_questions_with_large_answers_is_cut_off_at_the_limit() {
     });
 }
 
-/// Every byte is an event.
-#[derive(Default)]
-struct Byte;
-
-impl Session for Byte {
-    type Event<'a> = &'a [u8];
-    type Scratch = ();
-
-    fn next<'a, 'i: 'a>(
-        &mut self,
-        _now: Instant,
-        input: &mut Input<'i>,
-        _scratch: &'a mut (),
-        _out: &mut Vec<u8>,
-    ) -> Option<&'a [u8]> {
-        (!input.is_empty()).then(|| &*input.take(1))
-    }
-}
-
 #[test]
 fn events_of_one_segment_share_what_may_wait() {
     check(5, |sim| {
@@ -236,7 +217,7 @@ fn events_of_one_segment_share_what_may_wait() {
             ..Faults::none()
         });
         // Each byte is answered by a lot, and all of them are there at once.
-        let server = Scripted::<Byte, false>::new(|conn, heard| {
+        let server = Scripted::<Bytewise, false>::new(|conn, heard| {
             if let Heard::Event(_) = heard {
                 conn.send(&vec![0; 400_000]);
             }

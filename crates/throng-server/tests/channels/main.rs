@@ -5,6 +5,8 @@ mod demo;
 mod events;
 mod joins;
 mod longpoll;
+mod longpoll_ends;
+mod poller;
 mod presence;
 mod puppet;
 mod random;
