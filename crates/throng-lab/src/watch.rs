@@ -104,8 +104,8 @@ impl Watch {
         if Instant::now() >= self.search_at {
             match self.is_alive() {
                 false => self.search(),
-                // A throng server that was too busy to answer, or not yet ready to, may be so now.
-                true if self.server.is_none() => self.search_control(),
+                // A throng server that was too busy to answer, or not yet ready to, may be so now. Others are not worth the wait.
+                true if self.server.is_none() && self.is_throng() => self.search_control(),
                 true => {}
             }
         }
@@ -137,6 +137,10 @@ impl Watch {
         let root = Root::default();
         let is_alive = |owner: &Owner| throng_doctor::process::process_use(&root, owner.pid);
         self.owner.as_ref().is_ok_and(|owner| is_alive(owner).known().is_some())
+    }
+
+    fn is_throng(&self) -> bool {
+        self.owner.as_ref().is_ok_and(|owner| owner.program == "throng")
     }
 
     /// Looks for the process, and for the control socket of a throng server.

@@ -214,7 +214,10 @@ impl Generator {
             lead.end();
         }
         if at_once || self.model == Model::Closed {
-            self.count_waiting(desk);
+            // Somebody may end a run that is ending, and whoever waited then has been counted.
+            if self.stage != Stage::Leaving {
+                self.count_waiting(desk);
+            }
             self.stage = Stage::Leaving;
             self.close_probes();
             let everybody = desk.keys().iter().map(|key| key.index()).collect();

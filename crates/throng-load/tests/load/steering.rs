@@ -76,6 +76,17 @@ fn a_pause_holds_the_schedule_and_a_resume_goes_on_with_it() {
 }
 
 #[test]
+fn who_waits_when_a_run_is_ended_twice_is_counted_once() {
+    let load = "load: [{ramp: {to: 50, over: 100ms}}, {hold: {for: 1h}}]\nuser: [connect, expect: {text: never, timeout: 1h}]";
+    let last = steered(holding(), load, |load| {
+        once(load, |counters| counters.connected == 50);
+        load.ramp_down();
+        load.ramp_down();
+    });
+    assert_eq!(last.counters.users_waiting, 50);
+}
+
+#[test]
 fn a_ramp_down_ends_everybody_whatever_they_do() {
     // A listener that accepts nobody beyond its queue: some connects stay undecided.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
