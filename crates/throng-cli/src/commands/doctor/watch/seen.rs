@@ -59,14 +59,17 @@ impl Seen {
     /// What it came to.
     pub(super) fn end(&self) -> WatchEnd {
         let (moved, findings) = (moved(&self.whole()), self.findings());
-        let verdict = self.silence().unwrap_or_else(|| verdict(&moved, &findings));
+        // What the kernel says of a server's end tells more than its silence.
+        let silence = self.silence().filter(|_| findings.is_empty());
+        let verdict = silence.unwrap_or_else(|| verdict(&moved, &findings));
         WatchEnd { verdict, looks: self.looks, seconds: self.seconds(), moved, findings }
     }
 
     /// Why nothing good can be said of the server: it is not there, or has stopped to say anything.
     fn silence(&self) -> Option<String> {
         let last = self.last.as_ref()?;
-        let spoke = self.spoke_ms.filter(|_| last.server.is_none());
+        let is_silent = |spoke_ms: &u64| last.at_ms.saturating_sub(*spoke_ms) >= SILENT_MS;
+        let spoke = self.spoke_ms.filter(is_silent);
         if let Some(spoke_ms) = spoke {
             return Some(format!(
                 "The server has not answered on its control socket since {:.1} s: it has ended, hangs, or was stopped.",
@@ -139,6 +142,9 @@ const WITHOUT_LOAD: &[&str] = &[
 /// Looks that are kept; half of them are left out when there are so many.
 const KEPT_MAX: usize = 2_048;
 
+/// A server that answers a look late is busy and no more.
+const SILENT_MS: u64 = 3_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +183,30 @@ mod tests {
         }
         let found: Vec<_> = seen.findings().into_iter().map(|finding| finding.id).collect();
         assert_eq!(found, ["accept_queue_overflow"]);
+    }
+
+    #[test]
+    fn a_server_that_is_silent_or_not_there_is_no_good_news() {
+        let verdict = |spoke_until_ms: u64, listeners: i64, oom_kills: i64| {
+            let mut seen = Seen::default();
+            for n in 0..10 {
+                let mut look = look(n * 1000, 7);
+                look.server = (n * 1000 <= spoke_until_ms).then(Default::default);
+                look.kernel.insert("listener.count".to_owned(), listeners);
+                look.kernel.insert("process.server.fds_max".to_owned(), 1_024);
+                look.kernel.insert("cgroup.memory.oom_kills".to_owned(), oom_kills * n as i64);
+                seen.add(look);
+            }
+            seen.end().verdict
+        };
+        assert_eq!(verdict(9_000, 1, 0), "Nothing was seen on this host that stops a server.");
+        assert_eq!(verdict(8_000, 1, 0), verdict(9_000, 1, 0), "it was late once");
+        assert!(
+            verdict(4_000, 1, 0)
+                .starts_with("The server has not answered on its control socket since 4.0 s")
+        );
+        assert!(verdict(9_000, 0, 0).starts_with("Nobody listens there"));
+        assert!(verdict(4_000, 1, 1).starts_with("The kernel killed"), "why tells more than that");
     }
 
     #[test]
