@@ -8,6 +8,7 @@ use throng_base::{Instant, Key, Slab};
 use throng_driver::{CloseHow, CoreId, Driver, Errno, Interest, MailFull, MailKind, Token};
 use throng_report::CoreCounters;
 
+use crate::budget::{Budget, InputBacklog};
 use crate::conn::Conn;
 use crate::core::Limits;
 use crate::entry::{Entry, Link};
@@ -30,6 +31,10 @@ pub(crate) struct Shell<D: Driver> {
     pub(crate) effects: VecDeque<Effect>,
     /// Entries that may have more to read.
     pub(crate) ready: VecDeque<Key>,
+    /// What was received of them and not processed.
+    pub(crate) backlog: InputBacklog,
+    /// Work that connections may still have done in this turn.
+    pub(crate) budget: Budget,
     pub(crate) counters: CoreCounters,
     pub(crate) limits: Limits,
     pub(crate) stopped: bool,
@@ -67,6 +72,8 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
             out: Vec::new(),
             effects: VecDeque::new(),
             ready: VecDeque::new(),
+            backlog: InputBacklog::default(),
+            budget: Budget::new(limits.turn_work_bytes_max),
             counters: CoreCounters::default(),
             limits,
             stopped: false,

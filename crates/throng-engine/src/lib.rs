@@ -9,6 +9,7 @@
 //! asked for is done, after it has returned (`settle.rs`) → effects on other connections, until none is left.
 
 mod app;
+mod budget;
 mod conn;
 mod core;
 mod deliver;

@@ -223,6 +223,7 @@ pub(crate) fn close_now<D: Driver, A: App<D>>(
     let Some(entry) = desk.table.0.get_mut(key) else { return };
     let pending = entry.link.pending_bytes() as u64;
     desk.shell.counters.pending_bytes -= pending;
+    desk.shell.backlog.forget(key);
     entry.unread = false;
     entry.queued = false;
     entry.ended = false;

@@ -108,6 +108,8 @@ counters! {
         bytes_sent,
         /// Sends that the kernel took only in part, or not at all.
         sends_blocked,
+        /// Times that a connection had used its share of a turn and what it sent waited for the next.
+        reads_deferred,
         /// Connections that were closed because what they had not taken outgrew `pending_bytes_max`.
         pending_overflows,
         /// Callbacks that panicked; only the connection concerned was closed.

@@ -3,6 +3,7 @@
 mod closing;
 mod deliver;
 mod echo;
+mod fairness;
 mod mail;
 mod scripted;
 mod sessions;
