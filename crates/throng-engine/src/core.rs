@@ -238,11 +238,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 return;
             }
         }
-        let Some(entry) = self.desk.table.0.get_mut(key) else { return };
-        self.desk.shell.counters.reads_deferred += 1;
-        if !std::mem::replace(&mut entry.queued, true) {
-            self.desk.shell.ready.push_back(key);
-        }
+        self.desk.defer(key);
     }
 
     /// Gives the session what was received, or tells it that its deadline has come; then lets the app answer
@@ -258,7 +254,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 conn.entry.session.handle_timeout(conn.shell.now, &mut conn.shell.out);
             }
             while conn.verdict.close.is_none() {
-                if share.is_spent() {
+                if share.is_spent() || conn.shell.budget.is_spent() {
                     is_cut = true;
                     break;
                 }
@@ -292,6 +288,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         desk.shell.budget.spend(silent_work);
         if is_cut {
             desk.shell.backlog.keep(key, input.peek());
+            desk.defer(key);
         }
         self.settle(key, verdict, shielded.is_err());
     }

@@ -207,6 +207,15 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
         shielded.ok()
     }
 
+    /// Leaves what there is to read of `key` to the next turn.
+    pub(crate) fn defer(&mut self, key: Key) {
+        let Some(entry) = self.table.0.get_mut(key) else { return };
+        if !std::mem::replace(&mut entry.queued, true) {
+            self.shell.counters.reads_deferred += 1;
+            self.shell.ready.push_back(key);
+        }
+    }
+
     /// Puts `mail` into another core's mailbox.
     ///
     /// # Errors

@@ -108,7 +108,7 @@ fn a_turn_has_a_share_for_all_connections_together() {
             assert_eq!(core.app().bytes_of(id).len(), 3_000);
         }
         let counters = core.desk().counters();
-        // 90,000 messages of a kilobyte of work, at most two budgets of 64 a turn.
+        // Each message is a kilobyte of work, and a turn has at most two budgets of 64.
         assert!(counters.turns >= 90_000 / (2 * 65), "{counters:?}");
         assert!(counters.reads_deferred > 0);
         for socket in sockets {
