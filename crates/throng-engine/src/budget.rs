@@ -11,6 +11,8 @@ use std::collections::HashMap;
 
 use throng_base::Key;
 
+use crate::Arrival;
+
 /// Work that is left of a turn's share, or of a connection's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
@@ -37,23 +39,23 @@ impl Budget {
 /// Only connections that send more than their share own any, each at most one receive buffer's worth.
 #[derive(Debug, Default)]
 pub(crate) struct InputBacklog {
-    inputs: HashMap<Key, Box<[u8]>>,
+    inputs: HashMap<Key, (Box<[u8]>, Arrival)>,
 }
 
 impl InputBacklog {
     /// Keeps input until the connection's next turn. Empty input says that the session has more events.
-    pub(crate) fn keep(&mut self, key: Key, input: &[u8]) {
-        self.inputs.insert(key, input.into());
+    pub(crate) fn keep(&mut self, key: Key, input: &[u8], arrival: Arrival) {
+        self.inputs.insert(key, (input.into(), arrival));
     }
 
-    /// Moves the input of `key` to the front of `buffer` and returns its length.
-    pub(crate) fn take(&mut self, key: Key, buffer: &mut [u8]) -> Option<usize> {
+    /// Moves the input of `key` to the front of `buffer` and returns its length and its arrival.
+    pub(crate) fn take(&mut self, key: Key, buffer: &mut [u8]) -> Option<(usize, Arrival)> {
         if self.inputs.is_empty() {
             return None;
         }
-        let input = self.inputs.remove(&key)?;
+        let (input, arrival) = self.inputs.remove(&key)?;
         buffer[..input.len()].copy_from_slice(&input);
-        Some(input.len())
+        Some((input.len(), arrival))
     }
 
     /// Whether input of `key` waits.
@@ -89,13 +91,14 @@ mod tests {
     fn a_backlog_belongs_to_its_connection_and_goes_with_it() {
         let mut backlog = InputBacklog::default();
         let (one, other) = (Key::new(1, 1), Key::new(1, 2));
-        backlog.keep(one, b"rest");
+        let arrival = Arrival::Stamped { at: throng_base::Instant::ZERO, weight: 4 };
+        backlog.keep(one, b"rest", arrival);
         let mut buffer = [0; 8];
         assert_eq!(backlog.take(other, &mut buffer), None);
         assert!(backlog.holds(one));
-        assert_eq!(backlog.take(one, &mut buffer), Some(4));
+        assert_eq!(backlog.take(one, &mut buffer), Some((4, arrival)));
         assert_eq!(&buffer[..4], b"rest");
-        backlog.keep(one, b"");
+        backlog.keep(one, b"", arrival);
         assert!(backlog.holds(one), "an empty input is input, too");
         backlog.forget(one);
         assert!(!backlog.holds(one));

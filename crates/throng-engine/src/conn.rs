@@ -1,10 +1,12 @@
 //! What a callback may do for its own connection.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{CloseHow, ConnectSpec, CoreId, Driver, MailFull, MailKind};
 
+use crate::arrival::Arrival;
 use crate::desk::Shell;
 use crate::entry::{Entry, Link};
 use crate::settle;
@@ -62,6 +64,22 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     /// The time at this very moment.
     pub fn clock(&self) -> Instant {
         self.shell.driver.now()
+    }
+
+    /// Returns what the kernel said of the bytes that the present event was read from.
+    pub fn arrival(&self) -> Arrival {
+        self.shell.arrival
+    }
+
+    /// Asks the kernel from now on, or no longer, when bytes arrive. The socket must have been opened with
+    /// [`SocketOptions::arrival_stamps`](throng_driver::SocketOptions::arrival_stamps).
+    pub fn want_arrival(&mut self, wanted: bool) {
+        self.entry.wants_arrival = wanted;
+    }
+
+    /// Returns what the handshake of the connect that has just succeeded took, by the kernel's clock.
+    pub fn handshake_rtt(&self) -> Option<Duration> {
+        self.shell.driver.handshake_rtt(self.entry.link.fd()?)
     }
 
     /// What the app keeps for it.

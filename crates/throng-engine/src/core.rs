@@ -7,6 +7,7 @@ use throng_base::{Instant, Key};
 use throng_driver::{CloseHow, Driver, Errno, Event, Ready, Token};
 use throng_proto::{Input, Session};
 
+use crate::arrival::Arrival;
 use crate::budget::{Budget, EVENT_WORK_BYTES};
 use crate::conn::{Conn, Verdict};
 use crate::desk::{Desk, Effect};
@@ -87,6 +88,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         counters.turns += 1;
         counters.events += self.events.len() as u64;
         self.desk.shell.budget = Budget::new(self.desk.shell.limits.turn_work_bytes_max);
+        self.desk.shell.sampler.begin_turn();
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             self.handle(event);
@@ -196,6 +198,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         let mut share = Budget::new(self.desk.shell.limits.connection_work_bytes_max);
         while !share.is_spent() && !self.desk.shell.budget.is_spent() {
             let Some(entry) = self.desk.table.0.get_mut(key) else { return };
+            let wants_arrival = entry.wants_arrival;
             let shell = &mut self.desk.shell;
             let fd = match &entry.link {
                 Link::Open(fd) => fd,
@@ -206,7 +209,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 }
                 _ => return,
             };
-            if let Some(length) = shell.backlog.take(key, &mut self.receive) {
+            if let Some((length, arrival)) = shell.backlog.take(key, &mut self.receive) {
+                shell.arrival = arrival;
                 self.run_session(key, length, false, &mut share);
                 continue;
             }
@@ -218,12 +222,15 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 }
                 return;
             }
-            let received: usize = match shell.driver.recv(fd, &mut self.receive) {
-                Ok(0) => {
+            let received: usize = match shell.recv(fd, &mut self.receive, wants_arrival) {
+                Ok((0, _)) => {
                     entry.ended = true;
                     return self.call(key, A::finished);
                 }
-                Ok(received) => received,
+                Ok((received, arrival)) => {
+                    shell.arrival = arrival;
+                    received
+                }
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => continue,
                 Err(errno) => {
@@ -282,12 +289,13 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             }
         }));
         let verdict = conn.verdict;
+        let arrival = std::mem::replace(&mut desk.shell.arrival, Arrival::UNKNOWN);
         // What was consumed without an event: a part of a message.
         let silent_work = (input.work_since(received) + events * EVENT_WORK_BYTES) - spent;
         share.spend(silent_work);
         desk.shell.budget.spend(silent_work);
         if is_cut {
-            desk.shell.backlog.keep(key, input.peek());
+            desk.shell.backlog.keep(key, input.peek(), arrival);
             desk.defer(key);
         }
         self.settle(key, verdict, shielded.is_err());

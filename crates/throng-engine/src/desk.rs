@@ -8,6 +8,7 @@ use throng_base::{Instant, Key, Slab};
 use throng_driver::{CloseHow, CoreId, Driver, Errno, Interest, MailFull, MailKind, Token};
 use throng_report::CoreCounters;
 
+use crate::arrival::{Arrival, StampSampler};
 use crate::budget::{Budget, InputBacklog};
 use crate::conn::Conn;
 use crate::core::Limits;
@@ -35,6 +36,9 @@ pub(crate) struct Shell<D: Driver> {
     pub(crate) backlog: InputBacklog,
     /// Work that connections may still have done in this turn.
     pub(crate) budget: Budget,
+    pub(crate) sampler: StampSampler,
+    /// Of the bytes that the present event was read from.
+    pub(crate) arrival: Arrival,
     pub(crate) counters: CoreCounters,
     pub(crate) limits: Limits,
     pub(crate) stopped: bool,
@@ -51,6 +55,24 @@ pub(crate) enum Effect {
 }
 
 impl<D: Driver> Shell<D> {
+    /// Receives into `buffer`; asks when the bytes arrived if the app wants to know.
+    pub(crate) fn recv(
+        &mut self,
+        fd: &D::Fd,
+        buffer: &mut [u8],
+        wants_arrival: bool,
+    ) -> Result<(usize, Arrival), Errno> {
+        if !wants_arrival {
+            return Ok((self.driver.recv(fd, buffer)?, Arrival::UNKNOWN));
+        }
+        let Some(weight) = self.sampler.next_weight() else {
+            return Ok((self.driver.recv(fd, buffer)?, Arrival::Sampled));
+        };
+        let (received, at) = self.driver.recv_stamped(fd, buffer)?;
+        let arrival = at.map_or(Arrival::Unknown { weight }, |at| Arrival::Stamped { at, weight });
+        Ok((received, arrival))
+    }
+
     pub(crate) fn post(
         &mut self,
         to: CoreId,
@@ -74,6 +96,8 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
             ready: VecDeque::new(),
             backlog: InputBacklog::default(),
             budget: Budget::new(limits.turn_work_bytes_max),
+            sampler: StampSampler::default(),
+            arrival: Arrival::UNKNOWN,
             counters: CoreCounters::default(),
             limits,
             stopped: false,
@@ -162,6 +186,7 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
             unread: false,
             queued: false,
             ended: false,
+            wants_arrival: false,
             session,
             state,
         })

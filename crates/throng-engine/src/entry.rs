@@ -22,6 +22,8 @@ pub(crate) struct Entry<F, S, T> {
     pub(crate) queued: bool,
     /// The other end has finished, and the app knows.
     pub(crate) ended: bool,
+    /// The app measures by when bytes arrive.
+    pub(crate) wants_arrival: bool,
     pub(crate) session: S,
     pub(crate) state: T,
 }

@@ -9,6 +9,7 @@
 //! asked for is done, after it has returned (`settle.rs`) → effects on other connections, until none is left.
 
 mod app;
+mod arrival;
 mod budget;
 mod conn;
 mod core;
@@ -20,6 +21,7 @@ mod settle;
 mod timers;
 
 pub use app::{After, App, CloseReason};
+pub use arrival::Arrival;
 pub use conn::{Conn, Sent};
 pub use core::{Core, Limits};
 pub use deliver::Delivered;

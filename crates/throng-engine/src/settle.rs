@@ -227,6 +227,7 @@ pub(crate) fn close_now<D: Driver, A: App<D>>(
     entry.unread = false;
     entry.queued = false;
     entry.ended = false;
+    entry.wants_arrival = false;
     match std::mem::replace(&mut entry.link, Link::Detached) {
         Link::Detached => {}
         Link::Connecting(fd) | Link::Open(fd) | Link::Blocked(fd, _) | Link::Draining(fd, _) => {

@@ -69,6 +69,7 @@ impl ServerOptions {
             nodelay: true,
             sndbuf_bytes: self.sndbuf_bytes,
             rcvbuf_bytes: self.rcvbuf_bytes,
+            arrival_stamps: false,
         }
     }
 }

@@ -27,7 +27,7 @@ const SERVER: usize = 1;
 impl<'a, D: Driver> Stage<'a, D> {
     fn new(mut driver: D, settle: impl FnMut() + 'a) -> Self {
         let addr = "127.0.0.1:0".parse().unwrap();
-        let options = SocketOptions { nodelay: true, sndbuf_bytes: None, rcvbuf_bytes: None };
+        let options = SocketOptions { arrival_stamps: true, ..SocketOptions::default() };
         let spec = ListenSpec { addr, backlog: 8, reuseport: false, options };
         let listener = driver.listen(&spec).unwrap();
         driver.watch(&listener, 0).unwrap();

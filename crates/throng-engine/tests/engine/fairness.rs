@@ -121,11 +121,8 @@ fn a_turn_has_a_share_for_all_connections_together() {
 fn a_flood_arrives_whole_and_in_order_whatever_the_network_does() {
     check(20, |sim| {
         sim.set_faults(Faults::rough());
-        let limits = Limits {
-            connection_work_bytes_max: 3 << 10,
-            receive_bytes: 512,
-            ..Limits::default()
-        };
+        let limits =
+            Limits { connection_work_bytes_max: 3 << 10, receive_bytes: 512, ..Limits::default() };
         let server = Scripted::<Costly<0>, false>::new(|_, _| ());
         let server = spawn(sim, server.listening(), limits);
         let client = Scripted::<throng_proto::Raw, true>::new(|conn, heard| {
@@ -135,7 +132,8 @@ fn a_flood_arrives_whole_and_in_order_whatever_the_network_does() {
                 conn.close();
             }
         });
-        let client = spawn(sim, client, Limits { drain_timeout: Duration::from_secs(60), ..limits });
+        let client =
+            spawn(sim, client, Limits { drain_timeout: Duration::from_secs(60), ..limits });
         crate::scripted::dial(&client, 0);
         sim.run_for(Duration::from_secs(120));
         let core = server.borrow();

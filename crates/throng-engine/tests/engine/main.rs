@@ -1,5 +1,6 @@
 //! The engine on virtual time: what apps are told, and when, whatever the network does.
 
+mod arrivals;
 mod closing;
 mod deliver;
 mod echo;
