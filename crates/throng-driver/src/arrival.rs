@@ -104,7 +104,8 @@ impl Reading {
             let wall = clock_gettime(ClockId::Realtime);
             let after = Clock.now();
             let wall = Duration::new(wall.tv_sec as u64, wall.tv_nsec as u32);
-            (after.since(before), Self { at: before, wall })
+            let took = after.since(before);
+            (took, Self { at: before + took / 2, wall })
         };
         let mut tries = (0..READINGS_MAX).map(read);
         let first = tries.next().expect("there is one at least");

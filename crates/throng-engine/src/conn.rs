@@ -1,7 +1,6 @@
 //! What a callback may do for its own connection.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{CloseHow, ConnectSpec, CoreId, Driver, MailFull, MailKind};
@@ -77,9 +76,15 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         self.entry.wants_arrival = wanted;
     }
 
-    /// Returns what the handshake of the connect that has just succeeded took, by the kernel's clock.
-    pub fn handshake_rtt(&self) -> Option<Duration> {
-        self.shell.driver.handshake_rtt(self.entry.link.fd()?)
+    /// Returns when the answer to a connect of `dialed_at`, which has just succeeded, reached the kernel:
+    /// a round trip later, as the kernel has measured it.
+    pub fn handshake_arrival(&mut self, dialed_at: Instant) -> Arrival {
+        let Some(weight) = self.shell.sampler.next_weight() else { return Arrival::Sampled };
+        let rtt = self.entry.link.fd().and_then(|fd| self.shell.driver.handshake_rtt(fd));
+        rtt.map_or(Arrival::Unknown { weight }, |rtt| Arrival::Stamped {
+            at: dialed_at + rtt,
+            weight,
+        })
     }
 
     /// What the app keeps for it.

@@ -18,6 +18,8 @@ mod session;
 mod slate;
 mod starts;
 mod steps;
+mod timing;
+mod unasked;
 mod user;
 mod websocket;
 
@@ -40,12 +42,12 @@ pub(crate) use steps::SEND_BYTES_MAX;
 use crate::program::{Program, Protocol};
 use crate::scenario::{Model, Phase};
 use crate::source::SourcePlan;
-use answers::INBOX_BYTES_MAX;
 use leaving::Leaving;
 use pens::Pens;
 use prober::Prober;
 use probing::Lead;
 use starts::{Action, Starts};
+use timing::Timing;
 use user::Doing;
 pub use user::User;
 
@@ -364,7 +366,10 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
         conn.state().port_tries = 0;
         if self.config.program.protocol() == Protocol::Tcp {
-            self.established(conn);
+            let dialed_at = conn.state().message_from;
+            let arrival = conn.handshake_arrival(dialed_at);
+            let timing = Timing { seen_at: conn.now(), arrival };
+            self.established(conn, timing);
         } else if conn.state().doing == Doing::Connecting {
             self.ask_for_upgrade(conn);
         }

@@ -266,6 +266,15 @@ counters! {
         turns_started,
         /// Whole messages that WebSockets brought, whether or not anything had asked for them.
         messages_received,
+        /// Messages (over TCP: receives) that came while no step waited for them, or that a step passed
+        /// over: they answered nothing.
+        messages_unasked,
+        /// Answers that may have been another user's: messages that its `expect` would have taken had come
+        /// unasked on the same connection.
+        answers_doubtful,
+        /// Answers that may have been late ones to the question before, which was given up. They are in no
+        /// histogram.
+        answers_out_of_step,
         /// Gauge: channels that users are joined to.
         joined,
         /// `join` steps begun.

@@ -127,7 +127,8 @@ fn the_handshake_takes_a_round_trip_however_late_the_core_is() {
         let log = Rc::clone(&rtts);
         let client: Raws<true> = Scripted::new(move |conn, heard| {
             if *heard == Heard::Opened {
-                log.borrow_mut().push(conn.handshake_rtt());
+                let dialed_at = Instant::from_nanos(1_000);
+                log.borrow_mut().push(conn.handshake_arrival(dialed_at));
             }
         });
         let turn_max = Duration::from_millis(20);
@@ -137,6 +138,7 @@ fn the_handshake_takes_a_round_trip_however_late_the_core_is() {
             crate::scripted::dial(&client, id);
             sim.run_for(Duration::from_millis(30));
         }
-        assert_eq!(*rtts.borrow(), [Some(2 * DELAY); 10]);
+        let at = Instant::from_nanos(1_000) + 2 * DELAY;
+        assert_eq!(*rtts.borrow(), [Arrival::Stamped { at, weight: 1 }; 10]);
     });
 }
