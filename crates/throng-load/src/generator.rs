@@ -413,7 +413,7 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
                 user.doing = Doing::GivingUp;
                 conn.reset();
             }
-            Doing::Expecting => self.fail(conn, ErrorKind::ExpectTimeout),
+            Doing::Expecting => self.expect_timed_out(conn),
             Doing::Asking => self.ask_timed_out(conn),
             Doing::Waiting => {
                 self.slate.lag.record_us(now.micros_since(user.intended));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use throng_base::Instant;
 use throng_driver::Driver;
 use throng_engine::{Conn, Deadline};
 
@@ -34,24 +35,47 @@ impl Generator {
         conn.set_deadline(Deadline::Coarse(now + timeout));
         let Some((bytes, timing)) = early else { return Step::Wait };
         // What arrived early is the beginning of the answer, or all of it and more.
-        match feed(self.config.program.matcher(matcher), conn.state(), &bytes) {
-            Fed::NeedMore if is_open => Step::Wait,
-            Fed::NeedMore => {
+        match self.take_bytes(conn, matcher, &bytes, timing) {
+            Taken::Answered => Step::Next,
+            Taken::Wanting if is_open => Step::Wait,
+            Taken::Wanting => {
                 conn.set_deadline(Deadline::Never);
                 self.not_connected(conn)
             }
-            Fed::Matched { consumed } => {
-                self.answered(conn, timing);
-                if consumed < bytes.len() {
-                    self.unasked_bytes(conn, &bytes[consumed..], timing, true);
+            Taken::Failed => Step::Wait,
+        }
+    }
+
+    /// Gives bytes to the `expect` that waits for them. What follows the answer is kept for the next one.
+    fn take_bytes<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        matcher: u32,
+        bytes: &[u8],
+        timing: Timing,
+    ) -> Taken {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match feed(self.config.program.matcher(matcher), conn.state(), rest) {
+                Fed::NeedMore => break,
+                Fed::Matched { consumed } => {
+                    rest = &rest[consumed..];
+                    if self.sets_aside(conn.state(), timing) {
+                        continue;
+                    }
+                    self.answered(conn, timing);
+                    if !rest.is_empty() {
+                        self.unasked_bytes(conn, rest, timing, true);
+                    }
+                    return Taken::Answered;
                 }
-                Step::Next
-            }
-            Fed::Mismatch { .. } => {
-                self.fail(conn, ErrorKind::ExpectMismatch);
-                Step::Wait
+                Fed::Mismatch { .. } => {
+                    self.fail(conn, ErrorKind::ExpectMismatch);
+                    return Taken::Failed;
+                }
             }
         }
+        Taken::Wanting
     }
 
     /// Bytes have arrived.
@@ -71,19 +95,9 @@ impl Generator {
         if user.doing == Doing::Expecting
             && let Op::Expect { matcher, .. } = self.config.program.op(user.pc)
         {
-            match feed(self.config.program.matcher(matcher), user, bytes) {
-                Fed::NeedMore => {}
-                Fed::Matched { consumed } => {
-                    self.answered(conn, timing);
-                    // What follows waits for the next `expect`, which may be the next step.
-                    if consumed < bytes.len() {
-                        self.unasked_bytes(conn, &bytes[consumed..], timing, true);
-                    }
-                    if conn.state().doing == Doing::Expecting {
-                        self.advance(conn);
-                    }
-                }
-                Fed::Mismatch { .. } => self.fail(conn, ErrorKind::ExpectMismatch),
+            let taken = self.take_bytes(conn, matcher, bytes, timing);
+            if taken == Taken::Answered && conn.state().doing == Doing::Expecting {
+                self.advance(conn);
             }
             return;
         }
@@ -96,7 +110,6 @@ impl Generator {
         conn: &mut Conn<'_, D, Self>,
         timing: Timing,
     ) {
-        let now = conn.now();
         let user = conn.state();
         let from = user.answer_counts_from();
         let came_at = timing.came_at();
@@ -105,6 +118,27 @@ impl Generator {
             0 => came_at + CLOCK_ERROR_MAX >= from,
             _ => self.is_in_step(user, came_at, from),
         };
+        self.book_answer(conn, (from, timing), is_measured);
+    }
+
+    /// The same, of an answer whose latency means nothing.
+    pub(super) fn answered_unmeasured<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        timing: Timing,
+    ) {
+        let from = conn.state().answer_counts_from();
+        self.book_answer(conn, (from, timing), false);
+    }
+
+    fn book_answer<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        latency: (Instant, Timing),
+        is_measured: bool,
+    ) {
+        let now = conn.now();
+        let user = conn.state();
         // Messages that were sent in a row are answered in a row.
         user.flags.set_answering(true);
         user.answered_of_window();
@@ -115,9 +149,20 @@ impl Generator {
         user.intended = now;
         user.pc += 1;
         let is_measured = is_measured && self.stage != Stage::Leaving;
-        self.slate.answered(is_measured.then_some((from, timing)), user.class);
+        self.slate.answered(is_measured.then_some(latency), user.class);
         conn.set_deadline(Deadline::Never);
     }
+}
+
+/// What became of bytes that an `expect` was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// They are the answer, or the end of it.
+    Answered,
+    /// The answer is not whole yet.
+    Wanting,
+    /// They are not the answer.
+    Failed,
 }
 
 fn feed(matcher: &Matcher, user: &mut User, bytes: &[u8]) -> Fed {

@@ -30,6 +30,8 @@ pub(super) struct Inbox {
     owed: u16,
     /// What is owed after this moment is lost.
     owed_until: Instant,
+    /// An answer that may be one of those.
+    set_aside: Option<Timing>,
     /// From when each of the messages counts that have not been answered, of a user that sends the next
     /// ones before.
     pub(super) window: VecDeque<Instant>,
@@ -51,6 +53,7 @@ impl Inbox {
             timing,
             owed: 0,
             owed_until: Instant::ZERO,
+            set_aside: None,
             window: VecDeque::new(),
         }
     }
@@ -71,6 +74,7 @@ impl Inbox {
         self.bytes.is_empty()
             && self.messages.is_empty()
             && self.owed == 0
+            && self.set_aside.is_none()
             && self.window.is_empty()
     }
 }
@@ -165,6 +169,7 @@ impl Generator {
     /// A question is about to be sent: what has come until now does not answer it.
     pub(super) fn forget_unasked(&mut self, user: &mut User, now: Instant) {
         let Some(mut inbox) = user.inbox.take() else { return };
+        inbox.set_aside = None;
         let owes = inbox.owed > 0 && now <= inbox.owed_until;
         if inbox.messages.is_empty() && !inbox.bytes.is_empty() {
             self.slate.counters.messages_unasked += 1;
@@ -191,43 +196,75 @@ impl Generator {
         }
     }
 
-    /// The first kept message that `pattern` takes; those before it are passed over if it skips others.
-    /// None when there is none, and `Err` when another one came first.
+    /// Takes the first kept message that `pattern` takes; those before it are passed over if it skips
+    /// others. None when there is none, and `Err` when another one came first.
     pub(super) fn kept_answer(
         &mut self,
         user: &mut User,
         pattern: u32,
     ) -> Result<Option<Timing>, ErrorKind> {
-        let Some(mut inbox) = user.inbox.take() else { return Ok(None) };
-        let pattern = self.config.program.pattern(pattern);
-        let mut found = Ok(None);
-        while let Some((matches, timing)) =
-            inbox.pop(|message, timing| (pattern.matches(message), timing))
-        {
-            if matches {
-                found = Ok(Some(timing));
-                break;
+        let skips_others = self.config.program.pattern(pattern).skips_others();
+        while let Some((matches, timing)) = self.pop_kept(user, pattern) {
+            if matches && !self.sets_aside(user, timing) {
+                return Ok(Some(timing));
             }
-            if !pattern.skips_others() {
-                found = Err(ErrorKind::ExpectMismatch);
-                break;
+            if !matches && !skips_others {
+                return Err(ErrorKind::ExpectMismatch);
             }
-            self.slate.counters.messages_unasked += 1;
+            self.slate.counters.messages_unasked += u64::from(!matches);
         }
-        user.inbox = Some(inbox).filter(|inbox| !inbox.is_empty());
-        found
+        Ok(None)
     }
 
-    /// Counts an answer that may be another question's, or somebody else's. Returns whether its latency
-    /// means something.
+    /// Takes the first kept message; returns whether `pattern` takes it, and when it came.
+    fn pop_kept(&self, user: &mut User, pattern: u32) -> Option<(bool, Timing)> {
+        let pattern = self.config.program.pattern(pattern);
+        let inbox = user.inbox.as_mut()?;
+        let popped = inbox.pop(|message, timing| (pattern.matches(message), timing));
+        user.inbox.take_if(|inbox| inbox.is_empty());
+        popped
+    }
+
+    /// Counts an answer that cannot be told from others. Returns whether its latency means something.
     pub(super) fn is_in_step(&mut self, user: &User, came_at: Instant, from: Instant) -> bool {
         let counters = &mut self.slate.counters;
-        if user.owes(came_at) || came_at + CLOCK_ERROR_MAX < from {
+        if came_at + CLOCK_ERROR_MAX < from {
             counters.answers_out_of_step += 1;
             return false;
         }
         counters.answers_doubtful += u64::from(user.flags.hears_alike());
         true
+    }
+
+    /// Sets a message aside that its `expect` would take, if it may be the late answer to a question that
+    /// was given up. If another one follows, that is the answer; if none does until the time-out, this was.
+    pub(super) fn sets_aside(&mut self, user: &mut User, timing: Timing) -> bool {
+        if !user.owes(timing.came_at()) {
+            return false;
+        }
+        if let Some(inbox) = &mut user.inbox {
+            inbox.owed -= 1;
+            inbox.set_aside = Some(timing);
+        }
+        self.slate.counters.messages_unasked += 1;
+        true
+    }
+
+    /// No answer came in time. One that was set aside was the answer after all; when it was asked for is
+    /// known, and that nothing else was, is not: its latency is not measured.
+    pub(super) fn expect_timed_out<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) {
+        let user = conn.state();
+        let Some(timing) = user.inbox.as_mut().and_then(|inbox| inbox.set_aside.take()) else {
+            return self.fail(conn, ErrorKind::ExpectTimeout);
+        };
+        user.inbox.take_if(|inbox| inbox.is_empty());
+        self.slate.counters.messages_unasked -= 1;
+        self.slate.counters.answers_out_of_step += 1;
+        self.answered_unmeasured(conn, timing);
+        self.advance(conn);
     }
 
     /// More has come than is kept.

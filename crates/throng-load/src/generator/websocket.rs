@@ -197,8 +197,10 @@ impl Generator {
                 // It came before the question and was only read after it.
                 self.throw_away(user, message, timing.came_at());
             } else if pattern.matches(message) {
-                self.answered(conn, timing);
-                self.advance(conn);
+                if !self.sets_aside(user, timing) {
+                    self.answered(conn, timing);
+                    self.advance(conn);
+                }
             } else if pattern.skips_others() {
                 self.slate.counters.messages_unasked += 1;
             } else {
