@@ -11,7 +11,7 @@ use crate::arrival::Arrival;
 use crate::budget::{Budget, EVENT_WORK_BYTES};
 use crate::conn::{Conn, Verdict};
 use crate::desk::{Desk, Effect};
-use crate::entry::Link;
+use crate::entry::{Link, PackedDeadline};
 use crate::settle;
 use crate::{After, App, CloseReason, Deadline};
 
@@ -402,7 +402,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         let Some(entry) = self.desk.table.0.get_mut(key) else { return };
         let now = self.desk.shell.now;
         let is_patience = entry.session.deadline() <= now
-            || matches!(entry.wanted, Deadline::Coarse(moment) if moment <= now);
+            || matches!(entry.wanted.get(), Deadline::Coarse(moment) if moment <= now);
         if entry.link.is_live() && is_patience {
             // What the other end has sent in time is not too late because this core is.
             self.receive(key, false);
@@ -418,9 +418,10 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             self.run_session(key, 0, true, &mut share);
         }
         let Some(entry) = self.desk.table.0.get_mut(key) else { return };
-        let may_be_due = is_silent || matches!(entry.wanted, Deadline::Exact(_));
-        if may_be_due && entry.wanted.moment() <= now {
-            entry.wanted = Deadline::Never;
+        let wanted = entry.wanted.get();
+        let may_be_due = is_silent || matches!(wanted, Deadline::Exact(_));
+        if may_be_due && wanted.moment() <= now {
+            entry.wanted = PackedDeadline::NEVER;
             if entry.link.is_draining() {
                 self.desk.shell.counters.pending_overflows += 1;
                 let reason = CloseReason::Overflow;

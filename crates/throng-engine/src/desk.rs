@@ -12,10 +12,10 @@ use crate::arrival::{Arrival, StampSampler};
 use crate::budget::{Budget, InputBacklog};
 use crate::conn::Conn;
 use crate::core::Limits;
-use crate::entry::{Entry, Link};
+use crate::entry::{Entry, Link, PackedDeadline};
 use crate::settle;
 use crate::timers::TimerQueue;
-use crate::{App, CloseReason, Deadline};
+use crate::{App, CloseReason};
 
 /// Everything of a core but its app.
 pub struct Desk<D: Driver, A: App<D>> {
@@ -181,7 +181,7 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
         self.table.0.insert(Entry {
             link: Link::Detached,
             timer: Timer::default(),
-            wanted: Deadline::Never,
+            wanted: PackedDeadline::NEVER,
             sequence: 0,
             unread: false,
             queued: false,

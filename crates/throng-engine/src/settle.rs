@@ -26,7 +26,7 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
     }
     let flushed = flush(entry, &mut desk.shell, key);
     if let Some(deadline) = verdict.deadline {
-        entry.wanted = deadline;
+        entry.wanted = deadline.into();
         desk.timers.set(&mut desk.table, key, desk.shell.now);
     } else {
         desk.timers.hasten(&mut desk.table, key, desk.shell.now);
@@ -201,7 +201,8 @@ pub(crate) fn close<D: Driver, A: App<D>>(
         Link::Blocked(fd, mut pending) if waits => {
             pending.then = Then::Close(reason);
             entry.link = Link::Draining(fd, pending);
-            entry.wanted = Deadline::Coarse(desk.shell.now + desk.shell.limits.drain_timeout);
+            let until = desk.shell.now + desk.shell.limits.drain_timeout;
+            entry.wanted = Deadline::Coarse(until).into();
             desk.timers.set(&mut desk.table, key, desk.shell.now);
         }
         // It is on its way out.

@@ -47,11 +47,6 @@ impl ArrivalLatencies {
         }
     }
 
-    /// Forgets everything; the memory stays.
-    pub fn clear(&mut self) {
-        self.all_mut().into_iter().for_each(Histogram::clear);
-    }
-
     fn all(&self) -> [&Histogram; 6] {
         let Self { connect, tcp, message, join, push, broadcast } = self;
         [connect, tcp, message, join, push, broadcast]

@@ -71,7 +71,7 @@ impl Slate {
         self.close_codes.clone_from(&other.close_codes);
     }
 
-    /// Forgets what was measured; what was counted stays.
+    /// Forgets what was measured, and gives its memory back; what was counted stays.
     pub(crate) fn clear_measured(&mut self) {
         for histogram in [
             &mut self.connect,
@@ -81,9 +81,9 @@ impl Slate {
             &mut self.push,
             &mut self.lag,
         ] {
-            histogram.clear();
+            *histogram = Histogram::new();
         }
-        self.arrival.clear();
+        self.arrival = ArrivalLatencies::default();
         self.probes.clear();
     }
 
