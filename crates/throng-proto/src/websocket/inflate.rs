@@ -28,6 +28,14 @@ impl Inflater {
         }
         Ok(&self.inflated)
     }
+
+    /// Gives the last message's buffer back unless it is small.
+    #[inline]
+    pub(super) fn tidy(&mut self, kept_bytes: usize) {
+        if self.inflated.capacity() > kept_bytes {
+            self.inflated = Vec::new();
+        }
+    }
 }
 
 impl fmt::Debug for Inflater {
