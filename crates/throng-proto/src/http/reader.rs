@@ -226,8 +226,7 @@ fn number(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds<'_> =
-        Bounds { head_bytes_max: 200, body_bytes_max: 20, body_path: None };
+    const BOUNDS: Bounds<'_> = Bounds { head_bytes_max: 200, body_bytes_max: 20, body_path: None };
 
     /// What is read out of `pieces`, received one after the other: `METHOD target body keep-alive` each, then the fault.
     fn read(pieces: &[&[u8]]) -> (Vec<String>, Option<Fault>, String) {
@@ -338,7 +337,8 @@ mod tests {
     fn where_bodies_have_one_path_any_other_takes_none() {
         let bounds = Bounds { body_path: Some("/poll"), ..BOUNDS };
         let fault = |target: &str, length: usize| {
-            let head = format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+            let head =
+                format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
             measure(head.as_bytes(), bounds).err()
         };
         for target in ["/poll", "/poll?a=b", "http://a/poll?a"] {

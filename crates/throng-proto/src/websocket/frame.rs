@@ -25,12 +25,7 @@ pub fn encode_frame(opcode: Opcode, payload: &[u8], out: &mut Vec<u8>) {
 
 /// Appends one frame of a message in fragments, as a server sends it. The first of them has an opcode, the others
 /// none; none is compressed, which every session can take.
-pub fn encode_fragment(
-    opcode: Option<Opcode>,
-    is_last: bool,
-    payload: &[u8],
-    out: &mut Vec<u8>,
-) {
+pub fn encode_fragment(opcode: Option<Opcode>, is_last: bool, payload: &[u8], out: &mut Vec<u8>) {
     let is_final = if is_last { FINAL } else { 0 };
     append(is_final | opcode.map_or(CONTINUATION, |opcode| opcode as u8), payload, None, out);
 }

@@ -322,7 +322,10 @@ fn every_message_has_a_time_of_its_own() {
     for second in 1..200 {
         // One ends and the next begins in the same receive, which is never a minute after it began.
         talk.wait_until(second * 30_000);
-        talk.receive(&[masked(0x80, b"end"), masked(0x01, b"begin")].concat()[if second == 1 { 9 } else { 0 }..]);
+        talk.receive(
+            &[masked(0x80, b"end"), masked(0x01, b"begin")].concat()
+                [if second == 1 { 9 } else { 0 }..],
+        );
     }
     assert_eq!(talk.said.len(), 198);
     assert!(talk.said.iter().all(|said| said == "text beginend"));
