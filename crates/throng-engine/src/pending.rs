@@ -97,6 +97,21 @@ struct Waiting {
     bytes: usize,
 }
 
+impl Part<'_> {
+    /// How many bytes it is.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Own(bytes) => bytes.len(),
+            Self::Shared(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether it is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 impl Pending {
     /// How many bytes wait.
     pub(crate) const fn bytes(&self) -> usize {

@@ -46,7 +46,7 @@ impl<'a> World<'a> {
             .drivers()
             .into_iter()
             .map(|driver| {
-                let app = ServerApp::new(Arc::clone(&config), Chat::new(chat));
+                let app = ServerApp::new(Arc::clone(&config), Chat::new(chat.clone()));
                 sim.spawn(Core::new(driver, app, Limits::default()))
             })
             .collect();
