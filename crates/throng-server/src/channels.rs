@@ -40,6 +40,7 @@ mod channel;
 mod config;
 mod conn;
 mod core;
+pub mod defaults;
 mod demo;
 mod dispatch;
 mod frame;

@@ -21,7 +21,7 @@ fn a_body_that_no_path_takes_is_refused_before_it_is_received() {
 fn messages_that_are_never_finished_cost_what_was_sent_until_their_time_is_up() {
     for server in ["channels", "chat"] {
         let connections = 100;
-        let victim = Victim::serve(&[server, "--message-timeout", "5s", "--message-max", "8MiB"]);
+        let victim = Victim::serve(&[server, "--message-timeout", "2s", "--message-max", "8MiB"]);
         let half = vec![b'x'; 1 << 20];
         let mut held: Vec<Http> = (0..connections)
             .map(|number| {

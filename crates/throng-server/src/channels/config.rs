@@ -12,6 +12,7 @@ use throng_pubsub::Rulebook;
 use throng_pubsub::presence::PresenceLimits;
 
 use super::channel::{Channel, Live, Refused};
+use super::defaults;
 use super::handler::ChannelHandler;
 use super::longpoll::Places;
 use super::pattern::{Pattern, PatternError};
@@ -89,18 +90,18 @@ impl Channels {
                 connect: Arc::new(|_| Ok(Connected::default())),
                 check_origin: CheckOrigin::default(),
                 host: None,
-                timeout: Duration::from_secs(60),
-                channels_max: 100,
-                name_bytes_max: 1 << 10,
+                timeout: defaults::TIMEOUT,
+                channels_max: defaults::CHANNELS_MAX,
+                name_bytes_max: defaults::NAME_BYTES_MAX,
                 subprotocols: Vec::new(),
                 auth_token: false,
                 deflate: false,
-                limits: Self::limits_default(),
+                limits: defaults::limits(),
                 topics: Rulebook::default(),
-                poll_window: Duration::from_secs(10),
-                poll_sessions_max: 1_000,
+                poll_window: defaults::POLL_WINDOW,
+                poll_sessions_max: defaults::POLL_SESSIONS_MAX,
                 poll_places: Places::default(),
-                poll_bytes_max: 64 << 20,
+                poll_bytes_max: defaults::POLL_BYTES_MAX,
                 presence: PresenceLimits::default(),
                 pages: Vec::new(),
                 secret: secret(),
@@ -183,14 +184,8 @@ impl Channels {
         self
     }
 
-    /// The bounds of requests, frames and messages unless others are given: [`Limits::default`] with frames and messages
-    /// of 8 MiB, as long as what a long-poll may post. A client of Phoenix may send that much.
-    pub fn limits_default() -> Limits {
-        Limits { frame_bytes_max: 8 << 20, message_bytes_max: 8 << 20, ..Limits::default() }
-    }
-
     /// Bounds of requests, frames and messages. Bodies are for long-polls alone: at any other path 0 bytes are allowed.
-    /// Default: [`Self::limits_default`].
+    /// Default: [`defaults::limits`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.config.limits = limits;
         self

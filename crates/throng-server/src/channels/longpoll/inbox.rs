@@ -7,6 +7,7 @@ use std::sync::Arc;
 use throng_engine::Part;
 
 use super::memory::{ENTRY_BYTES, Memory};
+use crate::channels::defaults::POLL_SESSION_BYTES_MAX as BYTES_MAX;
 use crate::channels::list::Pieces;
 
 /// A message as it stands in an answer: a JSON string.
@@ -215,8 +216,6 @@ impl Drop for Inbox {
     }
 }
 
-/// Bytes of messages that may wait for a session's next poll, unless it is one alone.
-const BYTES_MAX: usize = 1 << 20;
 /// Bytes of lists of who is present in one answer; the rest comes with the next ones.
 const LISTED_BYTES_MAX: usize = 256 << 10;
 
