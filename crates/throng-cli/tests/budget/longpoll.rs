@@ -59,13 +59,13 @@ fn a_megabyte_for_twenty_thousand_sessions_of_one_client_costs_little() {
         tokens.extend(begin(&mut http));
     }
     let joined = tokens.iter().filter(|token| join(&mut http, token)).count() as u64;
+    assert_eq!((joined, victim.count("poll_sessions")), (1_000, 1_000), "poll_sessions_max");
+    assert_eq!(victim.count("poll_sessions_refused") + 1_000, asked as u64);
     let mut speaker = speaker(victim.addr());
     say(&mut speaker, 1 << 20);
     victim.wait_for("intercepted", joined);
     let grown = victim.grown_most();
     eprintln!("{joined} sessions joined; the server grew by {} MiB", grown / MIB);
-    assert_eq!((joined, victim.count("poll_sessions")), (1_000, 1_000), "poll_sessions_max");
-    assert_eq!(victim.count("poll_sessions_refused") + 1_000, asked as u64);
     // docs/channels.md names the bound: poll_bytes_max is 64 MiB a core. What is shared is far below it.
     assert!(grown < 64 * MIB, "{} MiB", grown / MIB);
 }

@@ -4,6 +4,7 @@ mod broadcasts;
 mod demo;
 mod events;
 mod joins;
+mod limits;
 mod longpoll;
 mod longpoll_ends;
 mod poller;
