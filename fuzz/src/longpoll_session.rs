@@ -1,5 +1,5 @@
-//! Long-poll sessions of a whole server in a simulated world. Each byte, with the one or two behind it, is something that a
-//! client does: open a session, join, post, poll, hang up, leave, wait, say something to all.
+//! Long-poll sessions of a whole server in a simulated world. Each byte, with the one or two behind
+//! it, is a step of a client: open a session, join, post, poll, hang up, leave, wait, broadcast.
 //!
 //! The world comes from outside (`super::world`), because the server's own tests have it.
 
@@ -13,8 +13,9 @@ use throng_sim::{Faults, Sim};
 
 use super::world::{Got, World, rough};
 
-/// However clients behave: nothing panics; every request is answered; nobody is told anything twice, or out of order, or is
-/// not told it, who polls to the end; the limits hold; and nothing is left of sessions that have ended.
+/// Checks that nothing panics and every request is answered; that no session gets a message twice
+/// or out of order, and one that polls to the end gets all of them; that the limits hold; and that
+/// nothing is left of ended sessions.
 pub fn check(bytes: &[u8]) {
     let Some((&setup, steps)) = bytes.split_first() else { return };
     let mut sim = Sim::new(u64::from(setup));
@@ -259,7 +260,8 @@ impl Players<'_> {
         }
     }
 
-    /// A post whose body is none, or no message: the one changes nothing, the other ends the session.
+    /// A post whose body is none, or no message: the one changes nothing, the other ends the
+    /// session.
     fn post_what_is_none(&mut self, which: u8, what: u8) {
         match what % 3 {
             0 => self.post(which, "no base64!", |_| panic!("it was taken")),
@@ -286,7 +288,8 @@ impl Players<'_> {
         assert!(counters.poll_bytes <= BYTES_MAX * 3, "{counters:?}");
     }
 
-    /// Everybody polls until there is nothing more; then all leave.
+    /// Polls for each session until nothing is left, lets all sessions end, and looks at what they
+    /// leave behind.
     fn end(mut self) {
         for index in 0..self.sessions.len() {
             for _ in 0..POLLS_MAX {

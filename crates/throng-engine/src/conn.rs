@@ -8,7 +8,7 @@ use throng_driver::{CloseHow, ConnectSpec, CoreId, Driver, MailFull, MailKind};
 use crate::desk::Shell;
 use crate::entry::{Entry, Link};
 use crate::pending::Pending;
-use crate::settle::{self, Broken};
+use crate::settle::{self, SendError};
 use crate::{App, CloseReason, Deadline, Part, Source};
 
 /// One connection or user, during one of its callbacks.
@@ -98,13 +98,14 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         }
     }
 
-    /// Sends `parts` now, behind everything appended before. Of a shared part a slow peer's queue holds a pointer.
+    /// Sends `parts` now, behind everything appended before. Of a shared part a slow peer's queue
+    /// holds a pointer.
     pub fn send_parts(&mut self, parts: &[Part<'_>]) {
         self.send_behind(|pending| pending.push_parts(parts));
     }
 
-    /// Sends what `source` makes, behind everything appended before: as much as the kernel takes now, and the rest as
-    /// it takes more. What is sent later is behind it.
+    /// Sends what `source` makes, behind everything appended before: as much as the kernel takes
+    /// now, and the rest as it takes more. What is sent later is behind it.
     pub fn send_source(&mut self, source: Box<dyn Source>) {
         self.send_behind(|pending| pending.push_source(source));
     }
@@ -112,8 +113,8 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     fn send_behind(&mut self, fill: impl FnOnce(&mut Pending)) {
         let close = match settle::send_behind(self.entry, self.shell, self.key, fill) {
             Ok(()) => return,
-            Err(Broken::Socket(errno)) => (CloseReason::Failed(errno), CloseHow::Finish),
-            Err(Broken::Panicked) => {
+            Err(SendError::Socket(errno)) => (CloseReason::Failed(errno), CloseHow::Finish),
+            Err(SendError::SourcePanic) => {
                 self.shell.counters.panics += 1;
                 (CloseReason::Panicked, CloseHow::Reset)
             }

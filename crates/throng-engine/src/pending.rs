@@ -1,4 +1,5 @@
-//! What waits for a peer that does not read: its own bytes, bytes that it shares with others, and sources of bytes.
+//! What waits for a peer that does not read: its own bytes, bytes that it shares with others, and
+//! sources of bytes.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -70,17 +71,18 @@ struct Segment {
 enum Bytes {
     Own { bytes: Vec<u8>, taken: usize },
     Shared { bytes: Arc<[u8]>, start: usize, end: usize },
-    Made(Maker),
+    Late(LateSource),
 }
 
-/// Bytes that are made when the kernel has room for them, so that what a slow peer is owed takes no memory.
+/// Makes bytes when the kernel has room for them, so that what a slow peer does not read takes no
+/// memory.
 pub trait Source {
     /// Appends the next piece, of about `bytes` bytes. False when it was the last one.
     fn fill(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool;
 }
 
-/// A source, for those who print.
-struct Maker(Box<dyn Source>);
+/// A source, with a `Debug` of its own.
+struct LateSource(Box<dyn Source>);
 
 /// A piece of what is sent together.
 #[derive(Clone, Copy, Debug)]
@@ -171,21 +173,22 @@ impl Pending {
 
     /// Adds a source.
     pub(crate) fn push_source(&mut self, source: Box<dyn Source>) {
-        let bytes = Bytes::Made(Maker(source));
+        let bytes = Bytes::Late(LateSource(source));
         self.segments.push_back(Segment { bytes, lane: OWN, is_begun: false });
     }
 
-    /// Has bytes made if it is a source's turn, and says how many: to be called before [`Self::chunk`].
+    /// Has bytes made if it is a source's turn, and says how many: to be called before
+    /// [`Self::chunk`].
     ///
     /// # Errors
     /// The source has panicked.
-    pub(crate) fn make(&mut self) -> Result<usize, Panicked> {
+    pub(crate) fn make(&mut self) -> Result<usize, SourcePanic> {
         let mut made = Vec::new();
-        while let Some(Segment { bytes: Bytes::Made(Maker(source)), .. }) =
+        while let Some(Segment { bytes: Bytes::Late(LateSource(source)), .. }) =
             self.segments.front_mut()
         {
             let fill = || source.fill(COPIED_BYTES_MAX, &mut made);
-            let is_over = !catch_unwind(AssertUnwindSafe(fill)).map_err(|_| Panicked)?;
+            let is_over = !catch_unwind(AssertUnwindSafe(fill)).map_err(|_| SourcePanic)?;
             if is_over {
                 self.segments.pop_front();
             }
@@ -247,7 +250,7 @@ impl Pending {
             let room = COPIED_BYTES_MAX - scratch.len();
             let rest = segment.rest();
             if rest.is_empty() {
-                // A source, whose turn comes once everything before it is taken.
+                // A source: its turn comes once everything before it is taken.
                 break;
             }
             scratch.extend_from_slice(&rest[..rest.len().min(room)]);
@@ -383,7 +386,7 @@ impl Segment {
         match &self.bytes {
             Bytes::Own { bytes, taken } => &bytes[*taken..],
             Bytes::Shared { bytes, start, end } => &bytes[*start..*end],
-            Bytes::Made(_) => &[],
+            Bytes::Late(_) => &[],
         }
     }
 
@@ -392,12 +395,12 @@ impl Segment {
         match &mut self.bytes {
             Bytes::Own { taken, .. } => *taken += count,
             Bytes::Shared { start, .. } => *start += count,
-            Bytes::Made(_) => debug_assert!(count == 0, "what was not made was taken"),
+            Bytes::Late(_) => debug_assert!(count == 0, "what was not made was taken"),
         }
     }
 }
 
-impl fmt::Debug for Maker {
+impl fmt::Debug for LateSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Source")
     }
@@ -405,12 +408,12 @@ impl fmt::Debug for Maker {
 
 /// A source has panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Panicked;
+pub(crate) struct SourcePanic;
 
 /// The lane of the connection's own bytes.
 const OWN: u32 = 0;
-/// How many times `pending_bytes_max` one callback may add for one connection while nothing waits for it: an answer of
-/// 8 MiB at the default.
+/// How many times `pending_bytes_max` one callback may add for one connection while nothing waits
+/// for it: an answer of 8 MiB at the default.
 const EXCUSED_TIMES: usize = 8;
 /// Segments smaller than this are handed to the kernel together; sources make so much at a time.
 const COPIED_BYTES_MAX: usize = 16 << 10;

@@ -7,7 +7,7 @@ use throng_driver::{CloseHow, ConnectSpec, Driver, Errno, Interest, Token};
 use crate::conn::Verdict;
 use crate::desk::{Desk, Effect, Shell};
 use crate::entry::{Deadline, Entry, Link};
-use crate::pending::{Panicked, Pending, Then};
+use crate::pending::{Pending, SourcePanic, Then};
 use crate::{App, CloseReason};
 
 /// Carries out the verdict of a callback on its own connection.
@@ -62,8 +62,8 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
     }
 }
 
-/// Whether more waits for the peer than may. Of what one callback adds while nothing waits, eight times as much may: the
-/// peer had no chance to read any of it.
+/// Whether more waits for the peer than may. Of what one callback adds while nothing waits, eight
+/// times as much may: the peer had no chance to read any of it.
 pub(crate) fn overflows<F>(link: &mut Link<F>, verdict: &Verdict, bytes_max: usize) -> bool {
     if verdict.was_empty {
         link.excuse(bytes_max);
@@ -136,14 +136,14 @@ fn send<D: Driver>(shell: &mut Shell<D>, fd: &D::Fd) -> Result<usize, Errno> {
     }
 }
 
-/// Sends what is in the core's out buffer and then what `fill` adds; keeps with the connection what the kernel does not
-/// take.
+/// Sends what is in the core's out buffer and then what `fill` adds; keeps with the connection what
+/// the kernel does not take.
 pub(crate) fn send_behind<D: Driver, S, T>(
     entry: &mut Entry<D::Fd, S, T>,
     shell: &mut Shell<D>,
     key: Key,
     fill: impl FnOnce(&mut Pending),
-) -> Result<(), Broken> {
+) -> Result<(), SendError> {
     match &mut entry.link {
         Link::Open(fd) => {
             let mut pending = Box::<Pending>::default();
@@ -162,7 +162,7 @@ pub(crate) fn send_behind<D: Driver, S, T>(
             let registered =
                 shell.driver.reregister(fd, Token::connection(key), Interest::ReadWrite);
             entry.block(pending);
-            registered.map_err(Broken::Socket)
+            registered.map_err(SendError::Socket)
         }
         Link::Blocked(_, pending) => {
             let before = pending.bytes();
@@ -181,10 +181,10 @@ pub(crate) fn send_behind<D: Driver, S, T>(
 
 /// Why nothing more can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum SendError {
     Socket(Errno),
     /// A source has panicked.
-    Panicked,
+    SourcePanic,
 }
 
 /// Sends what waits, as far as the kernel takes it. True when nothing is left.
@@ -192,9 +192,9 @@ fn send_pending<D: Driver>(
     fd: &D::Fd,
     shell: &mut Shell<D>,
     pending: &mut Pending,
-) -> Result<bool, Broken> {
+) -> Result<bool, SendError> {
     loop {
-        let made = pending.make().map_err(|Panicked| Broken::Panicked)?;
+        let made = pending.make().map_err(|SourcePanic| SendError::SourcePanic)?;
         shell.counters.pending_bytes += made as u64;
         if pending.is_empty() {
             return Ok(true);
@@ -218,7 +218,7 @@ fn send_pending<D: Driver>(
             Err(Errno::AGAIN) => return Ok(false),
             // Room that was told once is not told again.
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(Broken::Socket(errno)),
+            Err(errno) => return Err(SendError::Socket(errno)),
         }
     }
 }
@@ -230,14 +230,14 @@ pub(crate) fn resume<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
     let (Link::Blocked(fd, pending) | Link::Draining(fd, pending)) = &mut entry.link else {
         return;
     };
-    // Nobody's callback is under way, so that nothing is in the out buffer.
+    // No callback is under way, so nothing is in the out buffer.
     match send_pending(fd, shell, pending) {
         Ok(true) => {}
         Ok(false) => return,
-        Err(Broken::Socket(errno)) => {
+        Err(SendError::Socket(errno)) => {
             return close_now(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
         }
-        Err(Broken::Panicked) => return panicked(desk, key),
+        Err(SendError::SourcePanic) => return panicked(desk, key),
     }
     match pending.then {
         Then::Close(reason) => return close_now(desk, key, reason, CloseHow::Finish),

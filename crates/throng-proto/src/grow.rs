@@ -1,8 +1,8 @@
 //! Buffers for what arrives in pieces.
 
-/// Appends `piece` to `buffer`, which is to hold `declared` bytes in the end. The buffer grows to twice what it holds
-/// and never beyond what was declared: a peer that announces much and sends little costs what it sent, and one that
-/// sends all of it does not cost twice as much.
+/// Appends `piece` to `buffer`, which is to hold `declared` bytes in the end. The buffer grows to
+/// twice what it holds and never beyond what was declared: a peer that announces much and sends
+/// little costs what it sent, and one that sends all of it does not cost twice as much.
 pub(crate) fn append(buffer: &mut Vec<u8>, piece: &[u8], declared: usize) {
     let needed = buffer.len() + piece.len();
     if needed > buffer.capacity() {

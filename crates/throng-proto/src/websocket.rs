@@ -25,6 +25,6 @@ pub use deflate::Deflater;
 pub use frame::{Opcode, encode_deflated, encode_fragment, encode_frame};
 pub use limits::Limits;
 pub use scratch::Scratch;
-pub use server::{Answered, Server, ServerEvent};
+pub use server::{AnswerHead, Server, ServerEvent};
 pub use upgrade::{Refusal, Upgrade, offered_subprotocols};
 pub use violation::Violation;

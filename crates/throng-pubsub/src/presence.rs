@@ -56,7 +56,8 @@ pub enum PresenceError {
     NotTracked,
     /// The meta is not a JSON object.
     NotAnObject,
-    /// The key is longer than [`PresenceLimits::key_bytes_max`], or the meta than [`PresenceLimits::meta_bytes_max`].
+    /// The key is longer than [`PresenceLimits::key_bytes_max`], or the meta than
+    /// [`PresenceLimits::meta_bytes_max`].
     TooLong,
     /// [`PresenceLimits::members_max`] are present in the topic already.
     Full,
@@ -84,7 +85,7 @@ impl<O: Clone + Ord> Presence<O> {
         self
     }
 
-    /// Whether somebody new may be present in `topic` as `key`.
+    /// Checks whether a new member may be present in `topic` as `key`.
     ///
     /// # Errors
     /// Why not. That the same owner tracks the key already is not looked at.
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_that_is_full_takes_nobody_until_somebody_has_left() {
+    fn a_full_topic_takes_no_member_until_one_has_left() {
         let limits = PresenceLimits { members_max: 2, ..PresenceLimits::default() };
         let (mut a, mut b) = (presence(0).limited(limits), presence(1).limited(limits));
         a.track(NOW, 1, "t", "ann", "{}").unwrap();

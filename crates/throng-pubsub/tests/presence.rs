@@ -73,7 +73,8 @@ enum Step {
         core: usize,
         client: usize,
     },
-    /// A client of the core is pushed a state that is written as it is taken; what it is told later comes behind it.
+    /// A client of the core is pushed a state that is written as it is taken; what it is told later
+    /// comes behind it.
     List {
         core: usize,
         client: usize,
@@ -255,7 +256,8 @@ enum Coming {
         list: Listing,
         text: Vec<u8>,
     },
-    /// A `presence_state` of some members, and then the others in one `presence_diff` after another.
+    /// A `presence_state` of some members, and then the others in one `presence_diff` after
+    /// another.
     Pieces {
         list: Listing,
         is_first: bool,

@@ -192,8 +192,8 @@ counters! {
         joins_refused,
         /// Channels that panicked, in join too.
         channel_crashes,
-        /// Clients that might not connect to channels or to the chat: their origin, their version, or the application's own
-        /// reasons.
+        /// Clients that might not connect to channels or to the chat: their origin, their version,
+        /// or the application's own reasons.
         connects_refused,
         /// Clients that were disconnected (1011) because what they sent is no message of their version.
         bad_messages,
@@ -207,7 +207,8 @@ counters! {
         poll_overflows,
         /// Members that were not tracked because their topic had `presence_members_max`.
         presence_refused,
-        /// Connections that ended (1008) because a message that they had begun was not whole in time.
+        /// Connections that ended (1008) because a message that they had begun was not whole in
+        /// time.
         message_timeouts,
         /// Connections that ended (1009) because a frame or a message was larger than may be.
         messages_too_large,

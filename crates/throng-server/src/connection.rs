@@ -85,8 +85,8 @@ impl<H: Handler> Connection<'_, H> {
         self.wire.send_now(bytes)
     }
 
-    /// Sends `parts` now, behind all that was sent before in this call. Of a shared part a pointer waits where the other
-    /// end does not read.
+    /// Sends `parts` now, behind all that was sent before in this call. Of a shared part a pointer
+    /// waits where the other end does not read.
     pub(crate) fn send_parts(&mut self, parts: &[Part<'_>]) {
         self.wire.send_parts(parts);
     }

@@ -25,7 +25,7 @@ pub(crate) fn end<H: Handler>(conn: &mut Connection<'_, H>, violation: Violation
     }
 }
 
-/// Counts a violation that was one of a limit.
+/// Counts a violation of a limit.
 pub(crate) fn count(violation: Violation, counters: &mut ServerCounters) {
     match violation {
         Violation::MessageTimeout => counters.message_timeouts += 1,

@@ -1,7 +1,7 @@
 //! `check_origin`: which pages may open a socket.
 //!
-//! Browsers say in the `origin` header which site a page came from, and send that site's cookies to whatever it connects to.
-//! Clients that are no browsers send no such header, and are let in.
+//! Browsers say in the `origin` header which site a page came from, and send that site's cookies to
+//! whatever it connects to. Clients that are no browsers send no such header, and are let in.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -13,15 +13,18 @@ use throng_proto::http::Request;
 pub enum CheckOrigin {
     /// Pages of this server's own host, whatever their scheme and port. Default.
     ///
-    /// Where the server is told what it is called ([`Channels::host`](crate::channels::Channels::host), or
-    /// [`ChatOptions::host`](crate::handlers::ChatOptions)), that is its host and no other. Otherwise it is what the
-    /// request's `host` header says, if that is an IP address or `localhost`. Any other name is not believed: whoever
-    /// owns a name can have it lead to this server after a browser has loaded a page from elsewhere under it (DNS
-    /// rebinding), and then both headers say that name.
+    /// Where the server is told what it is called
+    /// ([`Channels::host`](crate::channels::Channels::host), or
+    /// [`ChatOptions::host`](crate::handlers::ChatOptions)), that is its host and no other.
+    /// Otherwise it is what the request's `host` header says, if that is an IP address or
+    /// `localhost`. Any other name is not believed: its owner can make it lead to this server after
+    /// a browser has loaded a page from elsewhere under it (DNS rebinding), and then both headers
+    /// say that name.
     #[default]
     Host,
-    /// Pages of exactly the scheme, host and port that the request was sent to. The request's own `host` header is
-    /// believed, so something in front of the server must know which names are its own.
+    /// Pages of exactly the scheme, host and port that the request was sent to. The request's own
+    /// `host` header is believed, so something in front of the server must know which names are its
+    /// own.
     Connection,
     /// Pages of these sites.
     List(Vec<Origin>),
@@ -45,14 +48,14 @@ pub struct Origin {
 pub struct OriginError(String);
 
 impl CheckOrigin {
-    /// Whether the page that sent `request`, if it was one, may connect. `host` is what the server is called, if that was
-    /// configured.
+    /// Returns whether the page that sent `request`, if a page did, may connect. `host` is what the
+    /// server is called, if that was configured.
     pub(crate) fn allows_request(&self, host: Option<&str>, request: &Request<'_>) -> bool {
         self.allows(request.header("origin"), host, request.header("host"))
     }
 
-    /// Whether a page of `origin` may connect. `host` is what the server is called, if that was configured; `requested` is
-    /// the request's `host` header.
+    /// Whether a page of `origin` may connect. `host` is what the server is called, if that was
+    /// configured; `requested` is the request's `host` header.
     fn allows(&self, origin: Option<&str>, host: Option<&str>, requested: Option<&str>) -> bool {
         let Some(origin) = origin else { return true };
         if *self == Self::Off {
@@ -68,7 +71,7 @@ impl CheckOrigin {
                 (Some(host), _) => is_same(host, page.host),
                 (None, Some(requested)) => {
                     let (host, _) = split_port(requested);
-                    is_nobodys_name(host) && is_same(host, page.host)
+                    is_fixed(host) && is_same(host, page.host)
                 }
                 (None, None) => false,
             },
@@ -165,8 +168,8 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a host leads to the same place whoever is asked: an address, or `localhost`.
-fn is_nobodys_name(host: &str) -> bool {
+/// Returns whether no DNS server decides where a host leads: an address, or `localhost`.
+fn is_fixed(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<Ipv4Addr>().is_ok()
         || host.starts_with('[') && bare(host).parse::<Ipv6Addr>().is_ok()
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn without_one_it_is_an_address_or_localhost_and_no_name_that_somebody_owns() {
+    fn without_one_it_is_an_address_or_localhost_and_no_other_name() {
         let allows = |origin: &str, requested: Option<&str>| {
             CheckOrigin::Host.allows(Some(origin), None, requested)
         };
@@ -263,7 +266,7 @@ mod tests {
                 assert!(!allows(&format!("http://{other}"), Some(&requested)), "{requested}");
             }
         }
-        // Both headers of a page whose name now leads here.
+        // Both headers of a page under a rebound name.
         for name in ["evil.example", "localhost.evil.example", "localhost.", "1.2.3.4.nip.io"] {
             assert!(!allows(&format!("http://{name}"), Some(name)), "{name}");
             assert!(!allows(&format!("http://{name}:80"), Some(&format!("{name}:80"))), "{name}");

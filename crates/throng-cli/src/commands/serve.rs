@@ -45,7 +45,8 @@ pub(crate) struct Serve {
     /// Connections over all cores [default: what the fd tables hold]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     connections_max: Option<usize>,
-    /// Close a connection of which nothing was heard for so long; pings count [default: never; channels: 60s]
+    /// Close a connection of which nothing was heard for so long; pings count [default: never;
+    /// channels: 60s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     idle_timeout: Option<Duration>,
     /// Send buffer of each connection, such as 64KiB [default: the kernel's]

@@ -23,7 +23,7 @@ impl Http {
         Self { stream: BufReader::new(connect(addr, None)) }
     }
 
-    /// One whose end takes in little that is not read.
+    /// Connects with a receive buffer so small that little of what is not read leaves the server.
     pub(crate) fn connect_small(addr: &str) -> Self {
         Self { stream: BufReader::new(connect(addr, Some(4 << 10))) }
     }

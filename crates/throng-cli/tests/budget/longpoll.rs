@@ -66,7 +66,8 @@ fn a_megabyte_for_twenty_thousand_sessions_of_one_client_costs_little() {
     victim.wait_for("intercepted", joined);
     let grown = victim.grown_most();
     eprintln!("{joined} sessions joined; the server grew by {} MiB", grown / MIB);
-    // docs/channels.md names the bound: poll_bytes_max is 64 MiB a core. What is shared is far below it.
+    // docs/channels.md names the bound: poll_bytes_max is 64 MiB a core. What is shared is far
+    // below it.
     assert!(grown < 64 * MIB, "{} MiB", grown / MIB);
 }
 
@@ -110,7 +111,7 @@ fn polls_that_wait_and_do_not_read_share_their_answer() {
     let grown = victim.grown_most();
     eprintln!("{polls} polls were answered with a megabyte: {} MiB", grown / MIB);
     assert!(grown < 64 * MIB, "{} MiB", grown / MIB);
-    // Who reads after all has the whole of it.
+    // A client that reads after all gets the whole of it.
     let answer = waiting.pop().unwrap().answer().unwrap();
     assert!(answer.body.len() > 1 << 20 && answer.body.contains("new_msg"));
 }

@@ -1,5 +1,6 @@
-//! Memory budgets under attack: what a server may be made to hold is measured in the memory of a real one, which is a
-//! process of its own. What is asserted is bytes, in proportion to what was sent; never time.
+//! Memory budgets under attack: what a server may be made to hold is measured in the memory of a
+//! real one, which is a process of its own. What is asserted is bytes, in proportion to what was
+//! sent; never time.
 
 mod http;
 mod longpoll;

@@ -25,7 +25,7 @@ fn members_who_do_not_read_cost_what_they_sent_and_a_little_more() {
         victim.wait_for("joins", members);
         let (sent, grown) = (members * KIB, victim.grown_most());
         eprintln!("{policy}: {members} members, {} KiB each", grown / members / KIB);
-        // One of them is told 600 KiB in the end; all together would be owed 180 MiB, and diffs besides.
+        // The last list is 600 KiB, all together are 180 MiB, and there are diffs besides.
         assert!(grown < 48 * sent + 16 * MIB, "{policy}: {} MiB", grown / MIB);
         let mut last = held.pop().unwrap();
         if policy != "close" {

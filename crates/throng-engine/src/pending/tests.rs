@@ -265,5 +265,5 @@ fn a_source_makes_its_bytes_in_its_turn_a_piece_at_a_time() {
 fn a_source_that_panics_is_known_for_it() {
     let mut pending = Pending::default();
     pending.push_source(Box::new(Count(2, 1)));
-    assert_eq!(pending.make(), Err(Panicked));
+    assert_eq!(pending.make(), Err(SourcePanic));
 }

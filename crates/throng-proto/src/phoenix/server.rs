@@ -54,8 +54,8 @@ pub fn push(
     }
 }
 
-/// Appends a message of a channel to its client without its payload, a JSON object, and returns the place in `out` at
-/// which it belongs.
+/// Appends a message of a channel to its client without its payload, a JSON object, and returns the
+/// place in `out` at which it belongs.
 pub fn push_around(
     vsn: Vsn,
     join_ref: Option<&str>,

@@ -1,4 +1,5 @@
-//! Frames as they are sent (RFC 6455 section 5.2): whole, but for messages that are made while they leave.
+//! Frames as they are sent (RFC 6455 section 5.2): whole, but for messages that are made while they
+//! leave.
 
 use crate::websocket::Deflater;
 use crate::websocket::mask;
@@ -23,8 +24,8 @@ pub fn encode_frame(opcode: Opcode, payload: &[u8], out: &mut Vec<u8>) {
     append(FINAL | opcode as u8, payload, None, out);
 }
 
-/// Appends one frame of a message in fragments, as a server sends it. The first of them has an opcode, the others
-/// none; none is compressed, which every session can take.
+/// Appends one frame of a message in fragments, as a server sends it. The first of them has an
+/// opcode, the others none; none is compressed, which every session can take.
 pub fn encode_fragment(opcode: Option<Opcode>, is_last: bool, payload: &[u8], out: &mut Vec<u8>) {
     let is_final = if is_last { FINAL } else { 0 };
     append(is_final | opcode.map_or(CONTINUATION, |opcode| opcode as u8), payload, None, out);

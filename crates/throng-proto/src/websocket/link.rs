@@ -56,7 +56,8 @@ impl Link {
         self.bits == Deflater::BITS_MAX
     }
 
-    /// What was waited for has taken too long: the answer to our close frame, or else the rest of a message.
+    /// What was waited for has taken too long: the answer to our close frame, or else the rest of a
+    /// message.
     pub(super) fn expire(&mut self) {
         self.state = match self.state {
             State::Closing => State::Expired,

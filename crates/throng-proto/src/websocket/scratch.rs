@@ -46,7 +46,8 @@ impl Scratch {
         Self { limits, masks: Prng::new(seed), room, early: Vec::new(), body_path: None }
     }
 
-    /// Allows bodies in requests to `path` alone, without its query: any other is answered 413 before it is received.
+    /// Allows bodies in requests to `path` alone, without its query: any other is answered 413
+    /// before it is received.
     #[must_use]
     pub fn with_bodies_at(mut self, path: &str) -> Self {
         self.body_path = Some(path.into());

@@ -49,7 +49,7 @@ pub struct Server {
 
 /// What follows from the head of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct AnswerHead {
     /// Whether its body is to be sent: none is behind the answer to `HEAD`.
     pub wants_body: bool,
     /// Whether the connection stays open; if not, close it once the answer is sent.
@@ -91,7 +91,7 @@ impl Server {
         body: &[u8],
         out: &mut Vec<u8>,
     ) -> bool {
-        let Answered { wants_body, stays_open } =
+        let AnswerHead { wants_body, stays_open } =
             self.respond_head(status, headers, body.len(), out);
         if wants_body {
             out.extend_from_slice(body);
@@ -99,8 +99,8 @@ impl Server {
         stays_open
     }
 
-    /// Appends the head of the answer, as [`Self::respond`] does: a body of `length` bytes is for the caller to send,
-    /// if it is wanted.
+    /// Appends the head of the answer, as [`Self::respond`] does: a body of `length` bytes is for
+    /// the caller to send, if it is wanted.
     #[must_use]
     pub fn respond_head(
         &mut self,
@@ -108,10 +108,10 @@ impl Server {
         headers: &[(&str, &str)],
         length: usize,
         out: &mut Vec<u8>,
-    ) -> Answered {
+    ) -> AnswerHead {
         let Some(awaited) = self.take_awaited() else {
             let stays_open = matches!(self.phase, Phase::Http { .. });
-            return Answered { wants_body: false, stays_open };
+            return AnswerHead { wants_body: false, stays_open };
         };
         let ended = if awaited.keep_alive { Ended::Stays } else { Ended::Closes };
         http::write_answer(status, headers, length, ended, out);
@@ -120,7 +120,7 @@ impl Server {
         } else {
             self.end();
         }
-        Answered { wants_body: !awaited.head_only, stays_open: awaited.keep_alive }
+        AnswerHead { wants_body: !awaited.head_only, stays_open: awaited.keep_alive }
     }
 
     /// The answer to the request that was not answered yet is the last one on this connection, whatever the client wants.

@@ -3,8 +3,8 @@
 /// The bounds of presence. Beyond each of them nothing is tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresenceLimits {
-    /// Members of a topic, as its cores know them: cores that track at the same moment may exceed it by what is on its
-    /// way between them. Every member is told to all others. Default 10,000.
+    /// Members of a topic, as its cores know them: cores that track at the same moment may exceed
+    /// it by what is on its way between them. Every member is told to all others. Default 10,000.
     pub members_max: usize,
     /// Bytes of a key. Every core keeps it for as long as its member is present. Default 1 KiB.
     pub key_bytes_max: usize,

@@ -144,7 +144,7 @@ pub(super) fn write_groups<'a>(
 /// Writes such an object member by member.
 #[derive(Debug, Default)]
 pub(super) struct GroupWriter {
-    /// Whose metas are being written.
+    /// A member of the key whose metas are being written.
     group: Option<Arc<Member>>,
 }
 

@@ -1,4 +1,4 @@
-//! Who is present in one topic, and walks over them that may stop and go on later.
+//! The members of one topic, and walks over them that may stop and go on later.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ impl Members {
         }
     }
 
-    /// Whether it was the last one.
+    /// Removes a member. True when none is left.
     pub(super) fn remove(&self, member: &Arc<Member>) -> bool {
         let mut by_key = self.by_key.borrow_mut();
         if by_key.remove(&ByKey(Arc::clone(member))) {
@@ -43,13 +43,13 @@ impl Members {
 
 /// A walk over the members of a topic, by key and then by age, each told once.
 ///
-/// Members may come and go while it pauses: one that comes is told if its place is still ahead, one that goes is not
-/// told if it is. Whoever is told all diffs from the walk's beginning on, after the walk, knows in the end who is
-/// there, because a diff that the walk has foreseen changes nothing.
+/// Members may come and go while it pauses: a new member is told if its place is still ahead, and
+/// one that goes is not. A client that gets all diffs since the beginning of the walk behind the
+/// list knows the members in the end: a diff of what the list says already changes nothing.
 #[derive(Debug)]
 pub struct Listing {
     members: Rc<Members>,
-    /// The one that was told last.
+    /// The member that was told last.
     last: Option<Arc<Member>>,
     /// The state of the object that [`Self::part`] writes.
     writer: GroupWriter,
@@ -60,8 +60,8 @@ impl Listing {
         Self { members, last: None, writer: GroupWriter::default() }
     }
 
-    /// Appends the next part of one object of all members, the payload of `presence_state`: members for about `bytes`
-    /// bytes, one at least. True while there is more of it.
+    /// Appends the next part of one object of all members, the payload of `presence_state`: members
+    /// for about `bytes` bytes, one at least. True while there is more of it.
     pub fn part(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool {
         let mut writer = std::mem::take(&mut self.writer);
         let is_more = self.walk(bytes, out, |member, out| writer.member(member, out));
@@ -72,7 +72,8 @@ impl Listing {
         is_more
     }
 
-    /// Appends an object of the next members, for about `bytes` bytes, of one at least. True while there are more.
+    /// Appends an object of the next members, for about `bytes` bytes, of one at least. True while
+    /// there are more.
     pub fn object(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool {
         let mut writer = GroupWriter::default();
         let is_more = self.walk(bytes, out, |member, out| writer.member(member, out));
@@ -103,7 +104,7 @@ impl Listing {
     }
 }
 
-/// Each member as it comes up, for those who do not write text.
+/// Yields each member in its turn.
 impl Iterator for Listing {
     type Item = Arc<Member>;
 

@@ -95,13 +95,14 @@ pub(crate) fn dialect(vsn: Vsn, deflated: bool) -> Dialect {
     Dialect::new(u8::from(vsn == Vsn::V2) | u8::from(deflated) << 1)
 }
 
-/// Which dialect a long-poll session speaks: a message is a JSON string, as it stands in an answer.
+/// Returns the dialect of long-poll sessions: a message is a JSON string, as it stands in an
+/// answer.
 fn poll_dialect(vsn: Vsn) -> Dialect {
     Dialect::new(u8::from(vsn == Vsn::V2) | 1 << 2)
 }
 
-/// Appends the frame, or the JSON string, in which all who speak `dialect` get the broadcast. Nothing where it cannot be
-/// written: bytes in V1, and in a long-poll's answer.
+/// Appends the frame, or the JSON string, that all clients of `dialect` get. Appends nothing where
+/// the broadcast cannot be written: bytes in V1, and in a long-poll's answer.
 pub(crate) fn render(
     publication: &Publication,
     spoken: Dialect,

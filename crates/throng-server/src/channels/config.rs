@@ -19,8 +19,8 @@ use super::pattern::{Pattern, PatternError};
 use super::socket::Joining;
 use crate::CheckOrigin;
 
-/// What is served at which topic, and who may connect. Settings that Phoenix has, too, have its defaults; a limit that it
-/// has not says so by having one here.
+/// What is served at which topic, and who may connect. Settings that Phoenix has too have Phoenix's
+/// defaults.
 #[derive(Clone)]
 pub struct Channels {
     config: Config,
@@ -139,8 +139,8 @@ impl Channels {
         self
     }
 
-    /// What the server is called in the addresses of its pages. Default: any IP address, and `localhost`; see
-    /// [`CheckOrigin::Host`].
+    /// What the server is called in the addresses of its pages. Default: any IP address, and
+    /// `localhost`; see [`CheckOrigin::Host`].
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.config.host = Some(host.into());
         self
@@ -184,8 +184,8 @@ impl Channels {
         self
     }
 
-    /// Bounds of requests, frames and messages. Bodies are for long-polls alone: at any other path 0 bytes are allowed.
-    /// Default: [`defaults::limits`].
+    /// Bounds of requests, frames and messages. Bodies are for long-polls alone: at any other path
+    /// 0 bytes are allowed. Default: [`defaults::limits`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.config.limits = limits;
         self
@@ -197,23 +197,24 @@ impl Channels {
         self
     }
 
-    /// Long-poll sessions over all cores; a further one is answered 403. They need no connection to stay, so they are
-    /// none of `connections_max`: a server has at most so many connections, and at most so many sessions beside them.
-    /// Default 1,000.
+    /// Long-poll sessions over all cores; a further one is answered 403. They need no connection to
+    /// stay, so they are none of `connections_max`: a server has at most so many connections, and
+    /// at most so many sessions beside them. Default 1,000.
     pub fn poll_sessions_max(mut self, poll_sessions_max: usize) -> Self {
         self.config.poll_sessions_max = poll_sessions_max;
         self
     }
 
-    /// Bytes that the long-poll sessions of one core hold together for their next polls. What is broadcast is shared and
-    /// counts once, and a session may hold half of what is free. A session for which there is no room ends. Default
-    /// 64 MiB.
+    /// Bytes that the long-poll sessions of one core hold together for their next polls. What is
+    /// broadcast is shared and counts once, and a session may hold half of what is free. A session
+    /// for which there is no room ends. Default 64 MiB.
     pub fn poll_bytes_max(mut self, poll_bytes_max: usize) -> Self {
         self.config.poll_bytes_max = poll_bytes_max;
         self
     }
 
-    /// How many may be present in a topic, and what may be told of each. Default: [`PresenceLimits::default`].
+    /// How many may be present in a topic, and what may be told of each. Default:
+    /// [`PresenceLimits::default`].
     pub fn presence(mut self, presence: PresenceLimits) -> Self {
         self.config.presence = presence;
         self

@@ -1,4 +1,5 @@
-//! The limits of channels unless others are given: what the builder's documentation, `--help` and docs/channels.md say.
+//! The limits of channels unless others are given: what the builder's documentation, `--help` and
+//! docs/channels.md say.
 
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ pub const POLL_SESSION_BYTES_MAX: usize = 1 << 20;
 /// Bytes that the sessions of one core hold together.
 pub const POLL_BYTES_MAX: usize = 64 << 20;
 
-/// The bounds of requests, frames and messages: [`Limits::default`] with frames and messages of 8 MiB, as long as what a
-/// long-poll may post. A client of Phoenix may send that much.
+/// The bounds of requests, frames and messages: [`Limits::default`] with frames and messages of 8
+/// MiB, as long as what a long-poll may post. A client of Phoenix may send that much.
 pub fn limits() -> Limits {
     Limits { frame_bytes_max: 8 << 20, message_bytes_max: 8 << 20, ..Limits::default() }
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use throng_engine::Part;
 use throng_proto::http::Request;
 use throng_proto::phoenix::Vsn;
-use throng_proto::websocket::{Answered, Refusal, offered_subprotocols};
+use throng_proto::websocket::{AnswerHead, Refusal, offered_subprotocols};
 use throng_pubsub::Subscription;
 
 use super::config::{Config, Connect, Connected, Rejected, Transport};
@@ -153,7 +153,7 @@ pub(crate) fn answer_in_parts(
         session.answer_last();
     }
     let length = body.iter().map(Part::len).sum();
-    let Answered { wants_body, stays_open } = session.respond_head(status, headers, length, out);
+    let AnswerHead { wants_body, stays_open } = session.respond_head(status, headers, length, out);
     match body {
         _ if !wants_body => {}
         [Part::Own(only)] => out.extend_from_slice(only),

@@ -1,8 +1,8 @@
-//! The list of who is present, as one client is told it.
+//! `presence_state`: the list of a topic's members, as it is sent to one client.
 //!
-//! The next join makes another list of it, and with a list for each who joins, those who do not read would hold as
-//! many lists as they are, each as long as they are many. So a long list has no text that waits: it is written while
-//! its reader takes it, from who is there by then. What changes meanwhile is told behind it.
+//! Each join changes the list. If N clients join and do not read, N different lists of up to N
+//! members would wait for them. So a long list never waits as text: it is written while its client
+//! reads it, from the members of that moment. Diffs are sent behind it.
 
 use std::sync::Arc;
 
@@ -47,8 +47,8 @@ impl Source for Fragments {
     }
 }
 
-/// The same for a long-poll session, whose answers say how long they are before they begin: a `presence_state` of some
-/// members, and with later answers a `presence_diff` of others who joined, as if they came only then.
+/// The same for a long-poll session. An HTTP answer states its length first, so the list is sent in
+/// pieces: one `presence_state`, and then a `presence_diff` of joins with each later answer.
 pub(crate) struct Pieces {
     listing: Listing,
     vsn: Vsn,
@@ -63,12 +63,13 @@ impl Pieces {
         Self { listing, vsn, join_ref, topic, is_begun: false }
     }
 
-    /// About what it takes while it waits.
+    /// Returns about how much memory it takes while it waits.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + self.topic.len() + self.join_ref.as_deref().map_or(0, str::len)
     }
 
-    /// The next message as a JSON string, with members of about `bytes` bytes, and whether there is another.
+    /// Returns the next message as a JSON string, with members of about `bytes` bytes, and whether
+    /// there is another.
     pub(crate) fn next(&mut self, bytes: usize) -> (Box<[u8]>, bool) {
         let mut list = Vec::new();
         let is_begun = std::mem::replace(&mut self.is_begun, true);

@@ -13,9 +13,9 @@
 //! A connection that ends while its GET waits tells the session, and messages of an answer that does not find its connection go
 //! back to the session: what is said while a client is between two connections waits for the later one.
 //!
-//! A session keeps what is broadcast as a pointer to the text that all sessions of its version share, and the answer is sent from
-//! there. What is said to one session alone is bounded for each of them and for all of a core together ([`Memory`]), and so
-//! is the number of sessions, which need no connection to stay.
+//! A session keeps a broadcast as a pointer to the text that all sessions of its version share, and
+//! answers are sent from that text. What a session keeps is bounded, what all sessions of a core
+//! keep together is bounded ([`Memory`]), and so is the number of sessions ([`Places`]).
 //!
 //! Answers are HTTP 200 with the real status in a JSON body, so that browsers let pages of other sites read it.
 

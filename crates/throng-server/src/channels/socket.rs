@@ -23,7 +23,7 @@ pub struct Joining<'a> {
     pub(crate) payload: Payload<'a>,
     pub(crate) welcome: String,
     pub(crate) presence: &'a Presence<Owner>,
-    /// Nobody more may be present in the topic, as the channel was told.
+    /// The channel was told that the topic is full.
     pub(crate) is_full: bool,
 }
 
@@ -48,7 +48,8 @@ impl<'a> Joining<'a> {
         assigns(&mut self.conn)
     }
 
-    /// Whether the channel may track `key` with `meta` once it has joined; [`Socket::track`] does it.
+    /// Checks whether the channel may track `key` with `meta` once it has joined; [`Socket::track`]
+    /// does it.
     ///
     /// # Errors
     /// Why not: the topic is full, or the key or the meta is none that can be tracked.
@@ -229,9 +230,9 @@ impl Socket<'_> {
         self.core.presence.members(&self.topic.name)
     }
 
-    /// Pushes the whole list (`presence_state`), from which on the client follows the diffs. A list of more than 16 KiB is
-    /// written while the client reads it; a long-polling client gets what is beyond 256 KiB with later polls, as
-    /// `presence_diff`.
+    /// Pushes the whole list (`presence_state`), from which on the client follows the diffs. A list
+    /// of more than 16 KiB is written while the client reads it; a long-polling client gets what is
+    /// beyond 256 KiB with later polls, as `presence_diff`.
     pub fn push_presence(&mut self) {
         let (topic, join_ref) = (&self.topic.name, self.join_ref);
         if self.core.presence.state_bytes(topic) > list::WHOLE_BYTES_MAX {

@@ -27,11 +27,13 @@ pub struct Chat {
 /// What a chat allows.
 #[derive(Clone, Debug, Default)]
 pub struct ChatOptions {
-    /// The limits of handshakes and messages. It takes no bodies of requests, whatever `body_bytes_max` says.
+    /// The limits of handshakes and messages. It takes no bodies of requests, whatever
+    /// `body_bytes_max` says.
     pub limits: Limits,
     /// Whose pages may connect. Default: those of this host.
     pub check_origin: CheckOrigin,
-    /// What the server is called in the addresses of its pages. Default: any address, and `localhost`.
+    /// What the server is called in the addresses of its pages. Default: any address, and
+    /// `localhost`.
     pub host: Option<String>,
     /// Whether messages are compressed for those who offer it. Default false: short messages gain little.
     pub deflate: bool,

@@ -1,5 +1,5 @@
-//! Every input of the corpus of long-poll sessions, and some that nobody has chosen, through the body of their fuzz
-//! target.
+//! Every input of the corpus of long-poll sessions, and some random ones, through the body of their
+//! fuzz target.
 
 use std::fs;
 use std::panic::catch_unwind;
@@ -24,7 +24,7 @@ fn every_session_of_the_corpus_is_survived() {
 }
 
 #[test]
-fn sessions_of_which_nothing_is_known_are_survived_too() {
+fn random_sessions_are_survived_too() {
     for seed in 0..60 {
         let mut prng = Prng::new(seed);
         let bytes: Vec<u8> = (0..prng.between(20, 200)).map(|_| prng.bits() as u8).collect();

@@ -92,7 +92,7 @@ fn sessions_of_a_core_have_its_bytes_among_them() {
         let counters = world.counters();
         assert!(counters.poll_overflows > 0, "{counters:?}");
         assert!(counters.poll_bytes < 400_000, "{}", counters.poll_bytes);
-        // One that keeps little finds room all the same.
+        // A session that keeps little finds room all the same.
         let modest = Poller::new(&mut world, "");
         modest.post(&mut world, join);
         assert_eq!(modest.messages(&mut world).len(), 1);
@@ -134,7 +134,7 @@ fn a_long_list_is_one_message_in_fragments_and_whole() {
     for cores in [1, 3] {
         check(6, |sim| {
             if sim.seed().is_multiple_of(2) {
-                // So small that a list is taken in many turns.
+                // So small that a list takes many turns.
                 let window_bytes_min = 5_000;
                 sim.set_faults(Faults {
                     window_bytes_min,
@@ -150,7 +150,7 @@ fn a_long_list_is_one_message_in_fragments_and_whole() {
                 world.wait(Duration::from_millis(50));
             }
             world.wait(Duration::from_secs(1));
-            // Who was the last to join is told of all.
+            // The last to join gets all of them.
             assert_eq!(list(&mut world, clients[59]), users);
             assert_eq!(list(&mut world, clients[0])[0], users[0]);
         });
@@ -218,7 +218,7 @@ fn a_topic_with_as_many_members_as_may_be_refuses_the_next() {
 }
 
 #[test]
-fn a_page_whose_name_was_made_to_lead_here_may_not_connect() {
+fn a_page_under_a_rebound_name_may_not_connect() {
     check(3, |sim| {
         let mut world = World::new(sim, &puppets(), 1);
         let mut ask = |request: &str, host: &str, origin: &str| {

@@ -103,7 +103,7 @@ pub(crate) enum Got {
     /// A text that came compressed.
     Deflated(String),
     Close(Option<u16>),
-    /// A part of a text, which is a text to whoever waits for one.
+    /// A part of a text, before the rest has come.
     Fragment(Vec<u8>),
     /// An answer to a request: its head and its body.
     Answer(String, String),

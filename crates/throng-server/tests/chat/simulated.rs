@@ -271,7 +271,7 @@ fn pages_of_other_sites_may_not_listen() {
             (&ChatOptions::default(), "localhost:7000", "http://localhost:7000", 101),
             (&ChatOptions::default(), "[::1]:7000", "http://[::1]:7000", 101),
             (&ChatOptions::default(), "127.0.0.1:7000", "http://evil.example", 403),
-            // The name was made to lead here.
+            // A rebound name.
             (&ChatOptions::default(), "evil.example", "http://evil.example", 403),
             (&named, "evil.example", "http://evil.example", 403),
             (&named, "127.0.0.1:7000", "http://127.0.0.1:7000", 403),

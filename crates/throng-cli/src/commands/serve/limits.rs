@@ -1,4 +1,5 @@
-//! What a client of the chat or of channels may make the server keep or do: one table for `--help` and docs/channels.md.
+//! What a client of the chat or of channels may make the server keep or do: one table for `--help`
+//! and docs/channels.md.
 
 use std::time::Duration;
 

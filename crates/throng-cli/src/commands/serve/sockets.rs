@@ -30,13 +30,13 @@ pub(super) struct Flags {
     #[arg(long, value_name = "TIME", value_parser = quantity::duration,
         help_heading = "WebSocket options")]
     handshake_timeout: Option<Duration>,
-    /// Bytes of a message, all its frames together and inflated; longer ones end the connection [default: 1MiB;
-    /// channels: 8MiB]
+    /// Bytes of a message, all its frames together and inflated; longer ones end the connection
+    /// [default: 1MiB; channels: 8MiB]
     #[arg(long, value_name = "BYTES", value_parser = quantity::socket_bytes,
         help_heading = "WebSocket options")]
     message_max: Option<u32>,
-    /// How long a message may take that has begun, whatever pings come meanwhile; longer ones end the connection
-    /// [default: 60s]
+    /// How long a message may take that has begun, whatever pings come meanwhile; longer ones end
+    /// the connection [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration,
         help_heading = "WebSocket options")]
     message_timeout: Option<Duration>,
@@ -44,18 +44,19 @@ pub(super) struct Flags {
     /// origins such as https://example.com,//*.example.org [default: host]
     #[arg(long, value_name = "WHOSE", value_parser = check_origin, help_heading = "WebSocket options")]
     check_origin: Option<CheckOrigin>,
-    /// What this server is called in the addresses of its pages, which is what their origin is compared with
-    /// [default: any IP address, and localhost]
+    /// What this server is called in the addresses of its pages, which is what their origin is
+    /// compared with [default: any IP address, and localhost]
     #[arg(long, value_name = "NAME", value_parser = host, help_heading = "WebSocket options")]
     host: Option<String>,
     /// Channels that one connection may join [default: 100]
     #[arg(long, value_name = "N", value_parser = quantity::count, help_heading = "Channels' options")]
     max_channels: Option<usize>,
-    /// Long-poll sessions over all cores, beside the connections of --connections-max [default: 1000]
+    /// Long-poll sessions over all cores, beside the connections of --connections-max [default:
+    /// 1000]
     #[arg(long, value_name = "N", value_parser = quantity::count, help_heading = "Channels' options")]
     poll_sessions_max: Option<usize>,
-    /// Bytes that all long-poll sessions of a core keep for their next polls; a session that finds no room ends
-    /// [default: 64MiB]
+    /// Bytes that all long-poll sessions of a core keep for their next polls; a session that finds
+    /// no room ends [default: 64MiB]
     #[arg(long, value_name = "BYTES", value_parser = quantity::socket_bytes,
         help_heading = "Channels' options")]
     poll_bytes_max: Option<u32>,

@@ -22,8 +22,9 @@ pub fn answer<M: AsRef<str>>(
     out.extend_from_slice(end_of_answer(token));
 }
 
-/// Appends what stands before the first message. Messages follow, each a JSON string, with [`BETWEEN_MESSAGES`] between
-/// two of them, and then [`end_of_answer`]. Without a token there are none.
+/// Appends what stands before the first message. Messages follow, each a JSON string, with
+/// [`BETWEEN_MESSAGES`] between two of them, and then [`end_of_answer`]. Without a token there are
+/// none.
 pub fn begin_answer(status: u16, token: Option<&str>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"status\":");
     out.extend_from_slice(crate::phoenix::Decimal::new(status.into()).as_str().as_bytes());

@@ -53,7 +53,7 @@ pub(crate) struct Inbox {
 /// Something that waits.
 pub(crate) enum Entry {
     Text(Text),
-    /// A list of who is present, which is written when it is fetched.
+    /// A `presence_state`, which is written when it is fetched.
     List(Box<Pieces>),
 }
 
@@ -79,7 +79,7 @@ impl Inbox {
         self.has_overflowed
     }
 
-    /// Something did not fit: nothing is kept any more.
+    /// Drops everything: something did not fit.
     pub(crate) fn overflow(&mut self) {
         self.has_overflowed = true;
         self.clear();
@@ -88,8 +88,8 @@ impl Inbox {
     /// Keeps an entry for the next poll.
     ///
     /// # Errors
-    /// The entry again: it does not fit. One alone may be as long as the core has room for, so that a client gets
-    /// whatever answer it has asked for.
+    /// The entry again: it does not fit. A single entry may be as long as the core has room for, so
+    /// that a client gets the answer that it asked for.
     pub(crate) fn push(&mut self, entry: Entry) -> Result<(), Entry> {
         if self.has_overflowed {
             return Ok(());
@@ -107,8 +107,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Texts that an answer did not bring to anybody are the first of the next one. Without room for them the session
-    /// has overflowed.
+    /// Puts texts of an answer that reached no connection in front of all others. Without room for
+    /// them the session has overflowed.
     pub(crate) fn put_back(&mut self, texts: Vec<Text>) {
         let bytes: usize = texts.iter().map(Text::len).sum();
         let cost: usize = texts.iter().map(|text| self.memory.cost(text)).sum();
@@ -121,7 +121,8 @@ impl Inbox {
         }
     }
 
-    /// Takes what the next answer brings: everything, but of a list only a piece, and nothing that is behind it.
+    /// Takes what the next answer brings: everything, up to the first list that is longer than an
+    /// answer may list.
     pub(crate) fn take(&mut self) -> Vec<Text> {
         let mut texts = Vec::new();
         let mut listed = 0;
@@ -147,7 +148,7 @@ impl Inbox {
         texts
     }
 
-    /// The place behind everything that waits now.
+    /// Returns a mark behind everything that waits now.
     pub(crate) const fn mark(&self) -> usize {
         self.count
     }
@@ -216,7 +217,7 @@ impl Drop for Inbox {
     }
 }
 
-/// Bytes of lists of who is present in one answer; the rest comes with the next ones.
+/// Bytes of presence lists in one answer; the rest comes with the next answers.
 const LISTED_BYTES_MAX: usize = 256 << 10;
 
 #[cfg(test)]

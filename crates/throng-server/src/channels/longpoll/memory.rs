@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::Text;
 
-/// Bytes that the sessions of a core hold for their next polls. What several of them share counts once.
+/// Bytes that the sessions of a core hold for their next polls. What several of them share counts
+/// once.
 #[derive(Debug)]
 pub(crate) struct Memory {
     bytes_max: usize,
@@ -21,18 +22,18 @@ impl Memory {
         Self { bytes_max, used: Cell::new(0), shared: RefCell::default() }
     }
 
-    /// How many bytes are held.
+    /// Returns how many bytes are held.
     pub(crate) const fn used(&self) -> usize {
         self.used.get()
     }
 
-    /// What one session may hold beside what is shared: as much as half of what is free. So sessions that hold much
-    /// leave less to each other the more they are, and always something to one that holds little.
+    /// Returns what one session may hold beside what it shares: half of what is free. So many
+    /// sessions that hold much always leave room for one that holds little.
     pub(super) const fn room(&self) -> usize {
         self.bytes_max.saturating_sub(self.used.get()) / 2
     }
 
-    /// What a text would add.
+    /// Returns what a text would add.
     pub(super) fn cost(&self, text: &Text) -> usize {
         match text {
             Text::Own(bytes) => ENTRY_BYTES + bytes.len(),
@@ -43,7 +44,7 @@ impl Memory {
         }
     }
 
-    /// A session holds the text from now on.
+    /// Counts a text that a session holds from now on.
     pub(super) fn hold(&self, text: &Text) {
         self.add(self.cost(text));
         if let Text::Shared(bytes) = text {
@@ -51,7 +52,7 @@ impl Memory {
         }
     }
 
-    /// A session does not hold the text any more.
+    /// Counts off a text that a session does not hold any more.
     pub(super) fn release(&self, text: &Text) {
         if let Text::Shared(bytes) = text {
             let mut shared = self.shared.borrow_mut();
@@ -79,7 +80,7 @@ impl Memory {
 pub(crate) struct Places(Arc<AtomicUsize>);
 
 impl Places {
-    /// A place for one session more, unless there are so many already.
+    /// Takes a place for one more session, unless there are `sessions_max`.
     pub(crate) fn take(&self, sessions_max: usize) -> Option<Place> {
         let taken = self
             .0
@@ -88,7 +89,7 @@ impl Places {
     }
 }
 
-/// One session's place, for as long as this lives.
+/// One session's place, which is free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place(Arc<AtomicUsize>);
 

@@ -128,13 +128,13 @@ pub(crate) fn push(conn: &mut Client<'_>, text: &str) {
     keep(conn, Entry::Text(Text::Own(string.into())));
 }
 
-/// Keeps a list of who is present for the next answers.
+/// Keeps a `presence_state` for the next answers.
 pub(crate) fn push_list(conn: &mut Client<'_>, pieces: Pieces) {
     keep(conn, Entry::List(Box::new(pieces)));
 }
 
-/// Keeps an entry for the next answer. If there is no room for it, the poll that waits is answered with what there is;
-/// if there is none or that is not enough, the session has overflowed.
+/// Keeps an entry for the next answer. If there is no room for it, the poll that waits is answered
+/// with what there is; if there is none or that is not enough, the session has overflowed.
 pub(crate) fn keep(conn: &mut Client<'_>, entry: Entry) {
     let Some(this) = poll(conn) else { return };
     let Err(entry) = this.inbox.push(entry) else { return };
