@@ -8,8 +8,9 @@ use throng_driver::{CloseHow, ConnectSpec, CoreId, Driver, MailFull, MailKind};
 use crate::arrival::Arrival;
 use crate::desk::Shell;
 use crate::entry::{Entry, Link};
-use crate::settle;
-use crate::{App, CloseReason, Deadline};
+use crate::pending::Pending;
+use crate::settle::{self, SendError};
+use crate::{App, CloseReason, Deadline, Part, Source};
 
 /// One connection or user, during one of its callbacks.
 pub struct Conn<'a, D: Driver, A: App<D>> {
@@ -118,6 +119,30 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
             taken: (self.shell.counters.bytes_sent - before) as usize,
             pending: self.entry.link.pending_bytes(),
         }
+    }
+
+    /// Sends `parts` now, behind everything appended before. Of a shared part a slow peer's queue
+    /// holds a pointer.
+    pub fn send_parts(&mut self, parts: &[Part<'_>]) {
+        self.send_behind(|pending| pending.push_parts(parts));
+    }
+
+    /// Sends what `source` makes, behind everything appended before: as much as the kernel takes
+    /// now, and the rest as it takes more. What is sent later is behind it.
+    pub fn send_source(&mut self, source: Box<dyn Source>) {
+        self.send_behind(|pending| pending.push_source(source));
+    }
+
+    fn send_behind(&mut self, fill: impl FnOnce(&mut Pending)) {
+        let close = match settle::send_behind(self.entry, self.shell, self.key, fill) {
+            Ok(()) => return,
+            Err(SendError::Socket(errno)) => (CloseReason::Failed(errno), CloseHow::Finish),
+            Err(SendError::SourcePanic) => {
+                self.shell.counters.panics += 1;
+                (CloseReason::Panicked, CloseHow::Reset)
+            }
+        };
+        self.verdict.close.get_or_insert(close);
     }
 
     /// Whether bytes wait for the peer to take what was sent before.

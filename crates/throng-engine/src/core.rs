@@ -18,8 +18,9 @@ use crate::{After, App, CloseReason, Deadline};
 /// Limits of a core.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes that may wait for one slow peer. What one callback, or one frame, adds while nothing waits is beside it, however
-    /// much it is. Default 1 MiB.
+    /// Bytes that may wait for one slow peer. What one callback adds while nothing waits is beside
+    /// it, up to eight times as much; so is one frame that many connections share, however long it
+    /// is. Default 1 MiB.
     pub pending_bytes_max: usize,
     /// How long a connection that closes may take to deliver what waits. Default 5 s.
     pub drain_timeout: Duration,

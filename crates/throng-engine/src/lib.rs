@@ -27,4 +27,4 @@ pub use core::{Core, Limits};
 pub use deliver::Delivered;
 pub use desk::Desk;
 pub use entry::Deadline;
-pub use pending::Queued;
+pub use pending::{Part, Queued, Source};

@@ -48,7 +48,7 @@ impl Merge for Tally {
 
 /// Whether a field tells how many there are now, rather than how many there were in all.
 fn is_gauge(field: &str) -> bool {
-    const GAUGES: [&str; 10] = [
+    const GAUGES: [&str; 11] = [
         "open",
         "paused_cores",
         "slots",
@@ -59,6 +59,7 @@ fn is_gauge(field: &str) -> bool {
         "memberships",
         "channels",
         "poll_sessions",
+        "poll_bytes",
     ];
     field.ends_with("_most") || GAUGES.contains(&field)
 }
@@ -193,12 +194,28 @@ counters! {
         joins_refused,
         /// Channels that panicked, in join too.
         channel_crashes,
-        /// Clients that might not connect: their origin, their version, or the application's own reasons.
+        /// Clients that might not connect to channels or to the chat: their origin, their version,
+        /// or the application's own reasons.
         connects_refused,
         /// Clients that were disconnected (1011) because what they sent is no message of their version.
         bad_messages,
         /// Gauge: long-poll sessions.
         poll_sessions,
+        /// Gauge: bytes that long-poll sessions keep for their next polls, shared ones once a core.
+        poll_bytes,
+        /// Long-poll sessions that were refused because there were `poll_sessions_max`.
+        poll_sessions_refused,
+        /// Long-poll sessions that ended because more waited for them than may.
+        poll_overflows,
+        /// Members that were not tracked because their topic had `presence_members_max`.
+        presence_refused,
+        /// Connections that ended (1008) because a message that they had begun was not whole in
+        /// time.
+        message_timeouts,
+        /// Connections that ended (1009) because a frame or a message was larger than may be.
+        messages_too_large,
+        /// Connections that ended (413, 414, 431) because a request was larger than may be.
+        requests_too_large,
     }
 }
 

@@ -9,4 +9,5 @@ mod mail;
 mod scripted;
 mod sessions;
 mod slots;
+mod sources;
 mod timers;

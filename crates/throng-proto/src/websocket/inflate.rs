@@ -41,6 +41,14 @@ impl Inflater {
         let work = self.inflated.len() + finals * FINAL_WORK_BYTES;
         Ok(Inflation { bytes: &self.inflated, work })
     }
+
+    /// Gives the last message's buffer back unless it is small.
+    #[inline]
+    pub(super) fn tidy(&mut self, kept_bytes: usize) {
+        if self.inflated.capacity() > kept_bytes {
+            self.inflated = Vec::new();
+        }
+    }
 }
 
 impl fmt::Debug for Inflater {
