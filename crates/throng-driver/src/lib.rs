@@ -10,6 +10,7 @@ mod driver;
 mod epoll;
 mod errno;
 pub mod fdtable;
+pub mod folder;
 mod lobby;
 mod mailbox;
 #[cfg(all(loom, test))]
