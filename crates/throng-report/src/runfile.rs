@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use reader::{ReadError, RunFile, RunFileReader, read};
+pub use reader::{LINE_BYTES_MAX, ReadError, RunFile, RunFileReader, read};
 pub use writer::{Appended, RunFileWriter, Truncate};
 
 use crate::{Interval, Validity};
