@@ -97,6 +97,19 @@ impl fmt::Display for DiagError {
 
 impl std::error::Error for DiagError {}
 
+impl DiagError {
+    /// What the kernel says by an error of this number; an emulation of it may send any.
+    fn refused(errno: i32) -> Self {
+        match errno {
+            1..=ERRNO_MAX => Self::Refused(Errno::from_raw_os_error(errno)),
+            _ => Self::Malformed(Malformed::Errno(errno)),
+        }
+    }
+}
+
+/// The largest number of an error (`MAX_ERRNO`).
+const ERRNO_MAX: i32 = 4_095;
+
 /// A netlink socket that asks `sock_diag`, in the network namespace of the thread that opened it.
 ///
 /// The socket is kept between questions, so that a full fd table does not blind whoever wants to
@@ -192,9 +205,7 @@ impl DiagSocket {
                 match message.map_err(DiagError::Malformed)? {
                     Message::Socket(diag) => each(&diag),
                     Message::Done => return Ok(()),
-                    Message::Failed(errno) => {
-                        return Err(DiagError::Refused(Errno::from_raw_os_error(errno)));
-                    }
+                    Message::Failed(errno) => return Err(DiagError::refused(errno)),
                     Message::Other => {}
                 }
             }

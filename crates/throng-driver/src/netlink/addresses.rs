@@ -92,9 +92,7 @@ pub fn parse_addresses(
                 address(body, found).map_err(DiagError::Malformed)?;
             }
             Part::Done => return Ok(true),
-            Part::Failed(errno) => {
-                return Err(DiagError::Refused(Errno::from_raw_os_error(errno)));
-            }
+            Part::Failed(errno) => return Err(DiagError::refused(errno)),
             Part::Body(..) | Part::Other => {}
         }
     }
@@ -200,6 +198,21 @@ mod tests {
         let cut = &lan[..lan.len() - 2];
         assert_eq!(parse(cut), Err(DiagError::Malformed(Malformed::Truncated)));
     }
+
+    #[test]
+    fn an_error_is_the_kernels_own_or_none() {
+        let failed = |errno: i32| {
+            let mut bytes = dump_header(NLMSG_ERROR, 4, 7);
+            bytes.extend_from_slice(&(-errno).to_ne_bytes());
+            parse(&bytes).unwrap_err()
+        };
+        assert_eq!(failed(libc::EPERM), DiagError::Refused(Errno::PERM));
+        for errno in [0, 4_096, i32::MAX] {
+            assert_eq!(failed(errno), DiagError::Malformed(Malformed::Errno(errno)));
+        }
+    }
+
+    const NLMSG_ERROR: u16 = 2;
 
     #[test]
     fn this_machine_has_an_address_of_its_own() {

@@ -49,6 +49,8 @@ pub enum Malformed {
     TooShort,
     /// A socket of neither IPv4 nor IPv6.
     Family(u8),
+    /// An error of a number that no error has.
+    Errno(i32),
 }
 
 impl fmt::Display for Malformed {
@@ -58,6 +60,7 @@ impl fmt::Display for Malformed {
             Self::Truncated => f.write_str("cut short"),
             Self::TooShort => f.write_str("a message too short for its kind"),
             Self::Family(family) => write!(f, "unknown address family {family}"),
+            Self::Errno(errno) => write!(f, "no error has the number {errno}"),
         }
     }
 }
