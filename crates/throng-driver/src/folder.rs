@@ -78,7 +78,7 @@ pub fn is_ours(meta: &Metadata) -> bool {
 /// What was there cannot be removed, or is back at once.
 pub fn create_file(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => OpenOptions::new().write(true).create_new(true).mode(0o600).open(path),
     }
 }

@@ -30,7 +30,7 @@ impl Handler for Logging {
     fn event(&mut self, conn: &mut Connection<'_, Self>, _bytes: &[u8]) {
         for log in &*self.logs {
             let mut copy = log.try_clone();
-            let copied = copy.as_mut().map_or(false, |copy| copy.write_all(b"secret").is_ok());
+            let copied = copy.as_mut().is_ok_and(|copy| copy.write_all(b"secret").is_ok());
             if let Err(error) = (&*log).write_all(b"secret") {
                 assert_eq!(error.raw_os_error(), Some(EBADF));
                 assert!(!copied);
