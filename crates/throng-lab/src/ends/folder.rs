@@ -80,7 +80,7 @@ pub(super) fn keep(path: &Path) -> io::Result<()> {
         fs::create_dir_all(parent)?;
     }
     match folder::create_private(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => folder::check_own(path),
     }
 }

@@ -176,7 +176,7 @@ fn raise_all(sysctls: &impl Sysctls, changes: &[Change<'_>]) -> Result<Vec<Strin
                 let is_left = |name: &String| {
                     let old = changes.iter().find(|change| change.sysctl.name == *name);
                     let now = sysctls.read(name).map(|now| words(&now));
-                    !old.zip(now.ok()).is_some_and(|(change, now)| change.old == now)
+                    old.zip(now.ok()).is_none_or(|(change, now)| change.old != now)
                 };
                 return Err(Refused { why, left: left.filter(is_left).collect() });
             }
