@@ -67,11 +67,13 @@ loom: export RUSTFLAGS := --cfg loom
 loom:
 	$(CARGO) test --release --locked --quiet --target-dir target/loom -p throng-driver --lib models::
 
-# The crates without a system call, by an interpreter that finds undefined behaviour, in them and in what they are
-# built on. It needs Miri, a component of a nightly toolchain.
-MIRI := MIRIFLAGS="-Zmiri-disable-isolation" PROPTEST_CASES=$(MIRI_CASES) $(CARGO) +nightly miri test --locked --quiet --target-dir target/miri
+# The crates without a system call, by an interpreter that finds undefined behaviour, in them and in what they
+# are built on. It needs Miri, a component of a nightly toolchain.
 MIRI_CASES ?= 4
+MIRI := $(CARGO) +nightly miri test --locked --quiet --target-dir target/miri
 
+miri: export MIRIFLAGS := -Zmiri-disable-isolation
+miri: export PROPTEST_CASES := $(MIRI_CASES)
 miri:
 	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || { \
 		echo "miri: it is not here: rustup toolchain install nightly --component miri rust-src"; exit 1; }

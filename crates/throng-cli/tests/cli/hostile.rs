@@ -1,4 +1,5 @@
-//! What another user of the machine prepares where throng makes its files. Some of it needs root, to be that user too.
+//! What another user of the machine prepares where throng makes its files. Some of it needs root, to be
+//! that user too.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -21,7 +22,8 @@ fn is_unharmed(path: &Path) {
     assert_eq!(fs::read_to_string(path).unwrap(), "precious");
 }
 
-/// Another user who, until the file `stop` is there, puts a link to `victim` wherever a calibration writes.
+/// Another user who, until the file `stop` is there, puts a link to `victim` wherever a calibration
+/// writes.
 fn attack(folder: &Path, victim: &Path) -> Option<Child> {
     let script = format!(
         "for round in $(seq 3000); do
@@ -52,7 +54,7 @@ fn a_calibration_writes_nothing_where_another_user_has_been() {
     let server = place.serve(&["ok"]);
     let load = "[{arrivals: {rate: 20/s, for: 300ms}}]";
     place.write("few.yaml", &server.scenario(load, "[connect, close]"));
-    // The shell's id is that of the run: it is known before the run begins, as it would be by trying.
+    // The shell's id is that of the run, so it is known before: an attacker would try thousands.
     let throng = env!("CARGO_BIN_EXE_throng");
     let line = format!("echo $$; read go; exec {throng} run few.yaml --calibrate 1s");
     let mut shell = Command::new("sh");

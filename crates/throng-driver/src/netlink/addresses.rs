@@ -215,6 +215,7 @@ mod tests {
     const NLMSG_ERROR: u16 = 2;
 
     #[test]
+    #[cfg_attr(miri, ignore = "there is no kernel to ask")]
     fn this_machine_has_an_address_of_its_own() {
         match subnets() {
             Ok(found) => {

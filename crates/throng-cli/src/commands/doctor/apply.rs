@@ -1,7 +1,8 @@
-//! `throng doctor --for N --apply`: raises the sysctls that are short, all of them or none, and says how to undo it.
+//! `throng doctor --for N --apply`: raises the sysctls that are short, all of them or none, and says how
+//! to undo it.
 //!
-//! What they were is in a file before the first is changed, so that it outlives a lost terminal; when one
-//! cannot be changed, those before it are taken back.
+//! What they were is in a file before the first is changed, so that it outlives a lost terminal; when
+//! one cannot be changed, those before it are taken back.
 
 mod undo;
 
@@ -21,8 +22,8 @@ use undo::{UNDO_FOLDER, UndoFile};
 /// Raises what `answer` says, prints each change, and looks again. Nothing is ever lowered.
 ///
 /// # Errors
-/// A plain user asked; the undo file cannot be written; the kernel refuses a change. Then everything is as
-/// it was, or the error says what is not.
+/// A plain user asked; the undo file cannot be written; the kernel refuses a change. Then everything is
+/// as it was, or the error says what is not.
 pub(super) fn apply(answer: &Preflight, look: impl Fn() -> Preflight) -> Result<Exit, Failure> {
     let sysctls = answer.sysctls();
     if sysctls.is_empty() {
