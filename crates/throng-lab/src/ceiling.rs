@@ -92,7 +92,7 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
         stop: Arc::clone(&options.stop),
         ..LabOptions::default()
     };
-    let stage = Stage::new("calibration", &lab)?;
+    let stage = Stage::new(NAME, &lab)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = options.cores.map_or(cpus, |cores| cores.min(cpus));
     let parts = Parts::new(options.protocol, options.talk, options.length);
@@ -206,6 +206,8 @@ fn bytes_each(points: &[(u64, u64)]) -> Option<f64> {
     (connections >= MEMORY_SHOWS && bytes > 0).then(|| bytes as f64 / connections as f64)
 }
 
+/// What a calibration's folder is called where a lab's has the lab's name.
+pub(crate) const NAME: &str = "calibration";
 /// The shortest that `throng run` takes.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Enough to keep both ends busy, few enough to wait in no queue for long.
