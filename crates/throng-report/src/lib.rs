@@ -29,6 +29,7 @@ pub mod runfile;
 pub mod snapshot;
 pub mod summary;
 pub mod threshold;
+pub mod unanswered;
 pub mod validity;
 pub mod watch;
 
@@ -41,5 +42,6 @@ pub use probe::ProbeReport;
 pub use snapshot::*;
 pub use summary::{Summary, SummaryFold};
 pub use threshold::{Judgement, Threshold};
+pub use unanswered::Unanswered;
 pub use validity::{Grade, Validity};
 pub use watch::{WatchHeader, WatchLine};

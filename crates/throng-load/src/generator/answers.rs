@@ -26,7 +26,7 @@ impl Generator {
         if !is_open && inbox.is_none() {
             return self.not_connected(conn);
         }
-        user.matched = 0;
+        user.awaited = 0;
         user.doing = Doing::Expecting;
         conn.set_deadline(Deadline::Coarse(now + timeout));
         let Some(mut inbox) = inbox else { return Step::Wait };
@@ -142,7 +142,7 @@ impl Generator {
 }
 
 fn feed(matcher: &Matcher, user: &mut User, bytes: &[u8]) -> Fed {
-    matcher.feed(&mut user.matched, bytes)
+    matcher.feed(&mut user.awaited, bytes)
 }
 
 /// Bytes kept for one user that no step waits for yet.

@@ -9,8 +9,8 @@ use throng_proto::phoenix::{Decimal, Payload, Vsn, names};
 use super::channels::Channel;
 use super::pens::as_text;
 use super::steps::Step;
-use super::user::{Doing, Iteration};
-use super::{ErrorKind, Generator, Mail, Stage};
+use super::user::{Doing, Iteration, User};
+use super::{ErrorKind, Generator, Mail};
 use crate::program::{Ask, Asked, Message, OnError, Op, TemplateVars};
 
 impl Generator {
@@ -39,7 +39,10 @@ impl Generator {
                 let channel = Channel { join_ref, topic, joined: false, hears_probe };
                 conn.state().channels.push(channel);
             }
-            Asked::Push => self.slate.counters.pushes_sent += 1,
+            Asked::Push => {
+                self.slate.counters.pushes_sent += 1;
+                self.slate.counters.pushes_without_reply += u64::from(!ask.awaits_reply);
+            }
             Asked::Leave => {
                 if let Some(channel) = channel {
                     self.leave_channel(conn, channel.join_ref);
@@ -53,7 +56,7 @@ impl Generator {
             user.pc += 1;
             return Step::Next;
         }
-        user.asked = r#ref;
+        user.awaited = r#ref;
         user.doing = Doing::Asking;
         conn.set_deadline(Deadline::Coarse(now + ask.timeout));
         Step::Wait
@@ -149,8 +152,7 @@ impl Generator {
         let now = conn.now();
         let vsn = self.vsn_of(conn);
         let user = conn.state();
-        if matches!(user.doing, Doing::Closing | Doing::GivingUp | Doing::Failing | Doing::Stopping)
-        {
+        if is_leaving(user) {
             return;
         }
         if user.heartbeat != 0 {
@@ -205,6 +207,7 @@ impl Generator {
                     (None, Payload::Binary(bytes)) => _ = self.take_probe(conn, bytes),
                 }
             }
+            Err(_) if conn.state().is_settled() => self.break_off(conn),
             Err(_) => {
                 self.count_error(ErrorKind::BadMessage);
                 self.break_off(conn);
@@ -224,8 +227,8 @@ impl Generator {
             user.heartbeat = 0;
             self.slate.counters.heartbeats_answered += 1;
             self.set_heartbeat(conn, now);
-        } else if number == user.asked && user.doing == Doing::Asking {
-            user.asked = 0;
+        } else if number == user.awaited && user.doing == Doing::Asking {
+            user.awaited = 0;
             if let Op::Ask { ask } = self.config.program.op(user.pc) {
                 self.ask_answered(conn, ask, number, &reply.status == "ok");
             }
@@ -252,17 +255,14 @@ impl Generator {
             if asked == Asked::Join {
                 user.channels.remove(number);
             }
-            return self.ask_failed(conn, asked, ErrorKind::refused(asked));
+            return self.fail(conn, ErrorKind::refused(asked));
         }
         let waited_us = now.micros_since(user.intended);
-        let measured = self.stage != Stage::Leaving;
         match asked {
             Asked::Join => {
                 self.slate.counters.joins_ok += 1;
                 self.slate.counters.joined += 1;
-                if measured {
-                    self.slate.join.record_us(waited_us);
-                }
+                self.slate.join.record_us(waited_us);
                 let channel = user.channels.of_join(number);
                 let hears_probe = channel.is_some_and(|channel| {
                     channel.joined = true;
@@ -274,9 +274,7 @@ impl Generator {
             }
             Asked::Push => {
                 self.slate.counters.pushes_ok += 1;
-                if measured {
-                    self.slate.push.record_us(waited_us);
-                }
+                self.slate.push.record_us(waited_us);
             }
             Asked::Leave => {}
         }
@@ -289,27 +287,13 @@ impl Generator {
     /// The answer did not come in time.
     pub(super) fn ask_timed_out<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
         let user = conn.state();
-        let number = std::mem::take(&mut user.asked);
+        let number = std::mem::take(&mut user.awaited);
         let Op::Ask { ask } = self.config.program.op(user.pc) else { return };
         let asked = self.config.program.ask(ask).asked;
         if asked == Asked::Join {
             user.channels.remove(number);
         }
-        self.ask_failed(conn, asked, ErrorKind::timeout(asked));
-    }
-
-    fn ask_failed<D: Driver<Mail = Mail>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        asked: Asked,
-        kind: ErrorKind,
-    ) {
-        match asked {
-            Asked::Join => self.slate.counters.joins_failed += 1,
-            Asked::Push => self.slate.counters.pushes_failed += 1,
-            Asked::Leave => {}
-        }
-        self.fail(conn, kind);
+        self.fail(conn, ErrorKind::timeout(asked));
     }
 
     /// The server has ended a channel that the user is in. Of channels that it has left, nothing is to be said.
@@ -321,15 +305,14 @@ impl Generator {
     ) {
         let Some(channel) = self.leave_channel(conn, join_ref) else { return };
         let user = conn.state();
-        if matches!(user.doing, Doing::Closing | Doing::GivingUp | Doing::Failing | Doing::Stopping)
-        {
+        if is_leaving(user) {
             return;
         }
         let asks_it = user.doing == Doing::Asking
             && matches!(self.config.program.op(user.pc), Op::Ask { ask }
                 if self.config.program.ask(ask).topic == channel.topic);
         if asks_it || self.on_error(user.class) != OnError::Continue {
-            user.asked = 0;
+            user.awaited = 0;
             return self.fail(conn, kind);
         }
         // No step went wrong: the user goes on with what it was doing, without the channel.
@@ -376,6 +359,12 @@ impl ErrorKind {
             Asked::Leave => Self::LeaveTimeout,
         }
     }
+}
+
+/// Whether a user ends its connection, or is about to.
+fn is_leaving(user: &User) -> bool {
+    user.is_settled()
+        || matches!(user.doing, Doing::Closing | Doing::GivingUp | Doing::Failing | Doing::Stopping)
 }
 
 /// The number that a ref is; 0 for none, and for what is none of ours.

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use throng_base::Instant;
 use throng_driver::Errno;
 use throng_engine::CloseReason;
-use throng_report::{ClassCounters, CoreCounters, Histogram, LoadCounters};
+use throng_report::{ClassCounters, CoreCounters, Histogram, LoadCounters, Unanswered};
 
 use super::prober::ProbeTally;
 
@@ -17,6 +18,8 @@ pub struct Slate {
     pub phase: usize,
     /// Whether the schedule is over and everybody has left.
     pub finished: bool,
+    /// When it was handed over: the moment that its counters are of.
+    pub handed_over_at: Instant,
     /// What the users did.
     pub counters: LoadCounters,
     /// What the loop counted.
@@ -39,6 +42,8 @@ pub struct Slate {
     pub join: Histogram,
     /// From the intended moment of a push until it was answered ok.
     pub push: Histogram,
+    /// How long users waited for what they did not get, until it timed out or they were stopped.
+    pub unanswered: Unanswered,
     /// What this core counted and measured of probes since the slate before.
     pub probes: Vec<ProbeTally>,
     /// How late the generator did what depended on nobody else.
@@ -58,6 +63,7 @@ impl Slate {
         self.core_id = other.core_id;
         self.phase = other.phase;
         self.finished = other.finished;
+        self.handed_over_at = other.handed_over_at;
         self.resting = other.resting;
         self.errors = other.errors;
         self.counters.clone_from(&other.counters);
@@ -79,6 +85,7 @@ impl Slate {
         ] {
             histogram.clear();
         }
+        self.unanswered.clear();
         self.probes.clear();
     }
 
@@ -157,6 +164,10 @@ pub enum ConnectFailure {
     Violation,
     /// The server closed the connection in place of an answer to the upgrade.
     Closed,
+    /// The kernel connected the socket to itself: it had the target's own address and port as its source.
+    SelfConnected,
+    /// A fault of throng itself.
+    Internal,
 }
 
 impl fmt::Display for ConnectFailure {
@@ -170,6 +181,8 @@ impl fmt::Display for ConnectFailure {
             Self::Http(status) => write!(f, "http_{status}"),
             Self::Violation => f.write_str("upgrade_violation"),
             Self::Closed => f.write_str("upgrade_closed"),
+            Self::SelfConnected => f.write_str("self_connected"),
+            Self::Internal => f.write_str("internal"),
         }
     }
 }
@@ -285,6 +298,14 @@ impl ErrorKind {
             Self::ChannelClosed => "channel_closed",
             Self::ProbeRefused => "probe_refused",
         }
+    }
+
+    /// Whether the server had all the time that it was given.
+    pub(super) const fn is_timeout(self) -> bool {
+        matches!(
+            self,
+            Self::ExpectTimeout | Self::JoinTimeout | Self::PushTimeout | Self::LeaveTimeout
+        )
     }
 
     /// Why a connection that nobody meant to end has ended.

@@ -11,7 +11,7 @@ use super::pens::as_text;
 use super::slate::ConnectFailure;
 use super::steps::Step;
 use super::user::{Doing, Inbox, Iteration, Kept, Standing};
-use super::{ErrorKind, Generator, INBOX_BYTES_MAX, Mail, Stage};
+use super::{ErrorKind, Generator, INBOX_BYTES_MAX, Mail};
 use crate::program::{Message, OnError, Op, Protocol, TemplateVars};
 
 impl Generator {
@@ -19,9 +19,9 @@ impl Generator {
     pub(super) fn ask_for_upgrade<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
         let now = conn.now();
         let user = conn.state();
-        if self.stage != Stage::Leaving {
-            self.slate.tcp.record_us(now.micros_since(user.intended));
-        }
+        user.doing = Doing::Upgrading;
+        self.slate.counters.upgrades_started += 1;
+        self.slate.tcp.record_us(now.micros_since(user.intended));
         let handshake = self.config.program.handshake(user.handshake.into());
         let mut vars =
             TemplateVars { user_id: user.id, counter: user.counter.into(), prng: user.prng };
@@ -71,6 +71,9 @@ impl Generator {
         if matches!(conn.state().doing, Doing::GivingUp | Doing::Failing | Doing::Stopping) {
             return;
         }
+        if conn.state().is_settled() {
+            return self.event_while_leaving(conn, event);
+        }
         match event {
             ClientEvent::Opened { .. } => self.upgraded(conn),
             ClientEvent::Refused(answer) => {
@@ -87,13 +90,29 @@ impl Generator {
                 self.break_off(conn);
             }
             ClientEvent::Failed(_) => match conn.state().doing {
-                Doing::Connecting => self.refused(conn, ConnectFailure::Violation),
+                Doing::Upgrading => self.refused(conn, ConnectFailure::Violation),
                 Doing::Closing => conn.close(),
                 _ => {
                     self.count_error(ErrorKind::WebSocketViolation);
                     self.break_off(conn);
                 }
             },
+        }
+    }
+
+    /// The server has said something to a user that was stopped and still has its connection.
+    fn event_while_leaving<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        event: ClientEvent<'_>,
+    ) {
+        match event {
+            ClientEvent::Text(text) => self.message(conn, Message::Text(text)),
+            ClientEvent::Binary(bytes) => self.message(conn, Message::Binary(bytes)),
+            ClientEvent::Closed { .. } | ClientEvent::Failed(_) | ClientEvent::Refused(_) => {
+                conn.close();
+            }
+            ClientEvent::Opened { .. } | ClientEvent::Ping(_) | ClientEvent::Pong(_) => {}
         }
     }
 
@@ -118,10 +137,10 @@ impl Generator {
         conn: &mut Conn<'_, D, Self>,
         why: ConnectFailure,
     ) {
-        self.slate.connect_failed(why);
+        let now = conn.now();
         let user = conn.state();
+        self.connect_failed(user, now, why);
         user.standing = Standing::Refused;
-        user.doing = Doing::GivingUp;
         conn.set_deadline(Deadline::Never);
         conn.close();
     }
