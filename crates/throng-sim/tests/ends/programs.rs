@@ -87,7 +87,8 @@ impl Author {
             }
             2 => steps.push("close".to_owned()),
             3 if self.speaks == Speaks::Tcp => {
-                let turn = format!("connect: {{timeout: {}}}, {}, close", self.ms(200, 9_000), self.ask());
+                let turn =
+                    format!("connect: {{timeout: {}}}, {}, close", self.ms(200, 9_000), self.ask());
                 steps.push("close".to_owned());
                 steps.push(format!("every: {{period: {}, do: [{turn}]}}", self.ms(100, 1_500)));
             }

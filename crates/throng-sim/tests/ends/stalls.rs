@@ -29,7 +29,8 @@ fn by_second(histogram: &Histogram) -> [u32; 5] {
 #[test]
 fn a_connect_that_nobody_answers_counts_as_waiting() {
     check(3, |sim| {
-        let totals = stalled(sim, Speaks::Tcp, "user: [connect: {timeout: 30s}, wait: 100ms, close]");
+        let totals =
+            stalled(sim, Speaks::Tcp, "user: [connect: {timeout: 30s}, wait: 100ms, close]");
         let c = &totals.counters;
         // Those that fit into the accept queue are established; nobody is accepted again.
         assert_eq!((c.connects_waiting, c.connects_failed, c.users_cut), (20, 0, 20), "{c:?}");
@@ -84,7 +85,11 @@ fn every_turn_that_came_due_while_its_user_waited_counts_with_its_own_age() {
                 "user: [connect, every: {period: 1s, do: [send: hi, expect: {text: hi, timeout: 30s}]}]",
             );
             let c = &totals.counters;
-            assert_eq!((c.messages_waiting, c.users_waiting, c.turns_waiting), (20, 20, 60), "{c:?}");
+            assert_eq!(
+                (c.messages_waiting, c.users_waiting, c.turns_waiting),
+                (20, 20, 60),
+                "{c:?}"
+            );
             // User k began after k/20 s: ten turns each came due in ten seconds.
             assert_eq!((c.turns_intended, c.turns_started, c.turns_failed), (200, 140, 0), "{c:?}");
             assert_eq!(totals.unanswered.message.count(), 80);
@@ -196,7 +201,10 @@ fn turns_that_were_due_before_the_end_of_the_schedule_count_though_their_user_we
         let c = &totals.counters;
         // The answers come at eight seconds; what was due by five had waited since then.
         assert_eq!((c.messages_waiting, c.users_finished, c.users_cut), (0, 10, 0), "{c:?}");
-        assert_eq!((c.turns_intended, c.turns_started, c.turns_waiting), (50, 30 + c.turns_started - 30, c.turns_waiting));
+        assert_eq!(
+            (c.turns_intended, c.turns_started, c.turns_waiting),
+            (50, 30 + c.turns_started - 30, c.turns_waiting)
+        );
         assert!(c.turns_waiting >= 10, "{c:?}");
         assert!(totals.unanswered.message.max() > 3_000_000, "{totals:?}");
     });

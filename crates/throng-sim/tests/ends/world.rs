@@ -183,7 +183,11 @@ impl Totals {
         assert_eq!((c.users_active, c.connected, c.joined), (0, 0, 0), "{self:?}");
         for (what, begun, ends) in [
             ("iterations", c.iterations, [c.users_finished, c.users_failed, c.users_cut]),
-            ("connects", c.connects_started, [c.connects_ok, c.connects_failed, c.connects_waiting]),
+            (
+                "connects",
+                c.connects_started,
+                [c.connects_ok, c.connects_failed, c.connects_waiting],
+            ),
             (
                 "messages",
                 c.messages_expected,
@@ -201,7 +205,11 @@ impl Totals {
         }
         if c.upgrades_started > 0 {
             let ends = [c.connects_ok, c.upgrades_failed, c.upgrades_waiting];
-            assert_eq!(c.upgrades_started, ends.iter().sum::<u64>(), "upgrades: {ends:?} in {self:?}");
+            assert_eq!(
+                c.upgrades_started,
+                ends.iter().sum::<u64>(),
+                "upgrades: {ends:?} in {self:?}"
+            );
             assert_eq!(c.upgrades_started, self.tcp.count());
         }
         let of_classes = |get: fn(&ClassCounters) -> u64| self.classes.iter().map(get).sum::<u64>();
