@@ -20,6 +20,7 @@
 
 pub mod diagnosis;
 pub mod events;
+pub mod exit;
 pub mod finding;
 pub mod histogram;
 pub mod interval;
@@ -35,6 +36,7 @@ pub mod watch;
 
 pub use diagnosis::Diagnosis;
 pub use events::{Event, EventKind, SERVER_SILENT};
+pub use exit::RunExit;
 pub use finding::{Evidence, Finding, Severity, Side};
 pub use histogram::{Histogram, LatencySummary};
 pub use interval::{Interval, LEAVING, LoadInterval, server_side};
