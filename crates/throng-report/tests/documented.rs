@@ -25,6 +25,7 @@ fn every_field_of_the_header_is_documented() {
         scenario: ScenarioSource::default(),
         target: String::new(),
         users_planned: 0,
+        planned_ms: Some(1),
         capacity: Some(1),
         target_is_here: true,
         ceiling: Some(Ceiling {
@@ -154,6 +155,7 @@ fn every_field_of_the_summary_is_documented() {
         }),
         errors: any_tally(),
         arrivals: Default::default(),
+        turns: Some(Default::default()),
         generator: Default::default(),
         machine: Default::default(),
         server: Some(Default::default()),
