@@ -1,10 +1,12 @@
 //! Random scenarios against a server that stands still now and then, ended at random: whatever users do, everything that
 //! they begin comes to one end.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 
 use throng_base::Prng;
 use throng_load::generator::Mail;
+use throng_report::{LoadCounters, Merge};
 use throng_sim::{Faults, Sim, check};
 
 use crate::world::{Speaks, World};
@@ -126,6 +128,9 @@ impl Author {
         let timeout = self.ms(100, 9_000);
         match (self.speaks, self.below(6)) {
             (Speaks::Phoenix, 0) => "push: {topic: a, event: e, reply: false}".to_owned(),
+            (Speaks::Phoenix, 1) => format!(
+                "leave: {{topic: a, timeout: {timeout}}}, join: {{topic: a, timeout: {timeout}}}"
+            ),
             (Speaks::Phoenix, _) => format!("push: {{topic: a, event: e, timeout: {timeout}}}"),
             (_, 0) => "send: hi".to_owned(),
             (Speaks::Tcp, 1) => {
@@ -137,8 +142,8 @@ impl Author {
     }
 }
 
-/// A random scenario, a server that stands still twice at most, and somebody who steers.
-fn play(sim: &mut Sim, speaks: Speaks) {
+/// A random scenario, a server that stands still twice at most, and somebody who steers. Returns what was counted.
+fn play(sim: &mut Sim, speaks: Speaks) -> LoadCounters {
     let mut author = Author { prng: sim.prng(), speaks };
     let scenario = format!("{}\n{}", author.load(), author.classes());
     if author.below(3) == 0 {
@@ -166,23 +171,61 @@ fn play(sim: &mut Sim, speaks: Speaks) {
         }
     }
     let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.finish(sim)));
-    if let Err(panic) = played {
-        eprintln!("{speaks:?}\n{scenario}");
-        std::panic::resume_unwind(panic);
+    match played {
+        Ok(totals) => totals.counters,
+        Err(panic) => {
+            eprintln!("{speaks:?}\n{scenario}");
+            std::panic::resume_unwind(panic);
+        }
     }
 }
 
+/// Plays many, and returns what was counted in all of them: a sum of zeros closes, too.
+fn play_all(speaks: Speaks) -> LoadCounters {
+    let sum = RefCell::new(LoadCounters::default());
+    check(RUNS, |sim| {
+        let counters = play(sim, speaks);
+        sum.borrow_mut().merge(&counters);
+    });
+    let c = sum.into_inner();
+    for (what, count) in [
+        ("iterations finished", c.users_finished),
+        ("iterations failed", c.users_failed),
+        ("iterations cut", c.users_cut),
+        ("connects failed", c.connects_failed),
+        ("connects waiting", c.connects_waiting),
+        ("turns failed", c.turns_failed),
+        ("turns waiting", c.turns_waiting),
+    ] {
+        assert!(count > 0 || is_single(), "{what}: none in {RUNS} runs: {c:?}");
+    }
+    c
+}
+
+/// Whether one seed alone is played.
+fn is_single() -> bool {
+    std::env::var_os("THRONG_SIM_SEED").is_some()
+}
+
+const RUNS: u64 = 60;
+
 #[test]
 fn every_sum_closes_whatever_users_do_over_tcp() {
-    check(60, |sim| play(sim, Speaks::Tcp));
+    let c = play_all(Speaks::Tcp);
+    let sums = [c.messages_failed, c.messages_waiting, c.sends_waiting];
+    assert!(sums.iter().all(|sum| *sum > 0) || is_single(), "{c:?}");
 }
 
 #[test]
 fn every_sum_closes_whatever_users_do_over_websockets() {
-    check(60, |sim| play(sim, Speaks::Ws));
+    let c = play_all(Speaks::Ws);
+    let sums = [c.messages_failed, c.messages_waiting, c.upgrades_failed, c.upgrades_waiting];
+    assert!(sums.iter().all(|sum| *sum > 0) || is_single(), "{c:?}");
 }
 
 #[test]
 fn every_sum_closes_whatever_users_do_in_channels() {
-    check(60, |sim| play(sim, Speaks::Phoenix));
+    let c = play_all(Speaks::Phoenix);
+    let sums = [c.joins_waiting, c.pushes_failed, c.pushes_waiting, c.pushes_without_reply];
+    assert!(sums.iter().all(|sum| *sum > 0) || is_single(), "{c:?}");
 }

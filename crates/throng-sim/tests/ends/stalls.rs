@@ -75,6 +75,19 @@ fn a_join_and_a_push_that_nobody_answers_count_as_what_they_are() {
 }
 
 #[test]
+fn a_join_that_times_out_has_failed_and_waited_for_that_long() {
+    check(3, |sim| {
+        let user = "user: [connect, repeat: {times: 100, do: [join: {topic: a, timeout: 2s}, leave: {topic: a}, wait: 100ms]}]\non_error: stop";
+        let totals = stalled(sim, Speaks::Phoenix, user);
+        let c = &totals.counters;
+        assert_eq!((c.joins_failed, c.joins_waiting, c.users_failed), (20, 0, 20), "{c:?}");
+        let waits = &totals.unanswered.join;
+        assert_eq!(waits.count(), 20);
+        assert!(waits.percentile(0.0) >= 2_000_000 && waits.max() < 2_020_000, "{waits:?}");
+    });
+}
+
+#[test]
 fn every_turn_that_came_due_while_its_user_waited_counts_with_its_own_age() {
     for speaks in [Speaks::Tcp, Speaks::Ws] {
         check(3, |sim| {
