@@ -12,7 +12,7 @@ macro_rules! exit_codes {
     () => {
         "Exit codes:
   0  the plan was played to its end, and every threshold was met
-  1  a threshold was missed; or no user came through, or the target was gone at the end
+  1  a threshold was missed; or no user came through, or the target answered no more
   2  it could not run, or nobody was ever connected
   3  the result is invalid: it is the generator's and not the target's
   4  incomplete: Ctrl-C, SIGTERM or `throng ctl` ended it before its plan was over"

@@ -61,7 +61,8 @@ pub struct Config {
     pub targets: Vec<std::net::SocketAddr>,
     /// From where.
     pub sources: SourcePlan,
-    /// Whether a socket may be connected to itself: a target's own address and port may be a connection's source.
+    /// Whether a socket may be connected to itself: a target's own address and port may be a
+    /// connection's source.
     pub may_meet_itself: bool,
     /// Options of their sockets.
     pub options: SocketOptions,

@@ -193,8 +193,8 @@ impl Loop {
         }
     }
 
-    /// Returns how many turns have come due after `passed`, the one that is due at this very moment included. The turns
-    /// of an unpaced loop are never due.
+    /// Returns how many turns have come due after `passed`, the one that is due at this very moment
+    /// included. The turns of an unpaced loop are never due.
     pub fn turns_due(&self, passed: Duration) -> u64 {
         match self.turns {
             Turns::Every { pace, turns } => pace.turns_due(passed).min(turns),
@@ -208,7 +208,7 @@ impl Loop {
     }
 
     /// Whether the op at `pc` is in its body, or the end of it.
-    fn contains(&self, pc: u32) -> bool {
+    pub fn contains(&self, pc: u32) -> bool {
         (self.body..self.after).contains(&pc)
     }
 }
@@ -239,10 +239,12 @@ impl Program {
         &self.loops[index as usize]
     }
 
-    /// Returns the loops that a user at `pc` has begun and not left, by their indices.
-    pub fn loops_around(&self, pc: u32) -> impl Iterator<Item = u32> {
-        let loops = self.loops.iter().zip(0..);
-        loops.filter(move |(looping, _)| looping.contains(pc)).map(|(_, index)| index)
+    /// Returns the places of the loops among which are all that [contain](Loop::contains) `pc`.
+    pub fn loops_near(&self, pc: u32) -> std::ops::Range<u32> {
+        // They stand in the order of their bodies, each behind the one that it is in.
+        let end = self.loops.partition_point(|looping| looping.body <= pc);
+        let outermost = self.loops[..end].iter().rposition(|looping| looping.slot == 0);
+        outermost.unwrap_or(end) as u32..end as u32
     }
 
     /// Returns what the op at `pc` asks the server for.

@@ -210,8 +210,8 @@ impl Load {
         Ok(Self { cores, post, collector, replies, reply, shortages, rss_bytes_at_start })
     }
 
-    /// What was measured since the last call. A core that does not answer within half a second is shown as it was, and
-    /// counted as silent; what it measured comes with a later call.
+    /// What was measured since the last call. A core that does not answer within half a second is
+    /// shown as it was, and counted as silent; what it measured comes with a later call.
     pub fn snapshot(&mut self) -> LoadInterval {
         for (core, blank) in self.collector.ask() {
             self.post.control(core, Mail::Collect(blank, self.reply.clone()));

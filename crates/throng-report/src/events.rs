@@ -119,9 +119,10 @@ pub enum EventKind {
         /// The core.
         core: u32,
     },
-    /// A connect met itself: nobody listened, and the kernel chose the target's own port as its source. It counts as
-    /// failed (`self_connected`). Keep the port out of `net.ipv4.ip_local_port_range` with
-    /// `net.ipv4.ip_local_reserved_ports`, or connect from another address with `--source`.
+    /// A connect met itself: nobody listened, and the kernel chose the target's own port as its
+    /// source. It counts as failed (`self_connected`). Keep the port out of
+    /// `net.ipv4.ip_local_port_range` with `net.ipv4.ip_local_reserved_ports`, or connect from
+    /// another address with `--source`.
     SelfConnected {
         /// The target's ports, `50051`.
         ports: String,

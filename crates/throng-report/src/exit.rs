@@ -9,7 +9,8 @@ use crate::{Grade, Judgement, Summary};
 pub enum RunExit {
     /// Its plan was played to the end, and every threshold was met.
     Met,
-    /// A threshold was missed; or no user came through, or the target was gone at the end.
+    /// A threshold was missed; or no user came through, or the target did not answer any more at
+    /// the end.
     Missed,
     /// Nobody was ever connected, and no threshold says what that means.
     Unreached,
@@ -20,8 +21,8 @@ pub enum RunExit {
 }
 
 impl RunExit {
-    /// Returns what came of the run that `summary` is of. What was over before its plan was is incomplete, whatever its
-    /// thresholds say.
+    /// Returns what came of the run that `summary` is of. What was over before its plan was is
+    /// incomplete, whatever its thresholds say.
     pub fn of(summary: &Summary, judgements: &[Judgement]) -> Self {
         let invalid = summary.validity.grade == Grade::Invalid;
         let missed = judgements.iter().any(|judgement| !judgement.met);
@@ -59,7 +60,7 @@ impl Summary {
     /// Why the run is no success whatever its thresholds say, in a sentence without its point.
     pub fn shortcoming(&self) -> Option<String> {
         if self.run.end == Some(EndReason::TargetLost) {
-            return Some("the target was gone when the run ended".to_owned());
+            return Some("the target did not answer any more when the run ended".to_owned());
         }
         let users = &self.users;
         if users.finished > 0 {

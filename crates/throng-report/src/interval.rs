@@ -67,11 +67,11 @@ pub struct LoadInterval {
     pub phase: String,
     /// Cores that run.
     pub cores: u64,
-    /// Cores that did not answer in time: what they counted is as of their last answer, and what they did
-    /// meanwhile is in a later interval.
+    /// Cores that did not answer in time: what they counted is as of their last answer, and what
+    /// they did meanwhile is in a later interval.
     pub cores_silent: u64,
-    /// The time in which the counters grew, in microseconds: from one answer of a core to its next, the mean over
-    /// all cores, each weighed by what it did. 0 when not known.
+    /// The time in which the counters grew, in microseconds: from one answer of a core to its next,
+    /// the mean over all cores, each weighed by what it did. 0 when not known.
     pub grown_us: u64,
     /// What the users did.
     pub counters: LoadCounters,

@@ -237,15 +237,16 @@ counters! {
     ///
     /// - `iterations` = `users_finished` + `users_failed` + `users_cut`
     /// - `connects_started` = `connects_ok` + `connects_failed` + `connects_waiting`
-    /// - `upgrades_started` = `connects_ok` + `upgrades_failed` + `upgrades_waiting` over WebSockets
+    /// - `upgrades_started` = `connects_ok` + `upgrades_failed` + `upgrades_waiting` over
+    ///   WebSockets
     /// - `messages_expected` = `messages_answered` + `messages_failed` + `messages_waiting`
     /// - `joins_started` = `joins_ok` + `joins_failed` + `joins_waiting`
     /// - `pushes_sent` = `pushes_ok` + `pushes_failed` + `pushes_waiting` + `pushes_without_reply`
     /// - `turns_intended` = `turns_started` + `turns_failed` + `turns_waiting`
     ///
-    /// What a user still waits for counts as waiting at the moment at which everybody begins to leave,
-    /// or at which the schedule or `throng ctl` stops this user. What becomes of it afterwards is not
-    /// counted.
+    /// What a user still waits for counts as waiting at the moment at which everybody begins to
+    /// leave, or at which the schedule or `throng ctl` stops this user. What becomes of it
+    /// afterwards is not counted.
     LoadCounters {
         /// Users (closed model) or arrivals (open model) that should have started by now.
         users_intended,
@@ -257,8 +258,8 @@ counters! {
         users_finished,
         /// Iterations that ended with an error.
         users_failed,
-        /// Iterations without an error that were cut off before their last step: the run ended, or the
-        /// schedule or `throng ctl` stopped the user.
+        /// Iterations without an error that were cut off before their last step: the run ended, or
+        /// the schedule or `throng ctl` stopped the user.
         users_cut,
         /// Gauge: users in the midst of an iteration.
         users_active,
@@ -288,18 +289,19 @@ counters! {
         messages_failed,
         /// `expect` steps that waited when their user was stopped.
         messages_waiting,
-        /// Steps that were about to send when their connection ended, while the server did not take what
-        /// had been sent before.
+        /// Steps that were about to send when their connection ended, while the server did not take
+        /// what had been sent before.
         sends_failed,
-        /// Steps that were about to send when their user was stopped, while the server did not take what
-        /// had been sent before.
+        /// Steps that were about to send when their user was stopped, while the server did not take
+        /// what had been sent before.
         sends_waiting,
-        /// Turns of `every` that came due: those that have begun, and those before the last one that
-        /// began or was given up.
+        /// Turns of `every` that came due: those that have begun, and those before the last one
+        /// that began or was given up.
         turns_intended,
         /// Turns of `every` that have begun.
         turns_started,
-        /// Turns of `every` that came due while their user waited, and never began: an error ended the loop.
+        /// Turns of `every` that came due while their user waited, and never began: an error ended
+        /// the loop.
         turns_failed,
         /// Turns of `every` that had come due and had not begun when their user was stopped.
         turns_waiting,
@@ -321,7 +323,8 @@ counters! {
         pushes_without_reply,
         /// `push` steps that were answered ok.
         pushes_ok,
-        /// `push` steps that were refused, not answered in time, or lost their connection or channel.
+        /// `push` steps that were refused, not answered in time, or lost their connection or
+        /// channel.
         pushes_failed,
         /// `push` steps that waited when their user was stopped.
         pushes_waiting,
@@ -331,7 +334,8 @@ counters! {
         heartbeats_answered,
         /// Heartbeats that were not answered until the next was due, which ends a connection.
         heartbeats_missed,
-        /// Users who waited for an answer (`expect`, `join`, `push`, `leave`) when everybody began to leave.
+        /// Users who waited for an answer (`expect`, `join`, `push`, `leave`) when everybody began
+        /// to leave.
         users_waiting,
         /// For how long the one of them had waited who had waited the longest, from the intended moment, in microseconds.
         users_waiting_us_most,

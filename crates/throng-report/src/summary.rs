@@ -18,8 +18,9 @@
 //! - *Memory per user or connection*: growth of resident memory since before the first connection, divided
 //!   by the connections, at the interval with the most connections; `null` when those were fewer than
 //!   [`MEMORY_CONNECTIONS_MIN`].
-//! - *Latency* is of what was answered. Beside it stands what a threshold compares: the same with the waits that no answer
-//!   ended ([`unanswered`](crate::unanswered)), where these make it larger.
+//! - *Latency* is of what was answered. Beside it stands what a threshold compares: the same with
+//!   the waits that no answer ended ([`unanswered`](crate::unanswered)), where these make it
+//!   larger.
 //! - *Connections at most* (`connected_most`, `open_most`) are gauges read at the ends of intervals: connections
 //!   that live shorter than an interval are hardly ever seen by them.
 //! - *Share of the ceiling*: connects and messages of the busiest second, each divided by what the generator was measured to do at
@@ -113,7 +114,8 @@ pub struct RunSummary {
     pub throng_version: String,
     /// How it ended; `null` when the file does not say.
     pub end: Option<EndReason>,
-    /// Why it was over before its plan was, in a sentence without its point; `null` when it was not.
+    /// Why it was over before its plan was, in a sentence without its point; `null` when it was
+    /// not.
     pub incomplete: Option<String>,
 }
 
@@ -181,8 +183,8 @@ pub struct ConnectSummary {
 pub struct MessageSummary {
     /// Sent.
     pub sent: u64,
-    /// Steps that were about to send when their user was stopped, while the server did not take what had been
-    /// sent before.
+    /// Steps that were about to send when their user was stopped, while the server did not take
+    /// what had been sent before.
     pub sends_waiting: u64,
     /// `expect` steps begun.
     pub expected: u64,

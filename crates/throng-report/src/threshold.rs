@@ -61,7 +61,8 @@ impl Threshold {
         &self.text
     }
 
-    /// Returns the latency that it compares and what of it, `("message", "p999")`, if it compares one.
+    /// Returns the latency that it compares and what of it, `("message", "p999")`, if it compares
+    /// one.
     pub fn latency(&self) -> Option<(&'static str, &'static str)> {
         match &self.metric {
             Metric::Latency(latency, stat) => Some((latency.name, stat.name)),
@@ -261,7 +262,8 @@ mod tests {
         assert_eq!((judgement.met, judgement.measured.as_str()), (met, shown), "{judgement:?}");
     }
 
-    /// 2,290 messages that were answered at once, and 50 that had waited for two seconds when the run ended.
+    /// 2,290 messages that were answered at once, and 50 that had waited for two seconds when the
+    /// run ended.
     fn stalled() -> Summary {
         let (mut answered, mut unanswered) = (Histogram::new(), Histogram::new());
         answered.record_n(200, 2_290);

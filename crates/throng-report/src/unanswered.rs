@@ -6,9 +6,9 @@ use crate::{Histogram, LatencySummary};
 
 /// Waits that no answer ended, by what was waited for, each from its intended moment.
 ///
-/// A wait ends without an answer when it times out, or when its user is stopped. A turn of `every` that came
-/// due meanwhile and never began is a wait of its own, from the moment at which it was due. The
-/// answer would have taken at least as long as the wait.
+/// A wait ends without an answer when it times out, or when its user is stopped. A turn of `every`
+/// that came due meanwhile and never began is a wait of its own, from the moment at which it was
+/// due. The answer would have taken at least as long as the wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Unanswered {
@@ -52,11 +52,12 @@ impl Unanswered {
     }
 }
 
-/// Returns the latency that a run is judged by: of what was `answered` and of the waits that were not.
+/// Returns the latency that a run is judged by: of what was `answered` and of the waits that were
+/// not.
 ///
-/// The two are merged, so a wait counts with the time that it had lasted, which is the least that its answer would
-/// have taken. Many of these are short only because the run ended: they make no number smaller than it
-/// is for the answered ones alone.
+/// The two are merged, so a wait counts with the time that it had lasted, which is the least that
+/// its answer would have taken. Many of these are short only because the run ended: they make no
+/// number smaller than it is for the answered ones alone.
 pub fn judged(answered: &Histogram, unanswered: &Histogram) -> LatencySummary {
     let alone = LatencySummary::from(answered);
     if unanswered.is_empty() {
@@ -88,7 +89,8 @@ mod tests {
 
     #[test]
     fn a_stall_at_the_end_of_an_hour_owns_the_percentiles_that_it_would_have_owned() {
-        // A thousand users, a message a second each, for an hour; none is answered in the last 30 s.
+        // A thousand users, a message a second each, for an hour; none is answered in the last 30
+        // s.
         let answered = of([(1_000, 3_570_000)]);
         let unanswered = of((0..30).map(|second| (second * 1_000_000 + 1, 1_000)));
         let judged = judged(&answered, &unanswered);

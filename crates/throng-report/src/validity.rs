@@ -18,9 +18,10 @@
 //! the target and not about the generator. A missing turn is laid on the generator only as far as the backlog
 //! of turns grew in intervals in which the generator itself was late (lag p99 above [`LAG_DEGRADED_US`]).
 //!
-//! A lag of p99.9 owns the p99.9 of a latency when it is at least half of it, and of the maximum likewise: then that number is more of
-//! the generator than of the target. The p99.9 of a latency with fewer than [`TAIL_VALUES_MIN`] values is a few values or
-//! one, as its maximum is: those count where a threshold judges them.
+//! A lag of p99.9 owns the p99.9 of a latency when it is at least half of it, and of the maximum
+//! likewise: then that number is more of the generator than of the target. The p99.9 of a latency
+//! with fewer than [`TAIL_VALUES_MIN`] values is a few values or one, as its maximum is: those
+//! count where a threshold judges them.
 //!
 //! The ceiling is what the generator did just before the run against a peer that does nothing. Near it, a number may be the
 //! generator's own limit even where nothing was late: a closed model has no lag.
@@ -199,9 +200,11 @@ impl Facts {
     }
 }
 
-/// Whether more of a latency is lag than not, and that much lag is more than may be.
+/// Whether a latency and the lag at the same percentile are too large, and so near to one another
+/// that more of the latency is lag than not. Where the lag is far larger, it was of something else:
+/// a latency has all of its own lag in it.
 pub fn is_owned(us: u64, lag_us: u64) -> bool {
-    lag_us > LAG_DEGRADED_US && lag_us >= us / 2
+    us.min(lag_us) > LAG_DEGRADED_US && lag_us >= us / 2 && us >= lag_us / 2
 }
 
 impl fmt::Display for Grade {
@@ -279,6 +282,8 @@ mod tests {
             "p99.9 and above (message) are the generator's own: it was late by 2.00 s at 312 s",
         );
         check(stalled(30_000_000, 600_000, &[]), Grade::Valid, "");
+        // The generator was late with something else than with messages.
+        check(stalled(200_000, 600_000, &[]), Grade::Valid, "");
     }
 
     #[test]

@@ -99,8 +99,8 @@ impl Sim {
         core
     }
 
-    /// Stops a core as SIGSTOP stops a process: its sockets stay, what arrives for them waits, and it has no turn until
-    /// [`Self::thaw`].
+    /// Stops a core as SIGSTOP stops a process: its sockets stay, what arrives for them waits, and
+    /// it has no turn until [`Self::thaw`].
     pub fn freeze<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>)
     where
         D: Simulated + 'static,

@@ -161,8 +161,8 @@ impl Run {
         self.finish(&outcome, &interrupt, quiet)
     }
 
-    /// Measures what this generator can do, unless nobody wants to know, and tells why it could not; an error is who asked
-    /// for the end meanwhile.
+    /// Measures what this generator can do, unless nobody wants to know, and tells why it could
+    /// not; an error is who asked for the end meanwhile.
     fn calibrate(
         &self,
         plan: &mut Plan,

@@ -161,7 +161,10 @@ fn a_target_that_is_gone_at_the_end_is_not_met() {
     });
     server.process.signal(Signal::KILL);
     let finished = run.finish().misses();
-    assert!(finished.stdout.contains("the target was gone when the run ended"), "{finished:#?}");
+    assert!(
+        finished.stdout.contains("the target did not answer any more when the run ended"),
+        "{finished:#?}"
+    );
     let lines = run_file(&place.path("run.jsonl"));
     assert_eq!(lines.last().unwrap()["end"]["reason"], "target_lost");
 }

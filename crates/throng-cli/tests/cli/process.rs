@@ -127,7 +127,8 @@ impl Finished {
         self
     }
 
-    /// Asserts that the run missed what it was to reach, or is not to be believed because the machine was busy.
+    /// Asserts that the run missed what it was to reach, or is not to be believed because the
+    /// machine was busy.
     #[track_caller]
     pub(crate) fn misses(self) -> Self {
         assert!(matches!(self.code, Some(1 | 3)), "{self:#?}");

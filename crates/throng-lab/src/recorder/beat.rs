@@ -172,8 +172,8 @@ impl<W: Write + Truncate> Beat<W> {
         self.stopping = Some(Stopping { by, until, after_plan });
     }
 
-    /// Whether the server was lost before everybody began to leave, and nobody got anything from the target since. One
-    /// that was started anew answers users, and has another control socket.
+    /// Whether the server was lost before everybody began to leave, and nobody got anything from
+    /// the target since. One that was started anew answers users, and has another control socket.
     fn target_is_gone(&self) -> bool {
         let load = self.previous.as_ref().and_then(|interval| interval.load.as_ref());
         self.done_when_lost.is_some_and(|done_then| load.is_none_or(|load| done(load) <= done_then))

@@ -1,8 +1,10 @@
-//! What becomes of everything that a user begins: it succeeds, it fails, or it waits when its user is stopped.
+//! What becomes of everything that a user begins: it succeeds, it fails, or it waits when its user
+//! is stopped.
 //!
-//! Successes are counted where they happen; this file counts the other two, so that the sums close which
-//! [`LoadCounters`](throng_report::LoadCounters) names. A user's account is closed when the user is stopped: when everybody begins to leave, or
-//! when the schedule or somebody by hand ends this user. From then on nothing is counted of it.
+//! Successes are counted where they happen; this file counts the other two, so that the sums close
+//! which [`LoadCounters`](throng_report::LoadCounters) names. A user's account is closed when the
+//! user is stopped: when everybody begins to leave, or when the schedule or somebody by hand ends
+//! this user. From then on nothing is counted of it.
 
 use std::ops::Range;
 
@@ -71,8 +73,8 @@ impl Generator {
         }
     }
 
-    /// Counts what a user waits for that is stopped at `now`, and how its iteration has ended. Does nothing the second
-    /// time.
+    /// Counts what a user waits for that is stopped at `now`, and how its iteration has ended. Does
+    /// nothing the second time.
     pub(super) fn close_account(&mut self, user: &mut User, now: Instant) {
         if user.is_settled() {
             return;
@@ -111,8 +113,9 @@ impl Generator {
         self.record_unanswered(user, wait, now);
     }
 
-    /// Counts the step that a user waits in, which fails at `now`; `timed_out` where the server had all the time that it
-    /// was given. A failed connect is counted by what was the matter with it, too.
+    /// Counts the step that a user waits in, which fails at `now`; `timed_out` where the server had
+    /// all the time that it was given. A failed connect is counted by what was the matter with it,
+    /// too.
     pub(super) fn step_failed(&mut self, user: &User, now: Instant, timed_out: bool) {
         let Some(wait) = self.wait_of(user) else { return };
         let counters = &mut self.slate.counters;
@@ -163,14 +166,15 @@ impl Generator {
         }
     }
 
-    /// Whether a user has nothing more to do than to wait for the end of the run: it stays, or its last loop has no end
-    /// and the next turn is not due.
+    /// Whether a user has nothing more to do than to wait for the end of the run: it stays, or its
+    /// last loop has no end and the next turn is not due.
     fn has_done_all(&self, user: &User, now: Instant) -> bool {
         match user.doing {
             Doing::Staying => true,
             Doing::Waiting => {
                 let endless = |index| self.config.program.looping(index).is_endless();
-                user.intended >= now && self.turn_awaited(user).is_some_and(endless)
+                user.intended > now.min(self.schedule_over_at)
+                    && self.turn_awaited(user).is_some_and(endless)
             }
             _ => false,
         }
@@ -191,16 +195,20 @@ impl Generator {
 
     /// Counts the turns of every loop around a user that had come due by `now`, and never begin.
     pub(super) fn give_up_turns(&mut self, user: &mut User, now: Instant, why: NeverBegun) {
-        let config = std::sync::Arc::clone(&self.config);
-        let program = &config.program;
-        for index in program.loops_around(user.pc) {
-            let begun = user.loop_at(program.looping(index).slot).turns_begun();
-            let question = program.question_at(user.pc).or_else(|| program.question_of_turn(index));
-            self.give_up_loop(user, index, begun, question, now, why);
+        let pc = user.pc;
+        for index in self.config.program.loops_near(pc) {
+            let program = &self.config.program;
+            let looping = program.looping(index);
+            if looping.contains(pc) {
+                let begun = user.loop_at(looping.slot).turns_begun();
+                let question = program.question_at(pc).or_else(|| program.question_of_turn(index));
+                self.give_up_loop(user, index, begun, question, now, why);
+            }
         }
     }
 
-    /// Counts the turns of one loop that had come due by `now` and never begin: those after the first `begun`.
+    /// Counts the turns of one loop that had come due by `now` and never begin: those after the
+    /// first `begun`.
     pub(super) fn give_up_loop(
         &mut self,
         user: &mut User,
@@ -242,8 +250,8 @@ fn histogram(unanswered: &mut Unanswered, question: Question) -> &mut Histogram 
     }
 }
 
-/// Records for how long each of these turns has been due. Of very many, some neighbours count as the last of
-/// them.
+/// Records for how long each of these turns has been due. Of very many, some neighbours count as
+/// the last of them.
 fn record_turns(
     histogram: &mut Histogram,
     looping: &Loop,

@@ -32,7 +32,8 @@ impl Generator {
         }
     }
 
-    /// Counts a connect that has failed. Its user gives up: the end of the socket, if it has one, is still to come.
+    /// Counts a connect that has failed. Its user gives up: the end of the socket, if it has one,
+    /// is still to come.
     pub(super) fn connect_failed(&mut self, user: &mut User, now: Instant, why: ConnectFailure) {
         let timed_out =
             matches!(why, ConnectFailure::Timeout | ConnectFailure::Errno(Errno::TIMED_OUT));
@@ -42,9 +43,9 @@ impl Generator {
         user.iteration = Iteration::Erred;
     }
 
-    /// The socket is connected to itself (RFC 793 section 3.4, simultaneous open): where nobody listens, the kernel has
-    /// chosen the target's own port as the source. It ends by RST: a TIME-WAIT of its own would keep the server
-    /// from listening there again.
+    /// The socket is connected to itself (RFC 793 section 3.4, simultaneous open): where nobody
+    /// listens, the kernel has chosen the target's own port as the source. It ends by RST: a
+    /// TIME-WAIT of its own would keep the server from listening there again.
     pub(super) fn met_itself<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
         let now = conn.now();
         let user = conn.state();

@@ -164,7 +164,8 @@ pub enum ConnectFailure {
     Violation,
     /// The server closed the connection in place of an answer to the upgrade.
     Closed,
-    /// The kernel connected the socket to itself: it had the target's own address and port as its source.
+    /// The kernel connected the socket to itself: it had the target's own address and port as its
+    /// source.
     SelfConnected,
     /// A fault of throng itself.
     Internal,

@@ -26,8 +26,8 @@ impl Generator {
         self.advance(conn);
     }
 
-    /// A user was to begin at the very moment at which everybody began to leave: its iteration is cut off before its
-    /// first step.
+    /// A user was to begin at the very moment at which everybody began to leave: its iteration is
+    /// cut off before its first step.
     pub(super) fn begin_too_late<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
         let now = conn.now();
         let user = conn.state();

@@ -31,8 +31,8 @@ pub struct User {
     pub(super) pc: u32,
     /// How many messages with a `${counter}` it has sent.
     pub(super) counter: u32,
-    /// How far the present answer matches; of Phoenix Channels, the ref of the question whose answer it waits for. 0
-    /// for nothing.
+    /// How far the present answer matches; of Phoenix Channels, the ref of the question whose
+    /// answer it waits for. 0 for nothing.
     pub(super) awaited: u32,
     /// How many refs it has given out on this connection: the last one.
     pub(super) refs: u32,
@@ -63,9 +63,10 @@ pub(super) struct LoopCounter {
     pub(super) begun: Instant,
     /// The turn that goes on, or that it waits for; the first is 0.
     pub(super) turn: u64,
-    /// Turns of `every` that are counted as intended, from `turn` on: 0 while the user waits for the moment at which
-    /// `turn` is due, 1 once it has begun, more when later ones came due before it began. A user that is
-    /// further behind than this can say has fewer counted until its loop ends.
+    /// Turns of `every` that are counted as intended, from `turn` on: 0 while the user waits for
+    /// the moment at which `turn` is due, 1 once it has begun, more when later ones came due before
+    /// it began. A user that is further behind than this can say has fewer counted until its loop
+    /// ends.
     pub(super) ahead: u32,
 }
 

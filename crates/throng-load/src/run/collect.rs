@@ -1,7 +1,7 @@
 //! One interval of what all cores have counted and measured.
 //!
-//! Cores hand their slates over when they come to it, and at different moments. So each slate says when that was, and
-//! an interval says in how much time its counters have grown.
+//! Cores hand their slates over when they come to it, and at different moments. So each slate says
+//! when that was, and an interval says in how much time its counters have grown.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ struct Grown {
 }
 
 impl Collector {
-    /// Of so many cores. The phases are named in their order, the last one being that in which everybody leaves;
-    /// so are the classes.
+    /// Of so many cores. The phases are named in their order, the last one being that in which
+    /// everybody leaves; so are the classes.
     pub fn new(
         cores: usize,
         phases: Vec<String>,
@@ -65,8 +65,8 @@ impl Collector {
         }
     }
 
-    /// Returns the cores that are to be asked for their slate, each with the slate on which it goes on. One that has
-    /// not answered yet is not asked again.
+    /// Returns the cores that are to be asked for their slate, each with the slate on which it goes
+    /// on. One that has not answered yet is not asked again.
     pub fn ask(&mut self) -> Vec<(CoreId, Box<Slate>)> {
         let Self { views, spare, classes, .. } = self;
         let idle = views.iter_mut().enumerate().filter(|(_, view)| !view.asked);
@@ -164,8 +164,8 @@ impl Grown {
         self.cores_us += us;
     }
 
-    /// The mean. Weighed by what each core did: the sum of all that was done, divided by it, is never more
-    /// than the sum of what each core did in its own time.
+    /// The mean. Weighed by what each core did: the sum of all that was done, divided by it, is
+    /// never more than the sum of what each core did in its own time.
     fn us(self) -> u64 {
         let mean = self.done_us.checked_div(self.done);
         mean.or(self.cores_us.checked_div(self.cores)).unwrap_or(0) as u64
@@ -208,7 +208,8 @@ mod tests {
         collector.take_in(slate(1, 100, 0));
         assert_eq!(collector.interval().grown_us, 0, "it is not known");
         collector.ask();
-        // A second, and one that a long turn has made longer; nine tenths of the work are in the latter.
+        // A second, and one that a long turn has made longer; nine tenths of the work are in the
+        // latter.
         collector.take_in(slate(0, 1_100, 100));
         collector.take_in(slate(1, 1_200, 900));
         let interval = collector.interval();

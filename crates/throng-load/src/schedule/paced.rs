@@ -36,7 +36,8 @@ impl Paced {
         }
     }
 
-    /// Returns how many turns have come due by `passed`, the one that is due at this very moment included.
+    /// Returns how many turns have come due by `passed`, the one that is due at this very moment
+    /// included.
     pub fn turns_due(&self, passed: Duration) -> u64 {
         self.turns_in(passed.saturating_add(Duration::from_nanos(1)))
     }

@@ -1,7 +1,7 @@
 //! The end of a run in words: the verdict, then a compact table, then what to know about it.
 //!
-//! Where waits that no answer ended make a latency larger, the table has both: what was answered, and what thresholds
-//! judge.
+//! Where waits that no answer ended make a latency larger, the table has both: what was answered,
+//! and what thresholds judge.
 
 use std::fmt::Write as _;
 
@@ -237,8 +237,8 @@ fn unanswered_note(summary: &Summary) -> Option<String> {
     .iter()
     .any(|(answered, judged)| shown(answered) != shown(judged));
     differs.then(|| {
-        "+ unanswered: with the waits that no answer ended, until they timed out or their user was stopped, each as long as it \
-         had lasted; one for each turn of `every` that came due meanwhile. Thresholds judge these rows."
+        "+ unanswered: the same with the waits that no answer ended, because they timed out or the run did, each with the \
+         time that it had lasted; turns of `every` that came due meanwhile are among them. Thresholds judge these rows."
             .to_owned()
     })
 }

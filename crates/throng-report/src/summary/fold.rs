@@ -51,7 +51,8 @@ impl SummaryFold {
         Self { run, ceiling, planned_ms, ..Self::default() }
     }
 
-    /// Says what the run will be judged by: a percentile that a threshold compares must be the target's.
+    /// Says what the run will be judged by: a percentile that a threshold compares must be the
+    /// target's.
     pub fn judge_by(&mut self, thresholds: &[Threshold]) {
         self.thresholds = thresholds.to_vec();
     }
@@ -436,7 +437,8 @@ impl Load {
         let cpu_us = load.process.cpu_us().saturating_sub(self.last.process.cpu_us());
         step.load_cpu_us = (load.process.pid != 0 && step.span_ms > 0).then_some(cpu_us);
 
-        // When everybody leaves, turns are counted that came due while their users waited for the target.
+        // When everybody leaves, turns are counted that came due while their users waited for the
+        // target.
         if load.lag.percentile(99.0) > LAG_DEGRADED_US && !load.is_leaving() {
             self.backlog_grown_late += backlog(now).saturating_sub(backlog(before));
         }

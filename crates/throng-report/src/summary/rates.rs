@@ -76,8 +76,8 @@ fn measured(steps: &[Step], n: impl Fn(&Step) -> u64) -> &[Step] {
 
 /// Per second, in the best stretch of at least a second; in a run shorter than that, over all of it.
 ///
-/// The time of an interval is that in which its counters grew, not that between two lines: the best of many stretches
-/// would be one that was longer than it says.
+/// The time of an interval is that in which its counters grew, not that between two lines: the best
+/// of many stretches would be one that was longer than it says.
 pub(super) fn rate_most(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
     let steps = measured(steps, &n);
     let (mut count, mut span_us, mut first) = (0, 0, 0);

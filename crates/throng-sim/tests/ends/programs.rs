@@ -1,5 +1,5 @@
-//! Random scenarios against a server that stands still now and then, ended at random: whatever users do, everything that
-//! they begin comes to one end.
+//! Random scenarios against a server that stands still now and then, ended at random: whatever
+//! users do, everything that they begin comes to one end.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -142,7 +142,8 @@ impl Author {
     }
 }
 
-/// A random scenario, a server that stands still twice at most, and somebody who steers. Returns what was counted.
+/// A random scenario, a server that stands still twice at most, and somebody who steers. Returns
+/// what was counted.
 fn play(sim: &mut Sim, speaks: Speaks) -> LoadCounters {
     let mut author = Author { prng: sim.prng(), speaks };
     let scenario = format!("{}\n{}", author.load(), author.classes());

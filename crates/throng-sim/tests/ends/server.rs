@@ -1,5 +1,5 @@
-//! Servers that answer everything at once: an echo over TCP and over WebSockets, and `ok` to everything that is asked
-//! in Phoenix Channels.
+//! Servers that answer everything at once: an echo over TCP and over WebSockets, and `ok` to
+//! everything that is asked in Phoenix Channels.
 
 use std::net::SocketAddr;
 

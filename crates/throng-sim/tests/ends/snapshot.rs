@@ -60,10 +60,11 @@ load: [{arrivals: {rate: 1000/s, for: 12s, spacing: even}}]
 user: [connect, close]
 ";
 
-/// Returns the best rate of connects of a run in which core 1 has no turn for so long from second `n` on, and how often a
-/// core was silent.
+/// Returns the best rate of connects of a run in which core 1 has no turn for so long from second
+/// `n` on, and how often a core was silent.
 fn rate_most(sim: &mut Sim, frozen_ms: fn(second: u64) -> u64) -> (f64, u64) {
-    // Answers to connects that were begun before come while the core has no turn, and are taken up before its mail.
+    // Answers to connects that were begun before come while the core has no turn, and are taken up
+    // before its mail.
     let delay = Duration::from_millis(200);
     sim.set_faults(Faults { delay_min: delay, delay_max: delay, ..Faults::none() });
     let world = World::start(sim, Speaks::Tcp, 3, SCENARIO);

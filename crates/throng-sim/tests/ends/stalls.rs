@@ -1,5 +1,5 @@
-//! A server that stands still for the last seconds of a run, with users in every state: what each of them waits for,
-//! and for how long, is known exactly.
+//! A server that stands still for the last seconds of a run, with users in every state: what each
+//! of them waits for, and for how long, is known exactly.
 
 use throng_load::generator::Mail;
 use throng_report::Histogram;
@@ -48,7 +48,8 @@ fn an_upgrade_that_nobody_answers_counts_as_waiting_apart() {
             stalled(sim, Speaks::Ws, "user: [connect: {timeout: 30s}, wait: 100ms, close: reset]");
         let c = &totals.counters;
         assert_eq!((c.connects_waiting, c.users_cut), (20, 20), "{c:?}");
-        // Four of them were in the accept queue, so that TCP was established; the others waited for TCP.
+        // Four of them were in the accept queue, so that TCP was established; the others waited for
+        // TCP.
         assert_eq!((c.upgrades_waiting, totals.unanswered.tcp.count()), (4, 16), "{c:?}");
         assert_eq!(totals.unanswered.connect.count(), 20);
     });
@@ -57,14 +58,16 @@ fn an_upgrade_that_nobody_answers_counts_as_waiting_apart() {
 #[test]
 fn a_join_and_a_push_that_nobody_answers_count_as_what_they_are() {
     check(3, |sim| {
-        let user = "user: [connect, repeat: {times: 100, do: [join: {topic: a, timeout: 30s}, leave: {topic: a, timeout: 30s}, wait: 100ms]}]";
+        let user = "user: [connect, repeat: {times: 100, do: [join: {topic: a, timeout: 30s}, \
+            leave: {topic: a, timeout: 30s}, wait: 100ms]}]";
         let totals = stalled(sim, Speaks::Phoenix, user);
         let c = &totals.counters;
         assert_eq!((c.joins_waiting, c.users_waiting, c.users_cut), (20, 20, 20), "{c:?}");
         assert_eq!((totals.unanswered.join.count(), totals.unanswered.message.count()), (20, 0));
     });
     check(3, |sim| {
-        let user = "user: [connect, join: {topic: a}, every: {period: 1s, do: [push: {topic: a, event: e, timeout: 30s}]}]";
+        let user = "user: [connect, join: {topic: a}, every: {period: 1s, do: [push: {topic: a, \
+            event: e, timeout: 30s}]}]";
         let totals = stalled(sim, Speaks::Phoenix, user);
         let c = &totals.counters;
         assert_eq!((c.pushes_waiting, c.turns_waiting), (20, 60), "{c:?}");
@@ -77,7 +80,9 @@ fn a_join_and_a_push_that_nobody_answers_count_as_what_they_are() {
 #[test]
 fn a_join_that_times_out_has_failed_and_waited_for_that_long() {
     check(3, |sim| {
-        let user = "user: [connect, repeat: {times: 100, do: [join: {topic: a, timeout: 2s}, leave: {topic: a}, wait: 100ms]}]\non_error: stop";
+        let user = "user: [connect, repeat: {times: 100, do: [join: {topic: a, timeout: 2s}, \
+            leave: {topic: a}, wait: 100ms]}]\n\
+            on_error: stop";
         let totals = stalled(sim, Speaks::Phoenix, user);
         let c = &totals.counters;
         assert_eq!((c.joins_failed, c.joins_waiting, c.users_failed), (20, 0, 20), "{c:?}");
@@ -91,11 +96,13 @@ fn a_join_that_times_out_has_failed_and_waited_for_that_long() {
 fn every_turn_that_came_due_while_its_user_waited_counts_with_its_own_age() {
     for speaks in [Speaks::Tcp, Speaks::Ws] {
         check(3, |sim| {
-            // Turns are due at whole seconds after the connect, and users begin within the first second.
+            // Turns are due at whole seconds after the connect, and users begin within the first
+            // second.
             let totals = stalled(
                 sim,
                 speaks,
-                "user: [connect, every: {period: 1s, do: [send: hi, expect: {text: hi, timeout: 30s}]}]",
+                "user: [connect, every: {period: 1s, do: [send: hi, expect: {text: hi, \
+                 timeout: 30s}]}]",
             );
             let c = &totals.counters;
             assert_eq!(
@@ -118,7 +125,8 @@ fn every_turn_that_came_due_while_its_user_waited_counts_with_its_own_age() {
 fn a_time_out_that_restarts_its_user_costs_the_turns_that_came_due_meanwhile() {
     check(3, |sim| {
         let load = "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 8900ms}}]";
-        let user = "user: [connect: {timeout: 30s}, every: {period: 500ms, do: [send: hi, expect: {text: hi, timeout: 2s}]}]";
+        let user = "user: [connect: {timeout: 30s}, every: {period: 500ms, do: [send: hi, \
+            expect: {text: hi, timeout: 2s}]}]";
         let world = World::start(sim, Speaks::Tcp, 1, &format!("{load}\n{user}"));
         world.run_to(sim, 4_250);
         world.freeze(sim);
@@ -130,7 +138,8 @@ fn a_time_out_that_restarts_its_user_costs_the_turns_that_came_due_meanwhile() {
         let ages = &totals.unanswered.message;
         let times_out = ages.iter().filter(|(us, _)| (1_990_000..2_020_000).contains(us));
         assert_eq!(times_out.map(|(_, n)| n).sum::<u32>(), 10, "{totals:?}");
-        // They rest and connect again: four find room in the accept queue, and wait for their first answer.
+        // They rest and connect again: four find room in the accept queue, and wait for their first
+        // answer.
         assert_eq!((c.connects_waiting, c.messages_waiting), (6, 4), "{c:?}");
         assert_eq!((c.turns_started, c.turns_intended), (104, 104 + 40 + c.turns_waiting), "{c:?}");
     });
@@ -140,7 +149,9 @@ fn a_time_out_that_restarts_its_user_costs_the_turns_that_came_due_meanwhile() {
 fn a_time_out_that_continues_begins_the_late_turns_and_loses_none() {
     check(3, |sim| {
         let load = "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 9900ms}}]";
-        let user = "user: [connect, every: {period: 500ms, do: [send: hi, expect: {text: hi, timeout: 2s}]}]\non_error: continue";
+        let user = "user: [connect, every: {period: 500ms, do: [send: hi, expect: {text: hi, \
+            timeout: 2s}]}]\n\
+            on_error: continue";
         let world = World::start(sim, Speaks::Tcp, 1, &format!("{load}\n{user}"));
         world.run_to(sim, 4_250);
         world.freeze(sim);
@@ -170,7 +181,8 @@ fn who_cannot_send_because_nobody_reads_is_counted_and_timed() {
 #[test]
 fn arrivals_that_the_end_cuts_off_are_neither_finished_nor_failed() {
     check(3, |sim| {
-        let scenario = "load: [{arrivals: {rate: 10/s, for: 5s, spacing: even}}]\nuser: [connect: {timeout: 60s}, send: hi, expect: {text: hi, timeout: 60s}, close]";
+        let scenario = "load: [{arrivals: {rate: 10/s, for: 5s, spacing: even}}]\n\
+            user: [connect: {timeout: 60s}, send: hi, expect: {text: hi, timeout: 60s}, close]";
         let world = World::start(sim, Speaks::Tcp, 3, scenario);
         world.run_to(sim, 2_950);
         world.freeze(sim);
@@ -187,7 +199,8 @@ fn arrivals_that_the_end_cuts_off_are_neither_finished_nor_failed() {
 #[test]
 fn a_loop_without_an_end_takes_no_turn_after_the_schedule_and_its_users_finish() {
     check(3, |sim| {
-        let scenario = "load: [{arrivals: {rate: 20/s, for: 1s, spacing: even}}, {hold: {for: 4s}}]\nuser: [connect, every: {period: 700ms, do: [send: hi, expect: hi]}]";
+        let scenario = "load: [{arrivals: {rate: 20/s, for: 1s, spacing: even}}, {hold: {for: 4s}}]\n\
+            user: [connect, every: {period: 700ms, do: [send: hi, expect: hi]}]";
         let world = World::start(sim, Speaks::Tcp, 2, scenario);
         let totals = world.finish(sim);
         let c = &totals.counters;
@@ -204,7 +217,9 @@ fn a_loop_without_an_end_takes_no_turn_after_the_schedule_and_its_users_finish()
 #[test]
 fn turns_that_were_due_before_the_end_of_the_schedule_count_though_their_user_went_on() {
     check(3, |sim| {
-        let scenario = "load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, {hold: {for: 4s}}]\nuser: [connect, every: {period: 1s, do: [send: hi, expect: {text: hi, timeout: 60s}]}]";
+        let scenario = "load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, {hold: {for: 4s}}]\n\
+            user: [connect, every: {period: 1s, do: [send: hi, expect: {text: hi, \
+            timeout: 60s}]}]";
         let world = World::start(sim, Speaks::Tcp, 2, scenario);
         world.run_to(sim, 2_950);
         world.freeze(sim);
@@ -226,7 +241,9 @@ fn turns_that_were_due_before_the_end_of_the_schedule_count_though_their_user_we
 #[test]
 fn users_that_are_stopped_by_hand_or_by_the_schedule_are_cut_as_well() {
     check(3, |sim| {
-        let scenario = "load: [{ramp: {to: 20, over: 1s}}, {hold: {for: 4s}}, {ramp: {to: 10, over: 1s}}, {hold: {for: 3s}}]\nuser: [connect: {timeout: 60s}, stay]";
+        let scenario = "load: [{ramp: {to: 20, over: 1s}}, {hold: {for: 4s}}, {ramp: {to: 10, over: 1s}}, \
+            {hold: {for: 3s}}]\n\
+            user: [connect: {timeout: 60s}, stay]";
         let world = World::start(sim, Speaks::Ws, 2, scenario);
         world.freeze(sim);
         world.run_to(sim, 3_000);
@@ -246,7 +263,8 @@ fn users_that_are_stopped_by_hand_or_by_the_schedule_are_cut_as_well() {
 fn a_user_who_stays_or_whose_last_loop_has_no_end_has_finished_when_the_run_ends() {
     check(3, |sim| {
         let load = "load: [{ramp: {to: 30, over: 1s}}, {hold: {for: 4s}}]";
-        let users = "users:\n  stays: {user: [connect, stay]}\n  paced: {user: [connect, every: {period: 3s, do: [send: hi, expect: hi]}]}\n  thinks: {user: [connect, wait: 1h]}\n";
+        let users = "users: {stays: {user: [connect, stay]}, thinks: {user: [connect, wait: 1h]}, \
+            paced: {user: [connect, every: {period: 3s, do: [send: hi, expect: hi]}]}}";
         let world = World::start(sim, Speaks::Tcp, 2, &format!("{load}\n{users}"));
         let totals = world.finish(sim);
         let of = |class: usize| {
@@ -254,14 +272,15 @@ fn a_user_who_stays_or_whose_last_loop_has_no_end_has_finished_when_the_run_ends
             (class.users_started, class.users_finished, class.users_cut)
         };
         // A thinker has steps left: the end of the program.
-        assert_eq!([of(0), of(1), of(2)], [(10, 10, 0), (10, 10, 0), (10, 0, 10)], "{totals:?}");
+        assert_eq!([of(0), of(1), of(2)], [(10, 10, 0), (10, 0, 10), (10, 10, 0)], "{totals:?}");
     });
 }
 
 #[test]
 fn a_fast_loop_that_missed_millions_of_turns_counts_them_at_once() {
     check(1, |sim| {
-        let scenario = "load: [{ramp: {to: 1, over: 100ms}}, {hold: {for: 59900ms}}]\nuser: [connect, every: {rate: 1M/s, do: [send: x, expect: {text: x, timeout: 1h}]}]";
+        let scenario = "load: [{ramp: {to: 1, over: 100ms}}, {hold: {for: 59900ms}}]\n\
+            user: [connect, every: {rate: 1M/s, do: [send: x, expect: {text: x, timeout: 1h}]}]";
         let world = World::start(sim, Speaks::Tcp, 1, scenario);
         world.run_to(sim, 10);
         world.freeze(sim);
@@ -284,7 +303,8 @@ fn a_fast_loop_that_missed_millions_of_turns_counts_them_at_once() {
 #[test]
 fn a_connect_after_a_rest_counts_from_the_end_of_the_rest() {
     check(3, |sim| {
-        let scenario = "load: [{ramp: {to: 50, over: 1s}}, {hold: {for: 20s}}]\nuser: [connect, send: hi, expect: no, close]";
+        let scenario = "load: [{ramp: {to: 50, over: 1s}}, {hold: {for: 20s}}]\n\
+            user: [connect, send: hi, expect: no, close]";
         let world = World::start(sim, Speaks::Tcp, 2, scenario);
         let totals = world.finish(sim);
         assert!(totals.errors.get("expect_mismatch") > 500, "{totals:?}");

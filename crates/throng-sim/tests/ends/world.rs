@@ -42,7 +42,8 @@ pub(crate) enum Speaks {
 }
 
 impl World {
-    /// Starts a server, and a generator of `cores` cores that plays `scenario` (without its target and protocol).
+    /// Starts a server, and a generator of `cores` cores that plays `scenario` (without its target
+    /// and protocol).
     pub(crate) fn start(sim: &mut Sim, speaks: Speaks, cores: usize, scenario: &str) -> Self {
         let [driver] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();
         let limits = Limits::default();
