@@ -51,7 +51,7 @@ Examples:
 Ctrl-C ends the load early and reports what was measured.
 
 Exit codes:
-  0  it was run    2  it could not run    3  the result is invalid";
+  0  it was run    2  it could not run    3  the result is invalid    4  it was ended early";
 
 impl Lab {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -82,9 +82,10 @@ impl Lab {
         if let Some(json) = &self.json {
             json.write(&report)?;
         }
-        Ok(match report.grade {
-            Grade::Invalid => Exit::Invalid,
-            Grade::Valid | Grade::Degraded => Exit::Met,
+        Ok(match (report.interrupted, report.grade) {
+            (true, _) => Exit::Incomplete,
+            (false, Grade::Invalid) => Exit::Invalid,
+            (false, Grade::Valid | Grade::Degraded) => Exit::Met,
         })
     }
 

@@ -74,7 +74,7 @@ fn a_calibration_ends_at_once_when_it_is_interrupted_and_leaves_nothing() {
     std::thread::sleep(Duration::from_millis(500));
     let began = Instant::now();
     run.signal(Signal::INT);
-    let finished = run.finish().exits(2).complains(&["Ctrl-C", "the run was not started"]);
+    let finished = run.finish().exits(4).complains(&["Ctrl-C", "the run was not started"]);
     assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
     assert!(!finished.stdout.contains("connects"), "{finished:#?}");
     let left: Vec<_> = std::fs::read_dir(temporary).unwrap().collect();

@@ -11,7 +11,7 @@ use super::slate::ConnectFailure;
 use super::steps::Step;
 use super::timing::Timing;
 use super::user::{Doing, Standing};
-use super::{ErrorKind, Generator, Mail, Stage};
+use super::{ErrorKind, Generator, Mail};
 use crate::program::{Message, Op, Protocol, TemplateVars};
 
 impl Generator {
@@ -20,10 +20,10 @@ impl Generator {
         let dialed_at = conn.state().message_from;
         let timing = Timing { seen_at: conn.now(), arrival: conn.handshake_arrival(dialed_at) };
         let user = conn.state();
-        if self.stage != Stage::Leaving {
-            let slate = &mut self.slate;
-            timing.record(user.intended, &mut slate.tcp, &mut slate.arrival.tcp);
-        }
+        user.doing = Doing::Upgrading;
+        let slate = &mut self.slate;
+        slate.counters.upgrades_started += 1;
+        timing.record(user.intended, &mut slate.tcp, &mut slate.arrival.tcp);
         let handshake = self.config.program.handshake(user.handshake.into());
         let mut vars =
             TemplateVars { user_id: user.id, counter: user.counter.into(), prng: user.prng };
@@ -73,6 +73,9 @@ impl Generator {
         if matches!(conn.state().doing, Doing::GivingUp | Doing::Failing | Doing::Stopping) {
             return;
         }
+        if conn.state().is_settled() {
+            return self.event_while_leaving(conn, event);
+        }
         match event {
             ClientEvent::Opened { .. } => self.upgraded(conn),
             ClientEvent::Refused(answer) => {
@@ -89,13 +92,29 @@ impl Generator {
                 self.break_off(conn);
             }
             ClientEvent::Failed(_) => match conn.state().doing {
-                Doing::Connecting => self.refused(conn, ConnectFailure::Violation),
+                Doing::Upgrading => self.refused(conn, ConnectFailure::Violation),
                 Doing::Closing => conn.close(),
                 _ => {
                     self.count_error(ErrorKind::WebSocketViolation);
                     self.break_off(conn);
                 }
             },
+        }
+    }
+
+    /// The server has said something to a user that was stopped and still has its connection.
+    fn event_while_leaving<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        event: ClientEvent<'_>,
+    ) {
+        match event {
+            ClientEvent::Text(text) => self.message(conn, Message::Text(text)),
+            ClientEvent::Binary(bytes) => self.message(conn, Message::Binary(bytes)),
+            ClientEvent::Closed { .. } | ClientEvent::Failed(_) | ClientEvent::Refused(_) => {
+                conn.close();
+            }
+            ClientEvent::Opened { .. } | ClientEvent::Ping(_) | ClientEvent::Pong(_) => {}
         }
     }
 
@@ -121,10 +140,10 @@ impl Generator {
         conn: &mut Conn<'_, D, Self>,
         why: ConnectFailure,
     ) {
-        self.slate.connect_failed(why);
+        let now = conn.now();
         let user = conn.state();
+        self.connect_failed(user, now, why);
         user.standing = Standing::Refused;
-        user.doing = Doing::GivingUp;
         conn.set_deadline(Deadline::Never);
         conn.close();
     }

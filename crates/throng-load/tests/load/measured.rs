@@ -167,7 +167,10 @@ fn who_waits_for_an_answer_when_the_run_ends_is_counted_with_the_longest_wait() 
     let counters = &run.last.counters;
     assert_eq!((counters.messages_answered, counters.users_waiting), (20, 10), "{counters:?}");
     assert!(counters.users_waiting_us_most > 1_000_000, "{counters:?}");
-    assert!(run.message.max() < 1_000_000, "the wait is in no histogram");
+    assert!(run.message.max() < 1_000_000, "no answer ended the waits");
+    assert_eq!((counters.messages_waiting, counters.users_cut), (10, 10), "{counters:?}");
+    assert_eq!(run.unanswered.message.count(), 10 + counters.turns_waiting);
+    assert!(run.unanswered.message.max() > 1_000_000, "{counters:?}");
 }
 
 #[test]

@@ -100,6 +100,10 @@ fn a_ramp_down_ends_everybody_whatever_they_do() {
     assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     let counters = &last.counters;
     assert_eq!((counters.connected, counters.users_active), (0, 0));
-    assert_eq!(counters.iterations, counters.users_finished + counters.users_failed);
+    let ends = counters.users_finished + counters.users_failed + counters.users_cut;
+    assert_eq!(counters.iterations, ends);
+    let ends = counters.connects_ok + counters.connects_failed + counters.connects_waiting;
+    assert_eq!(counters.connects_started, ends, "{counters:?}");
+    assert!(counters.connects_waiting > 0, "some connects were undecided");
     assert_eq!(last.classes.len(), 4);
 }
