@@ -7,9 +7,9 @@ use throng_report::runfile::{Ceiling, End, EndReason, Header, ScenarioSource};
 use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::watch::{Moved, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
-    ClassCounters, Event, EventKind, Histogram, Interval, Judgement, LEAVING, LoadInterval,
-    MachineUse, ProbeCounters, ProbeReport, ServerSnapshot, Summary, Tally, WatchHeader, WatchLine,
-    validity,
+    AnswerGap, ClassCounters, Event, EventKind, Histogram, Interval, Judgement, LEAVING,
+    LoadInterval, MachineUse, Outage, ProbeCounters, ProbeReport, ProgramUse, ServerSnapshot,
+    Summary, Tally, WatchHeader, WatchLine, validity,
 };
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file.md");
@@ -58,6 +58,13 @@ fn every_field_of_an_interval_is_documented() {
         probe: ProbeCounters { intended: 1, ..Default::default() },
         probes: vec![ProbeReport::default()],
         lag: latency,
+        answer_gap: Some(AnswerGap::default()),
+        outage: Some(Outage {
+            lost_ms: Some(0),
+            refused_ms: Some(0),
+            refused_last_ms: Some(0),
+            back_ms: Some(0),
+        }),
         process: Default::default(),
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
     };
@@ -70,6 +77,8 @@ fn every_field_of_an_interval_is_documented() {
         kernel: [(ANY.to_owned(), 1)].into(),
         server_kernel: [(ANY.to_owned(), 1)].into(),
         server_machine: Some(MachineUse::default()),
+        programs: vec![ProgramUse::default()],
+        server_programs: vec![ProgramUse::default()],
         unseen: Some(vec![String::new()]),
         events: vec![Event::new(1, EventKind::Unknown)],
     };
@@ -93,6 +102,7 @@ fn every_field_of_a_watch_is_documented() {
         kernel: [(ANY.to_owned(), 1)].into(),
         process: Some(Default::default()),
         server: Some(ServerSnapshot::default()),
+        programs: vec![ProgramUse::default()],
         unseen: vec![String::new()],
     };
     let end = WatchEnd {
@@ -108,7 +118,7 @@ fn every_field_of_a_watch_is_documented() {
     let look = serde_json::to_value(look).unwrap();
     for (name, value) in look.as_object().unwrap() {
         // What these hold is documented once, with the intervals of a run.
-        let is_known = ["machine", "process", "server"].contains(&name.as_str());
+        let is_known = ["machine", "process", "server", "programs"].contains(&name.as_str());
         both[name] = if is_known { Value::Null } else { value.clone() };
     }
     assert!(document().contains("A line is at most 1 MiB;") && WATCH_LINE_BYTES_MAX == 1 << 20);
@@ -298,6 +308,10 @@ fn events() -> Vec<EventKind> {
         EventKind::RunFileResumed { lines_lost: 0 },
         EventKind::ServerLost { reason: text() },
         EventKind::ServerBack { pid: 0 },
+        EventKind::ServerProcess { pid: 0, program: text() },
+        EventKind::ServerProcessEnded { pid: 0, program: text() },
+        EventKind::PortTaken { port: 0, connection: text(), holder: text() },
+        EventKind::FirstError { kind: text(), expected: text(), got: text() },
         EventKind::FactsLost { address: text(), reason: text() },
         EventKind::FactsBack { address: text() },
         EventKind::UserLimit { users_max: 0 },
@@ -319,6 +333,10 @@ fn events() -> Vec<EventKind> {
             | EventKind::RunFileResumed { .. }
             | EventKind::ServerLost { .. }
             | EventKind::ServerBack { .. }
+            | EventKind::ServerProcess { .. }
+            | EventKind::ServerProcessEnded { .. }
+            | EventKind::PortTaken { .. }
+            | EventKind::FirstError { .. }
             | EventKind::FactsLost { .. }
             | EventKind::FactsBack { .. }
             | EventKind::UserLimit { .. }
