@@ -7,6 +7,7 @@
 mod answers;
 mod channels;
 mod connection;
+mod incidents;
 mod leaving;
 mod marker;
 mod pens;
@@ -14,6 +15,7 @@ mod phoenix;
 mod prober;
 mod probing;
 mod receipts;
+mod samples;
 mod session;
 mod slate;
 mod starts;
@@ -30,8 +32,12 @@ use throng_driver::{CoreId, Driver, SocketOptions};
 use throng_engine::{After, App, CloseReason, Conn, Desk};
 use throng_proto::websocket::{Deflater, Limits, Scratch};
 
+pub use incidents::Incidents;
+pub(crate) use incidents::{gap_of_all, outage_of_all};
 pub use prober::ProbeTally;
 pub use probing::ProbeMail;
+pub use samples::Sample;
+use samples::shown;
 pub use session::{UserEvent, UserSession, WebSocket};
 pub(crate) use slate::close_name;
 pub use slate::{ConnectFailure, ErrorKind, Slate};
@@ -45,6 +51,7 @@ use leaving::Leaving;
 use pens::Pens;
 use prober::Prober;
 use probing::Lead;
+use samples::Samples;
 use starts::{Action, Starts};
 use user::Doing;
 pub use user::User;
@@ -112,6 +119,7 @@ pub struct Generator {
     probe_asked: Option<(u64, u32)>,
     /// The schedule is over; what was sent to everybody is still being delivered.
     concluding: bool,
+    samples: Samples,
     slate: Box<Slate>,
 }
 
@@ -148,6 +156,7 @@ impl Generator {
             prober,
             probe_asked: None,
             concluding: false,
+            samples: Samples::default(),
             slate,
             config,
         }
@@ -374,6 +383,9 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
         match event {
             UserEvent::Bytes(bytes) => self.received(conn, bytes),
             UserEvent::WebSocket(event) => self.websocket_event(conn, event),
+            UserEvent::UpgradeBroken(violation, head) => {
+                self.upgrade_broken(conn, violation, &head);
+            }
             UserEvent::HeartbeatDue => self.heartbeat_due(conn),
         }
     }
@@ -408,7 +420,10 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
                 user.doing = Doing::GivingUp;
                 conn.reset();
             }
-            Doing::Expecting => self.fail(conn, ErrorKind::ExpectTimeout),
+            Doing::Expecting => {
+                self.show_time_out(conn);
+                self.fail(conn, ErrorKind::ExpectTimeout);
+            }
             Doing::Asking => self.ask_timed_out(conn),
             Doing::Waiting => {
                 self.slate.lag.record_us(now.micros_since(user.intended));

@@ -1,5 +1,6 @@
 //! A run of the generator: planned, started, steered and collected.
 
+mod errors_shown;
 mod probes;
 mod shortages;
 
@@ -12,16 +13,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant as WallClock};
 
+use throng_base::Instant;
 use throng_base::units::{show_count, show_duration, show_rate};
 use throng_driver::{Clock, Cores, CoresOptions, Errno, Post, SocketOptions, fdtable, process};
 use throng_engine::{Core, Limits};
 use throng_report::{EventKind, LoadInterval, Merge, Tally};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
-use crate::generator::{Config, ErrorKind, Generator, Mail, SEND_BYTES_MAX, Slate, close_name};
+use crate::generator::{
+    Config, ErrorKind, Generator, Incidents, Mail, SEND_BYTES_MAX, Slate, close_name, gap_of_all,
+    outage_of_all,
+};
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target};
 use crate::source::SourcePlan;
+use errors_shown::ErrorsShown;
 use probes::Probes;
 use shortages::Shortages;
 
@@ -164,6 +170,9 @@ pub struct Load {
     classes: Vec<String>,
     probes: Probes,
     shortages: Shortages,
+    errors_shown: ErrorsShown,
+    /// Of the cores that have answered this time.
+    incidents: Vec<Incidents>,
     rss_bytes_at_start: u64,
 }
 
@@ -221,15 +230,18 @@ impl Load {
             classes,
             probes,
             shortages,
+            errors_shown: ErrorsShown::default(),
+            incidents: Vec::new(),
             rss_bytes_at_start,
         })
     }
 
-    /// What was measured since the last call. A core that does not answer within half a second is shown as it was;
+    /// What was measured since the last call; moments are on the machine's monotonic clock. A core that does not answer within half a second is shown as it was;
     /// what it measured comes with the next call.
     pub fn snapshot(&mut self) -> LoadInterval {
         let mut interval =
             LoadInterval { cores: self.views.len() as u64, ..LoadInterval::default() };
+        self.incidents.clear();
         for (core, view) in self.views.iter_mut().enumerate() {
             if !std::mem::replace(&mut view.asked, true) {
                 let blank = self
@@ -246,15 +258,17 @@ impl Load {
             self.take_in(slate, &mut interval);
         }
         self.fill_in(&mut interval);
+        interval.answer_gap = gap_of_all(&self.incidents, Instant::ZERO);
+        interval.outage = outage_of_all(&self.incidents, Instant::ZERO);
         interval
     }
 
     /// What it has run out of since the last call, as of the last [`Self::snapshot`].
     pub fn events(&mut self) -> Vec<EventKind> {
         let views = self.views.iter().enumerate();
-        views
-            .flat_map(|(core, view)| self.shortages.tell(core, &view.last.connect_failures))
-            .collect()
+        let shortages =
+            views.flat_map(|(core, view)| self.shortages.tell(core, &view.last.connect_failures));
+        shortages.chain(self.errors_shown.tell()).collect()
     }
 
     /// Whether the schedule is over and everybody has left, as of the last [`Self::snapshot`].
@@ -318,6 +332,8 @@ impl Load {
         interval.lag.merge(&slate.lag);
         self.probes.take_in(&slate.probes, interval);
         interval.core.turn_us_most = interval.core.turn_us_most.max(slate.core.turn_us_most);
+        self.incidents.push(slate.incidents);
+        self.errors_shown.take_in(&mut slate.samples);
         slate.clear_measured();
         let view = &mut self.views[slate.core_id];
         view.asked = false;

@@ -47,6 +47,7 @@ impl Generator {
                 Step::Next
             }
             Fed::Mismatch { .. } => {
+                self.show_mismatch(conn, &inbox.bytes);
                 self.fail(conn, ErrorKind::ExpectMismatch);
                 Step::Wait
             }
@@ -74,7 +75,10 @@ impl Generator {
                     self.answered(conn, now);
                     self.advance(conn);
                 }
-                Fed::Mismatch { .. } => return self.fail(conn, ErrorKind::ExpectMismatch),
+                Fed::Mismatch { .. } => {
+                    self.show_mismatch(conn, rest);
+                    return self.fail(conn, ErrorKind::ExpectMismatch);
+                }
             }
         }
         if !rest.is_empty() {
@@ -104,6 +108,7 @@ impl Generator {
         let now = conn.now();
         let user = conn.state();
         let from = user.answer_counts_from();
+        self.slate.incidents.answered(whole_at, from);
         // Messages that were sent in a row are answered in a row.
         user.answering = true;
         user.unanswered = user.unanswered.saturating_sub(1);

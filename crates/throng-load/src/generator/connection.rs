@@ -22,6 +22,7 @@ impl Generator {
         user.standing = Standing::Connected;
         let measured = self.stage != Stage::Leaving;
         self.slate.connected(measured.then_some(waited_us), user.class);
+        self.slate.incidents.established(now);
         if user.doing == Doing::Connecting {
             user.pc += 1;
             conn.set_deadline(Deadline::Never);
@@ -142,6 +143,9 @@ impl Generator {
                 if is_short_of_ports(errno) && self.sources.tries_again(user) {
                     self.advance(conn);
                     return After::Keep;
+                }
+                if errno == Errno::CONN_REFUSED {
+                    self.slate.incidents.refused(conn.now());
                 }
                 self.slate.connect_failed(ConnectFailure::Errno(errno));
                 return self.failed(conn);

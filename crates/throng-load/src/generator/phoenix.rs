@@ -10,7 +10,7 @@ use super::channels::Channel;
 use super::pens::as_text;
 use super::steps::Step;
 use super::user::{Doing, Iteration};
-use super::{ErrorKind, Generator, Mail, Stage};
+use super::{ErrorKind, Generator, Mail, Stage, shown};
 use crate::program::{Ask, Asked, Message, OnError, Op, TemplateVars};
 
 impl Generator {
@@ -192,6 +192,7 @@ impl Generator {
         match heard {
             Ok(Heard::Reply(reply)) => self.reply(conn, &reply),
             Ok(Heard::Message(heard)) => {
+                self.slate.incidents.heard(conn.now());
                 let ended = match &*heard.event {
                     names::ERROR => Some(ErrorKind::ChannelError),
                     names::CLOSE => Some(ErrorKind::ChannelClosed),
@@ -206,7 +207,11 @@ impl Generator {
                 }
             }
             Err(_) => {
-                self.count_error(ErrorKind::BadMessage);
+                let kind = ErrorKind::BadMessage;
+                let expected = || "a message of Phoenix Channels".to_owned();
+                let sample = self.samples.first(kind.name(), expected, || shown(message.bytes()));
+                self.slate.samples.extend(sample);
+                self.count_error(kind);
                 self.break_off(conn);
             }
         }
@@ -227,7 +232,11 @@ impl Generator {
         } else if number == user.asked && user.doing == Doing::Asking {
             user.asked = 0;
             if let Op::Ask { ask } = self.config.program.op(user.pc) {
-                self.ask_answered(conn, ask, number, &reply.status == "ok");
+                let ok = &reply.status == "ok";
+                if !ok {
+                    self.show_refusal(ask, reply);
+                }
+                self.ask_answered(conn, ask, number, ok);
             }
         } else if self.probe_asked == Some((user.id, number)) {
             self.probe_asked = None;
@@ -235,6 +244,17 @@ impl Generator {
                 self.count_error(ErrorKind::ProbeRefused);
             }
         }
+    }
+
+    /// Shows the first answer of its kind that was not ok.
+    fn show_refusal(&mut self, ask: u32, reply: &Reply<'_>) {
+        let kind = ErrorKind::refused(self.config.program.ask(ask).asked);
+        let got = || match &reply.response {
+            Payload::Json(text) => format!("{} {}", reply.status, shown(text.as_bytes())),
+            Payload::Binary(bytes) => format!("{} {}", reply.status, shown(bytes)),
+        };
+        let sample = self.samples.first(kind.name(), || "status ok".to_owned(), got);
+        self.slate.samples.extend(sample);
     }
 
     fn ask_answered<D: Driver<Mail = Mail>>(
@@ -248,6 +268,7 @@ impl Generator {
         let asked = self.config.program.ask(index).asked;
         let place = conn.key().index();
         let user = conn.state();
+        self.slate.incidents.answered(now, user.intended);
         if !ok {
             if asked == Asked::Join {
                 user.channels.remove(number);

@@ -419,6 +419,9 @@ impl Generator {
         kind: ErrorKind,
     ) -> After {
         self.count_error(kind);
+        if matches!(kind, ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer) {
+            self.slate.incidents.lost(conn.now());
+        }
         conn.state().message_from = Instant::FAR;
         self.failed(conn)
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_driver::Driver;
 use throng_engine::{Conn, Deadline};
-use throng_proto::websocket::{ClientEvent, ClientHandshake};
+use throng_proto::websocket::{ClientEvent, ClientHandshake, Violation};
 
 use super::pens::as_text;
-use super::slate::ConnectFailure;
+use super::slate::{ConnectFailure, close_name};
 use super::steps::Step;
 use super::user::{Doing, Inbox, Iteration, Kept, Standing};
-use super::{ErrorKind, Generator, INBOX_BYTES_MAX, Mail, Stage};
+use super::{ErrorKind, Generator, INBOX_BYTES_MAX, Mail, Stage, shown};
 use crate::program::{Message, OnError, Op, Protocol, TemplateVars};
 
 impl Generator {
@@ -79,22 +79,53 @@ impl Generator {
             ClientEvent::Text(text) => self.message(conn, Message::Text(text)),
             ClientEvent::Binary(bytes) => self.message(conn, Message::Binary(bytes)),
             ClientEvent::Ping(_) | ClientEvent::Pong(_) => {}
-            ClientEvent::Closed { code, .. } => {
+            ClientEvent::Closed { code, reason } => {
                 if conn.state().doing == Doing::Closing {
                     return conn.close();
                 }
+                self.slate.incidents.lost(conn.now());
+                self.show(
+                    &close_name(code),
+                    || "an open connection".to_owned(),
+                    || {
+                        let code =
+                            code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
+                        match reason {
+                            "" => format!("a close with {code}"),
+                            reason => format!("a close with {code}, {}", shown(reason.as_bytes())),
+                        }
+                    },
+                );
                 self.slate.count_close(code);
                 self.break_off(conn);
             }
-            ClientEvent::Failed(_) => match conn.state().doing {
+            ClientEvent::Failed(violation) => match conn.state().doing {
                 Doing::Connecting => self.refused(conn, ConnectFailure::Violation),
                 Doing::Closing => conn.close(),
                 _ => {
-                    self.count_error(ErrorKind::WebSocketViolation);
+                    let kind = ErrorKind::WebSocketViolation;
+                    let got = || violation.sentence().to_owned();
+                    self.show(kind.name(), || "a WebSocket".to_owned(), got);
+                    self.count_error(kind);
                     self.break_off(conn);
                 }
             },
         }
+    }
+
+    /// What the server answers is no upgrade; it begins with `head`.
+    pub(super) fn upgrade_broken<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        violation: Violation,
+        head: &[u8],
+    ) {
+        if conn.state().doing == Doing::Connecting {
+            let expected = || "101 Switching Protocols".to_owned();
+            let got = || format!("{}: {}", shown(head), violation.sentence());
+            self.show(&ConnectFailure::Violation.to_string(), expected, got);
+        }
+        self.websocket_event(conn, ClientEvent::Failed(violation));
     }
 
     /// The upgrade is done: the connect has succeeded.
@@ -193,7 +224,11 @@ impl Generator {
                 let now = conn.now();
                 self.answered(conn, now);
                 self.advance(conn);
-            } else if !pattern.skips_others() {
+            } else if pattern.skips_others() {
+                self.slate.incidents.heard(conn.now());
+                self.samples.pass_over(message.bytes());
+            } else {
+                self.show_mismatch(conn, message.bytes());
                 self.fail(conn, ErrorKind::ExpectMismatch);
             }
             return;
@@ -210,6 +245,7 @@ impl Generator {
         let Some(prober) = &mut self.prober else { return false };
         let Some(number) = prober.marker.find(message) else { return false };
         let now = conn.now();
+        self.slate.incidents.heard(now);
         prober.receive(conn.state(), number, now, &mut self.slate);
         true
     }
@@ -262,6 +298,7 @@ impl Generator {
         message: Message<'_>,
     ) {
         let now = conn.now();
+        self.slate.incidents.heard(now);
         let user = conn.state();
         if !self.is_wanted(user) {
             return;
