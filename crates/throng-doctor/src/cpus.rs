@@ -8,7 +8,9 @@ use crate::history::Moment;
 /// One machine's CPUs over one interval. Amounts are in CPUs: 1.5 is one and a half of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CpuUse {
-    /// The interval's end.
+    /// The interval's beginning.
+    pub(crate) from_ms: u64,
+    /// Its end.
     pub(crate) at_ms: u64,
     /// CPUs on line.
     pub(crate) cpus: f64,
@@ -92,6 +94,7 @@ impl CpuUse {
         let of_ends: f64 = [server, client].into_iter().flatten().map(|used| used.taken).sum();
         let softirq = |moment| case.value(end, moment, "cpu.softirq_us").map(|us| us as u64);
         Some(Self {
+            from_ms: before.interval.at_ms,
             at_ms: now.interval.at_ms,
             cpus,
             busy: share(from.cpu_busy_us, to.cpu_busy_us).max(of_ends.min(cpus)),
@@ -135,7 +138,7 @@ pub(crate) fn lasting(uses: Vec<CpuUse>, is_so: impl Fn(&CpuUse) -> bool) -> Opt
     (found.len() >= INTERVALS_MIN).then_some(found)
 }
 
-/// The mean of several intervals; none of none.
+/// The mean of several intervals, which is dated to the first of them; none of none.
 pub(crate) fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
     let first = uses.first()?;
     let of =
@@ -155,6 +158,7 @@ pub(crate) fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
         })
     };
     Some(CpuUse {
+        from_ms: first.from_ms,
         at_ms: first.at_ms,
         cpus: of(&|used| used.cpus),
         busy: of(&|used| used.busy),

@@ -26,6 +26,7 @@ mod server_closes_early;
 mod server_cpu_saturated;
 mod server_lost;
 mod server_slow;
+mod server_stalled;
 mod slow_consumers;
 mod softnet_drops;
 mod syn_queue_overflow;
@@ -55,10 +56,27 @@ const SLOW_FOR_WANT_OF_CPUS: &[&str] = &[
     "cpu_contended",
     "server_cpu_saturated",
     "hot_core",
+    "server_stalled",
     "server_slow",
     "slow_consumers",
     "half_open",
     "accept_queue_overflow",
+];
+
+/// Other programs that have CPUs which the run could use: a caveat wherever they do not explain what happened.
+pub const CAVEAT: &str = "cpu_contended";
+
+/// What others do on the machine, or beside it.
+pub(crate) const CONTENTION: &[&str] = &[CAVEAT, "cpu_stolen"];
+
+/// What a server does by itself, whatever runs beside it.
+pub(crate) const OWN_ACTS: &[&str] = &[
+    "server_lost",
+    "server_restarted",
+    "handshakes_refused",
+    "wrong_answers",
+    "server_closes_early",
+    "connections_max_reached",
 ];
 
 /// All of them. Where two findings are as grave and neither explains the other, the one that stands here first comes first: what is
@@ -83,6 +101,7 @@ pub const RULES: &[Rule] = &[
     syn_queue_overflow::RULE,
     softnet_drops::RULE,
     handshakes_refused::RULE,
+    server_stalled::RULE,
     hot_core::RULE,
     server_cpu_saturated::RULE,
     slow_consumers::RULE,

@@ -15,7 +15,8 @@ const fn second(n: u64) -> Instant {
 }
 
 fn sampler(ports: Vec<u16>) -> Sampler {
-    let processes = vec![Watched { label: "self".into(), pid: std::process::id() }];
+    let processes =
+        vec![Watched { label: "self".into(), pid: std::process::id(), also: Vec::new() }];
     Sampler::new(SamplerOptions { ports, processes, ..SamplerOptions::default() })
 }
 
@@ -184,7 +185,7 @@ fn in_a_namespace() {
 }
 
 fn as_a_plain_user() {
-    let processes = vec![Watched { label: "init".into(), pid: 1 }];
+    let processes = vec![Watched { label: "init".into(), pid: 1, also: Vec::new() }];
     let options = SamplerOptions { processes, ..SamplerOptions::default() };
     let sample = Sampler::new(options).sample(second(0));
     // The kernel tells listeners to anybody; another user's threads it may hide.

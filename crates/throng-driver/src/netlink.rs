@@ -60,6 +60,8 @@ impl States {
     pub const CLOSE_WAIT: Self = Self(1 << 8);
     /// Listeners.
     pub const LISTEN: Self = Self(1 << 10);
+    /// Everything but listeners.
+    pub const CONNECTIONS: Self = Self(0xfff & !Self::LISTEN.0);
 }
 
 /// Why there is no answer.
@@ -137,6 +139,24 @@ impl DiagSocket {
         let mut count = 0;
         self.ask(family, states, ports, |_| count += 1)?;
         Ok(count)
+    }
+
+    /// Up to `most` sockets of `family` that are in one of `states` and have `port` as their local
+    /// port. It costs what [`Self::count`] does.
+    pub fn sockets(
+        &mut self,
+        family: Family,
+        states: States,
+        port: u16,
+        most: usize,
+    ) -> Result<Vec<Diag>, DiagError> {
+        let mut found = Vec::new();
+        self.ask(family, states, &[port], |diag| {
+            if found.len() < most {
+                found.push(*diag);
+            }
+        })?;
+        Ok(found)
     }
 
     fn ask(

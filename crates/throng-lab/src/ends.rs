@@ -311,7 +311,7 @@ impl Stage {
         }
         process.check_ran()?;
         let file = follow.whole().map_err(|error| LabError::File(record, error))?;
-        let diagnosis = diagnose(&History::of(&file), &Summary::of(&file));
+        let diagnosis = diagnose(&History::of(&file), &Summary::of(&file), &[]);
         self.diagnoses.borrow_mut().push(RowDiagnosis { row: row.to_owned(), diagnosis });
         Ok(Run { file, interrupted })
     }

@@ -25,6 +25,7 @@ pub(crate) mod kernel;
 mod load;
 pub(crate) mod server;
 mod server_kernel;
+mod server_process;
 mod sources;
 
 use std::fs::{File, TryLockError};

@@ -75,11 +75,11 @@ fn read(input: impl BufRead) -> Result<Read, ReadError> {
         history.add(&interval);
     }
     let summary = fold.finish_read(reader.end(), reader.lines_torn());
-    let diagnosis = diagnose(&history, &summary);
     // The scenario is in the file as it was read; one of another version may not be understood any more.
     let ScenarioSource { path, source } = &reader.header().scenario;
     let thresholds =
         Scenario::parse(source, path).map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);
-    let judgements = thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
+    let judgements: Vec<_> = thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
+    let diagnosis = diagnose(&history, &summary, &judgements);
     Ok(Read { summary, judgements, diagnosis })
 }

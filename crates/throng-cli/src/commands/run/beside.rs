@@ -60,8 +60,8 @@ impl Beside {
             let kernel = LiveKernel::new(ports);
             let kernel = match (self.facts, is_throng, is_here) {
                 (Some(facts), _, _) => kernel.with_facts(facts),
-                (None, true, _) => kernel,
-                (None, false, true) => kernel.with_whoever_listens(),
+                (None, _, true) => kernel.with_whoever_listens(),
+                (None, true, false) => kernel,
                 (None, false, false) => kernel.with_the_server_elsewhere(),
             };
             Box::new(kernel) as Box<dyn KernelProbe>
