@@ -2,12 +2,12 @@
 
 use std::cmp::Reverse;
 
-use throng_report::{Diagnosis, Finding, Judgement, Summary};
+use throng_report::{Diagnosis, Finding, Judgement, Severity, Summary};
 
 use crate::asked::Asked;
 use crate::case::Case;
 use crate::history::History;
-use crate::rules::{CONTENTION, OWN_ACTS, RULES};
+use crate::rules::{CAVEAT, CONTENTION, OWN_ACTS, RULES};
 use crate::verdict::verdict;
 
 /// Says what stopped the run, or that nothing did, and which of its thresholds were missed.
@@ -47,7 +47,10 @@ fn unseen(history: &History) -> Vec<String> {
 }
 
 fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let found: Vec<_> = findings.iter().map(|finding| finding.id.clone()).collect();
+    // A caveat explains nothing.
+    let is_cause = |finding: &&Finding| finding.id != CAVEAT || finding.severity > Severity::Noted;
+    let found: Vec<_> =
+        findings.iter().filter(is_cause).map(|finding| finding.id.clone()).collect();
     for finding in &mut findings {
         let cause = RULES.iter().find(|rule| {
             rule.explains.contains(&finding.id.as_str()) && found.iter().any(|id| id == rule.id)
@@ -77,6 +80,9 @@ fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
         .collect();
     let mut order: Vec<_> = (0..findings.len()).collect();
     order.sort_by_key(|n| keys[*n]);
+    for (finding, (_, Reverse(grave), ..)) in findings.iter_mut().zip(&keys) {
+        finding.severity = grave.unwrap_or(finding.severity);
+    }
     let mut sorted: Vec<Option<Finding>> = findings.into_iter().map(Some).collect();
     order.into_iter().filter_map(|n| sorted[n].take()).collect()
 }

@@ -29,6 +29,7 @@ mod moved;
 pub mod netdev;
 pub mod netstat;
 mod others;
+mod outages;
 pub mod owner;
 pub mod plan;
 pub mod ports;

@@ -4,6 +4,7 @@
 //! tables are those of every process that this user may look into, the threads' own ones included: a thread can have one of its own.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use crate::fact::{Fact, Malformed, Reason, Why};
 use crate::listeners::ListenerReader;
@@ -43,10 +44,12 @@ pub struct PortHolder {
     pub owner: Owner,
 }
 
-/// The connection that keeps `port` from being listened on in the calling thread's network namespace: one that another process
-/// than `but` has made from it. It takes as long as [`listening_process`], and a walk over all sockets besides.
-pub fn port_holder(root: &Root, port: u16, but: &str) -> Option<PortHolder> {
-    let found = ListenerReader::default().connections_on(port).into_result().ok()?;
+/// The connection that keeps the port of `addr` from being listened on in the calling thread's network namespace: one that
+/// another program than `but` has made from it. It takes as long as [`listening_process`], and a walk over all sockets besides.
+pub fn port_holder(root: &Root, addr: SocketAddr, but: &str) -> Option<PortHolder> {
+    let mut found = ListenerReader::default().connections_on(addr.port()).into_result().ok()?;
+    // One from that very address is in the way of whoever listens on it; others of those who listen on all.
+    found.sort_by_key(|diag| diag.local.ip() != addr.ip());
     found.into_iter().take(HOLDERS_MAX).find_map(|diag| {
         let owner = holders(root, &BTreeSet::from([u64::from(diag.inode)])).ok()?;
         let connection = format!("{} -> {}", diag.local, diag.peer);
@@ -242,18 +245,16 @@ mod tests {
 
     #[test]
     fn a_connection_that_has_a_port_as_its_source_is_found_with_its_owner() {
-        let peer = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connection = std::net::TcpStream::connect(peer.local_addr().unwrap()).unwrap();
-        let port = connection.local_addr().unwrap().port();
-        let found = port_holder(&Root::default(), port, "another").expect("it is there");
+        // An address that others have no reason to use; its connections are those that were accepted.
+        let listener = TcpListener::bind("127.83.7.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let client = std::net::TcpStream::connect(addr).unwrap();
+        let _accepted = listener.accept().unwrap();
+        let found = port_holder(&Root::default(), addr, "another").expect("it is there");
         assert_eq!(found.owner.pid, std::process::id());
-        let expected = format!("127.0.0.1:{port} -> {}", peer.local_addr().unwrap());
-        assert_eq!(found.connection, expected);
-        assert_eq!(
-            port_holder(&Root::default(), port, &found.owner.program),
-            None,
-            "it is the server's own"
-        );
+        assert_eq!(found.connection, format!("{addr} -> {}", client.local_addr().unwrap()));
+        let others = port_holder(&Root::default(), addr, &found.owner.program);
+        assert!(others.is_none_or(|other| other.owner.pid != found.owner.pid), "it is its own");
     }
 
     #[test]

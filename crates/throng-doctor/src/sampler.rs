@@ -69,6 +69,7 @@ pub struct Sampler {
     /// Processes that are a part of the run and not watched here.
     spared: BTreeSet<u32>,
     programs: ProgramMeter,
+    asked_between: Option<(Instant, Instant)>,
     /// CPU time of the machine and of the watched programs at the sample before.
     before: Option<(MachineUse, u64)>,
     files: Files,
@@ -144,6 +145,7 @@ impl Sampler {
                 .collect(),
             spared: BTreeSet::new(),
             programs: ProgramMeter::default(),
+            asked_between: None,
             before: None,
             cgroups: CgroupReader::locate(&root, pid),
             listeners: ListenerReader::default(),
@@ -183,6 +185,12 @@ impl Sampler {
     /// Keeps a process out of the other programs: it is a part of the run that is watched elsewhere.
     pub fn spare(&mut self, pid: u32) {
         self.spared.insert(pid);
+    }
+
+    /// Asks for the CPU time that the watched programs used between two moments, which the next sample
+    /// says as `gap_cpu_us`.
+    pub fn ask_between(&mut self, from: Instant, to: Instant) {
+        self.asked_between = Some((from, to));
     }
 
     /// Follows the CPU time of the watched programs between two samples. To be called every 20 ms or
@@ -313,6 +321,7 @@ impl Sampler {
     }
 
     fn watched(&mut self, out: &mut KernelSample, now: Instant) {
+        let between = self.asked_between.take();
         for known in &mut self.processes {
             let Known { watched, rss_bytes_at_start, fds_max, groups, .. } = known;
             let used = process_use(&self.root, watched.pid).map(|used| {
@@ -334,6 +343,9 @@ impl Sampler {
             let allowed = cpus_allowed(&self.root, watched.pid);
             out.set_some(&format!("process.{label}.cpus_allowed"), allowed.known().copied());
             out.processes.push(ProcessSample { label: label.clone(), used });
+            let (label, stretches) = (&known.watched.label, &known.stretches);
+            let used = between.and_then(|(from, to)| stretches.used_between(from, to));
+            out.set_some(&format!("process.{label}.gap_cpu_us"), used);
             known.family(&self.root, out, now);
         }
     }

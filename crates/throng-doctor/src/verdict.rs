@@ -276,13 +276,13 @@ mod tests {
         let said = verdict_of(&late);
         assert!(said.starts_with("Nothing that is known stopped it, but the run is invalid: the generator did not start"), "{said}");
         let failed = Run::quiet().loaded(|load, second| {
-            load.errors.add("expect_mismatch", 3 * second);
+            load.errors.add("send_failed", 3 * second);
             load.errors.add("not_joined", second);
         });
         let said = verdict_of(&failed);
         assert!(
             said.starts_with(
-                "No cause was found for its 40 errors, 30 of them expect_mismatch (the CPUs"
+                "No cause was found for its 40 errors, 30 of them send_failed (the CPUs"
             ),
             "{said}"
         );
@@ -335,23 +335,20 @@ mod tests {
             verdict_of(&Run::quiet().loaded(|load, second| {
                 load.counters.messages_sent = messages * second;
                 load.counters.messages_answered = messages * second;
-                load.errors.add("expect_mismatch", if second == 10 { errors } else { 0 });
+                load.errors.add("send_failed", if second == 10 { errors } else { 0 });
             }))
         };
         let said = failing(9, 1_000);
         assert!(
             said.starts_with(
-                "The plan was met but for 9 errors (expect_mismatch) in 11k attempts, with 85 % headroom"
+                "The plan was met but for 9 errors (send_failed) in 11k attempts, with 85 % headroom"
             ),
             "{said}"
         );
         let said = failing(11, 1_000);
         assert!(said.starts_with("No cause was found for its 11 errors, 11 of them"), "{said}");
         let said = failing(1, 0);
-        assert!(
-            said.starts_with("No cause was found for its only error, expect_mismatch"),
-            "{said}"
-        );
+        assert!(said.starts_with("No cause was found for its only error, send_failed"), "{said}");
     }
 
     /// The verdict of a run that is held against thresholds.
@@ -397,10 +394,10 @@ mod tests {
             "{said}"
         );
         let failing =
-            Run::quiet().loaded(|load, second| load.errors.add("channel_error", second / 10));
+            Run::quiet().loaded(|load, second| load.errors.add("not_joined", second / 10));
         assert!(
             verdict_of(&failing)
-                .starts_with("The plan was met but for 1 error (channel_error) in 11k attempts")
+                .starts_with("The plan was met but for 1 error (not_joined) in 11k attempts")
         );
         let said = judged(&failing, &["errors == 0"]);
         assert!(said.starts_with("Missed: errors 1, asked == 0; no cause was found"), "{said}");

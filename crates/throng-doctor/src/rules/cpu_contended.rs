@@ -15,7 +15,6 @@ pub(super) const RULE: Rule = Rule {
     explains: &[
         "generator_saturated",
         "server_cpu_saturated",
-        "server_stalled",
         "hot_core",
         "server_slow",
         "slow_consumers",

@@ -1,19 +1,22 @@
 //! The server answered nobody for a time: all users waited at once, and then got their answers at once.
 
+mod doing;
+
 use throng_report::render::{count, micros};
-use throng_report::{Evidence, Finding, Severity, Side};
+use throng_report::{Finding, Severity, Side};
 
 use super::Rule;
-use crate::case::{Case, End};
+use crate::case::Case;
 use crate::gaps::{Gap, gaps};
 use crate::harm::{GAP_MS, gap_evidence};
-use crate::history::Moment;
+use doing::{Doing, What, waits_for_a_cpu};
 
 pub(super) const RULE: Rule = Rule {
     id: "server_stalled",
     explains: &[
         "server_slow",
         "server_lost",
+        "generator_saturated",
         "hot_core",
         "accept_queue_overflow",
         "syn_queue_overflow",
@@ -25,28 +28,26 @@ pub(super) const RULE: Rule = Rule {
 /// One long time, or several shorter ones. What the server did meanwhile is told as far as its CPU time, its state and its queue
 /// say: a loop that computes and a process that was stopped look the same to those who wait.
 fn find(case: &Case<'_>) -> Option<Finding> {
-    let found = gaps(case, SHORT_MS);
-    let found: Vec<_> = found.into_iter().filter(|gap| !waits_for_a_cpu(case, gap)).collect();
-    let longest = found.iter().max_by_key(|gap| gap.gap.length_ms())?;
+    let mut found = gaps(case, SHORT_MS);
+    found.retain(|gap| !waits_for_a_cpu(case, gap));
+    let longest = *found.iter().max_by_key(|gap| gap.gap.length_ms())?;
     let is_long = longest.gap.length_ms() >= long_ms(case);
     if !is_long && found.len() < SEVERAL {
         return None;
     }
-    let told: Vec<_> = match is_long {
+    if is_long {
         // Beside a long one, those that are much shorter are what comes after it.
-        true => {
-            found.iter().filter(|gap| gap.gap.length_ms() * 4 >= longest.gap.length_ms()).collect()
-        }
-        false => found.iter().collect(),
-    };
-    let doing = Doing::of(case, longest);
-    let (text, remedy) = words(&told, longest, &doing);
-    let mut found = Finding::new(RULE.id, Side::Server, text)
-        .with_severity(if gave_up(case, &told) { Severity::Stopped } else { Severity::Slowed })
+        found.retain(|gap| gap.gap.length_ms() * 4 >= longest.gap.length_ms());
+    }
+    let doing = Doing::of(case, &longest);
+    let (text, remedy) = words(&found, &longest, &doing);
+    let severity = if gave_up(case, &found) { Severity::Stopped } else { Severity::Slowed };
+    let mut finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(severity)
         .with_confidence(if doing.is_seen { 0.9 } else { 0.7 });
-    found.evidence.extend(told.iter().take(GAPS_SHOWN).map(|gap| gap_evidence(gap.gap)));
-    found.evidence.extend(doing.evidence);
-    Some(found.remedied_by(remedy))
+    finding.evidence.extend(found.iter().take(GAPS_SHOWN).map(|gap| gap_evidence(gap.gap)));
+    finding.evidence.extend(doing.evidence);
+    Some(finding.remedied_by(remedy))
 }
 
 /// From which length on a single gap is told: shorter where a threshold about latencies was missed.
@@ -56,235 +57,79 @@ fn long_ms(case: &Case<'_>) -> u64 {
     asked_us.map_or(GAP_MS, |us| (us / 1000).clamp(SHORT_MS, GAP_MS))
 }
 
-/// Whether the server waited for a CPU then: it is not the server that stood still.
-fn waits_for_a_cpu(case: &Case<'_>, gap: &Gap<'_>) -> bool {
-    let name = "process.server.most_delayed_thread_permille";
-    let delayed = |moment: &&Moment| case.value(End::Server, moment, name) > Some(DELAYED_MOST);
-    within(case, gap).any(|moment| delayed(&moment))
-}
-
-/// The intervals that a gap has a part in.
-fn within<'a>(case: &Case<'a>, gap: &Gap<'_>) -> impl Iterator<Item = &'a Moment> {
-    let (from_ms, to_ms) = (gap.gap.from_ms, gap.gap.to_ms);
-    case.moments().iter().filter(move |moment| {
-        let end_ms = moment.interval.at_ms;
-        end_ms > from_ms && end_ms.saturating_sub(moment.interval.span_ms) < to_ms
-    })
-}
-
 /// Whether users gave up waiting meanwhile.
-fn gave_up(case: &Case<'_>, gaps: &[&Gap<'_>]) -> bool {
+fn gave_up(case: &Case<'_>, gaps: &[Gap<'_>]) -> bool {
     ["expect_timeout", "push_timeout", "join_timeout", "heartbeat_timeout"]
         .into_iter()
         .filter_map(|kind| case.errors(kind))
         .any(|growth| gaps.iter().any(|gap| growth.began_ms + 1_000 >= gap.gap.from_ms))
 }
 
-/// What the server did in a gap.
-struct Doing {
-    what: What,
-    /// Whether its process could be looked at.
-    is_seen: bool,
-    /// Connections that waited to be accepted, where they became more.
-    queued: Option<i64>,
-    /// Its control socket was silent too.
-    is_silent: bool,
-    /// CPUs that it took.
-    cpus: Option<f64>,
-    pid: Option<u64>,
-    evidence: Vec<Evidence>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    /// A signal or a debugger had stopped it.
-    Stopped,
-    /// It used no CPU, and waited in the kernel.
-    Uninterruptible,
-    /// It used no CPU.
-    Idle,
-    /// It computed without a rest.
-    Busy,
-    /// Either, or both.
-    Unclear,
-}
-
-impl Doing {
-    fn of(case: &Case<'_>, gap: &Gap<'_>) -> Self {
-        let moments: Vec<_> = within(case, gap).collect();
-        let inside = || {
-            let is_inside =
-                |moment: &&&Moment| moment.interval.at_ms < gap.gap.to_ms || gap.is_open;
-            moments.iter().filter(is_inside).copied()
-        };
-        let value = |moment: &Moment, name: &str| {
-            case.value(End::Server, moment, &format!("process.server.{name}"))
-        };
-        let most = |name: &str| moments.iter().filter_map(|moment| value(moment, name)).max();
-        let is_so = |name: &str| inside().any(|moment| value(moment, name) > Some(0));
-        let length_ms = gap.gap.length_ms() as i64;
-        let is_most_of = |name: &str| most(name) >= Some(length_ms * 6 / 10);
-        let cpus = cpus(case, gap);
-        let what = match () {
-            () if is_so("stopped") => What::Stopped,
-            () if is_most_of("busy_ms_most") => What::Busy,
-            () if is_most_of("idle_ms_most") && is_so("uninterruptible") => What::Uninterruptible,
-            () if is_most_of("idle_ms_most") => What::Idle,
-            () if most("idle_ms_most").is_none() && cpus.is_some_and(|cpus| cpus < IDLE_CPUS) => {
-                What::Idle
-            }
-            () => What::Unclear,
-        };
-        let mut evidence = Vec::new();
-        let queue = |moment: &Moment| case.value(End::Server, moment, "listener.accept_queue");
-        let before = case.moments().iter().rev();
-        let before = before.clone().find(|moment| moment.interval.at_ms <= gap.gap.from_ms);
-        let queued_before = before.and_then(|moment| queue(moment)).unwrap_or(0);
-        let fullest =
-            inside().filter_map(|m| Some((m.interval.at_ms, queue(m)?))).max_by_key(|(_, n)| *n);
-        let queued = fullest.filter(|(_, queued)| *queued >= queued_before + QUEUED_MIN);
-        evidence.extend(queued.map(|(at_ms, queued)| Evidence {
-            counter: "listener.accept_queue".to_owned(),
-            from: queued_before as f64,
-            to: queued as f64,
-            at_ms,
-        }));
-        let name = match what {
-            What::Stopped => "stopped",
-            What::Busy => "busy_ms_most",
-            _ => "idle_ms_most",
-        };
-        evidence.extend(
-            moments
-                .iter()
-                .filter_map(|m| Some((m.interval.at_ms, value(m, name)?)))
-                .max_by_key(|(_, n)| *n)
-                .map(|(at_ms, to)| Evidence {
-                    counter: format!("process.server.{name}"),
-                    from: before.and_then(|moment| value(moment, name)).unwrap_or(0) as f64,
-                    to: to as f64,
-                    at_ms,
-                }),
-        );
-        let spoke = before.is_some_and(|moment| moment.interval.server.is_some());
-        Self {
-            what,
-            is_seen: most("cpu_us").is_some(),
-            queued: queued.map(|(_, queued)| queued),
-            is_silent: spoke
-                && inside().count() > 0
-                && inside().all(|moment| moment.interval.server.is_none()),
-            cpus,
-            pid: case.server_pid(),
-            evidence,
-        }
-    }
-}
-
-/// CPUs that the server took in the intervals that lie in the gap.
-fn cpus(case: &Case<'_>, gap: &Gap<'_>) -> Option<f64> {
-    let inside = case.steps().filter(|(before, now)| {
-        before.interval.at_ms >= gap.gap.from_ms && now.interval.at_ms <= gap.gap.to_ms
-    });
-    let used = |moment: &Moment| case.value(End::Server, moment, "process.server.cpu_us");
-    let mut sum = (0, 0);
-    for (before, now) in inside {
-        sum.0 += (used(now)? - used(before)?).max(0);
-        sum.1 += now.interval.span_ms as i64;
-    }
-    (sum.1 > 0).then(|| sum.0 as f64 / 1000.0 / sum.1 as f64)
-}
-
 /// The finding in words, and what to do.
-fn words(gaps: &[&Gap<'_>], longest: &Gap<'_>, doing: &Doing) -> (String, String) {
-    let seconds = |ms: u64| {
-        format!("{:.*}", if longest.gap.length_ms() < 1_000 { 2 } else { 1 }, ms as f64 / 1000.0)
-    };
-    let AnswerTime { from, to } =
-        AnswerTime { from: seconds(longest.gap.from_ms), to: seconds(longest.gap.to_ms) };
-    let when = match (gaps.len(), longest.is_open) {
-        (1, true) => format!("from {from} s to the end"),
-        (1, false) => format!("from {from} to {to} s"),
-        (n, _) => format!(
-            "{n} times, for up to {}{}",
-            micros(longest.gap.length_ms() * 1000),
-            rhythm(gaps).map_or_else(String::new, |each| format!(", about every {each}"))
-        ),
-    };
+fn words(gaps: &[Gap<'_>], longest: &Gap<'_>, doing: &Doing) -> (String, String) {
+    let when = when(gaps, longest);
     let mut did = vec!["answered nobody".to_owned()];
     did.extend(
         doing.queued.map(|queued| format!("accepted nobody ({} waited)", count(queued as f64))),
     );
-    let did_not = |and: &str| format!("{}{and}", did.join(", "));
-    let pid = doing.pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
-    let whole = doing.queued.is_some() || doing.is_silent;
-    let (sentence, why, remedy) = match doing.what {
-        What::Stopped => (
-            format!("The server was stopped {when} (state T): it {}", did_not(" and used no CPU")),
-            "A signal (SIGSTOP), a debugger or the job control of a shell leaves a process so.".to_owned(),
-            format!("find what stops it; kill -CONT {pid} lets it go on"),
-        ),
-        What::Uninterruptible => (
-            format!("The server did nothing {when}: it {}", did_not(" and waited in the kernel (state D)")),
-            "So it waits for a disk or a network file system, or is frozen by its control group.".to_owned(),
-            format!("look while it lasts: cat /proc/{pid}/wchan /proc/{pid}/stack; the freezer of its control group; iostat -x 1"),
-        ),
-        What::Idle => (
-            format!("The server did nothing {when}: it {}", did_not(" and used no CPU")),
-            match whole {
-                true => "It was paused as a whole (frozen, a pause of its virtual machine), or its only loop waited for something: a \\
-                         lock, a disk, a sleep."
-                    .to_owned(),
-                false => "It was paused, or everybody waited for the same thing: a lock, a database, a disk, a sleep.".to_owned(),
-            },
-            format!(
-                "see what it waits for while it lasts (ps -o stat,wchan -p {pid}, strace -f -p {pid}, a stack dump), and who pauses it \\
-                 (freezer, VM, garbage collector)"
-            ),
-        ),
-        What::Busy => (
-            format!("The server was busy with something else {when}: it computed without a rest and {}", did_not("")),
-            "One long piece of work holds up everybody who is served by the same thread.".to_owned(),
-            format!("profile what it computes then (perf top -p {pid}, or the profiler of its language): do it in another thread, or in pieces"),
-        ),
-        What::Unclear => (
-            format!("The server stood still {when}: it {}{}", did_not(""), match (doing.is_seen, doing.cpus) {
-                (false, _) => ", and what it did cannot be seen from here".to_owned(),
-                (true, Some(cpus)) => format!(", and took {cpus:.2} CPUs"),
-                (true, None) => String::new(),
-            }),
-            "It computed, or it waited for something that everybody needs: the figures do not tell which.".to_owned(),
-            match doing.is_seen {
-                true => format!("profile it while it lasts (perf top -p {pid}), and see what it waits for (strace -f -p {pid}, a stack dump)"),
-                false => "throng doctor --watch --listen ADDR:PORT on its machine and throng run --server-facts HOST:PORT here show which".to_owned(),
-            },
+    let did = did.join(", ");
+    let sentence = match doing.what {
+        What::Stopped => format!("was stopped {when} (state T): it {did} and used no CPU"),
+        What::Uninterruptible => {
+            format!("did nothing {when}: it {did} and waited in the kernel (state D)")
+        }
+        What::Idle => format!("did nothing {when}: it {did} and used no CPU"),
+        What::Busy => {
+            format!("was busy with something else {when}: it computed without a rest and {did}")
+        }
+        What::Unclear => match (doing.is_seen, doing.cpus) {
+            (false, _) => {
+                format!("stood still {when}: it {did}, and what it did cannot be seen from here")
+            }
+            (true, Some(cpus)) => format!("stood still {when}: it {did}, and took {cpus:.2} CPUs"),
+            (true, None) => format!("stood still {when}: it {did}"),
+        },
+    };
+    let first = match gaps {
+        [] | [_] => String::new(),
+        [first, ..] => format!(
+            " The first time was at {} s, the longest from {} to {} s.",
+            seconds(first.gap.from_ms, longest),
+            seconds(longest.gap.from_ms, longest),
+            seconds(longest.gap.to_ms, longest)
         ),
     };
-    let first = match gaps.len() {
-        1 => String::new(),
-        _ => format!(
-            " The first time was at {} s, the longest from {from} to {to} s.",
-            seconds(gaps[0].gap.from_ms)
-        ),
-    };
-    (format!("{sentence}. {why}{first}"), remedy)
+    (format!("The server {sentence}. {}{first}", doing.why()), doing.remedy())
 }
 
-struct AnswerTime {
-    from: String,
-    to: String,
+/// When it was: from one moment to another, or how often.
+fn when(gaps: &[Gap<'_>], longest: &Gap<'_>) -> String {
+    let [from, to] = [longest.gap.from_ms, longest.gap.to_ms].map(|ms| seconds(ms, longest));
+    match (gaps.len(), longest.is_open) {
+        (1, true) => format!("from {from} s to the end"),
+        (1, false) => format!("from {from} to {to} s"),
+        (n, _) => {
+            let rhythm = rhythm(gaps).map(|each| format!(", about every {each}"));
+            let length = micros(longest.gap.length_ms() * 1000);
+            format!("{n} times, for up to {length}{}", rhythm.unwrap_or_default())
+        }
+    }
+}
+
+/// A moment, as exactly as it matters for a gap of this length.
+fn seconds(ms: u64, longest: &Gap<'_>) -> String {
+    let places = if longest.gap.length_ms() < 1_000 { 2 } else { 1 };
+    format!("{:.places$}", ms as f64 / 1000.0)
 }
 
 /// The time between two of them, where it is about the same each time.
-fn rhythm(gaps: &[&Gap<'_>]) -> Option<String> {
-    let mut apart: Vec<u64> = gaps
-        .windows(2)
-        .map(|pair| pair[1].gap.from_ms.saturating_sub(pair[0].gap.from_ms))
-        .collect();
+fn rhythm(gaps: &[Gap<'_>]) -> Option<String> {
+    let pairs = gaps.windows(2);
+    let mut apart: Vec<u64> =
+        pairs.map(|pair| pair[1].gap.from_ms.saturating_sub(pair[0].gap.from_ms)).collect();
     apart.sort_unstable();
     let median = *apart.get(apart.len() / 2).filter(|_| apart.len() + 1 >= SEVERAL)?;
-    let is_even = |ms: &&u64| ms.abs_diff(median) * 3 <= median;
-    let even = apart.iter().filter(is_even).count();
+    let even = apart.iter().filter(|ms| ms.abs_diff(median) * 3 <= median).count();
     (even * 3 >= apart.len() * 2 && median > 0).then(|| micros(median * 1000))
 }
 
@@ -296,15 +141,6 @@ const SEVERAL: usize = 3;
 
 /// Of so many the evidence shows when they were.
 const GAPS_SHOWN: usize = 3;
-
-/// A thread that waits longer for a CPU does not stand still by itself, in thousandths of the time.
-const DELAYED_MOST: i64 = 300;
-
-/// Connections that wait to be accepted, by so many more than before.
-const QUEUED_MIN: i64 = 3;
-
-/// A server that takes less does nothing.
-const IDLE_CPUS: f64 = 0.05;
 
 #[cfg(test)]
 mod tests {
@@ -322,6 +158,16 @@ mod tests {
             if second == ends {
                 load.answer_gap = Some(AnswerGap { from_ms: 4_000, to_ms: 4_000 + ms });
                 load.message.record_n(ms * 1000, 500);
+            }
+        })
+    }
+
+    /// The same with so much CPU time of the server in it.
+    fn using(ms: u64, cpu_ms: i64) -> Run {
+        let ends = (4_000 + ms).div_ceil(1_000);
+        stalled(ms).changed(move |interval, second| {
+            if second == ends {
+                interval.kernel.insert("process.server.gap_cpu_us".to_owned(), cpu_ms * 1000);
             }
         })
     }
@@ -364,13 +210,15 @@ mod tests {
 
     #[test]
     fn a_loop_that_computes_and_one_that_waits_are_told_apart() {
-        let busy = doing(1_900, "busy_ms_most", 1_900);
+        let busy = using(1_900, 1_850);
         let found = says(
             &busy,
             "The server was busy with something else from 4.0 to 5.9 s: it computed without a rest",
         );
         assert!(found.remedy.starts_with("profile"), "{found}");
-        let idle = doing(1_900, "idle_ms_most", 1_880);
+        let shared = using(1_900, 900).with("process.server.most_delayed_thread_permille", 500);
+        says(&shared, "The server was busy with something else from 4.0 to 5.9 s");
+        let idle = using(1_900, 10);
         says(
             &idle,
             "The server did nothing from 4.0 to 5.9 s: it answered nobody and used no CPU. It was paused, or",
@@ -379,15 +227,14 @@ mod tests {
             interval.server = (second < 5 || second > 6).then(Default::default);
         });
         assert!(silent.speaks(&RULE).text.contains("paused as a whole"));
-        let disk = doing(2_900, "idle_ms_most", 2_880).with("process.server.uninterruptible", 1);
+        let disk = using(2_900, 0).with("process.server.uninterruptible", 1);
         says(
             &disk,
             "The server did nothing from 4.0 to 6.9 s: it answered nobody and waited in the kernel (state D)",
         );
-        let either = doing(2_900, "busy_ms_most", 700).with("process.server.idle_ms_most", 600);
         let found = says(
-            &either,
-            "The server stood still from 4.0 to 6.9 s: it answered nobody, and took 0.02 CPUs. It computed, or it",
+            &using(2_900, 900),
+            "The server stood still from 4.0 to 6.9 s: it answered nobody, and took 0.31 CPUs. It computed, or it",
         );
         assert!(found.remedy.contains("perf top") && found.remedy.contains("strace"), "{found}");
         let mut unseen = stalled(2_900);

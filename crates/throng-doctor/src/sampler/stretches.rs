@@ -3,6 +3,7 @@
 //! The mean over a second does not tell a server that computes for 300 ms and then rests from one that answers evenly: both
 //! take 0.3 CPUs. Users of the first wait in between.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use throng_base::time::Instant;
@@ -13,6 +14,8 @@ pub(super) struct StretchMeter {
     last: Option<(Instant, u64)>,
     busy: Stretch,
     idle: Stretch,
+    /// The latest steps, for questions about a time that is over.
+    steps: VecDeque<(Instant, u64)>,
 }
 
 /// A stretch that goes on, and the longest since it was last taken.
@@ -34,12 +37,36 @@ pub(super) struct Stretches {
 impl StretchMeter {
     /// Takes the CPU time that the program has used until `now`.
     pub(super) fn step(&mut self, now: Instant, cpu_us: u64) {
+        if self.steps.len() == STEPS_MAX {
+            self.steps.pop_front();
+        }
+        self.steps.push_back((now, cpu_us));
         let Some((at, before_us)) = self.last.replace((now, cpu_us)) else { return };
         let elapsed_us = now.micros_since(at);
         let used_us = cpu_us.saturating_sub(before_us);
         // CPU time comes in steps of 10 ms: the half of a short step is as much as can be asked for.
         self.busy.step(elapsed_us, used_us * 2 >= elapsed_us);
         self.idle.step(elapsed_us, used_us == 0);
+    }
+
+    /// Returns the CPU time that was used between two moments, as far back as is known: none where that is less than half of
+    /// it.
+    pub(super) fn used_between(&self, from: Instant, to: Instant) -> Option<u64> {
+        let first = self.steps.front()?.0.max(from);
+        let last = self.steps.back()?.0.min(to);
+        let is_most = last.micros_since(first) * 2 >= to.micros_since(from);
+        is_most.then(|| Some(self.used_by(last)?.saturating_sub(self.used_by(first)?)))?
+    }
+
+    /// What was used by a moment between two steps, in proportion.
+    fn used_by(&self, at: Instant) -> Option<u64> {
+        let after = self.steps.partition_point(|(step, _)| *step < at);
+        let (next, next_us) = *self.steps.get(after)?;
+        let Some((before, before_us)) = after.checked_sub(1).map(|n| self.steps[n]) else {
+            return Some(next_us);
+        };
+        let share = at.micros_since(before) as f64 / next.micros_since(before).max(1) as f64;
+        Some(before_us + (next_us.saturating_sub(before_us) as f64 * share) as u64)
     }
 
     /// Returns the longest stretches since the last call. One that goes on counts as far as it has come, and goes on.
@@ -63,6 +90,9 @@ impl Stretch {
 
 /// The time between two steps, at least: shorter ones see less than a tick of the kernel's accounting.
 pub(crate) const STEP: Duration = Duration::from_millis(20);
+
+/// Half a minute of them, which take 24 KB.
+const STEPS_MAX: usize = 1_500;
 
 #[cfg(test)]
 mod tests {
@@ -99,6 +129,19 @@ mod tests {
         meter.step(now + STEP + STEP, cpu_us + 10_000);
         meter.step(now + STEP + STEP + STEP, cpu_us + 10_000);
         assert_eq!(meter.take(), Some(Stretches { busy_ms: 20, idle_ms: 20 }));
+    }
+
+    #[test]
+    fn what_was_used_in_a_time_that_is_over_is_known_for_a_while() {
+        let burst = [vec![0; 10], vec![20; 15], vec![0; 25]].concat();
+        let meter = meter(&burst);
+        let at = |ms: u64| Instant::from_nanos(1 + ms * 1_000_000);
+        let used_ms = |from, to| meter.used_between(at(from), at(to)).map(|us| us / 1000);
+        assert_eq!(used_ms(200, 500), Some(300));
+        assert_eq!(used_ms(250, 450), Some(200));
+        assert_eq!(used_ms(600, 900), Some(0));
+        assert_eq!(used_ms(0, 1_500), Some(300), "the last steps are still to come");
+        assert_eq!(used_ms(900, 3_000), None);
     }
 
     #[test]

@@ -163,6 +163,11 @@ impl<W: Write + Truncate> Beat<W> {
     fn record(&mut self, now: Instant) {
         let at_ms = self.at_ms(now);
         let mut load = self.generator.snapshot();
+        if let Some(gap) = load.answer_gap {
+            let [from, to] =
+                [gap.from_ms, gap.to_ms].map(|ms| throng_base::Instant::from_nanos(ms * 1_000_000));
+            self.kernel.ask_between(from, to);
+        }
         load.rebase(self.began_ms);
         for kind in self.generator.events() {
             self.event(kind);

@@ -1,5 +1,8 @@
 //! The machine itself: CPU time and the kernel's counters, of both ends.
 
+use std::net::SocketAddr;
+
+use throng_base::time::Instant;
 use throng_doctor::owner::Owner;
 use throng_doctor::{Reason, Sampler, SamplerOptions, Watched, Why};
 use throng_driver::{Clock, netns};
@@ -45,15 +48,15 @@ impl LiveKernel {
     /// Reads the machine and the listeners on `ports`; no ports means all listeners.
     pub fn new(ports: Vec<u16>) -> Self {
         let here = Sampler::new(options(&ports));
-        let process = ServerProcess::new(ports.clone(), false);
+        let process = ServerProcess::new(Vec::new(), false);
         Self { ports, here, server: Server::Here, process, events: Vec::new(), unseen: None }
     }
 
-    /// The same for a server in this network namespace: the process that listens on the ports is it,
-    /// and the one that takes its place.
+    /// The same for a server in this network namespace: the process that listens on the ports of
+    /// `targets` is it, and the one that takes its place.
     #[must_use]
-    pub fn with_whoever_listens(mut self) -> Self {
-        self.process = ServerProcess::new(self.ports.clone(), true);
+    pub fn with_whoever_listens(mut self, targets: &[SocketAddr]) -> Self {
+        self.process = ServerProcess::new(targets.to_vec(), true);
         // Before the first sample, so that it is in that.
         self.events = self.look();
         self
@@ -116,6 +119,13 @@ impl KernelProbe for LiveKernel {
             sample.unseen.clone_from(&self.unseen);
         }
         sample
+    }
+
+    fn ask_between(&mut self, from: Instant, to: Instant) {
+        match &self.server {
+            Server::Namespace(there) => there.ask_between(from, to),
+            _ => self.here.ask_between(from, to),
+        }
     }
 
     fn step(&mut self) -> Vec<EventKind> {

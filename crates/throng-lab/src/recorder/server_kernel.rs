@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use throng_base::time::Instant;
 use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, Why};
 use throng_driver::{Clock, netns};
 
@@ -19,6 +20,7 @@ pub(super) struct ServerKernel {
 enum Question {
     Sample,
     Step,
+    Between(Instant, Instant),
 }
 
 impl ServerKernel {
@@ -34,9 +36,16 @@ impl ServerKernel {
             let mut sampler =
                 Sampler::new(SamplerOptions { ports, processes, ..SamplerOptions::default() });
             while let Ok(question) = asked.recv() {
-                if let Question::Step = question {
-                    sampler.step(Clock.now());
-                    continue;
+                match question {
+                    Question::Sample => {}
+                    Question::Step => {
+                        sampler.step(Clock.now());
+                        continue;
+                    }
+                    Question::Between(from, to) => {
+                        sampler.ask_between(from, to);
+                        continue;
+                    }
                 }
                 let mut sample = sampler.sample(Clock.now());
                 if let Some(why) = &refused {
@@ -59,6 +68,11 @@ impl ServerKernel {
     /// Begins to look; [`ServerKernel::answer`] has to follow.
     pub(super) fn ask(&mut self) {
         let _ = self.questions.send(Question::Sample);
+    }
+
+    /// Asks what the process used between two moments; the next look says it.
+    pub(super) fn ask_between(&self, from: Instant, to: Instant) {
+        let _ = self.questions.send(Question::Between(from, to));
     }
 
     /// Follows the process between two looks.

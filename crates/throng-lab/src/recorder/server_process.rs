@@ -1,5 +1,6 @@
 //! Which process serves: found by its port, followed to its end, and to its successor.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use throng_base::time::Instant;
@@ -12,7 +13,7 @@ use throng_report::EventKind;
 #[derive(Debug)]
 pub(super) struct ServerProcess {
     root: Root,
-    ports: Vec<u16>,
+    targets: Vec<SocketAddr>,
     /// Whether a process that listens on the ports here is the server.
     is_here: bool,
     known: Option<Owner>,
@@ -26,11 +27,12 @@ pub(super) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Nobody is known yet. `is_here`: whoever listens on `ports` in the calling thread's network namespace is the server.
-    pub(super) fn new(ports: Vec<u16>, is_here: bool) -> Self {
+    /// No process is known yet. `is_here`: the one that listens on a port of `targets` in the calling thread's network
+    /// namespace is the server.
+    pub(super) fn new(targets: Vec<SocketAddr>, is_here: bool) -> Self {
         Self {
             root: Root::default(),
-            ports,
+            targets,
             is_here,
             known: None,
             last_program: String::new(),
@@ -69,7 +71,7 @@ impl ServerProcess {
             self.tell_holder(now, events);
             return None;
         }
-        let Fact::Known(owner) = listening_process(&self.root, &self.ports) else {
+        let Fact::Known(owner) = listening_process(&self.root, &self.ports()) else {
             // It cannot be seen, by this user say: it need not be searched for so often.
             self.search_at = now + SEARCH_AGAIN;
             return None;
@@ -87,7 +89,12 @@ impl ServerProcess {
 
     fn is_listened_on(&mut self) -> bool {
         let Fact::Known(all) = self.listeners.listeners() else { return true };
-        all.iter().any(|listener| self.ports.contains(&listener.addr.port()))
+        let ports = self.ports();
+        all.iter().any(|listener| ports.contains(&listener.addr.port()))
+    }
+
+    fn ports(&self) -> Vec<u16> {
+        self.targets.iter().map(SocketAddr::port).collect()
     }
 
     /// Says who has the port as a source port, once, when nobody has come to listen on it for a while.
@@ -96,11 +103,11 @@ impl ServerProcess {
         if !is_long || std::mem::replace(&mut self.holder_told, true) {
             return;
         }
-        for port in &self.ports {
-            if let Some(found) = port_holder(&self.root, *port, &self.last_program) {
+        for target in &self.targets {
+            if let Some(found) = port_holder(&self.root, *target, &self.last_program) {
                 let holder = format!("{}, pid {}", found.owner.program, found.owner.pid);
                 let connection = found.connection;
-                events.push(EventKind::PortTaken { port: *port, connection, holder });
+                events.push(EventKind::PortTaken { port: target.port(), connection, holder });
             }
         }
     }
@@ -144,9 +151,10 @@ mod tests {
 
     #[test]
     fn a_server_is_followed_to_its_end_and_to_its_successor() {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let target = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let port = target.port();
         let mut first = listening(port);
-        let mut process = ServerProcess::new(vec![port], true);
+        let mut process = ServerProcess::new(vec![target], true);
         let expected = |child: &std::process::Child| EventKind::ServerProcess {
             pid: child.id(),
             program: "python3".to_owned(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use throng_base::time::Instant;
 use throng_report::{EventKind, LoadInterval, MachineUse, ProgramUse, ServerSnapshot};
 
 use super::LiveKernel;
@@ -40,6 +41,9 @@ pub trait ServerProbe: Send {
 pub trait KernelProbe {
     /// Counters and gauges as of now.
     fn sample(&mut self) -> KernelSample;
+
+    /// Asks what the server used between two moments; the next sample says it.
+    fn ask_between(&mut self, _from: Instant, _to: Instant) {}
 
     /// Follows the server's process between two samples; called every 20 ms or so. Returns what has
     /// happened to it.

@@ -53,14 +53,15 @@ impl Beside {
 
     /// How the recorder asks them.
     pub(super) fn probes(self, plan: &Plan) -> Probes {
-        let ports: Vec<u16> = plan.load.targets.iter().map(SocketAddr::port).collect();
+        let targets = plan.load.targets.clone();
+        let ports: Vec<u16> = targets.iter().map(SocketAddr::port).collect();
         let is_throng = self.server.is_some();
         let is_here = plan.header.target_is_here;
         let kernel = move || {
             let kernel = LiveKernel::new(ports);
             let kernel = match (self.facts, is_throng, is_here) {
                 (Some(facts), _, _) => kernel.with_facts(facts),
-                (None, _, true) => kernel.with_whoever_listens(),
+                (None, _, true) => kernel.with_whoever_listens(&targets),
                 (None, true, false) => kernel,
                 (None, false, false) => kernel.with_the_server_elsewhere(),
             };
