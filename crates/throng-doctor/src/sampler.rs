@@ -19,7 +19,7 @@ use throng_base::time::Instant;
 use throng_report::{MachineUse, ProcessUse};
 
 use crate::cgroup::CgroupReader;
-use crate::fact::Fact;
+use crate::fact::{Fact, Reason};
 use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
 use crate::process::{cpus_allowed, process_use};
@@ -329,6 +329,12 @@ impl Sampler {
                 ProcessUse { rss_bytes_at_start: at_start, ..used }
             });
             let label = &watched.label;
+            // What is gone cannot be read, and is no blind spot.
+            if matches!(&used, Fact::Unknown(why) if why.reason == Reason::Missing) {
+                let label = label.clone();
+                out.processes.push(ProcessSample { label, used });
+                continue;
+            }
             if fds_max.is_none() {
                 let limits = out.take(limits(&self.root, watched.pid));
                 *fds_max = limits.and_then(|limits| limits.open_files.soft);

@@ -106,6 +106,8 @@ pub struct Generator {
     sources: crate::source::Sources,
     /// Whether a class has an `expect` at all; what arrives for another is nobody's.
     expects: Vec<bool>,
+    /// Whether a class's users end their connections by a reset: those that the end of a run finds do too.
+    resets: Vec<bool>,
     /// Whether all of a class's `expect` pass over messages that they do not wait for.
     skips_others: Vec<bool>,
     /// Cores of this generator.
@@ -148,6 +150,7 @@ impl Generator {
             stage: Stage::Running,
             sources: config.sources.of_core(core, cores),
             expects: classes.clone().map(|class| config.program.expects(class)).collect(),
+            resets: classes.clone().map(|class| config.program.resets(class)).collect(),
             skips_others: classes.map(|class| config.program.skips_others(class)).collect(),
             cores,
             pens: Pens::default(),
@@ -209,6 +212,8 @@ impl Generator {
             if conn.is_detached() {
                 self.iteration_over(conn.state());
                 conn.leave();
+            } else if self.resets[usize::from(conn.state().class)] {
+                conn.reset();
             } else {
                 self.hang_up(conn);
             }

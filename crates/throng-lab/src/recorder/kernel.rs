@@ -186,6 +186,7 @@ const OPTIONAL: &[&str] = &[
     "cgroup",
     "tcp_ehash_entries",
     "tcp_mem",
+    "tcp_max_orphans",
     "netdev_max_backlog",
 ];
 
