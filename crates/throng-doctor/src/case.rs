@@ -266,9 +266,15 @@ impl<'a> Case<'a> {
         };
         let now = Load::of(steps[at]);
         let before = at.checked_sub(1).map(|before| Load::of(steps[before]));
-        // Of a server that ends in the midst of an interval, the whole one before tells more.
-        let ended = |before: &Load| before.messages_per_s > 2.0 * now.messages_per_s;
-        before.filter(ended).unwrap_or(now)
+        // Of a server that ends in the midst of an interval, the whole one before tells more; and of answers that come all at
+        // once after a wait, what was asked before that.
+        let told = |before: &Load| {
+            before.messages_per_s > 2.0 * now.messages_per_s
+                || (before.messages_per_s >= 1.0
+                    && now.messages_per_s > 4.0 * before.messages_per_s)
+        };
+        let held = before.map_or(0, |before| before.connections).max(now.connections);
+        Load { connections: held, ..before.filter(told).unwrap_or(now) }
     }
 }
 
@@ -326,6 +332,25 @@ impl Peak {
 mod tests {
     use super::*;
     use crate::rules::fixture::Run;
+
+    #[test]
+    fn the_load_is_what_was_held_and_asked_before_it_broke() {
+        let load = |at_ms| {
+            let run = Run::quiet().loaded(|load, second| {
+                // Most connections go in the seventh second; the eighth is a burst.
+                load.counters.connected = if second >= 7 { 300 } else { load.counters.connected };
+                let burst = if second >= 8 { 9_000 } else { 0 };
+                load.counters.messages_sent += burst;
+                load.counters.messages_answered += burst;
+            });
+            let (history, summary) = run.whole();
+            let load = Case::new(&history, &summary).load_at(at_ms);
+            (load.connections, load.messages_per_s)
+        };
+        assert_eq!(load(7_000), (1_000, 1_000.0));
+        assert_eq!(load(8_000), (300, 1_000.0));
+        assert_eq!(load(9_000), (300, 1_000.0));
+    }
 
     #[test]
     fn a_second_in_which_the_server_was_not_heard_of_is_not_the_generators() {

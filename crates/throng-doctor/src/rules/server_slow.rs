@@ -177,8 +177,9 @@ fn is_explained(case: &Case<'_>) -> bool {
     let queues = ["TcpExt.ListenOverflows", "TcpExt.TCPReqQFullDrop", "TcpExt.TCPAbortOnMemory"];
     let lost = case.growth(End::Client, "Tcp.RetransSegs").map_or(0, |growth| growth.by());
     let sent = case.growth(End::Client, "Tcp.OutSegs").map_or(0, |growth| growth.by());
-    // Whoever has ended is not slow.
+    // One that has ended is not slow, and what is sent again is late for that.
     server_lost::ended(case).is_some()
+        || (super::retransmits::RULE.find)(case).is_some()
         || full.count() >= INTERVALS_MIN
         || case.summary.generator.lag_us.p99 > throng_report::validity::LAG_DEGRADED_US
         || queues.iter().any(|counter| case.growth(End::Server, counter).is_some())
