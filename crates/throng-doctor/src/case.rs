@@ -265,13 +265,18 @@ impl<'a> Case<'a> {
             return Load::default();
         };
         let now = Load::of(steps[at]);
-        let before = at.checked_sub(1).map(|before| Load::of(steps[before]));
-        // Of a server that ends in the midst of an interval, the whole one before tells more; and of answers that come all at
-        // once after a wait, what was asked before that.
+        let earlier = |n: usize| at.checked_sub(n).map(|before| Load::of(steps[before]));
+        let before = earlier(1);
+        // Answers that come all at once after a wait are not what was asked for.
+        let is_burst = |now: &Load, before: &Load| {
+            before.messages_per_s >= 1.0 && now.messages_per_s > 4.0 * before.messages_per_s
+        };
+        let before_is_burst =
+            before.zip(earlier(2)).is_some_and(|(before, earlier)| is_burst(&before, &earlier));
+        // Of a server that ends in the midst of an interval, the whole one before tells more.
         let told = |before: &Load| {
-            before.messages_per_s > 2.0 * now.messages_per_s
-                || (before.messages_per_s >= 1.0
-                    && now.messages_per_s > 4.0 * before.messages_per_s)
+            let ended = before.messages_per_s > 2.0 * now.messages_per_s;
+            (ended && !before_is_burst) || is_burst(&now, before)
         };
         let held = before.map_or(0, |before| before.connections).max(now.connections);
         Load { connections: held, ..before.filter(told).unwrap_or(now) }
