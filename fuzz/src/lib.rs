@@ -14,6 +14,10 @@ pub mod websocket_server;
 mod oracle;
 mod transcript;
 
+/// Targets that need more than this library, whose corpus a test of another crate replays:
+/// `longpoll_session` that of `throng-server`.
+pub const ELSEWHERE: [&str; 1] = ["longpoll_session"];
+
 /// What a target does with an input.
 pub type Check = fn(&[u8]);
 

@@ -88,6 +88,7 @@ pub const LIMITS: Limits = Limits {
     frame_bytes_max: 1_024,
     message_bytes_max: 2_048,
     handshake_timeout_ms: 10_000,
+    message_timeout_ms: 60_000,
     close_timeout_ms: 5_000,
 };
 

@@ -1,6 +1,7 @@
 //! What an event loop needs from the world below it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use throng_base::{Instant, Key};
 
@@ -54,6 +55,17 @@ pub trait Driver {
     fn reregister(&mut self, fd: &Self::Fd, token: Token, interest: Interest) -> Result<(), Errno>;
     /// Receives into `buffer`; zero means that the other end has finished.
     fn recv(&mut self, fd: &Self::Fd, buffer: &mut [u8]) -> Result<usize, Errno>;
+    /// Receives as [`Self::recv`] does, and returns beside the count when the last of the bytes reached
+    /// this kernel. None where the kernel does not say: the socket was opened without
+    /// [`SocketOptions::arrival_stamps`], or the wall clock was set meanwhile.
+    fn recv_stamped(
+        &mut self,
+        fd: &Self::Fd,
+        buffer: &mut [u8],
+    ) -> Result<(usize, Option<Instant>), Errno>;
+    /// Returns the round trip of the connect's handshake as the kernel measured it. None when a segment
+    /// was sent again, or the kernel does not say. To be asked right after the connect.
+    fn handshake_rtt(&self, fd: &Self::Fd) -> Option<Duration>;
     /// Hands over as much of `bytes` as the socket takes.
     fn send(&mut self, fd: &Self::Fd, bytes: &[u8]) -> Result<usize, Errno>;
     /// Tells the other end that nothing more will be sent.
@@ -238,11 +250,14 @@ pub struct SocketOptions {
     pub sndbuf_bytes: Option<u32>,
     /// Receive buffer in bytes (the kernel doubles it).
     pub rcvbuf_bytes: Option<u32>,
+    /// Have the kernel note when bytes arrive, for [`Driver::recv_stamped`] (SO_TIMESTAMPING). Where it
+    /// cannot, receives bring no stamps.
+    pub arrival_stamps: bool,
 }
 
 impl Default for SocketOptions {
     fn default() -> Self {
-        Self { nodelay: true, sndbuf_bytes: None, rcvbuf_bytes: None }
+        Self { nodelay: true, sndbuf_bytes: None, rcvbuf_bytes: None, arrival_stamps: false }
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::event::epoll;
 use throng_base::Instant;
 
+use crate::arrival::{self, ArrivalClock};
 use crate::cores::Shared;
 use crate::driver::{
     CloseHow, ConnectSpec, CoreId, Driver, Event, Interest, ListenSpec, MailFull, MailKind, Ready,
@@ -49,6 +50,7 @@ pub struct EpollDriver<M> {
     /// Sockets open in this table, those on their way included.
     open: usize,
     clock: Clock,
+    arrivals: ArrivalClock,
 }
 
 impl<M> EpollDriver<M> {
@@ -66,7 +68,8 @@ impl<M> EpollDriver<M> {
         add(set.as_fd(), &own.hatch.out, Token::PASSED, epoll::EventFlags::IN)?;
         let buffer = (0..BATCH_MAX).map(|_| MaybeUninit::uninit()).collect();
         let passing = Passing::new(shared.seats.len(), shared.fds_max.is_none());
-        Ok(Self { core, shared, set, waiter, buffer, passing, open: 0, clock: Clock })
+        let arrivals = ArrivalClock::default();
+        Ok(Self { core, shared, set, waiter, buffer, passing, open: 0, clock: Clock, arrivals })
     }
 
     fn opened(&mut self, fd: OwnedFd) -> Fd {
@@ -112,6 +115,7 @@ impl<M: Send> Driver for EpollDriver<M> {
         };
         // The one error that can be met is an interruption by a signal, and the loop comes back by itself.
         let count = self.waiter.wait(self.set.as_fd(), &mut self.buffer, patience).unwrap_or(0);
+        self.arrivals.expire();
         for event in &self.buffer[..count] {
             // SAFETY: the kernel has written the first `count` events.
             let libc::epoll_event { events: bits, u64: token } = unsafe { event.assume_init() };
@@ -164,6 +168,19 @@ impl<M: Send> Driver for EpollDriver<M> {
 
     fn recv(&mut self, fd: &Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
         socket::recv(fd.as_fd(), buffer)
+    }
+
+    fn recv_stamped(
+        &mut self,
+        fd: &Fd,
+        buffer: &mut [u8],
+    ) -> Result<(usize, Option<Instant>), Errno> {
+        let (received, stamp) = arrival::recv(fd.as_fd(), buffer)?;
+        Ok((received, stamp.and_then(|stamp| self.arrivals.moment_of(stamp))))
+    }
+
+    fn handshake_rtt(&self, fd: &Fd) -> Option<Duration> {
+        arrival::handshake_rtt(fd.as_fd())
     }
 
     fn send(&mut self, fd: &Fd, bytes: &[u8]) -> Result<usize, Errno> {

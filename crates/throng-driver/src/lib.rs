@@ -4,6 +4,7 @@
 //! to other cores, permits. [`EpollDriver`] is Linux; `throng-sim` has another one on virtual time.
 //! Nothing here knows a protocol.
 
+mod arrival;
 mod clock;
 pub mod cores;
 mod driver;

@@ -9,6 +9,7 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
+use crate::arrival;
 use crate::{CloseHow, ConnectSpec, Errno, ListenSpec, SocketOptions, Source};
 
 /// The local address of a socket.
@@ -104,6 +105,9 @@ fn set_options(fd: BorrowedFd<'_>, options: &SocketOptions) -> Result<(), Errno>
     }
     if let Some(bytes) = options.rcvbuf_bytes {
         sockopt::set_socket_recv_buffer_size(fd, bytes as usize)?;
+    }
+    if options.arrival_stamps {
+        arrival::request_stamps(fd);
     }
     Ok(())
 }

@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use throng_base::{Instant, Key};
 use throng_driver::{CloseHow, ConnectSpec, CoreId, Driver, MailFull, MailKind};
 
+use crate::arrival::Arrival;
 use crate::desk::Shell;
 use crate::entry::{Entry, Link};
-use crate::settle;
-use crate::{App, CloseReason, Deadline};
+use crate::pending::Pending;
+use crate::settle::{self, SendError};
+use crate::{App, CloseReason, Deadline, Part, Source};
 
 /// One connection or user, during one of its callbacks.
 pub struct Conn<'a, D: Driver, A: App<D>> {
@@ -64,6 +66,28 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         self.shell.driver.now()
     }
 
+    /// Returns what the kernel said of the bytes that the present event was read from.
+    pub fn arrival(&self) -> Arrival {
+        self.shell.arrival
+    }
+
+    /// Asks the kernel from now on, or no longer, when bytes arrive. The socket must have been opened with
+    /// [`SocketOptions::arrival_stamps`](throng_driver::SocketOptions::arrival_stamps).
+    pub fn want_arrival(&mut self, wanted: bool) {
+        self.entry.wants_arrival = wanted;
+    }
+
+    /// Returns when the answer to a connect of `dialed_at`, which has just succeeded, reached the kernel:
+    /// a round trip later, as the kernel has measured it.
+    pub fn handshake_arrival(&mut self, dialed_at: Instant) -> Arrival {
+        let Some(weight) = self.shell.sampler.next_weight() else { return Arrival::Sampled };
+        let rtt = self.entry.link.fd().and_then(|fd| self.shell.driver.handshake_rtt(fd));
+        rtt.map_or(Arrival::Unknown { weight }, |rtt| Arrival::Stamped {
+            at: dialed_at + rtt,
+            weight,
+        })
+    }
+
     /// What the app keeps for it.
     pub fn state(&mut self) -> &mut A::State {
         &mut self.entry.state
@@ -95,6 +119,30 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
             taken: (self.shell.counters.bytes_sent - before) as usize,
             pending: self.entry.link.pending_bytes(),
         }
+    }
+
+    /// Sends `parts` now, behind everything appended before. Of a shared part a slow peer's queue
+    /// holds a pointer.
+    pub fn send_parts(&mut self, parts: &[Part<'_>]) {
+        self.send_behind(|pending| pending.push_parts(parts));
+    }
+
+    /// Sends what `source` makes, behind everything appended before: as much as the kernel takes
+    /// now, and the rest as it takes more. What is sent later is behind it.
+    pub fn send_source(&mut self, source: Box<dyn Source>) {
+        self.send_behind(|pending| pending.push_source(source));
+    }
+
+    fn send_behind(&mut self, fill: impl FnOnce(&mut Pending)) {
+        let close = match settle::send_behind(self.entry, self.shell, self.key, fill) {
+            Ok(()) => return,
+            Err(SendError::Socket(errno)) => (CloseReason::Failed(errno), CloseHow::Finish),
+            Err(SendError::SourcePanic) => {
+                self.shell.counters.panics += 1;
+                (CloseReason::Panicked, CloseHow::Reset)
+            }
+        };
+        self.verdict.close.get_or_insert(close);
     }
 
     /// Whether bytes wait for the peer to take what was sent before.

@@ -7,22 +7,32 @@ use throng_base::{Instant, Key};
 use throng_driver::{CloseHow, Driver, Errno, Event, Ready, Token};
 use throng_proto::{Input, Session};
 
+use crate::arrival::Arrival;
+use crate::budget::{Budget, EVENT_WORK_BYTES};
 use crate::conn::{Conn, Verdict};
 use crate::desk::{Desk, Effect};
-use crate::entry::Link;
+use crate::entry::{Link, PackedDeadline};
 use crate::settle;
 use crate::{After, App, CloseReason, Deadline};
 
 /// Limits of a core.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes that may wait for one slow peer. What one callback, or one frame, adds while nothing waits is beside it, however
-    /// much it is. Default 1 MiB.
+    /// Bytes that may wait for one slow peer. What one callback adds while nothing waits is beside
+    /// it, up to eight times as much; so is one frame that many connections share, however long it
+    /// is. Default 1 MiB.
     pub pending_bytes_max: usize,
     /// How long a connection that closes may take to deliver what waits. Default 5 s.
     pub drain_timeout: Duration,
     /// The core's one receive buffer. Default 64 KiB.
     pub receive_bytes: usize,
+    /// Work that one connection may have done at a time, in bytes of input of the same cost: an event
+    /// counts 1 KiB beside its bytes, an inflated message its whole length. What it sent beyond that
+    /// waits for the next turn, up to `receive_bytes` in this process. Default 256 KiB.
+    pub connection_work_bytes_max: usize,
+    /// The same for all connections of a turn. Those that come after it wait for the next turn.
+    /// Default 4 MiB.
+    pub turn_work_bytes_max: usize,
 }
 
 impl Default for Limits {
@@ -31,6 +41,8 @@ impl Default for Limits {
             pending_bytes_max: 1 << 20,
             drain_timeout: Duration::from_secs(5),
             receive_bytes: 64 << 10,
+            connection_work_bytes_max: 256 << 10,
+            turn_work_bytes_max: 4 << 20,
         }
     }
 }
@@ -76,6 +88,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         let counters = &mut self.desk.shell.counters;
         counters.turns += 1;
         counters.events += self.events.len() as u64;
+        self.desk.shell.budget = Budget::new(self.desk.shell.limits.turn_work_bytes_max);
+        self.desk.shell.sampler.begin_turn();
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             self.handle(event);
@@ -182,8 +196,10 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     /// Receives until nothing is left, or until others must have their turn. `to_the_end`: a short read does
     /// not mean that nothing is left.
     fn receive(&mut self, key: Key, to_the_end: bool) {
-        for _ in 0..RECEIVES_MAX {
+        let mut share = Budget::new(self.desk.shell.limits.connection_work_bytes_max);
+        while !share.is_spent() && !self.desk.shell.budget.is_spent() {
             let Some(entry) = self.desk.table.0.get_mut(key) else { return };
+            let wants_arrival = entry.wants_arrival;
             let shell = &mut self.desk.shell;
             let fd = match &entry.link {
                 Link::Open(fd) => fd,
@@ -194,6 +210,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 }
                 _ => return,
             };
+            if let Some((length, arrival)) = shell.backlog.take(key, &mut self.receive) {
+                shell.arrival = arrival;
+                self.run_session(key, length, false, &mut share);
+                continue;
+            }
             if entry.ended {
                 // A receive says nothing but the end again; an error is asked for.
                 if let Err(errno) = shell.driver.error(fd) {
@@ -202,12 +223,15 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 }
                 return;
             }
-            let received: usize = match shell.driver.recv(fd, &mut self.receive) {
-                Ok(0) => {
+            let received: usize = match shell.recv(fd, &mut self.receive, wants_arrival) {
+                Ok((0, _)) => {
                     entry.ended = true;
                     return self.call(key, A::finished);
                 }
-                Ok(received) => received,
+                Ok((received, arrival)) => {
+                    shell.arrival = arrival;
+                    received
+                }
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => continue,
                 Err(errno) => {
@@ -217,29 +241,31 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             };
             shell.counters.bytes_received += received as u64;
             let whole = received < self.receive.len();
-            self.run_session(key, received, false);
-            if whole && !to_the_end {
+            self.run_session(key, received, false, &mut share);
+            if whole && !to_the_end && !self.desk.shell.backlog.holds(key) {
                 return;
             }
         }
-        let Some(entry) = self.desk.table.0.get_mut(key) else { return };
-        if !std::mem::replace(&mut entry.queued, true) {
-            self.desk.shell.ready.push_back(key);
-        }
+        self.desk.defer(key);
     }
 
     /// Gives the session what was received, or tells it that its deadline has come; then lets the app answer
-    /// every event that it has to tell.
-    fn run_session(&mut self, key: Key, received: usize, timed_out: bool) {
+    /// every event that it has to tell. What is left when `share` is spent waits in the backlog.
+    fn run_session(&mut self, key: Key, received: usize, timed_out: bool, share: &mut Budget) {
         let Self { app, desk, receive, scratch, .. } = self;
         let Some(entry) = desk.table.0.get_mut(key) else { return };
         let mut input = Input::new(&mut receive[..received]);
         let mut conn = Conn::<D, A>::new(entry, &mut desk.shell, key);
+        let (mut events, mut spent, mut is_cut) = (0, 0, false);
         let shielded = catch_unwind(AssertUnwindSafe(|| {
             if timed_out {
                 conn.entry.session.handle_timeout(conn.shell.now, &mut conn.shell.out);
             }
             while conn.verdict.close.is_none() {
+                if share.is_spent() || conn.shell.budget.is_spent() {
+                    is_cut = true;
+                    break;
+                }
                 conn.verdict.was_empty = conn.entry.link.pending_bytes() == 0;
                 let shell = &mut *conn.shell;
                 let session = &mut conn.entry.session;
@@ -248,6 +274,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     break;
                 };
                 app.event(&mut conn, event);
+                events += 1;
+                let work = input.work_since(received) + events * EVENT_WORK_BYTES;
+                conn.shell.budget.spend(work - spent);
+                share.spend(work - spent);
+                spent = work;
                 // Many small questions may have large answers.
                 if conn.shell.out.len() >= settle::OUT_KEPT_BYTES {
                     conn.send_now(&[]);
@@ -259,6 +290,15 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             }
         }));
         let verdict = conn.verdict;
+        let arrival = std::mem::replace(&mut desk.shell.arrival, Arrival::UNKNOWN);
+        // What was consumed without an event: a part of a message.
+        let silent_work = (input.work_since(received) + events * EVENT_WORK_BYTES) - spent;
+        share.spend(silent_work);
+        desk.shell.budget.spend(silent_work);
+        if is_cut {
+            desk.shell.backlog.keep(key, input.peek(), arrival);
+            desk.defer(key);
+        }
         self.settle(key, verdict, shielded.is_err());
     }
 
@@ -310,9 +350,14 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         settle::free(desk, key);
     }
 
-    /// Entries whose socket may hold more than one turn's share.
+    /// Entries that have more to be read than one turn's share.
     fn read_rest(&mut self) {
+        // Events cannot use up what those are given who wait since the turn before.
+        self.desk.shell.budget = Budget::new(self.desk.shell.limits.turn_work_bytes_max);
         for _ in 0..self.desk.shell.ready.len() {
+            if self.desk.shell.budget.is_spent() {
+                return;
+            }
             let Some(key) = self.desk.shell.ready.pop_front() else { return };
             let Some(entry) = self.desk.table.0.get_mut(key) else { continue };
             entry.queued = false;
@@ -342,7 +387,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             return;
         }
         self.desk.timers.advance(&mut self.desk.table, now);
+        self.desk.shell.budget = Budget::new(self.desk.shell.limits.turn_work_bytes_max);
         for _ in 0..TIMERS_MAX {
+            if self.desk.shell.budget.is_spent() {
+                return;
+            }
             let Some(key) = self.desk.timers.pop(&mut self.desk.table) else { return };
             self.read_clock();
             self.timer_due(key);
@@ -354,7 +403,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         let Some(entry) = self.desk.table.0.get_mut(key) else { return };
         let now = self.desk.shell.now;
         let is_patience = entry.session.deadline() <= now
-            || matches!(entry.wanted, Deadline::Coarse(moment) if moment <= now);
+            || matches!(entry.wanted.get(), Deadline::Coarse(moment) if moment <= now);
         if entry.link.is_live() && is_patience {
             // What the other end has sent in time is not too late because this core is.
             self.receive(key, false);
@@ -362,12 +411,18 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         }
         let Some(entry) = self.desk.table.0.get_mut(key) else { return };
         let sequence = entry.sequence;
-        if entry.link.is_live() && entry.session.deadline() <= now {
-            self.run_session(key, 0, true);
+        // A connection whose input waits here is not silent: it is timed out once that was read.
+        let is_live = entry.link.is_live();
+        let is_silent = !(is_live && self.desk.shell.backlog.holds(key));
+        if is_live && is_silent && entry.session.deadline() <= now {
+            let mut share = Budget::new(self.desk.shell.limits.connection_work_bytes_max);
+            self.run_session(key, 0, true, &mut share);
         }
         let Some(entry) = self.desk.table.0.get_mut(key) else { return };
-        if entry.wanted.moment() <= now {
-            entry.wanted = Deadline::Never;
+        let wanted = entry.wanted.get();
+        let may_be_due = is_silent || matches!(wanted, Deadline::Exact(_));
+        if may_be_due && wanted.moment() <= now {
+            entry.wanted = PackedDeadline::NEVER;
             if entry.link.is_draining() {
                 self.desk.shell.counters.pending_overflows += 1;
                 let reason = CloseReason::Overflow;
@@ -388,7 +443,5 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     }
 }
 
-/// Receives of one connection in a turn.
-const RECEIVES_MAX: usize = 4;
 /// Timers that fire in a turn.
 const TIMERS_MAX: usize = 256;

@@ -8,12 +8,14 @@ use throng_base::{Instant, Key, Slab};
 use throng_driver::{CloseHow, CoreId, Driver, Errno, Interest, MailFull, MailKind, Token};
 use throng_report::CoreCounters;
 
+use crate::arrival::{Arrival, StampSampler};
+use crate::budget::{Budget, InputBacklog};
 use crate::conn::Conn;
 use crate::core::Limits;
-use crate::entry::{Entry, Link};
+use crate::entry::{Entry, Link, PackedDeadline};
 use crate::settle;
 use crate::timers::TimerQueue;
-use crate::{App, CloseReason, Deadline};
+use crate::{App, CloseReason};
 
 /// Everything of a core but its app.
 pub struct Desk<D: Driver, A: App<D>> {
@@ -30,6 +32,13 @@ pub(crate) struct Shell<D: Driver> {
     pub(crate) effects: VecDeque<Effect>,
     /// Entries that may have more to read.
     pub(crate) ready: VecDeque<Key>,
+    /// What was received of them and not processed.
+    pub(crate) backlog: InputBacklog,
+    /// Work that connections may still have done in this turn.
+    pub(crate) budget: Budget,
+    pub(crate) sampler: StampSampler,
+    /// Of the bytes that the present event was read from.
+    pub(crate) arrival: Arrival,
     pub(crate) counters: CoreCounters,
     pub(crate) limits: Limits,
     pub(crate) stopped: bool,
@@ -46,6 +55,24 @@ pub(crate) enum Effect {
 }
 
 impl<D: Driver> Shell<D> {
+    /// Receives into `buffer`; asks when the bytes arrived if the app wants to know.
+    pub(crate) fn recv(
+        &mut self,
+        fd: &D::Fd,
+        buffer: &mut [u8],
+        wants_arrival: bool,
+    ) -> Result<(usize, Arrival), Errno> {
+        if !wants_arrival {
+            return Ok((self.driver.recv(fd, buffer)?, Arrival::UNKNOWN));
+        }
+        let Some(weight) = self.sampler.next_weight() else {
+            return Ok((self.driver.recv(fd, buffer)?, Arrival::Sampled));
+        };
+        let (received, at) = self.driver.recv_stamped(fd, buffer)?;
+        let arrival = at.map_or(Arrival::Unknown { weight }, |at| Arrival::Stamped { at, weight });
+        Ok((received, arrival))
+    }
+
     pub(crate) fn post(
         &mut self,
         to: CoreId,
@@ -67,6 +94,10 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
             out: Vec::new(),
             effects: VecDeque::new(),
             ready: VecDeque::new(),
+            backlog: InputBacklog::default(),
+            budget: Budget::new(limits.turn_work_bytes_max),
+            sampler: StampSampler::default(),
+            arrival: Arrival::UNKNOWN,
             counters: CoreCounters::default(),
             limits,
             stopped: false,
@@ -150,11 +181,12 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
         self.table.0.insert(Entry {
             link: Link::Detached,
             timer: Timer::default(),
-            wanted: Deadline::Never,
+            wanted: PackedDeadline::NEVER,
             sequence: 0,
             unread: false,
             queued: false,
             ended: false,
+            wants_arrival: false,
             session,
             state,
         })
@@ -198,6 +230,15 @@ impl<D: Driver, A: App<D>> Desk<D, A> {
         let shielded = catch_unwind(AssertUnwindSafe(run));
         self.shell.counters.panics += u64::from(shielded.is_err());
         shielded.ok()
+    }
+
+    /// Leaves what there is to read of `key` to the next turn.
+    pub(crate) fn defer(&mut self, key: Key) {
+        let Some(entry) = self.table.0.get_mut(key) else { return };
+        if !std::mem::replace(&mut entry.queued, true) {
+            self.shell.counters.reads_deferred += 1;
+            self.shell.ready.push_back(key);
+        }
     }
 
     /// Puts `mail` into another core's mailbox.

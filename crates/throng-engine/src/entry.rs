@@ -7,13 +7,13 @@ use throng_proto::Session;
 use crate::pending::Pending;
 
 /// An entry. Everything that only a few connections need at a time is behind one pointer, so that an idle
-/// one costs 56 bytes beside its session and the app's state.
+/// one costs 48 bytes beside its session and the app's state.
 pub(crate) struct Entry<F, S, T> {
     pub(crate) link: Link<F>,
     /// Where the entry stands in the wheel, while its deadline is far.
     pub(crate) timer: Timer,
     /// When the app wants to be called, and how exactly.
-    pub(crate) wanted: Deadline,
+    pub(crate) wanted: PackedDeadline,
     /// Names the timer that counts; an entry of the heap or of the due list with another number is stale.
     pub(crate) sequence: u32,
     /// Bytes may be waiting in the socket that no event will tell again.
@@ -22,6 +22,8 @@ pub(crate) struct Entry<F, S, T> {
     pub(crate) queued: bool,
     /// The other end has finished, and the app knows.
     pub(crate) ended: bool,
+    /// The app measures by when bytes arrive.
+    pub(crate) wants_arrival: bool,
     pub(crate) session: S,
     pub(crate) state: T,
 }
@@ -40,7 +42,7 @@ impl<F, S: Session, T> Entry<F, S, T> {
     /// asked while it has a connection.
     pub(crate) fn deadlines(&self) -> (Instant, Instant) {
         let session = if self.link.is_live() { self.session.deadline() } else { Instant::FAR };
-        match self.wanted {
+        match self.wanted.get() {
             Deadline::Never => (Instant::FAR, session),
             Deadline::Coarse(moment) => (Instant::FAR, moment.min(session)),
             Deadline::Exact(moment) => (moment, session),
@@ -124,12 +126,60 @@ impl Deadline {
     }
 }
 
+/// A deadline in eight bytes: the moment, and in the highest bit whether it is coarse. Moments lie within
+/// the 292 years that the other bits hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PackedDeadline(u64);
+
+impl PackedDeadline {
+    pub(crate) const NEVER: Self = Self(u64::MAX);
+    const COARSE: u64 = 1 << 63;
+    /// The latest moment that is not "never", with the bit set and without.
+    const LAST: u64 = Self::COARSE - 2;
+
+    pub(crate) fn get(self) -> Deadline {
+        let moment = Instant::from_nanos(self.0 & !Self::COARSE);
+        match self {
+            Self::NEVER => Deadline::Never,
+            Self(bits) if bits & Self::COARSE != 0 => Deadline::Coarse(moment),
+            Self(_) => Deadline::Exact(moment),
+        }
+    }
+}
+
+impl From<Deadline> for PackedDeadline {
+    fn from(deadline: Deadline) -> Self {
+        match deadline {
+            Deadline::Never | Deadline::Coarse(Instant::FAR) | Deadline::Exact(Instant::FAR) => {
+                Self::NEVER
+            }
+            Deadline::Coarse(moment) => Self(moment.as_nanos().min(Self::LAST) | Self::COARSE),
+            Deadline::Exact(moment) => Self(moment.as_nanos().min(Self::LAST)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn a_packed_deadline_is_the_deadline() {
+        let late = Instant::from_nanos(PackedDeadline::LAST);
+        for moment in [Instant::ZERO, Instant::from_nanos(1_234_567_890_123), late] {
+            for deadline in [Deadline::Coarse(moment), Deadline::Exact(moment)] {
+                assert_eq!(PackedDeadline::from(deadline).get(), deadline);
+            }
+        }
+        for never in
+            [Deadline::Never, Deadline::Coarse(Instant::FAR), Deadline::Exact(Instant::FAR)]
+        {
+            assert_eq!(PackedDeadline::from(never).get(), Deadline::Never);
+        }
+    }
+
+    #[test]
     fn an_idle_entry_is_small() {
-        assert_eq!(size_of::<Entry<i32, (), ()>>(), 56);
+        assert_eq!(size_of::<Entry<i32, (), ()>>(), 48);
     }
 }

@@ -9,6 +9,8 @@
 //! asked for is done, after it has returned (`settle.rs`) → effects on other connections, until none is left.
 
 mod app;
+mod arrival;
+mod budget;
 mod conn;
 mod core;
 mod deliver;
@@ -19,9 +21,10 @@ mod settle;
 mod timers;
 
 pub use app::{After, App, CloseReason};
+pub use arrival::Arrival;
 pub use conn::{Conn, Sent};
 pub use core::{Core, Limits};
 pub use deliver::Delivered;
 pub use desk::Desk;
 pub use entry::Deadline;
-pub use pending::Queued;
+pub use pending::{Part, Queued, Source};

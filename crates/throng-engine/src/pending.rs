@@ -1,7 +1,10 @@
-//! What waits for a peer that does not read: its own bytes, and frames that it shares with others.
+//! What waits for a peer that does not read: its own bytes, bytes that it shares with others, and
+//! sources of bytes.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use throng_base::Instant;
@@ -10,13 +13,14 @@ use throng_pubsub::{Frames, Lane, Policy};
 use crate::CloseReason;
 
 /// Everything that the kernel has not taken yet, in the order in which it was sent. A shared frame costs a pointer; one that
-/// has been begun is finished, whatever a policy says.
+/// has been begun is finished, whatever a policy says. A source costs itself until its turn comes.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     segments: VecDeque<Segment>,
     bytes: usize,
     /// The first so many of them count towards no limit: what one callback or one frame has added while nothing waited, if that
     /// alone was more than may wait. It is this end that chose its size, so a peer that reads is not to be closed for it.
+    /// Of a callback's bytes, which this connection alone holds, it is at most [`EXCUSED_TIMES`] the limit.
     excused: usize,
     /// What waits of each topic. One or two, so a list.
     lanes: Vec<Waiting>,
@@ -67,6 +71,26 @@ struct Segment {
 enum Bytes {
     Own { bytes: Vec<u8>, taken: usize },
     Shared { bytes: Arc<[u8]>, start: usize, end: usize },
+    Late(LateSource),
+}
+
+/// Makes bytes when the kernel has room for them, so that what a slow peer does not read takes no
+/// memory.
+pub trait Source {
+    /// Appends the next piece, of about `bytes` bytes. False when it was the last one.
+    fn fill(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool;
+}
+
+/// A source, with a `Debug` of its own.
+struct LateSource(Box<dyn Source>);
+
+/// A piece of what is sent together.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'a> {
+    /// Bytes for this connection alone: copied where they have to wait.
+    Own(&'a [u8]),
+    /// Bytes that many connections share: a pointer where they have to wait.
+    Shared(&'a Arc<[u8]>),
 }
 
 #[derive(Debug)]
@@ -75,14 +99,30 @@ struct Waiting {
     bytes: usize,
 }
 
+impl Part<'_> {
+    /// How many bytes it is.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Own(bytes) => bytes.len(),
+            Self::Shared(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether it is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 impl Pending {
     /// How many bytes wait.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.bytes == 0
+    /// Whether nothing waits, no source either.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
     }
 
     /// Whether more waits than may: `bytes_max`, and what is excused.
@@ -90,10 +130,10 @@ impl Pending {
         self.bytes - self.excused > bytes_max
     }
 
-    /// All that waits was added together, while nothing waited.
-    pub(crate) const fn excuse(&mut self, bytes_max: usize) {
+    /// All that waits was added by one callback, while nothing waited.
+    pub(crate) fn excuse(&mut self, bytes_max: usize) {
         if self.bytes > bytes_max {
-            self.excused = self.bytes;
+            self.excused = self.bytes.min(bytes_max.saturating_mul(EXCUSED_TIMES));
         }
     }
 
@@ -113,6 +153,54 @@ impl Pending {
             let bytes = Bytes::Own { bytes: new.to_vec(), taken: 0 };
             self.segments.push_back(Segment { bytes, lane: OWN, is_begun: false });
         }
+    }
+
+    /// Adds what is sent together.
+    pub(crate) fn push_parts(&mut self, parts: &[Part<'_>]) {
+        for part in parts {
+            match part {
+                Part::Own(bytes) => self.push(bytes),
+                Part::Shared(bytes) if bytes.is_empty() => {}
+                Part::Shared(shared) => {
+                    self.bytes += shared.len();
+                    let bytes =
+                        Bytes::Shared { bytes: Arc::clone(shared), start: 0, end: shared.len() };
+                    self.segments.push_back(Segment { bytes, lane: OWN, is_begun: false });
+                }
+            }
+        }
+    }
+
+    /// Adds a source.
+    pub(crate) fn push_source(&mut self, source: Box<dyn Source>) {
+        let bytes = Bytes::Late(LateSource(source));
+        self.segments.push_back(Segment { bytes, lane: OWN, is_begun: false });
+    }
+
+    /// Has bytes made if it is a source's turn, and says how many: to be called before
+    /// [`Self::chunk`].
+    ///
+    /// # Errors
+    /// The source has panicked.
+    pub(crate) fn make(&mut self) -> Result<usize, SourcePanic> {
+        let mut made = Vec::new();
+        while let Some(Segment { bytes: Bytes::Late(LateSource(source)), .. }) =
+            self.segments.front_mut()
+        {
+            let fill = || source.fill(COPIED_BYTES_MAX, &mut made);
+            let is_over = !catch_unwind(AssertUnwindSafe(fill)).map_err(|_| SourcePanic)?;
+            if is_over {
+                self.segments.pop_front();
+            }
+            if !made.is_empty() {
+                let count = made.len();
+                self.bytes += count;
+                let bytes = Bytes::Own { bytes: made, taken: 0 };
+                self.segments.push_front(Segment { bytes, lane: OWN, is_begun: false });
+                return Ok(count);
+            }
+        }
+        Ok(0)
     }
 
     /// Adds the frames of `range`, of whose bytes the kernel has taken `taken` already, as far as the policy of
@@ -144,8 +232,8 @@ impl Pending {
             result.queued += 1;
             let is_first = self.is_empty();
             self.push_shared(frames.bytes(), rest, lane.id, is_begun > 0);
-            if is_first {
-                self.excuse(bytes_max);
+            if is_first && self.bytes > bytes_max {
+                self.excused = self.bytes;
             }
         }
         result
@@ -161,6 +249,10 @@ impl Pending {
         for segment in &self.segments {
             let room = COPIED_BYTES_MAX - scratch.len();
             let rest = segment.rest();
+            if rest.is_empty() {
+                // A source: its turn comes once everything before it is taken.
+                break;
+            }
             scratch.extend_from_slice(&rest[..rest.len().min(room)]);
             if rest.len() >= room {
                 break;
@@ -294,6 +386,7 @@ impl Segment {
         match &self.bytes {
             Bytes::Own { bytes, taken } => &bytes[*taken..],
             Bytes::Shared { bytes, start, end } => &bytes[*start..*end],
+            Bytes::Late(_) => &[],
         }
     }
 
@@ -302,13 +395,27 @@ impl Segment {
         match &mut self.bytes {
             Bytes::Own { taken, .. } => *taken += count,
             Bytes::Shared { start, .. } => *start += count,
+            Bytes::Late(_) => debug_assert!(count == 0, "what was not made was taken"),
         }
     }
 }
 
+impl fmt::Debug for LateSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Source")
+    }
+}
+
+/// A source has panicked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SourcePanic;
+
 /// The lane of the connection's own bytes.
 const OWN: u32 = 0;
-/// Segments smaller than this are handed to the kernel together.
+/// How many times `pending_bytes_max` one callback may add for one connection while nothing waits
+/// for it: an answer of 8 MiB at the default.
+const EXCUSED_TIMES: usize = 8;
+/// Segments smaller than this are handed to the kernel together; sources make so much at a time.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use throng_driver::{CloseHow, ConnectSpec, Driver, Errno, Interest, Token};
 use crate::conn::Verdict;
 use crate::desk::{Desk, Effect, Shell};
 use crate::entry::{Deadline, Entry, Link};
-use crate::pending::{Pending, Then};
+use crate::pending::{Pending, SourcePanic, Then};
 use crate::{App, CloseReason};
 
 /// Carries out the verdict of a callback on its own connection.
@@ -26,7 +26,7 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
     }
     let flushed = flush(entry, &mut desk.shell, key);
     if let Some(deadline) = verdict.deadline {
-        entry.wanted = deadline;
+        entry.wanted = deadline.into();
         desk.timers.set(&mut desk.table, key, desk.shell.now);
     } else {
         desk.timers.hasten(&mut desk.table, key, desk.shell.now);
@@ -62,8 +62,8 @@ pub(crate) fn settle<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key, verd
     }
 }
 
-/// Whether more waits for the peer than may. What one callback adds while nothing waits always may, however much it is:
-/// the peer had no chance to read any of it.
+/// Whether more waits for the peer than may. Of what one callback adds while nothing waits, eight
+/// times as much may: the peer had no chance to read any of it.
 pub(crate) fn overflows<F>(link: &mut Link<F>, verdict: &Verdict, bytes_max: usize) -> bool {
     if verdict.was_empty {
         link.excuse(bytes_max);
@@ -136,15 +136,70 @@ fn send<D: Driver>(shell: &mut Shell<D>, fd: &D::Fd) -> Result<usize, Errno> {
     }
 }
 
-/// The socket has room again: sends what waits.
-pub(crate) fn resume<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
-    let Some(entry) = desk.table.0.get_mut(key) else { return };
-    let shell = &mut desk.shell;
-    let (Link::Blocked(fd, pending) | Link::Draining(fd, pending)) = &mut entry.link else {
-        return;
-    };
-    while !pending.is_empty() {
-        // Nobody's callback is under way, so that nothing is in the out buffer.
+/// Sends what is in the core's out buffer and then what `fill` adds; keeps with the connection what
+/// the kernel does not take.
+pub(crate) fn send_behind<D: Driver, S, T>(
+    entry: &mut Entry<D::Fd, S, T>,
+    shell: &mut Shell<D>,
+    key: Key,
+    fill: impl FnOnce(&mut Pending),
+) -> Result<(), SendError> {
+    match &mut entry.link {
+        Link::Open(fd) => {
+            let mut pending = Box::<Pending>::default();
+            pending.push(&shell.out);
+            shell.out.clear();
+            fill(&mut pending);
+            shell.counters.pending_bytes += pending.bytes() as u64;
+            let sent = send_pending(fd, shell, &mut pending);
+            if sent.is_err() {
+                shell.counters.pending_bytes -= pending.bytes() as u64;
+            }
+            if sent? {
+                return Ok(());
+            }
+            shell.counters.sends_blocked += 1;
+            let registered =
+                shell.driver.reregister(fd, Token::connection(key), Interest::ReadWrite);
+            entry.block(pending);
+            registered.map_err(SendError::Socket)
+        }
+        Link::Blocked(_, pending) => {
+            let before = pending.bytes();
+            pending.push(&shell.out);
+            fill(pending);
+            shell.counters.pending_bytes += (pending.bytes() - before) as u64;
+            shell.out.clear();
+            Ok(())
+        }
+        Link::Detached | Link::Connecting(_) | Link::Draining(..) => {
+            shell.out.clear();
+            Ok(())
+        }
+    }
+}
+
+/// Why nothing more can be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendError {
+    Socket(Errno),
+    /// A source has panicked.
+    SourcePanic,
+}
+
+/// Sends what waits, as far as the kernel takes it. True when nothing is left.
+fn send_pending<D: Driver>(
+    fd: &D::Fd,
+    shell: &mut Shell<D>,
+    pending: &mut Pending,
+) -> Result<bool, SendError> {
+    loop {
+        let made = pending.make().map_err(|SourcePanic| SendError::SourcePanic)?;
+        shell.counters.pending_bytes += made as u64;
+        if pending.is_empty() {
+            return Ok(true);
+        }
+        // Nothing that is to be sent is in the out buffer.
         let chunk = pending.chunk(&mut shell.out);
         let (length, sent) = (chunk.len(), shell.driver.send(fd, chunk));
         shell.out.clear();
@@ -157,16 +212,32 @@ pub(crate) fn resume<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
                 shell.counters.bytes_sent += taken as u64;
                 shell.counters.pending_bytes -= taken as u64;
                 if taken < length {
-                    return;
+                    return Ok(false);
                 }
             }
-            Err(Errno::AGAIN) => return,
+            Err(Errno::AGAIN) => return Ok(false),
             // Room that was told once is not told again.
             Err(Errno::INTR) => {}
-            Err(errno) => {
-                return close_now(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
-            }
+            Err(errno) => return Err(SendError::Socket(errno)),
         }
+    }
+}
+
+/// The socket has room again: sends what waits.
+pub(crate) fn resume<D: Driver, A: App<D>>(desk: &mut Desk<D, A>, key: Key) {
+    let Some(entry) = desk.table.0.get_mut(key) else { return };
+    let shell = &mut desk.shell;
+    let (Link::Blocked(fd, pending) | Link::Draining(fd, pending)) = &mut entry.link else {
+        return;
+    };
+    // No callback is under way, so nothing is in the out buffer.
+    match send_pending(fd, shell, pending) {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(SendError::Socket(errno)) => {
+            return close_now(desk, key, CloseReason::Failed(errno), CloseHow::Finish);
+        }
+        Err(SendError::SourcePanic) => return panicked(desk, key),
     }
     match pending.then {
         Then::Close(reason) => return close_now(desk, key, reason, CloseHow::Finish),
@@ -201,7 +272,8 @@ pub(crate) fn close<D: Driver, A: App<D>>(
         Link::Blocked(fd, mut pending) if waits => {
             pending.then = Then::Close(reason);
             entry.link = Link::Draining(fd, pending);
-            entry.wanted = Deadline::Coarse(desk.shell.now + desk.shell.limits.drain_timeout);
+            let until = desk.shell.now + desk.shell.limits.drain_timeout;
+            entry.wanted = Deadline::Coarse(until).into();
             desk.timers.set(&mut desk.table, key, desk.shell.now);
         }
         // It is on its way out.
@@ -223,9 +295,11 @@ pub(crate) fn close_now<D: Driver, A: App<D>>(
     let Some(entry) = desk.table.0.get_mut(key) else { return };
     let pending = entry.link.pending_bytes() as u64;
     desk.shell.counters.pending_bytes -= pending;
+    desk.shell.backlog.forget(key);
     entry.unread = false;
     entry.queued = false;
     entry.ended = false;
+    entry.wants_arrival = false;
     match std::mem::replace(&mut entry.link, Link::Detached) {
         Link::Detached => {}
         Link::Connecting(fd) | Link::Open(fd) | Link::Blocked(fd, _) | Link::Draining(fd, _) => {

@@ -8,8 +8,9 @@ use throng_base::{Instant, Key};
 use throng_driver::Driver;
 use throng_proto::Session;
 
+use crate::App;
 use crate::desk::Table;
-use crate::{App, Deadline};
+use crate::entry::PackedDeadline;
 
 /// The deadlines of one core's entries.
 pub(crate) struct TimerQueue {
@@ -74,7 +75,7 @@ impl TimerQueue {
     /// Forgets the deadline of `key`.
     pub(crate) fn cancel<D: Driver, A: App<D>>(&mut self, table: &mut Table<D, A>, key: Key) {
         if let Some(entry) = table.0.get_mut(key) {
-            entry.wanted = Deadline::Never;
+            entry.wanted = PackedDeadline::NEVER;
             // No timer has this number until the counter has gone round.
             self.sequence = self.sequence.wrapping_add(1);
             entry.sequence = self.sequence;

@@ -20,6 +20,8 @@ mod session;
 mod slate;
 mod starts;
 mod steps;
+mod timing;
+mod unasked;
 mod user;
 mod websocket;
 
@@ -37,7 +39,6 @@ pub(crate) use incidents::{gap_of_all, outage_of_all};
 pub use prober::ProbeTally;
 pub use probing::ProbeMail;
 pub use samples::Sample;
-use samples::shown;
 pub use session::{UserEvent, UserSession, WebSocket};
 pub(crate) use slate::close_name;
 pub use slate::{ConnectFailure, ErrorKind, Slate};
@@ -46,13 +47,13 @@ pub(crate) use steps::SEND_BYTES_MAX;
 use crate::program::{Program, Protocol};
 use crate::scenario::{Model, Phase};
 use crate::source::SourcePlan;
-use answers::INBOX_BYTES_MAX;
 use leaving::Leaving;
 use pens::Pens;
 use prober::Prober;
 use probing::Lead;
-use samples::Samples;
+use samples::{Samples, shown};
 use starts::{Action, Starts};
+use timing::Timing;
 use user::Doing;
 pub use user::User;
 
@@ -378,7 +379,10 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
         conn.state().port_tries = 0;
         if self.config.program.protocol() == Protocol::Tcp {
-            self.established(conn);
+            let dialed_at = conn.state().message_from;
+            let arrival = conn.handshake_arrival(dialed_at);
+            let timing = Timing { seen_at: conn.now(), arrival };
+            self.established(conn, timing);
         } else if conn.state().doing == Doing::Connecting {
             self.ask_for_upgrade(conn);
         }
@@ -425,10 +429,7 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
                 user.doing = Doing::GivingUp;
                 conn.reset();
             }
-            Doing::Expecting => {
-                self.show_time_out(conn);
-                self.fail(conn, ErrorKind::ExpectTimeout);
-            }
+            Doing::Expecting => self.expect_timed_out(conn),
             Doing::Asking => self.ask_timed_out(conn),
             Doing::Waiting => {
                 self.slate.lag.record_us(now.micros_since(user.intended));

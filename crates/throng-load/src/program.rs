@@ -5,6 +5,7 @@
 
 mod ask;
 mod compile;
+mod dialogue;
 mod handshake;
 mod matcher;
 mod message;
@@ -13,6 +14,7 @@ pub use crate::scenario::{
     Broadcast, CloseHow, LOOPS_MAX, OnError, Probe, Protocol, Template, TemplateVars,
 };
 pub use ask::{Ask, Asked, Topic};
+pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
 pub use matcher::{Fed, Matcher};
 pub use message::{Message, MessagePattern};
@@ -22,6 +24,7 @@ use std::time::Duration;
 use throng_base::Prng;
 
 use crate::schedule::Paced;
+use dialogue::Dialogue;
 
 /// All classes of a scenario, compiled.
 #[derive(Clone, Debug)]
@@ -40,6 +43,7 @@ pub struct Program {
     weight_total: u64,
     /// Prime to `weight_total`, so that multiples of it visit every place once.
     stride: u64,
+    dialogue: Dialogue,
 }
 
 /// A class of users and where its ops begin.

@@ -329,6 +329,7 @@ impl Load {
         interval.message.merge(&slate.message);
         interval.join.merge(&slate.join);
         interval.push.merge(&slate.push);
+        interval.arrival.merge(&slate.arrival);
         interval.lag.merge(&slate.lag);
         self.probes.take_in(&slate.probes, interval);
         interval.core.turn_us_most = interval.core.turn_us_most.max(slate.core.turn_us_most);

@@ -4,12 +4,25 @@
 #[derive(Debug)]
 pub struct Input<'a> {
     bytes: &'a mut [u8],
+    /// Work beside the bytes themselves, in bytes of the same cost.
+    charged: usize,
 }
 
 impl<'a> Input<'a> {
     /// All of `bytes` is to be consumed.
     pub const fn new(bytes: &'a mut [u8]) -> Self {
-        Self { bytes }
+        Self { bytes, charged: 0 }
+    }
+
+    /// Charges work that the length of the input does not show, such as inflating: as many bytes as
+    /// would have cost the same to read. A core uses it to give each connection its share of a turn.
+    pub const fn charge(&mut self, bytes: usize) {
+        self.charged += bytes;
+    }
+
+    /// Returns the work done on an input that was `length` bytes long: bytes consumed and work charged.
+    pub const fn work_since(&self, length: usize) -> usize {
+        length - self.bytes.len() + self.charged
     }
 
     /// Whether everything has been consumed.

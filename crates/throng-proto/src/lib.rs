@@ -1,5 +1,6 @@
 //! Protocols without sockets or clocks: bytes and time go in, events and bytes come out.
 
+mod grow;
 pub mod http;
 mod input;
 pub mod phoenix;

@@ -21,6 +21,7 @@ pub use decimal::Decimal;
 pub use error::{DecodeError, EncodeError};
 pub use message::{Kind, Message, Payload};
 pub use server::{
-    broadcast, channel_closed, channel_crashed, decode_binary, decode_text, push, reply,
+    broadcast, channel_closed, channel_crashed, decode_binary, decode_text, push, push_around,
+    reply,
 };
 pub use vsn::{UnknownVsn, Vsn};

@@ -22,9 +22,9 @@ mod violation;
 
 pub use client::{Client, ClientEvent, ClientHandshake};
 pub use deflate::Deflater;
-pub use frame::{Opcode, encode_deflated, encode_frame};
+pub use frame::{Opcode, encode_deflated, encode_fragment, encode_frame};
 pub use limits::Limits;
 pub use scratch::Scratch;
-pub use server::{Server, ServerEvent};
+pub use server::{AnswerHead, Server, ServerEvent};
 pub use upgrade::{Refusal, Upgrade, offered_subprotocols};
 pub use violation::Violation;

@@ -7,23 +7,29 @@
 //! changes a member and every change has a ref of its own. So all mirrors agree as soon as nothing is on its way.
 //!
 //! A client that is pushed the list ([`Presence::state`]) and hears every later diff agrees as well, whichever of the two comes first: a
-//! diff that is in the list already changes nothing.
+//! diff that is in the list already changes nothing. So the list need not be of one moment either: a [`Listing`] is written piece by
+//! piece, as its reader takes it, and no copy of it waits anywhere.
 
 mod diff;
+mod limits;
 mod member;
+mod members;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use throng_base::Instant;
 use throng_proto::phoenix::json;
 
 pub use diff::Diff;
+pub use limits::PresenceLimits;
 pub use member::{Member, Ref};
+pub use members::Listing;
 
 use diff::Draft;
-use member::{ByKey, write_groups};
+use members::Members;
 
 /// One core's knowledge of who is present where. `O` names what tracks (a channel of a connection) on this core.
 ///
@@ -31,11 +37,12 @@ use member::{ByKey, write_groups};
 #[derive(Debug)]
 pub struct Presence<O> {
     core: u16,
+    limits: PresenceLimits,
     /// Added to a moment to make it one that no earlier run of the server had.
     origin_ns: u64,
     /// The moment of the latest ref: no two are equal.
     latest_ns: u64,
-    topics: HashMap<Arc<str>, BTreeSet<ByKey>>,
+    topics: HashMap<Arc<str>, Rc<Members>>,
     own: BTreeMap<(O, u64), Arc<Member>>,
     drafts: BTreeMap<Arc<str>, Draft>,
 }
@@ -49,8 +56,11 @@ pub enum PresenceError {
     NotTracked,
     /// The meta is not a JSON object.
     NotAnObject,
-    /// The key is longer than [`KEY_BYTES_MAX`], or the meta than [`META_BYTES_MAX`].
+    /// The key is longer than [`PresenceLimits::key_bytes_max`], or the meta than
+    /// [`PresenceLimits::meta_bytes_max`].
     TooLong,
+    /// [`PresenceLimits::members_max`] are present in the topic already.
+    Full,
 }
 
 impl<O: Clone + Ord> Presence<O> {
@@ -59,12 +69,30 @@ impl<O: Clone + Ord> Presence<O> {
     pub fn new(core: u16, origin_ns: u64) -> Self {
         Self {
             core,
+            limits: PresenceLimits::default(),
             origin_ns,
             latest_ns: 0,
             topics: HashMap::new(),
             own: BTreeMap::new(),
             drafts: BTreeMap::new(),
         }
+    }
+
+    /// The same with other limits.
+    #[must_use]
+    pub const fn limited(mut self, limits: PresenceLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Checks whether a new member may be present in `topic` as `key`.
+    ///
+    /// # Errors
+    /// Why not. That the same owner tracks the key already is not looked at.
+    pub fn may_track(&self, topic: &str, key: &str, meta: &str) -> Result<(), PresenceError> {
+        self.check(key, meta)?;
+        let len = self.topics.get(topic).map_or(0, |members| members.len());
+        if len < self.limits.members_max { Ok(()) } else { Err(PresenceError::Full) }
     }
 
     /// `owner` is present in `topic` as `key`, from now on. `meta` is a JSON object; a `phx_ref` in it is overruled.
@@ -79,7 +107,8 @@ impl<O: Clone + Ord> Presence<O> {
         if self.place(&owner, topic, key).is_some() {
             return Err(PresenceError::AlreadyTracked);
         }
-        self.join(now, owner, topic, key, meta, None)
+        self.may_track(topic, key, meta)?;
+        Ok(self.join(now, owner, topic, key, meta, None))
     }
 
     /// The meta of `key` changes: to others its member leaves and a new one joins, which names the old one's ref.
@@ -92,7 +121,8 @@ impl<O: Clone + Ord> Presence<O> {
         meta: &str,
     ) -> Result<Ref, PresenceError> {
         let place = self.place(&owner, topic, key).ok_or(PresenceError::NotTracked)?;
-        let r#ref = self.join(now, owner, topic, key, meta, Some(place.1))?;
+        self.check(key, meta)?;
+        let r#ref = self.join(now, owner, topic, key, meta, Some(place.1));
         self.leave(&place);
         Ok(r#ref)
     }
@@ -132,12 +162,17 @@ impl<O: Clone + Ord> Presence<O> {
 
     /// Appends the payload of `presence_state`: everyone who is present in `topic`, on any core.
     pub fn state(&self, topic: &str, out: &mut Vec<u8>) {
-        write_groups(self.members(topic), out);
+        self.members(topic).object(usize::MAX, out);
+    }
+
+    /// About how many bytes [`Self::state`] appends.
+    pub fn state_bytes(&self, topic: &str) -> usize {
+        self.topics.get(topic).map_or(0, |members| members.bytes())
     }
 
     /// Everyone who is present in `topic`, on any core: by key, and the members of one key in the order of their refs.
-    pub fn members(&self, topic: &str) -> impl Iterator<Item = &Member> {
-        self.topics.get(topic).into_iter().flatten().map(|ByKey(member)| &**member)
+    pub fn members(&self, topic: &str) -> Listing {
+        Listing::new(self.topics.get(topic).map_or_else(Rc::default, Rc::clone))
     }
 
     /// Where the member is that `owner` tracks: an owner has few.
@@ -155,13 +190,7 @@ impl<O: Clone + Ord> Presence<O> {
         key: &str,
         meta: &str,
         previous: Option<u64>,
-    ) -> Result<Ref, PresenceError> {
-        if !fits(key, meta) {
-            return Err(PresenceError::TooLong);
-        }
-        if !json::is_object(meta) {
-            return Err(PresenceError::NotAnObject);
-        }
+    ) -> Ref {
         self.latest_ns = (self.latest_ns + 1).max(self.origin_ns.saturating_add(now.as_nanos()));
         let r#ref = Ref::new(self.latest_ns, self.core);
         let previous = previous.map(|moment_ns| Ref::new(moment_ns, self.core));
@@ -171,7 +200,16 @@ impl<O: Clone + Ord> Presence<O> {
         insert(&mut self.topics, &member);
         self.own.insert((owner, self.latest_ns), member.clone());
         self.drafts.entry(topic).or_default().joins.push(member);
-        Ok(r#ref)
+        r#ref
+    }
+
+    /// Whether a key may have such a meta.
+    fn check(&self, key: &str, meta: &str) -> Result<(), PresenceError> {
+        let PresenceLimits { key_bytes_max, meta_bytes_max, .. } = self.limits;
+        if key.len() > key_bytes_max || meta.len() > meta_bytes_max {
+            return Err(PresenceError::TooLong);
+        }
+        if json::is_object(meta) { Ok(()) } else { Err(PresenceError::NotAnObject) }
     }
 
     fn leave(&mut self, place: &(O, u64)) {
@@ -188,40 +226,30 @@ impl fmt::Display for PresenceError {
             Self::NotTracked => "the key is not tracked",
             Self::NotAnObject => "the meta is not a JSON object",
             Self::TooLong => "the key or the meta is too long",
+            Self::Full => "too many are present",
         })
     }
 }
 
 impl std::error::Error for PresenceError {}
 
-/// Whether a key and its meta are short enough to be tracked.
-pub const fn fits(key: &str, meta: &str) -> bool {
-    key.len() <= KEY_BYTES_MAX && meta.len() <= META_BYTES_MAX
-}
-
-/// Bytes of a key. Every core keeps it, for as long as its member is present, and everyone in the topic is told it.
-pub const KEY_BYTES_MAX: usize = 1 << 10;
-/// Bytes of a meta, which is kept and told as its key is.
-pub const META_BYTES_MAX: usize = 16 << 10;
-
-type Topics = HashMap<Arc<str>, BTreeSet<ByKey>>;
+type Topics = HashMap<Arc<str>, Rc<Members>>;
 
 fn insert(topics: &mut Topics, member: &Arc<Member>) {
-    topics.entry(member.shared_topic()).or_default().insert(ByKey(member.clone()));
+    topics.entry(member.shared_topic()).or_default().insert(member);
 }
 
 /// A topic without members is forgotten.
 fn remove(topics: &mut Topics, member: &Arc<Member>) {
-    if let Some(members) = topics.get_mut(member.topic()) {
-        members.remove(&ByKey(member.clone()));
-        if members.is_empty() {
-            topics.remove(member.topic());
-        }
+    if topics.get(member.topic()).is_some_and(|members| members.remove(member)) {
+        topics.remove(member.topic());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -337,8 +365,9 @@ mod tests {
     fn a_key_or_a_meta_that_is_too_long_is_refused() {
         let mut presence = presence(0);
         let meta = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
-        let (key, long_key) = ("k".repeat(KEY_BYTES_MAX), "k".repeat(KEY_BYTES_MAX + 1));
-        let (most, long_meta) = (meta(META_BYTES_MAX), meta(META_BYTES_MAX + 1));
+        let PresenceLimits { key_bytes_max, meta_bytes_max, .. } = PresenceLimits::default();
+        let (key, long_key) = ("k".repeat(key_bytes_max), "k".repeat(key_bytes_max + 1));
+        let (most, long_meta) = (meta(meta_bytes_max), meta(meta_bytes_max + 1));
         for (key, meta) in [(&*long_key, "{}"), ("ann", &*long_meta)] {
             assert_eq!(presence.track(NOW, 1, "t", key, meta), Err(PresenceError::TooLong));
         }
@@ -346,6 +375,59 @@ mod tests {
         let updated = presence.update(NOW, 1, "t", &key, &long_meta);
         assert_eq!(updated, Err(PresenceError::TooLong));
         assert_eq!(presence.members("t").count(), 1);
+    }
+
+    #[test]
+    fn a_full_topic_takes_no_member_until_one_has_left() {
+        let limits = PresenceLimits { members_max: 2, ..PresenceLimits::default() };
+        let (mut a, mut b) = (presence(0).limited(limits), presence(1).limited(limits));
+        a.track(NOW, 1, "t", "ann", "{}").unwrap();
+        b.apply(&diff(&mut a).1);
+        b.track(NOW, 1, "t", "bob", "{}").unwrap();
+        b.drain().count();
+        assert_eq!(b.track(NOW, 2, "t", "eve", "{}"), Err(PresenceError::Full));
+        assert_eq!(b.may_track("t", "eve", "{}"), Err(PresenceError::Full));
+        assert_eq!(b.drain().count(), 0);
+        b.update(NOW, 1, "t", "bob", "{\"x\":1}").unwrap();
+        b.track(NOW, 2, "u", "eve", "{}").unwrap();
+        a.untrack(1, "t", "ann").unwrap();
+        b.apply(&diff(&mut a).1);
+        b.track(NOW, 2, "t", "eve", "{}").unwrap();
+        assert_eq!(b.members("t").count(), 2);
+    }
+
+    #[test]
+    fn a_list_that_is_written_in_parts_is_the_same() {
+        let mut presence = presence(0);
+        for owner in 0..30 {
+            let key = format!("user-{}", owner % 7);
+            presence.track(NOW, owner, "t", &key, "{\"a\":1}").unwrap();
+        }
+        let whole = state(&presence, "t");
+        for bytes in [0, 1, 100, 10_000, usize::MAX] {
+            let (mut list, mut out) = (presence.members("t"), Vec::new());
+            let mut parts = 1;
+            while list.part(bytes, &mut out) {
+                parts += 1;
+            }
+            assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), whole);
+            assert_eq!(parts > 1, bytes < 10_000);
+            // Objects of the same members, which no two of them share.
+            let (mut list, mut members, mut is_more) = (presence.members("t"), 0, true);
+            while is_more {
+                let mut out = Vec::new();
+                is_more = list.object(bytes, &mut out);
+                let object: Value = serde_json::from_slice(&out).unwrap();
+                let groups = object.as_object().unwrap().values();
+                members +=
+                    groups.map(|group| group["metas"].as_array().unwrap().len()).sum::<usize>();
+            }
+            assert_eq!(members, 30);
+        }
+        assert_eq!(state(&presence, "nowhere"), json!({}));
+        assert!(!presence.members("nowhere").part(1, &mut Vec::new()));
+        let bytes = whole.to_string().len();
+        assert!((bytes / 2..bytes * 2).contains(&presence.state_bytes("t")));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 use throng_base::Instant;
-use throng_pubsub::presence::{Diff, Presence, PresenceError};
+use throng_pubsub::presence::{Diff, Listing, Presence, PresenceError};
 
 const CORES: usize = 3;
 const TOPIC: &str = "room";
@@ -73,7 +73,14 @@ enum Step {
         core: usize,
         client: usize,
     },
-    /// The fan-out brings a client of the core the next diff.
+    /// A client of the core is pushed a state that is written as it is taken; what it is told later
+    /// comes behind it.
+    List {
+        core: usize,
+        client: usize,
+        in_pieces: bool,
+    },
+    /// The client takes the next diff that the fan-out has for it, or the next part of a list.
     Hear {
         core: usize,
         client: usize,
@@ -95,7 +102,9 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (core.clone(), core.clone()).prop_map(|(from, to)| Step::Arrive { from, to }),
         1 => core.clone().prop_map(|core| Step::Subscribe { core }),
         1 => (core.clone(), 0..4usize).prop_map(|(core, client)| Step::PushState { core, client }),
-        2 => (core, 0..4usize).prop_map(|(core, client)| Step::Hear { core, client }),
+        1 => (core.clone(), 0..4usize, any::<bool>())
+            .prop_map(|(core, client, in_pieces)| Step::List { core, client, in_pieces }),
+        4 => (core, 0..4usize).prop_map(|(core, client)| Step::Hear { core, client }),
     ]
 }
 
@@ -174,6 +183,16 @@ impl World {
                     client.hear_state(&serde_json::from_slice(&out).unwrap());
                 }
             }
+            Step::List { core, client, in_pieces } => {
+                let Core { presence, clients } = &mut self.cores[core];
+                if let Some(client) = clients.get_mut(client) {
+                    let (list, text) = (presence.members(TOPIC), Vec::new());
+                    client.coming.push_back(match in_pieces {
+                        true => Coming::Pieces { list, is_first: true },
+                        false => Coming::Parts { list, text },
+                    });
+                }
+            }
             Step::Hear { core, client } => {
                 if let Some(client) = self.cores[core].clients.get_mut(client) {
                     client.hear_next();
@@ -214,7 +233,7 @@ impl Core {
     fn fan_out(&mut self, diff: &Diff) {
         let diff: Value = serde_json::from_str(diff.payload()).unwrap();
         for client in &mut self.clients {
-            client.coming.push_back(diff.clone());
+            client.coming.push_back(Coming::Diff(diff.clone()));
         }
     }
 }
@@ -223,21 +242,57 @@ impl Core {
 /// by refs; joins come behind the metas that are there, replace equal refs, and leaves drop a key with its last meta.
 #[derive(Default)]
 struct Client {
-    coming: VecDeque<Value>,
+    coming: VecDeque<Coming>,
     waiting: Vec<Value>,
     synced: bool,
     known: BTreeMap<String, Vec<Value>>,
 }
 
+/// What waits for a client that has not taken it yet.
+enum Coming {
+    Diff(Value),
+    /// One `presence_state`, of which so much has been written.
+    Parts {
+        list: Listing,
+        text: Vec<u8>,
+    },
+    /// A `presence_state` of some members, and then the others in one `presence_diff` after
+    /// another.
+    Pieces {
+        list: Listing,
+        is_first: bool,
+    },
+}
+
 impl Client {
     fn hear_next(&mut self) -> bool {
-        let Some(diff) = self.coming.pop_front() else { return false };
-        if self.synced {
-            self.sync(&diff)
-        } else {
-            self.waiting.push(diff)
+        match self.coming.pop_front() {
+            None => return false,
+            Some(Coming::Diff(diff)) => self.hear_diff(diff),
+            Some(Coming::Parts { mut list, mut text }) => match list.part(1, &mut text) {
+                true => self.coming.push_front(Coming::Parts { list, text }),
+                false => self.hear_state(&serde_json::from_slice(&text).unwrap()),
+            },
+            Some(Coming::Pieces { mut list, is_first }) => {
+                let mut text = Vec::new();
+                if list.object(1, &mut text) {
+                    self.coming.push_front(Coming::Pieces { list, is_first: false });
+                }
+                let object: Value = serde_json::from_slice(&text).unwrap();
+                match is_first {
+                    true => self.hear_state(&object),
+                    false => self.hear_diff(serde_json::json!({"joins": object, "leaves": {}})),
+                }
+            }
         }
         true
+    }
+
+    fn hear_diff(&mut self, diff: Value) {
+        match self.synced {
+            true => self.sync(&diff),
+            false => self.waiting.push(diff),
+        }
     }
 
     fn hear_state(&mut self, state: &Value) {

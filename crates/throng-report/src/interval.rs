@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AnswerGap, ClassCounters, CoreCounters, Event, Histogram, LoadCounters, MachineUse, Outage,
-    ProbeCounters, ProbeReport, ProcessUse, ProgramUse, ServerSnapshot, Tally,
+    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Event, Histogram, LoadCounters,
+    MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, ServerSnapshot, Tally,
 };
 
 /// The phase of a run whose schedule is over, or was ended: nobody begins anything, whoever is connected leaves,
@@ -108,6 +108,9 @@ pub struct LoadInterval {
     /// The probes of which something was heard in the interval, each as far as it has come.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeReport>,
+    /// The same by the kernel's clock: until answers arrived, and not until the generator saw them.
+    #[serde(skip_serializing_if = "ArrivalLatencies::is_empty")]
+    pub arrival: ArrivalLatencies,
     /// How much later than intended the generator did what depended on nobody else.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub lag: Histogram,

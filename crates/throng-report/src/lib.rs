@@ -18,7 +18,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod diagnosis;
+pub mod arrival;
+mod diagnosis;
 pub mod events;
 pub mod finding;
 pub mod histogram;
@@ -33,6 +34,7 @@ pub mod threshold;
 pub mod validity;
 pub mod watch;
 
+pub use arrival::ArrivalLatencies;
 pub use diagnosis::Diagnosis;
 pub use events::{Event, EventKind, SERVER_SILENT};
 pub use finding::{Evidence, Finding, Severity, Side};

@@ -48,7 +48,7 @@ impl Merge for Tally {
 
 /// Whether a field tells how many there are now, rather than how many there were in all.
 fn is_gauge(field: &str) -> bool {
-    const GAUGES: [&str; 10] = [
+    const GAUGES: [&str; 11] = [
         "open",
         "paused_cores",
         "slots",
@@ -59,6 +59,7 @@ fn is_gauge(field: &str) -> bool {
         "memberships",
         "channels",
         "poll_sessions",
+        "poll_bytes",
     ];
     field.ends_with("_most") || GAUGES.contains(&field)
 }
@@ -108,6 +109,8 @@ counters! {
         bytes_sent,
         /// Sends that the kernel took only in part, or not at all.
         sends_blocked,
+        /// Times that a connection had used its share of a turn and what it sent waited for the next.
+        reads_deferred,
         /// Connections that were closed because what they had not taken outgrew `pending_bytes_max`.
         pending_overflows,
         /// Callbacks that panicked; only the connection concerned was closed.
@@ -191,12 +194,28 @@ counters! {
         joins_refused,
         /// Channels that panicked, in join too.
         channel_crashes,
-        /// Clients that might not connect: their origin, their version, or the application's own reasons.
+        /// Clients that might not connect to channels or to the chat: their origin, their version,
+        /// or the application's own reasons.
         connects_refused,
         /// Clients that were disconnected (1011) because what they sent is no message of their version.
         bad_messages,
         /// Gauge: long-poll sessions.
         poll_sessions,
+        /// Gauge: bytes that long-poll sessions keep for their next polls, shared ones once a core.
+        poll_bytes,
+        /// Long-poll sessions that were refused because there were `poll_sessions_max`.
+        poll_sessions_refused,
+        /// Long-poll sessions that ended because more waited for them than may.
+        poll_overflows,
+        /// Members that were not tracked because their topic had `presence_members_max`.
+        presence_refused,
+        /// Connections that ended (1008) because a message that they had begun was not whole in
+        /// time.
+        message_timeouts,
+        /// Connections that ended (1009) because a frame or a message was larger than may be.
+        messages_too_large,
+        /// Connections that ended (413, 414, 431) because a request was larger than may be.
+        requests_too_large,
     }
 }
 
@@ -264,6 +283,15 @@ counters! {
         turns_started,
         /// Whole messages that WebSockets brought, whether or not anything had asked for them.
         messages_received,
+        /// Messages (over TCP: receives) that came while no step waited for them, or that a step passed
+        /// over: they answered nothing.
+        messages_unasked,
+        /// Answers that may have been another user's: messages that its `expect` would have taken had come
+        /// unasked on the same connection.
+        answers_doubtful,
+        /// Answers that may have been late ones to the question before, which was given up. They are in no
+        /// histogram.
+        answers_out_of_step,
         /// Gauge: channels that users are joined to.
         joined,
         /// `join` steps begun.

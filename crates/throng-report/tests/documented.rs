@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use throng_report::ArrivalLatencies;
 use throng_report::runfile::{Ceiling, End, EndReason, Header, ScenarioSource};
 use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::watch::{Moved, WATCH_LINE_BYTES_MAX, WatchEnd};
@@ -57,6 +58,14 @@ fn every_field_of_an_interval_is_documented() {
         broadcast: latency.clone(),
         probe: ProbeCounters { intended: 1, ..Default::default() },
         probes: vec![ProbeReport::default()],
+        arrival: ArrivalLatencies {
+            connect: latency.clone(),
+            tcp: latency.clone(),
+            message: latency.clone(),
+            join: latency.clone(),
+            push: latency.clone(),
+            broadcast: latency.clone(),
+        },
         lag: latency,
         answer_gap: Some(AnswerGap::default()),
         outage: Some(Outage {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::{Driver, MailKind};
-use throng_engine::{Conn, Sent};
+use throng_engine::{Conn, Part, Sent, Source};
 use throng_pubsub::{Membership, Memberships, Publication, Subscription};
 
 use crate::app::ServerApp;
@@ -83,6 +83,18 @@ impl<H: Handler> Connection<'_, H> {
     pub fn send_now(&mut self, bytes: &[u8]) -> Sent {
         self.sent += 1;
         self.wire.send_now(bytes)
+    }
+
+    /// Sends `parts` now, behind all that was sent before in this call. Of a shared part a pointer
+    /// waits where the other end does not read.
+    pub(crate) fn send_parts(&mut self, parts: &[Part<'_>]) {
+        self.wire.send_parts(parts);
+    }
+
+    /// Sends what `source` makes, as the other end reads it: none of it waits here.
+    pub(crate) fn send_source(&mut self, source: Box<dyn Source>) {
+        self.sent += 1;
+        self.wire.send_source(source);
     }
 
     /// Bytes that wait in this process because the other end does not read. While there are any, nothing is
@@ -187,7 +199,8 @@ impl<H: Handler> Connection<'_, H> {
 
     /// Begins a connection without a socket on this core, at the end of the turn: [`Handler::open`] tells its name.
     /// Messages, timeouts and intercepted publications reach it like any other; [`Self::close`] ends it, and so does
-    /// the server's end. It has no idle timeout and counts towards no limit. A long-poll session is one.
+    /// the server's end. It has no idle timeout and counts towards none of the server's limits: a handler that begins
+    /// some has a limit of its own for them, as the channels have for their long-poll sessions.
     pub fn spawn(&mut self, own: H::Conn) {
         self.spawned.push(own);
     }
@@ -219,6 +232,8 @@ pub(crate) trait Wire<H: Handler> {
     fn is_detached(&mut self) -> bool;
     fn send(&mut self, bytes: &[u8]);
     fn send_now(&mut self, bytes: &[u8]) -> Sent;
+    fn send_parts(&mut self, parts: &[Part<'_>]);
+    fn send_source(&mut self, source: Box<dyn Source>);
     fn pending_bytes(&self) -> usize;
     fn close(&mut self);
     fn finish(&mut self);
@@ -267,6 +282,14 @@ where
 
     fn send_now(&mut self, bytes: &[u8]) -> Sent {
         self.send_now(bytes)
+    }
+
+    fn send_parts(&mut self, parts: &[Part<'_>]) {
+        self.send_parts(parts);
+    }
+
+    fn send_source(&mut self, source: Box<dyn Source>) {
+        self.send_source(source);
     }
 
     fn pending_bytes(&self) -> usize {

@@ -48,6 +48,7 @@ mod linger;
 mod listener;
 mod mail;
 mod options;
+mod origin;
 mod registry;
 mod server;
 
@@ -59,6 +60,7 @@ pub use handle::ServerHandle;
 pub use handler::{ConnectionId, Ended, EventOf, Handler, Intercepted};
 pub use mail::{CoreReport, Listening, Mail};
 pub use options::{Accept, ServerOptions};
+pub use origin::{CheckOrigin, Origin, OriginError};
 pub use server::{Is, Server, StartError};
 pub use throng_engine::Sent;
 pub use throng_proto::websocket::Limits;

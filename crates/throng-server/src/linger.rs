@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use throng_proto::http::Fault;
 use throng_proto::websocket::{Limits, Violation};
+use throng_report::ServerCounters;
 
 use crate::{Connection, Handler};
 
@@ -21,5 +22,17 @@ pub(crate) fn end<H: Handler>(conn: &mut Connection<'_, H>, violation: Violation
             conn.finish();
             conn.set_timeout(Duration::from_millis(limits.close_timeout_ms.into()));
         }
+    }
+}
+
+/// Counts a violation of a limit.
+pub(crate) fn count(violation: Violation, counters: &mut ServerCounters) {
+    match violation {
+        Violation::MessageTimeout => counters.message_timeouts += 1,
+        Violation::FrameTooLarge | Violation::MessageTooLarge => counters.messages_too_large += 1,
+        Violation::Http(Fault::BodyTooLarge | Fault::HeadTooLarge | Fault::TargetTooLong) => {
+            counters.requests_too_large += 1;
+        }
+        _ => {}
     }
 }

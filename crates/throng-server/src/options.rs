@@ -33,7 +33,8 @@ pub struct ServerOptions {
     /// the kernel's, which grows by itself.
     pub rcvbuf_bytes: Option<u32>,
     /// Bytes that may wait in this process for one peer that does not read; beyond, it is reset. What one call of the
-    /// handler, or one publication, adds while nothing waits is beside it, however much it is. Default 1 MiB.
+    /// handler adds while nothing waits is beside it, up to eight times as much; so is one publication, which all its
+    /// readers share, however long it is. Default 1 MiB.
     pub pending_bytes_max: usize,
     /// How long a connection that closes may take to deliver what waits for it. Default 5 s.
     pub close_timeout: Duration,
@@ -69,6 +70,7 @@ impl ServerOptions {
             nodelay: true,
             sndbuf_bytes: self.sndbuf_bytes,
             rcvbuf_bytes: self.rcvbuf_bytes,
+            arrival_stamps: false,
         }
     }
 }

@@ -43,7 +43,7 @@ impl Handler for Puppet {
                 let sent = conn.send_now(&[b'x'; 64 << 10]);
                 let _ = self.0.send(Told::Sent(sent));
             }
-            b'F' => conn.send(&vec![b'x'; 64 << 20]),
+            b'F' => conn.send(&vec![b'x'; 8 << 20]),
             b'p' => panic!("as asked (this is the test's)"),
             b't' => conn.set_timeout(Duration::from_millis(50)),
             b'c' => conn.close(),
@@ -113,12 +113,13 @@ fn send_now_says_what_the_kernel_has_taken() {
 
 #[test]
 fn a_peer_that_never_reads_is_reset_at_the_limit() {
-    let (server, told) = puppets(options(Accept::Reuseport, 1));
+    let options = ServerOptions { sndbuf_bytes: Some(64 << 10), ..options(Accept::Reuseport, 1) };
+    let (server, told) = puppets(options);
     let mut client = connect(server.addr());
     let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not open") };
-    // One call may send as much as it wants to whoever has read everything.
+    // One call may send eight times as much as may wait to a peer that has read everything.
     client.write_all(b"F").unwrap();
-    eventually("much waits", || snapshot(&server).core.pending_bytes > 32 << 20);
+    eventually("much waits", || snapshot(&server).core.pending_bytes > 1 << 20);
     assert_eq!((snapshot(&server).core.pending_overflows, server.open()), (0, 1));
     server.sender().send_message(id, (None, 64)).unwrap();
     let overflow = Told::Ended(Ended::Overflow);
@@ -126,6 +127,16 @@ fn a_peer_that_never_reads_is_reset_at_the_limit() {
     assert_eq!(snapshot(&server).core.pending_overflows, 1);
     assert_eq!(snapshot(&server).core.pending_bytes, 0);
     drop(client);
+}
+
+#[test]
+fn one_call_may_not_send_whatever_it_wants_to_a_peer_that_does_not_read() {
+    let (server, told) = puppets(options(Accept::Reuseport, 1));
+    let _client = connect(server.addr());
+    let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not open") };
+    server.sender().send_message(id, (None, 64)).unwrap();
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(Ended::Overflow)));
+    assert_eq!(snapshot(&server).core.pending_overflows, 1);
 }
 
 #[test]

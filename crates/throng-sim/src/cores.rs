@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::{COLLECT_MAX, CoreId, MailFull, MailKind, Permits};
@@ -26,6 +27,9 @@ pub struct SimCoresOptions {
     pub fds_reserved: usize,
     /// Whether every core has an fd table of its own. Default true.
     pub private_fds: bool,
+    /// How long a turn may keep a core of this process busy, beside
+    /// [`Faults::turn_max`](crate::Faults::turn_max): a late process. Default 0.
+    pub turn_max: Duration,
 }
 
 impl Default for SimCoresOptions {
@@ -37,6 +41,7 @@ impl Default for SimCoresOptions {
             fds_max: usize::MAX,
             fds_reserved: 0,
             private_fds: true,
+            turn_max: Duration::ZERO,
         }
     }
 }
@@ -107,7 +112,8 @@ impl<M> Shared<M> {
         let first_seat = world.seats.len();
         let table = || Table { open: 0, max: options.fds_max };
         world.tables.extend(std::iter::repeat_with(table).take(tables));
-        world.seats.extend((0..options.cores).map(|core| Seat::new(first_table + core % tables)));
+        let seat = |core| Seat::new(first_table + core % tables, options.turn_max);
+        world.seats.extend((0..options.cores).map(seat));
         let mailbox =
             || RefCell::new(Mailbox { queue: BTreeMap::new(), posted: 0, last: Instant::ZERO });
         Self {

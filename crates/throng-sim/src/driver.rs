@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{
@@ -163,7 +164,23 @@ impl<M> Driver for SimDriver<M> {
     }
 
     fn recv(&mut self, fd: &SimFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        self.world.borrow_mut().recv(fd.socket, buffer)
+        self.world.borrow_mut().recv(fd.socket, buffer).map(|(received, _)| received)
+    }
+
+    fn recv_stamped(
+        &mut self,
+        fd: &SimFd,
+        buffer: &mut [u8],
+    ) -> Result<(usize, Option<Instant>), Errno> {
+        let world = &mut *self.world.borrow_mut();
+        let (received, arrived) = world.recv(fd.socket, buffer)?;
+        let is_stamped = world.stream(fd.socket).is_some_and(|stream| stream.is_stamped);
+        let is_lost = is_stamped && world.happens(world.faults.no_stamp);
+        Ok((received, (is_stamped && !is_lost && received > 0).then_some(arrived)))
+    }
+
+    fn handshake_rtt(&self, fd: &SimFd) -> Option<Duration> {
+        self.world.borrow().stream(fd.socket).and_then(|stream| stream.handshake_rtt)
     }
 
     fn send(&mut self, fd: &SimFd, bytes: &[u8]) -> Result<usize, Errno> {

@@ -61,6 +61,8 @@ pub struct Faults {
     pub no_port: f64,
     /// Chance of a call: no watch is left for a new socket.
     pub no_watch: f64,
+    /// Chance of a receive: the kernel does not say when its bytes arrived.
+    pub no_stamp: f64,
     /// Chance of a call: receive and send are interrupted.
     pub interrupted: f64,
     /// Chance of a call: a receive or send fails because the system is out of memory.
@@ -96,6 +98,7 @@ impl Faults {
             accept_aborted: 0.0,
             no_port: 0.0,
             no_watch: 0.0,
+            no_stamp: 0.0,
             interrupted: 0.0,
             no_memory: 0.0,
         }
@@ -132,6 +135,7 @@ impl Faults {
             accept_aborted: 0.02,
             no_port: 0.02,
             no_watch: 0.02,
+            no_stamp: 0.02,
             no_memory: 0.002,
             ..Self::rough()
         }

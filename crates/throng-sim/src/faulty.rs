@@ -1,6 +1,7 @@
 //! A driver whose system calls fail now and then.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use throng_base::{Instant, Prng};
 use throng_driver::{
@@ -78,6 +79,19 @@ impl<D: Driver> Driver for Faulty<D> {
     fn recv(&mut self, fd: &D::Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
         self.transfers()?;
         self.inner.recv(fd, buffer)
+    }
+
+    fn recv_stamped(
+        &mut self,
+        fd: &D::Fd,
+        buffer: &mut [u8],
+    ) -> Result<(usize, Option<Instant>), Errno> {
+        self.transfers()?;
+        self.inner.recv_stamped(fd, buffer)
+    }
+
+    fn handshake_rtt(&self, fd: &D::Fd) -> Option<Duration> {
+        self.inner.handshake_rtt(fd)
     }
 
     fn send(&mut self, fd: &D::Fd, bytes: &[u8]) -> Result<usize, Errno> {

@@ -2,6 +2,7 @@
 //! ready for then, and says nothing when that is nothing.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use throng_base::Key;
 use throng_driver::{Event, Interest, Ready, Token};
@@ -25,6 +26,8 @@ pub(crate) struct Seat {
     /// Sockets that leave for other seats at the next wait.
     pub(crate) leaving: Vec<(Key, usize)>,
     pub(crate) pass_failures: u64,
+    /// How long a turn may keep this core busy.
+    pub(crate) turn_max: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,8 +41,8 @@ struct Watch {
 }
 
 impl Seat {
-    pub(crate) fn new(table: usize) -> Self {
-        Self { table, ..Self::default() }
+    pub(crate) fn new(table: usize, turn_max: Duration) -> Self {
+        Self { table, turn_max, ..Self::default() }
     }
 
     /// Whether a wait would return at once.

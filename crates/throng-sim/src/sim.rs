@@ -195,7 +195,8 @@ impl Sim {
         let world = &mut *self.world.borrow_mut();
         // The next thing a core does is to wait, and before it waits it sends what it passes on.
         world.pass_leaving(seat);
-        let mut busy = span(&mut world.prng, Duration::ZERO, world.faults.turn_max);
+        let turn_max = world.faults.turn_max + world.seats[seat].turn_max;
+        let mut busy = span(&mut world.prng, Duration::ZERO, turn_max);
         if world.happens(world.faults.stall) {
             busy = span(&mut world.prng, busy, world.faults.stall_max);
         }

@@ -119,7 +119,8 @@ impl State {
         };
         let (range, now) = (self.faults.ports.clone(), self.now);
         let source = self.ports.take(source, spec.target, &range, now, &mut self.prng)?;
-        let stream = self.new_stream(source, spec.target, Phase::Connecting, None);
+        let mut stream = self.new_stream(source, spec.target, Phase::Connecting, None);
+        (stream.is_stamped, stream.syn_sent_at) = (spec.options.arrival_stamps, Some(now));
         let client = self.sockets.insert(Socket::Stream(Box::new(stream)));
         self.note(Note::Connect { socket: client, from: source, to: spec.target });
         let at = self.now + self.delay();
@@ -129,6 +130,9 @@ impl State {
 
     /// Sends the SYN again 1 s after the first, 2 s after the second, and so on, and then gives up, as Linux does.
     fn retry_syn(&mut self, client: Key, attempt: u32) {
+        if let Some(stream) = self.stream_mut(client) {
+            stream.syn_sent_at = None;
+        }
         let at = self.now + Duration::from_secs(1 << attempt);
         if attempt < SYN_RETRIES {
             self.schedule(at, Action::Syn { client, attempt: attempt + 1 });
@@ -189,11 +193,13 @@ impl State {
     }
 
     pub(crate) fn syn_answered(&mut self, client: Key) {
+        let now = self.now;
         let Some(stream) = self.stream_mut(client) else { return };
         if stream.phase != Phase::Connecting {
             return;
         }
         stream.phase = Phase::Established;
+        stream.handshake_rtt = stream.syn_sent_at.map(|sent_at| now.since(sent_at));
         self.tell(client);
         if self.happens(self.faults.cut) {
             let within = self.faults.cut_within.as_nanos() as u64;

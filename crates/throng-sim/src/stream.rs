@@ -43,6 +43,14 @@ pub(crate) struct Stream {
     finished_first: bool,
     /// What has arrived and not been received.
     arrived: VecDeque<u8>,
+    /// How many bytes of it arrived when.
+    arrivals: VecDeque<(usize, Instant)>,
+    /// Its program is told when bytes arrived.
+    pub(crate) is_stamped: bool,
+    /// When its first SYN left; none once a second one has.
+    pub(crate) syn_sent_at: Option<Instant>,
+    /// What its handshake took, if no segment of it was sent again.
+    pub(crate) handshake_rtt: Option<Duration>,
     arrived_max: usize,
     /// The other end sends nothing more.
     fin_arrived: bool,
@@ -86,6 +94,20 @@ impl Stream {
         self.room() * 3 >= self.queue_max
     }
 
+    /// Forgets when the next `count` bytes arrived; returns when the last of them did.
+    fn arrived_until(&mut self, mut count: usize) -> Instant {
+        let mut last = Instant::ZERO;
+        while count > 0 {
+            let Some((bytes, at)) = self.arrivals.front_mut() else { break };
+            let taken = count.min(*bytes);
+            (count, *bytes, last) = (count - taken, *bytes - taken, *at);
+            if *bytes == 0 {
+                self.arrivals.pop_front();
+            }
+        }
+        last
+    }
+
     /// Both directions have ended and nothing is on its way.
     fn is_over(&self) -> bool {
         self.phase == Phase::Dead || (self.fin_sent && self.flying == 0 && self.fin_arrived)
@@ -119,6 +141,10 @@ impl State {
             fin_sent: false,
             finished_first: false,
             arrived: VecDeque::new(),
+            arrivals: VecDeque::new(),
+            is_stamped: false,
+            syn_sent_at: None,
+            handshake_rtt: None,
             arrived_max: window(),
             fin_arrived: false,
             wants_space: false,
@@ -158,13 +184,19 @@ impl State {
         Ok(taken)
     }
 
-    pub(crate) fn recv(&mut self, socket: Key, buffer: &mut [u8]) -> Result<usize, Errno> {
+    /// Receives bytes; returns how many, and when the last of them arrived.
+    pub(crate) fn recv(
+        &mut self,
+        socket: Key,
+        buffer: &mut [u8],
+    ) -> Result<(usize, Instant), Errno> {
+        let now = self.now;
         let stream = self.stream_mut(socket).ok_or(Errno::BAD_FD)?;
         if stream.arrived.is_empty() {
             return match stream {
-                Stream { fin_arrived: true, .. } => Ok(0),
+                Stream { fin_arrived: true, .. } => Ok((0, now)),
                 Stream { error: Some(_), .. } => Err(stream.error.take().unwrap_or(Errno::PIPE)),
-                Stream { phase: Phase::Dead, .. } => Ok(0),
+                Stream { phase: Phase::Dead, .. } => Ok((0, now)),
                 _ => Err(Errno::AGAIN),
             };
         }
@@ -173,12 +205,13 @@ impl State {
             *place = byte;
         }
         let peer = stream.peer;
+        let arrived = stream.arrived_until(count);
         self.note(Note::Received { socket, bytes: count });
         // There is room for more of what waits at the other end.
         if let Some(peer) = peer {
             self.pump(peer);
         }
-        Ok(count)
+        Ok((count, arrived))
     }
 
     pub(crate) fn finish(&mut self, socket: Key) -> Result<(), Errno> {
@@ -263,9 +296,11 @@ impl State {
     }
 
     pub(crate) fn segment_arrived(&mut self, from: Key, to: Key, bytes: &[u8]) {
+        let now = self.now;
         let taken = match self.stream_mut(to) {
             Some(stream) if stream.held && stream.phase == Phase::Established => {
                 stream.arrived.extend(bytes);
+                stream.arrivals.push_back((bytes.len(), now));
                 true
             }
             _ => false,

@@ -27,7 +27,7 @@ const SERVER: usize = 1;
 impl<'a, D: Driver> Stage<'a, D> {
     fn new(mut driver: D, settle: impl FnMut() + 'a) -> Self {
         let addr = "127.0.0.1:0".parse().unwrap();
-        let options = SocketOptions { nodelay: true, sndbuf_bytes: None, rcvbuf_bytes: None };
+        let options = SocketOptions::default();
         let spec = ListenSpec { addr, backlog: 8, reuseport: false, options };
         let listener = driver.listen(&spec).unwrap();
         driver.watch(&listener, 0).unwrap();
@@ -42,7 +42,7 @@ impl<'a, D: Driver> Stage<'a, D> {
     fn connect(&mut self) {
         let listener = self.listener.as_ref().unwrap();
         let target = self.driver.local_addr(listener).unwrap();
-        let options = SocketOptions::default();
+        let options = SocketOptions { arrival_stamps: true, ..SocketOptions::default() };
         let fd =
             self.driver.connect(&ConnectSpec { target, source: Source::Any, options }).unwrap();
         self.driver.register(&fd, token(CLIENT), Interest::ReadWrite).unwrap();
@@ -102,6 +102,19 @@ impl<'a, D: Driver> Stage<'a, D> {
         let mut buffer = [0; 100];
         let received = self.driver.recv(self.ends[end].as_ref().unwrap(), &mut buffer);
         self.say(&format!("recv {end}"), received.map(|count| buffer[..count].to_vec()));
+    }
+
+    /// Receives what came between two moments, long after, and says whether the driver knows.
+    fn recv_late(&mut self, end: usize, sent_at: Instant, seen_at: Instant) {
+        let mut buffer = [0; 100];
+        (self.settle)();
+        let fd = self.ends[end].as_ref().unwrap();
+        let received = self.driver.recv_stamped(fd, &mut buffer);
+        let known = received.map(|(count, at)| {
+            let at = at.expect("the socket asks for stamps");
+            (count, sent_at <= at && at <= seen_at)
+        });
+        self.say(&format!("recv {end} late, (bytes, arrived in time)"), known);
     }
 
     fn error(&mut self, end: usize) {
@@ -223,6 +236,28 @@ scripts! {
         stage.recv(SERVER);
         stage.recv(SERVER);
         stage.error(SERVER);
+    }
+
+    a_late_receive_knows_when_the_bytes_arrived: |stage| {
+        stage.open();
+        let rtt = stage.driver.handshake_rtt(stage.ends[CLIENT].as_ref().unwrap());
+        stage.say("a handshake takes time", rtt.is_some_and(|rtt| rtt > Duration::ZERO));
+        for answer in [&b"first"[..], b"second"] {
+            let sent_at = stage.driver.now();
+            stage.send(SERVER, answer);
+            stage.events("answered");
+            let seen_at = stage.driver.now();
+            stage.recv_late(CLIENT, sent_at, seen_at);
+        }
+    }
+
+    a_socket_without_stamps_receives_none: |stage| {
+        stage.open();
+        stage.send(CLIENT, b"hello");
+        stage.events("sent");
+        let mut buffer = [0; 100];
+        let received = stage.driver.recv_stamped(stage.ends[SERVER].as_ref().unwrap(), &mut buffer);
+        stage.say("recv", received);
     }
 
     a_refused_connect: |stage| {

@@ -14,6 +14,7 @@ pub(super) const LIMITS: Limits = Limits {
     frame_bytes_max: 16 << 20,
     message_bytes_max: 16 << 20,
     handshake_timeout_ms: 10_000,
+    message_timeout_ms: 60_000,
     close_timeout_ms: 5_000,
 };
 

@@ -1,5 +1,6 @@
 //! `throng serve`: a server on this machine, until it is told to end.
 
+mod limits;
 mod panics;
 mod sockets;
 mod words;
@@ -23,7 +24,7 @@ use crate::{Exit, Failure, output, quantity};
 
 /// Run a server: ok, echo, pingpong, hold, chat or channels
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", limits::help()))]
 pub(crate) struct Serve {
     /// What it does with its connections
     handler: Behaviour,
@@ -44,7 +45,8 @@ pub(crate) struct Serve {
     /// Connections over all cores [default: what the fd tables hold]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     connections_max: Option<usize>,
-    /// Close a connection of which nothing was heard for so long [default: never; channels: 60s]
+    /// Close a connection of which nothing was heard for so long; pings count [default: never;
+    /// channels: 60s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     idle_timeout: Option<Duration>,
     /// Send buffer of each connection, such as 64KiB [default: the kernel's]
@@ -97,7 +99,8 @@ Examples:
   throng serve hold --listen '[::1]:5555' --connections-max 200k --stats 1s
   throng serve pingpong --idle-timeout 90s --sndbuf 16KiB --rcvbuf 16KiB
   throng serve chat --listen 0.0.0.0:9160 --deflate --policy drop-oldest --queue 1MiB
-  throng serve channels --listen 0.0.0.0:4000 --check-origin //*.example.com --policy drop-oldest";
+  throng serve channels --listen 0.0.0.0:4000 --host chat.example.com --policy drop-oldest
+  throng serve channels --check-origin //*.example.com --message-max 1MiB --poll-sessions-max 5k";
 
 impl Serve {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -173,7 +176,7 @@ impl Serve {
             }
             Behaviour::Chat => {
                 let chat = self.sockets.chat(self.idle_timeout);
-                start(self.options_of_sockets(), move |_| handlers::Chat::new(chat))
+                start(self.options_of_sockets(), move |_| handlers::Chat::new(chat.clone()))
             }
         }
     }

@@ -196,3 +196,74 @@ fn small_segments_are_handed_over_together_and_large_ones_alone() {
     let chunk = pending.chunk(&mut scratch);
     assert!(std::ptr::eq(chunk.as_ptr(), large.bytes().as_ptr()), "it is not copied");
 }
+
+#[test]
+fn of_what_one_callback_adds_eight_times_the_limit_is_excused() {
+    let mut pending = Pending::default();
+    pending.push(&[b'x'; 9 * BYTES_MAX]);
+    pending.excuse(BYTES_MAX);
+    assert!(!pending.overflows(BYTES_MAX));
+    pending.push(b"y");
+    pending.excuse(BYTES_MAX);
+    assert!(pending.overflows(BYTES_MAX));
+    pending.took(8 * BYTES_MAX);
+    assert!(pending.overflows(BYTES_MAX), "it is the first ones that are excused");
+}
+
+#[test]
+fn parts_that_are_shared_are_not_copied() {
+    let mut pending = Pending::default();
+    let shared: Arc<[u8]> = vec![b's'; COPIED_BYTES_MAX].into();
+    let empty: Arc<[u8]> = Vec::new().into();
+    pending.push(b"own");
+    pending.push_parts(&[
+        Part::Own(b"<"),
+        Part::Shared(&shared),
+        Part::Shared(&empty),
+        Part::Own(b">"),
+    ]);
+    assert_eq!(pending.bytes(), 5 + shared.len());
+    pending.took(4);
+    let chunk = pending.chunk(&mut Vec::new()).as_ptr();
+    assert_eq!((chunk, Arc::strong_count(&shared)), (shared.as_ptr(), 2));
+    pending.took(shared.len());
+    assert_eq!((&*content(&pending), Arc::strong_count(&shared)), (">", 1));
+}
+
+/// Counts from its first number to its second, a number a piece.
+struct Count(u32, u32);
+
+impl Source for Count {
+    fn fill(&mut self, _bytes: usize, out: &mut Vec<u8>) -> bool {
+        assert!(self.0 <= self.1, "as asked (this is the test's)");
+        out.extend(format!("{},", self.0).bytes());
+        self.0 += 1;
+        self.0 <= self.1
+    }
+}
+
+#[test]
+fn a_source_makes_its_bytes_in_its_turn_a_piece_at_a_time() {
+    let mut pending = Pending::default();
+    pending.push(b"a");
+    pending.push_source(Box::new(Count(1, 3)));
+    pending.push(b"b");
+    pending.push_source(Box::new(Count(7, 7)));
+    let mut sent = String::new();
+    while !pending.is_empty() {
+        pending.make().unwrap();
+        let chunk = pending.chunk(&mut Vec::new()).to_vec();
+        assert!(pending.bytes() <= 3 && !chunk.is_empty());
+        sent += std::str::from_utf8(&chunk[..1]).unwrap();
+        pending.took(1);
+    }
+    assert_eq!(sent, "a1,2,3,b7,");
+    assert_eq!(pending.bytes(), 0);
+}
+
+#[test]
+fn a_source_that_panics_is_known_for_it() {
+    let mut pending = Pending::default();
+    pending.push_source(Box::new(Count(2, 1)));
+    assert_eq!(pending.make(), Err(SourcePanic));
+}

@@ -1,4 +1,4 @@
-//! What arrives, and the step that waits for it.
+//! The step that waits for bytes of a stream, and what every answer has in common.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use throng_driver::Driver;
 use throng_engine::{Conn, Deadline};
 
 use super::steps::Step;
-use super::user::{Doing, Inbox, User};
+use super::timing::{CLOCK_ERROR_MAX, Timing};
+use super::user::{Doing, User};
 use super::{ErrorKind, Generator, Mail, Stage};
 use crate::program::{Fed, Matcher, Op};
 
@@ -22,36 +23,60 @@ impl Generator {
         let now = conn.now();
         let is_open = conn.is_open();
         let user = conn.state();
-        let inbox = user.inbox.take();
-        if !is_open && inbox.is_none() {
+        let early =
+            user.inbox.as_mut().map(|inbox| (std::mem::take(&mut inbox.bytes), inbox.timing));
+        user.inbox.take_if(|inbox| inbox.is_empty());
+        let early = early.filter(|(bytes, _)| !bytes.is_empty());
+        if !is_open && early.is_none() {
             return self.not_connected(conn);
         }
         user.matched = 0;
         user.doing = Doing::Expecting;
         conn.set_deadline(Deadline::Coarse(now + timeout));
-        let Some(mut inbox) = inbox else { return Step::Wait };
+        let Some((bytes, timing)) = early else { return Step::Wait };
         // What arrived early is the beginning of the answer, or all of it and more.
-        match feed(self.config.program.matcher(matcher), conn.state(), &inbox.bytes) {
-            Fed::NeedMore if is_open => Step::Wait,
-            Fed::NeedMore => {
+        match self.take_bytes(conn, matcher, &bytes, timing) {
+            Taken::Answered => Step::Next,
+            Taken::Wanting if is_open => Step::Wait,
+            Taken::Wanting => {
                 conn.set_deadline(Deadline::Never);
                 self.not_connected(conn)
             }
-            Fed::Matched { consumed } => {
-                let whole_at = inbox.at;
-                inbox.bytes.drain(..consumed);
-                if !inbox.bytes.is_empty() {
-                    conn.state().inbox = Some(inbox);
+            Taken::Failed => Step::Wait,
+        }
+    }
+
+    /// Gives bytes to the `expect` that waits for them. What follows the answer is kept for the next one.
+    fn take_bytes<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        matcher: u32,
+        bytes: &[u8],
+        timing: Timing,
+    ) -> Taken {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match feed(self.config.program.matcher(matcher), conn.state(), rest) {
+                Fed::NeedMore => break,
+                Fed::Matched { consumed } => {
+                    rest = &rest[consumed..];
+                    if self.sets_aside(conn.state(), timing) {
+                        continue;
+                    }
+                    self.answered(conn, timing);
+                    if !rest.is_empty() {
+                        self.unasked_bytes(conn, rest, timing, true);
+                    }
+                    return Taken::Answered;
                 }
-                self.answered(conn, whole_at);
-                Step::Next
-            }
-            Fed::Mismatch { .. } => {
-                self.show_mismatch(conn, &inbox.bytes);
-                self.fail(conn, ErrorKind::ExpectMismatch);
-                Step::Wait
+                Fed::Mismatch { .. } => {
+                    self.show_mismatch(conn, rest);
+                    self.fail(conn, ErrorKind::ExpectMismatch);
+                    return Taken::Failed;
+                }
             }
         }
+        Taken::Wanting
     }
 
     /// Bytes have arrived.
@@ -60,95 +85,91 @@ impl Generator {
         conn: &mut Conn<'_, D, Self>,
         bytes: &[u8],
     ) {
-        let mut rest = bytes;
-        while !rest.is_empty() && conn.state().doing == Doing::Expecting {
-            let Op::Expect { matcher, .. } = self.config.program.op(conn.state().pc) else { break };
-            match feed(self.config.program.matcher(matcher), conn.state(), rest) {
-                Fed::NeedMore => return,
-                Fed::Matched { consumed } => {
-                    rest = &rest[consumed..];
-                    // What follows waits for the next `expect`, which may be the next step.
-                    if !rest.is_empty() {
-                        return self.answered_with_more(conn, rest);
-                    }
-                    let now = conn.now();
-                    self.answered(conn, now);
-                    self.advance(conn);
-                }
-                Fed::Mismatch { .. } => {
-                    self.show_mismatch(conn, rest);
-                    return self.fail(conn, ErrorKind::ExpectMismatch);
-                }
+        let timing = Timing::of(conn);
+        let user = conn.state();
+        if user.doing == Doing::Expecting && user.asked_after(timing.came_at()) {
+            // They came before the question and were only read after it.
+            self.slate.counters.messages_unasked += 1;
+            user.flags.set_hears_alike(true);
+            return;
+        }
+        if user.doing == Doing::Expecting
+            && let Op::Expect { matcher, .. } = self.config.program.op(user.pc)
+        {
+            let taken = self.take_bytes(conn, matcher, bytes, timing);
+            if taken == Taken::Answered && conn.state().doing == Doing::Expecting {
+                self.advance(conn);
             }
+            return;
         }
-        if !rest.is_empty() {
-            self.keep(conn, rest);
-        }
+        self.unasked_bytes(conn, bytes, timing, false);
     }
 
-    fn answered_with_more<D: Driver<Mail = Mail>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        rest: &[u8],
-    ) {
-        let now = conn.now();
-        self.answered(conn, now);
-        self.keep(conn, rest);
-        if conn.state().doing == Doing::Expecting {
-            self.advance(conn);
-        }
-    }
-
-    /// The answer that the present step waits for was whole at `whole_at`: now, or before the step began.
+    /// The answer that the present step waits for is whole: now, or before the step began.
     pub(super) fn answered<D: Driver<Mail = Mail>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-        whole_at: Instant,
+        timing: Timing,
+    ) {
+        let user = conn.state();
+        let from = user.answer_counts_from();
+        let came_at = timing.came_at();
+        // What was there before the step that waits for it, and was not asked for, has no latency.
+        let is_measured = match user.unanswered {
+            0 => came_at + CLOCK_ERROR_MAX >= from,
+            _ => self.is_in_step(user, came_at, from),
+        };
+        self.book_answer(conn, (from, timing), is_measured);
+    }
+
+    /// The same, of an answer whose latency means nothing.
+    pub(super) fn answered_unmeasured<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        timing: Timing,
+    ) {
+        let from = conn.state().answer_counts_from();
+        self.book_answer(conn, (from, timing), false);
+    }
+
+    fn book_answer<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        latency: (Instant, Timing),
+        is_measured: bool,
     ) {
         let now = conn.now();
         let user = conn.state();
-        let from = user.answer_counts_from();
-        self.slate.incidents.answered(whole_at, from);
         // Messages that were sent in a row are answered in a row.
-        user.answering = true;
+        user.flags.set_answering(true);
+        user.answered_of_window();
         user.unanswered = user.unanswered.saturating_sub(1);
         if user.unanswered == 0 {
-            user.message_from = Instant::FAR;
+            user.forget_question();
         }
         user.intended = now;
         user.pc += 1;
-        let measured = self.stage != Stage::Leaving;
-        self.slate.answered(measured.then(|| whole_at.micros_since(from)), user.class);
+        let (from, timing) = latency;
+        // An answer to something else is a sign of life.
+        let asked = if is_measured { from } else { timing.came_at() };
+        self.slate.incidents.answered(timing.came_at(), asked);
+        let is_measured = is_measured && self.stage != Stage::Leaving;
+        self.slate.answered(is_measured.then_some(latency), user.class);
         conn.set_deadline(Deadline::Never);
     }
+}
 
-    /// Keeps what nobody waits for yet, if any step of the class may.
-    fn keep<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, bytes: &[u8]) {
-        let now = conn.now();
-        let user = conn.state();
-        if !self.is_wanted(user) {
-            return;
-        }
-        let inbox = user.inbox.get_or_insert_with(|| Box::new(Inbox::new(now)));
-        if inbox.bytes.len() + bytes.len() <= INBOX_BYTES_MAX {
-            inbox.bytes.extend_from_slice(bytes);
-            inbox.at = now;
-            return;
-        }
-        user.inbox = None;
-        self.inbox_overflows(conn);
-    }
-
-    /// Whether a step may still wait for what comes now.
-    pub(super) fn is_wanted(&self, user: &User) -> bool {
-        !matches!(user.doing, Doing::Staying | Doing::Closing | Doing::Failing | Doing::Stopping)
-            && self.expects[usize::from(user.class)]
-    }
+/// What became of bytes that an `expect` was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    /// They are the answer, or the end of it.
+    Answered,
+    /// The answer is not whole yet.
+    Wanting,
+    /// They are not the answer.
+    Failed,
 }
 
 fn feed(matcher: &Matcher, user: &mut User, bytes: &[u8]) -> Fed {
     matcher.feed(&mut user.matched, bytes)
 }
-
-/// Bytes kept for one user that no step waits for yet.
-pub(super) const INBOX_BYTES_MAX: usize = 64 << 10;

@@ -7,6 +7,7 @@ use throng_engine::{After, CloseReason, Conn, Deadline};
 
 use super::session::UserSession;
 use super::slate::ConnectFailure;
+use super::timing::Timing;
 use super::user::{Doing, Iteration, Standing};
 use super::{ErrorKind, Generator, Mail, RESTART_JITTER, RESTART_PAUSE, Stage};
 use crate::program::Protocol;
@@ -14,14 +15,18 @@ use crate::scenario::OnError;
 
 impl Generator {
     /// The connect has succeeded.
-    pub(super) fn established<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    pub(super) fn established<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        timing: Timing,
+    ) {
         let now = conn.now();
         let user = conn.state();
-        let waited_us = now.micros_since(user.intended);
-        user.intended = now;
+        let from = std::mem::replace(&mut user.intended, now);
+        user.forget_question();
         user.standing = Standing::Connected;
-        let measured = self.stage != Stage::Leaving;
-        self.slate.connected(measured.then_some(waited_us), user.class);
+        let is_measured = self.stage != Stage::Leaving;
+        self.slate.connected(is_measured.then_some((from, timing)), user.class);
         self.slate.incidents.established(now);
         if user.doing == Doing::Connecting {
             user.pc += 1;

@@ -9,6 +9,7 @@ use throng_proto::phoenix::{Decimal, Payload, Vsn, names};
 use super::channels::Channel;
 use super::pens::as_text;
 use super::steps::Step;
+use super::timing::Timing;
 use super::user::{Doing, Iteration};
 use super::{ErrorKind, Generator, Mail, Stage, shown};
 use crate::program::{Ask, Asked, Message, OnError, Op, TemplateVars};
@@ -267,22 +268,23 @@ impl Generator {
         let now = conn.now();
         let asked = self.config.program.ask(index).asked;
         let place = conn.key().index();
+        let timing = Timing::of(conn);
         let user = conn.state();
-        self.slate.incidents.answered(now, user.intended);
+        self.slate.incidents.answered(timing.came_at(), user.intended);
         if !ok {
             if asked == Asked::Join {
                 user.channels.remove(number);
             }
             return self.ask_failed(conn, asked, ErrorKind::refused(asked));
         }
-        let waited_us = now.micros_since(user.intended);
         let measured = self.stage != Stage::Leaving;
         match asked {
             Asked::Join => {
                 self.slate.counters.joins_ok += 1;
                 self.slate.counters.joined += 1;
                 if measured {
-                    self.slate.join.record_us(waited_us);
+                    let slate = &mut self.slate;
+                    timing.record(user.intended, &mut slate.join, &mut slate.arrival.join);
                 }
                 let channel = user.channels.of_join(number);
                 let hears_probe = channel.is_some_and(|channel| {
@@ -296,7 +298,8 @@ impl Generator {
             Asked::Push => {
                 self.slate.counters.pushes_ok += 1;
                 if measured {
-                    self.slate.push.record_us(waited_us);
+                    let slate = &mut self.slate;
+                    timing.record(user.intended, &mut slate.push, &mut slate.arrival.push);
                 }
             }
             Asked::Leave => {}

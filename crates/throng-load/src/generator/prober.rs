@@ -9,12 +9,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use throng_base::{Instant, Prng};
+use throng_engine::Arrival;
 use throng_report::{Histogram, ProbeCounters};
 
 use super::Config;
 use super::marker::Marker;
 use super::receipts::{Receipt, Receipts};
 use super::slate::Slate;
+use super::timing::Timing;
 use super::user::User;
 
 /// What one core knows of the probes.
@@ -58,10 +60,23 @@ pub struct ProbeTally {
     pub number: u32,
     /// What was counted.
     pub counters: ProbeCounters,
-    /// From the moment at which it was due until a user had it.
+    /// From the moment at which it was due until a user had seen it.
     pub latency: Histogram,
+    /// The same until it reached this machine, by the kernel's clock.
+    pub arrival: Histogram,
     /// The shortest and the longest of these, in microseconds.
     pub first_and_last_us: Option<(u64, u64)>,
+}
+
+impl ProbeTally {
+    fn record(&mut self, due_at: Instant, timing: Timing) {
+        timing.record(due_at, &mut self.latency, &mut self.arrival);
+        if timing.arrival != Arrival::Sampled {
+            let us = timing.came_at().micros_since(due_at);
+            let (first, last) = self.first_and_last_us.unwrap_or((us, us));
+            self.first_and_last_us = Some((first.min(us), last.max(us)));
+        }
+    }
 }
 
 impl Prober {
@@ -153,7 +168,7 @@ impl Prober {
         &mut self,
         user: &mut User,
         number: u32,
-        now: Instant,
+        timing: Timing,
         slate: &mut Slate,
     ) {
         let due_at = self.due_at(number);
@@ -179,10 +194,7 @@ impl Prober {
         open.outstanding -= 1;
         let settled = open.outstanding == 0;
         tally.counters.delivered += 1;
-        let us = now.micros_since(due_at);
-        tally.latency.record_us(us);
-        let (first, last) = tally.first_and_last_us.unwrap_or((us, us));
-        tally.first_and_last_us = Some((first.min(us), last.max(us)));
+        tally.record(due_at, timing);
         if settled {
             self.forget_settled();
         }
@@ -261,6 +273,10 @@ mod tests {
         (prober, Slate::new(0, 1), users)
     }
 
+    fn seen(seen_at: Instant) -> Timing {
+        Timing { seen_at, arrival: Arrival::UNKNOWN }
+    }
+
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
     }
@@ -277,8 +293,8 @@ mod tests {
     fn deliveries_count_from_the_moment_at_which_the_probe_was_due() {
         let (mut prober, mut slate, mut users) = with_users(2);
         assert_eq!(prober.open(1, &mut slate), 2);
-        prober.receive(&mut users[0], 1, at(11_002), &mut slate);
-        prober.receive(&mut users[1], 1, at(11_300), &mut slate);
+        prober.receive(&mut users[0], 1, seen(at(11_002)), &mut slate);
+        prober.receive(&mut users[1], 1, seen(at(11_300)), &mut slate);
         let counters = closed(&prober, &mut slate, 1);
         assert_eq!((counters.expected, counters.delivered), (2, 2));
         let tally = slate.probe(1);
@@ -290,12 +306,12 @@ mod tests {
     fn what_does_not_come_in_time_is_missing_and_may_come_late() {
         let (mut prober, mut slate, mut users) = with_users(3);
         prober.open(1, &mut slate);
-        prober.receive(&mut users[0], 1, at(11_000), &mut slate);
+        prober.receive(&mut users[0], 1, seen(at(11_000)), &mut slate);
         assert_eq!(prober.expires(), at(16_000));
         prober.expire(at(15_999), &mut slate);
         assert!(!prober.is_idle());
         prober.expire(at(16_000), &mut slate);
-        prober.receive(&mut users[1], 1, at(16_001), &mut slate);
+        prober.receive(&mut users[1], 1, seen(at(16_001)), &mut slate);
         let counters = closed(&prober, &mut slate, 1);
         assert_eq!((counters.delivered, counters.missing, counters.late), (1, 2, 1));
     }
@@ -306,11 +322,11 @@ mod tests {
         prober.open(1, &mut slate);
         prober.leave(&mut users[0], &mut slate);
         // Delivered all the same, on its way out.
-        prober.receive(&mut users[0], 1, at(11_001), &mut slate);
+        prober.receive(&mut users[0], 1, seen(at(11_001)), &mut slate);
         let mut newcomer = User::new(7, 0, 1, Instant::ZERO);
         prober.join(&mut newcomer, 7);
-        prober.receive(&mut newcomer, 1, at(11_001), &mut slate);
-        prober.receive(&mut users[1], 1, at(11_001), &mut slate);
+        prober.receive(&mut newcomer, 1, seen(at(11_001)), &mut slate);
+        prober.receive(&mut users[1], 1, seen(at(11_001)), &mut slate);
         let counters = closed(&prober, &mut slate, 1);
         assert_eq!((counters.expected, counters.delivered, counters.left), (2, 1, 1));
         assert_eq!((counters.unexpected, counters.duplicates, counters.out_of_order), (2, 0, 0));
@@ -322,7 +338,7 @@ mod tests {
         let (mut prober, mut slate, mut users) = with_users(1);
         (1..=3).for_each(|number| _ = prober.open(number, &mut slate));
         for number in [2, 1, 1, 3, 2] {
-            prober.receive(&mut users[0], number, at(12_000), &mut slate);
+            prober.receive(&mut users[0], number, seen(at(12_000)), &mut slate);
         }
         let counters: Vec<_> = (1..=3).map(|number| closed(&prober, &mut slate, number)).collect();
         let of = |get: fn(&ProbeCounters) -> u64| counters.iter().map(get).collect::<Vec<_>>();
@@ -337,7 +353,7 @@ mod tests {
         for number in 1..=100 {
             prober.open(number, &mut slate);
             for user in &mut users[..2] {
-                prober.receive(user, number, at(10_000), &mut slate);
+                prober.receive(user, number, seen(at(10_000)), &mut slate);
             }
         }
         users.iter_mut().for_each(|user| prober.leave(user, &mut slate));
@@ -354,9 +370,9 @@ mod tests {
     #[test]
     fn a_probe_that_nobody_opened_is_not_believed() {
         let (mut prober, mut slate, mut users) = with_users(1);
-        prober.receive(&mut users[0], 4_000_000_000, at(12_000), &mut slate);
+        prober.receive(&mut users[0], 4_000_000_000, seen(at(12_000)), &mut slate);
         prober.open(1, &mut slate);
-        prober.receive(&mut users[0], 1, at(12_000), &mut slate);
+        prober.receive(&mut users[0], 1, seen(at(12_000)), &mut slate);
         assert_eq!(closed(&prober, &mut slate, 1).delivered, 1);
         assert_eq!(slate.probe(4_000_000_000).counters.unexpected, 1);
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use throng_driver::Driver;
 use throng_engine::Conn;
 
+use super::slate::close_name;
 use super::{ErrorKind, Generator, Mail};
 use crate::program::{Op, Program};
 
@@ -58,6 +59,18 @@ impl Generator {
     ) {
         let sample = self.samples.first(kind, expected, got);
         self.slate.samples.extend(sample);
+    }
+
+    /// Shows how the server closed a WebSocket of which more was wanted.
+    pub(super) fn show_close(&mut self, code: Option<u16>, reason: &str) {
+        let got = || {
+            let code = code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
+            match reason {
+                "" => format!("a close with {code}"),
+                reason => format!("a close with {code}, {}", shown(reason.as_bytes())),
+            }
+        };
+        self.show(&close_name(code), || "an open connection".to_owned(), got);
     }
 
     /// Shows what came in place of what the user's present step waits for.

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use throng_base::Instant;
 use throng_driver::Errno;
 use throng_engine::CloseReason;
-use throng_report::{ClassCounters, CoreCounters, Histogram, LoadCounters};
+use throng_report::{ArrivalLatencies, ClassCounters, CoreCounters, Histogram, LoadCounters};
 
 use super::incidents::Incidents;
 use super::prober::ProbeTally;
 use super::samples::Sample;
+use super::timing::Timing;
 
 /// One core's counters since the start, and its histograms since the slate before.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +43,8 @@ pub struct Slate {
     pub join: Histogram,
     /// From the intended moment of a push until it was answered ok.
     pub push: Histogram,
+    /// The same by the kernel's clock.
+    pub arrival: ArrivalLatencies,
     /// What this core counted and measured of probes since the slate before.
     pub probes: Vec<ProbeTally>,
     /// How late the generator did what depended on nobody else.
@@ -73,7 +77,7 @@ impl Slate {
         self.close_codes.clone_from(&other.close_codes);
     }
 
-    /// Forgets what was measured; what was counted stays.
+    /// Forgets what was measured, and gives its memory back; what was counted stays.
     pub(crate) fn clear_measured(&mut self) {
         for histogram in [
             &mut self.connect,
@@ -83,8 +87,9 @@ impl Slate {
             &mut self.push,
             &mut self.lag,
         ] {
-            histogram.clear();
+            *histogram = Histogram::new();
         }
+        self.arrival = ArrivalLatencies::default();
         self.probes.clear();
         self.samples.clear();
         self.incidents = Incidents::default();
@@ -110,19 +115,19 @@ impl Slate {
     }
 
     /// Counts a connect; its latency too, while the measurement goes on.
-    pub(super) fn connected(&mut self, waited_us: Option<u64>, class: u16) {
-        if let Some(waited_us) = waited_us {
-            self.connect.record_us(waited_us);
+    pub(super) fn connected(&mut self, measured: Option<(Instant, Timing)>, class: u16) {
+        if let Some((from, timing)) = measured {
+            timing.record(from, &mut self.connect, &mut self.arrival.connect);
         }
         self.counters.connects_ok += 1;
         self.counters.connected += 1;
         self.classes[usize::from(class)].connects_ok += 1;
     }
 
-    /// Counts an answer; its latency too, while the measurement goes on.
-    pub(super) fn answered(&mut self, waited_us: Option<u64>, class: u16) {
-        if let Some(waited_us) = waited_us {
-            self.message.record_us(waited_us);
+    /// Counts an answer; its latency too, where it means something.
+    pub(super) fn answered(&mut self, measured: Option<(Instant, Timing)>, class: u16) {
+        if let Some((from, timing)) = measured {
+            timing.record(from, &mut self.message, &mut self.arrival.message);
         }
         self.counters.messages_answered += 1;
         self.classes[usize::from(class)].messages_answered += 1;
@@ -330,7 +335,9 @@ mod tests {
     #[test]
     fn counters_go_on_and_histograms_begin_anew() {
         let mut slate = Slate::new(3, 1);
-        slate.connected(Some(10), 0);
+        let seen_at = Instant::from_nanos(10_000);
+        let timing = Timing { seen_at, arrival: throng_engine::Arrival::UNKNOWN };
+        slate.connected(Some((Instant::ZERO, timing)), 0);
         slate.connect_failed(ConnectFailure::Timeout);
         slate.connect_failed(ConnectFailure::Timeout);
         slate.connect_failed(ConnectFailure::Errno(Errno::CONN_REFUSED));

@@ -38,8 +38,8 @@ enum Plan {
         /// The same events once more, for counting the users that should have begun.
         due: Peekable<Box<dyn Iterator<Item = Event>>>,
         due_count: u64,
-        /// Where the users of this core live, by their number.
-        places: Vec<u32>,
+        /// Where the users of this core live, by their number; kept if the schedule stops any of them.
+        places: Option<Vec<u32>>,
     },
     Open {
         arrivals: Box<Arrivals>,
@@ -66,7 +66,8 @@ impl Starts {
                         Box::new(schedule.events(core, cores));
                     events.peekable()
                 };
-                Plan::Closed { next: events(), due: events(), due_count: 0, places: Vec::new() }
+                let places = has_stops(&phases).then(Vec::new);
+                Plan::Closed { next: events(), due: events(), due_count: 0, places }
             }
             Model::Open => {
                 let arrivals = Box::new(Arrivals::new(&phases, core, cores, config.seed));
@@ -126,8 +127,9 @@ impl Starts {
                 match change {
                     Change::Start => Action::Start { id, due },
                     Change::Stop => {
-                        let index =
-                            places.get((id / self.cores) as usize).copied().unwrap_or(u32::MAX);
+                        let place = (id / self.cores) as usize;
+                        let known = places.as_ref().and_then(|places| places.get(place));
+                        let index = known.copied().unwrap_or(u32::MAX);
                         Action::Stop { id, index }
                     }
                 }
@@ -145,7 +147,7 @@ impl Starts {
 
     /// Remembers where a user lives, so that the schedule can stop it.
     pub(super) fn started(&mut self, id: u64, index: u32) {
-        if let Plan::Closed { places, .. } = &mut self.plan
+        if let Plan::Closed { places: Some(places), .. } = &mut self.plan
             && id < BY_HAND
         {
             let place = (id / self.cores) as usize;
@@ -231,6 +233,16 @@ impl ByHand {
     fn due(&self) -> Instant {
         if self.started < self.asked { self.next } else { Instant::FAR }
     }
+}
+
+/// Returns whether the number of users ever goes down.
+fn has_stops(phases: &[Phase]) -> bool {
+    let targets = phases.iter().filter_map(|phase| match phase {
+        Phase::Ramp { to, .. } => Some(*to),
+        Phase::Hold { .. } | Phase::Arrivals { .. } => None,
+    });
+    let mut users = 0;
+    targets.into_iter().any(|to| to < std::mem::replace(&mut users, to))
 }
 
 /// Numbers of users that were asked for by hand begin here, beyond every scheduled one.

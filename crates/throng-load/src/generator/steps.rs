@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{ConnectSpec, Driver};
+use throng_driver::{ConnectSpec, Driver, SocketOptions};
 use throng_engine::{After, Conn, Deadline};
 
 use super::session::UserSession;
@@ -28,7 +28,7 @@ impl Generator {
     fn restart(&mut self, user: &mut User) {
         let class = &self.config.program.classes()[usize::from(user.class)];
         user.pc = class.entry;
-        user.message_from = Instant::FAR;
+        user.forget_question();
         user.matched = 0;
         user.inbox = None;
         user.iteration = Iteration::Clean;
@@ -116,17 +116,22 @@ impl Generator {
         debug_assert_eq!(user.standing, Standing::None, "the end of a connection takes it away");
         user.doing = Doing::Connecting;
         // What belonged to the connection before is not for this one.
-        user.message_from = Instant::FAR;
+        user.forget_question();
         user.inbox = None;
+        user.flags.set_hears_alike(false);
+        user.message_from = now;
+        let measures_arrivals = self.expects[usize::from(user.class)]
+            || self.config.program.protocol() != Protocol::Tcp;
         user.handshake = handshake as u16;
         let target = self.config.targets[(user.id % self.config.targets.len() as u64) as usize];
-        let spec =
-            ConnectSpec { target, source: self.sources.choose(), options: self.config.options };
+        let options = SocketOptions { arrival_stamps: measures_arrivals, ..self.config.options };
+        let spec = ConnectSpec { target, source: self.sources.choose(), options };
         // A connect that tries another port is still the same one.
         self.slate.counters.connects_started += u64::from(user.port_tries == 0);
         if self.config.program.protocol() != Protocol::Tcp {
             *conn.session().0 = UserSession::web_socket();
         }
+        conn.want_arrival(measures_arrivals);
         conn.connect(spec);
         conn.set_deadline(Deadline::Coarse(now + timeout));
         Step::Wait
@@ -147,10 +152,15 @@ impl Generator {
         }
         let now = conn.now();
         let user = conn.state();
-        if user.message_from == Instant::FAR || user.answering {
+        let begins_anew = user.message_from == Instant::FAR || user.flags.is_answering();
+        if begins_anew && user.unanswered > 0 && !self.config.program.sends_exceed_answers(user.pc)
+        {
+            user.widen_window(now, user.intended);
+        } else if begins_anew {
+            self.forget_unasked(user, now);
             user.message_from = user.intended;
             user.unanswered = 0;
-            user.answering = false;
+            user.flags.set_answering(false);
         }
         user.unanswered = user.unanswered.saturating_add(1);
         user.intended = now;
@@ -400,9 +410,18 @@ impl Generator {
         let now = conn.now();
         let user = conn.state();
         user.iteration = Iteration::Erred;
-        user.message_from = Instant::FAR;
-        user.inbox = None;
-        if self.on_error(user.class) == OnError::Continue {
+        let goes_on = self.on_error(user.class) == OnError::Continue;
+        if let Op::Expect { timeout_ns, .. } | Op::Await { timeout_ns, .. } =
+            self.config.program.op(user.pc)
+            && goes_on
+            && kind == ErrorKind::ExpectTimeout
+        {
+            user.give_up_answers(now, now + Duration::from_nanos(timeout_ns));
+        } else {
+            user.inbox = None;
+        }
+        user.forget_question();
+        if goes_on {
             user.pc += 1;
             user.intended = now;
             return self.advance(conn);
@@ -422,7 +441,7 @@ impl Generator {
         if matches!(kind, ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer) {
             self.slate.incidents.lost(conn.now());
         }
-        conn.state().message_from = Instant::FAR;
+        conn.state().forget_question();
         self.failed(conn)
     }
 }

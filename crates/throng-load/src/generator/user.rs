@@ -1,11 +1,11 @@
 //! One virtual user.
 
-use std::collections::VecDeque;
-
 use throng_base::{Instant, Prng};
 
 use super::channels::Channels;
 use super::receipts::Receipts;
+use super::timing::CLOCK_ERROR_MAX;
+use super::unasked::Inbox;
 use crate::program::LOOPS_MAX;
 
 /// A user: a place in the program, a few small counters and a seed. There are millions.
@@ -17,13 +17,14 @@ pub struct User {
     /// The moment from which the present step's latency counts; while it waits, when the wait is due to end.
     pub(super) intended: Instant,
     /// The moment from which the message counts that has not been answered; [`Instant::FAR`] when there is none.
+    /// While it connects, the moment at which it began to.
     pub(super) message_from: Instant,
     pub(super) loops: Loops,
     /// The channels that it has joined, or is about to.
     pub(super) channels: Channels,
     /// The probes that it has got, while it hears them.
     pub(super) receipts: Receipts,
-    /// What arrived before any step waited for it. Almost nobody has one.
+    /// What arrived before any step waited for it, and what answers are late. Almost no user has one.
     pub(super) inbox: Option<Box<Inbox>>,
     /// The op that it is at.
     pub(super) pc: u32,
@@ -44,13 +45,43 @@ pub struct User {
     pub(super) unanswered: u16,
     pub(super) doing: Doing,
     pub(super) iteration: Iteration,
-    /// Answers to those messages have begun to come: the next message begins a new count.
-    pub(super) answering: bool,
+    pub(super) flags: Flags,
     pub(super) standing: Standing,
     /// It hears probes, and they are counted on.
     pub(super) hears_probe: bool,
     /// How often the present connect was tried again with another port.
     pub(super) port_tries: u8,
+}
+
+/// Truths about a user, in one byte: there are millions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Flags(u8);
+
+impl Flags {
+    const ANSWERING: u8 = 1;
+    const HEARS_ALIKE: u8 = 2;
+
+    /// Answers to its messages have begun to come: the next message begins a new count.
+    pub(super) const fn is_answering(self) -> bool {
+        self.0 & Self::ANSWERING != 0
+    }
+
+    pub(super) const fn set_answering(&mut self, is_answering: bool) {
+        self.set(Self::ANSWERING, is_answering);
+    }
+
+    /// Messages that its `expect` takes come unasked on this connection, too.
+    pub(super) const fn hears_alike(self) -> bool {
+        self.0 & Self::HEARS_ALIKE != 0
+    }
+
+    pub(super) const fn set_hears_alike(&mut self, hears_alike: bool) {
+        self.set(Self::HEARS_ALIKE, hears_alike);
+    }
+
+    const fn set(&mut self, flag: u8, is_set: bool) {
+        self.0 = if is_set { self.0 | flag } else { self.0 & !flag };
+    }
 }
 
 /// The counters of a user's loops, outermost first. Those of loops within loops are on the heap.
@@ -77,24 +108,6 @@ pub(super) struct LoopCounter {
     pub(super) turn: u32,
     /// Turns that were due when last looked; for the count of intended turns.
     pub(super) due: u32,
-}
-
-/// What no step has waited for yet.
-#[derive(Debug)]
-pub(super) struct Inbox {
-    pub(super) bytes: Vec<u8>,
-    /// The messages that the bytes are, where they are messages.
-    pub(super) messages: VecDeque<Kept>,
-    /// When the last of them came: an answer that waits here was whole by then.
-    pub(super) at: Instant,
-}
-
-/// A message in an inbox.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
-    pub(super) at: Instant,
-    pub(super) bytes: u32,
-    pub(super) is_text: bool,
 }
 
 /// How a user's way through its program stands.
@@ -176,7 +189,7 @@ impl User {
             unanswered: 0,
             doing: Doing::Yielding,
             iteration: Iteration::Over,
-            answering: false,
+            flags: Flags::default(),
             standing: Standing::None,
             hears_probe: false,
             port_tries: 0,
@@ -194,7 +207,26 @@ impl User {
 
     /// From when on the wait for an answer counts: from the first of the messages that were sent in a row, if there are any.
     pub(super) fn answer_counts_from(&self) -> Instant {
-        if self.message_from == Instant::FAR { self.intended } else { self.message_from }
+        let of_window = self.inbox.as_ref().and_then(|inbox| inbox.window.front());
+        match of_window {
+            Some(from) => *from,
+            None if self.message_from == Instant::FAR => self.intended,
+            None => self.message_from,
+        }
+    }
+
+    /// Returns whether it waits for the first answer to what it has just sent, and what came at that
+    /// moment came before it.
+    pub(super) fn asked_after(&self, came_at: Instant) -> bool {
+        self.unanswered > 0
+            && !self.flags.is_answering()
+            && came_at + CLOCK_ERROR_MAX < self.intended
+    }
+
+    /// Waits for no answer any more.
+    pub(super) fn forget_question(&mut self) {
+        self.message_from = Instant::FAR;
+        self.unanswered = 0;
     }
 
     /// Whether it may try its connect again with another port; remembers that it does.

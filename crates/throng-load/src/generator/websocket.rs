@@ -2,25 +2,27 @@
 
 use std::time::Duration;
 
-use throng_base::Instant;
 use throng_driver::Driver;
 use throng_engine::{Conn, Deadline};
 use throng_proto::websocket::{ClientEvent, ClientHandshake, Violation};
 
 use super::pens::as_text;
-use super::slate::{ConnectFailure, close_name};
+use super::slate::ConnectFailure;
 use super::steps::Step;
-use super::user::{Doing, Inbox, Iteration, Kept, Standing};
-use super::{ErrorKind, Generator, INBOX_BYTES_MAX, Mail, Stage, shown};
-use crate::program::{Message, OnError, Op, Protocol, TemplateVars};
+use super::timing::Timing;
+use super::user::{Doing, Standing};
+use super::{ErrorKind, Generator, Mail, Stage, shown};
+use crate::program::{Message, Op, Protocol, TemplateVars};
 
 impl Generator {
     /// TCP is established: the user asks for the upgrade.
     pub(super) fn ask_for_upgrade<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
-        let now = conn.now();
+        let dialed_at = conn.state().message_from;
+        let timing = Timing { seen_at: conn.now(), arrival: conn.handshake_arrival(dialed_at) };
         let user = conn.state();
         if self.stage != Stage::Leaving {
-            self.slate.tcp.record_us(now.micros_since(user.intended));
+            let slate = &mut self.slate;
+            timing.record(user.intended, &mut slate.tcp, &mut slate.arrival.tcp);
         }
         let handshake = self.config.program.handshake(user.handshake.into());
         let mut vars =
@@ -84,18 +86,7 @@ impl Generator {
                     return conn.close();
                 }
                 self.slate.incidents.lost(conn.now());
-                self.show(
-                    &close_name(code),
-                    || "an open connection".to_owned(),
-                    || {
-                        let code =
-                            code.map_or_else(|| "no code".to_owned(), |code| code.to_string());
-                        match reason {
-                            "" => format!("a close with {code}"),
-                            reason => format!("a close with {code}, {}", shown(reason.as_bytes())),
-                        }
-                    },
-                );
+                self.show_close(code, reason);
                 self.slate.count_close(code);
                 self.break_off(conn);
             }
@@ -140,7 +131,8 @@ impl Generator {
             let place = conn.key().index();
             prober.join(conn.state(), place);
         }
-        self.established(conn);
+        let timing = Timing::of(conn);
+        self.established(conn, timing);
     }
 
     /// The connect has failed although TCP was established.
@@ -215,16 +207,22 @@ impl Generator {
         if self.take_probe(conn, message.bytes()) {
             return;
         }
+        let timing = Timing::of(conn);
         let user = conn.state();
         if user.doing == Doing::Expecting
             && let Op::Await { pattern, .. } = self.config.program.op(user.pc)
         {
             let pattern = self.config.program.pattern(pattern);
-            if pattern.matches(message) {
-                let now = conn.now();
-                self.answered(conn, now);
-                self.advance(conn);
+            if user.asked_after(timing.came_at()) {
+                // It came before the question and was only read after it.
+                self.throw_away(user, message, timing.came_at());
+            } else if pattern.matches(message) {
+                if !self.sets_aside(user, timing) {
+                    self.answered(conn, timing);
+                    self.advance(conn);
+                }
             } else if pattern.skips_others() {
+                self.slate.counters.messages_unasked += 1;
                 self.slate.incidents.heard(conn.now());
                 self.samples.pass_over(message.bytes());
             } else {
@@ -233,7 +231,7 @@ impl Generator {
             }
             return;
         }
-        self.keep_message(conn, message);
+        self.unasked_message(conn, message);
     }
 
     /// Whether `message` is a delivery of a probe; it is counted then.
@@ -244,9 +242,9 @@ impl Generator {
     ) -> bool {
         let Some(prober) = &mut self.prober else { return false };
         let Some(number) = prober.marker.find(message) else { return false };
-        let now = conn.now();
-        self.slate.incidents.heard(now);
-        prober.receive(conn.state(), number, now, &mut self.slate);
+        let timing = Timing::of(conn);
+        self.slate.incidents.heard(timing.came_at());
+        prober.receive(conn.state(), number, timing, &mut self.slate);
         true
     }
 
@@ -261,89 +259,21 @@ impl Generator {
         let is_open = conn.is_open();
         let user = conn.state();
         user.doing = Doing::Expecting;
-        let pattern = self.config.program.pattern(pattern);
-        let Some(mut inbox) = user.inbox.take() else {
-            if !is_open {
-                return self.not_connected(conn);
+        match self.kept_answer(user, pattern) {
+            Ok(Some(timing)) => {
+                self.answered(conn, timing);
+                Step::Next
             }
-            conn.set_deadline(Deadline::Coarse(now + timeout));
-            return Step::Wait;
-        };
-        while let Some(kept) = inbox.messages.pop_front() {
-            let matches = pattern.matches(inbox.message(kept));
-            inbox.bytes.drain(..kept.bytes as usize);
-            if matches {
-                if !inbox.messages.is_empty() {
-                    conn.state().inbox = Some(inbox);
-                }
-                self.answered(conn, kept.at);
-                return Step::Next;
+            Ok(None) if is_open => {
+                conn.set_deadline(Deadline::Coarse(now + timeout));
+                Step::Wait
             }
-            if !pattern.skips_others() {
-                self.fail(conn, ErrorKind::ExpectMismatch);
-                return Step::Wait;
+            Ok(None) => self.not_connected(conn),
+            Err(kind) => {
+                self.fail(conn, kind);
+                Step::Wait
             }
         }
-        if !is_open {
-            return self.not_connected(conn);
-        }
-        conn.set_deadline(Deadline::Coarse(now + timeout));
-        Step::Wait
-    }
-
-    /// Keeps a message that no step waits for yet, if any step of the class may.
-    fn keep_message<D: Driver<Mail = Mail>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        message: Message<'_>,
-    ) {
-        let now = conn.now();
-        self.slate.incidents.heard(now);
-        let user = conn.state();
-        if !self.is_wanted(user) {
-            return;
-        }
-        let bytes = message.bytes();
-        let inbox = user.inbox.get_or_insert_with(|| Box::new(Inbox::new(now)));
-        // Where others are passed over anyway, the oldest make room.
-        while self.skips_others[usize::from(user.class)]
-            && inbox.bytes.len() + bytes.len() > INBOX_BYTES_MAX
-            && let Some(oldest) = inbox.messages.pop_front()
-        {
-            inbox.bytes.drain(..oldest.bytes as usize);
-        }
-        if inbox.bytes.len() + bytes.len() <= INBOX_BYTES_MAX {
-            inbox.bytes.extend_from_slice(bytes);
-            let is_text = matches!(message, Message::Text(_));
-            inbox.messages.push_back(Kept { at: now, bytes: bytes.len() as u32, is_text });
-            return;
-        }
-        user.inbox = None;
-        self.inbox_overflows(conn);
-    }
-
-    /// More has come than is kept.
-    pub(super) fn inbox_overflows<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
-        let user = conn.state();
-        if self.on_error(user.class) == OnError::Continue {
-            // No step went wrong: the user goes on with what it was doing, without these bytes.
-            user.iteration = Iteration::Erred;
-            self.count_error(ErrorKind::InboxOverflow);
-        } else {
-            self.fail(conn, ErrorKind::InboxOverflow);
-        }
-    }
-}
-
-impl Inbox {
-    pub(super) fn new(now: Instant) -> Self {
-        Self { bytes: Vec::new(), messages: Default::default(), at: now }
-    }
-
-    /// The first message.
-    fn message(&self, kept: Kept) -> Message<'_> {
-        let bytes = &self.bytes[..kept.bytes as usize];
-        if kept.is_text { Message::Text(as_text(bytes)) } else { Message::Binary(bytes) }
     }
 }
 

@@ -1,8 +1,8 @@
 //! From steps to ops.
 
 use super::{
-    Ask, Asked, Frame, Handshake, Loop, Matcher, MessagePattern, Op, Program, ProgramClass,
-    Template, Topic, Turns, nanos,
+    Ask, Asked, Dialogue, Frame, Handshake, Loop, Matcher, MessagePattern, Op, Program,
+    ProgramClass, Template, Topic, Turns, nanos,
 };
 use crate::scenario::{Action, Class, Expected, Payload, Repeat, Scenario, Step, Target};
 use crate::schedule::Paced;
@@ -28,12 +28,14 @@ impl Program {
             classes: Vec::new(),
             weight_total: 0,
             stride: 0,
+            dialogue: Dialogue::default(),
         };
         for class in &scenario.classes {
             program.class(class, &scenario.target);
         }
         assert!(program.weight_total > 0, "a scenario has users");
         program.stride = stride(program.weight_total);
+        program.dialogue = Dialogue::of(&program);
         program
     }
 

@@ -36,6 +36,7 @@ impl Probes {
     pub(super) fn take_in(&mut self, tallies: &[ProbeTally], interval: &mut LoadInterval) {
         for tally in tallies {
             interval.broadcast.merge(&tally.latency);
+            interval.arrival.broadcast.merge(&tally.arrival);
             self.all.merge(&tally.counters);
             if tally.number <= self.forgotten {
                 continue;
@@ -45,7 +46,7 @@ impl Probes {
             let sum = &mut progress.tally;
             sum.number = tally.number;
             sum.counters.merge(&tally.counters);
-            sum.latency.merge(&tally.latency);
+            sum.arrival.merge(&tally.arrival);
             sum.first_and_last_us = joined(sum.first_and_last_us, tally.first_and_last_us);
         }
     }
@@ -56,13 +57,13 @@ impl Probes {
         let every_ms = self.every.as_millis() as u64;
         for (number, progress) in &mut self.current {
             if std::mem::take(&mut progress.changed) {
-                let ProbeTally { counters, latency, first_and_last_us, .. } = &progress.tally;
+                let ProbeTally { counters, arrival, first_and_last_us, .. } = &progress.tally;
                 let number = u64::from(*number);
                 interval.probes.push(ProbeReport::of(
                     number,
                     every_ms.saturating_mul(number),
                     counters.clone(),
-                    latency,
+                    arrival,
                     *first_and_last_us,
                 ));
             }

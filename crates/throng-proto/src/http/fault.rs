@@ -15,7 +15,7 @@ pub enum Fault {
     ContentLength,
     /// A body of unknown length (`transfer-encoding: chunked`).
     LengthRequired,
-    /// A body longer than `body_bytes_max`.
+    /// A body longer than `body_bytes_max`, or any at a path that takes none.
     BodyTooLarge,
     /// A request line longer than `head_bytes_max`.
     TargetTooLong,
@@ -53,7 +53,7 @@ impl fmt::Display for Fault {
             Self::Host => "there must be one host field (RFC 9112 section 3.2)",
             Self::ContentLength => "the length of the body is not clear (RFC 9112 section 6.3)",
             Self::LengthRequired => "a body needs a content-length here (RFC 9110 section 15.5.12)",
-            Self::BodyTooLarge => "the body is longer than body_bytes_max",
+            Self::BodyTooLarge => "the body is longer than body_bytes_max allows at this path",
             Self::TargetTooLong => "the target is longer than head_bytes_max",
             Self::HeadTooLarge => "the head is longer than head_bytes_max or has too many fields",
             Self::TransferEncoding => "this transfer-encoding is not known (RFC 9112 section 6.1)",

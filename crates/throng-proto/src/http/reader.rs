@@ -3,7 +3,9 @@
 use std::mem::MaybeUninit;
 
 use crate::Input;
+use crate::grow;
 use crate::http::headers::{has_member, members};
+use crate::http::request::path_of;
 use crate::http::{Fault, Headers, Request};
 
 /// Header fields in one head; the parser's table of them is on the stack.
@@ -11,9 +13,21 @@ pub(crate) const FIELDS_MAX: usize = 64;
 
 /// How long a request may be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct Bounds<'a> {
     pub(crate) head_bytes_max: usize,
     pub(crate) body_bytes_max: usize,
+    /// The one path at which a request may have a body; none for every path.
+    pub(crate) body_path: Option<&'a str>,
+}
+
+impl Bounds<'_> {
+    /// How long the body of a request to `target` may be.
+    fn body_bytes_max(&self, target: &str) -> usize {
+        match self.body_path {
+            Some(path) if path != path_of(target) => 0,
+            _ => self.body_bytes_max,
+        }
+    }
 }
 
 /// What was received and cannot be read yet: a request that is not whole, or what is behind one that is not answered.
@@ -41,7 +55,7 @@ pub(crate) fn read_request<'a, 'i: 'a>(
     partial: &mut Partial,
     input: &mut Input<'i>,
     whole: &'a mut Vec<u8>,
-    bounds: Bounds,
+    bounds: Bounds<'_>,
     out: &mut Vec<u8>,
 ) -> Result<Option<(Request<'a>, Awaited)>, Fault> {
     let known = partial.bytes.len();
@@ -50,12 +64,12 @@ pub(crate) fn read_request<'a, 'i: 'a>(
         if let Some(shape) = shape.filter(|shape| shape.length() <= input.peek().len()) {
             return build(input.take(shape.length()), shape).map(Some);
         }
-        partial.bytes.extend_from_slice(input.take_all());
         partial.expect(shape, out);
+        partial.keep(input.take_all());
         return Ok(None);
     }
     let received = known + input.peek().len();
-    partial.bytes.extend_from_slice(input.peek());
+    partial.keep(input.peek());
     // A head is looked at anew for each receive, so that a bad one fails as soon as it can: even byte by
     // byte that is cheaper than receiving. A body is waited for.
     if partial.length.is_some_and(|length| received < length) {
@@ -87,7 +101,7 @@ pub(crate) fn read_request<'a, 'i: 'a>(
 impl Partial {
     /// Keeps bytes for later, and says how many there are now.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
-        self.bytes.extend_from_slice(bytes);
+        grow::append(&mut self.bytes, bytes, self.length.unwrap_or(usize::MAX));
         self.bytes.len()
     }
 
@@ -127,7 +141,7 @@ impl Shape {
 }
 
 /// Checks the head at the start of `bytes`; nothing while it is not whole.
-fn measure(bytes: &[u8], bounds: Bounds) -> Result<Option<Shape>, Fault> {
+fn measure(bytes: &[u8], bounds: Bounds<'_>) -> Result<Option<Shape>, Fault> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut parsed = httparse::Request::new(&mut []);
     let head = match parsed.parse_with_uninit_headers(bytes, &mut fields) {
@@ -142,6 +156,7 @@ fn measure(bytes: &[u8], bounds: Bounds) -> Result<Option<Shape>, Fault> {
         Err(_) => return Err(Fault::Malformed),
     };
     let is_11 = parsed.version == Some(1);
+    let body_bytes_max = bounds.body_bytes_max(parsed.path.unwrap_or_default()) as u64;
     let mut shape = Shape {
         head,
         body: 0,
@@ -176,7 +191,7 @@ fn measure(bytes: &[u8], bounds: Bounds) -> Result<Option<Shape>, Fault> {
             Err(Fault::LengthRequired)
         }
         (None, Some(_)) => Err(Fault::TransferEncoding),
-        (Some(body), None) if body > bounds.body_bytes_max as u64 => Err(Fault::BodyTooLarge),
+        (Some(body), None) if body > body_bytes_max => Err(Fault::BodyTooLarge),
         (length, None) => {
             shape.body = length.unwrap_or(0) as usize;
             Ok(Some(shape))
@@ -211,7 +226,7 @@ fn number(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { head_bytes_max: 200, body_bytes_max: 20 };
+    const BOUNDS: Bounds<'_> = Bounds { head_bytes_max: 200, body_bytes_max: 20, body_path: None };
 
     /// What is read out of `pieces`, received one after the other: `METHOD target body keep-alive` each, then the fault.
     fn read(pieces: &[&[u8]]) -> (Vec<String>, Option<Fault>, String) {
@@ -319,6 +334,22 @@ mod tests {
     }
 
     #[test]
+    fn where_bodies_have_one_path_any_other_takes_none() {
+        let bounds = Bounds { body_path: Some("/poll"), ..BOUNDS };
+        let fault = |target: &str, length: usize| {
+            let head =
+                format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+            measure(head.as_bytes(), bounds).err()
+        };
+        for target in ["/poll", "/poll?a=b", "http://a/poll?a"] {
+            assert_eq!((fault(target, 20), fault(target, 21)), (None, Some(Fault::BodyTooLarge)));
+        }
+        for target in ["/", "/polls", "/poll/", "/?/poll", "/POLL", "http://a/"] {
+            assert_eq!((fault(target, 0), fault(target, 1)), (None, Some(Fault::BodyTooLarge)));
+        }
+    }
+
+    #[test]
     fn long_heads_are_refused_before_they_end() {
         let long = "x".repeat(300);
         check(&format!("GET /{long}"), &[], Some(Fault::TargetTooLong));
@@ -326,7 +357,7 @@ mod tests {
         check(&format!("GET / HTTP/1.1\r\nHost: {long}"), &[], Some(Fault::HeadTooLarge));
         check(&format!("GET / HTTP/1.1\r\nHost: {long}\r\n\r\n"), &[], Some(Fault::HeadTooLarge));
         let fields = "a:\r\n".repeat(65);
-        let wide = Bounds { head_bytes_max: 8_192, body_bytes_max: 0 };
+        let wide = Bounds { head_bytes_max: 8_192, body_bytes_max: 0, body_path: None };
         let head = format!("GET / HTTP/1.1\r\n{fields}\r\n");
         assert_eq!(measure(head.as_bytes(), wide).err(), Some(Fault::HeadTooLarge));
     }

@@ -18,14 +18,7 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// The target up to its query, without scheme and authority (RFC 9112 section 3.2.2). Not decoded.
     pub fn path(&self) -> &'a str {
-        let target = self.target.split_once('?').map_or(self.target, |(path, _)| path);
-        if target.starts_with('/') {
-            return target;
-        }
-        match target.split_once("://") {
-            Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
-            None => target,
-        }
+        path_of(self.target)
     }
 
     /// What follows the first `?` of the target; [`crate::http::query_pairs`] reads it.
@@ -36,6 +29,18 @@ impl<'a> Request<'a> {
     /// The value of the first header field of this name, in any case.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         self.headers.get(name)
+    }
+}
+
+/// The path of a target, as [`Request::path`].
+pub(super) fn path_of(target: &str) -> &str {
+    let target = target.split_once('?').map_or(target, |(path, _)| path);
+    if target.starts_with('/') {
+        return target;
+    }
+    match target.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
+        None => target,
     }
 }
 

@@ -24,7 +24,8 @@ pub fn write_response(
     keep_alive: bool,
     out: &mut Vec<u8>,
 ) {
-    write_answer(status, headers, body, if keep_alive { Ended::Stays } else { Ended::Closes }, out);
+    let ended = if keep_alive { Ended::Stays } else { Ended::Closes };
+    write_answer(status, headers, body.len(), ended, out);
     out.extend_from_slice(body);
 }
 
@@ -35,11 +36,11 @@ pub(crate) enum Ended {
     Closes,
 }
 
-/// The head of an answer with this body.
+/// The head of an answer with a body of `length` bytes.
 pub(crate) fn write_answer(
     status: u16,
     headers: &[(&str, &str)],
-    body: &[u8],
+    length: usize,
     ended: Ended,
     out: &mut Vec<u8>,
 ) {
@@ -47,7 +48,7 @@ pub(crate) fn write_answer(
     fields(headers, out);
     // RFC 9110 section 8.6: these two have no body, and say nothing of its length.
     if status != 204 && status != 304 {
-        let _ = write!(out, "content-length: {}\r\n", body.len());
+        let _ = write!(out, "content-length: {length}\r\n");
     }
     if ended == Ended::Closes {
         out.extend_from_slice(b"connection: close\r\n");

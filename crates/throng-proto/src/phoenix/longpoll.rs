@@ -6,6 +6,6 @@ mod answer;
 mod post;
 mod token;
 
-pub use answer::answer;
+pub use answer::{BETWEEN_MESSAGES, answer, begin_answer, end_of_answer};
 pub use post::{PostError, Posted, Posts, post};
 pub use token::{Claim, TokenError, Tokens};

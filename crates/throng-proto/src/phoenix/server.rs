@@ -54,6 +54,20 @@ pub fn push(
     }
 }
 
+/// Appends a message of a channel to its client without its payload, a JSON object, and returns the
+/// place in `out` at which it belongs.
+pub fn push_around(
+    vsn: Vsn,
+    join_ref: Option<&str>,
+    topic: &str,
+    event: &str,
+    out: &mut Vec<u8>,
+) -> usize {
+    let mut place = 0;
+    head(vsn, join_ref, None, topic, event).around_with(vsn, out, |out| place = out.len());
+    place
+}
+
 /// Appends the answer to the push `ref`: `status` is `ok`, `error` or the application's own word.
 pub fn reply(
     vsn: Vsn,
@@ -184,6 +198,21 @@ mod tests {
             r#"["1","1","t","phx_error",{"reason":"channel_crash"}]"#,
         );
         assert_eq!(broadcast(Vsn::V2, "t", "e", json, out), Ok(Kind::Text));
+    }
+
+    #[test]
+    fn a_payload_that_is_made_later_has_its_place() {
+        for vsn in [Vsn::V1, Vsn::V2] {
+            let mut around = Vec::new();
+            let place = push_around(vsn, Some("7"), "t\"", "e", &mut around);
+            around.splice(place..place, *b"{\"a\":1}");
+            let json = Payload::Json("{\"a\":1}");
+            check(vsn, |out| _ = push(vsn, Some("7"), "t\"", "e", json, out), str(&around));
+        }
+    }
+
+    fn str(bytes: &[u8]) -> &str {
+        std::str::from_utf8(bytes).unwrap()
     }
 
     #[test]

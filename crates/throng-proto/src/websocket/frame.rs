@@ -1,4 +1,5 @@
-//! Frames as they are sent (RFC 6455 section 5.2): always whole, never fragmented.
+//! Frames as they are sent (RFC 6455 section 5.2): whole, but for messages that are made while they
+//! leave.
 
 use crate::websocket::Deflater;
 use crate::websocket::mask;
@@ -21,6 +22,13 @@ pub enum Opcode {
 /// Appends one whole frame as a server sends it: unmasked, so that all receivers of a broadcast can share it.
 pub fn encode_frame(opcode: Opcode, payload: &[u8], out: &mut Vec<u8>) {
     append(FINAL | opcode as u8, payload, None, out);
+}
+
+/// Appends one frame of a message in fragments, as a server sends it. The first of them has an
+/// opcode, the others none; none is compressed, which every session can take.
+pub fn encode_fragment(opcode: Option<Opcode>, is_last: bool, payload: &[u8], out: &mut Vec<u8>) {
+    let is_final = if is_last { FINAL } else { 0 };
+    append(is_final | opcode.map_or(CONTINUATION, |opcode| opcode as u8), payload, None, out);
 }
 
 /// Appends one whole compressed frame as a server sends it, which every session can take whose
@@ -78,6 +86,7 @@ pub(super) fn append_control(
 /// Of a control frame's payload (RFC 6455 section 5.5).
 const CONTROL_BYTES_MAX: usize = 125;
 const FINAL: u8 = 0x80;
+const CONTINUATION: u8 = 0;
 const DEFLATED: u8 = 0x40;
 const MASKED: u8 = 0x80;
 
@@ -126,6 +135,15 @@ mod tests {
             frame(Opcode::Binary, &[0; 65_536], None)[..10],
             [0x82, 0x7f, 0, 0, 0, 0, 0, 1, 0, 0]
         );
+    }
+
+    #[test]
+    fn a_message_in_fragments_is_that_of_the_rfc() {
+        // RFC 6455 section 5.7.
+        let mut out = Vec::new();
+        encode_fragment(Some(Opcode::Text), false, b"Hel", &mut out);
+        encode_fragment(None, true, b"lo", &mut out);
+        assert_eq!(out, b"\x01\x03Hel\x80\x02lo");
     }
 
     #[test]

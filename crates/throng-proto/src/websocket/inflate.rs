@@ -14,9 +14,21 @@ pub(super) struct Inflater {
     inflated: Vec<u8>,
 }
 
+/// A message as it was before it was compressed.
+#[derive(Debug)]
+pub(super) struct Inflation<'a> {
+    pub(super) bytes: &'a [u8],
+    /// What it cost, in bytes of input that would have cost the same to read.
+    pub(super) work: usize,
+}
+
 impl Inflater {
-    /// The message that `payload` was before it was compressed.
-    pub(super) fn inflate(&mut self, payload: &[u8], bytes_max: usize) -> Result<&[u8], Violation> {
+    /// Inflates `payload` to at most `bytes_max` bytes.
+    pub(super) fn inflate(
+        &mut self,
+        payload: &[u8],
+        bytes_max: usize,
+    ) -> Result<Inflation<'_>, Violation> {
         let inflate = self.inflate.get_or_insert_with(|| Decompress::new(false));
         inflate.reset(false);
         self.inflated.clear();
@@ -26,7 +38,16 @@ impl Inflater {
         for part in [payload, &TAIL] {
             feed(inflate, part, &mut self.inflated, bytes_max, &mut finals)?;
         }
-        Ok(&self.inflated)
+        let work = self.inflated.len() + finals * FINAL_WORK_BYTES;
+        Ok(Inflation { bytes: &self.inflated, work })
+    }
+
+    /// Gives the last message's buffer back unless it is small.
+    #[inline]
+    pub(super) fn tidy(&mut self, kept_bytes: usize) {
+        if self.inflated.capacity() > kept_bytes {
+            self.inflated = Vec::new();
+        }
     }
 }
 
@@ -79,6 +100,8 @@ fn feed(
 /// Final blocks in one message. A compressor makes one, or one a fragment; each costs a microsecond, and two bytes are enough for
 /// one.
 const FINALS_MAX: usize = 1_000;
+/// The work of a final block: a microsecond, in which a kilobyte is inflated.
+const FINAL_WORK_BYTES: usize = 1 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -86,7 +109,18 @@ mod tests {
     use crate::websocket::Deflater;
 
     fn inflate(payload: &[u8]) -> Result<Vec<u8>, Violation> {
-        Inflater::default().inflate(payload, 1_000).map(<[u8]>::to_vec)
+        Inflater::default().inflate(payload, 1_000).map(|inflated| inflated.bytes.to_vec())
+    }
+
+    fn inflate_all(payload: &[u8], bytes_max: usize) -> Vec<u8> {
+        Inflater::default().inflate(payload, bytes_max).unwrap().bytes.to_vec()
+    }
+
+    #[test]
+    fn final_blocks_count_as_work_though_they_bring_no_bytes() {
+        let payload = [3, 0].repeat(500);
+        let work = Inflater::default().inflate(&payload, 1_000).unwrap().work;
+        assert_eq!(work, 500 * FINAL_WORK_BYTES);
     }
 
     #[test]
@@ -123,10 +157,14 @@ mod tests {
         let bomb = deflater.compress(&zeros, 15).unwrap();
         assert!(bomb.len() < zeros.len() / 100, "{}", bomb.len());
         let mut inflater = Inflater::default();
-        assert_eq!(inflater.inflate(bomb, 1 << 20), Err(Violation::MessageTooLarge));
+        let refused = |inflater: &mut Inflater, bytes_max| {
+            inflater.inflate(bomb, bytes_max).err() == Some(Violation::MessageTooLarge)
+        };
+        assert!(refused(&mut inflater, 1 << 20));
         assert!(inflater.inflated.capacity() <= (1 << 20) + 1);
-        assert_eq!(inflater.inflate(bomb, 10 << 20).unwrap().len(), 10 << 20, "exactly at it");
-        assert_eq!(inflater.inflate(bomb, (10 << 20) - 1), Err(Violation::MessageTooLarge));
+        let whole = inflater.inflate(bomb, 10 << 20).unwrap();
+        assert_eq!((whole.bytes.len(), whole.work), (10 << 20, 10 << 20), "exactly at it");
+        assert!(refused(&mut inflater, (10 << 20) - 1));
     }
 
     #[test]
@@ -137,7 +175,7 @@ mod tests {
             for _ in 0..2 {
                 let compressed = deflater.compress(text.as_bytes(), bits).unwrap();
                 assert!(compressed.len() < text.len() / 2);
-                let back = Inflater::default().inflate(compressed, 1 << 20).unwrap().to_vec();
+                let back = inflate_all(compressed, 1 << 20);
                 assert_eq!(back, text.as_bytes(), "{bits} bits");
             }
         }
@@ -158,7 +196,7 @@ mod tests {
             let mut always = Deflater::always();
             for bits in [9, 15] {
                 let compressed = always.compress(&noise, bits).unwrap();
-                assert_eq!(Inflater::default().inflate(compressed, length).unwrap(), noise);
+                assert_eq!(inflate_all(compressed, length), noise);
             }
         }
     }

@@ -26,6 +26,8 @@ enum State {
     Closing,
     /// It has not within the time it had.
     Expired,
+    /// The rest of a message that the peer has begun did not come in time.
+    Overdue,
     /// Nothing is read or written any more.
     Done,
 }
@@ -54,11 +56,14 @@ impl Link {
         self.bits == Deflater::BITS_MAX
     }
 
-    /// The answer to our close frame has taken too long.
+    /// What was waited for has taken too long: the answer to our close frame, or else the rest of a
+    /// message.
     pub(super) fn expire(&mut self) {
-        if self.state == State::Closing {
-            self.state = State::Expired;
-        }
+        self.state = match self.state {
+            State::Closing => State::Expired,
+            State::Open => State::Overdue,
+            over @ (State::Expired | State::Overdue | State::Done) => over,
+        };
     }
 
     /// The next thing that the peer says. Pings and its close frame are answered here.
@@ -78,12 +83,20 @@ impl Link {
                 *unfinished = None;
                 return Some(Said::Failed(Violation::CloseTimeout));
             }
+            State::Overdue => {
+                let (violation, bits) = (Violation::MessageTimeout, scratch.masks.bits() as u32);
+                let mask = (role == Role::Client).then(|| bits.to_ne_bytes());
+                append_close(Some(violation.code()), violation.sentence(), mask, out);
+                self.state = State::Done;
+                *unfinished = None;
+                return Some(Said::Failed(violation));
+            }
             State::Done => {
                 input.take_all();
                 return None;
             }
         }
-        let Scratch { limits, masks, room, early } = scratch;
+        let Scratch { limits, masks, room, early, .. } = scratch;
         let mut key = || (role == Role::Client).then(|| (masks.bits() as u32).to_ne_bytes());
         let deflate = self.bits != 0;
         let read = match unfinished {

@@ -38,7 +38,7 @@ pub(super) fn read<'a, 'i: 'a>(
                 Progress::Frame => continue,
                 Progress::Message(message) => {
                     release(unfinished);
-                    return finish(message, limits, room).map(Some);
+                    return finish(message, limits, room, input).map(Some);
                 }
             }
         }
@@ -92,7 +92,8 @@ pub(super) fn read<'a, 'i: 'a>(
             mask::apply(header.mask, 0, payload);
             release(unfinished);
             let (is_text, is_deflated) = (header.opcode == Header::TEXT, header.is_deflated);
-            return whole(payload, is_text, is_deflated, limits, &mut room.inflater).map(Some);
+            let inflater = &mut room.inflater;
+            return whole(payload, is_text, is_deflated, limits, inflater, input).map(Some);
         }
         unfinished.get_or_insert_default().begin(&header);
     }
@@ -117,9 +118,11 @@ fn finish<'a>(
     message: Message,
     limits: &Limits,
     room: &'a mut Room,
+    input: &mut Input<'_>,
 ) -> Result<Said<'a>, Violation> {
     room.whole = message.bytes;
-    whole(&room.whole, message.is_text, message.is_deflated, limits, &mut room.inflater)
+    let (is_text, is_deflated) = (message.is_text, message.is_deflated);
+    whole(&room.whole, is_text, is_deflated, limits, &mut room.inflater, input)
 }
 
 /// A message of which all bytes are there, unmasked.
@@ -130,9 +133,15 @@ fn whole<'a>(
     is_deflated: bool,
     limits: &Limits,
     inflater: &'a mut Inflater,
+    input: &mut Input<'_>,
 ) -> Result<Said<'a>, Violation> {
-    let payload =
-        if is_deflated { inflater.inflate(payload, limits.message_bytes_max)? } else { payload };
+    let payload = if is_deflated {
+        let inflated = inflater.inflate(payload, limits.message_bytes_max)?;
+        input.charge(inflated.work);
+        inflated.bytes
+    } else {
+        payload
+    };
     if is_text {
         simdutf8::basic::from_utf8(payload).map(Said::Text).map_err(|_| Violation::NotUtf8)
     } else {

@@ -14,6 +14,8 @@ pub struct Scratch {
     pub(super) room: Room,
     /// Frames that came before the upgrade was answered.
     pub(super) early: Vec<u8>,
+    /// The one path at which a request may have a body; none for every path.
+    pub(super) body_path: Option<Box<str>>,
 }
 
 /// The buffers. An event that borrows one of them is gone before the next is read.
@@ -30,9 +32,10 @@ impl Room {
     /// Gives back what the last message left behind, if that is much: a core's own state stays small.
     #[inline]
     pub(super) fn tidy(&mut self) {
-        if self.whole.capacity() > WHOLE_KEPT_BYTES {
+        if self.whole.capacity() > KEPT_BYTES {
             self.whole = Vec::new();
         }
+        self.inflater.tidy(KEPT_BYTES);
     }
 }
 
@@ -40,7 +43,15 @@ impl Scratch {
     /// `seed` decides the masks of the pongs and close frames that a client answers with by itself.
     pub fn new(limits: Limits, seed: u64) -> Self {
         let room = Room { inflater: Inflater::default(), whole: Vec::new(), control: [0; 125] };
-        Self { limits, masks: Prng::new(seed), room, early: Vec::new() }
+        Self { limits, masks: Prng::new(seed), room, early: Vec::new(), body_path: None }
+    }
+
+    /// Allows bodies in requests to `path` alone, without its query: any other is answered 413
+    /// before it is received.
+    #[must_use]
+    pub fn with_bodies_at(mut self, path: &str) -> Self {
+        self.body_path = Some(path.into());
+        self
     }
 
     /// The limits that hold for every session of this core.
@@ -56,8 +67,8 @@ impl Default for Scratch {
     }
 }
 
-/// A buffer up to this size is kept for the next message in pieces.
-const WHOLE_KEPT_BYTES: usize = 64 * 1024;
+/// A buffer up to this size is kept for the next message.
+const KEPT_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -66,7 +77,7 @@ mod tests {
     #[test]
     fn only_a_small_buffer_is_kept() {
         let mut room = Scratch::default().room;
-        for (bytes, is_kept) in [(1_000, true), (WHOLE_KEPT_BYTES + 1, false)] {
+        for (bytes, is_kept) in [(1_000, true), (KEPT_BYTES + 1, false)] {
             room.whole = Vec::with_capacity(bytes);
             room.tidy();
             assert_eq!(room.whole.capacity() > 0, is_kept);

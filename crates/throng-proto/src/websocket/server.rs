@@ -47,6 +47,15 @@ pub struct Server {
     phase: Phase,
 }
 
+/// What follows from the head of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerHead {
+    /// Whether its body is to be sent: none is behind the answer to `HEAD`.
+    pub wants_body: bool,
+    /// Whether the connection stays open; if not, close it once the answer is sent.
+    pub stays_open: bool,
+}
+
 #[derive(Debug)]
 enum Phase {
     /// Requests are read one at a time.
@@ -82,20 +91,36 @@ impl Server {
         body: &[u8],
         out: &mut Vec<u8>,
     ) -> bool {
-        let Some(awaited) = self.take_awaited() else {
-            return matches!(self.phase, Phase::Http { .. });
-        };
-        let ended = if awaited.keep_alive { Ended::Stays } else { Ended::Closes };
-        http::write_answer(status, headers, body, ended, out);
-        if !awaited.head_only {
+        let AnswerHead { wants_body, stays_open } =
+            self.respond_head(status, headers, body.len(), out);
+        if wants_body {
             out.extend_from_slice(body);
         }
+        stays_open
+    }
+
+    /// Appends the head of the answer, as [`Self::respond`] does: a body of `length` bytes is for
+    /// the caller to send, if it is wanted.
+    #[must_use]
+    pub fn respond_head(
+        &mut self,
+        status: u16,
+        headers: &[(&str, &str)],
+        length: usize,
+        out: &mut Vec<u8>,
+    ) -> AnswerHead {
+        let Some(awaited) = self.take_awaited() else {
+            let stays_open = matches!(self.phase, Phase::Http { .. });
+            return AnswerHead { wants_body: false, stays_open };
+        };
+        let ended = if awaited.keep_alive { Ended::Stays } else { Ended::Closes };
+        http::write_answer(status, headers, length, ended, out);
         if awaited.keep_alive {
             self.deadline = REARM;
         } else {
             self.end();
         }
-        awaited.keep_alive
+        AnswerHead { wants_body: !awaited.head_only, stays_open: awaited.keep_alive }
     }
 
     /// The answer to the request that was not answered yet is the last one on this connection, whatever the client wants.
@@ -258,10 +283,20 @@ impl Session for Server {
                 Phase::Frames(_) => Instant::FAR,
             };
         }
+        let message_timeout_ms = scratch.limits.message_timeout_ms;
         let Phase::Frames(link) = &mut self.phase else {
             return self.next_request(now, input, scratch, out);
         };
-        link.next(Role::Server, &mut self.unfinished, input, scratch, out).map(|said| match said {
+        let said = link.next(Role::Server, &mut self.unfinished, input, scratch, out);
+        if link.is_open() {
+            // A message has its time from its first byte on, whatever is said in its midst.
+            if self.unfinished.is_none() || matches!(said, Some(Said::Text(_) | Said::Binary(_))) {
+                self.deadline = Instant::FAR;
+            } else if self.deadline == Instant::FAR {
+                self.deadline = now + millis(message_timeout_ms);
+            }
+        }
+        said.map(|said| match said {
             Said::Text(text) => ServerEvent::Text(text),
             Said::Binary(bytes) => ServerEvent::Binary(bytes),
             Said::Ping(payload) => ServerEvent::Ping(payload),
@@ -308,7 +343,7 @@ impl Server {
         out: &mut Vec<u8>,
     ) -> Option<ServerEvent<'a>> {
         let Phase::Http { awaited, is_expired } = &mut self.phase else { return None };
-        let limits = &scratch.limits;
+        let Scratch { limits, room, body_path, .. } = scratch;
         if *is_expired {
             self.end();
             return Some(ServerEvent::Failed(Violation::Http(Fault::Timeout)));
@@ -325,11 +360,14 @@ impl Server {
             self.end();
             return Some(ServerEvent::Failed(Violation::Impatient));
         }
-        let bounds =
-            Bounds { head_bytes_max: limits.head_bytes_max, body_bytes_max: limits.body_bytes_max };
+        let bounds = Bounds {
+            head_bytes_max: limits.head_bytes_max,
+            body_bytes_max: limits.body_bytes_max,
+            body_path: body_path.as_deref(),
+        };
         let mut begun = Partial::default();
         let partial = self.unfinished.as_mut().map_or(&mut begun, |kept| &mut kept.early);
-        match http::read_request(partial, input, &mut scratch.room.whole, bounds, out) {
+        match http::read_request(partial, input, &mut room.whole, bounds, out) {
             Ok(Some((request, expected))) => {
                 *awaited = Some(expected);
                 self.deadline = Instant::FAR;

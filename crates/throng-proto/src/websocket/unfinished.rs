@@ -1,5 +1,6 @@
 //! What has arrived of a request, a frame or a message that is not whole.
 
+use crate::grow;
 use crate::http::Partial;
 use crate::websocket::Violation;
 use crate::websocket::header::Header;
@@ -94,8 +95,9 @@ impl Unfinished {
             return Ok(Progress::Frame);
         };
         mask::apply(frame.mask, frame.at, piece);
+        let declared = message.bytes.len() + frame.length - frame.at;
+        grow::append(&mut message.bytes, piece, declared);
         frame.at += piece.len();
-        message.bytes.extend_from_slice(piece);
         message.check()?;
         if frame.at < frame.length {
             return Ok(Progress::Wanting);

@@ -49,6 +49,8 @@ pub enum Violation {
     FrameTooLarge,
     /// A message larger than `message_bytes_max`, inflated or not.
     MessageTooLarge,
+    /// A message that has begun and is not whole within `message_timeout_ms`.
+    MessageTimeout,
     /// No answer to a close frame within `close_timeout_ms`.
     CloseTimeout,
 }
@@ -60,6 +62,7 @@ impl Violation {
         match self {
             Self::FrameTooLarge | Self::MessageTooLarge => 1009,
             Self::NotUtf8 | Self::NotDeflate => 1007,
+            Self::MessageTimeout => 1008,
             Self::CloseTimeout => 1006,
             _ => 1002,
         }
@@ -92,6 +95,9 @@ impl Violation {
             }
             Self::MessageTooLarge => {
                 "a message is larger than message_bytes_max (RFC 6455 section 7.4.1)"
+            }
+            Self::MessageTimeout => {
+                "a message was not whole within message_timeout_ms (RFC 6455 section 7.4.1)"
             }
             Self::CloseTimeout => "a close frame was not answered (RFC 6455 section 7.1.2)",
         }

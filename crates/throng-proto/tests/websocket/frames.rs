@@ -2,7 +2,9 @@
 
 use throng_base::Instant;
 use throng_proto::Session;
-use throng_proto::websocket::{Client, Deflater, Opcode, Server, encode_deflated, encode_frame};
+use throng_proto::websocket::{
+    Client, Deflater, Opcode, Server, Violation, encode_deflated, encode_frame,
+};
 
 use crate::support::{Talk, frame, masked, open_client, open_server};
 
@@ -277,4 +279,68 @@ fn an_open_session_needs_no_timer() {
     assert_eq!(talk.session.deadline(), Instant::FAR);
     talk.receive(&masked(0x81, b"a"));
     assert_eq!(talk.session.deadline(), Instant::FAR);
+}
+
+#[test]
+fn a_message_that_has_begun_has_a_minute_and_pings_do_not_put_that_off() {
+    let whole = masked(0x81, b"hello");
+    let longer = masked(0x82, &[7; 70_000]);
+    for begun in [
+        &masked(0x01, b"a fragment")[..],
+        &whole[..1],
+        &whole[..7],
+        &longer[..70_000],
+        &[masked(0x01, b"one"), masked(0x00, b"two")].concat(),
+    ] {
+        let mut talk = open_server(false);
+        talk.wait_until(1_000);
+        talk.receive(begun);
+        if begun.len() > whole.len() && begun[0] == 0x01 {
+            for second in 2..60 {
+                talk.wait_until(second * 1_000);
+                talk.receive(&masked(0x89, b"ping"));
+                talk.receive(&masked(0x8a, b"pong"));
+            }
+        }
+        talk.wait_until(60_999);
+        assert!(talk.said.iter().all(|said| said.starts_with("pi") || said.starts_with("po")));
+        talk.said.clear();
+        talk.out.clear();
+        talk.wait_until(61_000);
+        assert_eq!(talk.said, ["failed MessageTimeout"]);
+        let (out, sentence) = (talk.sent(), Violation::MessageTimeout.sentence());
+        let close = [&1008u16.to_be_bytes()[..], sentence.as_bytes()].concat();
+        assert_eq!(out, frame(0x88, &close, false));
+        talk.receive(&masked(0x00, b"too late"));
+        assert_eq!(talk.said.len(), 1);
+    }
+}
+
+#[test]
+fn every_message_has_a_time_of_its_own() {
+    let mut talk = open_server(false);
+    for second in 1..200 {
+        // One ends and the next begins in the same receive, which is never a minute after it began.
+        talk.wait_until(second * 30_000);
+        talk.receive(
+            &[masked(0x80, b"end"), masked(0x01, b"begin")].concat()
+                [if second == 1 { 9 } else { 0 }..],
+        );
+    }
+    assert_eq!(talk.said.len(), 198);
+    assert!(talk.said.iter().all(|said| said == "text beginend"));
+    talk.receive(&masked(0x80, b"end"));
+    assert_eq!(talk.session.deadline(), Instant::FAR);
+}
+
+#[test]
+fn a_close_frame_of_ours_takes_the_place_of_a_messages_deadline() {
+    let mut talk = open_server(false);
+    talk.receive(&masked(0x01, b"a fragment"));
+    talk.session.server.close(1001, "", &mut talk.out);
+    talk.wait_until(1_000);
+    talk.wait_until(5_999);
+    assert_eq!(talk.said.len(), 0);
+    talk.wait_until(6_000);
+    assert_eq!(talk.said, ["failed CloseTimeout"]);
 }

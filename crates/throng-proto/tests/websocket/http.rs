@@ -3,7 +3,7 @@
 use throng_base::Instant;
 use throng_proto::Session;
 
-use crate::support::{REQUEST, frame, masked, open_server, request, server};
+use crate::support::{LIMITS, REQUEST, frame, masked, open_server, request, server};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -212,4 +212,16 @@ fn an_idle_session_keeps_nothing() {
         talk.receive(&[byte]);
     }
     assert_eq!(format!("{:?}", talk.session.server), idle);
+}
+
+#[test]
+fn where_one_path_takes_bodies_any_other_is_answered_413_before_its_body_comes() {
+    let mut talk = server(false);
+    talk.scratch = throng_proto::websocket::Scratch::new(LIMITS, 1).with_bodies_at("/poll");
+    talk.receive(b"POST /poll?a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+    assert_eq!(talk.said, ["POST /poll?a hello"]);
+    talk.sent();
+    talk.receive(b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n");
+    assert_eq!(talk.said[1..], ["failed Http(BodyTooLarge)"]);
+    assert!(text(&talk.sent()).starts_with("HTTP/1.1 413 "));
 }

@@ -14,6 +14,7 @@ pub(crate) const LIMITS: Limits = Limits {
     frame_bytes_max: 200_000,
     message_bytes_max: 300_000,
     handshake_timeout_ms: 10_000,
+    message_timeout_ms: 60_000,
     close_timeout_ms: 5_000,
 };
 

@@ -42,9 +42,9 @@ impl Diff {
     pub fn payload(&self) -> &str {
         self.payload.get_or_init(|| {
             let mut out = b"{\"joins\":".to_vec();
-            write_groups(self.joins.iter().map(|member| &**member), &mut out);
+            write_groups(&self.joins, &mut out);
             out.extend_from_slice(b",\"leaves\":");
-            write_groups(self.leaves.iter().map(|member| &**member), &mut out);
+            write_groups(&self.leaves, &mut out);
             out.push(b'}');
             String::from_utf8(out).unwrap_or_default()
         })

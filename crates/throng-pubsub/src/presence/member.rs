@@ -93,6 +93,11 @@ impl Member {
         &self.meta
     }
 
+    /// About what it takes in a list, as text.
+    pub(super) fn weight(&self) -> usize {
+        self.key.len() + self.meta.len() + AROUND_BYTES
+    }
+
     pub(super) fn shared_topic(&self) -> Arc<str> {
         self.topic.clone()
     }
@@ -123,22 +128,43 @@ impl PartialEq for ByKey {
 
 impl Eq for ByKey {}
 
+/// What stands around a key and a meta: quotes, brackets, a name.
+const AROUND_BYTES: usize = 16;
+
 /// Appends `{key: {"metas": […]}, …}`; members of one key come one after another.
-pub(super) fn write_groups<'a>(members: impl IntoIterator<Item = &'a Member>, out: &mut Vec<u8>) {
-    out.push(b'{');
-    let mut group: Option<&str> = None;
-    for member in members {
-        if group == Some(member.key()) {
-            out.push(b',');
-        } else {
-            if group.is_some() {
-                out.extend_from_slice(b"]},");
+pub(super) fn write_groups<'a>(
+    members: impl IntoIterator<Item = &'a Arc<Member>>,
+    out: &mut Vec<u8>,
+) {
+    let mut writer = GroupWriter::default();
+    members.into_iter().for_each(|member| writer.member(member, out));
+    writer.end(out);
+}
+
+/// Writes such an object member by member.
+#[derive(Debug, Default)]
+pub(super) struct GroupWriter {
+    /// A member of the key whose metas are being written.
+    group: Option<Arc<Member>>,
+}
+
+impl GroupWriter {
+    /// Appends one member.
+    pub(super) fn member(&mut self, member: &Arc<Member>, out: &mut Vec<u8>) {
+        match &self.group {
+            Some(group) if group.key() == member.key() => out.push(b','),
+            group => {
+                out.extend_from_slice(if group.is_some() { b"]}," } else { b"{" });
+                json::write_string(member.key(), out);
+                out.extend_from_slice(b":{\"metas\":[");
+                self.group = Some(Arc::clone(member));
             }
-            json::write_string(member.key(), out);
-            out.extend_from_slice(b":{\"metas\":[");
-            group = Some(member.key());
         }
         out.extend_from_slice(member.meta().as_bytes());
     }
-    out.extend_from_slice(if group.is_some() { b"]}}" } else { b"}" });
+
+    /// Appends the end of the object.
+    pub(super) fn end(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(if self.group.is_some() { b"]}}" } else { b"{}" });
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throng_proto::phoenix::{self, Kind, Payload, Vsn, names};
+use throng_proto::phoenix::{self, Kind, Payload, Vsn, json, names};
 use throng_proto::websocket::{Deflater, encode_deflated, encode_frame};
 use throng_pubsub::presence::Diff;
 use throng_pubsub::{Dialect, Publication};
@@ -10,6 +10,7 @@ use throng_pubsub::{Dialect, Publication};
 use super::core::CoreState;
 use super::frame::{self, opcode};
 use super::handler::Client;
+use super::longpoll::{self, Entry, Text};
 
 /// What is published; the topic is the publication's.
 pub(crate) struct Broadcast {
@@ -72,19 +73,21 @@ pub(crate) fn tell(
     vsn: Vsn,
     publication: &Publication,
 ) {
-    if conn.state().is_poll() {
-        let Some(broadcast) = publication.body::<Broadcast>() else { return };
-        core.frame.clear();
-        if let Some(kind) = broadcast.encode(vsn, publication.topic(), &mut core.frame) {
-            frame::send(conn, core, kind);
-        }
-    } else if conn.protocol().is_open() {
-        let spoken = dialect(vsn, conn.protocol().is_deflated());
-        let CoreState { frame, deflater, .. } = core;
-        let rendered =
-            publication.frame(spoken, |out| render(publication, spoken, frame, deflater, out));
+    let is_poll = conn.state().is_poll();
+    let spoken = match is_poll {
+        true => poll_dialect(vsn),
+        false if !conn.protocol().is_open() => return,
+        false => dialect(vsn, conn.protocol().is_deflated()),
+    };
+    let CoreState { frame, deflater, .. } = core;
+    let rendered =
+        publication.frame(spoken, |out| render(publication, spoken, frame, deflater, out));
+    if !is_poll {
         conn.send(rendered);
+    } else if !rendered.is_empty() {
+        longpoll::keep(conn, Entry::Text(Text::Shared(Arc::clone(rendered))));
     }
+    frame::tidy(frame);
 }
 
 /// Which dialect of a hub a WebSocket speaks.
@@ -92,7 +95,14 @@ pub(crate) fn dialect(vsn: Vsn, deflated: bool) -> Dialect {
     Dialect::new(u8::from(vsn == Vsn::V2) | u8::from(deflated) << 1)
 }
 
-/// Appends the frame in which all who speak `dialect` get the broadcast.
+/// Returns the dialect of long-poll sessions: a message is a JSON string, as it stands in an
+/// answer.
+fn poll_dialect(vsn: Vsn) -> Dialect {
+    Dialect::new(u8::from(vsn == Vsn::V2) | 1 << 2)
+}
+
+/// Appends the frame, or the JSON string, that all clients of `dialect` get. Appends nothing where
+/// the broadcast cannot be written: bytes in V1, and in a long-poll's answer.
 pub(crate) fn render(
     publication: &Publication,
     spoken: Dialect,
@@ -101,15 +111,19 @@ pub(crate) fn render(
     out: &mut Vec<u8>,
 ) {
     let Some(broadcast) = publication.body::<Broadcast>() else { return };
-    for (vsn, deflated) in [(Vsn::V1, false), (Vsn::V2, false), (Vsn::V1, true), (Vsn::V2, true)] {
-        if dialect(vsn, deflated) != spoken {
+    for vsn in [Vsn::V1, Vsn::V2] {
+        let (plain, deflated, poll) = (dialect(vsn, false), dialect(vsn, true), poll_dialect(vsn));
+        if ![plain, deflated, poll].contains(&spoken) {
             continue;
         }
         message.clear();
         let Some(kind) = broadcast.encode(vsn, publication.topic(), message) else { return };
-        match deflated {
-            true => encode_deflated(opcode(kind), message, deflater, out),
-            false => encode_frame(opcode(kind), message, out),
+        if spoken == deflated {
+            encode_deflated(opcode(kind), message, deflater, out);
+        } else if spoken == plain {
+            encode_frame(opcode(kind), message, out);
+        } else if let (Kind::Text, Ok(text)) = (kind, str::from_utf8(message)) {
+            json::write_string(text, out);
         }
     }
 }

@@ -9,14 +9,18 @@ use throng_driver::{Clock, CoreId};
 use throng_proto::http::{Request, query_pairs};
 use throng_proto::websocket::Limits;
 use throng_pubsub::Rulebook;
+use throng_pubsub::presence::PresenceLimits;
 
 use super::channel::{Channel, Live, Refused};
+use super::defaults;
 use super::handler::ChannelHandler;
-use super::origin::CheckOrigin;
+use super::longpoll::Places;
 use super::pattern::{Pattern, PatternError};
 use super::socket::Joining;
+use crate::CheckOrigin;
 
-/// What is served at which topic, and who may connect. Every setting has the default that Phoenix has.
+/// What is served at which topic, and who may connect. Settings that Phoenix has too have Phoenix's
+/// defaults.
 #[derive(Clone)]
 pub struct Channels {
     config: Config,
@@ -39,7 +43,11 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) topics: Rulebook,
     pub(crate) poll_window: Duration,
-    pub(crate) polls_max: usize,
+    pub(crate) poll_sessions_max: usize,
+    /// Those that are taken; the same for all cores.
+    pub(crate) poll_places: Places,
+    pub(crate) poll_bytes_max: usize,
+    pub(crate) presence: PresenceLimits,
     pub(crate) pages: Vec<Page>,
     /// Signs the tokens of long-poll sessions; the same for all cores.
     pub(crate) secret: [u8; 32],
@@ -82,16 +90,19 @@ impl Channels {
                 connect: Arc::new(|_| Ok(Connected::default())),
                 check_origin: CheckOrigin::default(),
                 host: None,
-                timeout: Duration::from_secs(60),
-                channels_max: 100,
-                name_bytes_max: 1 << 10,
+                timeout: defaults::TIMEOUT,
+                channels_max: defaults::CHANNELS_MAX,
+                name_bytes_max: defaults::NAME_BYTES_MAX,
                 subprotocols: Vec::new(),
                 auth_token: false,
                 deflate: false,
-                limits: Limits::default(),
+                limits: defaults::limits(),
                 topics: Rulebook::default(),
-                poll_window: Duration::from_secs(10),
-                polls_max: 100_000,
+                poll_window: defaults::POLL_WINDOW,
+                poll_sessions_max: defaults::POLL_SESSIONS_MAX,
+                poll_places: Places::default(),
+                poll_bytes_max: defaults::POLL_BYTES_MAX,
+                presence: PresenceLimits::default(),
                 pages: Vec::new(),
                 secret: secret(),
                 origin_ns: origin_ns(),
@@ -122,13 +133,14 @@ impl Channels {
         self
     }
 
-    /// Whose pages may connect. Default: those of this host.
+    /// Whose pages may connect. Default: those of this server's [`host`](Self::host).
     pub fn check_origin(mut self, check_origin: CheckOrigin) -> Self {
         self.config.check_origin = check_origin;
         self
     }
 
-    /// What the server is called in the addresses of its pages. Default: whatever a request calls it.
+    /// What the server is called in the addresses of its pages. Default: any IP address, and
+    /// `localhost`; see [`CheckOrigin::Host`].
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.config.host = Some(host.into());
         self
@@ -172,7 +184,8 @@ impl Channels {
         self
     }
 
-    /// Bounds of requests, frames and messages. Default: [`Limits::default`].
+    /// Bounds of requests, frames and messages. Bodies are for long-polls alone: at any other path
+    /// 0 bytes are allowed. Default: [`defaults::limits`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.config.limits = limits;
         self
@@ -184,9 +197,26 @@ impl Channels {
         self
     }
 
-    /// Long-poll sessions of each core, which need no connection to stay; a further one is answered 403. Default 100,000.
-    pub fn polls_max(mut self, polls_max: usize) -> Self {
-        self.config.polls_max = polls_max;
+    /// Long-poll sessions over all cores; a further one is answered 403. They need no connection to
+    /// stay, so they are none of `connections_max`: a server has at most so many connections, and
+    /// at most so many sessions beside them. Default 1,000.
+    pub fn poll_sessions_max(mut self, poll_sessions_max: usize) -> Self {
+        self.config.poll_sessions_max = poll_sessions_max;
+        self
+    }
+
+    /// Bytes that the long-poll sessions of one core hold together for their next polls. What is
+    /// broadcast is shared and counts once, and a session may hold half of what is free. A session
+    /// for which there is no room ends. Default 64 MiB.
+    pub fn poll_bytes_max(mut self, poll_bytes_max: usize) -> Self {
+        self.config.poll_bytes_max = poll_bytes_max;
+        self
+    }
+
+    /// How many may be present in a topic, and what may be told of each. Default:
+    /// [`PresenceLimits::default`].
+    pub fn presence(mut self, presence: PresenceLimits) -> Self {
+        self.config.presence = presence;
         self
     }
 

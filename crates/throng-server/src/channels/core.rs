@@ -13,6 +13,7 @@ use throng_report::ServerCounters;
 use super::channel::Info;
 use super::config::Config;
 use super::conn::Topic;
+use super::longpoll::Memory;
 use crate::ConnectionId;
 
 /// The state of a core: no other core sees it.
@@ -27,6 +28,8 @@ pub(crate) struct CoreState {
     /// Where posted base64 is decoded.
     pub(crate) posted: Vec<u8>,
     pub(crate) tokens: Tokens,
+    /// What the long-poll sessions hold.
+    pub(crate) poll_memory: Rc<Memory>,
     /// What is counted; the gauges too: channels and long-poll sessions.
     pub(crate) counters: ServerCounters,
     /// How many channels and polls there have been; it wraps.
@@ -36,7 +39,8 @@ pub(crate) struct CoreState {
 impl CoreState {
     pub(crate) fn new(config: Config, core: CoreId) -> Self {
         Self {
-            presence: Presence::new(core as u16, config.origin_ns),
+            presence: Presence::new(core as u16, config.origin_ns).limited(config.presence),
+            poll_memory: Rc::new(Memory::new(config.poll_bytes_max)),
             posted: Vec::new(),
             tokens: Tokens::new(&config.secret),
             counters: ServerCounters::default(),

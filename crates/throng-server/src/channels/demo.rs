@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use throng_proto::phoenix::Payload;
-use throng_pubsub::presence;
+use throng_pubsub::presence::PresenceError;
 
 use super::pattern::PatternError;
 use super::{Channel, Channels, Joining, Refused, Socket, page};
@@ -62,9 +62,12 @@ impl Channel for Lounge {
         match said.remove("user") {
             Some(Value::String(user)) => {
                 let meta = Value::Object(said).to_string();
-                match presence::fits(&user, &meta) {
-                    true => Ok(Self { user, meta }),
-                    false => Err(Refused::because("what others would be told is too long")),
+                match joining.may_track(&user, &meta) {
+                    Ok(()) => Ok(Self { user, meta }),
+                    Err(PresenceError::TooLong) => {
+                        Err(Refused::because("what others would be told is too long"))
+                    }
+                    Err(error) => Err(Refused::because(&error.to_string())),
                 }
             }
             _ => Err(Refused::because("a user is missing")),

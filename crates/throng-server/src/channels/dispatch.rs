@@ -110,9 +110,11 @@ impl ChannelHandler {
             topic: &topic.name,
             payload: message.payload,
             welcome: String::new(),
+            presence: &self.core.presence,
+            is_full: false,
         };
         let made = catch_unwind(AssertUnwindSafe(|| (route.join)(&mut joining)));
-        let welcome = joining.welcome;
+        let Joining { welcome, is_full, .. } = joining;
         match made {
             Ok(Ok(channel)) => {
                 let response = if welcome.is_empty() { "{}" } else { &welcome };
@@ -126,6 +128,7 @@ impl ChannelHandler {
                 Some(Joined { channel, topic, join_ref: Ref::new(known_as), membership, serial })
             }
             Ok(Err(Refused(response))) => {
+                self.core.counters.presence_refused += u64::from(is_full);
                 self.reply(conn, vsn, message, join_ref, "error", Payload::Json(&response));
                 self.core.topics.release(topic);
                 None

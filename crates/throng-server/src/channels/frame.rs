@@ -6,7 +6,7 @@ use throng_proto::websocket::Opcode;
 use super::conn::Mode;
 use super::core::CoreState;
 use super::handler::Client;
-use super::longpoll;
+use super::longpoll::{self, Entry};
 
 /// Sends the message that stands in the core's buffer.
 pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: Kind) {
@@ -16,7 +16,7 @@ pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: Kind) {
         if kind == Kind::Text {
             longpoll::push(conn, std::str::from_utf8(frame).unwrap_or_default());
         }
-        return;
+        return tidy(frame);
     }
     let (session, out) = conn.session();
     match kind {
@@ -27,18 +27,26 @@ pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: Kind) {
         }
         Kind::Binary => session.binary(frame, Some(deflater), out),
     }
+    tidy(frame);
+}
+
+/// Gives a core's buffer back that a long message has made large.
+pub(crate) fn tidy(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > KEPT_BYTES {
+        *buffer = Vec::new();
+    }
 }
 
 /// What was sent from some moment on, cut out to be sent later.
 pub(crate) enum Tail {
     Frames(Vec<u8>),
-    Messages(Vec<String>),
+    Messages(Vec<Entry>),
 }
 
 /// How much was sent by now.
 pub(crate) fn mark(conn: &mut Client<'_>) -> usize {
     let waiting = conn.state().extra.as_ref().and_then(|extra| extra.poll.as_ref());
-    match waiting.map(|poll| poll.mark()) {
+    match waiting.map(|poll| poll.inbox.mark()) {
         Some(messages) => messages,
         None => conn.out().len(),
     }
@@ -47,7 +55,7 @@ pub(crate) fn mark(conn: &mut Client<'_>) -> usize {
 /// Cuts out what was sent since `mark`.
 pub(crate) fn cut(conn: &mut Client<'_>, mark: usize) -> Tail {
     match conn.state().extra.as_mut().and_then(|extra| extra.poll.as_mut()) {
-        Some(poll) => Tail::Messages(poll.cut(mark)),
+        Some(poll) => Tail::Messages(poll.inbox.cut(mark)),
         None => Tail::Frames(conn.out().split_off(mark)),
     }
 }
@@ -57,9 +65,7 @@ pub(crate) fn append(conn: &mut Client<'_>, tail: Tail) {
     match tail {
         Tail::Frames(mut frames) => conn.out().append(&mut frames),
         Tail::Messages(messages) => {
-            if let Some(poll) = conn.state().extra.as_mut().and_then(|extra| extra.poll.as_mut()) {
-                poll.append(messages);
-            }
+            messages.into_iter().for_each(|message| longpoll::keep(conn, message));
         }
     }
 }
@@ -71,3 +77,6 @@ pub(crate) const fn opcode(kind: Kind) -> Opcode {
         Kind::Binary => Opcode::Binary,
     }
 }
+
+/// What a core keeps of the buffers in which messages are encoded and base64 is decoded.
+const KEPT_BYTES: usize = 64 << 10;

@@ -13,6 +13,7 @@ use super::channel::Left;
 use super::config::Config;
 use super::conn::{Conn, Mode};
 use super::core::CoreState;
+use super::frame;
 use super::http;
 use super::longpoll::{self, Answer, Asked};
 use super::message::{Message, Parcel};
@@ -67,6 +68,7 @@ impl ChannelHandler {
 
     /// A client has broken the rules of its protocol, and was told so.
     fn failed(&mut self, conn: &mut Client<'_>, violation: Violation) {
+        linger::count(violation, &mut self.core.counters);
         if let Mode::Asking { .. } = conn.state().mode {
             // Its session is about to answer, and hears that it has gone.
             return conn.close();
@@ -99,7 +101,8 @@ impl Handler for ChannelHandler {
     }
 
     fn scratch(&self) -> Scratch {
-        Scratch::new(self.core.config.limits, 0)
+        let path = format!("{}/longpoll", self.core.config.path);
+        Scratch::new(self.core.config.limits, 0).with_bodies_at(&path)
     }
 
     fn topics(&self) -> Rulebook {
@@ -186,6 +189,7 @@ impl Handler for ChannelHandler {
     fn render(&mut self, publication: &Publication, dialect: Dialect, out: &mut Vec<u8>) {
         let CoreState { frame, deflater, .. } = &mut self.core;
         broadcast::render(publication, dialect, frame, deflater, out);
+        frame::tidy(frame);
     }
 
     fn delivery(
@@ -204,6 +208,7 @@ impl Handler for ChannelHandler {
 
     fn count(&self, counters: &mut ServerCounters) {
         counters.merge(&self.core.counters);
+        counters.poll_bytes += self.core.poll_memory.used() as u64;
     }
 
     fn draining(&mut self, conn: &mut Client<'_>) {

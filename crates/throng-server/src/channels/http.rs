@@ -3,9 +3,10 @@
 use base64::Engine;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use throng_engine::Part;
 use throng_proto::http::Request;
 use throng_proto::phoenix::Vsn;
-use throng_proto::websocket::{Refusal, offered_subprotocols};
+use throng_proto::websocket::{AnswerHead, Refusal, offered_subprotocols};
 use throng_pubsub::Subscription;
 
 use super::config::{Config, Connect, Connected, Rejected, Transport};
@@ -86,8 +87,7 @@ pub(crate) fn admit<'a>(
 
 /// Whether the page that sent the request, if it was one, may do so.
 pub(crate) fn is_of_our_site(config: &Config, request: &Request<'_>) -> bool {
-    let (origin, requested) = (request.header("origin"), request.header("host"));
-    config.check_origin.allows(origin, config.host.as_deref(), requested)
+    config.check_origin.allows_request(config.host.as_deref(), request)
 }
 
 /// Broadcasts to the socket's id reach it from now on.
@@ -136,13 +136,30 @@ fn subprotocol<'a>(config: &'a Config, request: &Request<'_>) -> Result<Option<&
 
 /// Answers a request; the connection stays open if the client wants it to and the server is not about to end.
 pub(crate) fn answer(conn: &mut Client<'_>, status: u16, headers: &[(&str, &str)], body: &[u8]) {
+    answer_in_parts(conn, status, headers, &[Part::Own(body)]);
+}
+
+/// The same with a body of several parts.
+pub(crate) fn answer_in_parts(
+    conn: &mut Client<'_>,
+    status: u16,
+    headers: &[(&str, &str)],
+    body: &[Part<'_>],
+) {
     let is_draining = conn.is_draining();
     let (session, out) = conn.session();
     if is_draining {
         // Connections that would live on between two long-polls do not.
         session.answer_last();
     }
-    if !session.respond(status, headers, body, out) {
+    let length = body.iter().map(Part::len).sum();
+    let AnswerHead { wants_body, stays_open } = session.respond_head(status, headers, length, out);
+    match body {
+        _ if !wants_body => {}
+        [Part::Own(only)] => out.extend_from_slice(only),
+        parts => conn.send_parts(parts),
+    }
+    if !stays_open {
         conn.close();
     }
 }

@@ -13,13 +13,23 @@
 //! A connection that ends while its GET waits tells the session, and messages of an answer that does not find its connection go
 //! back to the session: what is said while a client is between two connections waits for the later one.
 //!
+//! A session keeps a broadcast as a pointer to the text that all sessions of its version share, and
+//! answers are sent from that text. What a session keeps is bounded, what all sessions of a core
+//! keep together is bounded ([`Memory`]), and so is the number of sessions ([`Places`]).
+//!
 //! Answers are HTTP 200 with the real status in a JSON body, so that browsers let pages of other sites read it.
 
+mod inbox;
+mod memory;
 mod request;
 mod session;
 
+pub(crate) use inbox::{Entry, Text};
+pub(crate) use memory::{Memory, Places};
 pub(crate) use request::{Kept, answered, ended, give_back, gone, request, timed_out};
-pub(crate) use session::{Poll, asked, begin, close, flush, hung_up, push, returned, timeout};
+pub(crate) use session::{
+    Poll, asked, begin, close, flush, hung_up, keep, push, push_list, returned, timeout,
+};
 
 use crate::ConnectionId;
 
@@ -56,5 +66,5 @@ pub(crate) struct Said {
     /// 400 is HTTP's own: Phoenix fails there. Any other stands in the body.
     pub(crate) status: u16,
     pub(crate) token: Option<String>,
-    pub(crate) messages: Vec<String>,
+    pub(crate) messages: Vec<Text>,
 }

@@ -6,7 +6,7 @@ use throng_pubsub::Publication;
 use throng_pubsub::presence::Diff;
 
 use super::channel::Info;
-use super::longpoll::{Answer, Asked, Asker};
+use super::longpoll::{Answer, Asked, Asker, Text};
 
 /// A message to a connection of a server of channels; an [`Address`](super::Address) makes one.
 pub struct Message(pub(crate) Parcel);
@@ -23,7 +23,7 @@ pub(crate) enum Parcel {
     /// For a long-poll session: the connection has ended whose poll waits.
     HungUp { from: Asker },
     /// For a long-poll session: what it has said reached nobody.
-    Returned { messages: Vec<String> },
+    Returned { messages: Vec<Text> },
     /// For a core: who came and went on another, and what its members are to be told.
     Presence { diff: Arc<Diff>, publication: Arc<Publication> },
 }

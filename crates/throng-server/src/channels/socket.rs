@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throng_proto::phoenix::{self, EncodeError, Kind, Payload, Vsn, names};
-use throng_pubsub::presence::{Member, PresenceError};
+use throng_pubsub::presence::{Member, Presence, PresenceError};
 
 use super::broadcast::{self, Broadcast};
 use super::channel::Info;
@@ -11,6 +11,8 @@ use super::conn::Topic;
 use super::core::{CoreState, Owner};
 use super::frame;
 use super::handler::Client;
+use super::list::{self, Fragments, Pieces};
+use super::longpoll;
 use super::refs::Ref;
 use crate::ConnectionId;
 
@@ -20,6 +22,9 @@ pub struct Joining<'a> {
     pub(crate) topic: &'a str,
     pub(crate) payload: Payload<'a>,
     pub(crate) welcome: String,
+    pub(crate) presence: &'a Presence<Owner>,
+    /// The channel was told that the topic is full.
+    pub(crate) is_full: bool,
 }
 
 impl<'a> Joining<'a> {
@@ -41,6 +46,17 @@ impl<'a> Joining<'a> {
     /// What the connect callback kept for the connection, if it was a `T`.
     pub fn assigns<T: 'static>(&mut self) -> Option<&mut T> {
         assigns(&mut self.conn)
+    }
+
+    /// Checks whether the channel may track `key` with `meta` once it has joined; [`Socket::track`]
+    /// does it.
+    ///
+    /// # Errors
+    /// Why not: the topic is full, or the key or the meta is none that can be tracked.
+    pub fn may_track(&mut self, key: &str, meta: &str) -> Result<(), PresenceError> {
+        let may = self.presence.may_track(self.topic, key, meta);
+        self.is_full |= may == Err(PresenceError::Full);
+        may
     }
 
     /// The connection's name in this process.
@@ -182,12 +198,13 @@ impl Socket<'_> {
     /// are told about it. Everyone in the topic gets a `presence_diff`.
     ///
     /// # Errors
-    /// This channel tracks the key already, `meta` is no object, or one of the two is longer than
-    /// [`KEY_BYTES_MAX`](throng_pubsub::presence::KEY_BYTES_MAX) or
-    /// [`META_BYTES_MAX`](throng_pubsub::presence::META_BYTES_MAX).
+    /// This channel tracks the key already, `meta` is no object, one of the two is longer than
+    /// [`PresenceLimits`](super::PresenceLimits) allow, or as many as they allow are present.
     pub fn track(&mut self, key: &str, meta: &str) -> Result<(), PresenceError> {
         let (now, owner) = (self.conn.now(), self.owner());
-        self.core.presence.track(now, owner, &self.topic.name, key, meta).map(drop)
+        let tracked = self.core.presence.track(now, owner, &self.topic.name, key, meta).map(drop);
+        self.core.counters.presence_refused += u64::from(tracked == Err(PresenceError::Full));
+        tracked
     }
 
     /// What others are told about `key` changes.
@@ -209,12 +226,26 @@ impl Socket<'_> {
     }
 
     /// Everyone who is present in the topic, on any core: by key, then by age.
-    pub fn present(&self) -> impl Iterator<Item = &Member> {
+    pub fn present(&self) -> impl Iterator<Item = Arc<Member>> {
         self.core.presence.members(&self.topic.name)
     }
 
-    /// Pushes the whole list (`presence_state`), from which on the client follows the diffs.
+    /// Pushes the whole list (`presence_state`), from which on the client follows the diffs. A list
+    /// of more than 16 KiB is written while the client reads it; a long-polling client gets what is
+    /// beyond 256 KiB with later polls, as `presence_diff`.
     pub fn push_presence(&mut self) {
+        let (topic, join_ref) = (&self.topic.name, self.join_ref);
+        if self.core.presence.state_bytes(topic) > list::WHOLE_BYTES_MAX {
+            let listing = self.core.presence.members(topic);
+            if self.conn.state().is_poll() {
+                let pieces = Pieces::new(self.vsn, join_ref, topic, listing);
+                longpoll::push_list(&mut self.conn, pieces);
+            } else if self.conn.protocol().is_open() {
+                let fragments = Fragments::new(self.vsn, join_ref.as_deref(), topic, listing);
+                self.conn.send_source(Box::new(fragments));
+            }
+            return;
+        }
         let mut list = Vec::new();
         self.core.presence.state(&self.topic.name, &mut list);
         let list = std::str::from_utf8(&list).unwrap_or_default();

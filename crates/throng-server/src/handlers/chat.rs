@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Instant;
+use throng_proto::http::Request;
 use throng_proto::websocket::{
     Deflater, Limits, Opcode, Scratch, Server, ServerEvent, encode_deflated, encode_frame,
 };
 use throng_pubsub::{Dialect, Publication, Rulebook, Subscription, TopicRules};
-use throng_report::ServerCounters;
+use throng_report::{Merge, ServerCounters};
 
-use crate::{Connection, Handler, linger};
+use crate::{CheckOrigin, Connection, Handler, linger};
 
 /// A chat of one room. Any path leads into it; every message, text or binary, goes to everyone, its sender included.
 /// What is no WebSocket is answered with 426 and a sentence.
@@ -20,14 +21,20 @@ pub struct Chat {
     options: ChatOptions,
     room: Arc<str>,
     deflater: Deflater,
-    idle_timeouts: u64,
+    counters: ServerCounters,
 }
 
 /// What a chat allows.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ChatOptions {
-    /// The limits of handshakes and messages.
+    /// The limits of handshakes and messages. It takes no bodies of requests, whatever
+    /// `body_bytes_max` says.
     pub limits: Limits,
+    /// Whose pages may connect. Default: those of this host.
+    pub check_origin: CheckOrigin,
+    /// What the server is called in the addresses of its pages. Default: any address, and
+    /// `localhost`.
+    pub host: Option<String>,
     /// Whether messages are compressed for those who offer it. Default false: short messages gain little.
     pub deflate: bool,
     /// What becomes of messages that somebody is too slow for.
@@ -44,8 +51,33 @@ struct Said {
 
 impl Chat {
     /// One core's part of the chat.
-    pub fn new(options: ChatOptions) -> Self {
-        Self { options, room: "chat".into(), deflater: Deflater::new(), idle_timeouts: 0 }
+    pub fn new(mut options: ChatOptions) -> Self {
+        options.limits.body_bytes_max = 0;
+        let (room, deflater) = ("chat".into(), Deflater::new());
+        Self { options, room, deflater, counters: ServerCounters::default() }
+    }
+
+    /// Lets a client into the room, or says why not.
+    fn admit(&mut self, conn: &mut Connection<'_, Self>, request: &Request<'_>) {
+        let ChatOptions { check_origin, host, deflate, idle_timeout, .. } = &self.options;
+        let is_allowed = check_origin.allows_request(host.as_deref(), request);
+        let (session, out) = conn.session();
+        let stays_open = match session.check_upgrade(request) {
+            Ok(_) if !is_allowed => {
+                self.counters.connects_refused += 1;
+                session.respond(403, &[], b"pages of this origin may not connect", out)
+            }
+            Ok(upgrade) => {
+                session.accept(&upgrade, None, &[], *deflate, out);
+                let dialect = if session.is_deflated() { DEFLATED } else { PLAIN };
+                conn.subscribe(&self.room, Subscription { dialect, ..Subscription::default() });
+                return idle_timeout.map_or((), |span| conn.set_timeout(span));
+            }
+            Err(refusal) => session.refuse(&refusal, out),
+        };
+        if !stays_open {
+            conn.close();
+        }
     }
 
     fn say(&self, conn: &mut Connection<'_, Self>, opcode: Opcode, payload: &[u8]) {
@@ -84,31 +116,14 @@ impl Handler for Chat {
 
     fn event(&mut self, conn: &mut Connection<'_, Self>, event: ServerEvent<'_>) {
         match event {
-            ServerEvent::Request(request) => {
-                let (session, out) = conn.session();
-                match session.check_upgrade(&request) {
-                    Ok(upgrade) => {
-                        session.accept(&upgrade, None, &[], self.options.deflate, out);
-                        let dialect = if session.is_deflated() { DEFLATED } else { PLAIN };
-                        let subscription = Subscription { dialect, ..Subscription::default() };
-                        conn.subscribe(&self.room, subscription);
-                        if let Some(span) = self.options.idle_timeout {
-                            conn.set_timeout(span);
-                        }
-                    }
-                    Err(refusal) => {
-                        if !session.refuse(&refusal, out) {
-                            conn.close();
-                        }
-                    }
-                }
-            }
+            ServerEvent::Request(request) => self.admit(conn, &request),
             ServerEvent::Text(text) => self.say(conn, Opcode::Text, text.as_bytes()),
             ServerEvent::Binary(bytes) => self.say(conn, Opcode::Binary, bytes),
             ServerEvent::Ping(_) | ServerEvent::Pong(_) => {}
             ServerEvent::Closed { .. } => conn.close(),
             ServerEvent::Failed(violation) => {
                 conn.unsubscribe_all();
+                linger::count(violation, &mut self.counters);
                 linger::end(conn, violation, &self.options.limits);
             }
         }
@@ -128,14 +143,14 @@ impl Handler for Chat {
         match span.checked_sub(conn.now().since(conn.heard())) {
             Some(left) if !left.is_zero() => conn.set_timeout(left),
             _ => {
-                self.idle_timeouts += 1;
+                self.counters.idle_timeouts += 1;
                 self.dismiss(conn, PROTOCOL_ERROR, "nothing was heard for too long");
             }
         }
     }
 
     fn count(&self, counters: &mut ServerCounters) {
-        counters.idle_timeouts += self.idle_timeouts;
+        counters.merge(&self.counters);
     }
 
     fn render(&mut self, publication: &Publication, dialect: Dialect, out: &mut Vec<u8>) {

@@ -104,7 +104,7 @@ fn what_is_said_between_two_polls_waits_in_order() {
 #[test]
 fn who_may_not_connect_is_answered_403_in_the_body() {
     check(4, |sim| {
-        let mut world = World::new(sim, &puppets(), 2);
+        let mut world = World::new(sim, &puppets().host("example.com"), 2);
         let mut get = |query: &str, header: &str| {
             let client = world.connect();
             world.request(
@@ -123,11 +123,13 @@ fn who_may_not_connect_is_answered_403_in_the_body() {
         assert_eq!(get("vsn=2.0.0&token=AAAA", ""), 410);
     });
     check(2, |sim| {
-        let mut world = World::new(sim, &puppets().polls_max(2), 1);
+        let mut world = World::new(sim, &puppets().poll_sessions_max(2), 3);
         let ada = Poller::new(&mut world, "");
         let _bob = Poller::new(&mut world, "");
         let eve = Poller { query: String::new(), token: String::new() };
         assert_eq!(eve.poll(&mut world), json!({"status": 403}));
+        let counters = world.counters();
+        assert_eq!((counters.poll_sessions, counters.poll_sessions_refused), (2, 1));
         world.wait(Duration::from_secs(20));
         Poller::new(&mut world, "");
         assert_ne!(ada.token, "");

@@ -1,11 +1,16 @@
 //! Phoenix Channels: what goes in, and what must come out; on virtual time but for `sockets`.
 
 mod broadcasts;
+mod corpus;
 mod demo;
 mod events;
 mod joins;
+mod limits;
 mod longpoll;
 mod longpoll_ends;
+#[path = "../../../../fuzz/src/longpoll_session.rs"]
+#[allow(unreachable_pub, reason = "it is part of another crate, too")]
+mod longpoll_session;
 mod poller;
 mod presence;
 mod puppet;

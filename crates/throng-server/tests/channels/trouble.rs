@@ -178,7 +178,7 @@ fn a_server_that_drains_tells_everyone_to_come_back_later() {
 
 #[test]
 fn who_may_not_connect_is_told_so() {
-    let channels = puppets();
+    let channels = puppets().host("example.com");
     let limited =
         puppets().check_origin(CheckOrigin::List(vec!["//*.example.org".parse().unwrap()]));
     let agreed = puppets().subprotocols(&["mqtt"]);

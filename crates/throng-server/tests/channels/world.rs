@@ -103,6 +103,8 @@ pub(crate) enum Got {
     /// A text that came compressed.
     Deflated(String),
     Close(Option<u16>),
+    /// A part of a text, before the rest has come.
+    Fragment(Vec<u8>),
     /// An answer to a request: its head and its body.
     Answer(String, String),
     /// The connection has ended.
@@ -299,6 +301,8 @@ pub(crate) struct Received {
     key: Option<Key>,
     bytes: Vec<u8>,
     is_socket: bool,
+    /// A text of which frames are still to come, and how many have come.
+    fragments: (Vec<u8>, usize),
     queue: VecDeque<Got>,
 }
 
@@ -310,8 +314,21 @@ impl Received {
             if let Got::Answer(head, _) = &got {
                 self.is_socket = head.starts_with("HTTP/1.1 101 ");
             }
+            let first = self.bytes[0];
             self.bytes.drain(..len);
-            self.queue.push_back(got);
+            match got {
+                Got::Fragment(payload) => {
+                    assert_eq!(first == 1, self.fragments.1 == 0, "fragments of two messages");
+                    self.fragments.0.extend(payload);
+                    self.fragments.1 += 1;
+                    if first & 0x80 != 0 {
+                        let (text, count) = std::mem::take(&mut self.fragments);
+                        assert!(count > 1, "a fragment alone");
+                        self.queue.push_back(Got::Text(String::from_utf8(text).unwrap()));
+                    }
+                }
+                got => self.queue.push_back(got),
+            }
         }
     }
 
@@ -342,6 +359,7 @@ impl Received {
         };
         let payload = self.bytes.get(at..at + len)?;
         let got = match first {
+            0x01 | 0x00 | 0x80 => Got::Fragment(payload.to_vec()),
             0x81 => Got::Text(String::from_utf8(payload.to_vec()).unwrap()),
             0x82 => Got::Binary(payload.to_vec()),
             // Compressed (RFC 7692 section 7.2.2): the end that the sender left out is put back,

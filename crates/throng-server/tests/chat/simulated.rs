@@ -10,8 +10,9 @@ use std::time::Duration;
 use throng_base::wheel::TICK;
 use throng_driver::{CloseHow, ConnectSpec, Driver, SocketOptions, Source};
 use throng_engine::{Core, Limits};
+use throng_report::ServerCounters;
 use throng_server::handlers::{Chat, ChatOptions};
-use throng_server::{Listening, Mail, ServerApp, ServerConfig};
+use throng_server::{CheckOrigin, Listening, Mail, ServerApp, ServerConfig};
 use throng_sim::{Faults, Sim, SimCores, SimCoresOptions, SimDriver, SimFd, check};
 
 use crate::wire;
@@ -46,7 +47,7 @@ impl<'a> World<'a> {
             .drivers()
             .into_iter()
             .map(|driver| {
-                let app = ServerApp::new(Arc::clone(&config), Chat::new(chat));
+                let app = ServerApp::new(Arc::clone(&config), Chat::new(chat.clone()));
                 sim.spawn(Core::new(driver, app, Limits::default()))
             })
             .collect();
@@ -110,6 +111,13 @@ impl<'a> World<'a> {
             self.receive(client);
             assert_eq!(wire::take(&mut client.received), Some((1, said.to_vec())));
         }
+    }
+
+    fn counters(&mut self) -> ServerCounters {
+        let (reply, answers) = channel();
+        self.cores.post(0, Mail::collect(reply));
+        self.run_for(SHORTLY);
+        answers.recv().unwrap().server
     }
 
     fn open(&self) -> usize {
@@ -234,11 +242,72 @@ fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
         world.receive(&mut silent);
         assert!(silent.has_ended);
         assert_eq!(world.open(), 1);
-        let (reply, answers) = channel();
-        world.cores.post(0, Mail::collect(reply));
-        world.run_for(SHORTLY);
-        assert_eq!(answers.recv().unwrap().server.idle_timeouts, 1);
+        assert_eq!(world.counters().idle_timeouts, 1);
         for client in users.into_iter().chain([silent]) {
+            world.driver.close(client.fd, CloseHow::Finish);
+        }
+    });
+}
+
+/// The status of the answer to one request, on a connection of its own.
+fn status(world: &mut World<'_>, request: &str) -> u16 {
+    let mut client = world.connect();
+    world.run_for(Duration::from_millis(1));
+    world.send(&client, request.as_bytes());
+    world.run_for(SHORTLY);
+    world.receive(&mut client);
+    let head = wire::take_head(&mut client.received).expect("it is answered");
+    world.driver.close(client.fd, CloseHow::Finish);
+    head[9..12].parse().unwrap()
+}
+
+#[test]
+fn pages_of_other_sites_may_not_listen() {
+    check(2, |sim| {
+        let named = ChatOptions { host: Some("chat.example".to_owned()), ..ChatOptions::default() };
+        let off = ChatOptions { check_origin: CheckOrigin::Off, ..ChatOptions::default() };
+        for (options, host, origin, expected) in [
+            (&ChatOptions::default(), "127.0.0.1:7000", "http://127.0.0.1:7000", 101),
+            (&ChatOptions::default(), "localhost:7000", "http://localhost:7000", 101),
+            (&ChatOptions::default(), "[::1]:7000", "http://[::1]:7000", 101),
+            (&ChatOptions::default(), "127.0.0.1:7000", "http://evil.example", 403),
+            // A rebound name.
+            (&ChatOptions::default(), "evil.example", "http://evil.example", 403),
+            (&named, "evil.example", "http://evil.example", 403),
+            (&named, "127.0.0.1:7000", "http://127.0.0.1:7000", 403),
+            (&named, "10.0.0.7:7000", "https://chat.example", 101),
+            (&off, "evil.example", "http://evil.example", 101),
+        ] {
+            let mut sim = Sim::new(sim.seed());
+            let mut world = World::with(&mut sim, 1, options.clone());
+            let headers = format!("Host: {host}\r\nOrigin: {origin}");
+            let request = wire::HANDSHAKE.replace("Host: chat", &headers);
+            assert_eq!(status(&mut world, &request), expected, "{host} {origin}");
+            assert_eq!(world.counters().connects_refused, u64::from(expected == 403));
+        }
+    });
+}
+
+#[test]
+fn what_is_too_large_or_never_ends_is_refused_and_counted() {
+    check(3, |sim| {
+        let mut world = World::new(sim, 1);
+        let post = "POST / HTTP/1.1\r\nHost: chat\r\nContent-Length: 1\r\n\r\n";
+        assert_eq!(status(&mut world, post), 413);
+        let (mut slow, mut loud) = (world.join().0, world.join().0);
+        // The header of a frame of more than a megabyte, and the start of one that never ends.
+        world.send(&loud, &[0x81, 0xff, 0, 0, 0, 0, 0, 16, 0, 1, 0, 0, 0, 0]);
+        world.send(&slow, &wire::text(b"hello")[..8]);
+        world.run_for(Duration::from_secs(61));
+        for (client, code) in [(&mut loud, 1009), (&mut slow, 1008)] {
+            world.receive(client);
+            let (opcode, payload) = wire::take(&mut client.received).unwrap();
+            assert_eq!((opcode, u16::from_be_bytes([payload[0], payload[1]])), (8, code));
+        }
+        let counters = world.counters();
+        assert_eq!((counters.requests_too_large, counters.messages_too_large), (1, 1));
+        assert_eq!(counters.message_timeouts, 1);
+        for client in [slow, loud] {
             world.driver.close(client.fd, CloseHow::Finish);
         }
     });

@@ -51,7 +51,7 @@ impl Client {
 }
 
 fn start(options: ServerOptions, chat: ChatOptions) -> Server<Chat> {
-    Server::start(options, move |_| Chat::new(chat)).unwrap()
+    Server::start(options, move |_| Chat::new(chat.clone())).unwrap()
 }
 
 #[test]

@@ -21,6 +21,9 @@ pub(super) fn beginning(snapshot: &ServerSnapshot, typed: &Serve, control: &Path
     if let Some(timeout) = typed.idle_timeout {
         row("idle", format!("closed after {}", throng_base::units::show_duration(timeout)));
     }
+    if matches!(&**handler, "channels" | "chat") {
+        row("origins", typed.sockets.origins());
+    }
     if handler == "channels" {
         row("page", format!("http://{listen}/"));
         row("socket", format!("ws://{listen}/socket (websocket, longpoll)"));

@@ -12,22 +12,39 @@ pub fn answer<M: AsRef<str>>(
     messages: impl IntoIterator<Item = M>,
     out: &mut Vec<u8>,
 ) {
+    begin_answer(status, token, out);
+    for (index, message) in messages.into_iter().enumerate() {
+        if index > 0 {
+            out.extend_from_slice(BETWEEN_MESSAGES);
+        }
+        json::write_string(message.as_ref(), out);
+    }
+    out.extend_from_slice(end_of_answer(token));
+}
+
+/// Appends what stands before the first message. Messages follow, each a JSON string, with
+/// [`BETWEEN_MESSAGES`] between two of them, and then [`end_of_answer`]. Without a token there are
+/// none.
+pub fn begin_answer(status: u16, token: Option<&str>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"status\":");
     out.extend_from_slice(crate::phoenix::Decimal::new(status.into()).as_str().as_bytes());
     if let Some(token) = token {
         out.extend_from_slice(b",\"token\":");
         json::write_string(token, out);
         out.extend_from_slice(b",\"messages\":[");
-        for (index, message) in messages.into_iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            json::write_string(message.as_ref(), out);
-        }
-        out.push(b']');
     }
-    out.push(b'}');
 }
+
+/// What stands behind the last message of an answer that began with this token.
+pub const fn end_of_answer(token: Option<&str>) -> &'static [u8] {
+    match token {
+        Some(_) => b"]}",
+        None => b"}",
+    }
+}
+
+/// What stands between two messages of an answer.
+pub const BETWEEN_MESSAGES: &[u8] = b",";
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,17 @@
 //! The side of the client's connections, which come and go.
 
+use std::rc::Rc;
+
+use throng_engine::Part;
 use throng_proto::http::{Headers, Request, query_pairs};
 use throng_proto::phoenix::longpoll;
 
-use super::{Answer, Asked, Asker, Said, What};
+use super::{Answer, Asked, Asker, Said, Text, What};
 use crate::ConnectionId;
 use crate::channels::config::Transport;
 use crate::channels::conn::{Conn, Mode};
 use crate::channels::handler::{ChannelHandler, Client};
-use crate::channels::http::{Welcome, admit, answer, is_of_our_site};
+use crate::channels::http::{Welcome, admit, answer, answer_in_parts, is_of_our_site};
 use crate::channels::longpoll::Poll;
 use crate::channels::message::{Message, Parcel};
 
@@ -67,16 +70,19 @@ pub(crate) fn gone(handler: &mut ChannelHandler, conn: &mut Client<'_>, request:
 /// Begins a session, which answers the request.
 fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
     let config = &handler.core.config;
-    let welcome = admit(config, request, Transport::LongPoll);
-    let is_full = handler.core.counters.poll_sessions >= config.polls_max as u64;
-    let (Ok(Welcome { vsn, connected, .. }), false) = (welcome, is_full) else {
+    let Ok(Welcome { vsn, connected, .. }) = admit(config, request, Transport::LongPoll) else {
         handler.core.counters.connects_refused += 1;
+        return answer_json(conn, 403);
+    };
+    let Some(place) = config.poll_places.take(config.poll_sessions_max) else {
+        handler.core.counters.poll_sessions_refused += 1;
         return answer_json(conn, 403);
     };
     handler.core.counters.poll_sessions += 1;
     let window = config.poll_window;
     let asker = ask(handler, conn, true);
-    conn.spawn(Conn::poll(vsn, connected, Poll::new(asker, window)));
+    let poll = Poll::new(asker, window, place, Rc::clone(&handler.core.poll_memory));
+    conn.spawn(Conn::poll(vsn, connected, poll));
 }
 
 /// From here on the connection waits for its session.
@@ -120,9 +126,22 @@ pub(crate) fn answered(conn: &mut Client<'_>, answered: Answer) {
     if status == 400 {
         return answer(conn, 400, &HEADERS, b"");
     }
-    let mut body = Vec::new();
-    longpoll::answer(status, token.as_deref(), messages, &mut body);
-    answer(conn, 200, &HEADERS, &body);
+    send(conn, status, token.as_deref(), &messages);
+}
+
+/// Sends an answer. What its messages share with others is not copied for it.
+fn send(conn: &mut Client<'_>, status: u16, token: Option<&str>, messages: &[Text]) {
+    let mut begin = Vec::new();
+    longpoll::begin_answer(status, token, &mut begin);
+    let mut parts = vec![Part::Own(&begin)];
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            parts.push(Part::Own(longpoll::BETWEEN_MESSAGES));
+        }
+        parts.push(message.part());
+    }
+    parts.push(Part::Own(longpoll::end_of_answer(token)));
+    answer_in_parts(conn, 200, &HEADERS, &parts);
 }
 
 /// Nobody is there any more to be answered: the session keeps what it has said.

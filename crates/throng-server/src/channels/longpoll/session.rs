@@ -1,14 +1,20 @@
 //! The side of the session, which stays.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::Instant;
+use throng_proto::phoenix::json;
 use throng_proto::phoenix::longpoll::{Claim, Posted, post as posts_of};
 
+use super::inbox::{Entry, Inbox, Text};
+use super::memory::{Memory, Place};
 use super::{Answer, Asked, Asker, Said, What};
 use crate::channels::channel::Left;
 use crate::channels::conn::Mode;
+use crate::channels::frame;
 use crate::channels::handler::{ChannelHandler, Client};
+use crate::channels::list::Pieces;
 use crate::channels::message::{Message, Parcel};
 
 /// What a session keeps beside its channels.
@@ -17,45 +23,31 @@ pub(crate) struct Poll {
     /// The poll that waits for messages, or the request that began the session.
     waiting: Option<Asker>,
     /// What waits for the next poll.
-    messages: Vec<String>,
-    bytes: usize,
+    pub(crate) inbox: Inbox,
     /// When a poll was answered last, or began to wait.
     since: Instant,
     /// How long a poll waits.
     window: Duration,
+    /// Among the sessions that the server may have.
+    _place: Place,
 }
 
 impl Poll {
     /// A session that `asker` is to hear of.
-    pub(crate) fn new(asker: Asker, window: Duration) -> Self {
+    pub(crate) fn new(asker: Asker, window: Duration, place: Place, memory: Rc<Memory>) -> Self {
         Self {
             token: String::new(),
             waiting: Some(asker),
-            messages: Vec::new(),
-            bytes: 0,
+            inbox: Inbox::new(memory),
             since: Instant::ZERO,
             window,
+            _place: place,
         }
     }
 
     /// How long the session lives when nobody polls.
     fn inactive(&self) -> Duration {
         self.window + self.window / 2
-    }
-
-    /// What was said since `mark` messages waited.
-    pub(crate) fn cut(&mut self, mark: usize) -> Vec<String> {
-        self.messages.split_off(mark)
-    }
-
-    /// It is said after all.
-    pub(crate) fn append(&mut self, mut messages: Vec<String>) {
-        self.messages.append(&mut messages);
-    }
-
-    /// How many messages wait.
-    pub(crate) fn mark(&self) -> usize {
-        self.messages.len()
     }
 }
 
@@ -108,7 +100,10 @@ fn post(
         Err(_) => 400,
         // A WebSocket would be closed (1009) before the message is whole. As with any body that cannot be taken, Phoenix
         // fails the request, nothing of it is heard, and the client begins anew.
-        Ok(posts) if posts.clone().any(|post| post.len() > message_bytes_max) => 400,
+        Ok(posts) if posts.clone().any(|post| post.len() > message_bytes_max) => {
+            handler.core.counters.messages_too_large += 1;
+            400
+        }
         Ok(posts) => {
             for post in posts {
                 let Mode::Poll(vsn) = conn.state().mode else { break };
@@ -121,17 +116,35 @@ fn post(
             if matches!(conn.state().mode, Mode::Poll(_)) { 200 } else { 410 }
         }
     };
-    if scratch.capacity() <= SCRATCH_KEPT_BYTES {
-        handler.core.posted = scratch;
-    }
+    frame::tidy(&mut scratch);
+    handler.core.posted = scratch;
     status
 }
 
 /// Keeps a message for the next answer.
 pub(crate) fn push(conn: &mut Client<'_>, text: &str) {
-    if let Some(poll) = poll(conn) {
-        poll.bytes += text.len();
-        poll.messages.push(text.to_owned());
+    let mut string = Vec::new();
+    json::write_string(text, &mut string);
+    keep(conn, Entry::Text(Text::Own(string.into())));
+}
+
+/// Keeps a `presence_state` for the next answers.
+pub(crate) fn push_list(conn: &mut Client<'_>, pieces: Pieces) {
+    keep(conn, Entry::List(Box::new(pieces)));
+}
+
+/// Keeps an entry for the next answer. If there is no room for it, the poll that waits is answered
+/// with what there is; if there is none or that is not enough, the session has overflowed.
+pub(crate) fn keep(conn: &mut Client<'_>, entry: Entry) {
+    let Some(this) = poll(conn) else { return };
+    let Err(entry) = this.inbox.push(entry) else { return };
+    if this.waiting.is_some() && !this.inbox.is_empty() {
+        answer(conn, 200);
+    }
+    if let Some(this) = poll(conn)
+        && this.inbox.push(entry).is_err()
+    {
+        this.inbox.overflow();
     }
 }
 
@@ -151,24 +164,22 @@ pub(crate) fn hung_up(conn: &mut Client<'_>, from: Asker) {
 }
 
 /// An answer has not reached its client: its messages are the first to be said again.
-pub(crate) fn returned(conn: &mut Client<'_>, mut messages: Vec<String>) {
-    let Some(poll) = poll(conn) else { return };
-    poll.bytes += messages.iter().map(String::len).sum::<usize>();
-    messages.append(&mut poll.messages);
-    poll.messages = messages;
+pub(crate) fn returned(conn: &mut Client<'_>, messages: Vec<Text>) {
+    if let Some(poll) = poll(conn) {
+        poll.inbox.put_back(messages);
+    }
 }
 
 /// Answers the poll that waits if there is something to say. A session for which too much waits ends.
 pub(crate) fn flush(handler: &mut ChannelHandler, conn: &mut Client<'_>) {
+    let is_open = matches!(conn.state().mode, Mode::Poll(_));
     let Some(poll) = poll(conn) else { return };
-    if poll.messages.is_empty() {
-        return;
+    if poll.inbox.has_overflowed() && is_open {
+        handler.core.counters.poll_overflows += 1;
+        return handler.overflow(conn);
     }
-    if poll.waiting.is_some() {
-        return answer(conn, 200);
-    }
-    if poll.bytes > WAITING_BYTES_MAX {
-        handler.overflow(conn);
+    if poll.waiting.is_some() && !poll.inbox.is_empty() {
+        answer(conn, 200);
     }
 }
 
@@ -199,9 +210,8 @@ fn answer(conn: &mut Client<'_>, status: u16) {
     let now = conn.now();
     let Some(poll) = poll(conn) else { return };
     let Some(from) = poll.waiting.take() else { return };
-    let messages = std::mem::take(&mut poll.messages);
+    let messages = poll.inbox.take();
     let said = Said { status, token: Some(poll.token.clone()), messages };
-    poll.bytes = 0;
     poll.since = now;
     let inactive = poll.inactive();
     conn.set_timeout(inactive);
@@ -216,8 +226,3 @@ fn tell(conn: &mut Client<'_>, to: Asker, said: Said) {
 fn poll<'c>(conn: &'c mut Client<'_>) -> Option<&'c mut Poll> {
     conn.state().extra.as_mut()?.poll.as_deref_mut()
 }
-
-/// Bytes of messages that may wait for the next poll; beyond, the session ends.
-const WAITING_BYTES_MAX: usize = 1 << 20;
-/// What a core keeps of the buffer into which base64 is decoded.
-const SCRATCH_KEPT_BYTES: usize = 64 << 10;

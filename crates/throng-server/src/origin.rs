@@ -1,18 +1,30 @@
 //! `check_origin`: which pages may open a socket.
 //!
-//! Browsers say in the `origin` header which site a page came from, and send that site's cookies to whatever it connects to.
-//! Clients that are no browsers send no such header, and are let in.
+//! Browsers say in the `origin` header which site a page came from, and send that site's cookies to
+//! whatever it connects to. Clients that are no browsers send no such header, and are let in.
 
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use throng_proto::http::Request;
 
 /// Whose pages may connect. What is refused is answered 403.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CheckOrigin {
-    /// Pages of this server's own host, whatever their scheme and port; [`Channels::host`](super::Channels::host) says
-    /// what it is called. Default.
+    /// Pages of this server's own host, whatever their scheme and port. Default.
+    ///
+    /// Where the server is told what it is called
+    /// ([`Channels::host`](crate::channels::Channels::host), or
+    /// [`ChatOptions::host`](crate::handlers::ChatOptions)), that is its host and no other.
+    /// Otherwise it is what the request's `host` header says, if that is an IP address or
+    /// `localhost`. Any other name is not believed: its owner can make it lead to this server after
+    /// a browser has loaded a page from elsewhere under it (DNS rebinding), and then both headers
+    /// say that name.
     #[default]
     Host,
-    /// Pages of exactly the scheme, host and port that the request was sent to.
+    /// Pages of exactly the scheme, host and port that the request was sent to. The request's own
+    /// `host` header is believed, so something in front of the server must know which names are its
+    /// own.
     Connection,
     /// Pages of these sites.
     List(Vec<Origin>),
@@ -36,14 +48,15 @@ pub struct Origin {
 pub struct OriginError(String);
 
 impl CheckOrigin {
-    /// Whether a page of `origin` may connect. `host` is what the server is called, if that was configured; `requested` is
-    /// the request's `host` header.
-    pub(crate) fn allows(
-        &self,
-        origin: Option<&str>,
-        host: Option<&str>,
-        requested: Option<&str>,
-    ) -> bool {
+    /// Returns whether the page that sent `request`, if a page did, may connect. `host` is what the
+    /// server is called, if that was configured.
+    pub(crate) fn allows_request(&self, host: Option<&str>, request: &Request<'_>) -> bool {
+        self.allows(request.header("origin"), host, request.header("host"))
+    }
+
+    /// Whether a page of `origin` may connect. `host` is what the server is called, if that was
+    /// configured; `requested` is the request's `host` header.
+    fn allows(&self, origin: Option<&str>, host: Option<&str>, requested: Option<&str>) -> bool {
         let Some(origin) = origin else { return true };
         if *self == Self::Off {
             return true;
@@ -54,9 +67,14 @@ impl CheckOrigin {
         };
         match self {
             Self::Off => true,
-            Self::Host => host
-                .or_else(|| requested.map(|requested| split_port(requested).0))
-                .is_some_and(|host| host.eq_ignore_ascii_case(page.host)),
+            Self::Host => match (host, requested) {
+                (Some(host), _) => is_same(host, page.host),
+                (None, Some(requested)) => {
+                    let (host, _) = split_port(requested);
+                    is_fixed(host) && is_same(host, page.host)
+                }
+                (None, None) => false,
+            },
             Self::Connection => requested.is_some_and(|requested| {
                 let (host, port) = split_port(requested);
                 let same_port =
@@ -150,6 +168,22 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// Returns whether no DNS server decides where a host leads: an address, or `localhost`.
+fn is_fixed(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<Ipv4Addr>().is_ok()
+        || host.starts_with('[') && bare(host).parse::<Ipv6Addr>().is_ok()
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    bare(one).eq_ignore_ascii_case(bare(other))
+}
+
+/// A host without the brackets that an IPv6 address has beside a port.
+fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
 fn is_under(host: &str, domain: &str) -> bool {
     let Some(dot) = host.len().checked_sub(domain.len() + 1) else { return false };
     host.as_bytes()[dot] == b'.'
@@ -166,8 +200,8 @@ mod tests {
 
     #[track_caller]
     fn check(rule: &CheckOrigin, origin: Option<&str>, allowed: bool) {
-        let requested = Some("example.com:4000");
-        assert_eq!(rule.allows(origin, None, requested), allowed, "{rule:?} and {origin:?}");
+        let (host, requested) = (Some("example.com"), Some("example.com:4000"));
+        assert_eq!(rule.allows(origin, host, requested), allowed, "{rule:?} and {origin:?}");
     }
 
     #[test]
@@ -190,22 +224,58 @@ mod tests {
     }
 
     #[test]
-    fn the_host_must_be_the_servers_whatever_scheme_and_port() {
+    fn a_configured_host_is_the_servers_only_one_whatever_scheme_and_port() {
+        let named = |origin, host| {
+            // What the request itself calls the server means nothing then.
+            let verdicts = [Some("10.0.0.1"), Some("evil.example"), Some("example.com:4000"), None]
+                .map(|requested| CheckOrigin::Host.allows(Some(origin), Some(host), requested));
+            assert!(verdicts.iter().all(|verdict| *verdict == verdicts[0]));
+            verdicts[0]
+        };
         for (origin, allowed) in [
             ("http://example.com", true),
             ("https://example.com:888", true),
             ("http://EXAMPLE.com:4000", true),
             ("http://www.example.com", false),
             ("http://example.com.evil.org", false),
+            ("http://10.0.0.1", false),
+            ("http://localhost", false),
         ] {
-            check(&CheckOrigin::Host, Some(origin), allowed);
+            assert_eq!(named(origin, "example.com"), allowed, "{origin}");
         }
-        let named =
-            |origin, host| CheckOrigin::Host.allows(Some(origin), Some(host), Some("10.0.0.1"));
-        assert!(named("https://chat.example.com", "chat.example.com"));
-        assert!(!named("http://10.0.0.1", "chat.example.com"), "a configured name is the only one");
-        assert!(CheckOrigin::Host.allows(Some("http://[::1]:80"), None, Some("[::1]:4000")));
-        assert!(!CheckOrigin::Host.allows(Some("http://[::1]"), None, None));
+        assert!(named("http://[fd00::7]:80", "fd00::7") && named("http://[fd00::7]", "[FD00::7]"));
+    }
+
+    #[test]
+    fn without_one_it_is_an_address_or_localhost_and_no_other_name() {
+        let allows = |origin: &str, requested: Option<&str>| {
+            CheckOrigin::Host.allows(Some(origin), None, requested)
+        };
+        for (host, other) in [
+            ("127.0.0.1", "127.0.0.2"),
+            ("10.0.0.7", "localhost"),
+            ("localhost", "127.0.0.1"),
+            ("LocalHost", "localhost.evil.example"),
+            ("[::1]", "[::2]"),
+            ("[fd00::7]", "[::1]"),
+        ] {
+            for port in ["", ":80", ":4000"] {
+                let requested = format!("{host}{port}");
+                assert!(allows(&format!("http://{host}:5555"), Some(&requested)), "{requested}");
+                assert!(allows(&format!("https://{host}"), Some(&requested)), "{requested}");
+                assert!(!allows(&format!("http://{other}"), Some(&requested)), "{requested}");
+            }
+        }
+        // Both headers of a page under a rebound name.
+        for name in ["evil.example", "localhost.evil.example", "localhost.", "1.2.3.4.nip.io"] {
+            assert!(!allows(&format!("http://{name}"), Some(name)), "{name}");
+            assert!(!allows(&format!("http://{name}:80"), Some(&format!("{name}:80"))), "{name}");
+        }
+        // What is no address the way a browser writes one.
+        for name in ["127.1", "0x7f.0.0.1", "[::1", "::1", "[127.0.0.1]", "[localhost]"] {
+            assert!(!allows(&format!("http://{name}"), Some(name)), "{name}");
+        }
+        assert!(!allows("http://[::1]", None));
     }
 
     #[test]

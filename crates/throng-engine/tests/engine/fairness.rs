@@ -1,0 +1,201 @@
+//! One connection's work does not keep the others of its core waiting.
+
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_driver::{CloseHow, Driver};
+use throng_engine::{CloseReason, Deadline, Limits};
+use throng_proto::{Input, Session};
+use throng_sim::{Faults, Sim, SimCoresOptions, SimDriver, SimFd, check};
+
+use crate::scripted::{Heard, Scripted, spawn, to_server};
+
+/// Each byte is a message, which costs as much as `COST` bytes of input.
+#[derive(Default)]
+struct Costly<const COST: usize>;
+
+impl<const COST: usize> Session for Costly<COST> {
+    type Event<'a> = &'a [u8];
+    type Scratch = ();
+
+    fn next<'a, 'i: 'a>(
+        &mut self,
+        _now: Instant,
+        input: &mut Input<'i>,
+        _scratch: &'a mut (),
+        _out: &mut Vec<u8>,
+    ) -> Option<&'a [u8]> {
+        if input.is_empty() {
+            return None;
+        }
+        input.charge(COST);
+        Some(input.take(1))
+    }
+}
+
+/// Connects a client for each of `sends`, in order, then has each send its bytes at one moment.
+fn clients(sim: &mut Sim, sends: &[&[u8]]) -> (SimDriver<()>, Vec<SimFd>) {
+    let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
+    let mut sockets = Vec::new();
+    for _ in sends {
+        sockets.push(driver.connect(&to_server()).unwrap());
+        sim.run_for(Duration::from_millis(10));
+    }
+    for (socket, bytes) in sockets.iter().zip(sends) {
+        assert_eq!(driver.send(socket, bytes), Ok(bytes.len()));
+    }
+    (driver, sockets)
+}
+
+/// Has connection 0 send `flood` messages and connection 1 a single one, and checks that the server
+/// serves no more than its share of the flood in the turn of the single message.
+#[track_caller]
+fn check_share<const COST: usize>(flood: usize, limits: Limits) {
+    check(5, move |sim| {
+        sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
+        let server = Scripted::<Costly<COST>, false>::new(|_, _| ());
+        let server = spawn(sim, server.listening(), limits);
+        let flood = vec![b'f'; flood];
+        let (mut driver, sockets) = clients(sim, &[&flood, b"1"]);
+        sim.run_for(Duration::from_secs(10));
+        let core = server.borrow();
+        let app = core.app();
+        let events = |id| {
+            let log = app.log.iter().enumerate();
+            log.filter(move |(_, entry)| entry.id == id && matches!(entry.heard, Heard::Event(_)))
+        };
+        let (place, single) = events(1).next().expect("the single message");
+        let arrived = events(0).filter(|(before, entry)| {
+            // Only what was there at that moment can have been served before.
+            *before < place && entry.at == single.at
+        });
+        let before = arrived.count();
+        let share = limits.connection_work_bytes_max / (COST + 1_024 + 1);
+        // An event may begin its share with one byte left; a turn may serve it twice.
+        assert!(before <= 2 * (share + 1), "{before} messages, the share is {share}");
+        assert_eq!(app.bytes_of(0), flood);
+        for socket in sockets {
+            driver.close(socket, CloseHow::Finish);
+        }
+    });
+}
+
+#[test]
+fn a_flood_of_small_messages_leaves_others_their_turn() {
+    check_share::<0>(50_000, Limits::default());
+}
+
+#[test]
+fn work_that_a_session_charges_counts_like_bytes() {
+    check_share::<{ 1 << 20 }>(2_000, Limits::default());
+    let limits = Limits { connection_work_bytes_max: 16 << 20, ..Limits::default() };
+    check_share::<{ 1 << 20 }>(2_000, limits);
+}
+
+#[test]
+fn a_turn_has_a_share_for_all_connections_together() {
+    check(5, |sim| {
+        sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
+        let limits = Limits { turn_work_bytes_max: 64 << 10, ..Limits::default() };
+        let server = Scripted::<Costly<0>, false>::new(|_, _| ());
+        let server = spawn(sim, server.listening(), limits);
+        let floods = vec![vec![b'f'; 3_000]; 30];
+        let sends: Vec<&[u8]> = floods.iter().map(Vec::as_slice).collect();
+        let (mut driver, sockets) = clients(sim, &sends);
+        sim.run_for(Duration::from_secs(10));
+        let mut core = server.borrow_mut();
+        for id in 0..30 {
+            assert_eq!(core.app().bytes_of(id).len(), 3_000);
+        }
+        let counters = core.desk().counters();
+        // Each message is a kilobyte of work, and a turn has at most two budgets of 64.
+        assert!(counters.turns >= 90_000 / (2 * 65), "{counters:?}");
+        assert!(counters.reads_deferred > 0);
+        for socket in sockets {
+            driver.close(socket, CloseHow::Finish);
+        }
+    });
+}
+
+#[test]
+fn a_flood_arrives_whole_and_in_order_whatever_the_network_does() {
+    check(20, |sim| {
+        sim.set_faults(Faults::rough());
+        let limits =
+            Limits { connection_work_bytes_max: 3 << 10, receive_bytes: 512, ..Limits::default() };
+        let server = Scripted::<Costly<0>, false>::new(|_, _| ());
+        let server = spawn(sim, server.listening(), limits);
+        let client = Scripted::<throng_proto::Raw, true>::new(|conn, heard| {
+            if *heard == Heard::Opened {
+                let bytes: Vec<u8> = (0..20_000u32).map(|n| (n % 251) as u8).collect();
+                conn.send(&bytes);
+                conn.close();
+            }
+        });
+        let client =
+            spawn(sim, client, Limits { drain_timeout: Duration::from_secs(60), ..limits });
+        crate::scripted::dial(&client, 0);
+        sim.run_for(Duration::from_secs(120));
+        let core = server.borrow();
+        let expected: Vec<u8> = (0..20_000u32).map(|n| (n % 251) as u8).collect();
+        let bytes = core.app().bytes_of(0);
+        assert_eq!(bytes, expected[..bytes.len()]);
+        let heard = core.app().heard_of(0);
+        if client.borrow().app().heard_of(0).last() == Some(&Heard::Closed(CloseReason::Asked)) {
+            // The end comes after everything that was sent before it.
+            assert!(heard.contains(&Heard::Finished) <= (bytes.len() == expected.len()));
+        }
+    });
+}
+
+#[test]
+fn a_connection_whose_input_waits_is_not_timed_out() {
+    check(5, |sim| {
+        sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
+        let limits = Limits { connection_work_bytes_max: 1_024, ..Limits::default() };
+        let patience = Duration::from_millis(50);
+        let server = Scripted::<Costly<0>, false>::new(move |conn, heard| match heard {
+            Heard::Opened | Heard::Event(_) => {
+                conn.set_deadline(Deadline::Coarse(conn.now() + patience));
+            }
+            Heard::Deadline => conn.reset(),
+            _ => {}
+        });
+        let server = spawn(sim, server.listening(), limits);
+        let (mut driver, sockets) = clients(sim, &[&[b'f'; 5_000]]);
+        sim.run_for(Duration::from_secs(10));
+        let core = server.borrow();
+        let heard = core.app().heard_of(0);
+        let deadline = heard.iter().position(|heard| *heard == Heard::Deadline).unwrap();
+        let events = heard[..deadline].iter().filter(|heard| matches!(heard, Heard::Event(_)));
+        assert_eq!(events.count(), 5_000);
+        for socket in sockets {
+            driver.close(socket, CloseHow::Finish);
+        }
+    });
+}
+
+#[test]
+fn input_that_waits_goes_with_its_connection() {
+    check(5, |sim| {
+        sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
+        let limits = Limits { connection_work_bytes_max: 10 << 10, ..Limits::default() };
+        let mut messages = 0;
+        let server = Scripted::<Costly<0>, false>::new(move |conn, heard| {
+            if let Heard::Event(_) = heard {
+                messages += 1;
+                if messages == 25 {
+                    conn.reset();
+                }
+            }
+        });
+        let server = spawn(sim, server.listening(), limits);
+        let (mut driver, sockets) = clients(sim, &[&[b'f'; 5_000]]);
+        sim.run_for(Duration::from_secs(10));
+        let core = server.borrow();
+        assert_eq!(core.app().bytes_of(0).len(), 25, "nothing is heard after the end");
+        for socket in sockets {
+            driver.close(socket, CloseHow::Finish);
+        }
+    });
+}

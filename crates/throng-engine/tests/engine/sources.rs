@@ -1,0 +1,149 @@
+//! Bytes that are made as the peer takes them, and bytes that are shared.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_driver::{CloseHow, Driver};
+use throng_engine::{CloseReason, Limits, Part, Source};
+use throng_sim::{Faults, check};
+
+use crate::scripted::{Heard, Raws, dial, spawn, to_server};
+
+/// Numbers in order, a piece of about as many bytes as is asked for.
+struct Numbers {
+    next: u32,
+    end: u32,
+    made: Rc<Cell<usize>>,
+}
+
+impl Numbers {
+    fn text(end: u32) -> Vec<u8> {
+        (0..end).flat_map(|number| format!("{number},").into_bytes()).collect()
+    }
+}
+
+impl Source for Numbers {
+    fn fill(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool {
+        assert_ne!(self.end, 0, "as asked (this is the test's)");
+        let end = out.len() + bytes;
+        while out.len() < end && self.next < self.end {
+            out.extend(format!("{},", self.next).bytes());
+            self.next += 1;
+        }
+        self.made.set(self.made.get() + out.len());
+        self.next < self.end
+    }
+}
+
+fn slow() -> Faults {
+    Faults {
+        window_bytes_min: 3_000,
+        window_bytes_max: 6_000,
+        partial_send: 0.5,
+        segment_bytes_max: 900,
+        delay_max: Duration::from_millis(2),
+        ..Faults::none()
+    }
+}
+
+#[test]
+fn a_source_is_sent_in_its_place_however_slow_the_peer_is() {
+    check(20, |sim| {
+        let faults = if sim.seed().is_multiple_of(2) { slow() } else { Faults::none() };
+        sim.set_faults(faults);
+        let shared: Arc<[u8]> = vec![b's'; 40_000].into();
+        let (end, parted) = (40_000, Arc::clone(&shared));
+        let made = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&made);
+        let server = Raws::<false>::new(move |conn, heard| {
+            if *heard == Heard::Opened {
+                conn.send(b"before ");
+                let made = Rc::clone(&counted);
+                conn.send_source(Box::new(Numbers { next: 0, end, made }));
+                conn.send(b" between ");
+                conn.send_parts(&[Part::Own(b"<"), Part::Shared(&parted), Part::Own(b">")]);
+                conn.send(b" after");
+            }
+        });
+        let limits = Limits { pending_bytes_max: 100_000, ..Limits::default() };
+        let server = spawn(sim, server.listening(), limits);
+        let client = spawn(sim, Raws::<true>::new(|_, _| ()), Limits::default());
+        dial(&client, 7);
+        let mut most = 0;
+        for _ in 0..500 {
+            sim.run_for(Duration::from_millis(5));
+            let mut server = server.borrow_mut();
+            most = most.max(server.desk().counters().pending_bytes);
+        }
+        let mut want = [&b"before "[..], &Numbers::text(end), b" between <", &shared].concat();
+        want.extend(b"> after");
+        let client = client.borrow();
+        let got = client.app().bytes_of(7);
+        assert!(got == want, "{} bytes, {} wanted", got.len(), want.len());
+        // Of a quarter of a megabyte at most a piece waited, and what is behind it.
+        assert!(most < 75_000, "{most}");
+        let counters = server.borrow_mut().desk().counters();
+        assert_eq!((counters.pending_bytes, counters.pending_overflows, counters.slots), (0, 0, 1));
+        assert_eq!((made.get(), Arc::strong_count(&shared)), (Numbers::text(end).len(), 2));
+    });
+}
+
+#[test]
+fn what_is_not_taken_is_not_made() {
+    check(5, |sim| {
+        sim.set_faults(Faults { window_bytes_min: 500, window_bytes_max: 500, ..Faults::none() });
+        let made = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&made);
+        let server = Raws::<false>::new(move |conn, heard| {
+            if *heard == Heard::Opened {
+                let made = Rc::clone(&counted);
+                conn.send_source(Box::new(Numbers { next: 0, end: 1_000_000, made }));
+            }
+        });
+        let server = spawn(sim, server.listening(), Limits::default());
+        // Nothing receives at the other end.
+        let mut driver = sim.cores::<()>(&Default::default()).drivers().remove(0);
+
+        let peer = driver.connect(&to_server()).unwrap();
+        sim.run_for(Duration::from_secs(1));
+        let pending = server.borrow_mut().desk().counters().pending_bytes;
+        assert!(made.get() < 20_000 && pending < 20_000, "{} made, {pending} wait", made.get());
+        driver.close(peer, CloseHow::Reset);
+        sim.run_for(Duration::from_secs(1));
+        let counters = server.borrow_mut().desk().counters();
+        assert_eq!((counters.pending_bytes, counters.slots), (0, 0));
+    });
+}
+
+#[test]
+fn a_source_that_panics_ends_its_connection_alone() {
+    check(10, |sim| {
+        let server = Raws::<false>::new(|conn, heard| match heard {
+            Heard::Opened => conn.send(b"hello"),
+            Heard::Event(_) => {
+                let made = Rc::default();
+                conn.send_source(Box::new(Numbers { next: 0, end: 0, made }));
+            }
+            _ => {}
+        });
+        let server = spawn(sim, server.listening(), Limits::default());
+        let client = spawn(
+            sim,
+            Raws::<true>::new(|conn, heard| {
+                if *heard == Heard::Event(b"hello".to_vec()) && *conn.state() == 7 {
+                    conn.send(b"?");
+                }
+            }),
+            Limits::default(),
+        );
+        dial(&client, 7);
+        dial(&client, 8);
+        sim.run_for(Duration::from_secs(1));
+        let closed = Heard::Closed(CloseReason::Panicked);
+        assert_eq!(server.borrow().app().count(|heard| *heard == closed), 1);
+        let counters = server.borrow_mut().desk().counters();
+        assert_eq!((counters.panics, counters.slots, counters.pending_bytes), (1, 1, 0));
+    });
+}

@@ -1,0 +1,76 @@
+//! When an answer came, by two clocks: when this core saw it, and when it reached the kernel.
+
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_driver::Driver;
+use throng_engine::{Arrival, Conn};
+use throng_report::Histogram;
+
+use super::{Generator, Mail};
+
+/// When an answer came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    /// When this core saw it.
+    pub(super) seen_at: Instant,
+    /// What the kernel says.
+    pub(super) arrival: Arrival,
+}
+
+impl Timing {
+    /// Returns the timing of the present event.
+    pub(super) fn of<D: Driver<Mail = Mail>>(conn: &Conn<'_, D, Generator>) -> Self {
+        Self { seen_at: conn.now(), arrival: conn.arrival() }
+    }
+
+    /// Returns when the answer came, as well as it is known.
+    pub(super) fn came_at(self) -> Instant {
+        match self.arrival {
+            Arrival::Stamped { at, .. } => at,
+            Arrival::Sampled | Arrival::Unknown { .. } => self.seen_at,
+        }
+    }
+
+    /// Records the latency from `from` by each of the clocks: `seen` by this core's, `arrived` by the
+    /// kernel's. Where the kernel does not say, both are by this core's clock.
+    pub(super) fn record(self, from: Instant, seen: &mut Histogram, arrived: &mut Histogram) {
+        let seen_us = self.seen_at.micros_since(from);
+        seen.record_us(seen_us);
+        match self.arrival {
+            Arrival::Stamped { at, weight } => arrived.record_n(at.micros_since(from), weight),
+            Arrival::Unknown { weight } => arrived.record_n(seen_us, weight),
+            Arrival::Sampled => {}
+        }
+    }
+}
+
+/// How far two clocks may be apart. What came that much before a question was sent does not answer it.
+pub(super) const CLOCK_ERROR_MAX: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    #[track_caller]
+    fn check(arrival: Arrival, arrived: &[u64]) {
+        let mut histograms = [Histogram::new(), Histogram::new()];
+        let [seen, by_kernel] = &mut histograms;
+        Timing { seen_at: at(107), arrival }.record(at(100), seen, by_kernel);
+        assert_eq!((seen.count(), seen.max() / 1_000), (1, 7));
+        assert_eq!(by_kernel.count(), arrived.len() as u64);
+        assert_eq!(by_kernel.max() / 1_000, arrived.last().copied().unwrap_or(0));
+    }
+
+    #[test]
+    fn each_clock_has_its_histogram() {
+        check(Arrival::Stamped { at: at(101), weight: 1 }, &[1]);
+        check(Arrival::Stamped { at: at(101), weight: 3 }, &[1, 1, 1]);
+        check(Arrival::Unknown { weight: 2 }, &[7, 7]);
+        check(Arrival::Sampled, &[]);
+    }
+}

@@ -1,0 +1,161 @@
+//! How sends and answers follow one another, known from the program alone: what a message that arrives
+//! now can be an answer to.
+
+use super::{CloseHow, Op, Program};
+
+/// What a user at some place in the program comes to first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NextAnswer {
+    /// It sends before it waits for an answer. What arrives before that is not the answer.
+    pub sends_first: bool,
+    /// The place of the `expect` that it comes to next; none if there is none on this connection.
+    pub expect: Option<u32>,
+}
+
+/// What is known of each place of a program.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dialogue {
+    next: Vec<NextAnswer>,
+    /// For the place of a send: its loop, or its class outside of loops, sends more often than it waits
+    /// for an answer.
+    sends_exceed: Vec<bool>,
+}
+
+impl Dialogue {
+    pub(super) fn of(program: &Program) -> Self {
+        // The end of a loop leads back to its body, which a first pass has looked at.
+        let once = next_answers(program, &[]);
+        Self { next: next_answers(program, &once), sends_exceed: sends_exceed(program.ops()) }
+    }
+}
+
+impl Program {
+    /// Returns what a user at `pc` comes to first.
+    pub fn next_answer(&self, pc: u32) -> NextAnswer {
+        self.dialogue.next[pc as usize]
+    }
+
+    /// Returns whether messages of several sends, with the one at `pc` among them, have one answer. If
+    /// not, answers that are still outstanding at that send are still waited for.
+    pub fn sends_exceed_answers(&self, pc: u32) -> bool {
+        self.dialogue.sends_exceed[pc as usize]
+    }
+}
+
+fn next_answers(program: &Program, bodies: &[NextAnswer]) -> Vec<NextAnswer> {
+    let ops = program.ops();
+    let mut next = vec![NextAnswer::default(); ops.len() + 1];
+    for (pc, op) in ops.iter().enumerate().rev() {
+        let after = next[pc + 1];
+        next[pc] = match op {
+            Op::Send { .. } | Op::SendRandom { .. } => NextAnswer { sends_first: true, ..after },
+            Op::Expect { .. } | Op::Await { .. } => {
+                NextAnswer { sends_first: false, expect: Some(pc as u32) }
+            }
+            Op::LoopEnd { index } => {
+                let body = bodies.get(program.looping(*index).body as usize);
+                body.copied().filter(|body| *body != NextAnswer::default()).unwrap_or(after)
+            }
+            Op::Close { how: CloseHow::Half }
+            | Op::Wait { .. }
+            | Op::LoopBegin { .. }
+            | Op::Ask { .. } => after,
+            Op::Connect { .. } | Op::Close { .. } | Op::Stay | Op::End => NextAnswer::default(),
+        };
+    }
+    next.truncate(ops.len());
+    next
+}
+
+/// The sends of a loop, or of a class outside of its loops, and how many answers it waits for.
+#[derive(Default)]
+struct Section {
+    sends: Vec<usize>,
+    answers: usize,
+}
+
+fn sends_exceed(ops: &[Op]) -> Vec<bool> {
+    let mut exceed = vec![false; ops.len()];
+    let mut sections = vec![Section::default()];
+    for (pc, op) in ops.iter().enumerate() {
+        let Some(section) = sections.last_mut() else { break };
+        match op {
+            Op::Send { .. } | Op::SendRandom { .. } => section.sends.push(pc),
+            Op::Expect { .. } | Op::Await { .. } => section.answers += 1,
+            Op::LoopBegin { .. } => sections.push(Section::default()),
+            Op::LoopEnd { .. } | Op::End => {
+                if let Some(section) = sections.pop() {
+                    let exceeds = section.sends.len() > section.answers;
+                    section.sends.iter().for_each(|send| exceed[*send] = exceeds);
+                }
+                if *op == Op::End {
+                    sections.push(Section::default());
+                }
+            }
+            _ => {}
+        }
+    }
+    exceed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    fn compile(user: &str) -> Program {
+        let text = format!("target: tcp://h:1\nload: [ramp: {{to: 1, over: 1s}}]\nuser: {user}\n");
+        Program::compile(
+            &Scenario::parse(&text, "test.yaml").unwrap_or_else(|mistakes| panic!("{mistakes}")),
+        )
+    }
+
+    /// For each place: `s` where the user sends first, `-` where not, and the place of its next `expect`.
+    #[track_caller]
+    fn check(user: &str, expected: &str) {
+        let program = compile(user);
+        let shown = (0..program.ops().len() as u32).map(|pc| {
+            let NextAnswer { sends_first, expect } = program.next_answer(pc);
+            let place = expect.map_or_else(|| "_".to_owned(), |expect| expect.to_string());
+            format!("{}{place}", if sends_first { 's' } else { '-' })
+        });
+        assert_eq!(shown.collect::<Vec<_>>().join(" "), expected, "{user}");
+    }
+
+    #[test]
+    fn what_comes_next_is_known_at_every_place() {
+        // connect, expect, wait, send, wait, expect, close, end
+        check(
+            "[connect, expect: hi, wait: 1s, send: a, wait: 1s, expect: b, close]",
+            "-_ -1 s5 s5 -5 -5 -_ -_",
+        );
+        check("[connect, send: a, stay]", "-_ s_ -_ -_");
+    }
+
+    #[test]
+    fn the_end_of_a_loop_leads_back_to_its_body() {
+        // connect, loop, send, expect, end of the loop, expect, end
+        check(
+            "[connect, repeat: {times: 3, do: [send: a, expect: b]}, expect: c]",
+            "-_ s3 s3 -3 s3 -5 -_",
+        );
+        // A loop that neither sends nor waits for anything leads on.
+        check("[connect, repeat: {times: 3, do: [wait: 1s]}, expect: c]", "-_ -4 -4 -4 -4 -_");
+    }
+
+    #[test]
+    fn a_message_in_two_parts_is_told_from_two_messages() {
+        let exceed = |user: &str| {
+            let program = compile(user);
+            let ops = program.ops().iter().enumerate();
+            let sends = ops.filter(|(_, op)| matches!(op, Op::Send { .. }));
+            sends.map(|(pc, _)| program.sends_exceed_answers(pc as u32)).collect::<Vec<_>>()
+        };
+        assert_eq!(exceed("[connect, send: a, send: b, expect: c]"), [true, true]);
+        assert_eq!(exceed("[connect, send: a, send: b, expect: c, expect: d]"), [false, false]);
+        assert_eq!(
+            exceed("[connect, send: login, repeat: {times: 2, do: [send: a, expect: b]}]"),
+            [true, false]
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! Buffers for what arrives in pieces.
+
+/// Appends `piece` to `buffer`, which is to hold `declared` bytes in the end. The buffer grows to
+/// twice what it holds and never beyond what was declared: a peer that announces much and sends
+/// little costs what it sent, and one that sends all of it does not cost twice as much.
+pub(crate) fn append(buffer: &mut Vec<u8>, piece: &[u8], declared: usize) {
+    let needed = buffer.len() + piece.len();
+    if needed > buffer.capacity() {
+        let capacity = declared.min(needed.saturating_mul(2)).max(needed);
+        buffer.reserve_exact(capacity - buffer.len());
+    }
+    buffer.extend_from_slice(piece);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_grows_with_what_has_come_and_ends_at_what_was_declared() {
+        for (declared, piece) in [(8 << 20, 1_400), (8 << 20, 65_536), (100_000, 1), (7, 3)] {
+            let mut buffer = Vec::new();
+            let mut grown = 0;
+            while buffer.len() < declared {
+                let (before, length) = (buffer.capacity(), piece.min(declared - buffer.len()));
+                append(&mut buffer, &vec![7; length], declared);
+                grown += usize::from(buffer.capacity() > before);
+                assert!(buffer.capacity() <= (2 * buffer.len()).min(declared));
+            }
+            assert_eq!(buffer.capacity(), declared);
+            assert!(grown <= 25, "{grown} times");
+        }
+    }
+
+    #[test]
+    fn more_than_was_declared_is_kept_all_the_same() {
+        let mut buffer = Vec::new();
+        append(&mut buffer, b"hello", 2);
+        assert_eq!(buffer, b"hello");
+    }
+}

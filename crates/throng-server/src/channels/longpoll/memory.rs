@@ -1,0 +1,136 @@
+//! What the long-poll sessions of a core hold together, and how many sessions the server has.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use super::Text;
+
+/// Bytes that the sessions of a core hold for their next polls. What several of them share counts
+/// once.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    bytes_max: usize,
+    used: Cell<usize>,
+    /// How many times each shared text is held, by its address.
+    shared: RefCell<HashMap<*const u8, u32>>,
+}
+
+impl Memory {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, used: Cell::new(0), shared: RefCell::default() }
+    }
+
+    /// Returns how many bytes are held.
+    pub(crate) const fn used(&self) -> usize {
+        self.used.get()
+    }
+
+    /// Returns what one session may hold beside what it shares: half of what is free. So many
+    /// sessions that hold much always leave room for one that holds little.
+    pub(super) const fn room(&self) -> usize {
+        self.bytes_max.saturating_sub(self.used.get()) / 2
+    }
+
+    /// Returns what a text would add.
+    pub(super) fn cost(&self, text: &Text) -> usize {
+        match text {
+            Text::Own(bytes) => ENTRY_BYTES + bytes.len(),
+            Text::Shared(bytes) if self.shared.borrow().contains_key(&bytes.as_ptr()) => {
+                ENTRY_BYTES
+            }
+            Text::Shared(bytes) => ENTRY_BYTES + bytes.len(),
+        }
+    }
+
+    /// Counts a text that a session holds from now on.
+    pub(super) fn hold(&self, text: &Text) {
+        self.add(self.cost(text));
+        if let Text::Shared(bytes) = text {
+            *self.shared.borrow_mut().entry(bytes.as_ptr()).or_default() += 1;
+        }
+    }
+
+    /// Counts off a text that a session does not hold any more.
+    pub(super) fn release(&self, text: &Text) {
+        if let Text::Shared(bytes) = text {
+            let mut shared = self.shared.borrow_mut();
+            if let Some(count) = shared.get_mut(&bytes.as_ptr()) {
+                *count -= 1;
+                if *count == 0 {
+                    shared.remove(&bytes.as_ptr());
+                }
+            }
+        }
+        self.subtract(self.cost(text));
+    }
+
+    pub(super) fn add(&self, bytes: usize) {
+        self.used.set(self.used.get() + bytes);
+    }
+
+    pub(super) fn subtract(&self, bytes: usize) {
+        self.used.set(self.used.get() - bytes);
+    }
+}
+
+/// The long-poll sessions of a server, over all its cores.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places(Arc<AtomicUsize>);
+
+impl Places {
+    /// Takes a place for one more session, unless there are `sessions_max`.
+    pub(crate) fn take(&self, sessions_max: usize) -> Option<Place> {
+        let taken = self
+            .0
+            .fetch_update(SeqCst, SeqCst, |taken| (taken < sessions_max).then_some(taken + 1));
+        taken.ok().map(|_| Place(Arc::clone(&self.0)))
+    }
+}
+
+/// One session's place, which is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+/// What an entry of an inbox takes beside its bytes.
+pub(super) const ENTRY_BYTES: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shared_counts_once_and_until_the_last_has_let_go_of_it() {
+        let memory = Memory::new(10_000);
+        let shared = Text::Shared(vec![b'x'; 1_000].into());
+        let Text::Shared(bytes) = &shared else { unreachable!() };
+        let again = Text::Shared(Arc::clone(bytes));
+        let own = Text::Own(vec![b'y'; 1_000].into());
+        for text in [&shared, &again, &own] {
+            memory.hold(text);
+        }
+        assert_eq!(memory.used(), 2_000 + 3 * ENTRY_BYTES);
+        memory.release(&shared);
+        assert_eq!(memory.used(), 2_000 + 2 * ENTRY_BYTES);
+        memory.release(&own);
+        assert_eq!((memory.used(), memory.cost(&shared)), (1_000 + ENTRY_BYTES, ENTRY_BYTES));
+        memory.release(&again);
+        assert_eq!((memory.used(), memory.shared.borrow().len()), (0, 0));
+    }
+
+    #[test]
+    fn a_place_is_free_again_when_its_session_is_gone() {
+        let places = Places::default();
+        let (one, two) = (places.take(2), places.clone().take(2));
+        assert!(one.is_some() && two.is_some() && places.take(2).is_none());
+        drop(one);
+        assert!(places.take(2).is_some());
+    }
+}

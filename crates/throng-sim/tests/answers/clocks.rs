@@ -1,0 +1,98 @@
+//! Latencies by the kernel's clock are true however late the generator reads.
+
+use std::time::Duration;
+
+use throng_report::Histogram;
+use throng_sim::{Faults, check};
+
+use crate::room::{Reply, Room, To};
+use crate::run::play;
+
+/// Both ways through the simulated network.
+const ROUND_TRIP: Duration = Duration::from_micros(100);
+/// How long the server takes for an answer.
+const SERVICE: Duration = Duration::from_micros(970);
+/// How long a turn of the generator may take.
+const LATE: Duration = Duration::from_millis(13);
+
+fn echo() -> Room {
+    Room::new(|text, _| vec![Reply { after: SERVICE, to: To::Sender, text: text.to_owned() }])
+}
+
+/// A closed loop: each question begins when the answer before it was seen.
+const CLOSED: &str = "
+load: [{ramp: {to: 5, over: 1s}}, {hold: {for: 20s}}]
+user: [connect, repeat: {for: 1h, do: [send: hi, expect: hi]}]
+";
+
+/// Questions by the clock.
+const PACED: &str = "
+load: [{ramp: {to: 5, over: 1s}}, {hold: {for: 20s}}]
+user: [connect, every: {period: 50ms, do: [send: hi, expect: hi]}]
+";
+
+fn micros(span: Duration) -> u64 {
+    span.as_micros() as u64
+}
+
+/// Every value is `us`, to the precision of a histogram.
+#[track_caller]
+fn all_are(histogram: &Histogram, us: u64) {
+    let ends = [histogram.percentile(0.0), histogram.max()];
+    assert!(ends.iter().all(|end| end.abs_diff(us) <= 1 + us / 500), "{ends:?}, not {us}");
+}
+
+#[test]
+fn a_late_generator_measures_a_prompt_server_by_the_kernels_clock() {
+    check(4, |sim| {
+        let slate = play(sim, echo(), LATE, CLOSED);
+        let (seen, arrived) = (&slate.message, &slate.arrival.message);
+        assert!(seen.count() > 1_000);
+        assert_eq!(seen.count(), arrived.count());
+        all_are(arrived, micros(ROUND_TRIP + SERVICE));
+        let late = seen.percentile(50.0);
+        assert!(late > 4 * micros(ROUND_TRIP + SERVICE), "it read late: {late}");
+    });
+}
+
+#[test]
+fn what_the_generator_sends_late_is_in_the_latency_and_in_its_lag() {
+    check(4, |sim| {
+        let slate = play(sim, echo(), LATE, PACED);
+        let (lag, arrived) = (&slate.lag, &slate.arrival.message);
+        assert!(lag.percentile(50.0) > 1_000, "it sent late: {}", lag.percentile(50.0));
+        let least = micros(ROUND_TRIP + SERVICE);
+        assert!(arrived.percentile(0.0) >= least - 2, "{}", arrived.percentile(0.0));
+        assert!(arrived.max() <= lag.max() + least + 20, "{} {}", arrived.max(), lag.max());
+        assert!(slate.message.max() > arrived.max(), "it read late, too");
+    });
+}
+
+#[test]
+fn a_connect_takes_a_round_trip_by_the_kernels_clock() {
+    check(4, |sim| {
+        let slate = play(
+            sim,
+            echo(),
+            LATE,
+            "load: [{arrivals: {rate: 20/s, for: 20s}}]\nuser: [connect, wait: 1s, close]\n",
+        );
+        let (tcp, lag) = (&slate.arrival.tcp, &slate.lag);
+        assert!(tcp.percentile(0.0) >= micros(ROUND_TRIP) - 1, "{}", tcp.percentile(0.0));
+        assert!(tcp.max() <= lag.max() + micros(ROUND_TRIP) + 20, "{} {}", tcp.max(), lag.max());
+        assert!(slate.connect.percentile(50.0) > slate.arrival.connect.percentile(50.0));
+    });
+}
+
+#[test]
+fn without_stamps_both_clocks_are_the_generators_own() {
+    check(3, |sim| {
+        sim.set_faults(Faults { no_stamp: 1.0, ..Faults::none() });
+        let slate = play(sim, echo(), LATE, CLOSED);
+        let (seen, arrived) = (&slate.message, &slate.arrival.message);
+        for percent in [0.0, 50.0, 99.0, 100.0] {
+            assert_eq!(seen.percentile(percent), arrived.percentile(percent));
+        }
+        assert_eq!(seen.count(), arrived.count());
+    });
+}

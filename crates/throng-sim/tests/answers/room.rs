@@ -1,0 +1,135 @@
+//! A WebSocket server that answers as a test says, at the moment that it says.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use throng_base::{Instant, Key};
+use throng_driver::{Driver, ListenSpec, SocketOptions};
+use throng_engine::{After, App, CloseReason, Conn, Desk};
+use throng_proto::websocket::{Limits, Scratch, Server, ServerEvent};
+use throng_sim::{SimDriver, SimFd};
+
+/// What the server sends when it has heard something.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) after: Duration,
+    pub(crate) to: To,
+    pub(crate) text: String,
+}
+
+/// Who gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    Sender,
+    Everyone,
+}
+
+/// Whose replies depend on the text and on how many texts this server has heard before it.
+pub(crate) type Script = Box<dyn FnMut(&str, usize) -> Vec<Reply>>;
+
+pub(crate) struct Room {
+    script: Script,
+    heard: usize,
+    listener: Option<SimFd>,
+    members: Vec<Key>,
+    /// What is to be sent, by its moment and a number that keeps the order.
+    queue: BTreeMap<(Instant, usize), (Option<Key>, String)>,
+}
+
+impl Room {
+    pub(crate) fn new(script: impl FnMut(&str, usize) -> Vec<Reply> + 'static) -> Self {
+        Self {
+            script: Box::new(script),
+            heard: 0,
+            listener: None,
+            members: Vec::new(),
+            queue: BTreeMap::new(),
+        }
+    }
+
+    fn hear(&mut self, now: Instant, from: Key, text: &str) {
+        for reply in (self.script)(text, self.heard) {
+            let to = (reply.to == To::Sender).then_some(from);
+            self.queue.insert(
+                (now + reply.after, self.queue.len() + 1_000 * self.heard),
+                (to, reply.text),
+            );
+        }
+        self.heard += 1;
+    }
+}
+
+impl App<SimDriver<()>> for Room {
+    type Session = Server;
+    type State = ();
+
+    fn scratch(&self) -> Scratch {
+        Scratch::new(Limits::default(), 1)
+    }
+
+    fn started(&mut self, desk: &mut Desk<SimDriver<()>, Self>) {
+        let options = SocketOptions::default();
+        let spec = ListenSpec { addr: room_addr(), backlog: 1_000, reuseport: false, options };
+        let listener = desk.driver().listen(&spec).unwrap();
+        desk.driver().watch(&listener, 0).unwrap();
+        self.listener = Some(listener);
+    }
+
+    fn acceptable(&mut self, desk: &mut Desk<SimDriver<()>, Self>, _number: u32) {
+        while let Ok(fd) = desk.driver().accept(self.listener.as_ref().unwrap()) {
+            let session = Server::new(desk.now(), &Limits::default());
+            assert!(desk.adopt(fd, session, ()).is_ok());
+        }
+    }
+
+    fn due(&self) -> Instant {
+        self.queue.first_key_value().map_or(Instant::FAR, |((at, _), _)| *at)
+    }
+
+    fn run_due(&mut self, desk: &mut Desk<SimDriver<()>, Self>) {
+        while self.due() <= desk.driver().now()
+            && let Some((_, (to, text))) = self.queue.pop_first()
+        {
+            for key in self.members.iter().filter(|key| to.is_none_or(|to| to == **key)) {
+                desk.with(*key, |conn| {
+                    let (session, out) = conn.session();
+                    session.text(&text, None, out);
+                });
+            }
+        }
+    }
+
+    fn opened(&mut self, _conn: &mut Conn<'_, SimDriver<()>, Self>) {}
+
+    fn event(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, event: ServerEvent<'_>) {
+        match event {
+            ServerEvent::Request(request) => {
+                let (session, out) = conn.session();
+                let upgrade = session.check_upgrade(&request).unwrap();
+                session.accept(&upgrade, None, &[], false, out);
+                self.members.push(conn.key());
+            }
+            ServerEvent::Text(text) => {
+                let (now, key) = (conn.now(), conn.key());
+                self.hear(now, key, text);
+            }
+            ServerEvent::Closed { .. } | ServerEvent::Failed(_) => {
+                let key = conn.key();
+                self.members.retain(|member| *member != key);
+                conn.close();
+            }
+            _ => {}
+        }
+    }
+
+    fn closed(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> After {
+        let index = conn.key().index();
+        self.members.retain(|member| member.index() != index);
+        After::Free
+    }
+}
+
+pub(crate) fn room_addr() -> SocketAddr {
+    "127.0.0.1:7900".parse().unwrap()
+}
