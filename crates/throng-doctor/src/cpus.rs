@@ -35,6 +35,8 @@ pub(crate) struct ProcessCpus {
     pub(crate) missed: Option<f64>,
     /// That it may use: all, unless it is held to some of them.
     pub(crate) allowed: f64,
+    /// How busy those are, 0 to 1, where they are not all of them.
+    pub(crate) own_share: Option<f64>,
     /// Taken by its busiest thread; none where single threads are not known, nor the next two.
     pub(crate) busiest: Option<f64>,
     /// The share of the time that the thread that waited most was ready to run and had no CPU.
@@ -82,6 +84,7 @@ impl CpuUse {
                 taken: share(used(before)?, used(now)?),
                 missed: delay(before).zip(delay(now)).map(|(from, to)| share(from, to)),
                 allowed: gauge("cpus_allowed").map_or(cpus, |allowed| allowed.min(cpus)),
+                own_share: own_share(case, of, before, now),
                 busiest: gauge("busiest_thread_permille").map(|permille| permille / 1000.0),
                 most_delayed: gauge("most_delayed_thread_permille")
                     .map(|permille| permille / 1000.0),
@@ -116,6 +119,12 @@ impl CpuUse {
         (self.busy + self.stolen) / self.cpus
     }
 
+    /// The share of the CPUs that was taken: of all, or of those that one of the ends is held to, where that is more.
+    pub(crate) fn full_share(&self) -> f64 {
+        let ends = [self.server, self.client].into_iter().flatten();
+        ends.filter_map(|process| process.own_share).fold(self.taken_share(), f64::max)
+    }
+
     /// What neither of the two ends took. Unknown where both could be here and one cannot be seen.
     pub(crate) fn others(&self, case: &Case<'_>) -> Option<f64> {
         if case.header.target_is_here && (self.server.is_none() || self.client.is_none()) {
@@ -130,6 +139,17 @@ impl CpuUse {
     pub(crate) fn strangers(&self, case: &Case<'_>) -> Option<f64> {
         Some((self.others(case)? - self.softirq.unwrap_or(0.0)).max(0.0))
     }
+}
+
+/// How busy the CPUs were that an end is held to.
+fn own_share(case: &Case<'_>, end: End, before: &Moment, now: &Moment) -> Option<f64> {
+    let label = if end == End::Server { "server" } else { "client" };
+    let grown = |name: &str| {
+        let of = |moment| case.value(end, moment, &format!("process.{label}.{name}"));
+        Some((of(now)? - of(before)?).max(0) as f64)
+    };
+    let (busy, idle) = (grown("cpus_busy_us")?, grown("cpus_idle_us")?);
+    (busy + idle > 0.0).then(|| busy / (busy + idle))
 }
 
 /// The intervals of which `is_so` is true, where they are enough to say that it lasted.
@@ -152,6 +172,7 @@ pub(crate) fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
             taken: some(&|used| Some(value(used)?.taken))?,
             missed: some(&|used| value(used)?.missed),
             allowed: some(&|used| Some(value(used)?.allowed))?,
+            own_share: some(&|used| value(used)?.own_share),
             busiest: some(&|used| value(used)?.busiest),
             most_delayed: some(&|used| value(used)?.most_delayed),
             threads_busy: some(&|used| value(used)?.threads_busy),

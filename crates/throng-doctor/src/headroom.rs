@@ -36,17 +36,24 @@ pub fn headroom(case: &Case<'_>) -> Option<Headroom> {
 /// The share of a machine's CPUs that was not free in the busiest interval, whoever had them.
 fn cpus(case: &Case<'_>, machine: &Kernel) -> Option<Used> {
     let uses = CpuUse::of(case, machine.end);
-    let busiest = uses.iter().max_by(|a, b| a.taken_share().total_cmp(&b.taken_share()))?;
-    let (busy, whose) = (busiest.taken_share(), machine.whose);
+    let busiest = uses.iter().max_by(|a, b| a.full_share().total_cmp(&b.full_share()))?;
+    let (busy, full, whose) = (busiest.taken_share(), busiest.full_share(), machine.whose);
     let others = busiest.strangers(case).unwrap_or(0.0) / busiest.cpus;
     let by_others = match others < OTHERS_MIN {
         true => String::new(),
         false => format!(", {} by other programs", whole_percent(others)),
     };
-    let of =
-        format!("the CPUs of {whose} were busy for {} at most{by_others}", whole_percent(busy));
+    let of = match full > busy {
+        true => format!(
+            "the CPUs that one end is held to were busy for {} at most",
+            whole_percent(full)
+        ),
+        false => {
+            format!("the CPUs of {whose} were busy for {} at most{by_others}", whole_percent(busy))
+        }
+    };
     let is_others = busy - others < OWN_SHARE_MOST;
-    Some(Used { share: busy, of, is_others })
+    Some(Used { share: full, of, is_others })
 }
 
 /// The share of what the generator was measured to do at most: connects, messages and pushes take the same CPUs, and add up.

@@ -33,9 +33,15 @@ impl Others {
 
     /// Returns it as the beginning of a sentence.
     pub(crate) fn words(&self, machine: &Kernel) -> String {
-        let cpus = self.uses.first().map_or(1.0, |used| used.cpus);
-        let of = match cpus as u64 {
+        let first = self.uses.first().copied().unwrap_or_default();
+        let ends = [first.server, first.client].into_iter().flatten();
+        let held_to = ends.map(|process| process.allowed).fold(first.cpus, f64::min) as u64;
+        let of = match first.cpus as u64 {
             1 => format!("the CPU of {}", machine.whose),
+            cpus if held_to < cpus => {
+                let whose = machine.whose;
+                format!("the {cpus} CPUs of {whose}, {held_to} of which the run is held to,")
+            }
             cpus => format!("the {cpus} CPUs of {}", machine.whose),
         };
         format!(

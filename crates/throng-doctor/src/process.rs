@@ -30,18 +30,21 @@ pub fn process_use(root: &Root, pid: u32) -> Fact<ProcessUse> {
     read().into()
 }
 
-/// How many CPUs the process may run on (`taskset`, cpusets); its threads may each have been given fewer.
-pub fn cpus_allowed(root: &Root, pid: u32) -> Fact<u64> {
+/// The CPUs that the process may run on (`taskset`, cpusets), by number; its threads may each have been given fewer.
+pub fn cpus_allowed(root: &Root, pid: u32) -> Fact<Vec<u32>> {
     root.read(&format!("proc/{pid}/status"), parse_cpus_allowed)
 }
 
 /// Reads `Cpus_allowed:` of `/proc/PID/status`: a mask in hexadecimal, in words of 32 bits with commas between.
-pub fn parse_cpus_allowed(text: &str) -> Result<u64, Malformed> {
+pub fn parse_cpus_allowed(text: &str) -> Result<Vec<u32>, Malformed> {
     let mask = after(text, "Cpus_allowed:").ok_or(Malformed("a line of Cpus_allowed"))?;
-    let bits = |digit: char| digit.to_digit(16).map(u32::count_ones).map(u64::from);
-    let digits = mask.trim().chars().filter(|c| *c != ',');
-    let count = digits.map(bits).sum::<Option<u64>>().ok_or(Malformed("a mask of CPUs"))?;
-    if count == 0 { Err(Malformed("at least one CPU")) } else { Ok(count) }
+    let mut cpus = Vec::new();
+    // The last digit has the first four CPUs.
+    for (place, digit) in mask.trim().chars().rev().filter(|c| *c != ',').enumerate() {
+        let bits = digit.to_digit(16).ok_or(Malformed("a mask of CPUs"))?;
+        cpus.extend((0..4).filter(|bit| bits & (1 << bit) != 0).map(|bit| 4 * place as u32 + bit));
+    }
+    if cpus.is_empty() { Err(Malformed("at least one CPU")) } else { Ok(cpus) }
 }
 
 /// Tells whether a process is there, and has not ended.
@@ -223,10 +226,12 @@ mod tests {
     }
 
     #[test]
-    fn the_cpus_of_a_mask_are_counted() {
+    fn the_cpus_of_a_mask_are_told() {
         let check = |mask: &str| parse_cpus_allowed(&format!("Name:\tx\nCpus_allowed:\t{mask}\n"));
-        assert_eq!(check("3"), Ok(2));
-        assert_eq!(check("ff,00000000,80000001"), Ok(10));
+        assert_eq!(check("3"), Ok(vec![0, 1]));
+        assert_eq!(check("6"), Ok(vec![1, 2]));
+        let far = check("3,00000000,80000001").unwrap();
+        assert_eq!(far, [0, 31, 64, 65]);
         assert!(check("0").is_err());
         assert!(check("all").is_err());
         assert!(parse_cpus_allowed("Name:\tx\n").is_err());

@@ -19,6 +19,7 @@ use throng_base::time::Instant;
 use throng_report::{MachineUse, ProcessUse};
 
 use crate::cgroup::CgroupReader;
+use crate::cpu::OneCpu;
 use crate::fact::{Fact, Reason};
 use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
@@ -70,6 +71,8 @@ pub struct Sampler {
     spared: BTreeSet<u32>,
     programs: ProgramMeter,
     asked_between: Option<(Instant, Instant)>,
+    /// Each CPU, as of this sample.
+    cpus: Vec<OneCpu>,
     /// CPU time of the machine and of the watched programs at the sample before.
     before: Option<(MachineUse, u64)>,
     files: Files,
@@ -146,6 +149,7 @@ impl Sampler {
             spared: BTreeSet::new(),
             programs: ProgramMeter::default(),
             asked_between: None,
+            cpus: Vec::new(),
             before: None,
             cgroups: CgroupReader::locate(&root, pid),
             listeners: ListenerReader::default(),
@@ -241,10 +245,12 @@ impl Sampler {
 
     fn machine(&mut self, out: &mut KernelSample) {
         let files = &mut self.files;
-        let stat: Fact<(MachineUse, u64)> =
-            files.stat.read(|text| Ok((cpu::parse(text)?, cpu::parse_softirq_us(text)?)));
-        if let Some((machine, softirq_us)) = out.take(stat) {
+        let stat: Fact<(MachineUse, u64, Vec<OneCpu>)> = files.stat.read(|text| {
+            Ok((cpu::parse(text)?, cpu::parse_softirq_us(text)?, cpu::parse_each(text)?))
+        });
+        if let Some((machine, softirq_us, each)) = out.take(stat) {
             out.machine = Some(machine);
+            self.cpus = each;
             out.set("cpu.softirq_us", softirq_us);
         }
         if let Some(cpus) = out.take(files.softnet.read(softnet::parse)) {
@@ -346,8 +352,9 @@ impl Sampler {
                 let limit = rationed.limit_millicpus;
                 out.set_some(&format!("process.{label}.cpu_limit_millicpus"), limit);
             }
-            let allowed = cpus_allowed(&self.root, watched.pid);
-            out.set_some(&format!("process.{label}.cpus_allowed"), allowed.known().copied());
+            if let Fact::Known(allowed) = cpus_allowed(&self.root, watched.pid) {
+                held_to(label, &allowed, &self.cpus, out);
+            }
             out.processes.push(ProcessSample { label: label.clone(), used });
             let (label, stretches) = (&known.watched.label, &known.stretches);
             let used = between.and_then(|(from, to)| stretches.used_between(from, to));
@@ -412,6 +419,18 @@ impl Known {
         if let Some(found) = out.take(self.family.threads(root)) {
             self.threads.measure(now, &found).record(label, out);
         }
+    }
+}
+
+/// How many CPUs a program may run on, and how busy those are where they are not all of the machine's.
+fn held_to(label: &str, allowed: &[u32], all: &[OneCpu], out: &mut KernelSample) {
+    let own: Vec<_> = all.iter().filter(|one| allowed.contains(&one.cpu)).collect();
+    // A mask may name CPUs that the machine could have and has not.
+    let count = if own.is_empty() { allowed.len() } else { own.len() };
+    out.set(&format!("process.{label}.cpus_allowed"), count as u64);
+    if !own.is_empty() && own.len() < all.len() {
+        out.set_sum(&format!("process.{label}.cpus_busy_us"), own.iter().map(|one| one.busy_us));
+        out.set_sum(&format!("process.{label}.cpus_idle_us"), own.iter().map(|one| one.idle_us));
     }
 }
 

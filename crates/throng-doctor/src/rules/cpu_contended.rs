@@ -70,7 +70,7 @@ fn cause(case: &Case<'_>, machine: &Kernel, harm: &Harm) -> Option<Finding> {
 fn caveat(case: &Case<'_>, machine: &Kernel) -> Option<Finding> {
     let mut uses = CpuUse::of(case, machine.end);
     uses.retain(|used| {
-        let is_full = used.taken_share() > FULL_SHARE || delayed(used) > DELAYED_MIN;
+        let is_full = used.full_share() > FULL_SHARE || delayed(used) > DELAYED_MIN;
         is_full && used.strangers(case).unwrap_or(0.0) > used.cpus * CAVEAT_SHARE_MIN
     });
     let first = mean(&uses).filter(|_| uses.len() >= INTERVALS_MIN)?;
@@ -237,6 +237,26 @@ mod tests {
             (machine.cpu_busy_us, machine.cpu_idle_us) = (1_200_000 * second, 800_000 * second);
         });
         half.is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_run_that_is_held_to_one_cpu_has_no_use_for_the_idle_one() {
+        let run = beside(30)
+            .loaded(|load, _| load.lag.clear())
+            .with("process.client.cpus_allowed", 1)
+            .growing("process.client.cpus_busy_us", 0, 990_000, 0)
+            .growing("process.client.cpus_idle_us", 0, 10_000, 0)
+            .changed(|interval, second| {
+                let machine = interval.machine.as_mut().unwrap();
+                (machine.cpu_busy_us, machine.cpu_idle_us) =
+                    (1_000_000 * second, 1_000_000 * second);
+            });
+        let (history, summary) = run.whole();
+        assert_eq!(
+            crate::diagnose(&history, &summary, &[]).verdict,
+            "Nothing stopped it: the plan was met, with no headroom: other programs had 38 % of the 2 CPUs of this machine, 1 of which \
+             the run is held to, throughout."
+        );
     }
 
     #[test]
