@@ -5,7 +5,7 @@ THRONG := target/release/throng
 
 CLIENTS := crates/throng-cli/tests/clients
 
-.PHONY: all demo test lint bench conformance fuzz clean page clients
+.PHONY: all demo test lint bench conformance fuzz miri loom clean page clients
 
 all: $(THRONG)
 
@@ -61,5 +61,23 @@ fuzz:
 		($(FUZZ) run --fuzz-dir . $$target found/$$target corpus/$$target -- \
 			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0); \
 	done
+
+# What cores share, in every interleaving that loom can think of: `crates/throng-driver/src/models.rs`.
+loom: export RUSTFLAGS := --cfg loom
+loom:
+	$(CARGO) test --release --locked --quiet --target-dir target/loom -p throng-driver --lib models::
+
+# The crates without a system call, by an interpreter that finds undefined behaviour, in them and in what they
+# are built on. It needs Miri, a component of a nightly toolchain.
+MIRI_CASES ?= 4
+MIRI := $(CARGO) +nightly miri test --locked --quiet --target-dir target/miri
+
+miri: export MIRIFLAGS := -Zmiri-disable-isolation
+miri: export PROPTEST_CASES := $(MIRI_CASES)
+miri:
+	@$(CARGO) +nightly miri --version >/dev/null 2>&1 || { \
+		echo "miri: it is not here: rustup toolchain install nightly --component miri rust-src"; exit 1; }
+	$(MIRI) -p throng-base -p throng-proto -p throng-pubsub --lib
+	$(MIRI) -p throng-driver --lib netlink::
 
 FORCE:

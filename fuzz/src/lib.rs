@@ -1,13 +1,23 @@
-//! What must hold for any bytes from the network. Each module is one target: `check` panics where something does not hold.
+//! What must hold for any bytes from outside: the network, a file, the kernel. Each module is one target: `check` panics where
+//! something does not hold.
 //!
-//! The targets of `make fuzz` call these for as long as they are given; `throng-proto/tests/corpus.rs` includes
-//! this file and replays every input of `corpus/` on each run of `make test`.
+//! The targets of `make fuzz` call these for as long as they are given; `xtask/tests/corpus.rs` includes this file
+//! and replays every input of `corpus/` on each run of `make test`.
 
+pub mod control;
+pub mod deflate;
 pub mod http_head;
 pub mod longpoll_body;
+pub mod netlink;
 pub mod phoenix_binary;
 pub mod phoenix_v1;
 pub mod phoenix_v2;
+pub mod procfs;
+pub mod run_file;
+pub mod scenario;
+pub mod target;
+pub mod threshold;
+pub mod watch;
 pub mod websocket_client;
 pub mod websocket_server;
 
@@ -22,12 +32,21 @@ pub const ELSEWHERE: [&str; 1] = ["longpoll_session"];
 pub type Check = fn(&[u8]);
 
 /// The targets by their names, which are those of the folders of `corpus/`.
-pub const TARGETS: [(&str, Check); 7] = [
+pub const TARGETS: [(&str, Check); 16] = [
+    ("control", control::check),
+    ("deflate", deflate::check),
     ("http_head", http_head::check),
     ("longpoll_body", longpoll_body::check),
+    ("netlink", netlink::check),
     ("phoenix_binary", phoenix_binary::check),
     ("phoenix_v1", phoenix_v1::check),
     ("phoenix_v2", phoenix_v2::check),
+    ("procfs", procfs::check),
+    ("run_file", run_file::check),
+    ("scenario", scenario::check),
+    ("target", target::check),
+    ("threshold", threshold::check),
+    ("watch", watch::check),
     ("websocket_client", websocket_client::check),
     ("websocket_server", websocket_server::check),
 ];

@@ -29,7 +29,7 @@ pub fn check(bytes: &[u8]) {
 }
 
 /// A server that has taken the upgrade of our own client.
-fn open(deflate: bool, scratch: &mut Scratch) -> Server {
+pub fn open(deflate: bool, scratch: &mut Scratch) -> Server {
     let (mut request, mut answer) = (Vec::new(), Vec::new());
     Client::new().begin(&handshake(deflate), &mut request);
     let mut server = Server::new(NOW, &LIMITS);

@@ -13,7 +13,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("throng-report", &[]),
     ("throng-driver", &[]),
     ("throng-engine", &["throng-proto", "throng-pubsub", "throng-driver"]),
-    ("throng-control", &[]),
+    ("throng-control", &["throng-driver"]),
     ("throng-doctor", &["throng-driver"]),
     ("throng-server", &["throng-engine", "throng-proto", "throng-pubsub", "throng-driver"]),
     ("throng-load", &["throng-engine", "throng-proto", "throng-driver"]),

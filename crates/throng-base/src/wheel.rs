@@ -318,6 +318,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "hours of work for an interpreter")]
     fn fires_neither_early_nor_late_over_days() {
         check(3, 200_000_000_000_000, 20_000_000_000_000);
     }

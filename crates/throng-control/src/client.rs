@@ -93,12 +93,15 @@ impl Client {
         if !reply.ends_with(b"\n") {
             return Err(ControlError::Gone(self.path.clone()));
         }
-        match serde_json::from_slice(&reply) {
-            Ok(Wire { ok: true, role: Some(role), data, .. }) => Ok(Reply { role, data }),
-            Ok(Wire { ok: false, error: Some(error), .. }) => Err(ControlError::Refused(error)),
-            Ok(_) => Err(ControlError::Malformed(self.path.clone(), "a field is missing".into())),
-            Err(error) => Err(ControlError::Malformed(self.path.clone(), error.to_string())),
+        match Reply::parse(&reply) {
+            Ok(answer) => answer.map_err(ControlError::Refused),
+            Err(what) => Err(ControlError::Malformed(self.path.clone(), what)),
         }
+    }
+
+    /// The connection.
+    pub(crate) fn stream(&self) -> &UnixStream {
+        self.stream.get_ref()
     }
 
     fn explain(&self, error: &io::Error) -> ControlError {
@@ -107,6 +110,21 @@ impl Client {
                 ControlError::TimedOut(self.path.clone(), self.timeout)
             }
             _ => ControlError::Gone(self.path.clone()),
+        }
+    }
+}
+
+impl Reply {
+    /// Reads a line: what was asked for, or why the process refused.
+    ///
+    /// # Errors
+    /// It is no reply: a sentence about that.
+    pub fn parse(line: &[u8]) -> Result<Result<Self, String>, String> {
+        match serde_json::from_slice(line) {
+            Ok(Wire { ok: true, role: Some(role), data, .. }) => Ok(Ok(Self { role, data })),
+            Ok(Wire { ok: false, error: Some(error), .. }) => Ok(Err(error)),
+            Ok(_) => Err("a field is missing".to_owned()),
+            Err(error) => Err(error.to_string()),
         }
     }
 }

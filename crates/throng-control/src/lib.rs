@@ -19,7 +19,7 @@ mod socket;
 mod verb;
 
 pub use client::{ANSWER_TIMEOUT_DEFAULT, Client, ControlError, REPLY_BYTES_MAX, Reply};
-pub use processes::{Process, processes, processes_and_silent};
+pub use processes::{Found, Process, find, processes};
 pub use request::Request;
 pub use socket::{CLIENTS_MAX, ControlSocket, Controlled, IDLE_TIMEOUT, REQUEST_BYTES_MAX, serve};
 pub use verb::{Role, Verb};

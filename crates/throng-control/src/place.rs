@@ -1,16 +1,18 @@
 //! Where control sockets lie: one folder per user of the machine, one file per process.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+
+use throng_driver::folder::{check_private, create_private, peer, user};
 
 /// `$XDG_RUNTIME_DIR/throng`, or `/tmp/throng-UID` where that is not set.
 pub(crate) fn folder() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(dir) if Path::new(&dir).is_dir() => Path::new(&dir).join("throng"),
-        _ => PathBuf::from(format!("/tmp/throng-{}", uid())),
+        _ => PathBuf::from(format!("/tmp/throng-{}", user())),
     }
 }
 
@@ -19,23 +21,19 @@ pub(crate) fn folder() -> PathBuf {
 /// # Errors
 /// It cannot be made, or somebody else could put sockets into it.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(folder) {
+    match create_private(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(explain(error, "cannot make the folder", folder));
         }
         _ => {}
     }
-    let meta = fs::symlink_metadata(folder).map_err(|e| explain(e, "cannot look at", folder))?;
-    if !meta.is_dir() || meta.uid() != uid() || meta.mode() & 0o077 != 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!(
-                "{} must be a folder that only this user may enter; remove it, or give --control PATH",
-                folder.display()
-            ),
-        ));
-    }
-    Ok(())
+    check_private(folder).map_err(|error| {
+        let what = format!(
+            "{error}\n  {} must be a folder that only this user may enter; remove it, or give --control PATH",
+            folder.display()
+        );
+        io::Error::new(error.kind(), what)
+    })
 }
 
 /// The process whose socket the file `PID.sock` is.
@@ -43,7 +41,23 @@ pub(crate) fn pid_of(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.strip_suffix(".sock")?.parse().ok()
 }
 
-/// Removes the socket files in `folder` of processes that are gone.
+/// Whether the process that listens at `path`, to which `stream` is connected, is the one that the
+/// file is named after, and this user's.
+pub(crate) fn is_answered_by_its_process(path: &Path, stream: &UnixStream) -> bool {
+    let Ok(peer) = peer(stream) else { return false };
+    let is_named = |pid: u32| peer.pid == 0 || peer.pid == pid || inner_pid(peer.pid) == Some(pid);
+    peer.uid == user() && pid_of(path).is_some_and(is_named)
+}
+
+/// The id that the process `pid` has in its own PID namespace, where that is an inner one: it has
+/// named its file by that.
+fn inner_pid(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    ids.split_ascii_whitespace().last()?.parse().ok()
+}
+
+/// Removes the socket files of processes that are gone from `folder`, which is this user's alone.
 pub(crate) fn remove_stale(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
@@ -65,7 +79,9 @@ pub(crate) fn clear(path: &Path) -> io::Result<()> {
         let text = format!("{} {what}", path.display());
         Err(io::Error::new(io::ErrorKind::AddrInUse, text))
     };
-    if !meta.file_type().is_socket() && !meta.file_type().is_symlink() {
+    // What a link leads to is not touched, but a link to a file was not made for a socket.
+    let leads_to = if meta.is_symlink() { fs::metadata(path).ok() } else { Some(meta) };
+    if leads_to.is_some_and(|meta| !meta.file_type().is_socket()) {
         return in_use("is there already, and it is no socket");
     }
     if UnixStream::connect(path).is_ok() {
@@ -79,14 +95,9 @@ pub(crate) fn explain(error: io::Error, what: &str, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()))
 }
 
-/// The effective user: the owner of this process' entry in `/proc`.
-fn uid() -> u32 {
-    fs::metadata("/proc/self").map_or(0, |meta| meta.uid())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
     use std::os::unix::net::UnixListener;
 
     use super::*;
@@ -131,6 +142,33 @@ mod tests {
         fs::write(&path, "data").unwrap();
         assert!(clear(&path).unwrap_err().to_string().contains("no socket"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "data");
+    }
+
+    #[test]
+    fn a_link_to_a_file_is_never_replaced_and_one_to_nothing_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("precious"), dir.path().join("throng.sock"));
+        symlink(&file, &link).unwrap();
+        clear(&link).unwrap();
+        assert!(!link.is_symlink());
+        fs::write(&file, "data").unwrap();
+        symlink(&file, &link).unwrap();
+        assert!(clear(&link).unwrap_err().to_string().contains("no socket"));
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "data");
+    }
+
+    #[test]
+    fn a_socket_is_answered_by_the_process_that_its_name_says_or_by_an_impostor() {
+        let dir = tempfile::tempdir().unwrap();
+        let is_genuine = |pid: u32| {
+            let path = dir.path().join(format!("{pid}.sock"));
+            let _listener = UnixListener::bind(&path).unwrap();
+            is_answered_by_its_process(&path, &UnixStream::connect(&path).unwrap())
+        };
+        assert!(is_genuine(std::process::id()));
+        assert!(!is_genuine(PID_BEYOND_ALL));
+        assert_eq!(inner_pid(std::process::id()), Some(std::process::id()));
     }
 
     /// Beyond the largest pid that Linux gives (2^22).

@@ -29,7 +29,10 @@ impl Request {
     }
 
     /// Reads a line. `known` is what the process answers to, for the error.
-    pub(crate) fn parse(line: &str, known: &[Verb]) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// What is wrong with the line, in words for the person who wrote it.
+    pub fn parse(line: &str, known: &[Verb]) -> Result<Self, String> {
         let object = match serde_json::from_str(line) {
             Ok(Value::Object(object)) => object,
             Ok(_) => return Err(malformed("this is not an object", known)),

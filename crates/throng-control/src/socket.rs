@@ -7,7 +7,9 @@ use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -39,7 +41,8 @@ pub trait Controlled: Send + Sync {
 pub struct ControlSocket {
     path: PathBuf,
     link: Option<PathBuf>,
-    listener: UnixListener,
+    /// Absent only while it is dropped.
+    listener: Option<UnixListener>,
     thread: Option<JoinHandle<()>>,
     clients: Arc<Clients>,
 }
@@ -81,9 +84,10 @@ pub fn serve(
     let answers = Arc::new(Answers { role, title: title.to_owned(), controlled });
     let thread = {
         let (listener, clients) = (listener.try_clone()?, Arc::clone(&clients));
-        spawn("control", move || accept(&listener, &clients, &answers))?
+        let next = move || listener.accept().map(|(stream, _)| stream);
+        spawn("control", move || accept(next, &clients, &answers))?
     };
-    Ok(ControlSocket { path, link, listener, thread: Some(thread), clients })
+    Ok(ControlSocket { path, link, listener: Some(listener), thread: Some(thread), clients })
 }
 
 impl ControlSocket {
@@ -98,10 +102,13 @@ impl Drop for ControlSocket {
         for path in [Some(&self.path), self.link.as_ref()].into_iter().flatten() {
             let _ = fs::remove_file(path);
         }
+        self.clients.are_over.store(true, SeqCst);
         // Shutting a listening socket down ends the accept that waits on it; the standard library
         // shuts down streams only, so the listener is treated as one.
-        if let Ok(listener) = self.listener.try_clone() {
-            let _ = UnixStream::from(OwnedFd::from(listener)).shutdown(Shutdown::Both);
+        let listener =
+            self.listener.take().map(|listener| UnixStream::from(OwnedFd::from(listener)));
+        if let Some(listener) = &listener {
+            let _ = listener.shutdown(Shutdown::Both);
         }
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -118,6 +125,8 @@ const LAST_REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 struct Clients {
     open: Mutex<BTreeMap<u64, UnixStream>>,
     one_left: Condvar,
+    /// Set before the listener is shut down: from then on an error of accept is its end.
+    are_over: AtomicBool,
 }
 
 impl Clients {
@@ -125,19 +134,18 @@ impl Clients {
         self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Adds one. False when there are too many already.
-    fn enter(&self, id: u64, stream: &UnixStream) -> bool {
+    /// Adds one, which has a place until the place is dropped.
+    ///
+    /// # Errors
+    /// There are too many already, or there is no fd for it.
+    fn enter(self: &Arc<Self>, id: u64, stream: &UnixStream) -> Result<Place, String> {
         let mut open = self.lock();
-        let admitted = open.len() < CLIENTS_MAX;
-        if admitted && let Ok(stream) = stream.try_clone() {
-            open.insert(id, stream);
+        if open.len() >= CLIENTS_MAX {
+            return Err(format!("{CLIENTS_MAX} clients are connected already"));
         }
-        admitted
-    }
-
-    fn leave(&self, id: u64) {
-        self.lock().remove(&id);
-        self.one_left.notify_all();
+        let stream = stream.try_clone().map_err(|error| error.to_string())?;
+        open.insert(id, stream);
+        Ok(Place { clients: Arc::clone(self), id })
     }
 
     /// Lets nobody ask any more and waits until those who did have their replies.
@@ -150,35 +158,48 @@ impl Clients {
     }
 }
 
-fn accept(listener: &UnixListener, clients: &Arc<Clients>, answers: &Arc<Answers>) {
+/// One client's place among [`CLIENTS_MAX`].
+struct Place {
+    clients: Arc<Clients>,
+    id: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.clients.lock().remove(&self.id);
+        self.clients.one_left.notify_all();
+    }
+}
+
+/// Serves those who come by `next` until the socket is over. An error of accept is not its end: a
+/// machine that is short of fds or memory is the one whose processes somebody wants to ask.
+fn accept(
+    mut next: impl FnMut() -> io::Result<UnixStream>,
+    clients: &Arc<Clients>,
+    answers: &Arc<Answers>,
+) {
     for id in 0.. {
-        match listener.accept() {
-            Ok((stream, _)) => {
-                if !clients.enter(id, &stream) {
-                    let error = format!("{CLIENTS_MAX} clients are connected already");
-                    let _ = write(&stream, &failed(&error));
-                    continue;
+        match next() {
+            Ok(stream) => match clients.enter(id, &stream) {
+                Ok(place) => {
+                    let answers = Arc::clone(answers);
+                    // Without a thread for it the client is closed; a client that goes away in the midst of
+                    // it is its own affair.
+                    let _ = spawn("control-client", move || {
+                        let _place = place;
+                        let _ = converse(&stream, &answers);
+                    });
                 }
-                let (client, answers) = (Arc::clone(clients), Arc::clone(answers));
-                let begun = spawn("control-client", move || {
-                    // A client that goes away in the midst of it is its own affair.
-                    let _ = converse(&stream, &answers);
-                    client.leave(id);
-                });
-                if begun.is_err() {
-                    clients.leave(id);
-                }
-            }
-            // The fd table is full for now.
-            Err(error) if error.raw_os_error() == Some(EMFILE) => thread::sleep(PAUSE),
+                Err(error) => _ = write(&stream, &failed(&error)),
+            },
+            Err(_) if clients.are_over.load(SeqCst) => return,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The socket was shut down.
-            Err(_) => return,
+            Err(_) => thread::sleep(PAUSE),
         }
     }
 }
 
-const EMFILE: i32 = 24;
+/// The rest after an accept that failed: ENFILE, EMFILE, ENOMEM and ENOBUFS pass by themselves.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Reads a line, answers it, and so on until the client has no more.
@@ -212,6 +233,15 @@ struct Answers {
 }
 
 impl Answers {
+    /// Has it answered; a panic there is an answer too.
+    fn answer(&self, request: &Request) -> Result<Value, String> {
+        let answer = || self.controlled.answer(request);
+        catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
+            let verb = request.verb;
+            Err(format!("a defect of throng: `{verb}` panicked, see the process' standard error"))
+        })
+    }
+
     fn to(&self, line: &str) -> Value {
         let mut verbs = vec![Verb::Who];
         verbs.extend(self.controlled.verbs());
@@ -219,7 +249,7 @@ impl Answers {
             Verb::Who => {
                 Ok(json!({"pid": std::process::id(), "title": self.title, "verbs": verbs}))
             }
-            _ => self.controlled.answer(&request),
+            _ => self.answer(&request),
         });
         match data {
             Ok(data) => json!({"ok": true, "role": self.role, "data": data}),
@@ -240,4 +270,86 @@ const STACK_BYTES: usize = 256 << 10;
 
 fn copy_of(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::Client;
+
+    /// Panics when it is asked for a snapshot.
+    struct Fragile;
+
+    impl Controlled for Fragile {
+        fn verbs(&self) -> &[Verb] {
+            &[Verb::Snapshot, Verb::Count]
+        }
+
+        fn answer(&self, request: &Request) -> Result<Value, String> {
+            assert_ne!(request.verb, Verb::Snapshot, "as the test wants it");
+            Ok(json!({"open": 7}))
+        }
+    }
+
+    fn answers() -> Arc<Answers> {
+        let controlled = Arc::new(Fragile);
+        Arc::new(Answers { role: Role::Server, title: String::new(), controlled })
+    }
+
+    #[test]
+    fn no_error_of_accept_ends_the_socket_but_its_own_end() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let errnos = [ENFILE, ENOMEM, ENOBUFS, ECONNABORTED, EMFILE, EINTR, EIO];
+        let mut script: VecDeque<io::Result<UnixStream>> =
+            errnos.map(|errno| Err(io::Error::from_raw_os_error(errno))).into();
+        script.push_back(Ok(theirs));
+        let clients = Arc::<Clients>::default();
+        let next = {
+            let clients = Arc::clone(&clients);
+            move || {
+                script.pop_front().unwrap_or_else(|| {
+                    clients.are_over.store(true, SeqCst);
+                    Err(io::Error::from_raw_os_error(EINVAL))
+                })
+            }
+        };
+        accept(next, &clients, &answers());
+        (&ours).write_all(b"{\"verb\":\"count\"}\n").unwrap();
+        let mut reply = String::new();
+        BufReader::new(&ours).read_line(&mut reply).unwrap();
+        assert!(reply.contains("\"open\":7"), "{reply}");
+    }
+
+    const EINTR: i32 = 4;
+    const EIO: i32 = 5;
+    const ENOMEM: i32 = 12;
+    const EINVAL: i32 = 22;
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    const ECONNABORTED: i32 = 103;
+    const ENOBUFS: i32 = 105;
+
+    #[test]
+    fn an_answer_that_panics_is_an_answer_and_loses_no_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("throng.sock");
+        let _socket = serve(Some(&path), Role::Server, "", Arc::new(Fragile)).unwrap();
+        for _ in 0..2 * CLIENTS_MAX {
+            // A place is free a moment after its client has gone.
+            let asked = (0..1_000).find_map(|_| {
+                let mut client = Client::connect(&path).unwrap();
+                let error = client.ask(&Request::new(Verb::Snapshot)).unwrap_err().to_string();
+                if error.contains("clients are connected") || error.contains("ended before") {
+                    thread::sleep(Duration::from_millis(5));
+                    return None;
+                }
+                Some((client, error))
+            });
+            let (mut client, error) = asked.expect("a place");
+            assert!(error.contains("`snapshot` panicked"), "{error}");
+            assert_eq!(client.ask(&Request::new(Verb::Count)).unwrap().data["open"], 7);
+        }
+    }
 }

@@ -1,15 +1,16 @@
 //! The threads of the cores: each with its own fd table where that is possible, its mailbox and its seat
 //! among the others.
 
-use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use rustix::event::EventfdFlags;
 
+use crate::lobby::Lobby;
 use crate::mailbox::Mailbox;
 use crate::passing::Hatch;
+use crate::tables::{SharedFd, Tables};
 use crate::{CoreId, EpollDriver, Errno, Permits, Post, fdtable};
 
 /// How cores are started.
@@ -23,14 +24,20 @@ pub struct CoresOptions {
     pub permits: usize,
     /// Bulk messages that a mailbox holds. Default 4,096.
     pub mailbox_max: usize,
-    /// Whether every core gets an fd table of its own. Default true; where the machine
-    /// refuses it (see [`fdtable::can_be_private`]) all cores share one.
+    /// Whether every core gets an fd table of its own, so that each holds as many fds as the limit
+    /// allows, and no two wait for one table's lock. Where the machine refuses it (see
+    /// [`fdtable::can_be_private`]) all cores share one. Default false.
+    ///
+    /// **With such a table an fd is good on one thread only.** What `run` has captured that owns an
+    /// fd (a `File`, a socket, a logger that writes to one) does not work on a core: its number leads
+    /// nowhere there, and every use fails with EBADF. An fd that another thread opens *later* must
+    /// not come to a core at all: there its number may be a connection's.
     pub private_fds: bool,
 }
 
 impl Default for CoresOptions {
     fn default() -> Self {
-        Self { name: "core", cores: 1, permits: usize::MAX, mailbox_max: 4_096, private_fds: true }
+        Self { name: "core", cores: 1, permits: usize::MAX, mailbox_max: 4_096, private_fds: false }
     }
 }
 
@@ -44,7 +51,7 @@ pub struct Cores<M> {
 impl<M> Cores<M> {
     /// A way to post to the cores, for the thread that started them or one that shares its fd table.
     pub fn post(&self) -> Post<M> {
-        Post::new(Arc::clone(&self.shared.mailboxes))
+        Post::new(Arc::clone(&self.shared.mailboxes), self.shared.tables)
     }
 
     /// The permits that the cores share.
@@ -70,7 +77,8 @@ impl<M> Cores<M> {
 }
 
 /// Starts cores. `run` is called on each core's thread with its driver, after the core has its own fd
-/// table, and runs the core until it is told to stop.
+/// table, and runs the core until it is told to stop. With [`CoresOptions::private_fds`] it must use no
+/// fd that was opened elsewhere.
 ///
 /// # Errors
 /// Why the first core could not be set up: EMFILE, ENOMEM, EAGAIN. No core has run then, and all threads have ended.
@@ -79,8 +87,8 @@ where
     M: Send + 'static,
     F: Fn(EpollDriver<M>) + Send + Sync + 'static,
 {
-    let limit = fdtable::raise_limit();
     let private_fds = options.private_fds && fdtable::can_be_private().is_ok();
+    let limit = fdtable::limit_of_a_table(private_fds);
     let shared = Arc::new(Shared::new(options, private_fds, limit)?);
     let run = Arc::new(run);
     let (ready, is_ready) = mpsc::channel::<Result<(), Errno>>();
@@ -135,25 +143,28 @@ pub(crate) struct Shared<M> {
     pub(crate) mailboxes: Arc<[Mailbox<M>]>,
     pub(crate) seats: Vec<Seat>,
     pub(crate) permits: Permits,
+    /// Where the fds of the seats are open.
+    tables: Tables,
     /// Sockets that fit into a core's own fd table; none when the table is shared.
     pub(crate) fds_max: Option<usize>,
 }
 
 /// The fds of one core that the others use.
 pub(crate) struct Seat {
-    pub(crate) eventfd: Arc<OwnedFd>,
+    pub(crate) eventfd: Arc<SharedFd>,
     pub(crate) hatch: Hatch,
     /// Sockets for this core, where all cores share one fd table.
-    pub(crate) lobby: Mutex<VecDeque<OwnedFd>>,
+    pub(crate) lobby: Lobby<OwnedFd>,
 }
 
 impl Seat {
-    pub(crate) fn new() -> Result<Self, Errno> {
+    pub(crate) fn new(tables: Tables) -> Result<Self, Errno> {
         let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
+        let eventfd = rustix::event::eventfd(0, flags)?;
         Ok(Self {
-            eventfd: Arc::new(rustix::event::eventfd(0, flags)?),
-            hatch: Hatch::new()?,
-            lobby: Mutex::default(),
+            eventfd: Arc::new(SharedFd::new(eventfd, tables)),
+            hatch: Hatch::new(tables)?,
+            lobby: Lobby::new(),
         })
     }
 }
@@ -162,8 +173,9 @@ impl<M> Shared<M> {
     fn new(options: &CoresOptions, private_fds: bool, limit: usize) -> Result<Self, Errno> {
         let mut seats = Vec::with_capacity(options.cores);
         let mut mailboxes = Vec::with_capacity(options.cores);
+        let tables = Tables::of_new_cores();
         for _ in 0..options.cores {
-            let seat = Seat::new()?;
+            let seat = Seat::new(tables)?;
             mailboxes.push(Mailbox::new(options.mailbox_max, Arc::clone(&seat.eventfd)));
             seats.push(seat);
         }
@@ -172,6 +184,7 @@ impl<M> Shared<M> {
             mailboxes: mailboxes.into(),
             seats,
             permits: Permits::new(options.permits),
+            tables,
             fds_max,
         })
     }
@@ -191,7 +204,8 @@ fn seat<M: Send>(
 ) -> Result<EpollDriver<M>, Errno> {
     if private_fds {
         fdtable::make_private()?;
-        fdtable::close_all_but(shared.kept_fds());
+        fdtable::disown_all_but(shared.kept_fds())?;
     }
+    shared.tables.enter(private_fds);
     EpollDriver::new(core, Arc::clone(shared))
 }

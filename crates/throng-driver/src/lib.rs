@@ -11,13 +11,19 @@ mod driver;
 mod epoll;
 mod errno;
 pub mod fdtable;
+pub mod folder;
+mod lobby;
 mod mailbox;
+#[cfg(all(loom, test))]
+mod models;
 pub mod netlink;
 pub mod netns;
 mod passing;
 mod permits;
 pub mod process;
 mod socket;
+mod sync;
+mod tables;
 mod wait;
 
 pub use clock::Clock;

@@ -4,27 +4,46 @@
 //! at 150 cores), and a core that sleeps is woken once for any number of messages.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, PoisonError};
 
+use crate::sync::{AtomicBool, Mutex, MutexGuard};
+use crate::tables::{SharedFd, Tables};
 use crate::{CoreId, MailFull, MailKind};
 
 /// What one core receives from the others.
-pub(crate) struct Mailbox<M> {
+pub(crate) struct Mailbox<M, S = Arc<SharedFd>> {
     queue: Mutex<VecDeque<M>>,
     /// Whether a wake-up is on its way; cleared by the owner before it looks.
     woken: AtomicBool,
-    /// Makes the owner's wait return. It was made before the cores got fd tables of their own, so that all of them have it
-    /// under the same number.
-    eventfd: Arc<OwnedFd>,
+    /// Makes the owner's wait return.
+    owner: S,
     bulk_max: usize,
 }
 
-impl<M> Mailbox<M> {
-    /// A mailbox that refuses bulk mail beyond `bulk_max` messages, and whose owner waits for `eventfd`.
-    pub(crate) fn new(bulk_max: usize, eventfd: Arc<OwnedFd>) -> Self {
-        Self { queue: Mutex::default(), woken: AtomicBool::new(false), eventfd, bulk_max }
+/// What makes a core's wait return.
+pub(crate) trait Signal {
+    /// Makes the present wait return, or else the next one.
+    fn signal(&self);
+}
+
+/// An eventfd. It was made before the cores got fd tables of their own, so that all of them have it
+/// under the same number.
+impl Signal for Arc<SharedFd> {
+    fn signal(&self) {
+        let written = rustix::io::write(self.as_fd(), &1u64.to_ne_bytes());
+        // A full one (2^64 - 2 unread signals) is as good: its owner is awake.
+        let is_fine = matches!(written, Ok(_) | Err(rustix::io::Errno::AGAIN));
+        debug_assert!(is_fine, "a core could not be woken: {written:?}");
+    }
+}
+
+impl<M, S: Signal> Mailbox<M, S> {
+    /// A mailbox that refuses bulk mail beyond `bulk_max` messages, and whose owner waits for `owner`.
+    pub(crate) fn new(bulk_max: usize, owner: S) -> Self {
+        let (queue, woken) = (Mutex::new(VecDeque::new()), AtomicBool::new(false));
+        Self { queue, woken, owner, bulk_max }
     }
 
     /// Adds a message and wakes the owner.
@@ -43,8 +62,7 @@ impl<M> Mailbox<M> {
     /// Wakes the owner, unless a wake-up is on its way already.
     pub(crate) fn wake(&self) {
         if !self.woken.swap(true, SeqCst) {
-            // Full (2^64 - 2 unread wake-ups) is the one error that can happen, and then it is awake.
-            let _ = rustix::io::write(self.eventfd.as_fd(), &1u64.to_ne_bytes());
+            self.owner.signal();
         }
     }
 
@@ -72,14 +90,21 @@ impl<M> Mailbox<M> {
 pub const COLLECT_MAX: usize = 256;
 
 /// For threads that are no cores: a way to post to them.
+///
+/// A message wakes its core through an fd, which is open in the fd table of the thread that started
+/// the cores and in those of the cores themselves. Used on a core of another engine whose fd table is
+/// its own ([`CoresOptions::private_fds`](crate::CoresOptions)), every method panics: there the same
+/// number is somebody else's socket. A thread that such a core started cannot be told apart, and must
+/// not use it.
 pub struct Post<M> {
     mailboxes: Arc<[Mailbox<M>]>,
+    tables: Tables,
 }
 
 impl<M> Post<M> {
-    /// A way to post to the owners of `mailboxes`.
-    pub(crate) fn new(mailboxes: Arc<[Mailbox<M>]>) -> Self {
-        Self { mailboxes }
+    /// A way to post to the owners of `mailboxes`, whose fds are open in `tables`.
+    pub(crate) fn new(mailboxes: Arc<[Mailbox<M>]>, tables: Tables) -> Self {
+        Self { mailboxes, tables }
     }
 
     /// How many cores there are.
@@ -88,7 +113,11 @@ impl<M> Post<M> {
     }
 
     /// Posts a control message, which is never refused.
+    ///
+    /// # Panics
+    /// On a core whose fd table is its own and not one of these.
     pub fn control(&self, to: CoreId, mail: M) {
+        self.tables.assert_here();
         let posted = self.mailboxes[to].post(mail, MailKind::Control);
         debug_assert!(posted.is_ok(), "control mail was refused");
     }
@@ -97,11 +126,18 @@ impl<M> Post<M> {
     ///
     /// # Errors
     /// The message again, when the mailbox is full.
+    ///
+    /// # Panics
+    /// On a core whose fd table is its own and not one of these.
     pub fn bulk(&self, to: CoreId, mail: M) -> Result<(), MailFull<M>> {
+        self.tables.assert_here();
         self.mailboxes[to].post(mail, MailKind::Bulk)
     }
 
     /// Posts what `mail` makes for each core.
+    ///
+    /// # Panics
+    /// On a core whose fd table is its own and not one of these.
     pub fn each(&self, mut mail: impl FnMut(CoreId) -> M) {
         for core in 0..self.mailboxes.len() {
             self.control(core, mail(core));
@@ -111,25 +147,28 @@ impl<M> Post<M> {
 
 impl<M> Clone for Post<M> {
     fn clone(&self) -> Self {
-        Self { mailboxes: Arc::clone(&self.mailboxes) }
+        Self { mailboxes: Arc::clone(&self.mailboxes), tables: self.tables }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rustix::event::{EventfdFlags, eventfd};
+    use std::cell::Cell;
 
     use super::*;
 
-    fn mailbox(bulk_max: usize) -> Mailbox<u32> {
-        Mailbox::new(bulk_max, Arc::new(eventfd(0, EventfdFlags::NONBLOCK).unwrap()))
+    /// Counts the signals since it was last asked.
+    #[derive(Default)]
+    struct Signals(Cell<u64>);
+
+    impl Signal for Signals {
+        fn signal(&self) {
+            self.0.set(self.0.get() + 1);
+        }
     }
 
-    /// How often its owner was woken since the last call.
-    fn wakes(mailbox: &Mailbox<u32>) -> u64 {
-        let mut count = [0; 8];
-        let read = rustix::io::read(mailbox.eventfd.as_fd(), &mut count);
-        if read.is_ok() { u64::from_ne_bytes(count) } else { 0 }
+    fn mailbox(bulk_max: usize) -> Mailbox<u32, Signals> {
+        Mailbox::new(bulk_max, Signals::default())
     }
 
     #[test]
@@ -150,10 +189,10 @@ mod tests {
         for n in 0..600 {
             mailbox.post(n, MailKind::Bulk).unwrap();
         }
-        assert_eq!(wakes(&mailbox), 1);
+        assert_eq!(mailbox.owner.0.take(), 1);
         let mut mail = Vec::new();
         assert!(mailbox.collect(&mut mail), "a batch is bounded");
         mailbox.post(600, MailKind::Bulk).unwrap();
-        assert_eq!(wakes(&mailbox), 1);
+        assert_eq!(mailbox.owner.0.take(), 1);
     }
 }

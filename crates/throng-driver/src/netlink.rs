@@ -1,10 +1,11 @@
-//! What the kernel says about TCP sockets over netlink (`sock_diag`).
+//! What the kernel says over netlink: about TCP sockets (`sock_diag`), and about the machine's own networks.
 //!
 //! It is the one place that tells how full an accept queue is, and the one that tells connections
 //! in SYN-RECV apart. A question about LISTEN alone reads the listeners' table (0.2 ms); any other
 //! state walks every bucket of the connections' table and every socket in it (41 ms at 400,000
 //! sockets, 340 ms at two million), so whoever asks for one must ration it.
 
+mod addresses;
 mod wire;
 
 use std::fmt;
@@ -15,9 +16,13 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send,
+    socket_with,
 };
 
+use wire::PortRange;
+
+pub use addresses::{Subnet, parse_addresses, subnets};
 pub use wire::{Diag, Malformed, Message, Messages, parse_diag};
 
 /// A listening socket and its accept queue.
@@ -94,6 +99,19 @@ impl fmt::Display for DiagError {
 
 impl std::error::Error for DiagError {}
 
+impl DiagError {
+    /// What the kernel says by an error of this number; an emulation of it may send any.
+    fn refused(errno: i32) -> Self {
+        match errno {
+            1..=ERRNO_MAX => Self::Refused(Errno::from_raw_os_error(errno)),
+            _ => Self::Malformed(Malformed::Errno(errno)),
+        }
+    }
+}
+
+/// The largest number of an error (`MAX_ERRNO`).
+const ERRNO_MAX: i32 = 4_095;
+
 /// A netlink socket that asks `sock_diag`, in the network namespace of the thread that opened it.
 ///
 /// The socket is kept between questions, so that a full fd table does not blind whoever wants to
@@ -109,7 +127,11 @@ pub struct DiagSocket {
 impl DiagSocket {
     /// Opens the socket.
     pub fn open() -> Result<Self, DiagError> {
-        Ok(Self { fd: Some(connect()?), buffer: vec![0; ANSWER_BYTES_MAX], sequence: 0 })
+        Ok(Self {
+            fd: Some(connect(Some(netlink::SOCK_DIAG))?),
+            buffer: vec![0; ANSWER_BYTES_MAX],
+            sequence: 0,
+        })
     }
 
     /// Every listener of `family` in this network namespace.
@@ -129,7 +151,7 @@ impl DiagSocket {
 
     /// How many sockets of `family` are in one of `states` and have one of `ports` as their local
     /// port; no ports means any port. The filter runs in the kernel, so what does not match costs
-    /// the walk but no copy.
+    /// the walk but no copy, unless the ports are scattered over hundreds of ranges.
     pub fn count(
         &mut self,
         family: Family,
@@ -137,7 +159,16 @@ impl DiagSocket {
         ports: &[u16],
     ) -> Result<u64, DiagError> {
         let mut count = 0;
-        self.ask(family, states, ports, |_| count += 1)?;
+        let ranges = wire::ranges(ports);
+        if ranges.len() <= wire::RANGES_MAX {
+            self.ask(family, states, &ranges, |_| count += 1)?;
+        } else {
+            let is_in = |port| ranges.iter().any(|(first, last)| (*first..=*last).contains(&port));
+            let is_meant: Vec<bool> = (0..=u16::MAX).map(is_in).collect();
+            self.ask(family, states, &[], |diag| {
+                count += u64::from(is_meant[usize::from(diag.local.port())]);
+            })?;
+        }
         Ok(count)
     }
 
@@ -151,7 +182,7 @@ impl DiagSocket {
         most: usize,
     ) -> Result<Vec<Diag>, DiagError> {
         let mut found = Vec::new();
-        self.ask(family, states, &[port], |diag| {
+        self.ask(family, states, &[(port, port)], |diag| {
             if found.len() < most {
                 found.push(*diag);
             }
@@ -163,12 +194,12 @@ impl DiagSocket {
         &mut self,
         family: Family,
         states: States,
-        ports: &[u16],
+        ports: &[PortRange],
         each: impl FnMut(&Diag),
     ) -> Result<(), DiagError> {
         let fd = match self.fd.take() {
             Some(fd) => fd,
-            None => connect()?,
+            None => connect(Some(netlink::SOCK_DIAG))?,
         };
         self.sequence = self.sequence.wrapping_add(1);
         let request = wire::request(family, states, ports, self.sequence);
@@ -194,9 +225,7 @@ impl DiagSocket {
                 match message.map_err(DiagError::Malformed)? {
                     Message::Socket(diag) => each(&diag),
                     Message::Done => return Ok(()),
-                    Message::Failed(errno) => {
-                        return Err(DiagError::Refused(Errno::from_raw_os_error(errno)));
-                    }
+                    Message::Failed(errno) => return Err(DiagError::refused(errno)),
                     Message::Other => {}
                 }
             }
@@ -204,14 +233,9 @@ impl DiagSocket {
     }
 }
 
-fn connect() -> Result<OwnedFd, DiagError> {
-    let fd = socket_with(
-        AddressFamily::NETLINK,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        Some(netlink::SOCK_DIAG),
-    )
-    .map_err(DiagError::Open)?;
+fn connect(protocol: Option<Protocol>) -> Result<OwnedFd, DiagError> {
+    let fd = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol)
+        .map_err(DiagError::Open)?;
     set_socket_timeout(&fd, Timeout::Recv, Some(ANSWER_TIMEOUT)).map_err(DiagError::Open)?;
     Ok(fd)
 }

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -16,19 +15,20 @@ use rustix::net::{
 };
 
 use crate::cores::Seat;
+use crate::tables::{SharedFd, Tables};
 use crate::{Blame, CoreId, Errno};
 
 /// Both ends of one core's pair. The fds are open under the same numbers in every core's table.
 pub(crate) struct Hatch {
-    pub(crate) into: OwnedFd,
-    pub(crate) out: OwnedFd,
+    pub(crate) into: SharedFd,
+    pub(crate) out: SharedFd,
 }
 
 impl Hatch {
-    pub(crate) fn new() -> Result<Self, Errno> {
+    pub(crate) fn new(tables: Tables) -> Result<Self, Errno> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (into, out) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        Ok(Self { into, out })
+        Ok(Self { into: SharedFd::new(into, tables), out: SharedFd::new(out, tables) })
     }
 }
 
@@ -79,9 +79,11 @@ impl Passing {
         for (to, leaving) in self.leaving.iter_mut().enumerate() {
             if self.is_one_table && !leaving.is_empty() {
                 self.waiting -= leaving.len();
-                lock(&seats[to].lobby).extend(leaving.drain(..));
-                // A full hatch is as good: there is something in it that makes the other core look.
-                let _ = send(&seats[to].hatch, std::iter::empty(), LOOK_INTO_THE_LOBBY);
+                let Seat { lobby, hatch, .. } = &seats[to];
+                lobby.leave(leaving.drain(..), || {
+                    // A full hatch is as good: there is something in it that makes the other core look.
+                    let _ = send(hatch, std::iter::empty(), LOOK_INTO_THE_LOBBY);
+                });
             }
             while !leaving.is_empty() {
                 let count = leaving.len().min(BATCH);
@@ -100,16 +102,21 @@ impl Passing {
 
     /// Receives at most `room` sockets' worth of messages, so that none is lost to a full table.
     pub(crate) fn receive(&mut self, own: &Seat, room: usize) {
+        if self.is_one_table {
+            let mut in_lobby = VecDeque::new();
+            own.lobby.take(|| self.read_messages(own, room), &mut in_lobby);
+            self.arrived.append(&mut in_lobby);
+        } else {
+            self.read_messages(own, room);
+        }
+    }
+
+    fn read_messages(&mut self, own: &Seat, room: usize) {
         for _ in 0..room / BATCH {
             match receive(own.hatch.out.as_fd(), &mut self.arrived, &mut self.listeners) {
                 Ok(lost) => self.failures += u64::from(lost),
                 Err(_) => break,
             }
-        }
-        if self.is_one_table {
-            // Only now: who sends puts the sockets down before the message, so that none stays here whose message
-            // has been read.
-            self.arrived.append(&mut lock(&own.lobby));
         }
     }
 
@@ -133,10 +140,6 @@ pub(crate) const BATCH: usize = 32;
 const A_LISTENER: u8 = u8::MAX;
 /// What a message says that carries nothing: sockets wait in the lobby of the core's seat.
 const LOOK_INTO_THE_LOBBY: u8 = 0;
-
-fn lock(lobby: &Mutex<VecDeque<OwnedFd>>) -> MutexGuard<'_, VecDeque<OwnedFd>> {
-    lobby.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn send<'fd>(
     hatch: &Hatch,
@@ -190,9 +193,14 @@ mod tests {
 
     use super::*;
 
+    fn seats() -> [Seat; 2] {
+        let tables = Tables::of_new_cores();
+        [Seat::new(tables).unwrap(), Seat::new(tables).unwrap()]
+    }
+
     #[test]
     fn sockets_cross_in_order_and_beyond_a_batch() {
-        let seats = [Seat::new().unwrap(), Seat::new().unwrap()];
+        let seats = seats();
         let mut from = Passing::new(2, false);
         let mut pipes = Vec::new();
         for _ in 0..50 {
@@ -218,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_shared_listener_is_told_apart_from_connections_and_kept_by_its_owner() {
-        let seats = [Seat::new().unwrap(), Seat::new().unwrap()];
+        let seats = seats();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut from = Passing::new(2, false);
         from.leave(std::io::pipe().unwrap().0.into(), 1);
@@ -236,7 +244,7 @@ mod tests {
 
     #[test]
     fn in_one_table_a_socket_keeps_its_number() {
-        let seats = [Seat::new().unwrap(), Seat::new().unwrap()];
+        let seats = seats();
         let (mut from, mut to) = (Passing::new(2, true), Passing::new(2, true));
         let pipes: Vec<_> = (0..40).map(|_| OwnedFd::from(std::io::pipe().unwrap().0)).collect();
         let numbers: Vec<_> = pipes.iter().map(AsRawFd::as_raw_fd).collect();
@@ -252,7 +260,7 @@ mod tests {
 
     #[test]
     fn in_one_table_no_socket_is_left_whose_message_was_read() {
-        let seats = [Seat::new().unwrap(), Seat::new().unwrap()];
+        let seats = seats();
         let (sent, arrived) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -5,10 +5,11 @@
 //! that was woken and finds nobody in its queue gives its permit back, which wakes the next:
 //! so no queue waits while a permit is free.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::SeqCst;
 
 use crate::CoreId;
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, seq_cst_for_loom};
 
 /// How many connections there may be, and how many there are.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct Permits {
 
 impl Permits {
     /// `max` permits, none taken.
-    pub const fn new(max: usize) -> Self {
+    pub fn new(max: usize) -> Self {
         Self {
             max,
             taken: AtomicUsize::new(0),
@@ -43,6 +44,7 @@ impl Permits {
             }
             self.anyone_waits.store(true, SeqCst);
         }
+        seq_cst_for_loom();
         // A permit that came back between the two looks has woken nobody.
         self.try_take()
     }
@@ -52,6 +54,7 @@ impl Permits {
     pub fn give(&self) -> Option<CoreId> {
         let before = self.taken.fetch_sub(1, SeqCst);
         debug_assert!(before > 0, "a permit was given back that nobody took");
+        seq_cst_for_loom();
         if !self.anyone_waits.load(SeqCst) {
             return None;
         }

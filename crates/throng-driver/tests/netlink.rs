@@ -70,6 +70,7 @@ fn connections_are_counted_by_local_port() {
     };
     let clients = (connect(&one, 40), connect(&two, 2));
 
+    let (port_of_one, port_of_two) = (port(&one), port(&two));
     let mut diag = DiagSocket::open().expect("netlink");
     let mut count =
         |ports: &[u16]| diag.count(Family::V4, States::ESTABLISHED, ports).expect("count");
@@ -77,6 +78,13 @@ fn connections_are_counted_by_local_port() {
     eventually(2, || count(&[port(&two)]));
     assert_eq!(count(&[port(&idle)]), 0);
     assert_eq!(count(&[port(&idle), port(&two), port(&one)]), 42);
+    // More ranges of ports than one question holds: every other one, the two servers' own among them.
+    let many: Vec<u16> = (1..=u16::MAX)
+        .filter(|port| port % 2 == 0 || [port_of_one, port_of_two].contains(port))
+        .filter(|other| *other != port(&idle))
+        .collect();
+    assert!(count(&many) >= 42);
+    assert_eq!(count(&[port_of_one; 9]), 40, "a port that is named twice is one");
     // Without a filter the clients' ends count too.
     assert!(count(&[]) >= 84);
     drop(clients);

@@ -94,7 +94,7 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
         stop: Arc::clone(&options.stop),
         ..LabOptions::default()
     };
-    let stage = Stage::new("calibration", &lab)?;
+    let stage = Stage::new(NAME, &lab)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = options.cores.map_or(cpus, |cores| cores.min(cpus));
     let parts = Parts::new(options.protocol, options.talk, options.length);
@@ -240,6 +240,8 @@ fn bytes_each(points: &[(u64, u64)]) -> Option<f64> {
 
 /// A quota that held up less of the time is not what limits them.
 const HELD_SHARE_MIN: f64 = 0.05;
+/// What a calibration's folder is called where a lab's has the lab's name.
+pub(crate) const NAME: &str = "calibration";
 /// The shortest that `throng run` takes.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Enough to keep both ends busy, few enough to wait in no queue for long.

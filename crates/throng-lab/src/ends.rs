@@ -4,29 +4,32 @@
 //! closes it however the lab ends. Each is in a process group of its own, so that Ctrl-C on the terminal
 //! reaches the lab alone, which then lets the load ramp down.
 
+mod folder;
 mod follow;
 mod process;
-mod stale;
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use throng_base::units::show_duration;
 use throng_control::{Client, Request, Verb};
 use throng_doctor::{History, diagnose};
+use throng_driver::folder::create_file;
 use throng_report::runfile::RunFile;
 use throng_report::{Interval, LoadInterval, ServerSnapshot, Summary};
 
 use crate::isolate::{self, Isolation};
 use crate::lab::{LabError, LabOptions, LabProgress};
 use crate::report::RowDiagnosis;
+use folder::WorkFolder;
 use follow::Follow;
 use process::Process;
 
@@ -36,8 +39,9 @@ pub(crate) struct Stage {
     program: PathBuf,
     /// Scenarios, run files, output.
     folder: PathBuf,
-    /// Control sockets: their paths may not be longer than 107 bytes, so they are not kept elsewhere.
-    sockets: PathBuf,
+    /// Control sockets: their paths may not be longer than 107 bytes, so they are not kept elsewhere. And
+    /// what is run as a program.
+    work: WorkFolder,
     isolation: Option<Isolation>,
     /// Whether the generator tries what should not fit.
     force: bool,
@@ -138,16 +142,15 @@ impl Stage {
             None => std::env::current_exe()
                 .map_err(|error| LabError::File("/proc/self/exe".into(), error))?,
         };
-        stale::remove(&std::env::temp_dir());
-        // One process may run several labs at a time.
-        static STAGES: AtomicU32 = AtomicU32::new(0);
-        let stage = STAGES.fetch_add(1, Ordering::Relaxed);
-        let sockets = format!("throng-{lab}-{}-{stage}", std::process::id());
-        let sockets = std::env::temp_dir().join(sockets);
-        let folder = options.keep_files.clone().unwrap_or_else(|| sockets.clone());
-        for folder in [&sockets, &folder] {
-            fs::create_dir_all(folder).map_err(|error| LabError::File(folder.clone(), error))?;
-        }
+        let work =
+            WorkFolder::create(lab).map_err(|error| LabError::File(std::env::temp_dir(), error))?;
+        let folder = match &options.keep_files {
+            Some(folder) => {
+                folder::keep(folder).map_err(|error| LabError::File(folder.clone(), error))?;
+                folder.clone()
+            }
+            None => work.path().to_owned(),
+        };
         let isolation = match options.isolate {
             true => Some(Isolation::new(options.users.unwrap_or(0))?),
             false => None,
@@ -155,7 +158,7 @@ impl Stage {
         Ok(Self {
             program,
             folder,
-            sockets,
+            work,
             isolation,
             force: options.force,
             stop: Arc::clone(&options.stop),
@@ -183,9 +186,19 @@ impl Stage {
         self.folder.join(name)
     }
 
+    /// A path for what nobody wants to keep, and nobody else may change.
+    pub(crate) fn work_path(&self, name: &str) -> PathBuf {
+        self.work.path().join(name)
+    }
+
+    /// Writes a file of this lab, in place of one that was there.
+    pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
+        create_file(path)?.write_all(text.as_bytes())
+    }
+
     /// Starts a throng server and waits until it listens.
     pub(crate) fn serve(&self, spec: ServerSpec<'_>) -> Result<ServerEnd, LabError> {
-        let control = self.sockets.join(format!("{}.server.sock", spec.row));
+        let control = self.work_path(&format!("{}.server.sock", spec.row));
         let mut command = Command::new(&self.program);
         command.args(["serve", spec.handler, "--accept", spec.accept, "--backlog", BACKLOG]);
         command.args(["--listen", &self.listen_at(spec.port).to_string()]);
@@ -259,7 +272,7 @@ impl Stage {
     ) -> Result<Run, LabError> {
         let row = spec.row;
         let scenario = self.path(&format!("{row}.yaml"));
-        fs::write(&scenario, spec.scenario)
+        Self::write(&scenario, spec.scenario)
             .map_err(|error| LabError::File(scenario.clone(), error))?;
         let record = self.path(&format!("{row}.jsonl"));
         let _ = fs::remove_file(&record);
@@ -349,13 +362,7 @@ impl Stage {
 
     /// The control socket of a row's generator.
     pub(crate) fn load_control(&self, row: &str) -> PathBuf {
-        self.sockets.join(format!("{row}.load.sock"))
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.sockets);
+        self.work_path(&format!("{row}.load.sock"))
     }
 }
 

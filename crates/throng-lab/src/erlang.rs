@@ -1,7 +1,6 @@
 //! The Erlang article's own servers, where `erl` is installed: compiled from `bench/erlang` for the lab.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
@@ -22,8 +21,9 @@ pub(crate) struct Article {
 
 /// The servers that receive messages, or a sentence about why there are none.
 pub(crate) fn prepare(stage: &Stage) -> Result<Vec<Article>, String> {
-    let source = stage.path("gen_tcp_ok.erl");
-    fs::write(&source, MODULE).map_err(|error| format!("{}: {error}", source.display()))?;
+    // Not among the files that are kept: what lies here is run.
+    let source = stage.work_path("gen_tcp_ok.erl");
+    Stage::write(&source, MODULE).map_err(|error| format!("{}: {error}", source.display()))?;
     let folder = source.parent().unwrap_or(&source);
     let mut erlc = Command::new("erlc");
     erlc.arg("-o").arg(folder).arg(&source).stdin(Stdio::null());
@@ -48,7 +48,7 @@ impl Article {
             .listen_at(free_port().map_err(|error| LabError::File("127.0.0.1:0".into(), error))?);
         let mut erl: Vec<&OsStr> = ["erl", "-noinput"].map(OsStr::new).to_vec();
         let schedulers = format!("{schedulers}:{schedulers}");
-        let (port, folder) = (addr.port().to_string(), stage.path(""));
+        let (port, folder) = (addr.port().to_string(), stage.work_path(""));
         erl.extend(["+S", &schedulers].map(OsStr::new));
         erl.extend(["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"].map(OsStr::new));
         erl.extend([OsStr::new("-pa"), folder.as_os_str()]);

@@ -23,12 +23,13 @@ mod beat;
 pub(crate) mod facts;
 pub(crate) mod kernel;
 mod load;
+mod place;
 pub(crate) mod server;
 mod server_kernel;
 mod server_process;
 mod sources;
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -86,7 +87,8 @@ pub struct Recorder<W = File> {
 
 impl Recorder<File> {
     /// Creates the run file and writes its first line. Call it before the load is started: a run that
-    /// cannot be recorded should not begin. A file that another run is writing is refused.
+    /// cannot be recorded should not begin. A file that another run is writing is refused, and so is a
+    /// link, and a file that holds something else than a run.
     pub fn create(options: RecorderOptions) -> Result<Self, RecordError> {
         RunFilePlace::take(options.run_file.as_deref())?.begin(options)
     }
@@ -98,10 +100,12 @@ impl Recorder<File> {
 pub struct RunFilePlace(Option<File>);
 
 impl RunFilePlace {
-    /// Takes the place; without a path, that of a run of which only the summary stays.
+    /// Takes the place; without a path, that of a run of which only the summary stays. An earlier run is
+    /// overwritten, and nothing else.
     pub fn take(path: Option<&Path>) -> Result<Self, RecordError> {
         let Some(path) = path else { return Ok(Self(None)) };
-        let file = create_alone(path).map_err(|error| RecordError { path: path.into(), error })?;
+        let file =
+            place::create_alone(path).map_err(|error| RecordError { path: path.into(), error })?;
         Ok(Self(Some(file)))
     }
 
@@ -216,23 +220,6 @@ impl Outcome {
             (_, true) => 0,
         }
     }
-}
-
-/// Opens `path` for this run alone and empties it. The lock goes with the file's last fd.
-fn create_alone(path: &Path) -> io::Result<File> {
-    let file = File::options().write(true).create(true).truncate(false).open(path)?;
-    // What is no file, such as `/dev/null`, may be written by many and has nothing to be emptied.
-    if file.metadata()?.is_file() {
-        // File systems without locks say so; there the run is recorded all the same.
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            return Err(io::Error::new(
-                io::ErrorKind::ResourceBusy,
-                "another run is writing it; wait for its end",
-            ));
-        }
-        file.set_len(0)?;
-    }
-    Ok(file)
 }
 
 /// The run file cannot be written.

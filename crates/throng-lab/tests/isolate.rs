@@ -47,7 +47,8 @@ fn check(ending: Ending, seconds: u64) {
         return println!("skipped: ip is not installed (apt-get install iproute2)");
     }
     let before = Host::now();
-    let log = std::env::temp_dir().join(format!("throng-isolate-{}.log", std::process::id()));
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("lab.log");
     let mut lab = start(seconds, &log);
     let children = until_it_runs(&mut lab, &log);
     assert_eq!(children.len(), 2, "two ends run: {children:?}");
@@ -75,7 +76,6 @@ fn check(ending: Ending, seconds: u64) {
         assert!(began.elapsed() < PATIENCE, "left: {:?}, was {before:?}", Host::now());
         std::thread::sleep(Duration::from_millis(100));
     }
-    fs::remove_file(log).unwrap();
 }
 
 /// Starts a lab whose output goes to `log`.

@@ -207,7 +207,9 @@ impl Load {
             seed: plan.seed,
             start_at,
         });
-        let options = CoresOptions { name: "load", cores, ..CoresOptions::default() };
+        // The generator opens every fd that it uses on the core that uses it.
+        let private_fds = plan.capacity.private_fds;
+        let options = CoresOptions { name: "load", cores, private_fds, ..CoresOptions::default() };
         let cores = throng_driver::spawn(&options, move |driver| {
             let (core, cores) =
                 (throng_driver::Driver::core(&driver), throng_driver::Driver::cores(&driver));

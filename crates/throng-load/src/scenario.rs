@@ -29,7 +29,7 @@ pub use message::{
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
 pub use protocol::Protocol;
 pub use steps::{Action, CONNECT_TIMEOUT_DEFAULT, CloseHow, LOOPS_MAX, Pace, Repeat, Step};
-pub use target::{Reach, Scheme, Target, TargetError};
+pub use target::{Reach, Scheme, Target, TargetError, needs_no_permission};
 pub use template::{Segment, Template, TemplateError, TemplateVars};
 pub use websocket::{HEARTBEAT_DEFAULT, Pattern, Upgrade};
 

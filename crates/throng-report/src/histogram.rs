@@ -24,6 +24,7 @@ pub const HIGHEST_US: u64 = 120_000_000;
 #[derive(Clone, Default)]
 pub struct Histogram {
     blocks: [Option<Box<Block>>; BLOCKS],
+    /// The sum of all cells.
     count: u64,
 }
 
@@ -42,14 +43,14 @@ impl Histogram {
         self.record_n(us, 1);
     }
 
-    /// Records `n` latencies of `us` microseconds each. A cell that is full (2^32 − 1) stays full.
+    /// Records `n` latencies of `us` microseconds each. A cell that is full (2^32 − 1) takes no more, and
+    /// what it does not take is not counted either.
     #[inline]
     pub fn record_n(&mut self, us: u64, n: u32) {
         let index = index_of(us.min(HIGHEST_US));
         if let Some(block) = self.blocks.get_mut(index / BLOCK) {
             let cell = &mut block.get_or_insert_with(empty_block)[index % BLOCK];
-            *cell = cell.saturating_add(n);
-            self.count += u64::from(n);
+            self.count += add(cell, n);
         }
     }
 
@@ -58,13 +59,12 @@ impl Histogram {
         if other.is_empty() {
             return;
         }
-        for (block, add) in self.blocks.iter_mut().zip(&other.blocks) {
-            let Some(add) = add else { continue };
-            for (cell, n) in block.get_or_insert_with(empty_block).iter_mut().zip(add.iter()) {
-                *cell = cell.saturating_add(*n);
+        for (block, added) in self.blocks.iter_mut().zip(&other.blocks) {
+            let Some(added) = added else { continue };
+            for (cell, n) in block.get_or_insert_with(empty_block).iter_mut().zip(added.iter()) {
+                self.count += add(cell, *n);
             }
         }
-        self.count += other.count;
     }
 
     /// Forgets everything; the memory stays. Costs nothing when there is nothing to forget, and
@@ -266,6 +266,14 @@ fn inflate(packed: &[u8]) -> Result<Vec<u8>, DecodeError> {
     }
 }
 
+/// Adds `n` to a cell, as far as it has room, and returns how many it took.
+#[inline]
+fn add(cell: &mut u32, n: u32) -> u64 {
+    let before = *cell;
+    *cell = before.saturating_add(n);
+    u64::from(*cell - before)
+}
+
 /// Where a value is counted. The first 2048 values have a cell each; from there on every power of two
 /// is divided into 1024 cells, so a cell is never wider than a thousandth of its value.
 #[inline]
@@ -361,6 +369,22 @@ mod tests {
         h.record_n(7, u32::MAX);
         h.record_us(7);
         assert_eq!(h.iter().collect::<Vec<_>>(), [(7, u32::MAX)]);
+    }
+
+    #[test]
+    fn percentiles_do_not_shift_when_a_cell_is_full() {
+        let mut h = Histogram::new();
+        h.record_n(7, u32::MAX);
+        h.record_n(9_000, 1_000);
+        let before = LatencySummary::from(&h);
+        let full = h.clone();
+        h.record_n(7, u32::MAX);
+        h.merge(&full);
+        h.merge(&full);
+        assert_eq!(h.count(), u64::from(u32::MAX) + 3_000);
+        let after = LatencySummary::from(&h);
+        assert_eq!((after.p50, after.p999, after.max), (before.p50, before.p999, before.max));
+        assert_eq!((after.p999, after.mean), (7, before.mean));
     }
 
     #[test]

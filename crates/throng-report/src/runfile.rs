@@ -10,13 +10,25 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use reader::{ReadError, RunFile, RunFileReader, read};
+pub use reader::{LINE_BYTES_MAX, ReadError, RunFile, RunFileReader, read};
 pub use writer::{Appended, RunFileWriter, Truncate};
 
 use crate::{Interval, Validity};
 
 /// The schema that this version writes, and the only one that it reads.
 pub const SCHEMA: &str = "throng.run/1";
+
+/// Whether a file that begins with `head` is a run file, of whatever version, or the beginning of one.
+/// [`HEAD_BYTES`] tell.
+pub fn is_run_file(head: &[u8]) -> bool {
+    head.starts_with(MARK) || MARK.starts_with(head)
+}
+
+/// As every version writes its first line.
+const MARK: &[u8] = b"{\"schema\":\"throng.run/";
+
+/// Bytes that [`is_run_file`] looks at.
+pub const HEAD_BYTES: usize = MARK.len();
 
 /// What was to be run, and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -143,4 +155,21 @@ enum Line<'a> {
 #[derive(Deserialize)]
 struct EndLine {
     end: End,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_file_is_known_by_its_first_bytes_however_early_it_was_cut() {
+        let written = RunFileWriter::create(Vec::new(), &Header::default()).unwrap().into_inner();
+        for cut in 0..written.len() {
+            assert!(is_run_file(&written[..cut]), "cut at {cut}");
+        }
+        assert!(is_run_file(b"{\"schema\":\"throng.run/2\""));
+        for other in [&b"{}"[..], b"precious", b"\n", b"{\"schema\":\"throng.watch/1\"}"] {
+            assert!(!is_run_file(other), "{}", String::from_utf8_lossy(other));
+        }
+    }
 }

@@ -8,7 +8,9 @@ use throng_pubsub::Publication;
 use crate::mail::{Mail, Parcel};
 use crate::{ConnectionId, Handler};
 
-/// Sends messages to connections, and publishes, from any thread that shares the fd table of the one that started the server.
+/// Sends messages to connections, and publishes, from any thread that shares the fd table of the one that started the
+/// server, and from the server's own cores. On a core of another engine that has an fd table of its own every method
+/// panics: see [`ServerOptions::private_fds`](crate::ServerOptions::private_fds).
 pub struct ServerHandle<H: Handler> {
     post: Post<Mail<H::Message>>,
 }

@@ -14,6 +14,9 @@ use crate::{Connection, Corewide};
 ///
 /// A method must not block: it holds up every connection of its core. One that panics ends its connection, and
 /// nothing else; so do [`Handler::Conn`] and [`Handler::Message`] when they panic as they are made or dropped.
+///
+/// With [`ServerOptions::private_fds`](crate::ServerOptions::private_fds) it must use no fd that was
+/// opened outside its own methods.
 pub trait Handler: Sized + 'static {
     /// The protocol of its connections; [`Raw`](throng_proto::Raw) for bytes as they come.
     type Session: Session + Default;

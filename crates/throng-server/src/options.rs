@@ -41,7 +41,17 @@ pub struct ServerOptions {
     /// Messages from elsewhere that wait for a core; beyond, [`send_message`](crate::ServerHandle::send_message)
     /// refuses. Default 4,096.
     pub mailbox_max: usize,
-    /// Whether every core has an fd table of its own, where the machine allows it. Default true.
+    /// Whether every core has an fd table of its own, where the machine allows it. Each then holds as
+    /// many connections as RLIMIT_NOFILE allows, and no two cores wait for one table's lock, which at
+    /// high accept rates costs more than half of the CPU. Default false.
+    ///
+    /// **With such tables an fd is good on one thread only.** A handler must then use no fd that was
+    /// opened outside its own methods: no `File`, socket or pipe that `make` captured, none that comes
+    /// in a message, no logger that writes to a file. What was open when the server started is closed
+    /// on the cores, and every use fails with EBADF. What is opened later on another thread has a
+    /// number that may be a connection's here: writing to it writes into that connection. Standard
+    /// output and standard error stay as they are. Where in doubt, leave it off, or let the handler
+    /// send what it has to write to another thread.
     pub private_fds: bool,
 }
 
@@ -59,7 +69,7 @@ impl Default for ServerOptions {
             pending_bytes_max: 1 << 20,
             close_timeout: Duration::from_secs(5),
             mailbox_max: 4_096,
-            private_fds: true,
+            private_fds: false,
         }
     }
 }

@@ -18,7 +18,8 @@ use crate::options::Size;
 use crate::{Accept, Handler, ServerApp, ServerConfig, ServerHandle, ServerOptions};
 
 /// A server that runs. All methods may be called from any thread that shares the fd table of the one that started it;
-/// that is every thread but another engine's cores. Dropping it stops it.
+/// that is every thread but another engine's cores, where they panic if those have fd tables of their own. Dropping it stops
+/// it.
 pub struct Server<H: Handler> {
     post: Post<Mail<H::Message>>,
     cores: Mutex<Option<Cores<Mail<H::Message>>>>,
@@ -41,7 +42,9 @@ pub struct Server<H: Handler> {
 }
 
 impl<H: Handler> Server<H> {
-    /// Starts the cores, each with the handler that `make` makes for it, and listens.
+    /// Starts the cores, each with the handler that `make` makes for it, and listens. `make` is called on
+    /// the core's thread: with [`ServerOptions::private_fds`] neither it nor the handler may use an fd
+    /// that it captured.
     ///
     /// # Errors
     /// The cores could not be set up, or the address could not be listened on. Nothing runs then.
@@ -54,7 +57,8 @@ impl<H: Handler> Server<H> {
     ) -> Result<Self, StartError> {
         let private_fds = options.private_fds && fdtable::can_be_private().is_ok();
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let size = Size::of(&options, cpus, fdtable::raise_limit(), private_fds);
+        let fds = fdtable::limit_of_a_table(private_fds);
+        let size = Size::of(&options, cpus, fds, private_fds);
         let (to_events, events) = sync_channel(EVENTS_MAX);
         let epoch = Clock.now();
         let config = Arc::new(ServerConfig {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use throng_control::{Client, Process, Request, Verb, processes_and_silent};
+use throng_control::{Client, Found, Process, Request, Verb};
 use throng_report::render::Table;
 
 use crate::{Exit, Failure, output, quantity};
@@ -76,7 +76,7 @@ Examples:
 impl Ctl {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let request = match &self.what {
-            What::List => return Ok(self.list()),
+            What::List => return self.list(),
             What::Count => Request::new(Verb::Count),
             What::Start { n } => Request::with_n(Verb::Start, *n as u64),
             What::Stop { n } => Request::with_n(Verb::Stop, *n as u64),
@@ -97,8 +97,11 @@ impl Ctl {
         Ok(Exit::Met)
     }
 
-    fn list(&self) -> Exit {
-        let (found, silent) = processes_and_silent();
+    fn list(&self) -> Result<Exit, Failure> {
+        let Found { processes: found, silent, refused } = throng_control::find();
+        if let Some(why) = refused {
+            return Err(Failure::new(not_looked_at(&why)));
+        }
         silent.iter().for_each(|pid| output::complain(does_not_answer(*pid)));
         if self.json {
             let one = |p: &Process| json!({"pid": p.pid, "role": p.role, "title": p.title, "control": p.path});
@@ -108,7 +111,7 @@ impl Ctl {
         } else if !found.is_empty() {
             output::say(table(&found).to_string());
         }
-        Exit::Met
+        Ok(Exit::Met)
     }
 
     /// The socket that is meant: the one given, or that of the only process to which `verb` means something.
@@ -116,7 +119,10 @@ impl Ctl {
         if let Some(path) = &self.control {
             return Ok(path.clone());
         }
-        let (found, silent) = processes_and_silent();
+        let Found { processes: found, silent, refused } = throng_control::find();
+        if let Some(why) = refused {
+            return Err(Failure::new(not_looked_at(&why)));
+        }
         if let Some(pid) = self.pid {
             return match found.iter().find(|process| process.pid == pid) {
                 Some(process) => Ok(process.path.clone()),
@@ -145,6 +151,12 @@ impl Ctl {
 
 /// Draining may take this long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+fn not_looked_at(why: &str) -> String {
+    format!(
+        "{why}\n  another user may have put sockets there; --control PATH asks a process by its socket"
+    )
+}
 
 fn does_not_answer(pid: u32) -> String {
     format!(

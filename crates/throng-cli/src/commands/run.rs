@@ -79,7 +79,7 @@ pub(crate) struct Run {
     /// Record what a watch on the server's host sees: `throng doctor --watch --listen` there
     #[arg(long, value_name = "HOST:PORT")]
     server_facts: Option<String>,
-    /// Load a public address: it is yours, or its owner said yes
+    /// Load an address outside this machine and its networks: it is yours, or its owner said yes
     #[arg(long)]
     i_am_allowed: bool,
     /// How long to measure first what this generator can do, against a server of its own

@@ -204,6 +204,8 @@ impl Serve {
             idle_timeout: self.idle_timeout,
             sndbuf_bytes: self.sndbuf,
             rcvbuf_bytes: self.rcvbuf,
+            // No handler of ours uses an fd that another thread opened.
+            private_fds: true,
             ..ServerOptions::default()
         }
     }

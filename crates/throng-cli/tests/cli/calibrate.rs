@@ -65,20 +65,19 @@ fn a_calibration_ends_at_once_when_it_is_interrupted_and_leaves_nothing() {
     let place = Place::new();
     let server = place.serve(&["ok"]);
     place.write("stay.yaml", &server.scenario("[{ramp: {to: 5, over: 1s}}]", "[connect, stay]"));
-    let mut run = place.start(&["run", "stay.yaml", "--calibrate", "1m"]);
+    let temporary = place.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = place.command(&["run", "stay.yaml", "--calibrate", "1m"]);
+    command.env("TMPDIR", &temporary);
+    let mut run = place.spawn(command);
     run.line_with("--no-calibrate skips it");
-    let ours = format!("throng-calibration-{}-", run.pid());
     std::thread::sleep(Duration::from_millis(500));
     let began = Instant::now();
     run.signal(Signal::INT);
     let finished = run.finish().exits(2).complains(&["Ctrl-C", "the run was not started"]);
     assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
     assert!(!finished.stdout.contains("connects"), "{finished:#?}");
-    let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap_or_default())
-        .filter(|name| name.starts_with(&ours))
-        .collect();
+    let left: Vec<_> = std::fs::read_dir(temporary).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }
 

@@ -4,6 +4,7 @@ mod broadcast;
 mod calibrate;
 mod end;
 mod help;
+mod hostile;
 mod plan;
 mod process;
 mod refuse;

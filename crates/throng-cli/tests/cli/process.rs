@@ -1,7 +1,7 @@
 //! Processes under test. Each test has a folder of its own, for its files and its control sockets, so that
 //! tests that run at the same time do not see each other.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -62,6 +62,12 @@ impl Place {
     /// Starts it and lets it run.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         Running::new(self.command(args))
+    }
+
+    /// Starts another command and lets it run.
+    pub(crate) fn spawn(&self, mut command: Command) -> Running {
+        command.env("XDG_RUNTIME_DIR", self.dir.path());
+        Running::new(command)
     }
 
     /// Starts `throng serve` with `args` on a free port.
@@ -177,6 +183,11 @@ impl Running {
                 return line;
             }
         }
+    }
+
+    /// Writes a line to its standard input.
+    pub(crate) fn say(&mut self, line: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -1,5 +1,10 @@
 //! What `throng run` and `throng serve` refuse before anything is sent.
 
+use std::net::{IpAddr, SocketAddr};
+
+use throng_driver::netlink;
+use throng_load::scenario::Reach;
+
 use crate::process::Place;
 
 const STAY: &str =
@@ -30,11 +35,38 @@ fn a_public_target_is_refused_and_the_flag_is_named_once() {
     let finished = place.throng(&public).exits(2).complains(&["public address 203.0.113.9"]);
     assert_eq!(finished.stderr.matches("--i-am-allowed").count(), 1, "{finished:#?}");
     assert!(!place.path("run.jsonl").exists());
-    for target in ["tcp://10.1.2.3:80", "tcp://198.18.0.9:80", "tcp://[::1]:80"] {
+    for target in ["tcp://198.18.0.9:80", "tcp://[::1]:80"] {
         place.throng(&["run", "stay.yaml", "--dry-run", "--target", target]).exits(0);
     }
     let allowed = [&public[..], &["--i-am-allowed", "--dry-run"]].concat();
     place.throng(&allowed).exits(0);
+}
+
+#[test]
+fn a_private_target_is_refused_unless_this_machine_is_in_its_network() {
+    let place = Place::new();
+    place.write("stay.yaml", STAY);
+    let run = |address: IpAddr, flag: &str| {
+        let target = format!("tcp://{}", SocketAddr::new(address, 80));
+        place.throng(&["run", "stay.yaml", "--dry-run", "--target", &target, flag])
+    };
+    let own = netlink::subnets().unwrap_or_default();
+    let is_own = |address: &IpAddr| own.iter().any(|network| network.contains(*address));
+    let candidates: Vec<IpAddr> = (0..=255).map(|net| IpAddr::from([10, net, 255, 250])).collect();
+    let foreign = *candidates.iter().find(|address| !is_own(address)).expect("not all of 10/8");
+    run(foreign, "--no-record").exits(2).complains(&["private address 10.", "--i-am-allowed"]);
+    run(foreign, "--i-am-allowed").exits(0);
+    let metadata = IpAddr::from([169, 254, 169, 254]);
+    run(metadata, "--no-record").exits(2).complains(&["link-local", "--i-am-allowed"]);
+    let private = |address: &IpAddr| Reach::of(*address) == Reach::Private;
+    match std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        // Nothing is sent; the kernel chooses the address that it would send from.
+        socket.connect("198.51.100.1:9")?;
+        Ok(socket.local_addr()?.ip())
+    }) {
+        Ok(address) if private(&address) => _ = run(address, "--no-record").exits(0),
+        other => println!("skipped in part: no private address here: {other:?}"),
+    }
 }
 
 #[test]

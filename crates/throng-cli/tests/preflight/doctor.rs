@@ -83,6 +83,12 @@ fn what_is_applied_is_enough_and_says_how_to_undo_it() {
         text(&cat).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(range(), ["1024", "65535"]);
+    let file =
+        said.lines().find_map(|line| line.strip_prefix("undo all of it: sysctl -p ")).unwrap();
+    let undo_file = std::fs::read_to_string(file).unwrap();
+    assert!(undo_file.ends_with("net.ipv4.ip_local_port_range = 40000 40009\n"), "{undo_file}");
+    assert!(file.starts_with("/run/throng/undo-"), "{file}");
+    std::fs::remove_file(file).unwrap();
     // A second time there is nothing left to change.
     let again = with("--apply");
     assert!(text(&again).contains("nothing to change"), "{}", text(&again));

@@ -291,7 +291,7 @@ impl Machinewide {
             sysctls.iter().map(set).collect::<String>(),
             sysctls.iter().enumerate().map(restore).collect::<String>(),
         );
-        let lock = std::env::temp_dir().join("throng-global-sysctls.lock");
+        let lock = Path::new("/run/throng-global-sysctls.lock");
         // The test's process is where it began; only its threads are in other namespaces.
         let home = format!("--net=/proc/{}/ns/net", std::process::id());
         let mut command = Command::new("setsid");

@@ -224,7 +224,7 @@ mod tests {
             "The server did nothing from 4.0 to 5.9 s: it answered nobody and used no CPU. It was paused, or",
         );
         let silent = idle.changed(|interval, second| {
-            interval.server = (second < 5 || second > 6).then(Default::default);
+            interval.server = (!(5..=6).contains(&second)).then(Default::default);
         });
         assert!(silent.speaks(&RULE).text.contains("paused as a whole"));
         let disk = using(2_900, 0).with("process.server.uninterruptible", 1);

@@ -49,6 +49,8 @@ pub enum Malformed {
     TooShort,
     /// A socket of neither IPv4 nor IPv6.
     Family(u8),
+    /// An error of a number that no error has.
+    Errno(i32),
 }
 
 impl fmt::Display for Malformed {
@@ -58,6 +60,7 @@ impl fmt::Display for Malformed {
             Self::Truncated => f.write_str("cut short"),
             Self::TooShort => f.write_str("a message too short for its kind"),
             Self::Family(family) => write!(f, "unknown address family {family}"),
+            Self::Errno(errno) => write!(f, "no error has the number {errno}"),
         }
     }
 }
@@ -91,26 +94,56 @@ impl Iterator for Messages<'_> {
 
 impl Messages<'_> {
     fn take(&mut self) -> Result<Message, Malformed> {
-        let header = self.rest.get(..HEADER_BYTES).ok_or(Malformed::Truncated)?;
-        let length = u32_at(header, 0)? as usize;
-        let (kind, sequence) = (u16_at(header, 4)?, u32_at(header, 8)?);
-        let body = self.rest.get(..length).ok_or(Malformed::Truncated)?;
-        let body = body.get(HEADER_BYTES..).ok_or(Malformed::TooShort)?;
-        // The last message of a datagram may lack its padding.
-        self.rest = self.rest.get(length.next_multiple_of(4)..).unwrap_or_default();
-        if sequence != self.sequence {
-            return Ok(Message::Other);
-        }
-        match kind {
-            SOCK_DIAG_BY_FAMILY => socket(body).map(Message::Socket),
-            NLMSG_DONE => Ok(match errno(body) {
-                Ok(code @ 1..) => Message::Failed(code),
-                _ => Message::Done,
-            }),
-            NLMSG_ERROR => errno(body).map(Message::Failed),
-            _ => Ok(Message::Other),
+        match take_part(&mut self.rest, self.sequence)? {
+            Part::Body(SOCK_DIAG_BY_FAMILY, body) => socket(body).map(Message::Socket),
+            Part::Done => Ok(Message::Done),
+            Part::Failed(errno) => Ok(Message::Failed(errno)),
+            Part::Body(..) | Part::Other => Ok(Message::Other),
         }
     }
+}
+
+/// One netlink message, whatever the protocol.
+pub(super) enum Part<'a> {
+    /// Its type and what is in it.
+    Body(u16, &'a [u8]),
+    Done,
+    Failed(i32),
+    Other,
+}
+
+/// Takes the first message of `rest`, which is part of the answer to the question numbered `sequence`.
+pub(super) fn take_part<'a>(rest: &mut &'a [u8], sequence: u32) -> Result<Part<'a>, Malformed> {
+    let header = rest.get(..HEADER_BYTES).ok_or(Malformed::Truncated)?;
+    let length = u32_at(header, 0)? as usize;
+    let (kind, answered) = (u16_at(header, 4)?, u32_at(header, 8)?);
+    let body = rest.get(..length).ok_or(Malformed::Truncated)?;
+    let body = body.get(HEADER_BYTES..).ok_or(Malformed::TooShort)?;
+    // The last message of a datagram may lack its padding.
+    *rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    if answered != sequence {
+        return Ok(Part::Other);
+    }
+    match kind {
+        NLMSG_DONE => Ok(match errno(body) {
+            Ok(code @ 1..) => Part::Failed(code),
+            _ => Part::Done,
+        }),
+        NLMSG_ERROR => errno(body).map(Part::Failed),
+        _ => Ok(Part::Body(kind, body)),
+    }
+}
+
+/// The header of a question that is a dump of everything that matches; `body_bytes` follow it.
+pub(super) fn dump_header(kind: u16, body_bytes: usize, sequence: u32) -> Vec<u8> {
+    let length = HEADER_BYTES + body_bytes;
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend_from_slice(&(length as u32).to_ne_bytes());
+    bytes.extend_from_slice(&kind.to_ne_bytes());
+    bytes.extend_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
+    bytes.extend_from_slice(&sequence.to_ne_bytes());
+    bytes.extend_from_slice(&0_u32.to_ne_bytes());
+    bytes
 }
 
 /// `struct inet_diag_msg`; the attributes after it are not asked for.
@@ -147,18 +180,17 @@ fn errno(body: &[u8]) -> Result<i32, Malformed> {
     Ok(u32_at(body, 0)?.cast_signed().saturating_neg())
 }
 
-/// The question: a dump of all sockets of `family` in one of `states`, filtered by local port.
-pub(super) fn request(family: Family, states: States, ports: &[u16], sequence: u32) -> Vec<u8> {
+/// The question: a dump of all sockets of `family` in one of `states`, filtered by local port: at most
+/// [`RANGES_MAX`] ranges, none for all ports.
+pub(super) fn request(
+    family: Family,
+    states: States,
+    ports: &[PortRange],
+    sequence: u32,
+) -> Vec<u8> {
     let filter = port_filter(ports);
     let attribute = if filter.is_empty() { 0 } else { ATTRIBUTE_BYTES + filter.len() };
-    let length = HEADER_BYTES + REQUEST_BYTES + attribute;
-
-    let mut bytes = Vec::with_capacity(length);
-    bytes.extend_from_slice(&(length as u32).to_ne_bytes());
-    bytes.extend_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
-    bytes.extend_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
-    bytes.extend_from_slice(&sequence.to_ne_bytes());
-    bytes.extend_from_slice(&0_u32.to_ne_bytes());
+    let mut bytes = dump_header(SOCK_DIAG_BY_FAMILY, REQUEST_BYTES + attribute, sequence);
 
     let family = match family {
         Family::V4 => libc::AF_INET,
@@ -177,25 +209,41 @@ pub(super) fn request(family: Family, states: States, ports: &[u16], sequence: u
     bytes
 }
 
-/// A program in the kernel's filter language that accepts the given local ports; empty accepts all.
+/// Ports from the first to the second.
+pub(super) type PortRange = (u16, u16);
+
+/// Returns the fewest ranges that hold exactly `ports`.
+pub(super) fn ranges(ports: &[u16]) -> Vec<PortRange> {
+    let mut sorted = ports.to_vec();
+    sorted.sort_unstable();
+    let mut ranges: Vec<PortRange> = Vec::new();
+    for port in sorted {
+        match ranges.last_mut() {
+            Some((_, last)) if port <= last.saturating_add(1) => *last = port,
+            _ => ranges.push((port, port)),
+        }
+    }
+    ranges
+}
+
+/// A program in the kernel's filter language that accepts local ports of the given ranges; empty accepts all.
 ///
-/// For each port `port >= p`, `port <= p`, and, but for the last, a jump to the end of the program.
-/// (A single test for equality is missing in kernels before 5.6.) An offset that leads exactly to the
-/// end accepts, one that leads four bytes past it rejects.
-fn port_filter(ports: &[u16]) -> Vec<u8> {
-    let ports = &ports[..ports.len().min(PORTS_MAX)];
-    let mut code = Vec::with_capacity(ports.len() * (2 * TEST_BYTES + OP_BYTES));
+/// For each range `port >= first`, `port <= last`, and, but for the last range, a jump to the end of the
+/// program. An offset that leads exactly to the end accepts, one that leads four bytes past it rejects.
+fn port_filter(ranges: &[PortRange]) -> Vec<u8> {
+    debug_assert!(ranges.len() <= RANGES_MAX, "the offsets have 16 bits");
+    let mut code = Vec::with_capacity(ranges.len() * (2 * TEST_BYTES + OP_BYTES));
     let mut op = |code_: u8, yes: u8, no: u16| {
         code.extend_from_slice(&[code_, yes]);
         code.extend_from_slice(&no.to_ne_bytes());
     };
-    for (index, port) in ports.iter().enumerate() {
-        let after = ports.len() - index - 1;
+    for (index, (first, last)) in ranges.iter().enumerate() {
+        let after = ranges.len() - index - 1;
         let skip_jump = OP_BYTES as u16;
         op(S_GE, TEST_BYTES as u8, 2 * TEST_BYTES as u16 + skip_jump);
-        op(0, 0, *port);
+        op(0, 0, *first);
         op(S_LE, TEST_BYTES as u8, TEST_BYTES as u16 + skip_jump);
-        op(0, 0, *port);
+        op(0, 0, *last);
         if after > 0 {
             // Past this jump and the blocks after it; the last of them has no jump.
             let to_end = OP_BYTES + after * (2 * TEST_BYTES + OP_BYTES) - OP_BYTES;
@@ -205,12 +253,12 @@ fn port_filter(ports: &[u16]) -> Vec<u8> {
     code
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
     let bytes = bytes.get(at..at + 2).ok_or(Malformed::TooShort)?;
     Ok(u16::from_ne_bytes([bytes[0], bytes[1]]))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
     let bytes = bytes.get(at..at + 4).ok_or(Malformed::TooShort)?;
     Ok(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
@@ -228,8 +276,9 @@ const OP_BYTES: usize = 4;
 /// A test for a port: the op and the operand in the `no` of a second one.
 const TEST_BYTES: usize = 2 * OP_BYTES;
 
-/// As many ports as a filter's 16-bit offsets can span; further ones are left out.
-const PORTS_MAX: usize = 3_000;
+/// Ranges of ports that the kernel is asked to filter by. A filter's 16-bit offsets would span 3,000, but the
+/// kernel takes a second to check such a filter: the time grows with the square.
+pub(super) const RANGES_MAX: usize = 300;
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
@@ -322,11 +371,23 @@ mod tests {
         fn a_filter_accepts_its_ports_alone(
             ports in proptest::collection::vec(any::<u16>(), 1..9), other: u16,
         ) {
-            let filter = port_filter(&ports);
+            let filter = port_filter(&ranges(&ports));
             for port in &ports {
                 prop_assert!(accepts(&filter, *port));
             }
             prop_assert_eq!(accepts(&filter, other), ports.contains(&other));
+        }
+
+        #[test]
+        fn ranges_hold_their_ports_and_no_others(
+            ports in proptest::collection::vec(prop_oneof![0_u16..20, 65_500_u16..], 0..40),
+        ) {
+            let ranges = ranges(&ports);
+            let held: Vec<u16> = ranges.iter().flat_map(|&(first, last)| first..=last).collect();
+            let expected: std::collections::BTreeSet<u16> = ports.into_iter().collect();
+            prop_assert!(held.iter().eq(&expected), "{:?}", ranges);
+            let apart = |pair: &[PortRange]| pair[0].1 + 1 < pair[1].0;
+            prop_assert!(ranges.windows(2).all(apart), "{:?}", ranges);
         }
 
         #[test]

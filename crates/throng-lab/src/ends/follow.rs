@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn intervals_are_seen_as_they_are_written() {
-        let path = std::env::temp_dir().join(format!("throng-follow-{}.jsonl", std::process::id()));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.jsonl");
         let mut follow = Follow::new(&path);
         let mut seen = Vec::new();
         let mut look = |follow: &mut Follow| {
@@ -84,12 +85,12 @@ mod tests {
         let _ = writer.end(&End::default());
         assert_eq!(look(&mut follow)[1..], [(2000, Some(1000)), (3000, Some(2000))]);
         assert_eq!(follow.whole().unwrap().intervals.len(), 3);
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn half_a_line_waits_for_its_other_half() {
-        let path = std::env::temp_dir().join(format!("throng-half-{}.jsonl", std::process::id()));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.jsonl");
         let mut file = File::create(&path).unwrap();
         let mut follow = Follow::new(&path);
         let mut count = 0;
@@ -98,6 +99,5 @@ mod tests {
         file.write_all(b"\"span_ms\":1}\n").unwrap();
         follow.read(&mut |_, _| count += 10);
         assert_eq!(count, 10);
-        std::fs::remove_file(path).unwrap();
     }
 }

@@ -1,11 +1,13 @@
 //! A child that ends when the lab does.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+use throng_driver::folder::create_file;
 
 use crate::lab::LabError;
 
@@ -25,7 +27,7 @@ impl Process {
         log: PathBuf,
         spawn: impl FnOnce(Command) -> io::Result<Child>,
     ) -> Result<Self, LabError> {
-        let file = File::create(&log).and_then(|file| Ok((file.try_clone()?, file)));
+        let file = create_file(&log).and_then(|file| Ok((file.try_clone()?, file)));
         let (out, err) = file.map_err(|error| LabError::File(log.clone(), error))?;
         command.stdin(Stdio::piped()).stdout(out).stderr(err).process_group(0);
         let child = spawn(command).map_err(|error| LabError::End {
@@ -101,12 +103,14 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 mod tests {
     use super::*;
 
-    fn start(program: &str, args: &[&str]) -> Process {
+    /// A process, and the folder of its output.
+    fn start(program: &str, args: &[&str]) -> (Process, tempfile::TempDir) {
         let mut command = Command::new(program);
         command.args(args);
-        let id = format!("{}-{:?}", std::process::id(), std::thread::current().id());
-        let log = std::env::temp_dir().join(format!("throng-lab-process-{id}.log"));
-        Process::start("server", command, log, |mut command| command.spawn()).unwrap()
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("process.log");
+        let process = Process::start("server", command, log, |mut command| command.spawn());
+        (process.unwrap(), dir)
     }
 
     fn wait(process: &mut Process) {
@@ -118,24 +122,22 @@ mod tests {
 
     #[test]
     fn a_process_that_reads_its_input_ends_with_it() {
-        let mut process = start("cat", &[]);
+        let (mut process, _dir) = start("cat", &[]);
         assert!(!process.has_ended());
         let began = Instant::now();
         process.stop();
         assert!(began.elapsed() < STOP_TIMEOUT, "it was killed");
         assert!(process.check_ran().is_ok());
-        fs::remove_file(&process.log).unwrap();
     }
 
     #[test]
     fn a_process_that_fails_is_quoted() {
-        let mut process = start("sh", &["-c", "echo no such file >&2; exit 2"]);
+        let (mut process, _dir) = start("sh", &["-c", "echo no such file >&2; exit 2"]);
         wait(&mut process);
         let error = process.check_ran().unwrap_err().to_string();
         assert_eq!(
             error,
             "the server failed with exit code 2; the last that it said:\n  no such file"
         );
-        fs::remove_file(&process.log).unwrap();
     }
 }

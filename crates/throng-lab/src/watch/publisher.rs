@@ -1,7 +1,7 @@
 //! Hands the lines of a watch to whoever connects. Nothing that a reader sends is read.
 
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use throng_report::watch::{WATCH_LINE_BYTES_MAX, WatchHeader, WatchLine};
 
-/// Readers at a time; one more is closed at once.
+/// Readers at a time. One more takes the place of one from the address that has the most of them, so that
+/// no address keeps the others out; from that address itself it is closed at once.
 pub const READERS_MAX: usize = 16;
 
 /// A listener and its readers, on threads of their own.
 #[derive(Debug)]
 pub struct Publisher {
     addr: SocketAddr,
-    readers: Arc<Mutex<Vec<SyncSender<Arc<str>>>>>,
+    readers: Arc<Mutex<Readers>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -44,7 +45,7 @@ impl Publisher {
         let text: Arc<str> = self::line(line).into();
         if text.len() <= WATCH_LINE_BYTES_MAX {
             let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-            readers.retain(|reader| reader.try_send(Arc::clone(&text)).is_ok());
+            readers.0.retain(|reader| reader.lines.try_send(Arc::clone(&text)).is_ok());
         }
     }
 }
@@ -71,7 +72,7 @@ impl Bound {
     /// There is no thread for it.
     pub fn start(self, header: &WatchHeader) -> io::Result<Publisher> {
         let addr = self.listener.local_addr()?;
-        let readers = Arc::<Mutex<Vec<_>>>::default();
+        let readers = Arc::<Mutex<Readers>>::default();
         let stop = Arc::new(AtomicBool::new(false));
         let accepting = Accepting {
             listener: self.listener,
@@ -89,7 +90,7 @@ impl Bound {
 struct Accepting {
     listener: TcpListener,
     header: Arc<str>,
-    readers: Arc<Mutex<Vec<SyncSender<Arc<str>>>>>,
+    readers: Arc<Mutex<Readers>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -97,24 +98,67 @@ impl Accepting {
     fn run(self) {
         while !self.stop.load(Ordering::Relaxed) {
             match self.listener.accept() {
-                Ok((socket, _)) => self.welcome(socket),
+                Ok((socket, from)) => self.welcome(socket, origin(from.ip())),
                 // None waits, or one was gone before it was accepted, or there is no fd: there may be one later.
                 Err(_) => std::thread::sleep(LOOK_EVERY),
             }
         }
     }
 
-    fn welcome(&self, socket: TcpStream) {
+    fn welcome(&self, socket: TcpStream, from: IpAddr) {
         let (lines, waiting) = mpsc::sync_channel::<Arc<str>>(LINES_MAX);
         let _ = lines.send(Arc::clone(&self.header));
+        // Without an fd to close it by, it would have its place for as long as it likes.
+        let Ok(handle) = socket.try_clone() else { return };
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if readers.len() >= READERS_MAX {
+        if !readers.make_room(from) {
             return;
         }
         let thread = std::thread::Builder::new().name("watch-reader".into());
         if thread.spawn(move || write_all(socket, &waiting)).is_ok() {
-            readers.push(lines);
+            readers.0.push(Reader { lines, socket: handle, from });
         }
+    }
+}
+
+/// A connection that is written to by a thread of its own.
+#[derive(Debug)]
+struct Reader {
+    lines: SyncSender<Arc<str>>,
+    socket: TcpStream,
+    from: IpAddr,
+}
+
+/// Those that are connected, the oldest first.
+#[derive(Debug, Default)]
+struct Readers(Vec<Reader>);
+
+impl Readers {
+    /// Makes sure that there is room for one more, from `from`. False when that would be at the cost of
+    /// addresses that have fewer.
+    fn make_room(&mut self, from: IpAddr) -> bool {
+        if self.0.len() < READERS_MAX {
+            return true;
+        }
+        let count = |from| self.0.iter().filter(|reader| reader.from == from).count();
+        let most = self.0.iter().map(|reader| count(reader.from)).max().unwrap_or(0);
+        let oldest = self.0.iter().position(|reader| count(reader.from) == most);
+        match oldest {
+            Some(oldest) if count(from) < most => {
+                let reader = self.0.remove(oldest);
+                let _ = reader.socket.shutdown(Shutdown::Both);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whom an address counts for: a host has all of an IPv6 /64.
+fn origin(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into(),
+        v4 => v4,
     }
 }
 
@@ -185,6 +229,45 @@ mod tests {
         assert_eq!(next(&mut readers[0]), "", "the stream ends with the watch");
     }
 
+    /// A reader whose connection comes from another address of loopback.
+    fn reader_from(last: u8, publisher: &Publisher) -> BufReader<TcpStream> {
+        use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+        let from = SocketAddr::from(([127, 0, 0, last], 0));
+        let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&fd, &from).unwrap();
+        connect(&fd, &publisher.addr()).unwrap();
+        let socket = TcpStream::from(fd);
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        BufReader::new(socket)
+    }
+
+    #[test]
+    fn no_address_keeps_the_others_out() {
+        let publisher = publisher();
+        let mut greedy: Vec<_> = (0..READERS_MAX).map(|_| reader(&publisher)).collect();
+        for reader in &mut greedy {
+            next(reader);
+        }
+        let mut generator = reader_from(2, &publisher);
+        assert!(WatchHeader::parse(next(&mut generator).trim_end()).is_ok());
+        assert_eq!(next(&mut greedy[0]), "", "the oldest of those that are too many has gone");
+        // However often it tries again.
+        for _ in 0..3 {
+            assert_eq!(next(&mut reader(&publisher)), "");
+        }
+        publisher.publish(&WatchLine { at_ms: 7, ..Default::default() });
+        assert!(next(&mut generator).contains("\"at_ms\":7"));
+        assert!(next(&mut greedy[1]).contains("\"at_ms\":7"));
+    }
+
+    #[test]
+    fn a_host_is_known_by_its_network() {
+        let same =
+            |one: &str, other: &str| origin(one.parse().unwrap()) == origin(other.parse().unwrap());
+        assert!(same("2001:db8::1", "2001:db8::ffff:1") && !same("2001:db8::1", "2001:db8:0:1::1"));
+        assert!(same("10.0.0.1", "::ffff:10.0.0.1") && !same("10.0.0.1", "10.0.0.2"));
+    }
+
     #[test]
     fn one_reader_too_many_is_closed_and_one_that_does_not_read_holds_up_nobody() {
         let publisher = publisher();
@@ -204,7 +287,7 @@ mod tests {
             publisher.publish(&big);
         }
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-        let left = publisher.readers.lock().unwrap().len();
+        let left = publisher.readers.lock().unwrap().0.len();
         assert_eq!(left, 0, "all of them were too slow");
     }
 }

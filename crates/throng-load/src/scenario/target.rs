@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 use std::str::FromStr;
 
+use throng_driver::netlink::Subnet;
+
 /// A server's address as it was written; the host may be a name that is not yet resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
@@ -32,8 +34,11 @@ pub enum Scheme {
 pub enum Reach {
     /// This machine: 127.0.0.0/8, ::1.
     Loopback,
-    /// A network of one's own: 10/8, 172.16/12, 192.168/16, 169.254/16, fc00::/7, fe80::/10.
+    /// A network without a name in the world: 10/8, 172.16/12, 192.168/16, fc00::/7. It may be somebody
+    /// else's all the same: another team's, another customer's of the same cloud.
     Private,
+    /// One cable: 169.254/16, fe80::/10. Clouds answer there with what a machine is allowed to do.
+    LinkLocal,
     /// 198.18.0.0/15, set aside for benchmarks (RFC 2544).
     Benchmark,
     /// Everything else, which belongs to somebody.
@@ -196,14 +201,15 @@ impl fmt::Display for TargetError {
 impl std::error::Error for TargetError {}
 
 impl Reach {
-    /// Which of the four `address` is. An IPv4 address inside an IPv6 one counts as itself.
+    /// Which of them `address` is. An IPv4 address inside an IPv6 one counts as itself.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(v4) => Self::of_v4(v4),
             IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
                 Some(v4) => Self::of_v4(v4),
                 None if v6.is_loopback() => Self::Loopback,
-                None if v6.is_unique_local() || v6.is_unicast_link_local() => Self::Private,
+                None if v6.is_unique_local() => Self::Private,
+                None if v6.is_unicast_link_local() => Self::LinkLocal,
                 None => Self::Public,
             },
         }
@@ -215,16 +221,23 @@ impl Reach {
             Self::Loopback
         } else if a == 198 && (b == 18 || b == 19) {
             Self::Benchmark
-        } else if v4.is_private() || v4.is_link_local() {
+        } else if v4.is_private() {
             Self::Private
+        } else if v4.is_link_local() {
+            Self::LinkLocal
         } else {
             Self::Public
         }
     }
+}
 
-    /// Whether load may be sent there without `--i-am-allowed`.
-    pub fn needs_no_permission(self) -> bool {
-        self != Self::Public
+/// Whether load may be sent to `address` without `--i-am-allowed`; `own` are the networks in which this
+/// machine has an address.
+pub fn needs_no_permission(address: IpAddr, own: &[Subnet]) -> bool {
+    match Reach::of(address) {
+        Reach::Loopback | Reach::Benchmark => true,
+        Reach::Private => own.iter().any(|network| network.contains(address.to_canonical())),
+        Reach::LinkLocal | Reach::Public => false,
     }
 }
 
@@ -302,7 +315,7 @@ mod tests {
 
     #[test]
     fn reach_knows_the_reserved_ranges_and_their_edges() {
-        use Reach::{Benchmark, Loopback, Private, Public};
+        use Reach::{Benchmark, LinkLocal, Loopback, Private, Public};
         for (address, reach) in [
             ("127.0.0.1", Loopback),
             ("127.255.255.255", Loopback),
@@ -316,7 +329,7 @@ mod tests {
             ("172.31.255.255", Private),
             ("172.32.0.0", Public),
             ("192.168.1.1", Private),
-            ("169.254.1.1", Private),
+            ("169.254.1.1", LinkLocal),
             ("198.17.255.255", Public),
             ("198.18.0.0", Benchmark),
             ("198.19.255.255", Benchmark),
@@ -325,8 +338,8 @@ mod tests {
             ("fc00::1", Private),
             ("fdff::1", Private),
             ("fe00::1", Public),
-            ("fe80::1", Private),
-            ("febf::1", Private),
+            ("fe80::1", LinkLocal),
+            ("febf::1", LinkLocal),
             ("fec0::1", Public),
             ("2001:db8::1", Public),
             ("::ffff:8.8.8.8", Public),
@@ -334,11 +347,26 @@ mod tests {
         ] {
             assert_eq!(Reach::of(address.parse().unwrap()), reach, "{address}");
         }
-        assert!(
-            Loopback.needs_no_permission()
-                && Private.needs_no_permission()
-                && Benchmark.needs_no_permission()
-        );
-        assert!(!Public.needs_no_permission());
+    }
+
+    #[test]
+    fn a_private_address_needs_leave_unless_it_is_in_a_network_of_this_machine() {
+        let own = [("10.0.1.7", 24), ("fd00::1", 64), ("169.254.7.7", 16), ("8.8.8.1", 24)];
+        let own = own.map(|(ip, prefix)| Subnet::new(ip.parse().unwrap(), prefix).unwrap());
+        for (address, is_free) in [
+            ("127.0.0.1", true),
+            ("198.18.0.1", true),
+            ("10.0.1.200", true),
+            ("::ffff:10.0.1.200", true),
+            ("10.0.2.1", false),
+            ("192.168.1.1", false),
+            ("fd00::9", true),
+            ("fd00:0:0:1::9", false),
+            ("169.254.169.254", false),
+            ("fe80::1", false),
+            ("8.8.8.8", false),
+        ] {
+            assert_eq!(needs_no_permission(address.parse().unwrap(), &own), is_free, "{address}");
+        }
     }
 }

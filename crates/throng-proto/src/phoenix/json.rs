@@ -126,6 +126,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "hours of work for an interpreter")]
     fn nesting_of_any_depth_is_checked_to_the_last_bracket() {
         for depth in [1, 63, 64, 65, 127, 128, 129, 10_000, 1_000_000] {
             let (open, close) = (r#"[{"":"#.repeat(depth / 2), "}]".repeat(depth / 2));

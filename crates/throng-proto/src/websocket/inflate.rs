@@ -151,6 +151,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "hours of work for an interpreter")]
     fn a_bomb_is_stopped_at_the_limit() {
         let mut deflater = Deflater::new();
         let zeros = vec![0; 10 << 20];
@@ -184,6 +185,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "hours of work for an interpreter")]
     fn what_does_not_become_smaller_is_compressed_only_on_demand() {
         let mut state = 1u32;
         let mut random = || {

@@ -288,13 +288,10 @@ impl Session for Server {
             return self.next_request(now, input, scratch, out);
         };
         let said = link.next(Role::Server, &mut self.unfinished, input, scratch, out);
-        if link.is_open() {
-            // A message has its time from its first byte on, whatever is said in its midst.
-            if self.unfinished.is_none() || matches!(said, Some(Said::Text(_) | Said::Binary(_))) {
-                self.deadline = Instant::FAR;
-            } else if self.deadline == Instant::FAR {
-                self.deadline = now + millis(message_timeout_ms);
-            }
+        // Nothing is unfinished and nothing was: so it is nearly always.
+        if self.unfinished.is_some() || self.deadline != Instant::FAR {
+            let is_whole = matches!(said, Some(Said::Text(_) | Said::Binary(_)));
+            self.time_message(now + millis(message_timeout_ms), is_whole);
         }
         said.map(|said| match said {
             Said::Text(text) => ServerEvent::Text(text),
@@ -334,6 +331,20 @@ impl Session for Server {
 }
 
 impl Server {
+    /// Gives a message that has begun its time, which whatever is said in its midst does not move, and takes it back
+    /// from one that is whole.
+    #[cold]
+    fn time_message(&mut self, until: Instant, is_whole: bool) {
+        if !self.is_open() {
+            return;
+        }
+        if self.unfinished.is_none() || is_whole {
+            self.deadline = Instant::FAR;
+        } else if self.deadline == Instant::FAR {
+            self.deadline = until;
+        }
+    }
+
     #[cold]
     fn next_request<'a, 'i: 'a>(
         &mut self,

@@ -1,6 +1,6 @@
 //! Reads a run file, whole or cut short, of this version or with fields of a later one.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 use std::{fmt, mem};
 
 use serde::Deserialize;
@@ -22,6 +22,12 @@ pub struct RunFile {
     /// What a reader should know before believing the file, a sentence each.
     pub warnings: Vec<String>,
 }
+
+/// Longest line that is understood, in bytes: a hundred times the longest that is written. A longer one is
+/// passed over as a torn one is.
+pub const LINE_BYTES_MAX: usize = 16 << 20;
+/// Torn lines that are named; the others are counted.
+const TORN_LINES_NAMED_MAX: u64 = 20;
 
 /// Reads a run file whole.
 pub fn read(input: &mut impl BufRead) -> Result<RunFile, ReadError> {
@@ -54,7 +60,9 @@ impl<R: BufRead> RunFileReader<R> {
             schema: String,
         }
         let mut line = Vec::new();
-        input.read_until(b'\n', &mut line)?;
+        if !read_line(&mut input, &mut line)? {
+            return Err(ReadError::LineTooLong);
+        }
         if line.trim_ascii().is_empty() {
             return Err(ReadError::Empty);
         }
@@ -100,13 +108,19 @@ impl<R: BufRead> RunFileReader<R> {
         loop {
             let mut line = mem::take(&mut self.line);
             line.clear();
-            let n = self.input.read_until(b'\n', &mut line)?;
+            let is_whole = read_line(&mut self.input, &mut line)?;
             self.line_number += 1;
-            if n == 0 {
+            if line.is_empty() {
                 self.say_what_is_missing();
                 return Ok(None);
             }
-            let found = self.understand(line.trim_ascii());
+            let found = match is_whole {
+                true => self.understand(line.trim_ascii()),
+                false => {
+                    self.tell_torn(&format!("it is longer than {LINE_BYTES_MAX} bytes"));
+                    None
+                }
+            };
             self.line = line;
             if found.is_some() {
                 return Ok(found);
@@ -122,18 +136,25 @@ impl<R: BufRead> RunFileReader<R> {
             Ok(interval) => return Some(interval),
             Err(error) => match serde_json::from_slice::<EndLine>(line) {
                 Ok(EndLine { end }) => self.end = Some(end),
-                Err(_) => {
-                    self.lines_torn += 1;
-                    let number = self.line_number;
-                    self.warnings
-                        .push(format!("line {number} is torn and was passed over: {error}"));
-                }
+                Err(_) => self.tell_torn(&error.to_string()),
             },
         }
         None
     }
 
+    fn tell_torn(&mut self, why: &str) {
+        self.lines_torn += 1;
+        let number = self.line_number;
+        if self.lines_torn <= TORN_LINES_NAMED_MAX {
+            self.warnings.push(format!("line {number} is torn and was passed over: {why}"));
+        }
+    }
+
     fn say_what_is_missing(&mut self) {
+        let unnamed = self.lines_torn.saturating_sub(TORN_LINES_NAMED_MAX);
+        if unnamed > 0 {
+            self.warnings.push(format!("{unnamed} more lines are torn and were passed over"));
+        }
         match &self.end {
             None => self.warnings.push(
                 "the last line is missing: the generator was killed, or still runs".to_owned(),
@@ -147,11 +168,24 @@ impl<R: BufRead> RunFileReader<R> {
     }
 }
 
+/// Reads the next line, its end included, into `line`, which stays empty at the end of the file. False when
+/// the line is longer than [`LINE_BYTES_MAX`]: then only its first bytes are there, and it is passed over.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    input.take(LINE_BYTES_MAX as u64).read_until(b'\n', line)?;
+    if line.len() < LINE_BYTES_MAX || line.ends_with(b"\n") {
+        return Ok(true);
+    }
+    input.skip_until(b'\n')?;
+    Ok(false)
+}
+
 /// Why a file cannot be read as a run file.
 #[derive(Debug)]
 pub enum ReadError {
     /// It has no first line.
     Empty,
+    /// Its first line is longer than [`LINE_BYTES_MAX`].
+    LineTooLong,
     /// Its first line is something else.
     NotARunFile(serde_json::Error),
     /// It was written by another version, under this schema.
@@ -170,6 +204,9 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => write!(f, "the run file is empty"),
+            Self::LineTooLong => {
+                write!(f, "not a run file: its first line is longer than {LINE_BYTES_MAX} bytes")
+            }
             Self::NotARunFile(error) => {
                 write!(
                     f,
@@ -234,6 +271,42 @@ mod tests {
         let file = read(&mut lines.concat().as_slice()).unwrap();
         assert_eq!((file.intervals.len(), file.lines_torn), (2, 1));
         assert!(file.warnings[0].starts_with("line 3 is torn"), "{:?}", file.warnings);
+    }
+
+    /// An endless line of a file that has no other.
+    fn endless(first: &'static [u8], bytes: u64) -> io::BufReader<impl Read + fmt::Debug> {
+        io::BufReader::new(first.chain(io::repeat(b'x').take(bytes)))
+    }
+
+    const HEADER: &[u8] = b"{\"schema\":\"throng.run/1\"}\n";
+
+    #[test]
+    fn a_line_without_an_end_takes_no_more_memory_than_the_longest_line() {
+        let mut reader = RunFileReader::open(endless(HEADER, 5 * LINE_BYTES_MAX as u64)).unwrap();
+        assert!(reader.next_interval().unwrap().is_none());
+        assert_eq!(reader.lines_torn(), 1, "it is one line");
+        assert!(reader.warnings()[0].contains("longer than 16777216 bytes"));
+        assert!(reader.line.capacity() <= 2 * LINE_BYTES_MAX, "{}", reader.line.capacity());
+        let error = RunFileReader::open(endless(b"", 1 << 30)).unwrap_err();
+        assert!(matches!(error, ReadError::LineTooLong), "{error}");
+    }
+
+    #[test]
+    fn a_line_after_one_that_is_too_long_is_read() {
+        let mut text = HEADER.to_vec();
+        text.resize(text.len() + LINE_BYTES_MAX, b' ');
+        text.extend_from_slice(b"\n{\"at_ms\":5,\"span_ms\":5}\n");
+        let file = read(&mut text.as_slice()).unwrap();
+        assert_eq!((file.intervals.len(), file.lines_torn), (1, 1));
+    }
+
+    #[test]
+    fn of_very_many_torn_lines_the_first_are_named_and_all_are_counted() {
+        let text = [HEADER, &b"torn\n".repeat(1_000)].concat();
+        let file = read(&mut text.as_slice()).unwrap();
+        assert_eq!(file.lines_torn, 1_000);
+        assert_eq!(file.warnings.len(), 22, "{:?}", file.warnings);
+        assert_eq!(file.warnings[20], "980 more lines are torn and were passed over");
     }
 
     #[test]

@@ -255,12 +255,12 @@ mod tests {
 
     #[test]
     fn a_real_file_is_cut_back_and_continued() {
-        let path = std::env::temp_dir().join(format!("throng-cut-{}.jsonl", std::process::id()));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.jsonl");
         let mut file = File::create(&path).unwrap();
         file.write_all(b"whole\nha").unwrap();
         file.truncate_to(6).unwrap();
         file.write_all(b"next\n").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"whole\nnext\n");
-        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -14,8 +14,9 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Long enough for what is not to happen to happen.
 pub const A_WHILE: Duration = Duration::from_millis(200);
 
+/// With fd tables of their own, as `throng serve` runs it.
 pub fn options(accept: Accept, cores: usize) -> ServerOptions {
-    ServerOptions { accept, cores: Some(cores), ..ServerOptions::default() }
+    ServerOptions { accept, cores: Some(cores), private_fds: true, ..ServerOptions::default() }
 }
 
 /// A client that gives up after [`PATIENCE`].

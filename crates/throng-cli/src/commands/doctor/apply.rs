@@ -1,8 +1,15 @@
-//! `throng doctor --for N --apply`: raises the sysctls that are short, and says how to undo it.
+//! `throng doctor --for N --apply`: raises the sysctls that are short, all of them or none, and says how
+//! to undo it.
+//!
+//! What they were is in a file before the first is changed, so that it outlives a lost terminal; when
+//! one cannot be changed, those before it are taken back.
+
+mod undo;
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::path::Path;
 
 use throng_doctor::ports::parse_ranges;
 use throng_doctor::preflight::{Preflight, Sysctl};
@@ -10,73 +17,196 @@ use throng_doctor::sysctl::sysctl_path;
 
 use super::preflight::exit;
 use crate::{Exit, Failure, output};
+use undo::{UNDO_FOLDER, UndoFile};
 
 /// Raises what `answer` says, prints each change, and looks again. Nothing is ever lowered.
 ///
 /// # Errors
-/// A plain user asked.
+/// A plain user asked; the undo file cannot be written; the kernel refuses a change. Then everything is
+/// as it was, or the error says what is not.
 pub(super) fn apply(answer: &Preflight, look: impl Fn() -> Preflight) -> Result<Exit, Failure> {
     let sysctls = answer.sysctls();
     if sysctls.is_empty() {
         output::say(format!("nothing to change: no sysctl is short.\n\n{answer}"));
         return Ok(exit(answer));
     }
-    let mut failed = Vec::new();
-    for sysctl in sysctls {
-        match raise(sysctl) {
-            Ok(Change::Made { old, set }) => {
-                output::say(told(sysctl, &old, &set));
-                if !is_the_same(&set, &sysctl.value) {
-                    failed.push(format!("{}: {} was asked for", sysctl.name, sysctl.value));
-                }
-            }
-            Ok(Change::NotNeeded { now }) => {
-                output::say(format!("{} is {now} already", sysctl.name));
-            }
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_root() => {
-                return Err(Failure::new(format!(
-                    "sysctls are root's to change: sudo {}\n  or by hand:{}",
-                    std::env::args().collect::<Vec<_>>().join(" "),
-                    answer
-                        .sysctls()
-                        .iter()
-                        .map(|s| format!("\n  sysctl -w {}=\"{}\"", s.name, s.value))
-                        .collect::<String>()
-                )));
-            }
-            Err(error) => failed.push(format!("{}: {}", sysctl.name, why(sysctl, &error))),
-        }
+    let Plan { changes, raised_already, impossible } = plan(&Live, &sysctls);
+    if impossible.iter().any(|(_, error)| is_for_root(error)) && !is_root() {
+        return Err(for_root(&sysctls));
     }
-    failed.iter().for_each(|line| output::complain(format!("not changed as asked: {line}")));
+    for (name, now) in raised_already {
+        output::say(format!("{name} is {now} already"));
+    }
+    for (sysctl, error) in &impossible {
+        output::complain(format!("left as it is: {}: {}", sysctl.name, why(sysctl, error)));
+    }
+    if !changes.is_empty() {
+        raise_and_tell(&Live, &changes, Path::new(UNDO_FOLDER))?;
+    }
     let after = look();
     output::say(format!("\n{after}"));
     Ok(exit(&after))
 }
 
-/// What became of one.
-enum Change {
-    /// It is `set` now, which is not always what was asked for.
-    Made {
-        old: String,
-        set: String,
-    },
-    NotNeeded {
-        now: String,
-    },
+/// Makes `changes`, and tells of each.
+fn raise_and_tell(
+    sysctls: &impl Sysctls,
+    changes: &[Change<'_>],
+    folder: &Path,
+) -> Result<(), Failure> {
+    let undo = UndoFile::write(folder, changes).map_err(|error| {
+        Failure::new(format!(
+            "{error}\n  nothing was changed: first it must be sure how to undo it"
+        ))
+    })?;
+    match raise_all(sysctls, changes) {
+        Ok(made) => {
+            for (change, set) in changes.iter().zip(made) {
+                let Change { sysctl, old } = change;
+                output::say(told(sysctl, old, &set));
+                if !is_the_same(&set, &sysctl.value) {
+                    output::complain(format!(
+                        "not changed as asked: {}: {} was asked for",
+                        sysctl.name, sysctl.value
+                    ));
+                }
+            }
+            let path = undo.keep();
+            output::say(format!("undo all of it: sysctl -p {}", path.display()));
+            Ok(())
+        }
+        Err(refused) => {
+            let mut text = format!("{}\n  ", refused.why);
+            text += match refused.left.is_empty() {
+                true => "everything is as it was: those that had been changed were taken back",
+                false => "not all could be taken back",
+            };
+            if !refused.left.is_empty() {
+                text += &format!(": {} {}", refused.left.join(", "), "are still raised");
+                text += &format!("\n  undo: sysctl -p {}", undo.keep().display());
+            }
+            Err(Failure::new(text))
+        }
+    }
 }
 
-fn raise(sysctl: &Sysctl) -> io::Result<Change> {
-    let path = format!("/{}", sysctl_path(&sysctl.name));
-    let now = words(&fs::read_to_string(&path)?);
-    if !is_raised(&now, &sysctl.value) {
-        return Ok(Change::NotNeeded { now });
+/// The sysctls of this machine, or of a test.
+trait Sysctls {
+    fn read(&self, name: &str) -> io::Result<String>;
+    /// Whether it may be written; nothing is changed.
+    fn check(&self, name: &str) -> io::Result<()>;
+    fn write(&self, name: &str, value: &str) -> io::Result<()>;
+}
+
+/// Those below `/proc/sys`.
+struct Live;
+
+impl Live {
+    fn path(name: &str) -> String {
+        format!("/{}", sysctl_path(name))
     }
-    fs::write(&path, &sysctl.value)?;
-    let set = fs::read_to_string(&path).map_or_else(|_| sysctl.value.clone(), |set| words(&set));
-    if set == now {
-        return Err(io::Error::other("the kernel left it as it was"));
+}
+
+impl Sysctls for Live {
+    fn read(&self, name: &str) -> io::Result<String> {
+        fs::read_to_string(Self::path(name))
     }
-    Ok(Change::Made { old: now, set })
+
+    fn check(&self, name: &str) -> io::Result<()> {
+        File::options().write(true).open(Self::path(name)).map(drop)
+    }
+
+    fn write(&self, name: &str, value: &str) -> io::Result<()> {
+        fs::write(Self::path(name), value)
+    }
+}
+
+/// What is to be raised, and from what.
+struct Change<'a> {
+    sysctl: &'a Sysctl,
+    old: String,
+}
+
+/// What becomes of what was asked for.
+#[derive(Default)]
+struct Plan<'a> {
+    changes: Vec<Change<'a>>,
+    /// With what it is now.
+    raised_already: Vec<(&'a str, String)>,
+    /// Sysctls that do not exist in this namespace, or are read-only.
+    impossible: Vec<(&'a Sysctl, io::Error)>,
+}
+
+/// Looks at all of them before the first is changed.
+fn plan<'a>(sysctls: &impl Sysctls, asked: &[&'a Sysctl]) -> Plan<'a> {
+    let mut plan = Plan::default();
+    for &sysctl in asked {
+        match sysctls.read(&sysctl.name).map(|now| words(&now)) {
+            Ok(now) if !is_raised(&now, &sysctl.value) => {
+                plan.raised_already.push((&sysctl.name, now));
+            }
+            Ok(old) => match sysctls.check(&sysctl.name) {
+                Ok(()) => plan.changes.push(Change { sysctl, old }),
+                Err(error) => plan.impossible.push((sysctl, error)),
+            },
+            Err(error) => plan.impossible.push((sysctl, error)),
+        }
+    }
+    plan
+}
+
+/// Why nothing was changed, and what could not be taken back.
+struct Refused {
+    why: String,
+    left: Vec<String>,
+}
+
+/// Makes all of them or none, and returns what the kernel made of each.
+fn raise_all(sysctls: &impl Sysctls, changes: &[Change<'_>]) -> Result<Vec<String>, Refused> {
+    let mut made = Vec::new();
+    for Change { sysctl, old } in changes {
+        match raise(sysctls, sysctl, old) {
+            Ok(set) => made.push(set),
+            Err(error) => {
+                let why = format!("{}: {}", sysctl.name, why(sysctl, &error));
+                let take_back =
+                    |change: &&Change<'_>| sysctls.write(&change.sysctl.name, &change.old).is_err();
+                // The one that failed too: it may have been taken in part.
+                let begun = changes[..=made.len()].iter().rev();
+                let left = begun.filter(take_back).map(|change| change.sysctl.name.clone());
+                let is_left = |name: &String| {
+                    let old = changes.iter().find(|change| change.sysctl.name == *name);
+                    let now = sysctls.read(name).map(|now| words(&now));
+                    old.zip(now.ok()).is_none_or(|(change, now)| change.old != now)
+                };
+                return Err(Refused { why, left: left.filter(is_left).collect() });
+            }
+        }
+    }
+    Ok(made)
+}
+
+fn raise(sysctls: &impl Sysctls, sysctl: &Sysctl, old: &str) -> io::Result<String> {
+    sysctls.write(&sysctl.name, &sysctl.value)?;
+    let read = sysctls.read(&sysctl.name);
+    let set = read.map_or_else(|_| sysctl.value.clone(), |set| words(&set));
+    match set == old {
+        true => Err(io::Error::other("the kernel left it as it was")),
+        false => Ok(set),
+    }
+}
+
+fn is_for_root(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
+fn for_root(sysctls: &[&Sysctl]) -> Failure {
+    let by_hand: String =
+        sysctls.iter().map(|s| format!("\n  sysctl -w {}=\"{}\"", s.name, s.value)).collect();
+    Failure::new(format!(
+        "sysctls are root's to change: sudo {}\n  or by hand:{by_hand}",
+        std::env::args().collect::<Vec<_>>().join(" "),
+    ))
 }
 
 /// The change, and the command that undoes it.
@@ -117,7 +247,9 @@ fn why(sysctl: &Sysctl, error: &io::Error) -> String {
         io::ErrorKind::NotFound => {
             "it does not exist in this network namespace; set it on the host".to_owned()
         }
-        io::ErrorKind::PermissionDenied => "read-only here; set it on the host".to_owned(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "read-only here; set it on the host".to_owned()
+        }
         _ => format!("{} is refused: {error}", sysctl.value),
     }
 }
@@ -138,7 +270,132 @@ fn shown(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+
     use super::*;
+
+    /// Sysctls in memory, some of which the kernel refuses or ignores.
+    #[derive(Default)]
+    struct Fake {
+        values: RefCell<BTreeMap<String, String>>,
+        refuses: Vec<&'static str>,
+        ignores: Vec<&'static str>,
+        read_only: Vec<&'static str>,
+        /// Whether an old value is refused, too.
+        refuses_all: bool,
+    }
+
+    impl Sysctls for Fake {
+        fn read(&self, name: &str) -> io::Result<String> {
+            let value = self.values.borrow().get(name).cloned();
+            value.map(|value| value + "\n").ok_or(io::ErrorKind::NotFound.into())
+        }
+
+        fn check(&self, name: &str) -> io::Result<()> {
+            match self.read_only.contains(&name) {
+                true => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+                false => Ok(()),
+            }
+        }
+
+        fn write(&self, name: &str, value: &str) -> io::Result<()> {
+            let is_new = value != OLD;
+            if self.refuses.contains(&name) && is_new || self.refuses_all && !is_new {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            if !self.ignores.contains(&name) {
+                self.values.borrow_mut().insert(name.to_owned(), value.to_owned());
+            }
+            Ok(())
+        }
+    }
+
+    const OLD: &str = "128";
+
+    fn asked() -> [Sysctl; 3] {
+        ["a", "b", "c"].map(|name| Sysctl {
+            name: name.to_owned(),
+            old: OLD.to_owned(),
+            value: "4096".to_owned(),
+        })
+    }
+
+    fn fake() -> Fake {
+        let values = ["a", "b", "c"].map(|name| (name.to_owned(), OLD.to_owned()));
+        Fake { values: RefCell::new(values.into()), ..Fake::default() }
+    }
+
+    /// What is raised, what is left in the folder of undo files, and what was said.
+    fn raise_all_of(fake: &Fake) -> (String, Vec<String>, Result<(), String>) {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("throng");
+        let asked = asked();
+        let plan = plan(fake, &asked.iter().collect::<Vec<_>>());
+        let came = raise_and_tell(fake, &plan.changes, &folder).map_err(|error| error.to_string());
+        let values = fake.values.borrow();
+        let raised = values.iter().filter(|(_, value)| *value != OLD).map(|(name, _)| &**name);
+        let files = fs::read_dir(&folder).unwrap();
+        let text =
+            |file: io::Result<fs::DirEntry>| fs::read_to_string(file.unwrap().path()).unwrap();
+        (raised.collect(), files.map(text).collect(), came)
+    }
+
+    #[test]
+    fn all_are_raised_and_the_file_that_undoes_it_stays() {
+        let (raised, files, came) = raise_all_of(&fake());
+        assert_eq!((&*raised, files.len()), ("abc", 1));
+        assert!(came.is_ok());
+        let set: Vec<_> = files[0].lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(set, ["a = 128", "b = 128", "c = 128"]);
+    }
+
+    #[test]
+    fn when_one_is_refused_those_before_it_are_taken_back() {
+        for fake in [
+            Fake { refuses: vec!["c"], ..fake() },
+            Fake { ignores: vec!["c"], ..fake() },
+            Fake { refuses: vec!["a"], ..fake() },
+        ] {
+            let (raised, files, came) = raise_all_of(&fake);
+            assert_eq!((&*raised, files.len()), ("", 0), "nothing is to be undone");
+            assert!(came.unwrap_err().contains("everything is as it was"));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_taken_back_is_named_with_the_file_that_does_it() {
+        let fake = Fake { refuses: vec!["c"], refuses_all: true, ..fake() };
+        let (raised, files, came) = raise_all_of(&fake);
+        assert_eq!((&*raised, files.len()), ("ab", 1));
+        let error = came.unwrap_err();
+        assert!(error.contains("b, a are still raised"), "{error}");
+        assert!(error.contains("sysctl -p /"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_changed_here_is_known_before_anything_is() {
+        let fake = Fake { read_only: vec!["b"], ..fake() };
+        fake.values.borrow_mut().remove("a");
+        fake.values.borrow_mut().insert("c".to_owned(), "9999".to_owned());
+        let asked = asked();
+        let plan = plan(&fake, &asked.iter().collect::<Vec<_>>());
+        assert!(plan.changes.is_empty());
+        assert_eq!(plan.raised_already, [("c", "9999".to_owned())]);
+        let impossible: Vec<_> =
+            plan.impossible.iter().map(|(sysctl, error)| why(sysctl, error)).collect();
+        assert!(impossible[0].contains("does not exist"), "{impossible:?}");
+        assert!(impossible[1].contains("read-only"), "{impossible:?}");
+    }
+
+    #[test]
+    fn without_an_undo_file_nothing_is_changed() {
+        let (fake, asked) = (fake(), asked());
+        let plan = plan(&fake, &asked.iter().collect::<Vec<_>>());
+        let error = raise_and_tell(&fake, &plan.changes, Path::new("/proc/no/throng")).unwrap_err();
+        assert!(error.to_string().contains("nothing was changed"), "{error}");
+        assert!(fake.values.borrow().values().all(|value| value == OLD));
+    }
 
     #[test]
     fn nothing_is_ever_lowered() {

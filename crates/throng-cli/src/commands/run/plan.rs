@@ -6,9 +6,10 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use throng_doctor::preflight::Preflight;
+use throng_driver::netlink;
 use throng_lab::ceiling::Talk;
 use throng_load::run::{LoadOptions, LoadPlan};
-use throng_load::scenario::{Diagnostics, Reach, Scenario, Target};
+use throng_load::scenario::{Diagnostics, Reach, Scenario, Target, needs_no_permission};
 use throng_report::Threshold;
 use throng_report::runfile::{Header, ScenarioSource};
 
@@ -63,14 +64,21 @@ impl Plan {
 
 /// Refuses to load what belongs to somebody.
 fn permit(target: &Target, addresses: &[SocketAddr], allowed: bool) -> Result<(), Failure> {
-    let public = |address: &&SocketAddr| !Reach::of(address.ip()).needs_no_permission();
-    match addresses.iter().find(public) {
-        Some(address) if !allowed => Err(Failure::new(format!(
-            "{target} is the public address {}: load goes there only with its owner's leave, which you confirm with --i-am-allowed",
-            address.ip()
-        ))),
-        _ => Ok(()),
-    }
+    // Where the kernel does not say, nothing is known to be this machine's own.
+    let own = netlink::subnets().unwrap_or_default();
+    let is_foreign = |address: &&SocketAddr| !needs_no_permission(address.ip(), &own);
+    let Some(foreign) = addresses.iter().find(is_foreign).filter(|_| !allowed) else {
+        return Ok(());
+    };
+    let ip = foreign.ip();
+    let what = match Reach::of(ip) {
+        Reach::Private => format!("the private address {ip}, in none of this machine's networks"),
+        Reach::LinkLocal => format!("the link-local address {ip}, where clouds keep credentials"),
+        _ => format!("the public address {ip}"),
+    };
+    Err(Failure::new(format!(
+        "{target} is {what}: load goes there only with its owner's leave, which you confirm with --i-am-allowed"
+    )))
 }
 
 fn check_sources(options: &LoadOptions, targets: &[SocketAddr]) -> Result<(), Failure> {

@@ -133,7 +133,7 @@ fn by_name(tally: &Tally) -> String {
 }
 
 /// `2026-11-21T06:06:57Z`.
-pub(super) fn rfc3339(time: SystemTime) -> String {
+pub(crate) fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let (days, seconds) = ((since.as_secs() / 86_400) as i64, since.as_secs() % 86_400);
     let (year, month, day) = date(days);

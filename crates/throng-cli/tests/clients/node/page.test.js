@@ -8,6 +8,8 @@ import { Client, TRANSPORTS } from "./client.js"
 import { Server } from "./server.js"
 import { PATIENCE_MS, within } from "./within.js"
 
+/** A name of somebody else's, which leads to this machine by now. */
+const REBOUND = "rebound.example"
 const { CHROMIUM = "/usr/bin/chromium", THRONG_SHOTS } = process.env
 
 let server
@@ -20,7 +22,7 @@ before(async () => {
   browser = await chromium.launch({
     executablePath: CHROMIUM,
     args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-      "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
+      `--host-resolver-rules=MAP ${REBOUND} 127.0.0.1`, "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
     timeout: 2 * PATIENCE_MS,
   })
 })
@@ -97,6 +99,36 @@ test("a tab shows the end of a flood and keeps only so much of it", async () => 
   await tab.close()
 })
 
+test("a page connects under an address, under localhost, and under a name that the server was told", async () => {
+  const ipv6 = await Server.start({ host: "[::1]" })
+  const named = await Server.start({ args: ["--host", REBOUND] })
+  for (const url of [
+    server.http, `http://localhost:${server.port}`, ipv6.http, `http://${REBOUND}:${named.port}`,
+  ]) {
+    const tab = await open(url, "Finn")
+    await shown(tab, "#state", "connected by WebSocket")
+    await tab.getByText("Long poll", { exact: true }).click()
+    await shown(tab, "#state", "connected by long poll")
+    await tab.close()
+  }
+  await ipv6.stop()
+  await named.stop()
+})
+
+test("a page under a rebound name is shown and can neither listen nor talk", async () => {
+  const tab = await open(`http://${REBOUND}:${server.port}`, "Gus")
+  await shown(tab, "#state", "connection lost")
+  const asked = await tab.evaluate(async () => {
+    const begun = await fetch("/socket/longpoll?vsn=2.0.0").then(answer => answer.json())
+    const body = JSON.stringify([null, "1", "rooms:lobby", "phx_join", {}])
+    const posted = await fetch(`/socket/longpoll?vsn=2.0.0&token=${begun.token}`, { method: "POST", body })
+    return (await posted.json()).status
+  })
+  assert.equal(asked, 403)
+  assert.ok(!(await tab.locator("#state").textContent()).includes("connected by"))
+  await tab.close()
+})
+
 test("on a telephone in the dark nothing is wider than the screen", async () => {
   const look = { viewport: { width: 360, height: 700 }, colorScheme: "dark" }
   const tab = await enter("Somebody-with-a-very-long-name-indeed", look)
@@ -110,22 +142,29 @@ test("on a telephone in the dark nothing is wider than the screen", async () => 
 
 /** A tab in a session of its own that has joined. */
 async function enter(name, options) {
+  const tab = await open(server.http, name, options)
+  await shown(tab, "#state", "connected by WebSocket")
+  await shown(tab, "#people", name)
+  return tab
+}
+
+/** A tab in a session of its own that has asked to join. */
+async function open(url, name, options) {
+  const own = new URL(url).host
   const context = await browser.newContext(options)
   context.setDefaultTimeout(PATIENCE_MS)
   const tab = await context.newPage()
   tab.on("request", request => {
     const { host, protocol } = new URL(request.url())
-    if (protocol !== "data:" && host !== server.addr) complaints.push(`it asked ${request.url()}`)
+    if (protocol !== "data:" && host !== own) complaints.push(`it asked ${request.url()}`)
   })
   tab.on("pageerror", error => complaints.push(`it threw ${error}`))
   tab.on("console", message => {
     if (message.text().includes("Content Security Policy")) complaints.push(message.text())
   })
-  await tab.goto(`${server.http}/`)
+  await tab.goto(`${url}/`)
   await tab.getByLabel("Your name").fill(name)
   await tab.getByRole("button", { name: "Join" }).click()
-  await shown(tab, "#state", "connected by WebSocket")
-  await shown(tab, "#people", name)
   return tab
 }
 

@@ -13,9 +13,9 @@ if (!THRONG) throw new Error("set THRONG to the path of the binary under test")
 export class Server {
   #child
 
-  /** Starts one on a free port of 127.0.0.1, or on `port`; `args` are more of its options. */
-  static async start({ port = 0, args = [] } = {}) {
-    const all = ["serve", "channels", "--listen", `127.0.0.1:${port}`, "--json", "--exit-with-parent", ...args]
+  /** Starts one on a free port of 127.0.0.1, or on `host` and `port`; `args` are more of its options. */
+  static async start({ host = "127.0.0.1", port = 0, args = [] } = {}) {
+    const all = ["serve", "channels", "--listen", `${host}:${port}`, "--json", "--exit-with-parent", ...args]
     const child = spawn(THRONG, all, {
       stdio: ["pipe", "pipe", "inherit"],
       // A handler is made to panic here, which is not worth a page.

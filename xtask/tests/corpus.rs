@@ -5,12 +5,12 @@ use std::panic::catch_unwind;
 use std::path::Path;
 
 #[allow(unreachable_pub, reason = "it is the library of another crate")]
-#[path = "../../../fuzz/src/lib.rs"]
+#[path = "../../fuzz/src/lib.rs"]
 mod targets;
 
 #[test]
 fn every_input_of_the_corpus_is_survived() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
     let mut failed = Vec::new();
     for (name, check) in targets::TARGETS {
         let inputs: Vec<_> = fs::read_dir(corpus.join(name)).unwrap().map(Result::unwrap).collect();
@@ -27,7 +27,7 @@ fn every_input_of_the_corpus_is_survived() {
 
 #[test]
 fn every_folder_of_the_corpus_has_a_target() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
     for folder in fs::read_dir(corpus).unwrap() {
         let name = folder.unwrap().file_name();
         let names = targets::TARGETS.iter().map(|(target, _)| *target).chain(targets::ELSEWHERE);

@@ -1,0 +1,75 @@
+//! The file that undoes what `--apply` changes, in the form of sysctl.d.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use throng_driver::folder::{check_private, create_private};
+
+use super::Change;
+use crate::commands::run::words::rfc3339;
+
+/// Where it lies until the next boot, which undoes it all the same.
+pub(super) const UNDO_FOLDER: &str = "/run/throng";
+
+/// A file that goes when it is dropped, unless it is kept.
+#[derive(Debug)]
+pub(super) struct UndoFile {
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl UndoFile {
+    /// Writes what undoes `changes`, to disk, for root alone.
+    ///
+    /// # Errors
+    /// A sentence with the path.
+    pub(super) fn write(folder: &Path, changes: &[Change<'_>]) -> io::Result<Self> {
+        let now = rfc3339(SystemTime::now());
+        let name = format!("undo-{}-{}.conf", now.replace(':', ""), std::process::id());
+        let path = folder.join(name);
+        let write = || {
+            match create_private(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => check_private(folder)?,
+            }
+            let mut options = OpenOptions::new();
+            let mut file = options.write(true).create_new(true).mode(0o600).open(&path)?;
+            file.write_all(text(&now, &path, changes).as_bytes())?;
+            file.sync_all()
+        };
+        let told = |error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
+        };
+        write().map_err(told)?;
+        Ok(Self { path, is_kept: false })
+    }
+
+    /// Lets it stay, and says where it is.
+    pub(super) fn keep(mut self) -> PathBuf {
+        self.is_kept = true;
+        self.path.clone()
+    }
+}
+
+impl Drop for UndoFile {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn text(now: &str, path: &Path, changes: &[Change<'_>]) -> String {
+    let mut text = format!(
+        "# What `throng doctor --apply` found at {now}, in its network namespace.\n\
+         # To undo what it did: sysctl -p {}\n",
+        path.display()
+    );
+    for Change { sysctl, old } in changes {
+        text += &format!("{} = {old}\n", sysctl.name);
+    }
+    text
+}

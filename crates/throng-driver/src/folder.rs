@@ -1,0 +1,260 @@
+//! Folders and files that another user of this machine may have prepared: a link to somewhere else
+//! under a name that is known beforehand, a folder of theirs where ours should be.
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::Errno;
+use crate::socket::last_errno;
+
+/// Returns the effective user of this process.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Makes a folder that only this user may enter (mode 0700).
+///
+/// # Errors
+/// `AlreadyExists` whatever is at `path`, a link that leads nowhere too.
+pub fn create_private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Checks that `path` is a folder that only this user may enter, and no link to one.
+///
+/// # Errors
+/// It cannot be looked at, or a sentence about what it is instead.
+pub fn check_private(path: &Path) -> io::Result<()> {
+    check(path, 0o077, "others may enter it: chmod 700")
+}
+
+/// Checks that `path` is a folder in which only this user can change anything, and no link to one.
+///
+/// # Errors
+/// It cannot be looked at, or a sentence about what it is instead.
+pub fn check_own(path: &Path) -> io::Result<()> {
+    check(path, 0o022, "others may write to it: chmod go-w")?;
+    let above = fs::canonicalize(path)?;
+    for folder in above.ancestors().skip(1) {
+        let mode = fs::symlink_metadata(folder)?.mode();
+        // In one like `/tmp` only the owner of an entry may rename it.
+        if mode & (OTHERS_WRITE | STICKY) == OTHERS_WRITE {
+            let why = format!("everybody may replace it: {} is writable to all", folder.display());
+            return Err(refuse(path, &why));
+        }
+    }
+    Ok(())
+}
+
+fn check(path: &Path, forbidden: u32, why: &str) -> io::Result<()> {
+    let meta = fs::symlink_metadata(path)?;
+    if meta.is_symlink() {
+        return Err(refuse(path, "it is a link; name the folder itself"));
+    }
+    if !meta.is_dir() {
+        return Err(refuse(path, "it is no folder"));
+    }
+    if !is_ours(&meta) {
+        return Err(refuse(path, &format!("it belongs to user {}", meta.uid())));
+    }
+    if meta.mode() & forbidden != 0 {
+        return Err(refuse(path, &format!("{why} {}", path.display())));
+    }
+    Ok(())
+}
+
+/// Whether the file belongs to this user.
+pub fn is_ours(meta: &Metadata) -> bool {
+    meta.uid() == user()
+}
+
+/// Creates an empty file, mode 0600. What was at `path` before is removed, not opened: a link goes, and
+/// what it leads to stays as it is.
+///
+/// # Errors
+/// What was there cannot be removed, or is back at once.
+pub fn create_file(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => OpenOptions::new().write(true).create_new(true).mode(0o600).open(path),
+    }
+}
+
+/// Opens a folder so that it can be locked.
+///
+/// # Errors
+/// It is no folder, a link (`ELOOP` or `ENOTDIR`), or not to be read.
+pub fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW).open(path)
+}
+
+/// Opens a file to read and write, made if it is not there, with the mode that the umask leaves. Waits for nobody
+/// where the file is a FIFO.
+///
+/// # Errors
+/// `ELOOP` for a link.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
+}
+
+/// Whether the error says that the last part of the path is a link.
+pub fn is_a_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ELOOP)
+}
+
+/// The process at the other end of a Unix socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its id; 0 when it is in a PID namespace that this process does not see.
+    pub pid: u32,
+    /// Its effective user when it connected, or began to listen.
+    pub uid: u32,
+}
+
+/// Returns who is at the other end of a connected Unix socket (`SO_PEERCRED`).
+///
+/// # Errors
+/// `ENOTSOCK`, or `ENODATA` when it is not connected.
+pub fn peer(socket: impl AsFd) -> Result<Peer, Errno> {
+    let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the option fills a `ucred` of this size, which lives over the call.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            std::ptr::from_mut(&mut found).cast(),
+            &mut length,
+        )
+    };
+    if done != 0 {
+        return Err(last_errno());
+    }
+    Ok(Peer { pid: found.pid.unsigned_abs(), uid: found.uid })
+}
+
+fn refuse(path: &Path, why: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!("{} is not safe: {why}", path.display()),
+    )
+}
+
+const OTHERS_WRITE: u32 = 0o002;
+const STICKY: u32 = 0o1000;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::net::UnixStream;
+
+    use tempfile::tempdir;
+
+    use super::*;
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[track_caller]
+    fn refused(result: io::Result<()>, says: &str) {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+
+    #[test]
+    fn a_folder_is_private_or_own_by_its_mode() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("folder");
+        create_private(&path).unwrap();
+        for (bits, private, own) in [
+            (0o700, true, true),
+            (0o500, true, true),
+            (0o755, false, true),
+            (0o750, false, true),
+            (0o770, false, false),
+            (0o702, false, false),
+            (0o1777, false, false),
+        ] {
+            mode(&path, bits);
+            assert_eq!(check_private(&path).is_ok(), private, "{bits:o}");
+            assert_eq!(check_own(&path).is_ok(), own, "{bits:o}");
+        }
+        refused(check_own(&path), "chmod go-w");
+    }
+
+    #[test]
+    fn a_link_a_file_and_nothing_are_no_folder() {
+        let dir = tempdir().unwrap();
+        let (real, link, file) =
+            (dir.path().join("real"), dir.path().join("link"), dir.path().join("file"));
+        create_private(&real).unwrap();
+        symlink(&real, &link).unwrap();
+        fs::write(&file, "").unwrap();
+        for check in [check_private, check_own] {
+            refused(check(&link), "it is a link");
+            refused(check(&file), "it is no folder");
+            assert_eq!(
+                check(&dir.path().join("none")).unwrap_err().kind(),
+                io::ErrorKind::NotFound
+            );
+        }
+        assert!(open(&real).is_ok() && open(&link).is_err() && open(&file).is_err());
+        symlink("/nowhere", dir.path().join("dangling")).unwrap();
+        let error = create_private(&dir.path().join("dangling")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn a_folder_that_everybody_may_replace_is_not_own() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("folder");
+        create_private(&path).unwrap();
+        mode(dir.path(), 0o777);
+        refused(check_own(&path), "everybody may replace it");
+        mode(dir.path(), 0o1777);
+        assert!(check_own(&path).is_ok(), "as in /tmp");
+        mode(dir.path(), 0o700);
+    }
+
+    #[test]
+    fn a_folder_of_another_user_is_not_ours() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("folder");
+        create_private(&path).unwrap();
+        if chown(&path, Some(65_534), None).is_err() {
+            return println!("skipped: only root gives a folder to another user");
+        }
+        refused(check_private(&path), "it belongs to user 65534");
+        refused(check_own(&path), "it belongs to user 65534");
+    }
+
+    #[test]
+    fn a_file_is_created_in_place_of_a_link_and_never_through_it() {
+        let dir = tempdir().unwrap();
+        let (victim, link) = (dir.path().join("victim"), dir.path().join("link"));
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, &link).unwrap();
+        assert!(is_a_link(&open_file(&link).unwrap_err()));
+        drop(create_file(&link).unwrap());
+        assert!(fs::symlink_metadata(&link).unwrap().is_file());
+        let hard = dir.path().join("hard");
+        fs::hard_link(&victim, &hard).unwrap();
+        drop(create_file(&hard).unwrap());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(fs::metadata(&hard).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn the_other_end_of_a_socket_is_known() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        assert_eq!(peer(&one), Ok(Peer { pid: std::process::id(), uid: user() }));
+        assert!(peer(File::open("/dev/null").unwrap()).is_err());
+    }
+}

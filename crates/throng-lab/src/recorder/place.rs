@@ -1,0 +1,123 @@
+//! The file that a run is written to: never through a link, and never over something that is no run.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use throng_driver::folder::{is_a_link, open_file};
+use throng_report::runfile::{HEAD_BYTES, is_run_file};
+
+/// Opens `path` for this run alone and empties it. The lock goes with the file's last fd.
+pub(super) fn create_alone(path: &Path) -> io::Result<File> {
+    let file = match open_file(path) {
+        Err(error) if is_a_link(&error) => return open_link(path),
+        file => file?,
+    };
+    // What is no file, such as `/dev/null` or a FIFO, may be written by many and has nothing to be emptied.
+    if !file.metadata()?.is_file() {
+        drop(file);
+        return File::options().write(true).open(path);
+    }
+    // File systems without locks say so; there the run is recorded all the same.
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        return Err(io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "another run is writing it; wait for its end",
+        ));
+    }
+    if !is_run_file(&head(&file)?) {
+        return Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "it holds something that is no run; remove it, or record under another name",
+        ));
+    }
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// Opens what a link leads to, if that is no file on a disk: `/dev/stdout` and a shell's `>(...)` are links.
+fn open_link(path: &Path) -> io::Result<File> {
+    let file = File::options().write(true).open(path)?;
+    if file.metadata()?.is_file() {
+        let to = path.canonicalize()?;
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("it is a link; name {} itself", to.display()),
+        ));
+    }
+    Ok(file)
+}
+
+/// What the file begins with.
+fn head(file: &File) -> io::Result<Vec<u8>> {
+    let mut head = vec![0; HEAD_BYTES];
+    let mut length = 0;
+    while length < head.len() {
+        match file.read_at(&mut head[length..], length as u64)? {
+            0 => break,
+            read => length += read,
+        }
+    }
+    head.truncate(length);
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{Read, Write};
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn an_earlier_run_is_overwritten_even_one_that_was_cut_in_its_first_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.jsonl");
+        for before in ["", "{\"sch", "{\"schema\":\"throng.run/1\",\"started\":\"\"}\n{}\n"] {
+            fs::write(&path, before).unwrap();
+            assert_eq!(create_alone(&path).unwrap().metadata().unwrap().len(), 0, "{before}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_run_is_refused_and_left_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("thesis.txt");
+        fs::write(&path, "precious").unwrap();
+        let error = create_alone(&path).unwrap_err().to_string();
+        assert!(error.contains("no run"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[test]
+    fn no_file_is_opened_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (run, link) = (dir.path().join("run.jsonl"), dir.path().join("link.jsonl"));
+        symlink(&run, &link).unwrap();
+        assert!(create_alone(&link).is_err(), "a link to nothing");
+        assert!(!run.exists());
+        fs::write(&run, "{\"schema\":\"throng.run/1\"}\n").unwrap();
+        let error = create_alone(&link).unwrap_err().to_string();
+        assert!(error.contains(&format!("name {} itself", run.display())), "{error}");
+        assert_ne!(fs::metadata(&run).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn what_is_no_file_on_a_disk_is_written_to_whatever_leads_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        symlink("/dev/null", &link).unwrap();
+        for path in [Path::new("/dev/null"), &link] {
+            create_alone(path).unwrap().write_all(b"x").unwrap();
+        }
+        let (mut read, write) = io::pipe().unwrap();
+        let substitution = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&write));
+        create_alone(Path::new(&substitution)).unwrap().write_all(b"line").unwrap();
+        drop(write);
+        let mut said = String::new();
+        read.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "line");
+    }
+}

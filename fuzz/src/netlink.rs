@@ -1,0 +1,29 @@
+//! The kernel's answers over netlink, which an emulation of it may write differently.
+
+use throng_driver::netlink::{Message, parse_addresses, parse_diag};
+
+/// They are read to their end or to the first message that makes no sense.
+pub fn check(bytes: &[u8]) {
+    // Answers to another question are passed over: this is the answer to the one that it names.
+    let sequence = bytes.get(8..12).map_or(0, |at| u32::from_ne_bytes(at.try_into().unwrap()));
+    let messages: Vec<_> = parse_diag(bytes, sequence).collect();
+    assert!(messages.len() <= bytes.len() / HEADER_BYTES + 1);
+    let is_last_alone =
+        messages.iter().rposition(Result::is_err).is_none_or(|at| at + 1 == messages.len());
+    assert!(is_last_alone, "nothing follows what makes no sense");
+    for message in messages {
+        if let Ok(Message::Socket(diag)) = message {
+            assert_eq!(diag.local.is_ipv4(), diag.peer.is_ipv4());
+        }
+    }
+    let mut found = Vec::new();
+    let _ = parse_addresses(bytes, sequence, &mut found);
+    for network in found {
+        let shown = network.to_string();
+        let (address, prefix) = shown.split_once('/').unwrap();
+        assert!(network.contains(address.parse().unwrap()), "{shown}");
+        assert!((1..=128).contains(&prefix.parse::<u8>().unwrap()), "{shown}");
+    }
+}
+
+const HEADER_BYTES: usize = 16;

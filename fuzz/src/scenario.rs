@@ -1,0 +1,23 @@
+//! A scenario, and the thresholds and the target in it.
+
+use throng_load::program::Program;
+use throng_load::scenario::Scenario;
+
+/// Every mistake points at a part of the text and can be shown; what has none can be compiled.
+pub fn check(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match Scenario::parse(text, "fuzz.yaml") {
+        Ok(scenario) => {
+            assert!(!scenario.load.is_empty() && !scenario.classes.is_empty());
+            let program = Program::compile(&scenario);
+            assert_eq!(program.classes().len(), scenario.classes.len());
+        }
+        Err(mistakes) => {
+            assert!(mistakes.iter().count() > 0);
+            for mistake in mistakes.iter() {
+                assert!(text.get(mistake.span.clone()).is_some(), "{mistake:?} in {text:?}");
+            }
+            assert!(!mistakes.render(false).is_empty());
+        }
+    }
+}
