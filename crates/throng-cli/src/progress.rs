@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use throng_base::units::show_duration;
 use throng_report::Interval;
-use throng_report::render::{broadcast_progress, count, micros, progress_line, rate};
+use throng_report::render::{broadcast_progress, count, micros, paused, progress_line, rate};
 
 use crate::output;
 
@@ -124,9 +124,10 @@ fn message(interval: &Interval, previous: Option<&Interval>) -> String {
         0 => String::new(),
         _ => format!(", {} joined", count(load.counters.joined as f64)),
     };
+    let paused = paused(load).map_or_else(String::new, |text| format!("{text}, "));
     let broadcast = broadcast_progress(load).map_or_else(String::new, |text| format!(", {text}"));
     format!(
-        "{} connected{joined}, {per_second}{p99}{broadcast}, {} errors, {}",
+        "{paused}{} connected{joined}, {per_second}{p99}{broadcast}, {} errors, {}",
         count(load.counters.connected as f64),
         count(errors as f64),
         load.phase,

@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant as WallClock};
 
@@ -165,6 +166,8 @@ pub struct Load {
     probes: Probes,
     shortages: Shortages,
     rss_bytes_at_start: u64,
+    /// Set by [`Self::pause`], which needs no more than a shared reference.
+    is_paused: AtomicBool,
 }
 
 /// What is known of one core.
@@ -222,6 +225,7 @@ impl Load {
             probes,
             shortages,
             rss_bytes_at_start,
+            is_paused: AtomicBool::new(false),
         })
     }
 
@@ -285,11 +289,13 @@ impl Load {
 
     /// Nobody new begins until [`Self::resume`].
     pub fn pause(&self) {
+        self.is_paused.store(true, Relaxed);
         self.post.each(|_| Mail::Pause);
     }
 
     /// The schedule goes on where it was.
     pub fn resume(&self) {
+        self.is_paused.store(false, Relaxed);
         self.post.each(|_| Mail::Resume);
     }
 
@@ -346,6 +352,7 @@ impl Load {
         interval.connect_failed = Tally(failed);
         let phase = self.views.iter().map(|view| view.last.phase).max().unwrap_or(0);
         interval.phase = self.phases.get(phase).cloned().unwrap_or_default();
+        interval.paused = self.is_paused.load(Relaxed) && !interval.is_leaving();
         if self.classes.len() > 1 {
             for (class, name) in self.classes.iter().enumerate() {
                 let sum = interval.classes.entry(name.clone()).or_default();

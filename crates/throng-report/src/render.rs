@@ -4,7 +4,7 @@ mod progress;
 mod report;
 mod table;
 
-pub use progress::{broadcast_progress, progress_line};
+pub use progress::{broadcast_progress, paused, progress_line};
 pub use report::{findings, render_text};
 pub use table::{Align, Table};
 

@@ -68,7 +68,9 @@ fn a_pause_holds_the_schedule_and_a_resume_goes_on_with_it() {
             assert!(begun.elapsed() < PATIENCE, "nobody is due in a pause: {paused:?}");
         }
         assert!(paused.users_intended < 100, "the pause came before the end");
+        assert!(load.snapshot().paused);
         load.resume();
+        assert!(!load.snapshot().paused);
     });
     let counters = last.counters;
     assert_eq!((counters.users_intended, counters.users_started), (100, 100));
