@@ -15,7 +15,7 @@ use throng_base::time::Instant;
 use throng_report::{MachineUse, ProcessUse};
 
 use crate::cgroup::CgroupReader;
-use crate::fact::Fact;
+use crate::fact::{Fact, Reason};
 use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
 use crate::process::{cpus_allowed, process_use, sched_stats};
@@ -273,6 +273,12 @@ impl Sampler {
                 ProcessUse { rss_bytes_at_start: at_start, ..used }
             });
             let label = &watched.label;
+            // A process that has ended is not one that cannot be seen: that it ended is told elsewhere.
+            let is_gone = used.why().is_some_and(|why| why.reason == Reason::Missing);
+            if is_gone && rss_bytes_at_start.is_some() {
+                out.processes.push(ProcessSample { label: label.clone(), used });
+                continue;
+            }
             if let Fact::Known(used) = &used {
                 out.set(&format!("process.{label}.cpu_us"), used.cpu_us());
                 out.set(&format!("process.{label}.rss_bytes"), used.rss_bytes);
