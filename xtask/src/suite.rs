@@ -8,8 +8,10 @@ mod job;
 mod outcome;
 mod report;
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use job::{Job, Workplace};
@@ -35,7 +37,8 @@ pub(crate) struct Options {
 /// Exit codes: 0 when everything passed, 1 when something failed.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let began = Instant::now();
-    let mut jobs: Vec<Job> = built::binaries()?.into_iter().map(Job::from).collect();
+    let built = built::Built::ask()?;
+    let mut jobs: Vec<Job> = built.jobs();
     jobs.extend([doc_tests(), make_lint()]);
     if !options.parts.is_empty() {
         jobs.retain(|job| options.parts.iter().any(|part| job.name.contains(part.as_str())));
@@ -53,22 +56,37 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     Ok(if report.is_passed() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// Runs the jobs one after another, whatever becomes of each.
+/// Runs the jobs, whatever becomes of each: some at a time, then those that want the machine to themselves.
 fn run_all(jobs: Vec<Job>, out: &Path, limit: Duration) -> Result<Report, String> {
     let workplace = Workplace::new(out)?;
-    let mut line = Line::new(jobs.len());
-    let mut report = Report::default();
-    for job in jobs {
-        line.begin(&job.name);
-        let ran = job.run(&workplace, limit, &mut |passed| line.tick(passed))?;
-        if !ran.is_passed() {
-            line.say(&format!("FAILED: {}", ran.name));
-        }
-        report.add(ran);
+    let line = Line::new(jobs.len());
+    let report = Mutex::new(Report::default());
+    let (alone, together): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.is_alone);
+    for (jobs, lanes) in [(together, LANES), (alone, 1)] {
+        let queue = Mutex::new(VecDeque::from(jobs));
+        std::thread::scope(|scope| {
+            for _ in 0..lanes {
+                scope.spawn(|| {
+                    while let Some(job) = next(&queue) {
+                        line.begin(&job.name);
+                        let ran = job.run(&workplace, limit, &|| line.tick());
+                        line.end(&ran);
+                        report.lock().unwrap_or_else(PoisonError::into_inner).add(ran);
+                    }
+                });
+            }
+        });
     }
     line.clear();
-    Ok(report)
+    Ok(report.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
+
+fn next(queue: &Mutex<VecDeque<Job>>) -> Option<Job> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+}
+
+/// How many steps run at a time: most of them wait for most of their time.
+const LANES: usize = 2;
 
 fn doc_tests() -> Job {
     let mut command = Command::new(cargo());

@@ -1,10 +1,10 @@
 //! One step of the suite: a process with a time limit, a temporary folder of its own, and a file for what it says.
 
-use std::cell::Cell;
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,6 +15,8 @@ use super::outcome::Outcome;
 pub(super) struct Job {
     pub(super) name: String,
     command: Command,
+    /// Whether nothing else is to run meanwhile.
+    pub(super) is_alone: bool,
 }
 
 /// A step that ran.
@@ -41,7 +43,7 @@ pub(super) struct Workplace {
     out: PathBuf,
     temporary: PathBuf,
     /// Steps that have begun.
-    begun: Cell<usize>,
+    begun: AtomicUsize,
 }
 
 impl Workplace {
@@ -50,7 +52,7 @@ impl Workplace {
         // Paths of sockets may have 107 bytes, so it is not below `target`.
         let temporary = std::env::temp_dir().join(format!("throng-tests-{}", std::process::id()));
         let temporary = free(&temporary)?;
-        Ok(Self { out: out.to_path_buf(), temporary, begun: Cell::new(0) })
+        Ok(Self { out: out.to_path_buf(), temporary, begun: AtomicUsize::new(0) })
     }
 }
 
@@ -62,47 +64,55 @@ impl Drop for Workplace {
 
 impl Job {
     pub(super) fn new(name: impl Into<String>, command: Command) -> Self {
-        Self { name: name.into(), command }
+        Self { name: name.into(), command, is_alone: false }
     }
 
-    /// Runs it to its end; `tick` is told now and then how many of its tests have passed.
-    pub(super) fn run(
-        mut self,
+    /// The same with the machine to itself.
+    pub(super) fn alone(self) -> Self {
+        Self { is_alone: true, ..self }
+    }
+
+    /// Runs it to its end and calls `tick` now and then. One that cannot be run has failed.
+    pub(super) fn run(mut self, workplace: &Workplace, limit: Duration, tick: &dyn Fn()) -> Ran {
+        let log = workplace.out.join(format!("{}.log", self.name.replace(['/', ' '], "-")));
+        let began = Instant::now();
+        let ended = self.run_into(&log, workplace, limit, tick);
+        let said = fs::read(&log).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let failure = match ended {
+            Err(why) => Some(why),
+            Ok(None) => Some(format!("it was killed after {} s", limit.as_secs())),
+            Ok(Some(status)) if status.success() => None,
+            Ok(Some(status)) => Some(status.to_string()),
+        };
+        let took = began.elapsed();
+        Ran { name: self.name, took, failure, outcome: Outcome::parse(&said), said, log }
+    }
+
+    /// Its status; none when it was killed.
+    fn run_into(
+        &mut self,
+        log: &Path,
         workplace: &Workplace,
         limit: Duration,
-        tick: &mut dyn FnMut(usize),
-    ) -> Result<Ran, String> {
-        let log = workplace.out.join(format!("{}.log", self.name.replace(['/', ' '], "-")));
-        workplace.begun.set(workplace.begun.get() + 1);
-        let folder = free(&workplace.temporary.join(workplace.begun.get().to_string()))?;
+        tick: &dyn Fn(),
+    ) -> Result<Option<ExitStatus>, String> {
+        let number = workplace.begun.fetch_add(1, Ordering::Relaxed);
+        let folder = free(&workplace.temporary.join(number.to_string()))?;
         let failed = |error: std::io::Error| format!("{}: {error}", log.display());
-        let output = File::create(&log).map_err(failed)?;
+        let output = File::create(log).map_err(failed)?;
         let errors = output.try_clone().map_err(failed)?;
         self.command.stdin(Stdio::null()).stdout(output).stderr(errors).env("TMPDIR", &folder);
-        let began = Instant::now();
         let mut child =
-            self.command.spawn().map_err(|error| format!("cannot start {}: {error}", self.name))?;
-        let status = wait(&mut child, limit, &mut || {
-            tick(
-                fs::read(&log)
-                    .map_or(0, |said| Outcome::passed_so_far(&String::from_utf8_lossy(&said))),
-            );
-        });
-        let took = began.elapsed();
+            self.command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+        let status = wait(&mut child, limit, tick);
         let _ = fs::remove_dir_all(&folder);
-        let said = fs::read(&log).map_err(failed)?;
-        let said = String::from_utf8_lossy(&said).into_owned();
-        let failure = match status {
-            None => Some(format!("it was killed after {} s", limit.as_secs())),
-            Some(status) if status.success() => None,
-            Some(status) => Some(status.to_string()),
-        };
-        Ok(Ran { name: self.name, took, failure, outcome: Outcome::parse(&said), said, log })
+        Ok(status)
     }
 }
 
 /// Waits for the end; none when it took too long and was killed.
-fn wait(child: &mut Child, limit: Duration, tick: &mut dyn FnMut()) -> Option<ExitStatus> {
+fn wait(child: &mut Child, limit: Duration, tick: &dyn Fn()) -> Option<ExitStatus> {
     let began = Instant::now();
     let mut ticked = began;
     loop {

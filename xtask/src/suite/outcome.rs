@@ -38,11 +38,6 @@ impl Outcome {
         found
     }
 
-    /// Counts the tests that have passed by now, while their harness runs.
-    pub(super) fn passed_so_far(text: &str) -> usize {
-        text.lines().filter(|line| line.starts_with("test ") && line.ends_with(" ... ok")).count()
-    }
-
     /// A test that writes past the harness names itself in the reason.
     fn skip(&mut self, before: &str, test: &str, reason: &str) {
         let is_a_line_of_its_own = before.is_empty() || before.starts_with("test ");
@@ -111,7 +106,6 @@ test result: FAILED. 2 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; 
         assert_eq!((found.passed, found.failed), (2, 2));
         assert_eq!(found.failures, ["b::fails", "b::panics"]);
         assert_eq!(found.skipped, ["a::skips: nft is not installed"]);
-        assert_eq!(Outcome::passed_so_far(SAID), 2);
     }
 
     #[test]

@@ -2,50 +2,71 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _, stderr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::job::Ran;
 
-/// The line that a terminal shows while the suite runs; a pipe gets none.
+/// The line that a terminal shows while the suite runs; a pipe only hears of failures.
 pub(super) struct Line {
     of: usize,
-    number: usize,
-    name: String,
-    began: Instant,
     is_shown: bool,
+    now: Mutex<Now>,
+}
+
+/// What runs.
+#[derive(Default)]
+struct Now {
+    done: usize,
+    /// Names, and when they began.
+    steps: Vec<(String, Instant)>,
 }
 
 impl Line {
     pub(super) fn new(of: usize) -> Self {
-        let is_shown = stderr().is_terminal();
-        Self { of, number: 0, name: String::new(), began: Instant::now(), is_shown }
+        Self { of, is_shown: stderr().is_terminal(), now: Mutex::default() }
     }
 
-    pub(super) fn begin(&mut self, name: &str) {
-        self.number += 1;
-        name.clone_into(&mut self.name);
-        self.began = Instant::now();
-        self.tick(0);
+    pub(super) fn begin(&self, name: &str) {
+        let mut now = self.now();
+        now.steps.push((name.to_owned(), Instant::now()));
+        self.show(&now);
     }
 
-    pub(super) fn tick(&mut self, passed: usize) {
-        if self.is_shown {
-            let seconds = self.began.elapsed().as_secs();
-            let Self { number, of, name, .. } = self;
-            let _ = write!(stderr(), "\r\x1b[2K{number}/{of} {name}: {passed} passed, {seconds} s");
+    pub(super) fn tick(&self) {
+        self.show(&self.now());
+    }
+
+    /// Takes the step away; a failure leaves a line.
+    pub(super) fn end(&self, ran: &Ran) {
+        let mut now = self.now();
+        now.done += 1;
+        now.steps.retain(|(name, _)| *name != ran.name);
+        if !ran.is_passed() {
+            self.clear();
+            let _ = writeln!(stderr(), "FAILED: {}", ran.name);
         }
+        self.show(&now);
     }
 
-    /// A line that stays.
-    pub(super) fn say(&mut self, text: &str) {
-        self.clear();
-        let _ = writeln!(stderr(), "{text}");
-    }
-
-    pub(super) fn clear(&mut self) {
+    pub(super) fn clear(&self) {
         if self.is_shown {
             let _ = write!(stderr(), "\r\x1b[2K");
         }
+    }
+
+    fn show(&self, now: &Now) {
+        if !self.is_shown {
+            return;
+        }
+        let steps = now.steps.iter();
+        let steps = steps.map(|(name, began)| format!("{name} {} s", began.elapsed().as_secs()));
+        let steps = steps.collect::<Vec<_>>().join(", ");
+        let _ = write!(stderr(), "\r\x1b[2K{} of {} done; {steps}", now.done, self.of);
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
