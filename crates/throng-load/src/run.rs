@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant as WallClock};
 
-use throng_base::units::{show_count, show_duration, show_rate};
+use throng_base::units::{brief_count, show_count, show_duration};
 use throng_driver::{Clock, Cores, CoresOptions, Errno, Post, SocketOptions, fdtable, process};
 use throng_engine::{Core, Limits};
 use throng_report::{EventKind, LoadInterval, Merge, Tally};
@@ -414,9 +414,11 @@ fn phase_name(phase: &Phase) -> String {
             format!("ramp to {} over {}", show_count(u64::from(*to)), show_duration(*over))
         }
         Phase::Hold { span } => format!("hold for {}", show_duration(*span)),
-        Phase::Arrivals { from, to, .. } if from == to => format!("arrivals {}", show_rate(*from)),
+        Phase::Arrivals { from, to, .. } if from == to => {
+            format!("arrivals {}/s", brief_count(*from))
+        }
         Phase::Arrivals { from, to, .. } => {
-            format!("arrivals {} to {}", show_rate(*from), show_rate(*to))
+            format!("arrivals {}/s to {}/s", brief_count(*from), brief_count(*to))
         }
     }
 }
