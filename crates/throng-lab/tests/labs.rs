@@ -52,7 +52,8 @@ fn stressgrid_100k_tries_each_way_to_accept() {
         // 200 users of a second each: 222 connections a second, and twice as many where a busy machine made
         // all of them wait for each other.
         assert!((50.0..=450.0).contains(&number(row, "rate_most")), "{row}");
-        assert_eq!((number(row, "failed"), number(row, "overflows")), (0.0, 0.0), "{row}");
+        // Overflows are counted for the whole network namespace, in which other programs may have some.
+        assert_eq!(number(row, "failed"), 0.0, "{row}");
         assert!(number(row, "connect_p90_us") > 0.0 && number(row, "server_cpu_us") > 0.0, "{row}");
     }
 }

@@ -22,7 +22,7 @@ pub(crate) const WALLS: &[Wall] = &[
     },
     Wall {
         name: "small tcp_mem",
-        what: "tcp_mem of 256 pages, and 200 users with messages of 128 KiB",
+        what: "tcp_mem of 256 pages, and 25 users with messages of 1 MiB",
         expected: Some("tcp_memory_pressure"),
         is_of_cpus: false,
         stage: Stage::here,
@@ -60,7 +60,7 @@ fn small_tcp_mem(stage: &mut Stage) -> Provoked {
     let _limited = stage.limit_machine(&[("net/ipv4/tcp_mem", "128 192 256")])?;
     stage.run(&format!(
         "target: tcp://{addr}\n\
-         load: [{{ramp: {{to: 200, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
-         user: [connect, every: {{rate: 2/s, do: [send: {{random: 128KiB}}, expect: {{bytes: 131072}}]}}]\n"
+         load: [{{ramp: {{to: 25, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
+         user: [connect, every: {{rate: 2/s, do: [send: {{random: 1MiB}}, expect: {{bytes: 1MiB}}]}}]\n"
     ))
 }
