@@ -85,7 +85,9 @@ impl Progress {
     pub(crate) fn show(&self, interval: &Interval, previous: Option<&Interval>) {
         match &self.how {
             How::Bar(bar) => {
-                bar.set_message(message(interval, previous));
+                // A title leaves no room for the phase on a terminal of 80 columns.
+                let message = message(interval, previous, bar.prefix().is_empty());
+                bar.set_message(message);
                 for event in &interval.events {
                     bar.println(event.to_string());
                 }
@@ -100,8 +102,9 @@ fn new_bar(title: String, length: Duration) -> ProgressBar {
         Some(length.as_millis().max(1) as u64),
         ProgressDrawTarget::stderr_with_hz(10),
     );
-    let bar_style = if output::no_color() { "{bar:12}" } else { "{bar:12.cyan/dim}" };
-    let prefix = if title.is_empty() { "" } else { "{prefix} " };
+    let (prefix, width) = if title.is_empty() { ("", 12) } else { ("{prefix} ", 6) };
+    let color = if output::no_color() { "" } else { ".cyan/dim" };
+    let bar_style = format!("{{bar:{width}{color}}}");
     let length = show_duration(round(length));
     let template = format!("{prefix}{bar_style} {{elapsed}} of {length} {{wide_msg}}");
     let style = ProgressStyle::with_template(&template).expect("a template that is tested");
@@ -117,7 +120,7 @@ fn round(length: Duration) -> Duration {
 
 /// `12k connected, 998/s, p99 1.20 ms, 3 errors, ramp to 100k`: on a narrow terminal the end is cut off, so what matters
 /// least comes last.
-fn message(interval: &Interval, previous: Option<&Interval>) -> String {
+fn message(interval: &Interval, previous: Option<&Interval>, with_phase: bool) -> String {
     let Some(load) = &interval.load else { return String::new() };
     let nothing = Default::default();
     let before = previous.and_then(|interval| interval.load.as_ref()).unwrap_or(&nothing);
@@ -139,11 +142,14 @@ fn message(interval: &Interval, previous: Option<&Interval>) -> String {
     };
     let paused = paused(load).map_or_else(String::new, |text| format!("{text}, "));
     let broadcast = broadcast_progress(load).map_or_else(String::new, |text| format!(", {text}"));
+    let phase = match with_phase {
+        true => format!(", {}", without_times(&load.phase)),
+        false => String::new(),
+    };
     format!(
-        "{paused}{} connected{joined}, {per_second}{p99}, {} errors{broadcast}, {}",
+        "{paused}{} connected{joined}, {per_second}{p99}, {} errors{broadcast}{phase}",
         count(load.counters.connected as f64),
         count(errors as f64),
-        without_times(&load.phase),
     )
 }
 
@@ -178,8 +184,10 @@ mod tests {
         load.connect.record_us(1_200);
         let interval = Interval { span_ms: 1000, load: Some(load), ..Default::default() };
         assert_eq!(
-            message(&interval, None),
+            message(&interval, None, true),
             "12k connected, 998/s, p99 1.20 ms, 3 errors, ramp to 100k"
         );
+        let short = "12k connected, 998/s, p99 1.20 ms, 3 errors";
+        assert_eq!(message(&interval, None, false), short);
     }
 }

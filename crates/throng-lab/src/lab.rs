@@ -263,6 +263,20 @@ impl fmt::Display for LabError {
 
 impl std::error::Error for LabError {}
 
+/// Passes progress on without the events of its intervals: a load that asks for all that there is makes a generator late, and
+/// that is no news.
+pub(crate) fn without_events(
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> impl FnMut(LabProgress<'_>) {
+    |event| match event {
+        LabProgress::Interval { row, interval, previous, seconds } => {
+            let interval = &Interval { events: Vec::new(), ..interval.clone() };
+            progress(LabProgress::Interval { row, interval, previous, seconds });
+        }
+        other => progress(other),
+    }
+}
+
 /// The labs scale the articles' scenarios; at the articles' own sizes they must be the files under `labs`.
 #[cfg(test)]
 #[track_caller]

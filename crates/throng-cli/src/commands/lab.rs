@@ -86,7 +86,7 @@ impl Lab {
         let text = report.text(&as_typed());
         match quiet {
             true => output::complain(text),
-            false => output::say(format!("\n{text}")),
+            false => output::say(format!("\n{}", dressed(text))),
         }
         if let Some(json) = &self.json {
             json.write(&report)?;
@@ -110,6 +110,23 @@ impl Lab {
     }
 }
 
+/// The report as a terminal shows it: its first line stands out, and so does what is not valid.
+fn dressed(text: String) -> String {
+    if !output::stdout_has_colors() {
+        return text;
+    }
+    let line = |(i, line): (usize, &str)| match line.trim_start().split_whitespace().last() {
+        _ if i == 0 => format!("\x1b[1m{line}\x1b[0m\n"),
+        Some("valid" | "degraded" | "invalid") => {
+            let colored = line.replace("valid", "\x1b[32mvalid\x1b[0m");
+            let colored = colored.replace("in\x1b[32mvalid", "\x1b[31minvalid");
+            colored.replace("degraded", "\x1b[33mdegraded\x1b[0m") + "\n"
+        }
+        _ => format!("{line}\n"),
+    };
+    text.lines().enumerate().map(line).collect()
+}
+
 /// How the user has called this program: `throng`, or the path to it.
 fn as_typed() -> String {
     let name = std::env::args().next().unwrap_or_default();
@@ -120,13 +137,13 @@ fn as_typed() -> String {
 struct Shown {
     quiet: bool,
     progress: Progress,
-    /// Of the interval that was shown last in a pipe: its phase and its end.
-    told: (String, u64),
+    /// When the interval ended that was shown last in a pipe, in milliseconds.
+    told_ms: u64,
 }
 
 impl Shown {
     fn new(quiet: bool) -> Self {
-        Self { quiet, progress: Progress::new(Duration::ZERO, quiet), told: (String::new(), 0) }
+        Self { quiet, progress: Progress::new(Duration::ZERO, quiet), told_ms: 0 }
     }
 
     fn show(&mut self, event: &LabProgress<'_>) {
@@ -134,7 +151,7 @@ impl Shown {
             LabProgress::Note(note) => self.progress.note(note),
             LabProgress::Row { name, number, of, seconds } => {
                 self.progress.finish();
-                self.told = (String::new(), 0);
+                self.told_ms = 0;
                 let title = format!("{number}/{of} {name}");
                 self.progress = Progress::titled(title, Duration::from_secs(*seconds), self.quiet);
                 if !self.progress.is_live() {
@@ -150,14 +167,12 @@ impl Shown {
         }
     }
 
-    /// Whether a pipe gets a line of it: where something happened, another phase began, or the last line is long ago.
+    /// Whether a pipe gets a line of it: where something happened, or the last line is long ago.
     fn is_told(&mut self, interval: &Interval) -> bool {
-        let Some(load) = &interval.load else { return false };
-        let (phase, at_ms) = &self.told;
-        let is_new = load.phase != *phase || interval.at_ms >= at_ms + TOLD_EVERY_MS;
-        let is_told = interval.span_ms > 0 && (is_new || !interval.events.is_empty());
+        let is_due = interval.at_ms >= self.told_ms + TOLD_EVERY_MS;
+        let is_told = interval.span_ms > 0 && (is_due || !interval.events.is_empty());
         if is_told {
-            self.told = (load.phase.clone(), interval.at_ms);
+            self.told_ms = interval.at_ms;
         }
         is_told
     }
@@ -168,24 +183,25 @@ const TOLD_EVERY_MS: u64 = 10_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Event, EventKind, LoadInterval};
+    use throng_report::{Event, EventKind};
 
     use super::*;
 
-    fn at(at_ms: u64, phase: &str) -> Interval {
-        let load = Some(LoadInterval { phase: phase.to_owned(), ..LoadInterval::default() });
-        Interval { at_ms, span_ms: 250, load, ..Interval::default() }
+    fn at(at_ms: u64) -> Interval {
+        Interval { at_ms, span_ms: 250, ..Interval::default() }
     }
 
     #[test]
-    fn a_pipe_gets_a_line_a_phase_and_every_ten_seconds() {
+    fn a_pipe_gets_a_line_every_ten_seconds_and_where_something_happened() {
         let mut shown = Shown::new(true);
-        let ramp = (1..=80).map(|quarter| at(250 * quarter, "ramp"));
-        let told: Vec<_> = ramp.filter(|interval| shown.is_told(interval)).collect();
-        assert_eq!(told.iter().map(|interval| interval.at_ms).collect::<Vec<_>>(), [250, 10_250]);
-        assert!(shown.is_told(&at(20_250, "hold")));
+        let quarters = (1..=90).map(|quarter| at(250 * quarter));
+        let told: Vec<_> = quarters.filter(|interval| shown.is_told(interval)).collect();
+        assert_eq!(
+            told.iter().map(|interval| interval.at_ms).collect::<Vec<_>>(),
+            [10_000, 20_000]
+        );
         let kind = EventKind::Steered { command: "stop 5".into() };
-        let steered = Interval { events: vec![Event::new(1, kind)], ..at(20_500, "hold") };
-        assert!(shown.is_told(&steered) && !shown.is_told(&at(20_750, "hold")));
+        let steered = Interval { events: vec![Event::new(1, kind)], ..at(23_000) };
+        assert!(shown.is_told(&steered) && !shown.is_told(&at(23_250)));
     }
 }

@@ -1,5 +1,7 @@
 //! How much load the rows are offered: as much as leaves the generator headroom on this machine, now.
 
+use std::time::{Duration, Instant};
+
 use throng_report::render::rate;
 use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{Grade, Summary};
@@ -7,7 +9,7 @@ use throng_report::{Grade, Summary};
 use super::run_row;
 use crate::calibrate::{self, Calibrated, calibrate};
 use crate::ends::Run;
-use crate::lab::{Lab, LabError, LabProgress};
+use crate::lab::{Lab, LabError, LabProgress, without_events};
 
 /// A load, and where its size comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,11 +35,13 @@ impl Offer {
             calibrate(lab, "  - connect\n  - close\n", rows, progress)?;
         let mut offer = Self::of(rate.unwrap_or(0.0), SHARE_FIRST);
         let mut interrupted = interrupted;
-        for _ in 0..TRIALS_MOST {
+        let began = Instant::now();
+        while began.elapsed() < TRIALS_WITHIN {
             if interrupted || lab.stage.is_stopped() {
                 return Ok((offer, true));
             }
             progress(LabProgress::Row { name: TRIAL, number: 2, of: rows, seconds: TRIAL_SECONDS });
+            let progress = &mut without_events(progress);
             let run = run_row(lab, TRIAL, TRIAL_ACCEPT, offer.users, TRIAL_SECONDS, progress)?;
             interrupted = run.interrupted;
             lab.stage.forget(TRIAL);
@@ -89,9 +93,10 @@ const TRIAL: &str = "trial";
 /// The way to accept that asks the most of a machine.
 const TRIAL_ACCEPT: &str = "dispatch";
 const TRIAL_SECONDS: u64 = 2;
-const TRIALS_MOST: u32 = 6;
+/// No trial begins after that: those of a machine that is far too busy take long, and come to nothing.
+const TRIALS_WITHIN: Duration = Duration::from_secs(15);
 /// Of what the machine takes: with more, whoever is late is the generator.
-const SHARE_FIRST: f64 = 0.7;
+const SHARE_FIRST: f64 = 0.5;
 const LOWER_BY: f64 = 0.7;
 
 #[cfg(test)]
@@ -103,18 +108,18 @@ mod tests {
 
     #[test]
     fn a_share_of_what_the_machine_takes_is_offered() {
-        let offer = Offer::of(10_000.0, 0.7);
-        assert_eq!((offer.users, offer.capacity), (7_000, Some(10_000.0)));
+        let offer = Offer::of(10_000.0, 0.5);
+        assert_eq!((offer.users, offer.capacity), (5_000, Some(10_000.0)));
         assert_eq!(Offer::of(1e9, 0.7).users, 100_000, "the article's number is the most");
         assert_eq!(Offer::of(0.0, 0.7), Offer { users: 1, capacity: None });
     }
 
     #[test]
     fn less_is_asked_for_until_there_is_one_user() {
-        let mut offer = Offer::of(10_000.0, 0.7);
+        let mut offer = Offer::of(10_000.0, 0.5);
         offer.lower();
-        assert_eq!(offer.users, 4_900);
-        assert!(offer.words().starts_with("; 49 % of the 10k/s"), "{}", offer.words());
+        assert_eq!(offer.users, 3_500);
+        assert!(offer.words().starts_with("; 35 % of the 10k/s"), "{}", offer.words());
         (0..99).for_each(|_| offer.lower());
         assert_eq!(offer.users, 1);
         assert!(!offer.may_be_lowered());
