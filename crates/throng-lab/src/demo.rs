@@ -82,7 +82,7 @@ fn verdict(rows: &[Row]) -> String {
     let most = costs.iter().max_by(|a, b| a.0.total_cmp(&b.0));
     match (least, most) {
         (Some((least, cheap)), Some((most, dear))) if *most > least * COST_NOISE => format!(
-            "All three took every connection: {cheap} with the least CPU, {dear} with {:.0} % more than that.",
+            "All took every connection: {cheap} needs the least CPU, {dear} {:.0} % more.",
             (most / least - 1.0) * 100.0
         ),
         _ => "All three took every connection, at about the same cost: at this rate, how a server accepts is no limit."
@@ -115,10 +115,7 @@ mod tests {
     #[test]
     fn the_cheapest_and_the_dearest_are_named_where_they_differ() {
         let said = verdict(&[row("dispatch", 30.0), row("shared", 22.0), row("reuseport", 20.0)]);
-        assert!(
-            said.contains("reuseport with the least CPU, dispatch with 50 % more than that"),
-            "{said}"
-        );
+        assert!(said.contains("reuseport needs the least CPU, dispatch 50 % more"), "{said}");
         let said = verdict(&[row("dispatch", 21.0), row("shared", 20.0), row("reuseport", 20.5)]);
         assert!(said.contains("at about the same cost"), "{said}");
     }

@@ -115,7 +115,7 @@ fn dressed(text: String) -> String {
     if !output::stdout_has_colors() {
         return text;
     }
-    let line = |(i, line): (usize, &str)| match line.trim_start().split_whitespace().last() {
+    let line = |(i, line): (usize, &str)| match line.split_whitespace().last() {
         _ if i == 0 => format!("\x1b[1m{line}\x1b[0m\n"),
         Some("valid" | "degraded" | "invalid") => {
             let colored = line.replace("valid", "\x1b[32mvalid\x1b[0m");
