@@ -335,10 +335,10 @@ impl Sampler {
                 ProcessUse { rss_bytes_at_start: at_start, ..used }
             });
             let label = &watched.label;
-            // What is gone cannot be read, and is no blind spot.
-            if matches!(&used, Fact::Unknown(why) if why.reason == Reason::Missing) {
-                let label = label.clone();
-                out.processes.push(ProcessSample { label, used });
+            // A process that has ended is not one that cannot be seen: that it ended is told elsewhere.
+            let is_gone = used.why().is_some_and(|why| why.reason == Reason::Missing);
+            if is_gone && rss_bytes_at_start.is_some() {
+                out.processes.push(ProcessSample { label: label.clone(), used });
                 continue;
             }
             if fds_max.is_none() {

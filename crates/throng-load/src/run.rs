@@ -10,11 +10,12 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant as WallClock};
 
 use throng_base::Instant;
-use throng_base::units::{show_count, show_duration, show_rate};
+use throng_base::units::{brief_count, show_count, show_duration};
 use throng_driver::{Clock, Cores, CoresOptions, Errno, Post, SocketOptions, fdtable, process};
 use throng_engine::{Core, Limits};
 use throng_report::{EventKind, LoadInterval, Merge, Tally};
@@ -174,6 +175,8 @@ pub struct Load {
     /// Of the cores that have answered this time.
     incidents: Vec<Incidents>,
     rss_bytes_at_start: u64,
+    /// Set by [`Self::pause`], which needs no more than a shared reference.
+    is_paused: AtomicBool,
 }
 
 /// What is known of one core.
@@ -235,6 +238,7 @@ impl Load {
             errors_shown: ErrorsShown::default(),
             incidents: Vec::new(),
             rss_bytes_at_start,
+            is_paused: AtomicBool::new(false),
         })
     }
 
@@ -301,11 +305,13 @@ impl Load {
 
     /// Nobody new begins until [`Self::resume`].
     pub fn pause(&self) {
+        self.is_paused.store(true, Relaxed);
         self.post.each(|_| Mail::Pause);
     }
 
     /// The schedule goes on where it was.
     pub fn resume(&self) {
+        self.is_paused.store(false, Relaxed);
         self.post.each(|_| Mail::Resume);
     }
 
@@ -365,6 +371,7 @@ impl Load {
         interval.connect_failed = Tally(failed);
         let phase = self.views.iter().map(|view| view.last.phase).max().unwrap_or(0);
         interval.phase = self.phases.get(phase).cloned().unwrap_or_default();
+        interval.paused = self.is_paused.load(Relaxed) && !interval.is_leaving();
         if self.classes.len() > 1 {
             for (class, name) in self.classes.iter().enumerate() {
                 let sum = interval.classes.entry(name.clone()).or_default();
@@ -426,9 +433,11 @@ fn phase_name(phase: &Phase) -> String {
             format!("ramp to {} over {}", show_count(u64::from(*to)), show_duration(*over))
         }
         Phase::Hold { span } => format!("hold for {}", show_duration(*span)),
-        Phase::Arrivals { from, to, .. } if from == to => format!("arrivals {}", show_rate(*from)),
+        Phase::Arrivals { from, to, .. } if from == to => {
+            format!("arrivals {}/s", brief_count(*from))
+        }
         Phase::Arrivals { from, to, .. } => {
-            format!("arrivals {} to {}", show_rate(*from), show_rate(*to))
+            format!("arrivals {}/s to {}/s", brief_count(*from), brief_count(*to))
         }
     }
 }

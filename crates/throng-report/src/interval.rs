@@ -72,6 +72,9 @@ pub fn server_side(intervals: &[Interval]) -> impl Fn(&Interval) -> &BTreeMap<St
 pub struct LoadInterval {
     /// The phase of the load at the end of the interval, as in the scenario: `ramp to 100k`; at last [`LEAVING`].
     pub phase: String,
+    /// Whether the load was paused by hand (`throng ctl pause`) at the end of the interval: no user begins.
+    #[serde(skip_serializing_if = "is_false")]
+    pub paused: bool,
     /// Cores that run.
     pub cores: u64,
     /// What the users did.
@@ -157,6 +160,7 @@ impl LoadInterval {
     pub fn without_measured(&self) -> Self {
         Self {
             phase: self.phase.clone(),
+            paused: self.paused,
             cores: self.cores,
             counters: self.counters.clone(),
             core: self.core.clone(),
@@ -168,6 +172,10 @@ impl LoadInterval {
             ..Self::default()
         }
     }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn no_probes(counters: &ProbeCounters) -> bool {

@@ -45,6 +45,7 @@ fn every_field_of_an_interval_is_documented() {
     latency.record_us(1);
     let load = LoadInterval {
         phase: String::new(),
+        paused: true,
         cores: 0,
         counters: Default::default(),
         core: Default::default(),
@@ -151,6 +152,7 @@ fn every_field_of_the_summary_is_documented() {
         schema: String::new(),
         run: Default::default(),
         duration_s: 0.0,
+        paused_s: 0.0,
         validity: Default::default(),
         users: Default::default(),
         connect: Default::default(),

@@ -26,6 +26,7 @@ pub struct SummaryFold {
     machine: Option<MachineUse>,
     server: Option<Server>,
     interrupted: bool,
+    paused_ms: u64,
     ports_exhausted: u64,
     fds_exhausted: u64,
 }
@@ -54,6 +55,7 @@ impl SummaryFold {
             self.load.add(load, &mut step);
         }
         step.leaving = self.load.last.is_leaving();
+        self.paused_ms += if self.load.last.paused { span_ms } else { 0 };
         if let Some(machine) = &interval.machine {
             if let Some(last) = self.machine.as_ref().filter(|last| span_ms > 0 && *last != machine)
             {
@@ -130,6 +132,7 @@ impl SummaryFold {
             schema: SCHEMA.to_owned(),
             run: RunSummary { end, ..self.run.clone() },
             duration_s: self.end_ms as f64 / 1000.0,
+            paused_s: self.paused_ms as f64 / 1000.0,
             validity: Validity::of(&facts),
             users: UsersSummary {
                 intended,
