@@ -125,16 +125,16 @@ const HOLDER_AFTER: Duration = Duration::from_millis(1_000);
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+    use std::os::fd::OwnedFd;
+    use std::process::{Child, Command};
+
+    use throng_driver::netns;
 
     use super::*;
 
-    /// A program that listens on a port, which it writes, until it is killed.
-    fn listening(port: u16) -> std::process::Child {
-        let program = format!(
-            "import socket,time\ns=socket.socket()\ns.setsockopt(socket.SOL_SOCKET,socket.SO_REUSEADDR,1)\n\
-             s.bind(('127.0.0.1',{port}))\ns.listen(5)\ntime.sleep(60)"
-        );
-        std::process::Command::new("python3").args(["-c", &program]).spawn().expect("python3")
+    /// A program that holds a listener, and nothing else, until it is killed.
+    fn holding(listener: TcpListener) -> Child {
+        Command::new("sleep").arg("1000").stdin(OwnedFd::from(listener)).spawn().unwrap()
     }
 
     /// Steps until something happens.
@@ -149,26 +149,35 @@ mod tests {
         events.remove(0)
     }
 
-    #[test]
-    fn a_server_is_followed_to_its_end_and_to_its_successor() {
-        let target = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let port = target.port();
-        let mut first = listening(port);
+    fn is_followed_to_its_end_and_to_its_successor() {
+        let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+        let target = listener.local_addr().unwrap();
+        let mut first = holding(listener);
         let mut process = ServerProcess::new(vec![target], true);
-        let expected = |child: &std::process::Child| EventKind::ServerProcess {
+        let expected = |child: &Child| EventKind::ServerProcess {
             pid: child.id(),
-            program: "python3".to_owned(),
+            program: "sleep".to_owned(),
         };
         assert_eq!(next(&mut process), expected(&first));
         // It is not waited for yet: what is left of it is no server.
         first.kill().unwrap();
         let ended = next(&mut process);
         assert!(matches!(ended, EventKind::ServerProcessEnded { pid, .. } if pid == first.id()));
-        let mut second = listening(port);
+        let mut second = holding(TcpListener::bind(target).unwrap());
         assert_eq!(next(&mut process), expected(&second));
         for child in [&mut first, &mut second] {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+
+    #[test]
+    fn a_server_is_followed_to_its_end_and_to_its_successor() {
+        let alone = std::thread::spawn(|| {
+            // In a namespace of its own no neighbour takes the port between the two. That needs root.
+            let _ = netns::unshare();
+            is_followed_to_its_end_and_to_its_successor();
+        });
+        alone.join().unwrap();
     }
 }
