@@ -23,7 +23,7 @@ use crate::cpu::OneCpu;
 use crate::fact::{Fact, Reason};
 use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
-use crate::process::{cpus_allowed, process_use};
+use crate::process::{cpus_allowed, is_there, process_use};
 use crate::root::{KeptFile, Root};
 use crate::syn_recv::SynRecvMeter;
 use crate::{conntrack, cpu, files, meminfo, netdev, netstat, pressure, sockstat, softnet};
@@ -87,6 +87,8 @@ pub struct Sampler {
 #[derive(Debug)]
 struct Known {
     watched: Watched,
+    /// Whether it has been seen, when it was named or by a sample.
+    was_there: bool,
     rss_bytes_at_start: Option<u64>,
     /// Its soft `RLIMIT_NOFILE`.
     fds_max: Option<u64>,
@@ -329,7 +331,7 @@ impl Sampler {
     fn watched(&mut self, out: &mut KernelSample, now: Instant) {
         let between = self.asked_between.take();
         for known in &mut self.processes {
-            let Known { watched, rss_bytes_at_start, fds_max, groups, .. } = known;
+            let Known { watched, was_there, rss_bytes_at_start, fds_max, groups, .. } = known;
             let used = process_use(&self.root, watched.pid).map(|used| {
                 let at_start = *rss_bytes_at_start.get_or_insert(used.rss_bytes);
                 ProcessUse { rss_bytes_at_start: at_start, ..used }
@@ -337,7 +339,8 @@ impl Sampler {
             let label = &watched.label;
             // A process that has ended is not one that cannot be seen: that it ended is told elsewhere.
             let is_gone = used.why().is_some_and(|why| why.reason == Reason::Missing);
-            if is_gone && rss_bytes_at_start.is_some() {
+            *was_there |= used.known().is_some();
+            if is_gone && *was_there {
                 out.processes.push(ProcessSample { label: label.clone(), used });
                 continue;
             }
@@ -390,6 +393,7 @@ impl Sampler {
 impl Known {
     fn new(root: &Root, watched: Watched) -> Self {
         Self {
+            was_there: is_there(root, watched.pid),
             rss_bytes_at_start: None,
             fds_max: None,
             groups: CgroupReader::locate(root, watched.pid),

@@ -75,6 +75,20 @@ fn a_process_that_has_ended_is_not_one_that_cannot_be_seen() {
     assert_eq!(after.unknown, before.unknown);
 }
 
+#[test]
+fn a_process_that_ends_before_its_first_sample_was_there_too() {
+    let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep");
+    let watched = |pid| Watched { label: "server".into(), pid, also: Vec::new() };
+    let mut sampler = sampler(Vec::new());
+    let before = sampler.sample(second(0));
+    sampler.watch(watched(child.id()));
+    child.kill().and_then(|()| child.wait()).expect("it ends");
+    assert_eq!(sampler.sample(second(1)).unknown, before.unknown);
+    // One that was never there cannot be seen.
+    sampler.watch(watched(child.id()));
+    assert_ne!(sampler.sample(second(2)).unknown, before.unknown);
+}
+
 /// The cost of looking, with this machine's own files: the budget is 1 % of a core at one sample a
 /// second, and counting half-open connections may take 0.8 % of it. How long a file takes is the machine's; how many are
 /// read is ours.
