@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod suite;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -19,12 +20,15 @@ enum Chore {
     Bench(bench::Options),
     /// Run Autobahn's WebSocket cases against both of our ends
     Conformance(conformance::Options),
+    /// Run every test binary, the doc tests and the linters; list the failures at the end
+    Test(suite::Options),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().chore {
         Chore::Bench(options) => bench::run(&options),
         Chore::Conformance(options) => conformance::run(&options),
+        Chore::Test(options) => suite::run(&options),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error}");

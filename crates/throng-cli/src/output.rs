@@ -68,6 +68,11 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
+/// Whether standard output is a terminal whose user wants colours.
+pub(crate) fn stdout_has_colors() -> bool {
+    io::stdout().is_terminal() && !no_color()
+}
+
 /// Whether standard error is a terminal whose user wants colours (`NO_COLOR`, <https://no-color.org>).
 pub(crate) fn stderr_has_colors() -> bool {
     io::stderr().is_terminal() && !no_color()

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use throng_base::units::show_duration;
 use throng_report::Interval;
-use throng_report::render::{broadcast_progress, count, micros, progress_line, rate};
+use throng_report::render::{broadcast_progress, count, micros, paused, progress_line, rate};
 
 use crate::output;
 
@@ -30,12 +30,22 @@ enum How {
 impl Progress {
     /// For a run of `length`. When `json_on_stdout`, nothing but JSON is written there.
     pub(crate) fn new(length: Duration, json_on_stdout: bool) -> Self {
+        Self::titled(String::new(), length, json_on_stdout)
+    }
+
+    /// The same, with a title before the bar.
+    pub(crate) fn titled(title: String, length: Duration, json_on_stdout: bool) -> Self {
         let bar = io::stderr().is_terminal() && (json_on_stdout || io::stdout().is_terminal());
         let how = match bar {
-            true => How::Bar(new_bar(length)),
+            true => How::Bar(new_bar(title, length)),
             false => How::Lines { on_stderr: json_on_stdout },
         };
         Self { how, begun: Instant::now(), length }
+    }
+
+    /// Whether a line on a terminal shows it, and not one line after the other.
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.how, How::Bar(_))
     }
 
     /// What the recorder calls with each interval and the one before it.
@@ -75,7 +85,9 @@ impl Progress {
     pub(crate) fn show(&self, interval: &Interval, previous: Option<&Interval>) {
         match &self.how {
             How::Bar(bar) => {
-                bar.set_message(message(interval, previous));
+                // A title leaves no room for the phase on a terminal of 80 columns.
+                let message = message(interval, previous, bar.prefix().is_empty());
+                bar.set_message(message);
                 for event in &interval.events {
                     bar.println(event.to_string());
                 }
@@ -85,16 +97,19 @@ impl Progress {
     }
 }
 
-fn new_bar(length: Duration) -> ProgressBar {
+fn new_bar(title: String, length: Duration) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(
         Some(length.as_millis().max(1) as u64),
         ProgressDrawTarget::stderr_with_hz(10),
     );
-    let bar_style = if output::no_color() { "{bar:16}" } else { "{bar:16.cyan/dim}" };
-    let template =
-        format!("{bar_style} {{elapsed}} of {} {{wide_msg}}", show_duration(round(length)));
+    let (prefix, width) = if title.is_empty() { ("", 12) } else { ("{prefix} ", 6) };
+    let color = if output::no_color() { "" } else { ".cyan/dim" };
+    let bar_style = format!("{{bar:{width}{color}}}");
+    let length = show_duration(round(length));
+    let template = format!("{prefix}{bar_style} {{elapsed}} of {length} {{wide_msg}}");
     let style = ProgressStyle::with_template(&template).expect("a template that is tested");
     bar.set_style(style.progress_chars("━╸─"));
+    bar.set_prefix(title);
     bar.set_message("starting");
     bar
 }
@@ -103,8 +118,9 @@ fn round(length: Duration) -> Duration {
     if length.as_secs() > 0 { Duration::from_secs(length.as_secs()) } else { length }
 }
 
-/// `12k connected, 998/s, p99 1.20 ms, 3 errors, ramp to 100k`: on a narrow terminal the end is cut off.
-fn message(interval: &Interval, previous: Option<&Interval>) -> String {
+/// `12k connected, 998/s, p99 1.20 ms, 3 errors, ramp to 100k`: on a narrow terminal the end is cut off, so what matters
+/// least comes last.
+fn message(interval: &Interval, previous: Option<&Interval>, with_phase: bool) -> String {
     let Some(load) = &interval.load else { return String::new() };
     let nothing = Default::default();
     let before = previous.and_then(|interval| interval.load.as_ref()).unwrap_or(&nothing);
@@ -124,13 +140,23 @@ fn message(interval: &Interval, previous: Option<&Interval>) -> String {
         0 => String::new(),
         _ => format!(", {} joined", count(load.counters.joined as f64)),
     };
+    let paused = paused(load).map_or_else(String::new, |text| format!("{text}, "));
     let broadcast = broadcast_progress(load).map_or_else(String::new, |text| format!(", {text}"));
+    let phase = match with_phase {
+        true => format!(", {}", without_times(&load.phase)),
+        false => String::new(),
+    };
     format!(
-        "{} connected{joined}, {per_second}{p99}{broadcast}, {} errors, {}",
+        "{paused}{} connected{joined}, {per_second}{p99}, {} errors{broadcast}{phase}",
         count(load.counters.connected as f64),
         count(errors as f64),
-        load.phase,
     )
+}
+
+/// A phase without how long it lasts, which the bar shows: `ramp to 100k over 15m` is `ramp to 100k`.
+fn without_times(phase: &str) -> &str {
+    let end = [" over ", " for "].iter().find_map(|word| phase.find(word));
+    &phase[..end.unwrap_or(phase.len())]
 }
 
 #[cfg(test)]
@@ -141,8 +167,8 @@ mod tests {
 
     #[test]
     fn the_bar_can_be_made() {
-        new_bar(Duration::from_secs(60));
-        new_bar(Duration::ZERO);
+        new_bar(String::new(), Duration::from_secs(60));
+        new_bar("2/4 dispatch".to_owned(), Duration::ZERO);
     }
 
     #[test]
@@ -154,12 +180,14 @@ mod tests {
             ..Default::default()
         };
         let mut load =
-            LoadInterval { phase: "ramp to 100k".into(), counters, ..Default::default() };
+            LoadInterval { phase: "ramp to 100k over 15m".into(), counters, ..Default::default() };
         load.connect.record_us(1_200);
         let interval = Interval { span_ms: 1000, load: Some(load), ..Default::default() };
         assert_eq!(
-            message(&interval, None),
+            message(&interval, None, true),
             "12k connected, 998/s, p99 1.20 ms, 3 errors, ramp to 100k"
         );
+        let short = "12k connected, 998/s, p99 1.20 ms, 3 errors";
+        assert_eq!(message(&interval, None, false), short);
     }
 }

@@ -48,7 +48,7 @@ fn main() {
     }
 
     heading("one second: value, change");
-    let processes = vec![Watched { label: "it".into(), pid }];
+    let processes = vec![Watched { label: "it".into(), pid, also: Vec::new() }];
     let mut sampler = Sampler::new(SamplerOptions { root, ports, processes });
     let first = sampler.sample(Instant::ZERO);
     thread::sleep(Duration::from_secs(1));

@@ -1,8 +1,12 @@
 //! A case: a run as the rules look at it.
 
 use throng_report::runfile::Header;
-use throng_report::{Evidence, LoadCounters, MachineUse, ServerSnapshot, Summary, Tally};
+use throng_report::{
+    AnswerGap, EventKind, Evidence, LoadCounters, MachineUse, ProgramUse, ServerSnapshot, Summary,
+    Tally,
+};
 
+use crate::asked::Asked;
 use crate::history::{History, Moment};
 
 /// One run, and the questions that rules have about it. What was not recorded is `None`, and a rule that needs it is silent.
@@ -15,6 +19,8 @@ pub struct Case<'a> {
     pub header: &'a Header,
     /// What was measured, as a whole.
     pub summary: &'a Summary,
+    /// What was asked for and missed.
+    pub(crate) asked: &'a Asked,
     /// The intervals while the load is on, the one of no length at the beginning included.
     moments: &'a [Moment],
     /// Whether the server has a kernel, or a network namespace, of its own that was recorded.
@@ -70,8 +76,8 @@ pub struct Load {
 }
 
 impl<'a> Case<'a> {
-    /// A run and its summary.
-    pub fn new(history: &'a History, summary: &'a Summary) -> Self {
+    /// A run, its summary, and the thresholds that it missed.
+    pub(crate) fn judged(history: &'a History, summary: &'a Summary, asked: &'a Asked) -> Self {
         let all = history.moments();
         let leaves = |moment: &Moment| moment.load().is_some_and(|load| load.is_leaving());
         let end = all.iter().position(leaves).unwrap_or(all.len());
@@ -80,7 +86,14 @@ impl<'a> Case<'a> {
         let moments = &all[..end];
         let has_server_kernel =
             moments.iter().any(|moment| !moment.interval.server_kernel.is_empty());
-        Self { header: &history.header, summary, moments, has_server_kernel }
+        Self { header: &history.header, summary, asked, moments, has_server_kernel }
+    }
+
+    /// A run and its summary, where nobody asked for anything.
+    #[cfg(test)]
+    pub(crate) fn new(history: &'a History, summary: &'a Summary) -> Self {
+        static NOTHING: std::sync::LazyLock<Asked> = std::sync::LazyLock::new(Asked::default);
+        Self::judged(history, summary, &NOTHING)
     }
 
     /// The intervals while the load is on.
@@ -202,6 +215,32 @@ impl<'a> Case<'a> {
         Some(Peak { gauge: gauge.to_owned(), from, value, at_ms })
     }
 
+    /// The process that served last, as far as the run file says.
+    pub(crate) fn server_pid(&self) -> Option<u64> {
+        let said =
+            |moment: &Moment| moment.interval.server.as_ref().map(|server| server.process.pid);
+        let found = |moment: &Moment| {
+            moment.interval.events.iter().rev().find_map(|event| match &event.kind {
+                EventKind::ServerProcess { pid, .. } => Some(*pid),
+                _ => None,
+            })
+        };
+        let pid =
+            self.moments.iter().rev().find_map(|moment| found(moment).or_else(|| said(moment)));
+        pid.filter(|pid| *pid != 0).map(u64::from)
+    }
+
+    /// Other programs that took the CPUs of an end's machine in the interval before a moment.
+    pub(crate) fn programs<'m>(&self, end: End, moment: &'m Moment) -> &'m [ProgramUse] {
+        let interval = &moment.interval;
+        match end {
+            End::Client => &interval.programs,
+            End::Server if interval.server_machine.is_some() => &interval.server_programs,
+            End::Server if self.header.target_is_here => &interval.programs,
+            End::Server => &[],
+        }
+    }
+
     /// CPU time of an end's machine at one moment.
     pub fn machine<'m>(&self, end: End, moment: &'m Moment) -> Option<&'m MachineUse> {
         let interval = &moment.interval;
@@ -213,6 +252,12 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// The longest time in which users waited and none was answered.
+    pub(crate) fn longest_gap(&self) -> Option<AnswerGap> {
+        let gaps = self.moments.iter().filter_map(|moment| moment.load()?.answer_gap);
+        gaps.max_by_key(AnswerGap::length_ms)
+    }
+
     /// What the run had reached in the interval that ends at `at_ms`.
     pub fn load_at(&self, at_ms: u64) -> Load {
         let steps: Vec<_> = self.steps().collect();
@@ -220,10 +265,21 @@ impl<'a> Case<'a> {
             return Load::default();
         };
         let now = Load::of(steps[at]);
-        let before = at.checked_sub(1).map(|before| Load::of(steps[before]));
+        let earlier = |n: usize| at.checked_sub(n).map(|before| Load::of(steps[before]));
+        let before = earlier(1);
+        // Answers that come all at once after a wait are not what was asked for.
+        let is_burst = |now: &Load, before: &Load| {
+            before.messages_per_s >= 1.0 && now.messages_per_s > 4.0 * before.messages_per_s
+        };
+        let before_is_burst =
+            before.zip(earlier(2)).is_some_and(|(before, earlier)| is_burst(&before, &earlier));
         // Of a server that ends in the midst of an interval, the whole one before tells more.
-        let ended = |before: &Load| before.messages_per_s > 2.0 * now.messages_per_s;
-        before.filter(ended).unwrap_or(now)
+        let told = |before: &Load| {
+            let ended = before.messages_per_s > 2.0 * now.messages_per_s;
+            (ended && !before_is_burst) || is_burst(&now, before)
+        };
+        let held = before.map_or(0, |before| before.connections).max(now.connections);
+        Load { connections: held, ..before.filter(told).unwrap_or(now) }
     }
 }
 
@@ -281,6 +337,25 @@ impl Peak {
 mod tests {
     use super::*;
     use crate::rules::fixture::Run;
+
+    #[test]
+    fn the_load_is_what_was_held_and_asked_before_it_broke() {
+        let load = |at_ms| {
+            let run = Run::quiet().loaded(|load, second| {
+                // Most connections go in the seventh second; the eighth is a burst.
+                load.counters.connected = if second >= 7 { 300 } else { load.counters.connected };
+                let burst = if second >= 8 { 9_000 } else { 0 };
+                load.counters.messages_sent += burst;
+                load.counters.messages_answered += burst;
+            });
+            let (history, summary) = run.whole();
+            let load = Case::new(&history, &summary).load_at(at_ms);
+            (load.connections, load.messages_per_s)
+        };
+        assert_eq!(load(7_000), (1_000, 1_000.0));
+        assert_eq!(load(8_000), (300, 1_000.0));
+        assert_eq!(load(9_000), (300, 1_000.0));
+    }
 
     #[test]
     fn a_second_in_which_the_server_was_not_heard_of_is_not_the_generators() {

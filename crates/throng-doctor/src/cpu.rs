@@ -28,6 +28,39 @@ pub fn parse(text: &str) -> Result<MachineUse, Malformed> {
     })
 }
 
+/// The time that one CPU was busy and idle, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OneCpu {
+    /// Its number.
+    pub cpu: u32,
+    /// Neither idle nor stolen.
+    pub busy_us: u64,
+    /// Idle, or waiting for a disk.
+    pub idle_us: u64,
+}
+
+/// Reads the lines of single CPUs.
+pub fn parse_each(text: &str) -> Result<Vec<OneCpu>, Malformed> {
+    let lines = text.lines().filter(|line| is_one_cpu(line));
+    let read = |line: &str| -> Result<OneCpu, Malformed> {
+        let mut words = line.trim_start_matches("cpu").split_ascii_whitespace();
+        let cpu = u32::try_from(next(&mut words)?).map_err(|_| Malformed("the number of a CPU"))?;
+        let [user, nice, system, idle] =
+            [next(&mut words)?, next(&mut words)?, next(&mut words)?, next(&mut words)?];
+        let mut later = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+        let [iowait, irq, softirq] = [later(), later(), later()];
+        let busy = [user, nice, system, irq, softirq]
+            .iter()
+            .fold(0, |sum: u64, ticks| sum.saturating_add(*ticks));
+        Ok(OneCpu {
+            cpu,
+            busy_us: busy.saturating_mul(TICK_US),
+            idle_us: idle.saturating_add(iowait).saturating_mul(TICK_US),
+        })
+    };
+    lines.map(read).collect()
+}
+
 /// The time that all CPUs spent in soft interrupts, where the network's receive work is done, in microseconds. Unless the kernel
 /// accounts interrupts apart (`CONFIG_IRQ_TIME_ACCOUNTING`), what of it happened in the midst of a thread is in that thread's time too.
 pub fn parse_softirq_us(text: &str) -> Result<u64, Malformed> {
@@ -63,6 +96,19 @@ mod tests {
         );
         assert_eq!(parse(&recorded("linux-6.18", "proc/stat")).unwrap().cpus, 2);
         assert_eq!(parse_softirq_us(&recorded("linux-4.19", "proc/stat")), Ok(75 * TICK_US));
+    }
+
+    #[test]
+    fn each_cpu_is_told_apart_and_all_of_them_are_the_whole() {
+        let text = recorded("linux-6.18", "proc/stat");
+        let each = parse_each(&text).unwrap();
+        assert_eq!(each.iter().map(|one| one.cpu).collect::<Vec<_>>(), [0, 1]);
+        let whole = parse(&text).unwrap();
+        let sum = |of: fn(&OneCpu) -> u64| each.iter().map(of).sum::<u64>();
+        assert!(sum(|one| one.busy_us).abs_diff(whole.cpu_busy_us) <= 10 * TICK_US);
+        assert!(sum(|one| one.idle_us).abs_diff(whole.cpu_idle_us) <= 10 * TICK_US);
+        assert_eq!(parse_each("cpu 1 2 3 4\n"), Ok(Vec::new()));
+        assert!(parse_each("cpu0 1 2\n").is_err());
     }
 
     #[test]

@@ -8,7 +8,9 @@ use crate::history::Moment;
 /// One machine's CPUs over one interval. Amounts are in CPUs: 1.5 is one and a half of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CpuUse {
-    /// The interval's end.
+    /// The interval's beginning.
+    pub(crate) from_ms: u64,
+    /// Its end.
     pub(crate) at_ms: u64,
     /// CPUs on line.
     pub(crate) cpus: f64,
@@ -33,6 +35,8 @@ pub(crate) struct ProcessCpus {
     pub(crate) missed: Option<f64>,
     /// That it may use: all, unless it is held to some of them.
     pub(crate) allowed: f64,
+    /// How busy those are, 0 to 1, where they are not all of them.
+    pub(crate) own_share: Option<f64>,
     /// Taken by its busiest thread; none where single threads are not known, nor the next two.
     pub(crate) busiest: Option<f64>,
     /// The share of the time that the thread that waited most was ready to run and had no CPU.
@@ -80,6 +84,7 @@ impl CpuUse {
                 taken: share(used(before)?, used(now)?),
                 missed: delay(before).zip(delay(now)).map(|(from, to)| share(from, to)),
                 allowed: gauge("cpus_allowed").map_or(cpus, |allowed| allowed.min(cpus)),
+                own_share: own_share(case, of, before, now),
                 busiest: gauge("busiest_thread_permille").map(|permille| permille / 1000.0),
                 most_delayed: gauge("most_delayed_thread_permille")
                     .map(|permille| permille / 1000.0),
@@ -92,6 +97,7 @@ impl CpuUse {
         let of_ends: f64 = [server, client].into_iter().flatten().map(|used| used.taken).sum();
         let softirq = |moment| case.value(end, moment, "cpu.softirq_us").map(|us| us as u64);
         Some(Self {
+            from_ms: before.interval.at_ms,
             at_ms: now.interval.at_ms,
             cpus,
             busy: share(from.cpu_busy_us, to.cpu_busy_us).max(of_ends.min(cpus)),
@@ -113,6 +119,12 @@ impl CpuUse {
         (self.busy + self.stolen) / self.cpus
     }
 
+    /// The share of the CPUs that was taken: of all, or of those that one of the ends is held to, where that is more.
+    pub(crate) fn full_share(&self) -> f64 {
+        let ends = [self.server, self.client].into_iter().flatten();
+        ends.filter_map(|process| process.own_share).fold(self.taken_share(), f64::max)
+    }
+
     /// What neither of the two ends took. Unknown where both could be here and one cannot be seen.
     pub(crate) fn others(&self, case: &Case<'_>) -> Option<f64> {
         if case.header.target_is_here && (self.server.is_none() || self.client.is_none()) {
@@ -129,13 +141,24 @@ impl CpuUse {
     }
 }
 
+/// How busy the CPUs were that an end is held to.
+fn own_share(case: &Case<'_>, end: End, before: &Moment, now: &Moment) -> Option<f64> {
+    let label = if end == End::Server { "server" } else { "client" };
+    let grown = |name: &str| {
+        let of = |moment| case.value(end, moment, &format!("process.{label}.{name}"));
+        Some((of(now)? - of(before)?).max(0) as f64)
+    };
+    let (busy, idle) = (grown("cpus_busy_us")?, grown("cpus_idle_us")?);
+    (busy + idle > 0.0).then(|| busy / (busy + idle))
+}
+
 /// The intervals of which `is_so` is true, where they are enough to say that it lasted.
 pub(crate) fn lasting(uses: Vec<CpuUse>, is_so: impl Fn(&CpuUse) -> bool) -> Option<Vec<CpuUse>> {
     let found: Vec<_> = uses.into_iter().filter(is_so).collect();
     (found.len() >= INTERVALS_MIN).then_some(found)
 }
 
-/// The mean of several intervals; none of none.
+/// The mean of several intervals, which is dated to the first of them; none of none.
 pub(crate) fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
     let first = uses.first()?;
     let of =
@@ -149,12 +172,14 @@ pub(crate) fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
             taken: some(&|used| Some(value(used)?.taken))?,
             missed: some(&|used| value(used)?.missed),
             allowed: some(&|used| Some(value(used)?.allowed))?,
+            own_share: some(&|used| value(used)?.own_share),
             busiest: some(&|used| value(used)?.busiest),
             most_delayed: some(&|used| value(used)?.most_delayed),
             threads_busy: some(&|used| value(used)?.threads_busy),
         })
     };
     Some(CpuUse {
+        from_ms: first.from_ms,
         at_ms: first.at_ms,
         cpus: of(&|used| used.cpus),
         busy: of(&|used| used.busy),

@@ -1,12 +1,14 @@
 //! What a run suffered, whatever the cause.
 //!
 //! A machine that is busy, a thread at its end, a quota that bites: none of that is a finding unless the run felt it. It did when
-//! connects or messages failed, when answers were long in coming, or when the generator itself was late.
+//! connects or messages failed, when answers were long in coming, when the generator itself was late, or when a threshold was
+//! missed.
 
 use throng_report::render::{count, micros};
 use throng_report::validity::{LAG_DEGRADED_US, LAG_INVALID_US};
-use throng_report::{Evidence, Grade, Severity};
+use throng_report::{AnswerGap, Evidence, Grade, Severity};
 
+use crate::asked::Missed;
 use crate::case::Case;
 use crate::history::{Moment, Spread};
 
@@ -25,21 +27,38 @@ pub struct Harm {
     pub evidence: Evidence,
 }
 
-/// What was suffered while the load was on; none where everything was done, and in time.
+/// What was suffered while the load was on; none where everything was done, in time, and as it was asked for.
 pub fn harm(case: &Case<'_>) -> Option<Harm> {
-    let found = [failures(case), lateness(case), slowness(case)];
-    // The first of several that are as grave.
+    gravest([failures(case, |_| true), lateness(case), slowness(case), missed(case, |_| true)])
+}
+
+/// Returns what was suffered of that for which a program that waits for a CPU may be the reason. A server that refuses, closes,
+/// resets or answers something else does so by itself.
+pub(crate) fn harm_of_waiting(case: &Case<'_>) -> Option<Harm> {
+    let late = |missed: &Missed| !missed.is_about_errors();
+    gravest([failures(case, is_time_out), lateness(case), slowness(case), missed(case, late)])
+}
+
+/// The first of several that are as grave.
+fn gravest(found: [Option<Harm>; 4]) -> Option<Harm> {
     found.into_iter().flatten().rev().max_by_key(|harm| harm.severity)
 }
 
-/// Connects and messages that failed: more than one in a thousand, since of millions a few always do.
-fn failures(case: &Case<'_>) -> Option<Harm> {
+/// Whether an error of this kind is a wait that was given up.
+pub(crate) fn is_time_out(kind: &str) -> bool {
+    kind == "timeout" || kind == "ETIMEDOUT" || kind.ends_with("_timeout")
+}
+
+/// Connects and messages that failed in one of these ways: more than one in a thousand, since of millions a few always do. Where
+/// no more were asked for than happened, any.
+fn failures(case: &Case<'_>, counts: fn(&str) -> bool) -> Option<Harm> {
+    let failed = |moment: &Moment| failed(moment, counts);
     let growth = case.growth_of("load.failures", |moment| Some(failed(moment)? as i64))?;
     let attempts = case.moments().last()?.load().map_or(0, |load| {
         let done = &load.counters;
         done.connects_started + done.messages_sent + done.pushes_sent + done.joins_started
     });
-    if growth.by().saturating_mul(FAILURES_ONE_IN) < attempts {
+    if growth.by().saturating_mul(FAILURES_ONE_IN) < attempts && !case.asked.no_errors() {
         return None;
     }
     let in_it = |(before, now): (&Moment, &Moment)| failed(now) > failed(before);
@@ -53,10 +72,11 @@ fn failures(case: &Case<'_>) -> Option<Harm> {
     })
 }
 
-/// Failed connects and errors of connections, all kinds together.
-fn failed(moment: &Moment) -> Option<u64> {
+/// Failed connects and errors of connections of these kinds together.
+fn failed(moment: &Moment, counts: fn(&str) -> bool) -> Option<u64> {
     let load = moment.load()?;
-    Some(load.connect_failed.total() + load.errors.total())
+    let all = load.connect_failed.0.iter().chain(&load.errors.0);
+    Some(all.filter(|(kind, _)| counts(kind)).map(|(_, count)| count).sum())
 }
 
 /// A generator that was late over the whole run.
@@ -92,9 +112,54 @@ pub(crate) fn lateness_severity(case: &Case<'_>) -> Severity {
     }
 }
 
-/// Answers and connects that took long, for more than a moment.
+/// Answers and connects that took long, for more than a moment, and a time in which there were no answers at all.
 fn slowness(case: &Case<'_>) -> Option<Harm> {
-    KINDS.iter().filter_map(|kind| slow(case, kind)).min_by_key(|harm| harm.first_ms)
+    let slow = KINDS.iter().filter_map(|kind| slow(case, kind));
+    slow.chain(silence(case)).min_by_key(|harm| harm.first_ms)
+}
+
+/// Answers that stood still.
+fn silence(case: &Case<'_>) -> Option<Harm> {
+    let gap = case.longest_gap().filter(|gap| gap.length_ms() >= GAP_MS)?;
+    Some(Harm {
+        severity: Severity::Slowed,
+        first_ms: gap.from_ms,
+        last_ms: gap.to_ms,
+        what: format!("nobody was answered for {}", micros(gap.length_ms() * 1000)),
+        evidence: gap_evidence(gap),
+    })
+}
+
+/// A gap in the answers as evidence of a finding.
+pub(crate) fn gap_evidence(gap: AnswerGap) -> Evidence {
+    Evidence {
+        counter: "load.answer_gap".to_owned(),
+        from: gap.from_ms as f64,
+        to: gap.to_ms as f64,
+        at_ms: gap.from_ms,
+    }
+}
+
+/// The first threshold of this sort that was missed.
+fn missed(case: &Case<'_>, counts: fn(&Missed) -> bool) -> Option<Harm> {
+    let missed = case.asked.missed().iter().find(|missed| counts(missed))?;
+    let first_ms = case.steps().next().map_or(0, |(_, now)| now.interval.at_ms);
+    let last_ms = case.moments().last()?.interval.at_ms;
+    Some(Harm {
+        severity: Severity::Slowed,
+        first_ms,
+        last_ms,
+        what: match missed.value {
+            Some(_) => format!("{} was {}", missed.name, missed.measured),
+            None => format!("{} could not be measured", missed.name),
+        },
+        evidence: Evidence {
+            counter: missed.name.clone(),
+            from: 0.0,
+            to: missed.value.unwrap_or(0.0),
+            at_ms: first_ms,
+        },
+    })
 }
 
 /// What takes time, and how much of it is long.
@@ -105,20 +170,28 @@ struct Kind {
 }
 
 /// A delivery to everybody takes as long as sending to everybody does, which for many users is more than an answer takes.
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 5] = [
     Kind { name: "message", of: |moment| &moment.message, slow_us: SLOW_US },
     Kind { name: "push", of: |moment| &moment.push, slow_us: SLOW_US },
+    Kind { name: "join", of: |moment| &moment.join, slow_us: SLOW_US },
     Kind { name: "connect", of: |moment| &moment.connect, slow_us: SLOW_US },
     Kind { name: "broadcast", of: |moment| &moment.broadcast, slow_us: 10 * SLOW_US },
 ];
 
+/// Where a threshold says how long it may take and was missed, that is what is long, for however few and however short a time.
 fn slow(case: &Case<'_>, kind: &Kind) -> Option<Harm> {
+    let asked_us = case.asked.latency_us(kind.name);
+    let slow_us = asked_us.map_or(kind.slow_us, |asked_us| asked_us.min(kind.slow_us));
+    let (count_min, intervals_min) = match asked_us {
+        Some(_) => (1, 1),
+        None => (SLOW_COUNT_MIN, SLOW_INTERVALS_MIN),
+    };
     let is_slow = |moment: &Moment| {
         let spread = (kind.of)(moment);
-        spread.count >= SLOW_COUNT_MIN && spread.p99_us > kind.slow_us
+        spread.count >= count_min && spread.p99_us > slow_us
     };
     let slow: Vec<_> = case.moments().iter().filter(|moment| is_slow(moment)).collect();
-    if slow.len() < SLOW_INTERVALS_MIN {
+    if slow.len() < intervals_min {
         return None;
     }
     let (first, last) = (slow.first()?, slow.last()?);
@@ -146,6 +219,9 @@ fn last_ms(case: &Case<'_>, suffers: impl Fn((&Moment, &Moment)) -> bool) -> Opt
 
 /// Fewer failures than one in so many attempts are no harm.
 pub(crate) const FAILURES_ONE_IN: u64 = 1_000;
+
+/// Users who wait for so long, and none of whom is answered, have met a target that stood still.
+pub(crate) const GAP_MS: u64 = 1_000;
 
 /// A person notices a tenth of a second; on one machine or in one room everything that is well takes a hundredth of it.
 const SLOW_US: u64 = 100_000;

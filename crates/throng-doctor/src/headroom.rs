@@ -3,7 +3,7 @@
 use throng_report::render::count;
 
 use crate::case::Case;
-use crate::cpus::{CpuUse, ProcessCpus, whole_percent};
+use crate::cpus::{CpuUse, FULL_SHARE, whole_percent};
 use crate::kernels::{Kernel, machines};
 
 /// What was left of the scarcest resource.
@@ -13,54 +13,62 @@ pub struct Headroom {
     pub share_free: f64,
     /// Which resource it is, and how far it was used.
     pub of: String,
+    /// Whether none is left because other programs had it.
+    pub is_others: bool,
+}
+
+/// How far a resource was used.
+struct Used {
+    share: f64,
+    of: String,
+    is_others: bool,
 }
 
 /// The least of what was left of each: none where nothing is known.
 pub fn headroom(case: &Case<'_>) -> Option<Headroom> {
     let machines = machines(case).into_iter().filter_map(|machine| cpus(case, &machine));
     let used = machines.chain(ceiling(case)).chain(places(case));
-    let worst = used.max_by(|one, other| one.0.total_cmp(&other.0));
-    worst.map(|(used, of)| Headroom { share_free: (1.0 - used).max(0.0), of })
+    let Used { share, of, is_others } = used.max_by(|a, b| a.share.total_cmp(&b.share))?;
+    let share_free = (1.0 - share).max(0.0);
+    Some(Headroom { share_free, of, is_others: is_others && share > FULL_SHARE })
 }
 
-/// The share of a machine's CPUs that was not free in the busiest interval.
-///
-/// What others took counts only where the run had to wait: who takes no more than what is idle gives way to more load.
-fn cpus(case: &Case<'_>, machine: &Kernel) -> Option<(f64, String)> {
+/// The share of a machine's CPUs that was not free in the busiest interval, whoever had them.
+fn cpus(case: &Case<'_>, machine: &Kernel) -> Option<Used> {
     let uses = CpuUse::of(case, machine.end);
-    let taken = |used: &CpuUse| {
-        let waits =
-            |process: ProcessCpus| process.most_delayed.is_none_or(|delayed| delayed > DELAYED_MIN);
-        let felt = [used.server, used.client].into_iter().flatten().any(waits);
-        let given_way = if felt { 0.0 } else { used.strangers(case).unwrap_or(0.0) };
-        (used.taken_share() - given_way / used.cpus).max(0.0)
+    let busiest = uses.iter().max_by(|a, b| a.full_share().total_cmp(&b.full_share()))?;
+    let (busy, full, whose) = (busiest.taken_share(), busiest.full_share(), machine.whose);
+    let others = busiest.strangers(case).unwrap_or(0.0) / busiest.cpus;
+    let by_others = match others < OTHERS_MIN {
+        true => String::new(),
+        false => format!(", {} by other programs", whole_percent(others)),
     };
-    let (most, busy) = uses
-        .iter()
-        .map(|used| (taken(used), used.taken_share()))
-        .max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let whose = machine.whose;
-    let of = if busy - most < OTHERS_MIN {
-        format!("the CPUs of {whose} were busy for {} at most", whole_percent(most))
-    } else {
-        format!(
-            "the run took {} of the CPUs of {whose} at most, and others gave way",
-            whole_percent(most)
-        )
+    let of = match full > busy {
+        true => format!(
+            "the CPUs that one end is held to were busy for {} at most",
+            whole_percent(full)
+        ),
+        false => {
+            format!("the CPUs of {whose} were busy for {} at most{by_others}", whole_percent(busy))
+        }
     };
-    Some((most, of))
+    let is_others = busy - others < OWN_SHARE_MOST;
+    Some(Used { share: full, of, is_others })
 }
 
 /// The share of what the generator was measured to do at most: connects, messages and pushes take the same CPUs, and add up.
-fn ceiling(case: &Case<'_>) -> Option<(f64, String)> {
-    let share = case.summary.generator.ceiling_share?;
+///
+/// More than all of it is none of it: what was measured was not what the generator can do.
+fn ceiling(case: &Case<'_>) -> Option<Used> {
+    let share =
+        case.summary.generator.ceiling_share.filter(|share| *share <= CEILING_SHARE_MOST)?;
     let of =
         format!("the busiest second took {} of what the generator can do", whole_percent(share));
-    Some((share, of))
+    Some(Used { share, of, is_others: false })
 }
 
 /// The share of the connections that the generator has fds and ports for.
-fn places(case: &Case<'_>) -> Option<(f64, String)> {
+fn places(case: &Case<'_>) -> Option<Used> {
     let can = case.header.capacity.filter(|can| *can > 0)?;
     let most = case.summary.users.connected_most;
     let of = format!(
@@ -68,14 +76,17 @@ fn places(case: &Case<'_>) -> Option<(f64, String)> {
         count(most as f64),
         count(can as f64)
     );
-    Some((most as f64 / can as f64, of))
+    Some(Used { share: most as f64 / can as f64, of, is_others: false })
 }
 
 /// What others take is worth a word from this share of the CPUs on.
-const OTHERS_MIN: f64 = 0.05;
+const OTHERS_MIN: f64 = 0.10;
 
-/// Threads that wait for a CPU for less than this share of the time have as much of them as they want.
-const DELAYED_MIN: f64 = 0.10;
+/// A run that has no more than this of the CPUs is not what fills them.
+const OWN_SHARE_MOST: f64 = 0.80;
+
+/// A second of a run may do a little more than the seconds of the calibration did.
+const CEILING_SHARE_MOST: f64 = 1.2;
 
 #[cfg(test)]
 mod tests {
@@ -114,13 +125,27 @@ mod tests {
     }
 
     #[test]
-    fn what_others_take_counts_where_the_run_waits_for_it() {
-        assert_eq!(beside_others(300).share_free, 0.0);
-        let free = beside_others(20);
-        assert!((free.share_free - 0.875).abs() < 1e-9, "{free:?}");
-        assert_eq!(
-            free.of,
-            "the run took 12 % of the CPUs of this machine at most, and others gave way"
-        );
+    fn what_others_take_is_no_headroom_and_is_said_to_be_theirs() {
+        for delayed in [20, 300] {
+            let none = beside_others(delayed);
+            assert_eq!((none.share_free, none.is_others), (0.0, true));
+            assert_eq!(
+                none.of,
+                "the CPUs of this machine were busy for 100 % at most, 88 % by other programs"
+            );
+        }
+    }
+
+    #[test]
+    fn a_ceiling_that_was_far_exceeded_is_none() {
+        let mut run = Run::quiet();
+        let ceiling = |per_s| Ceiling { messages_per_s: Some(per_s), ..Ceiling::default() };
+        let mut of = |per_s| {
+            run.header.ceiling = Some(ceiling(per_s));
+            let (history, summary) = run.whole();
+            headroom(&Case::new(&history, &summary)).unwrap().of
+        };
+        assert!(of(1_250.0).contains("80 % of what the generator can do"));
+        assert!(of(500.0).starts_with("the CPUs of this machine"), "{}", of(500.0));
     }
 }

@@ -1,7 +1,7 @@
 //! A run as far as it has come, in the form in which the doctor keeps it: every interval, without its histograms.
 
 use throng_report::runfile::{Header, RunFile};
-use throng_report::{Histogram, Interval, LoadInterval};
+use throng_report::{AnswerGap, Histogram, Interval, LoadInterval, Outage, ProgramUse};
 
 /// What was to be run, and what became of it second by second; of a long run every other second, every fourth, and so on: it
 /// never keeps more than 2,048 moments, which take some tens of megabytes.
@@ -19,7 +19,7 @@ pub struct History {
 /// An interval whose histograms have become a few numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Moment {
-    /// Everything but the histograms, which are empty.
+    /// Everything but the histograms and the probes, which are empty.
     pub interval: Interval,
     /// How late the generator was.
     pub lag: Spread,
@@ -29,6 +29,8 @@ pub struct Moment {
     pub tcp: Spread,
     /// From the intended moment of a message until its answer.
     pub message: Spread,
+    /// From the intended moment of a join until it was answered ok.
+    pub join: Spread,
     /// The same of a push to a channel.
     pub push: Spread,
     /// From the intended moment of a probe until a user had it.
@@ -109,17 +111,24 @@ impl Moment {
             connect: spread(|load| &load.connect),
             tcp: spread(|load| &load.tcp),
             message: spread(|load| &load.message),
+            join: spread(|load| &load.join),
             push: spread(|load| &load.push),
             broadcast: spread(|load| &load.broadcast),
             interval: Interval {
                 at_ms: interval.at_ms,
                 span_ms: interval.span_ms,
-                load: interval.load.as_ref().map(LoadInterval::without_measured),
+                load: interval.load.as_ref().map(|load| LoadInterval {
+                    answer_gap: load.answer_gap,
+                    outage: load.outage,
+                    ..load.without_measured()
+                }),
                 server: interval.server.clone(),
                 machine: interval.machine.clone(),
                 kernel: interval.kernel.clone(),
                 server_kernel: interval.server_kernel.clone(),
                 server_machine: interval.server_machine.clone(),
+                programs: interval.programs.clone(),
+                server_programs: interval.server_programs.clone(),
                 unseen: interval.unseen.clone(),
                 events: interval.events.clone(),
             },
@@ -127,8 +136,18 @@ impl Moment {
     }
 
     /// Takes what the moment before this one says of its time; counters and gauges are as of the end in any case.
-    fn swallow(&mut self, before: Self) {
+    fn swallow(&mut self, mut before: Self) {
         self.interval.span_ms += before.interval.span_ms;
+        if let (Some(load), Some(before)) = (&mut self.interval.load, &before.interval.load) {
+            load.answer_gap = longer(before.answer_gap, load.answer_gap);
+            load.outage = both(before.outage, load.outage);
+        }
+        for (own, other) in [
+            (&mut self.interval.programs, &mut before.interval.programs),
+            (&mut self.interval.server_programs, &mut before.interval.server_programs),
+        ] {
+            busier(own, std::mem::take(other));
+        }
         let events = std::mem::take(&mut self.interval.events);
         self.interval.events = [before.interval.events, events].concat();
         self.interval.unseen = self.interval.unseen.take().or(before.interval.unseen);
@@ -137,6 +156,7 @@ impl Moment {
             (&mut self.connect, before.connect),
             (&mut self.tcp, before.tcp),
             (&mut self.message, before.message),
+            (&mut self.join, before.join),
             (&mut self.push, before.push),
             (&mut self.broadcast, before.broadcast),
         ] {
@@ -147,6 +167,33 @@ impl Moment {
     /// The generator's share, which every interval of a sound file has.
     pub fn load(&self) -> Option<&LoadInterval> {
         self.interval.load.as_ref()
+    }
+}
+
+/// The longer of two gaps, the first of two that are as long.
+fn longer(first: Option<AnswerGap>, second: Option<AnswerGap>) -> Option<AnswerGap> {
+    let gaps = [second, first].into_iter().flatten();
+    gaps.max_by_key(AnswerGap::length_ms)
+}
+
+/// The moments of two intervals: the first of each kind, and the last refusal.
+fn both(first: Option<Outage>, second: Option<Outage>) -> Option<Outage> {
+    let (Some(one), Some(other)) = (first, second) else { return first.or(second) };
+    Some(Outage {
+        lost_ms: one.lost_ms.or(other.lost_ms),
+        refused_ms: one.refused_ms.or(other.refused_ms),
+        refused_last_ms: other.refused_last_ms.or(one.refused_last_ms),
+        back_ms: one.back_ms.or(other.back_ms),
+    })
+}
+
+/// Adds the programs of another interval; of one that is in both, the time in which it took more.
+fn busier(own: &mut Vec<ProgramUse>, others: Vec<ProgramUse>) {
+    for other in others {
+        match own.iter_mut().find(|known| known.pid == other.pid) {
+            Some(known) => known.millicpus = known.millicpus.max(other.millicpus),
+            None => own.push(other),
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! Conclusions out: a [`History`] keeps what a run recorded, [`rules`] look at it as a [`Case`], and [`diagnose`] ranks what
 //! they find and says it in one sentence.
 
+mod asked;
 mod case;
 pub mod cgroup;
 pub mod conntrack;
@@ -16,6 +17,7 @@ mod diagnosis;
 mod fact;
 mod facts;
 pub mod files;
+mod gaps;
 mod harm;
 mod headroom;
 mod history;
@@ -26,6 +28,8 @@ pub mod meminfo;
 mod moved;
 pub mod netdev;
 pub mod netstat;
+mod others;
+mod outages;
 pub mod owner;
 pub mod plan;
 pub mod ports;
@@ -43,6 +47,7 @@ mod syn_recv;
 pub mod sysctl;
 pub mod tcp_hash;
 mod text;
+mod verdict;
 
 pub use case::{Case, End, Growth, Load, Peak};
 pub use diagnosis::diagnose;

@@ -1,6 +1,6 @@
 //! Listeners and their queues, by `sock_diag`.
 
-use throng_driver::netlink::{DiagError, DiagSocket, Family, ListenerState, States};
+use throng_driver::netlink::{Diag, DiagError, DiagSocket, Family, ListenerState, States};
 
 use crate::fact::{Fact, Malformed, Reason, Why};
 
@@ -70,6 +70,18 @@ impl ListenerReader {
         })
     }
 
+    /// Connections of this network namespace that have `port` at this end and belong to a process, a few of them. Walks every
+    /// socket, as [`Self::syn_recv`] does.
+    pub fn connections_on(&mut self, port: u16) -> Fact<Vec<Diag>> {
+        self.ask(|socket| {
+            let mut found =
+                socket.sockets(Family::V4, States::CONNECTIONS, port, CONNECTIONS_MAX)?;
+            found.extend(socket.sockets(Family::V6, States::CONNECTIONS, port, CONNECTIONS_MAX)?);
+            found.retain(|connection| connection.inode != 0);
+            Ok(found)
+        })
+    }
+
     fn ask<T>(&mut self, ask: impl FnOnce(&mut DiagSocket) -> Result<T, DiagError>) -> Fact<T> {
         let mut socket = match self.socket.take() {
             Some(socket) => socket,
@@ -100,6 +112,9 @@ fn why(error: DiagError) -> Why {
     };
     Why::new(SOURCE, reason)
 }
+
+/// Connections on one port that are looked at.
+const CONNECTIONS_MAX: usize = 1_024;
 
 /// How `sock_diag` is named as the source of a fact.
 const SOURCE: &str = "sock_diag";

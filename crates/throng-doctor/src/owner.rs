@@ -4,6 +4,7 @@
 //! tables are those of every process that this user may look into, the threads' own ones included: a thread can have one of its own.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use crate::fact::{Fact, Malformed, Reason, Why};
 use crate::listeners::ListenerReader;
@@ -17,8 +18,8 @@ pub struct Owner {
     pub pid: u32,
     /// The program's name, at most 15 bytes of it.
     pub program: String,
-    /// How many other processes hold the same listeners, as the workers of some servers do.
-    pub others: u64,
+    /// Other processes that hold the same listeners, as the workers of some servers do.
+    pub others: Vec<u32>,
 }
 
 /// The process that listens on one of `ports` in the calling thread's network namespace; no ports means any port. Of several, the one
@@ -32,6 +33,28 @@ pub fn listening_process(root: &Root, ports: &[u16]) -> Fact<Owner> {
         holders(root, &inodes)
     };
     find().into()
+}
+
+/// A connection that has a port as its source port, so that nobody can listen there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortHolder {
+    /// Both ends: `127.0.0.1:40050 -> 127.0.0.1:7999`.
+    pub connection: String,
+    /// Whose it is.
+    pub owner: Owner,
+}
+
+/// The connection that keeps the port of `addr` from being listened on in the calling thread's network namespace: one that
+/// another program than `but` has made from it. It takes as long as [`listening_process`], and a walk over all sockets besides.
+pub fn port_holder(root: &Root, addr: SocketAddr, but: &str) -> Option<PortHolder> {
+    let mut found = ListenerReader::default().connections_on(addr.port()).into_result().ok()?;
+    // One from that very address is in the way of whoever listens on it; others of those who listen on all.
+    found.sort_by_key(|diag| diag.local.ip() != addr.ip());
+    found.into_iter().take(HOLDERS_MAX).find_map(|diag| {
+        let owner = holders(root, &BTreeSet::from([u64::from(diag.inode)])).ok()?;
+        let connection = format!("{} -> {}", diag.local, diag.peer);
+        (owner.program != but).then_some(PortHolder { connection, owner })
+    })
 }
 
 /// The inodes of the listeners on `ports`.
@@ -107,10 +130,13 @@ fn holders(root: &Root, inodes: &BTreeSet<u64>) -> Result<Owner, Why> {
             Err(why) => refused |= why.reason == Reason::Refused,
         }
     }
-    let others = found.len().saturating_sub(1) as u64;
+    let all: Vec<u32> = found.iter().map(|(_, pid, _)| *pid).collect();
     // The older of two that are as busy: a parent rather than its child.
     match found.into_iter().max_by_key(|(cpu_us, pid, _)| (*cpu_us, std::cmp::Reverse(*pid))) {
-        Some((_, pid, program)) => Ok(Owner { pid, program, others }),
+        Some((_, pid, program)) => {
+            let others = all.into_iter().filter(|other| *other != pid).collect();
+            Ok(Owner { pid, program, others })
+        }
         None if refused => Err(Why::new("proc/*/fd", Reason::Refused)),
         None => {
             let reason = "no process that can be seen here holds the listener";
@@ -155,6 +181,9 @@ fn has_one(root: &Root, table: &str, fds: &[u32], inodes: &BTreeSet<u64>) -> boo
             .is_some_and(|inode: u64| inodes.contains(&inode))
     })
 }
+
+/// Connections whose owners are searched for.
+const HOLDERS_MAX: usize = 4;
 
 /// How the search is named as the source of a fact.
 const NAME: &str = "listening process";
@@ -215,6 +244,20 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_that_has_a_port_as_its_source_is_found_with_its_owner() {
+        // An address that others have no reason to use; its connections are those that were accepted.
+        let listener = TcpListener::bind("127.83.7.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        let client = std::net::TcpStream::connect(addr).unwrap();
+        let _accepted = listener.accept().unwrap();
+        let found = port_holder(&Root::default(), addr, "another").expect("it is there");
+        assert_eq!(found.owner.pid, std::process::id());
+        assert_eq!(found.connection, format!("{addr} -> {}", client.local_addr().unwrap()));
+        let others = port_holder(&Root::default(), addr, &found.owner.program);
+        assert!(others.is_none_or(|other| other.owner.pid != found.owner.pid), "it is its own");
+    }
+
+    #[test]
     fn where_netlink_is_refused_the_table_of_proc_will_do() {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
@@ -241,8 +284,8 @@ mod tests {
         write("proc/11/stat", "11 (other) S 1 1 1 0 -1 0 0 0 0 0 11 22 0 0 20 0 2 0 99 0 0");
         let root = Root::new(dir.path());
         let owner = |port| listening_process(&root, &[port]).into_result();
-        assert_eq!(owner(5555), Ok(Owner { pid: 10, program: "holder".into(), others: 0 }));
-        assert_eq!(owner(81), Ok(Owner { pid: 11, program: "other".into(), others: 0 }));
+        assert_eq!(owner(5555), Ok(Owner { pid: 10, program: "holder".into(), others: vec![] }));
+        assert_eq!(owner(81), Ok(Owner { pid: 11, program: "other".into(), others: vec![] }));
         assert!(owner(22).unwrap_err().to_string().contains("no process"));
         assert!(owner(80).unwrap_err().to_string().contains("nobody listens"));
     }

@@ -30,18 +30,34 @@ pub fn process_use(root: &Root, pid: u32) -> Fact<ProcessUse> {
     read().into()
 }
 
-/// How many CPUs the process may run on (`taskset`, cpusets); its threads may each have been given fewer.
-pub fn cpus_allowed(root: &Root, pid: u32) -> Fact<u64> {
+/// The CPUs that the process may run on (`taskset`, cpusets), by number; its threads may each have been given fewer.
+pub fn cpus_allowed(root: &Root, pid: u32) -> Fact<Vec<u32>> {
     root.read(&format!("proc/{pid}/status"), parse_cpus_allowed)
 }
 
 /// Reads `Cpus_allowed:` of `/proc/PID/status`: a mask in hexadecimal, in words of 32 bits with commas between.
-pub fn parse_cpus_allowed(text: &str) -> Result<u64, Malformed> {
+pub fn parse_cpus_allowed(text: &str) -> Result<Vec<u32>, Malformed> {
     let mask = after(text, "Cpus_allowed:").ok_or(Malformed("a line of Cpus_allowed"))?;
-    let bits = |digit: char| digit.to_digit(16).map(u32::count_ones).map(u64::from);
-    let digits = mask.trim().chars().filter(|c| *c != ',');
-    let count = digits.map(bits).sum::<Option<u64>>().ok_or(Malformed("a mask of CPUs"))?;
-    if count == 0 { Err(Malformed("at least one CPU")) } else { Ok(count) }
+    let mut cpus = Vec::new();
+    // The last digit has the first four CPUs.
+    for (place, digit) in mask.trim().chars().rev().filter(|c| *c != ',').enumerate() {
+        let bits = digit.to_digit(16).ok_or(Malformed("a mask of CPUs"))?;
+        cpus.extend((0..4).filter(|bit| bits & (1 << bit) != 0).map(|bit| 4 * place as u32 + bit));
+    }
+    if cpus.is_empty() { Err(Malformed("at least one CPU")) } else { Ok(cpus) }
+}
+
+/// Tells whether a process is there, and has not ended.
+pub fn is_there(root: &Root, pid: u32) -> bool {
+    let stat = root.read(&format!("proc/{pid}/stat"), parse_stat);
+    stat.known().is_some_and(|stat| !stat.is_gone())
+}
+
+/// The children of a process's first thread, which nearly always are all of its children.
+pub fn children(root: &Root, pid: u32) -> Vec<u32> {
+    let text = root.text(&format!("proc/{pid}/task/{pid}/children")).into_result();
+    let text = text.unwrap_or_default();
+    text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
 /// The interesting part of `/proc/PID/stat`.
@@ -49,26 +65,58 @@ pub fn parse_cpus_allowed(text: &str) -> Result<u64, Malformed> {
 pub struct ProcessStat {
     /// The program's name, at most 15 bytes of it.
     pub name: String,
+    /// What its first thread does: `R` runs, `S` sleeps, `D` waits for the kernel, `T` is stopped.
+    pub state: char,
+    /// Its parent.
+    pub parent: u32,
     /// CPU time in user mode, in microseconds, in steps of 10 ms.
     pub user_us: u64,
     /// CPU time in the kernel, in microseconds, in steps of 10 ms.
     pub system_us: u64,
+    /// CPU time of its children that have ended, and of theirs.
+    pub children_us: u64,
     /// Threads now.
     pub threads: u64,
+}
+
+impl ProcessStat {
+    /// Returns its CPU time, in microseconds.
+    pub fn cpu_us(&self) -> u64 {
+        self.user_us + self.system_us
+    }
+
+    /// Tells whether it has ended, and only its parent has not taken note of it.
+    pub fn is_gone(&self) -> bool {
+        // The first thread of a program may end before the others.
+        matches!(self.state, 'Z' | 'X') && self.threads <= 1
+    }
+
+    /// Tells whether a signal or a debugger has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.state, 'T' | 't')
+    }
 }
 
 /// Reads `/proc/PID/stat`. The name may itself hold spaces and brackets.
 pub fn parse_stat(text: &str) -> Result<ProcessStat, Malformed> {
     let (head, rest) = text.rsplit_once(')').ok_or(Malformed("a name in brackets"))?;
     let (_, name) = head.split_once('(').ok_or(Malformed("a name in brackets"))?;
-    // Fields as `man 5 proc` numbers them: 3 follows the name, 14 is utime, 15 stime, 20 num_threads.
-    let mut words = rest.split_ascii_whitespace().skip(14 - 3);
-    let (user, system) = (next(&mut words)?, next(&mut words)?);
-    let mut words = words.skip(20 - 16);
+    // Fields as `man 5 proc` numbers them: 3 is the state, 4 ppid, 14 utime, 15 stime, 16 cutime, 17 cstime, 20 num_threads.
+    let mut words = rest.split_ascii_whitespace();
+    let state = words.next().and_then(|word| word.chars().next()).ok_or(Malformed("a state"))?;
+    let parent = next(&mut words)?;
+    let mut words = words.skip(14 - 5);
+    let mut ticks = || Ok::<_, Malformed>(next(&mut words)?.saturating_mul(TICK_US));
+    let (user_us, system_us) = (ticks()?, ticks()?);
+    let children_us = ticks()?.saturating_add(ticks()?);
+    let mut words = words.skip(20 - 18);
     Ok(ProcessStat {
         name: name.to_owned(),
-        user_us: user.saturating_mul(TICK_US),
-        system_us: system.saturating_mul(TICK_US),
+        state,
+        parent: u32::try_from(parent).map_err(|_| Malformed("a process id"))?,
+        user_us,
+        system_us,
+        children_us,
         threads: next(&mut words)?,
     })
 }
@@ -178,10 +226,12 @@ mod tests {
     }
 
     #[test]
-    fn the_cpus_of_a_mask_are_counted() {
+    fn the_cpus_of_a_mask_are_told() {
         let check = |mask: &str| parse_cpus_allowed(&format!("Name:\tx\nCpus_allowed:\t{mask}\n"));
-        assert_eq!(check("3"), Ok(2));
-        assert_eq!(check("ff,00000000,80000001"), Ok(10));
+        assert_eq!(check("3"), Ok(vec![0, 1]));
+        assert_eq!(check("6"), Ok(vec![1, 2]));
+        let far = check("3,00000000,80000001").unwrap();
+        assert_eq!(far, [0, 31, 64, 65]);
         assert!(check("0").is_err());
         assert!(check("all").is_err());
         assert!(parse_cpus_allowed("Name:\tx\n").is_err());
@@ -197,10 +247,12 @@ mod tests {
 
     #[test]
     fn a_name_may_hold_brackets_and_spaces() {
-        let text = "7 (a) b (c) R 1 7 7 0 -1 0 0 0 0 0 11 22 0 0 20 0 5 0 99 0 0";
+        let text = "7 (a) b (c) T 6 7 7 0 -1 0 0 0 0 0 11 22 3 4 20 0 5 0 99 0 0";
         let found = parse_stat(text).unwrap();
-        assert_eq!(found.name, "a) b (c");
+        assert_eq!((found.name.as_str(), found.state, found.parent), ("a) b (c", 'T', 6));
         assert_eq!((found.user_us, found.system_us, found.threads), (110_000, 220_000, 5));
+        assert_eq!((found.cpu_us(), found.children_us), (330_000, 70_000));
+        assert!(found.is_stopped());
         assert!(parse_stat("7 (a) R 1 7").is_err());
         assert!(parse_stat("7 a R 1 7").is_err());
     }

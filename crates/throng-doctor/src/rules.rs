@@ -11,6 +11,7 @@ mod connections_max_reached;
 mod conntrack_full;
 mod cpu_contended;
 mod cpu_stolen;
+mod deliveries_missing;
 mod epoll_watches_exhausted;
 mod fds_exhausted;
 mod generator_saturated;
@@ -18,6 +19,7 @@ mod half_open;
 mod handshakes_refused;
 mod hot_core;
 mod memory_runs_out;
+mod orphans_aborted;
 mod port_conflict;
 mod ports_exhausted;
 mod resent;
@@ -25,7 +27,9 @@ mod retransmits;
 mod server_closes_early;
 mod server_cpu_saturated;
 mod server_lost;
+mod server_restarted;
 mod server_slow;
+mod server_stalled;
 mod slow_consumers;
 mod softnet_drops;
 mod syn_queue_overflow;
@@ -33,6 +37,7 @@ mod tcp_hash_crowded;
 mod tcp_memory_pressure;
 mod time_wait_exhausted;
 mod unserved;
+mod wrong_answers;
 
 use throng_report::Finding;
 
@@ -55,10 +60,28 @@ const SLOW_FOR_WANT_OF_CPUS: &[&str] = &[
     "cpu_contended",
     "server_cpu_saturated",
     "hot_core",
+    "server_stalled",
     "server_slow",
     "slow_consumers",
     "half_open",
     "accept_queue_overflow",
+];
+
+/// Other programs that have CPUs which the run could use: a caveat wherever they do not explain what happened.
+pub const CAVEAT: &str = "cpu_contended";
+
+/// What others do on the machine, or beside it.
+pub(crate) const CONTENTION: &[&str] = &[CAVEAT, "cpu_stolen"];
+
+/// What a server does by itself, whatever runs beside it.
+pub(crate) const OWN_ACTS: &[&str] = &[
+    "server_lost",
+    "server_restarted",
+    "handshakes_refused",
+    "wrong_answers",
+    "server_closes_early",
+    "connections_max_reached",
+    "server_stalled",
 ];
 
 /// All of them. Where two findings are as grave and neither explains the other, the one that stands here first comes first: what is
@@ -70,6 +93,7 @@ pub const RULES: &[Rule] = &[
     generator_saturated::RULE,
     memory_runs_out::RULE,
     server_lost::RULE,
+    server_restarted::RULE,
     fds_exhausted::RULE,
     connections_max_reached::RULE,
     ports_exhausted::RULE,
@@ -83,11 +107,15 @@ pub const RULES: &[Rule] = &[
     syn_queue_overflow::RULE,
     softnet_drops::RULE,
     handshakes_refused::RULE,
+    wrong_answers::RULE,
+    server_stalled::RULE,
     hot_core::RULE,
     server_cpu_saturated::RULE,
     slow_consumers::RULE,
+    orphans_aborted::RULE,
     server_closes_early::RULE,
     server_slow::RULE,
+    deliveries_missing::RULE,
     retransmits::RULE,
     time_wait_exhausted::RULE,
     tcp_hash_crowded::RULE,

@@ -6,25 +6,33 @@
 //! unknown in that second, never zero.
 
 mod constants;
+mod family;
+mod programs;
 mod record;
+mod stretches;
 mod threads;
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use throng_base::time::Instant;
 use throng_report::{MachineUse, ProcessUse};
 
 use crate::cgroup::CgroupReader;
-use crate::fact::Fact;
+use crate::cpu::OneCpu;
+use crate::fact::{Fact, Reason};
 use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
-use crate::process::{cpus_allowed, process_use, sched_stats};
+use crate::process::{cpus_allowed, is_there, process_use};
 use crate::root::{KeptFile, Root};
 use crate::syn_recv::SynRecvMeter;
 use crate::{conntrack, cpu, files, meminfo, netdev, netstat, pressure, sockstat, softnet};
 
 use constants::Constants;
+use family::Family;
+use programs::ProgramMeter;
 pub use record::{KernelSample, ProcessSample};
+use stretches::{STEP, StretchMeter};
 use threads::ThreadMeter;
 
 /// What to look at.
@@ -45,6 +53,9 @@ pub struct Watched {
     pub label: String,
     /// Its id.
     pub pid: u32,
+    /// Processes that are the same program: workers that share its listener. Its children are counted
+    /// with it in any case.
+    pub also: Vec<u32>,
 }
 
 /// Reads once a second.
@@ -56,6 +67,14 @@ pub struct Sampler {
     root: Root,
     ports: Vec<u16>,
     processes: Vec<Known>,
+    /// Processes that are a part of the run and not watched here.
+    spared: BTreeSet<u32>,
+    programs: ProgramMeter,
+    asked_between: Option<(Instant, Instant)>,
+    /// Each CPU, as of this sample.
+    cpus: Vec<OneCpu>,
+    /// CPU time of the machine and of the watched programs at the sample before.
+    before: Option<(MachineUse, u64)>,
     files: Files,
     constants: Constants,
     cgroups: CgroupReader,
@@ -68,11 +87,16 @@ pub struct Sampler {
 #[derive(Debug)]
 struct Known {
     watched: Watched,
+    /// Whether it has been seen, when it was named or by a sample.
+    was_there: bool,
     rss_bytes_at_start: Option<u64>,
     /// Its soft `RLIMIT_NOFILE`.
     fds_max: Option<u64>,
     groups: CgroupReader,
     threads: ThreadMeter,
+    family: Family,
+    stretches: StretchMeter,
+    stepped_at: Option<Instant>,
 }
 
 /// The files that are read each second.
@@ -100,13 +124,6 @@ impl Sampler {
         let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
         // `/proc/net` would be the namespace of the process's first thread.
         let net = |name| root.keep(format!("proc/thread-self/net/{name}"));
-        let known = |watched: Watched| Known {
-            rss_bytes_at_start: None,
-            fds_max: None,
-            groups: CgroupReader::locate(&root, watched.pid),
-            threads: ThreadMeter::default(),
-            watched,
-        };
         Self {
             files: Files {
                 netstat: net("netstat"),
@@ -126,7 +143,16 @@ impl Sampler {
             },
             constants: Constants::read(&root),
             ports: options.ports,
-            processes: options.processes.into_iter().map(known).collect(),
+            processes: options
+                .processes
+                .into_iter()
+                .map(|watched| Known::new(&root, watched))
+                .collect(),
+            spared: BTreeSet::new(),
+            programs: ProgramMeter::default(),
+            asked_between: None,
+            cpus: Vec::new(),
+            before: None,
             cgroups: CgroupReader::locate(&root, pid),
             listeners: ListenerReader::default(),
             syn_recv: SynRecvMeter::default(),
@@ -147,8 +173,42 @@ impl Sampler {
         self.groups(&mut out);
         self.listeners(&mut out, now, network);
         self.watched(&mut out, now + began.elapsed());
+        self.others(&mut out, now + began.elapsed());
         out.set("doctor.sample_us", began.elapsed().as_micros() as u64);
         out
+    }
+
+    /// Looks at this process from now on, in place of the one with the same label if there is one. What
+    /// is said of control groups is then of this one's.
+    pub fn watch(&mut self, watched: Watched) {
+        self.cgroups = CgroupReader::locate(&self.root, watched.pid);
+        self.processes.retain(|known| known.watched.label != watched.label);
+        self.processes.insert(0, Known::new(&self.root, watched));
+        // What others took is known by what the watched ones did not.
+        self.before = None;
+    }
+
+    /// Keeps a process out of the other programs: it is a part of the run that is watched elsewhere.
+    pub fn spare(&mut self, pid: u32) {
+        self.spared.insert(pid);
+    }
+
+    /// Asks for the CPU time that the watched programs used between two moments, which the next sample
+    /// says as `gap_cpu_us`.
+    pub fn ask_between(&mut self, from: Instant, to: Instant) {
+        self.asked_between = Some((from, to));
+    }
+
+    /// Follows the CPU time of the watched programs between two samples. To be called every 20 ms or
+    /// so; more often does nothing, more seldom sees less.
+    pub fn step(&mut self, now: Instant) {
+        for known in &mut self.processes {
+            let is_due = known.stepped_at.is_none_or(|at| now.since(at) >= STEP);
+            if is_due && let Some(cpu_us) = known.family.cpu_us_now(&self.root) {
+                known.stretches.step(now, cpu_us);
+                known.stepped_at = Some(now);
+            }
+        }
     }
 
     /// The namespace's counters. Returns those that decide what is asked next.
@@ -187,10 +247,12 @@ impl Sampler {
 
     fn machine(&mut self, out: &mut KernelSample) {
         let files = &mut self.files;
-        let stat: Fact<(MachineUse, u64)> =
-            files.stat.read(|text| Ok((cpu::parse(text)?, cpu::parse_softirq_us(text)?)));
-        if let Some((machine, softirq_us)) = out.take(stat) {
+        let stat: Fact<(MachineUse, u64, Vec<OneCpu>)> = files.stat.read(|text| {
+            Ok((cpu::parse(text)?, cpu::parse_softirq_us(text)?, cpu::parse_each(text)?))
+        });
+        if let Some((machine, softirq_us, each)) = out.take(stat) {
             out.machine = Some(machine);
+            self.cpus = each;
             out.set("cpu.softirq_us", softirq_us);
         }
         if let Some(cpus) = out.take(files.softnet.read(softnet::parse)) {
@@ -267,15 +329,20 @@ impl Sampler {
     }
 
     fn watched(&mut self, out: &mut KernelSample, now: Instant) {
-        for Known { watched, rss_bytes_at_start, fds_max, groups, threads } in &mut self.processes {
+        let between = self.asked_between.take();
+        for known in &mut self.processes {
+            let Known { watched, was_there, rss_bytes_at_start, fds_max, groups, .. } = known;
             let used = process_use(&self.root, watched.pid).map(|used| {
                 let at_start = *rss_bytes_at_start.get_or_insert(used.rss_bytes);
                 ProcessUse { rss_bytes_at_start: at_start, ..used }
             });
             let label = &watched.label;
-            if let Fact::Known(used) = &used {
-                out.set(&format!("process.{label}.cpu_us"), used.cpu_us());
-                out.set(&format!("process.{label}.rss_bytes"), used.rss_bytes);
+            // A process that has ended is not one that cannot be seen: that it ended is told elsewhere.
+            let is_gone = used.why().is_some_and(|why| why.reason == Reason::Missing);
+            *was_there |= used.known().is_some();
+            if is_gone && *was_there {
+                out.processes.push(ProcessSample { label: label.clone(), used });
+                continue;
             }
             if fds_max.is_none() {
                 let limits = out.take(limits(&self.root, watched.pid));
@@ -288,15 +355,91 @@ impl Sampler {
                 let limit = rationed.limit_millicpus;
                 out.set_some(&format!("process.{label}.cpu_limit_millicpus"), limit);
             }
-            let allowed = cpus_allowed(&self.root, watched.pid);
-            out.set_some(&format!("process.{label}.cpus_allowed"), allowed.known().copied());
-            if let Some(found) = out.take(sched_stats(&self.root, watched.pid)) {
-                threads.measure(now, &found).record(label, out);
+            if let Fact::Known(allowed) = cpus_allowed(&self.root, watched.pid) {
+                held_to(label, &allowed, &self.cpus, out);
             }
             out.processes.push(ProcessSample { label: label.clone(), used });
+            let (label, stretches) = (&known.watched.label, &known.stretches);
+            let used = between.and_then(|(from, to)| stretches.used_between(from, to));
+            out.set_some(&format!("process.{label}.gap_cpu_us"), used);
+            known.family(&self.root, out, now);
+        }
+    }
+
+    /// The other programs, while the watched ones do not explain how busy the machine is.
+    fn others(&mut self, out: &mut KernelSample, now: Instant) {
+        let used =
+            |known: &Known| out.counters.get(&format!("process.{}.cpu_us", known.watched.label));
+        let ours_us: u64 = self.processes.iter().filter_map(used).map(|us| *us as u64).sum();
+        let Some(machine) = out.machine.clone() else { return };
+        let before = self.before.replace((machine.clone(), ours_us));
+        let is_busy = before.is_some_and(|(then, then_us)| {
+            let busy_us = machine.cpu_busy_us.saturating_sub(then.cpu_busy_us);
+            let idle_us = machine.cpu_idle_us.saturating_sub(then.cpu_idle_us);
+            let others_us = busy_us.saturating_sub(ours_us.saturating_sub(then_us));
+            others_us > (busy_us + idle_us) / OTHERS_ONE_IN
+        });
+        if self.programs.is_due(now, is_busy) {
+            let watched = self.processes.iter().flat_map(|known| known.family.members());
+            let ours: BTreeSet<u32> = watched.chain(self.spared.iter().copied()).collect();
+            let found = self.programs.look(&self.root, now, &ours);
+            if is_busy {
+                out.programs = found;
+            }
         }
     }
 }
+
+impl Known {
+    fn new(root: &Root, watched: Watched) -> Self {
+        Self {
+            was_there: is_there(root, watched.pid),
+            rss_bytes_at_start: None,
+            fds_max: None,
+            groups: CgroupReader::locate(root, watched.pid),
+            threads: ThreadMeter::default(),
+            family: Family::new(watched.pid, watched.also.clone()),
+            stretches: StretchMeter::default(),
+            stepped_at: None,
+            watched,
+        }
+    }
+
+    /// What the processes of the program have used, and what their threads did.
+    fn family(&mut self, root: &Root, out: &mut KernelSample, now: Instant) {
+        let label = &self.watched.label;
+        if let Some(used) = self.family.look(root) {
+            let mut set = |name: &str, value| out.set(&format!("process.{label}.{name}"), value);
+            set("cpu_us", used.cpu_us);
+            set("rss_bytes", used.rss_bytes);
+            set("processes", used.processes);
+            set("stopped", used.stopped);
+            set("uninterruptible", used.uninterruptible);
+        }
+        if let Some(stretches) = self.stretches.take() {
+            out.set(&format!("process.{label}.busy_ms_most"), stretches.busy_ms);
+            out.set(&format!("process.{label}.idle_ms_most"), stretches.idle_ms);
+        }
+        if let Some(found) = out.take(self.family.threads(root)) {
+            self.threads.measure(now, &found).record(label, out);
+        }
+    }
+}
+
+/// How many CPUs a program may run on, and how busy those are where they are not all of the machine's.
+fn held_to(label: &str, allowed: &[u32], all: &[OneCpu], out: &mut KernelSample) {
+    let own: Vec<_> = all.iter().filter(|one| allowed.contains(&one.cpu)).collect();
+    // A mask may name CPUs that the machine could have and has not.
+    let count = if own.is_empty() { allowed.len() } else { own.len() };
+    out.set(&format!("process.{label}.cpus_allowed"), count as u64);
+    if !own.is_empty() && own.len() < all.len() {
+        out.set_sum(&format!("process.{label}.cpus_busy_us"), own.iter().map(|one| one.busy_us));
+        out.set_sum(&format!("process.{label}.cpus_idle_us"), own.iter().map(|one| one.idle_us));
+    }
+}
+
+/// Programs are looked for when others than the watched ones have more than a tenth of the CPUs.
+const OTHERS_ONE_IN: u64 = 10;
 
 /// What the namespace's counters decide.
 #[derive(Clone, Copy, Debug, Default)]
@@ -371,7 +514,7 @@ mod tests {
 
     fn sample(kernel: &str) -> KernelSample {
         let root = recorded_root(kernel);
-        let processes = vec![Watched { label: "server".into(), pid: 4242 }];
+        let processes = vec![Watched { label: "server".into(), pid: 4242, also: Vec::new() }];
         Sampler::new(SamplerOptions { root, processes, ..Default::default() })
             .sample(Instant::from_nanos(1))
     }

@@ -15,7 +15,8 @@ const fn second(n: u64) -> Instant {
 }
 
 fn sampler(ports: Vec<u16>) -> Sampler {
-    let processes = vec![Watched { label: "self".into(), pid: std::process::id() }];
+    let processes =
+        vec![Watched { label: "self".into(), pid: std::process::id(), also: Vec::new() }];
     Sampler::new(SamplerOptions { ports, processes, ..SamplerOptions::default() })
 }
 
@@ -61,8 +62,36 @@ fn an_accept_queue_that_overflows_shows_in_the_counters() {
     assert!(after.counters["process.self.run_us"] > 0);
 }
 
+#[test]
+fn a_process_that_has_ended_is_not_one_that_cannot_be_seen() {
+    let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep");
+    let processes = vec![Watched { label: "server".into(), pid: child.id(), also: Vec::new() }];
+    let mut sampler = Sampler::new(SamplerOptions { processes, ..SamplerOptions::default() });
+    let before = sampler.sample(second(0));
+    assert!(before.counters.contains_key("process.server.threads"), "{:?}", before.unknown);
+    child.kill().and_then(|()| child.wait()).expect("it ends");
+    let after = sampler.sample(second(1));
+    assert!(!after.counters.contains_key("process.server.threads"));
+    assert_eq!(after.unknown, before.unknown);
+}
+
+#[test]
+fn a_process_that_ends_before_its_first_sample_was_there_too() {
+    let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep");
+    let watched = |pid| Watched { label: "server".into(), pid, also: Vec::new() };
+    let mut sampler = sampler(Vec::new());
+    let before = sampler.sample(second(0));
+    sampler.watch(watched(child.id()));
+    child.kill().and_then(|()| child.wait()).expect("it ends");
+    assert_eq!(sampler.sample(second(1)).unknown, before.unknown);
+    // One that was never there cannot be seen.
+    sampler.watch(watched(child.id()));
+    assert_ne!(sampler.sample(second(2)).unknown, before.unknown);
+}
+
 /// The cost of looking, with this machine's own files: the budget is 1 % of a core at one sample a
-/// second, and counting half-open connections may take 0.8 % of it.
+/// second, and counting half-open connections may take 0.8 % of it. How long a file takes is the machine's; how many are
+/// read is ours.
 #[test]
 fn a_sample_is_cheap() {
     let server = TcpListener::bind("127.0.0.1:0").expect("bind");
@@ -83,16 +112,26 @@ fn a_sample_is_cheap() {
     }
     plain.sort_unstable();
     syn_recv.sort_unstable();
+    let began = cpu_ns();
+    let read = |_| fs::read_to_string("/proc/self/net/netstat").expect("procfs").len();
+    assert!((0..FILES).map(read).all(|length| length > 0));
+    let one_us = (cpu_ns() - began) as f64 / 1000.0 / f64::from(FILES);
     assert!(plain.len() >= 90 && syn_recv.len() >= 90, "{} {}", plain.len(), syn_recv.len());
     println!(
-        "a sample: {} us of CPU at the median, {} at p90; counting half-open connections: {} us",
+        "a sample: {} us of CPU at the median, {} at p90; counting half-open connections: {} us; one file: {one_us:.1} us",
         plain[plain.len() / 2],
         plain[plain.len() * 9 / 10],
         syn_recv[syn_recv.len() / 2]
     );
     // A neighbour on the machine makes some of them dear, even in CPU time; the cheaper half says what looking takes.
-    assert!(plain[plain.len() / 4] < 2_000, "{plain:?}");
+    let sample = plain[plain.len() / 4];
+    assert!((sample as f64) < FILES_MOST * one_us, "{one_us} us for a file: {plain:?}");
 }
+
+/// Files of the usual size that a sample may cost. There are two dozen, some of them small, and one for each thread.
+const FILES_MOST: f64 = 100.0;
+/// How many are read to know what one costs.
+const FILES: u32 = 2_000;
 
 /// CPU time of this thread, which other tests at the same time do not add to.
 fn cpu_ns() -> u64 {
@@ -184,7 +223,7 @@ fn in_a_namespace() {
 }
 
 fn as_a_plain_user() {
-    let processes = vec![Watched { label: "init".into(), pid: 1 }];
+    let processes = vec![Watched { label: "init".into(), pid: 1, also: Vec::new() }];
     let options = SamplerOptions { processes, ..SamplerOptions::default() };
     let sample = Sampler::new(options).sample(second(0));
     // The kernel tells listeners to anybody; another user's threads it may hide.

@@ -46,8 +46,8 @@ pub(crate) fn recv(
     // SAFETY: the message names a buffer and a control buffer of these lengths, which live over the call.
     let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, 0) };
     let Ok(received) = usize::try_from(received) else { return Err(last_errno()) };
-    #[allow(clippy::unnecessary_cast, reason = "musl counts these bytes in 32 bits")]
-    let length = (message.msg_controllen as usize / size_of::<u64>()).min(CONTROL_WORDS);
+    let told_bytes: usize = message.msg_controllen as _;
+    let length = (told_bytes / size_of::<u64>()).min(CONTROL_WORDS);
     Ok((received, stamp_in(&control[..length])))
 }
 

@@ -65,6 +65,8 @@ impl States {
     pub const CLOSE_WAIT: Self = Self(1 << 8);
     /// Listeners.
     pub const LISTEN: Self = Self(1 << 10);
+    /// Everything but listeners.
+    pub const CONNECTIONS: Self = Self(0xfff & !Self::LISTEN.0);
 }
 
 /// Why there is no answer.
@@ -168,6 +170,24 @@ impl DiagSocket {
             })?;
         }
         Ok(count)
+    }
+
+    /// Up to `most` sockets of `family` that are in one of `states` and have `port` as their local
+    /// port. It costs what [`Self::count`] does.
+    pub fn sockets(
+        &mut self,
+        family: Family,
+        states: States,
+        port: u16,
+        most: usize,
+    ) -> Result<Vec<Diag>, DiagError> {
+        let mut found = Vec::new();
+        self.ask(family, states, &[(port, port)], |diag| {
+            if found.len() < most {
+                found.push(*diag);
+            }
+        })?;
+        Ok(found)
     }
 
     fn ask(

@@ -10,8 +10,10 @@ mod parts;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use throng_doctor::Root;
+use throng_doctor::cgroup::{CgroupCpu, CgroupReader};
 use throng_load::scenario::Protocol;
 use throng_report::runfile::Ceiling;
 use throng_report::{Histogram, Interval, Summary};
@@ -96,6 +98,7 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = options.cores.map_or(cpus, |cores| cores.min(cpus));
     let parts = Parts::new(options.protocol, options.talk, options.length);
+    let quota = Quota::now();
     let server = stage.serve(ServerSpec::new("peer", parts.handler(), cpus as u64))?;
     let load = |part: Part| load(&stage, part, &server.at, cores);
 
@@ -134,11 +137,39 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     }));
     server.stop();
 
-    if options.target_is_elsewhere {
-        ceiling.connects_per_s = alone(ceiling.connects_per_s, costs.load_connect_us, cores);
-        ceiling.messages_per_s = alone(ceiling.messages_per_s, costs.load_message_us, cores);
+    let held_to = quota.held_to();
+    if options.target_is_elsewhere || held_to.is_some() {
+        let cpus = held_to.map_or(cores as f64, |quota| quota.min(cores as f64));
+        ceiling.connects_per_s = alone(ceiling.connects_per_s, costs.load_connect_us, cpus);
+        ceiling.messages_per_s = alone(ceiling.messages_per_s, costs.load_message_us, cpus);
     }
     Ok(found)
+}
+
+/// The CPU quota of the control group that both ends of a calibration share. The server of the run may well be outside of it.
+#[derive(Debug)]
+struct Quota {
+    began: Instant,
+    before: Option<CgroupCpu>,
+}
+
+impl Quota {
+    /// As it stands before the calibration.
+    fn now() -> Self {
+        Self { began: Instant::now(), before: quota() }
+    }
+
+    /// Returns the CPUs of the quota, where it kept the two ends waiting.
+    fn held_to(&self) -> Option<f64> {
+        let (before, after) = (self.before.as_ref()?, quota()?);
+        let waited_us = after.throttled_us.saturating_sub(before.throttled_us);
+        let is_held = waited_us as f64 > self.began.elapsed().as_micros() as f64 * HELD_SHARE_MIN;
+        after.limit_millicpus.filter(|_| is_held).map(|limit| limit as f64 / 1000.0)
+    }
+}
+
+fn quota() -> Option<CgroupCpu> {
+    CgroupReader::locate(&Root::default(), std::process::id()).cpu().known().cloned()
 }
 
 /// Runs one part to its end.
@@ -160,9 +191,10 @@ fn load(
     Ok((run.file.intervals, summary))
 }
 
-/// What `cores` do of something that takes the generator `each_us`, when no peer takes CPU time beside it; at least what it did with one.
-fn alone(per_s: Option<f64>, each_us: Option<f64>, cores: usize) -> Option<f64> {
-    let full = each_us.filter(|us| *us > 0.0).map_or(0.0, |us| cores as f64 * 1e6 / us);
+/// What so many CPUs do of something that takes the generator `each_us`, when no peer takes CPU time beside it; at least what it did
+/// with one.
+fn alone(per_s: Option<f64>, each_us: Option<f64>, cpus: f64) -> Option<f64> {
+    let full = each_us.filter(|us| *us > 0.0).map_or(0.0, |us| cpus * 1e6 / us);
     per_s.map(|per_s| per_s.max(full))
 }
 
@@ -206,6 +238,8 @@ fn bytes_each(points: &[(u64, u64)]) -> Option<f64> {
     (connections >= MEMORY_SHOWS && bytes > 0).then(|| bytes as f64 / connections as f64)
 }
 
+/// A quota that held up less of the time is not what limits them.
+const HELD_SHARE_MIN: f64 = 0.05;
 /// What a calibration's folder is called where a lab's has the lab's name.
 pub(crate) const NAME: &str = "calibration";
 /// The shortest that `throng run` takes.
@@ -240,10 +274,11 @@ mod tests {
 
     #[test]
     fn a_generator_without_its_peer_does_what_fits_into_its_cpus() {
-        assert_eq!(alone(Some(20_000.0), Some(50.0), 2), Some(40_000.0));
-        assert_eq!(alone(Some(20_000.0), Some(50.0), 1), Some(20_000.0));
-        assert_eq!(alone(Some(20_000.0), None, 2), Some(20_000.0));
-        assert_eq!(alone(None, Some(50.0), 2), None, "nothing was done at all");
+        assert_eq!(alone(Some(20_000.0), Some(50.0), 2.0), Some(40_000.0));
+        assert_eq!(alone(Some(2_000.0), Some(50.0), 0.2), Some(4_000.0), "of a quota");
+        assert_eq!(alone(Some(20_000.0), Some(50.0), 1.0), Some(20_000.0));
+        assert_eq!(alone(Some(20_000.0), None, 2.0), Some(20_000.0));
+        assert_eq!(alone(None, Some(50.0), 2.0), None, "nothing was done at all");
     }
 
     fn users(at: &[(u64, u64)]) -> Vec<Interval> {

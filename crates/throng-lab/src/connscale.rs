@@ -4,21 +4,24 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_base::units::show_duration;
+use throng_load::scenario::Protocol;
 use throng_report::render::{bytes, count, micros, or_dash, rate};
 use throng_report::{EventKind, Finding, Interval, Summary, Tally};
 
-use crate::crowd::{CrowdSpec, crowd, report};
+use crate::crowd::{CrowdSpec, arrivals_per_second, crowd, report, users_by_default};
 use crate::ends::{Go, TCP};
 use crate::handshake;
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::{MANY, MemoryEach, grown, most};
 use crate::reconcile::{Reconciled, reconcile};
 use crate::report::{LabReport, LabTable};
+use crate::throughput::Throughput;
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "connscale",
     article: "connscale (J. Fajerski): how the number of TCP connections scales",
     summary: "N connections that ping now and then: how many are held, what fails, which are half-open",
+    takes_rate: true,
 };
 
 /// What came of it.
@@ -51,14 +54,15 @@ pub(crate) fn run(
     lab: &Lab<'_>,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
-    let users = lab.users(DEFAULT_USERS_PER_CPU * lab.machine.cpus);
+    let does = Throughput::measure(lab, Protocol::Tcp, progress)?;
+    let users = users_by_default(lab, DEFAULT_USERS_PER_CPU, &does);
     lab.check(users)?;
-    let Pace { ramp, interval } = Pace::of(users, lab.machine.cpus);
+    let Pace { ramp, interval } = Pace::of(users, &does, lab.options.rate);
     let hold = Duration::from_secs(lab.options.seconds.unwrap_or(30));
     let text = scenario(users, ramp, hold, interval, TIMEOUT);
     let seconds = (ramp + hold).as_secs();
     progress(LabProgress::Note(&format!(
-        "steer it from another terminal: throng ctl --control {} start 100 | stop 100 | count",
+        "steer it from another terminal:\n  throng ctl --control {} start 100 | stop 100 | count",
         lab.stage.load_control(ROW).display()
     )));
     let spec = CrowdSpec {
@@ -94,13 +98,14 @@ struct Pace {
 
 impl Pace {
     /// At the article's 20 s a million users ask 50,000 times a second; more than the machine does easily
-    /// would test that and not how many it holds. Where [`MANY`] are held, every connect and every ping
-    /// finds its memory in no cache and costs twice as much.
-    fn of(users: u64, cpus: u64) -> Self {
+    /// would test that and not how many it holds. Where [`MANY`] are held, every ping finds its memory in no cache and
+    /// costs twice as much.
+    fn of(users: u64, does: &Throughput, rate: Option<u64>) -> Self {
         let easily = if users > MANY { 2 } else { 1 };
-        let connects = CONNECTS_PER_CPU * cpus / easily;
-        let pings = PINGS_PER_CPU * cpus / easily;
-        let ramp = Duration::from_millis((1000 * users).div_ceil(connects));
+        let pings = (does.messages_at(PINGS) / easily).max(1);
+        let ramp = Duration::from_millis(
+            (1000 * users).div_ceil(arrivals_per_second(users, does, rate).max(1)),
+        );
         Self {
             ramp: ramp.max(Duration::from_secs(1)),
             interval: Duration::from_secs((users / pings).clamp(5, 240)),
@@ -255,10 +260,8 @@ fn worst_error(errors: &Tally) -> Option<String> {
 const ROW: &str = "connscale";
 /// Two ends with this many users each are done in a minute on two CPUs.
 const DEFAULT_USERS_PER_CPU: u64 = 50_000;
-/// New connections a second and CPU.
-const CONNECTS_PER_CPU: u64 = 5_000;
-/// Pings a second and CPU, at most.
-const PINGS_PER_CPU: u64 = 5_000;
+/// Of the messages that the machine does.
+const PINGS: f64 = 0.15;
 /// The article's.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -278,14 +281,18 @@ mod tests {
     }
 
     #[test]
-    fn many_come_and_ping_at_half_the_pace() {
-        let pace = |ramp, interval| Pace {
-            ramp: Duration::from_secs(ramp),
+    fn users_come_and_ping_as_fast_as_the_machine_does_easily() {
+        let pace = |ramp_ms, interval| Pace {
+            ramp: Duration::from_millis(ramp_ms),
             interval: Duration::from_secs(interval),
         };
-        assert_eq!(Pace::of(200, 2), pace(1, 5));
-        assert_eq!(Pace::of(200_000, 2), pace(20, 20));
-        assert_eq!(Pace::of(1_000_000, 2), pace(200, 200));
+        let does = Throughput { connects: 20_000.0, messages: 80_000.0 };
+        assert_eq!(Pace::of(200, &does, None), pace(1_000, 5));
+        assert_eq!(Pace::of(210_000, &does, None), pace(30_000, 17));
+        assert_eq!(Pace::of(1_000_000, &does, None), pace(250_000, 166));
+        assert_eq!(Pace::of(210_000, &does, Some(10_000)).ramp, Duration::from_secs(21));
+        let slow = Throughput { connects: 200.0, messages: 800.0 };
+        assert_eq!(Pace::of(7_000, &slow, None), pace(100_000, 58));
     }
 
     fn held(connected_most: u64, half_open_most: u64, errors: &[(&str, u64)]) -> Held {

@@ -10,6 +10,7 @@ use crate::ends::{Go, LoadSpec, Run, ServerSpec};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::{MANY, MemoryEach};
 use crate::report::{LabReport, LabTable, SCHEMA};
+use crate::throughput::Throughput;
 
 /// A server, and a load of users against it.
 pub(crate) struct CrowdSpec<'a> {
@@ -34,7 +35,7 @@ pub(crate) fn crowd(
     each: impl FnMut(&Interval) -> Go,
 ) -> Result<(Run, Summary), LabError> {
     let CrowdSpec { row, seconds, .. } = *spec;
-    progress(LabProgress::Row { name: row, number: 1, of: 1, seconds });
+    lab.begin_row(row, seconds, progress);
     let cores = lab.machine.cores_for(spec.users);
     let server = ServerSpec::new(row, spec.handler, cores);
     let server = lab.stage.serve(ServerSpec { idle_timeout: spec.idle_timeout, ..server })?;
@@ -65,6 +66,8 @@ pub(crate) fn report<T: Serialize>(
         grade: summary.validity.grade,
         interrupted: run.interrupted,
         rows: serde_json::to_value([found]).expect("what was found is plain data"),
+        kept: None,
+        next: Vec::new(),
     }
 }
 
@@ -120,7 +123,7 @@ impl Cost {
         for (name, here, article) in [
             ("users per core", count(self.users_per_cpu), per_cpu),
             ("users per GB of the server", number(self.users_per_server_gb()), per_gb),
-            ("users per GB of the machine, both ends", number(self.users_per_machine_gb()), ""),
+            ("users per GB of the machine", number(self.users_per_machine_gb()), ""),
             ("server memory each", or_dash(self.server_bytes_each, bytes), server),
             ("generator memory each", or_dash(self.load_bytes_each, bytes), ""),
             ("machine memory a pair", or_dash(self.machine_bytes_each, bytes), ""),
@@ -197,23 +200,31 @@ pub(crate) fn errors_sentence(summary: &Summary) -> Option<String> {
     Some(format!("Errors: {}{connects}.", kinds.collect::<Vec<_>>().join(", ")))
 }
 
-/// How many come in a second, both ends on `cpus` CPUs; a third of that where very many are held: each of those finds its memory
-/// in no cache, and the heartbeats of those that are there take much of the CPUs (`docs/numbers.md`).
-pub(crate) fn arrivals_per_second(users: u64, cpus: u64) -> u64 {
-    let easily = if users > MANY { 3 } else { 1 };
-    (ARRIVALS_PER_CPU * cpus / easily).max(1)
+/// How many come in a second: those that were asked for, or a share of what the machine does. Where very many are held, each of
+/// them finds its memory in no cache, and the heartbeats of those that are there take much of the CPUs (`docs/numbers.md`).
+pub(crate) fn arrivals_per_second(users: u64, does: &Throughput, asked: Option<u64>) -> u64 {
+    let share = if users > MANY { ARRIVALS_OF_MANY } else { ARRIVALS };
+    asked.unwrap_or_else(|| does.connects_at(share))
 }
 
-/// How long a broadcast to `users` may take on a machine of `cpus` CPUs, in seconds, rounded up: two broadcasts are not
-/// under way at one time.
-pub(crate) fn broadcast_seconds(users: u64, cpus: u64) -> u64 {
-    users.div_ceil(DELIVERIES_PER_CPU * cpus.max(1)).max(1)
+/// How many users a lab has of itself: so many a CPU, as far as they fit and come within [`COMING_SECONDS`].
+pub(crate) fn users_by_default(lab: &Lab<'_>, per_cpu: u64, does: &Throughput) -> u64 {
+    let arrivals = arrivals_per_second(0, does, lab.options.rate);
+    lab.users((per_cpu * lab.machine.cpus).min(arrivals.saturating_mul(COMING_SECONDS)))
+}
+
+/// How long a broadcast to `users` may take, in seconds, rounded up: two broadcasts are not under way at one time.
+pub(crate) fn broadcast_seconds(users: u64, does: &Throughput) -> u64 {
+    users.div_ceil(does.messages_at(DELIVERIES)).max(1)
 }
 
 const GB: f64 = 1e9;
-const ARRIVALS_PER_CPU: u64 = 4_000;
-/// Both ends; half of what an idle machine does.
-const DELIVERIES_PER_CPU: u64 = 25_000;
+/// Shares of the connects that the machine does.
+const ARRIVALS: f64 = 0.35;
+const ARRIVALS_OF_MANY: f64 = 0.2;
+const COMING_SECONDS: u64 = 25;
+/// Deliveries of broadcasts for each answered message that the machine does, by half of what it can.
+const DELIVERIES: f64 = 0.6;
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@
 
 mod folder;
 mod follow;
+mod network;
 mod process;
 
 use std::cell::RefCell;
@@ -31,6 +32,7 @@ use crate::lab::{LabError, LabOptions, LabProgress};
 use crate::report::RowDiagnosis;
 use folder::WorkFolder;
 use follow::Follow;
+use network::Network;
 use process::Process;
 
 /// Where a lab happens: the program, a folder for its files, and the namespaces if there are any.
@@ -42,7 +44,7 @@ pub(crate) struct Stage {
     /// Control sockets: their paths may not be longer than 107 bytes, so they are not kept elsewhere. And
     /// what is run as a program.
     work: WorkFolder,
-    isolation: Option<Isolation>,
+    network: Network,
     /// Whether the generator tries what should not fit.
     force: bool,
     stop: Arc<AtomicBool>,
@@ -159,7 +161,7 @@ impl Stage {
             program,
             folder,
             work,
-            isolation,
+            network: Network::new(isolation),
             force: options.force,
             stop: Arc::clone(&options.stop),
             diagnoses: RefCell::default(),
@@ -171,6 +173,11 @@ impl Stage {
         self.diagnoses.borrow().clone()
     }
 
+    /// Forgets what stopped a load that was only a trial.
+    pub(crate) fn forget(&self, row: &str) {
+        self.diagnoses.borrow_mut().retain(|diagnosis| diagnosis.row != row);
+    }
+
     /// Whether the user asked for the end of the lab.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -178,7 +185,18 @@ impl Stage {
 
     /// Whether each end has a namespace of its own.
     pub(crate) fn is_isolated(&self) -> bool {
-        self.isolation.is_some()
+        self.network.is_isolated()
+    }
+
+    /// Moves what is started from now on into a network namespace where `sockets` would crowd the machine's own table
+    /// of connections, which has `buckets`; says what it costs where it `may_move` not, or cannot.
+    pub(crate) fn make_room(&self, sockets: u64, buckets: u64, may_move: bool) {
+        self.network.make_room(sockets, buckets, may_move);
+    }
+
+    /// What the report should say about the ends' network.
+    pub(crate) fn network_note(&self) -> Option<String> {
+        self.network.note()
     }
 
     /// A path for a file of this lab.
@@ -220,24 +238,18 @@ impl Stage {
         addr: SocketAddr,
     ) -> Result<ServerEnd, LabError> {
         let mut process = self.start_server(row, command)?;
-        let ready = || std::net::TcpStream::connect_timeout(&addr, WAIT_STEP).ok().map(|_| addr);
+        let ready = || self.network.accepts(addr, WAIT_STEP).then_some(addr);
         let addr = self.wait_for(&mut process, ready)?;
         Ok(ServerEnd { process, at: ServerAt { addr, control: None } })
     }
 
     /// Where a server is to listen.
     pub(crate) fn listen_at(&self, port: u16) -> SocketAddr {
-        match self.isolation {
-            Some(_) => SocketAddr::from((isolate::SERVER_ADDRESS, port)),
-            None => SocketAddr::from(([127, 0, 0, 1], port)),
-        }
+        self.network.listen_at(port)
     }
 
     fn start_server(&self, row: &str, command: Command) -> Result<Process, LabError> {
-        let spawn = |command| match &self.isolation {
-            Some(isolation) => isolation.spawn_server(command),
-            None => { command }.spawn(),
-        };
+        let spawn = |command| self.network.spawn_server(command);
         Process::start("server", command, self.path(&format!("{row}.server.log")), spawn)
     }
 
@@ -278,10 +290,7 @@ impl Stage {
         let _ = fs::remove_file(&record);
         let control = self.load_control(row);
         let command = self.load_command(spec, &scenario, server, &record, &control);
-        let spawn = |command| match &self.isolation {
-            Some(isolation) => isolation.spawn_load(command),
-            None => { command }.spawn(),
-        };
+        let spawn = |command| self.network.spawn_load(command);
         let log = self.path(&format!("{row}.load.log"));
         let mut process = Process::start("generator", command, log, spawn)?;
 
@@ -324,7 +333,9 @@ impl Stage {
         }
         process.check_ran()?;
         let file = follow.whole().map_err(|error| LabError::File(record, error))?;
-        let diagnosis = diagnose(&History::of(&file), &Summary::of(&file));
+        let diagnosis = diagnose(&History::of(&file), &Summary::of(&file), &[]);
+        // Of a row that was run again, the last time counts.
+        self.forget(row);
         self.diagnoses.borrow_mut().push(RowDiagnosis { row: row.to_owned(), diagnosis });
         Ok(Run { file, interrupted })
     }
@@ -352,7 +363,7 @@ impl Stage {
         if let Some(control) = &server.control {
             command.arg("--server-control").arg(control);
         }
-        if self.isolation.is_some() {
+        if self.is_isolated() {
             for source in isolate::sources() {
                 command.args([OsStr::new("--source"), OsStr::new(&source.to_string())]);
             }

@@ -11,13 +11,14 @@ use throng_report::{Interval, LoadInterval, Summary};
 use crate::calibrate::{Calibrated, calibrate};
 use crate::ends::{Go, LoadSpec, ServerSpec};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
-use crate::measure::{failures, grown, latency, steps, timeouts, validity_until};
+use crate::measure::{failures, grown, latency, steps, timeouts, valid_until, validity_until};
 use crate::report::{LabReport, LabTable, SCHEMA};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "fast-connect",
     article: "Fast TCP sockets (Erlang Central): accepting connections",
     summary: "arrivals grow without end; each connects, sends, is answered, closes: the rate at which time-outs begin",
+    takes_rate: false,
 };
 
 /// What was found.
@@ -89,8 +90,9 @@ pub(crate) fn run(
     server.stop();
 
     let slope = rate_end / seconds as f64;
-    let found = Found { slope, ..find(&run.file.intervals, TIMEOUT) };
-    let until_ms = if found.end == Limit::None { u64::MAX } else { found.end_ms.saturating_sub(1) };
+    let found = find(&run.file.intervals, TIMEOUT, valid_until(&run.file));
+    let found = Found { slope, ..found };
+    let until_ms = if found.end == Limit::None { u64::MAX } else { found.end_ms };
     let validity = validity_until(&run.file, until_ms);
     let summary = Summary::of(&run.file);
     let server = summary.server.as_ref();
@@ -120,6 +122,8 @@ pub(crate) fn run(
         grade: validity.grade,
         interrupted: run.interrupted,
         rows: serde_json::to_value([&found]).expect("rows are plain data"),
+        kept: None,
+        next: Vec::new(),
     })
 }
 
@@ -214,15 +218,18 @@ fn is_behind(before: &LoadInterval, now: &LoadInterval) -> bool {
     is_short || now.lag.percentile(99.0) > LAG_INVALID_US
 }
 
-/// The best rate before the end that [`Watch`] sees. Pure.
-fn find(intervals: &[Interval], timeout: Duration) -> Found {
+/// The best rate before the end that [`Watch`] sees, or before the generator was late, if that is sooner. Pure.
+fn find(intervals: &[Interval], timeout: Duration, valid_until_ms: Option<u64>) -> Found {
     let mut found = Found::default();
     let mut watch = Watch::new(timeout);
     intervals.iter().for_each(|interval| watch.see(interval));
     let last = intervals.last().and_then(|interval| interval.load.as_ref());
     found.timeouts = last.map_or(0, timeouts);
     found.failed = last.map_or(0, failures);
-    let (limit, end_ms) = watch.end.unwrap_or((Limit::None, u64::MAX));
+    let (mut limit, mut end_ms) = watch.end.unwrap_or((Limit::None, u64::MAX));
+    if let Some(valid_until_ms) = valid_until_ms.filter(|ms| *ms < end_ms) {
+        (limit, end_ms) = (Limit::Generator, valid_until_ms);
+    }
     found.end = limit;
     found.end_ms = end_ms.min(intervals.last().map_or(0, |interval| interval.at_ms));
     let mut best_at_ms = 0;
@@ -246,18 +253,18 @@ fn find(intervals: &[Interval], timeout: Duration) -> Found {
 fn table(found: &Found) -> LabTable {
     let mut table = LabTable::new(
         "The highest rate without time-outs",
-        ["server", "rate", "connect p99", "answer p99", "CPU of the server, each"],
+        ["server", "rate", "connect p99", "answer p99", "its CPU, each"],
     );
     let dash = || "-".to_owned();
     table.row([
-        "throng serve ok, here".to_owned(),
+        "here: throng serve ok".to_owned(),
         or_dash(found.rate_most, rate),
         micros(found.connect_p99_us),
         micros(found.message_p99_us),
         or_dash(found.server_cpu_us, |us| format!("{us:.1} µs")),
     ]);
     for (server, article) in ARTICLE {
-        table.row([format!("{server} (article, 8 cores)"), rate(article), dash(), dash(), dash()]);
+        table.row([format!("the article: {server}"), rate(article), dash(), dash(), dash()]);
     }
     table
 }
@@ -372,7 +379,7 @@ mod tests {
 
     #[track_caller]
     fn check(seconds: &[(u64, u64, u64)], rate_most: Option<f64>, end: Limit, end_ms: u64) {
-        let found = find(&run(seconds), Duration::from_secs(1));
+        let found = find(&run(seconds), Duration::from_secs(1), None);
         assert_eq!((found.rate_most, found.end, found.end_ms), (rate_most, end, end_ms));
     }
 
@@ -400,10 +407,10 @@ mod tests {
     fn a_late_generator_is_named_and_not_the_server() {
         let mut intervals = run(&[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 0, 0)]);
         intervals[3].load.as_mut().unwrap().lag.record_us(150_000);
-        let found = find(&intervals, Duration::from_secs(1));
+        let found = find(&intervals, Duration::from_secs(1), None);
         assert_eq!((found.rate_most, found.end), (Some(400.0), Limit::None), "one second is none");
         intervals[4].load.as_mut().unwrap().lag.record_us(150_000);
-        let found = find(&intervals, Duration::from_secs(1));
+        let found = find(&intervals, Duration::from_secs(1), None);
         assert_eq!((found.rate_most, found.end), (Some(200.0), Limit::Generator));
         assert!(verdict(&found)[0].contains("the generator itself fell behind at 2 s"));
     }
@@ -416,9 +423,19 @@ mod tests {
             let counters = &mut interval.load.as_mut().unwrap().counters;
             (counters.users_intended, counters.users_started) = (due, began);
         }
-        let found = find(&intervals, Duration::from_secs(1));
+        let found = find(&intervals, Duration::from_secs(1), None);
         assert_eq!((found.rate_most, found.end), (Some(200.0), Limit::Generator));
         assert_eq!(found.end_ms, 2000);
+    }
+
+    #[test]
+    fn what_came_after_the_generator_was_late_does_not_count() {
+        let run = run(&[(100, 0, 0), (200, 0, 0), (300, 0, 0), (400, 5, 0)]);
+        let found = find(&run, Duration::from_secs(1), Some(1_500));
+        assert_eq!((found.rate_most, found.end_ms), (Some(100.0), 1_500));
+        assert_eq!(found.end, Limit::Generator);
+        let found = find(&run, Duration::from_secs(1), Some(3_500));
+        assert_eq!((found.end, found.end_ms), (Limit::Timeouts, 2_000), "that was sooner");
     }
 
     #[test]

@@ -5,21 +5,24 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_base::units::show_duration;
+use throng_load::scenario::Protocol;
 use throng_report::render::{bytes, count, micros, or_dash, rate};
 use throng_report::{Interval, ProbeReport, Summary};
 
 use crate::crowd::{
     Cost, CrowdSpec, arrivals_per_second, broadcast_seconds, crowd, delivery_cells,
-    delivery_sentence, errors_sentence, report, server_cpu_us,
+    delivery_sentence, errors_sentence, report, server_cpu_us, users_by_default,
 };
 use crate::ends::{CHAT, Go};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::report::{LabReport, LabTable};
+use crate::throughput::Throughput;
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "haskell-chat",
     article: "Haskell WebSockets and tsung (2015): a chat that broadcasts every message to everyone",
     summary: "a chat in three sizes, 1 : 2.56 : 5 as in the article: memory, CPU and the time of a broadcast",
+    takes_rate: true,
 };
 
 /// A size, and what the article reports for it.
@@ -73,9 +76,10 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let cpus = lab.machine.cpus;
-    let users = lab.users(DEFAULT_USERS_PER_CPU * cpus);
+    let does = Throughput::measure(lab, Protocol::Ws, progress)?;
+    let users = users_by_default(lab, DEFAULT_USERS_PER_CPU, &does);
     lab.check(users)?;
-    let pace = Pace::of(users, cpus, lab.options.seconds);
+    let pace = Pace::of(users, &does, lab.options.rate, lab.options.seconds);
     let text = scenario(&pace);
     let seconds = pace.length().as_secs();
     let spec = CrowdSpec {
@@ -91,72 +95,72 @@ pub(crate) fn run(
     let room = room(&pace, &run.file.intervals, &summary, cpus);
     let sizes = pace.sizes.map(|users| count(users as f64)).join(", ");
     let setup = format!(
-        "{sizes} users come at {}, and stay for {} at each size; a message to everyone every {}; on {cpus} CPUs",
+        "{sizes} users come at {}; at each size two messages to everyone, {} apart, in which nobody comes; on {cpus} CPUs",
         rate(pace.per_second as f64),
-        show_duration(pace.hold),
         show_duration(pace.probe),
     );
     let said = (tables(&room), verdict(&room, &summary));
     Ok(report(&INFO, setup, said, (&run, &summary), &room))
 }
 
-/// How fast they come, how long each size lasts, how often there is a message.
+/// When they come, how long each size lasts, how often there is a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pace {
     sizes: [u64; 3],
     per_second: u64,
-    hold: Duration,
+    /// How long it takes to come to each size, …
+    ramps: [Duration; 3],
+    /// … and how long that then lasts.
+    holds: [Duration; 3],
     probe: Duration,
 }
 
 impl Pace {
-    /// Two messages or more at each size, none before the one before it is over.
-    fn of(users: u64, cpus: u64, hold: Option<u64>) -> Self {
+    /// Two messages at each size, and nobody comes while one of them is under way: the generator would be late for them.
+    /// `period` is the least time between two messages.
+    fn of(users: u64, does: &Throughput, rate: Option<u64>, period: Option<u64>) -> Self {
         let most = SIZES[2].users;
         let sizes = SIZES.map(|size| (size.users * users).div_ceil(most));
-        let one = broadcast_seconds(users, cpus);
-        let hold = hold.unwrap_or(HOLD_SECONDS).max(3 * one);
-        Self {
-            sizes,
-            per_second: arrivals_per_second(users, cpus),
-            hold: Duration::from_secs(hold),
-            probe: Duration::from_secs(one),
-        }
-    }
-
-    /// The ramps to the three sizes.
-    fn ramps(&self) -> [Duration; 3] {
-        let before = [0, self.sizes[0], self.sizes[1]];
-        std::array::from_fn(|i| {
-            let more = self.sizes[i] - before[i];
-            Duration::from_millis((1000 * more).div_ceil(self.per_second).max(100))
-        })
+        let per_second = arrivals_per_second(users, does, rate).max(1);
+        let before = [0, sizes[0], sizes[1]];
+        let ramps = std::array::from_fn(|i| {
+            let more = sizes[i] - before[i];
+            Duration::from_millis((1000 * more).div_ceil(per_second).max(100))
+        });
+        let one = Duration::from_secs(broadcast_seconds(users, does));
+        let longest = ramps.iter().max().map_or(0, |ramp| ramp.as_secs_f64().ceil() as u64);
+        let probe = Duration::from_secs(longest.max(period.unwrap_or(0)).max(1)) + one;
+        // A size begins when the last message of the one before it is over, and is reached before its own first one.
+        let ends = |i: usize| 2 * (i as u32 + 1) * probe + one;
+        let begins = |i: usize| if i == 0 { Duration::ZERO } else { ends(i - 1) };
+        let holds = std::array::from_fn(|i| ends(i) - begins(i) - ramps[i]);
+        Self { sizes, per_second, ramps, holds, probe }
     }
 
     /// When each size is reached and when it ends, in milliseconds since the load began.
     fn plateaus(&self) -> [(u64, u64); 3] {
         let mut at = Duration::ZERO;
-        self.ramps().map(|ramp| {
-            let from = at + ramp;
-            at = from + self.hold;
+        std::array::from_fn(|i| {
+            let from = at + self.ramps[i];
+            at = from + self.holds[i];
             (from.as_millis() as u64, at.as_millis() as u64)
         })
     }
 
     fn length(&self) -> Duration {
-        self.ramps().iter().sum::<Duration>() + 3 * self.hold
+        self.ramps.iter().chain(&self.holds).sum()
     }
 }
 
 fn scenario(pace: &Pace) -> String {
-    let [hold, probe] = [pace.hold, pace.probe].map(show_duration);
+    let probe = show_duration(pace.probe);
     let phases: String = pace
         .sizes
         .iter()
-        .zip(pace.ramps())
+        .zip(pace.ramps.iter().zip(&pace.holds))
         // Few users may be as many in one size as in the next.
-        .scan(0, |before, (size, ramp)| {
-            let ramp = show_duration(ramp);
+        .scan(0, |before, (size, (ramp, hold))| {
+            let [ramp, hold] = [*ramp, *hold].map(show_duration);
             let grows = std::mem::replace(before, *size) < *size;
             let ramp = if grows {
                 format!("  - ramp: {{to: {size}, over: {ramp}}}\n")
@@ -210,16 +214,8 @@ fn room(pace: &Pace, intervals: &[Interval], summary: &Summary, cpus: u64) -> Ro
 
 fn tables(room: &Room) -> Vec<LabTable> {
     let mut sizes = LabTable::new(
-        "What each size takes; in the article, the Haskell server at 100k, 256k and 500k",
-        [
-            "users",
-            "connected",
-            "server memory",
-            "each",
-            "the article, each",
-            "server CPU each",
-            "the article, CPU each",
-        ],
+        "What each size takes of the server; the article's sizes are 100k, 256k and 500k",
+        ["users", "connected", "memory", "each", "article", "CPU each", "article"],
     );
     let mut broadcasts = LabTable::new(
         "A message to everyone: how long after it was due they had it",
@@ -297,8 +293,6 @@ const ROW: &str = "haskell-chat";
 const GIB: f64 = (1u64 << 30) as f64;
 /// Done in a minute or so on two CPUs.
 const DEFAULT_USERS_PER_CPU: u64 = 50_000;
-/// Of each size.
-const HOLD_SECONDS: u64 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -310,7 +304,8 @@ mod tests {
         let pace = Pace {
             sizes: SIZES.map(|size| size.users),
             per_second: 1000,
-            hold: Duration::from_secs(30),
+            ramps: [100, 156, 244].map(Duration::from_secs),
+            holds: [30; 3].map(Duration::from_secs),
             probe: Duration::from_secs(10),
         };
         let bundled = include_str!("../../../labs/haskell-chat.yaml");
@@ -319,16 +314,20 @@ mod tests {
 
     #[test]
     fn sizes_keep_their_proportion_and_each_hears_two_messages() {
-        let pace = Pace::of(1_000, 2, Some(3));
+        let does = Throughput { connects: 16_000.0, messages: 80_000.0 };
+        let pace = Pace::of(1_000, &does, None, Some(3));
         assert_eq!(pace.sizes, [200, 512, 1000]);
-        for (from, to) in pace.plateaus() {
-            let probes = (1..).map(|k| k * pace.probe.as_millis() as u64);
-            let probes = probes.take_while(|at| *at < to).filter(|at| *at >= from);
-            assert!(probes.count() >= 2, "{from}..{to}");
+        let one = broadcast_seconds(1_000, &does) * 1_000;
+        for (i, (from, to)) in pace.plateaus().into_iter().enumerate() {
+            let due: Vec<_> = (1..=6).map(|k| k * pace.probe.as_millis() as u64).collect();
+            let here = due.iter().filter(|at| (from..to).contains(*at)).count();
+            assert_eq!(here, 2, "{from}..{to}");
+            let comes = from - pace.ramps[i].as_millis() as u64..from;
+            assert!(due.iter().all(|at| at + one <= comes.start || *at >= comes.end), "{comes:?}");
         }
         assert_eq!(pace.length(), Duration::from_millis(pace.plateaus()[2].1));
         for users in [1, 2, 7, 999_999] {
-            let text = scenario(&Pace::of(users, 2, None));
+            let text = scenario(&Pace::of(users, &does, None, None));
             throng_load::scenario::Scenario::parse(&text, "scaled").unwrap();
         }
     }

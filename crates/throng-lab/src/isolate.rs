@@ -11,6 +11,7 @@
 //! way it ends. So there is nothing to clean up after a crash, and no list of what to clean up.
 
 mod namespace;
+mod roomy;
 
 use std::fmt;
 use std::io;
@@ -20,6 +21,7 @@ use std::process::{Child, Command};
 use throng_driver::Errno;
 
 use namespace::Namespace;
+pub(crate) use roomy::Roomy;
 
 /// The two namespaces and the veth pair between them, until it is dropped and its processes have ended.
 #[derive(Debug)]

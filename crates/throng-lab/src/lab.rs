@@ -1,5 +1,6 @@
 //! The bundled experiments by name.
 
+use std::cell::Cell;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::isolate::IsolateError;
 use crate::machine::Machine;
 use crate::report::LabReport;
 use crate::{
-    connscale, fast_connect, fast_receive, haskell_chat, phoenix_2m, reconnect_storm, rooms,
+    connscale, demo, fast_connect, fast_receive, haskell_chat, phoenix_2m, reconnect_storm, rooms,
     simulated_chat, stressgrid_100k,
 };
 
@@ -28,6 +29,8 @@ pub struct LabInfo {
     pub article: &'static str,
     /// The question, in a sentence.
     pub summary: &'static str,
+    /// Whether its users come at a steady rate, which can be asked for.
+    pub takes_rate: bool,
 }
 
 /// How a lab is run.
@@ -40,6 +43,12 @@ pub struct LabOptions {
     pub seconds: Option<u64>,
     /// Whether each end gets a network namespace of its own; needs root.
     pub isolate: bool,
+    /// Whether the ends stay in the machine's own network namespace even where they crowd its table of connections.
+    /// Default: as root, a lab then takes a namespace with a larger one.
+    pub no_namespace: bool,
+    /// Users that arrive each second, in a lab whose users come at a steady rate. Default: what this machine takes
+    /// easily.
+    pub rate: Option<u64>,
     /// Where scenarios, run files and the ends' output are kept. Default: nowhere.
     pub keep_files: Option<PathBuf>,
     /// The program whose `serve` and `run` are the two ends. Default: this one.
@@ -91,6 +100,8 @@ pub enum LabError {
         /// The nearest name.
         nearest: Option<&'static str>,
     },
+    /// Its users do not come at a rate that could be asked for.
+    NoRate(&'static str),
     /// The machine is too small for the users that were asked for.
     TooBig(Box<Preflight>),
     /// The namespaces could not be made.
@@ -109,6 +120,7 @@ pub enum LabError {
 /// All labs, in the order in which a newcomer should meet them.
 pub fn labs() -> &'static [LabInfo] {
     &[
+        demo::INFO,
         stressgrid_100k::INFO,
         fast_connect::INFO,
         fast_receive::INFO,
@@ -132,6 +144,7 @@ pub fn run(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let run = match name {
+        "demo" => demo::run,
         "stressgrid-100k" => stressgrid_100k::run,
         "fast-connect" => fast_connect::run,
         "fast-receive" => fast_receive::run,
@@ -147,10 +160,24 @@ pub fn run(
             return Err(LabError::Unknown { name: name.to_owned(), nearest });
         }
     };
+    let info = labs().iter().find(|lab| lab.name == name);
+    if let Some(info) = info.filter(|lab| options.rate.is_some() && !lab.takes_rate) {
+        return Err(LabError::NoRate(info.name));
+    }
     let machine = Machine::read(options.isolate);
     let stage = Stage::new(name, options)?;
-    let report = run(&Lab { options, machine, stage: &stage }, progress)?;
-    Ok(LabReport { diagnoses: stage.diagnoses(), ..report })
+    let lab = Lab { options, machine, stage: &stage, is_calibrated: Cell::new(false) };
+    let report = run(&lab, progress)?;
+    let setup = match stage.network_note() {
+        Some(note) => format!("{}; {note}", report.setup),
+        None => report.setup,
+    };
+    Ok(LabReport {
+        diagnoses: stage.diagnoses(),
+        setup,
+        kept: options.keep_files.clone(),
+        ..report
+    })
 }
 
 /// What every lab works with.
@@ -158,6 +185,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) options: &'a LabOptions,
     pub(crate) machine: Machine,
     pub(crate) stage: &'a Stage,
+    /// Whether a calibration was its first row.
+    pub(crate) is_calibrated: Cell<bool>,
 }
 
 impl Lab<'_> {
@@ -166,14 +195,27 @@ impl Lab<'_> {
         self.options.users.unwrap_or_else(|| wanted.min(self.machine.pairs_most()).max(1))
     }
 
-    /// Refuses a number of users that does not fit, unless it is to be tried all the same.
+    /// Tells that the only row begins, after the calibration if there was one.
+    pub(crate) fn begin_row(
+        &self,
+        name: &str,
+        seconds: u64,
+        progress: &mut dyn FnMut(LabProgress<'_>),
+    ) {
+        let of = 1 + usize::from(self.is_calibrated.get());
+        progress(LabProgress::Row { name, number: of, of, seconds });
+    }
+
+    /// Refuses a number of users that does not fit, unless it is to be tried all the same; makes room for them where that
+    /// is possible.
     pub(crate) fn check(&self, connections: u64) -> Result<(), LabError> {
         let found = self.machine.preflight(connections);
-        if found.fits() || self.options.force {
-            Ok(())
-        } else {
-            Err(LabError::TooBig(Box::new(found)))
+        if !found.fits() && !self.options.force {
+            return Err(LabError::TooBig(Box::new(found)));
         }
+        let sockets = connections.saturating_mul(2);
+        self.stage.make_room(sockets, self.machine.hash_buckets(), !self.options.no_namespace);
+        Ok(())
     }
 }
 
@@ -196,6 +238,15 @@ impl fmt::Display for LabError {
                     }
                 }
             }
+            Self::NoRate(name) => {
+                let takes: Vec<_> =
+                    labs().iter().filter(|lab| lab.takes_rate).map(|lab| lab.name).collect();
+                write!(
+                    f,
+                    "the users of {name} do not come at a steady rate; --rate is for {}",
+                    takes.join(", ")
+                )
+            }
             Self::TooBig(found) => {
                 write!(f, "{}", found.refusal())?;
                 if let Some(holds) = found.holds() {
@@ -211,6 +262,20 @@ impl fmt::Display for LabError {
 }
 
 impl std::error::Error for LabError {}
+
+/// Passes progress on without the events of its intervals: a load that asks for all that there is makes a generator late, and
+/// that is no news.
+pub(crate) fn without_events(
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> impl FnMut(LabProgress<'_>) {
+    |event| match event {
+        LabProgress::Interval { row, interval, previous, seconds } => {
+            let interval = &Interval { events: Vec::new(), ..interval.clone() };
+            progress(LabProgress::Interval { row, interval, previous, seconds });
+        }
+        other => progress(other),
+    }
+}
 
 /// The labs scale the articles' scenarios; at the articles' own sizes they must be the files under `labs`.
 #[cfg(test)]
@@ -235,5 +300,15 @@ mod tests {
         assert_eq!(error.to_string(), "there is no lab `conscale`; did you mean `connscale`?");
         let error = run("x", &LabOptions::default(), &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("stressgrid-100k, fast-connect"), "{error}");
+    }
+
+    #[test]
+    fn a_rate_is_refused_where_users_have_none() {
+        let options = LabOptions { rate: Some(9), ..LabOptions::default() };
+        let error = run("stressgrid-100k", &options, &mut |_| {}).unwrap_err().to_string();
+        assert!(
+            error.contains("--rate is for connscale, ") && error.contains("phoenix-2m"),
+            "{error}"
+        );
     }
 }

@@ -8,6 +8,7 @@ mod calibrate;
 pub mod ceiling;
 mod connscale;
 mod crowd;
+mod demo;
 mod ends;
 mod erlang;
 mod fast_connect;
@@ -28,7 +29,8 @@ mod rooms;
 mod simulated_chat;
 mod stressgrid_100k;
 mod talk;
+mod throughput;
 pub mod watch;
 
 pub use lab::{LabError, LabInfo, LabOptions, LabProgress, labs, run};
-pub use report::{LabReport, LabTable, RowDiagnosis};
+pub use report::{LabReport, LabTable, Next, RowDiagnosis};

@@ -35,6 +35,11 @@ impl Machine {
         self.preflight(1).holds().unwrap_or(u64::MAX)
     }
 
+    /// Buckets of the table of connections; 0 where that is not known.
+    pub(crate) fn hash_buckets(&self) -> u64 {
+        self.limits.hash_buckets.known().copied().unwrap_or(0)
+    }
+
     /// Cores of an end that holds `connections`: the CPUs, or as many as the fd tables need.
     pub(crate) fn cores_for(&self, connections: u64) -> u64 {
         // A tenth of slack, for connections do not spread evenly over the cores.

@@ -3,7 +3,8 @@
 use throng_report::runfile::RunFile;
 use throng_report::validity::Validity;
 use throng_report::{
-    Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Summary, server_side,
+    Grade, Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Summary, SummaryFold,
+    server_side,
 };
 
 /// By how much a counter of the server's kernel grew over the run; none where the kernel does not have it.
@@ -54,6 +55,21 @@ pub(crate) fn validity_until(run: &RunFile, until_ms: u64) -> Validity {
     let is_before = |interval: &&Interval| interval.at_ms <= until_ms;
     let intervals = run.intervals.iter().filter(is_before).cloned().collect();
     Summary::of(&RunFile { intervals, ..run.clone() }).validity
+}
+
+/// When the longest valid beginning of the run ends, in milliseconds; none where all of it is valid. Beyond that a load that
+/// grows has outgrown the generator, whatever the target does.
+pub(crate) fn valid_until(run: &RunFile) -> Option<u64> {
+    let mut fold = SummaryFold::new(&run.header);
+    let (mut until_ms, mut is_valid) = (0, true);
+    for interval in &run.intervals {
+        fold.add(interval);
+        is_valid = fold.finish(None, 0).validity.grade == Grade::Valid;
+        if is_valid {
+            until_ms = interval.at_ms;
+        }
+    }
+    (!is_valid).then_some(until_ms)
 }
 
 /// Latency over the intervals that `take` chooses.
@@ -127,6 +143,8 @@ pub(crate) const MANY: u64 = 300_000;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::runfile::Header;
+
     use super::*;
 
     fn interval(at_ms: u64, counters: &[(&str, i64)]) -> Interval {
@@ -222,6 +240,24 @@ mod tests {
     fn nothing_is_no_rate() {
         assert_eq!(rate(&connecting(&[0, 0, 0])), None);
         assert_eq!(rate(&[]), None);
+    }
+
+    #[test]
+    fn a_run_is_valid_until_its_generator_is_late() {
+        let mut run = RunFile {
+            header: Header::default(),
+            intervals: connecting(&[100, 100, 100, 100]),
+            end: None,
+            lines_torn: 0,
+            warnings: Vec::new(),
+        };
+        let late = |run: &mut RunFile, second: usize, us: u64| {
+            run.intervals[second].load.as_mut().unwrap().lag.record_n(us, 1_000);
+        };
+        (1..=4).for_each(|second| late(&mut run, second, 50));
+        assert_eq!(valid_until(&run), None);
+        late(&mut run, 3, 30_000);
+        assert_eq!(valid_until(&run), Some(2_000));
     }
 
     #[test]

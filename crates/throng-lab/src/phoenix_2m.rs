@@ -5,22 +5,25 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_base::units::show_duration;
+use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, ProbeReport, Summary};
 
 use crate::crowd::{
     Cost, CrowdSpec, arrivals_per_second, broadcast_seconds, crowd, delivery_cells,
-    delivery_sentence, errors_sentence, report,
+    delivery_sentence, errors_sentence, report, users_by_default,
 };
 use crate::ends::{CHANNELS, Go};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::MANY;
 use crate::report::{LabReport, LabTable};
+use crate::throughput::Throughput;
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "phoenix-2m",
     article: "The Road to 2 Million Websocket Connections in Phoenix (2015)",
     summary: "users arrive and join one lobby, as many as fit: who gets in, and how long a broadcast to all takes",
+    takes_rate: true,
 };
 
 /// What became of it.
@@ -55,9 +58,10 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let cpus = lab.machine.cpus;
-    let users = lab.users(DEFAULT_USERS_PER_CPU * cpus);
+    let does = Throughput::measure(lab, Protocol::Phoenix, progress)?;
+    let users = users_by_default(lab, DEFAULT_USERS_PER_CPU, &does);
     lab.check(users)?;
-    let pace = Pace::of(users, cpus, lab.options.seconds);
+    let pace = Pace::of(users, &does, lab.options.rate, lab.options.seconds);
     let text = scenario(users, &pace);
     let seconds = pace.length().as_secs();
     let spec = CrowdSpec {
@@ -106,15 +110,15 @@ impl Pace {
     /// them to everybody. Very many leave little time beside their heartbeats (a million send 33,000 a second), and a
     /// machine that is late for connects has them tried again: they come in four stages, and nobody comes during a broadcast. Even more of
     /// them have their heartbeats less often than phoenix.js does, so that these take no more of the CPUs than half.
-    fn of(users: u64, cpus: u64, hold: Option<u64>) -> Self {
-        let per_second = arrivals_per_second(users, cpus);
+    fn of(users: u64, does: &Throughput, rate: Option<u64>, hold: Option<u64>) -> Self {
+        let per_second = arrivals_per_second(users, does, rate);
         let arrive = users.div_ceil(per_second).max(1);
-        let one = broadcast_seconds(users, cpus);
+        let one = broadcast_seconds(users, does);
         let (stages, pause) = if users > MANY { (STAGES, 2 * one) } else { (1, 0) };
         let arrive =
             (arrive + (u64::from(stages) - 1) * pause).div_ceil(u64::from(stages)).max(pause + 1);
         let probe = if stages > 1 { arrive } else { (arrive / 10).max(one).max(1) };
-        let heartbeat = HEARTBEAT.as_secs().max(users.div_ceil(HEARTBEATS_PER_CPU * cpus));
+        let heartbeat = HEARTBEAT.as_secs().max(users.div_ceil(does.messages_at(HEARTBEATS)));
         let hold = hold
             .unwrap_or(heartbeat + 5)
             .max(2 * one + if stages > 1 { probe } else { 2 * probe - one });
@@ -310,8 +314,8 @@ const DEFAULT_USERS_PER_CPU: u64 = 50_000;
 const HEARTBEAT: Duration = Duration::from_secs(30);
 /// That of a probe that names none.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Both ends: half of what a CPU does, or a little less.
-const HEARTBEATS_PER_CPU: u64 = 16_667;
+/// Of the messages that the machine does.
+const HEARTBEATS: f64 = 0.35;
 
 #[cfg(test)]
 mod tests {
@@ -330,34 +334,40 @@ mod tests {
         assert_same_scenario(&scenario(2_000_000, &pace(10_000, 200, 60, 20)), bundled);
     }
 
+    /// What two CPUs did once.
+    const DOES: Throughput = Throughput { connects: 14_000.0, messages: 80_000.0 };
+
     #[test]
     fn two_broadcasts_are_never_under_way_and_two_reach_everybody() {
-        assert_eq!(Pace::of(500, 2, Some(3)), pace(8_000, 1, 3, 1));
-        assert_eq!(Pace::of(100_000, 2, None), pace(8_000, 13, 35, 2));
+        assert_eq!(Pace::of(500, &DOES, None, Some(3)), pace(4_900, 1, 3, 1));
+        assert_eq!(Pace::of(100_000, &DOES, None, None), pace(4_900, 21, 35, 3));
+        assert_eq!(Pace::of(100_000, &DOES, Some(2_666), None), pace(2_666, 38, 35, 3));
+        let slow = Throughput { connects: 140.0, messages: 800.0 };
+        assert_eq!(Pace::of(1_225, &slow, None, None), pace(49, 25, 35, 3));
     }
 
     #[test]
     fn very_many_come_in_stages_and_nobody_comes_during_a_broadcast() {
-        let pace = Pace::of(1_000_000, 2, None);
+        let pace = Pace::of(1_000_000, &DOES, None, None);
         let seconds = Duration::from_secs;
-        assert_eq!((pace.stages, pace.arrive, pace.pause), (4, seconds(124), seconds(40)));
+        assert_eq!((pace.stages, pace.arrive, pace.pause), (4, seconds(121), seconds(42)));
         assert_eq!(
             (pace.probe, pace.hold, pace.length()),
-            (pace.arrive, seconds(164), seconds(660))
+            (pace.arrive, seconds(163), seconds(647))
         );
         // Everybody has come by the end of the last stage.
         let coming = 4 * pace.arrive - 3 * pace.pause;
         assert!(coming.as_secs() * pace.per_second >= 1_000_000);
         let parsed = throng_load::scenario::Scenario::parse(&scenario(1_000_000, &pace), "scaled");
         assert_eq!(parsed.unwrap().load.len(), 8);
-        assert_eq!(pace.heartbeat, HEARTBEAT);
+        assert_eq!(pace.heartbeat, seconds(36));
         assert!(!scenario(1_000_000, &pace).contains("    timeout:"));
-        let more = Pace::of(2_500_000, 2, None);
-        assert_eq!((more.heartbeat, more.pause), (seconds(75), seconds(100)));
+        let more = Pace::of(2_500_000, &DOES, None, None);
+        assert_eq!((more.heartbeat, more.pause), (seconds(90), seconds(106)));
         assert!(more.hold > more.heartbeat, "everybody has one");
         let text = scenario(2_500_000, &more);
-        assert!(text.contains("timeout: 20s, heartbeat: 1m15s}"), "{text}");
-        assert!(text.contains("    timeout: 1m40s\n"), "{text}");
+        assert!(text.contains("timeout: 20s, heartbeat: 1m30s}"), "{text}");
+        assert!(text.contains("    timeout: 1m46s\n"), "{text}");
         throng_load::scenario::Scenario::parse(&text, "scaled").unwrap();
     }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use throng_base::units::show_duration;
+use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, LoadInterval, Summary, Tally, server_side};
 
@@ -12,11 +13,13 @@ use crate::ends::{CHANNELS, Go, LoadSpec, ServerEnd, ServerSpec, Stage};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::latency;
 use crate::report::{LabReport, LabTable};
+use crate::throughput::Throughput;
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "reconnect-storm",
     article: "Not asked by The Road to 2 Million Websocket Connections in Phoenix: what follows when such a server restarts",
     summary: "users sit in one lobby, the server restarts, all come back at once: how long, and what it did",
+    takes_rate: true,
 };
 
 /// What became of it.
@@ -49,14 +52,16 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let cpus = lab.machine.cpus;
-    let users = lab.users(DEFAULT_USERS_PER_CPU * cpus);
+    let does = Throughput::measure(lab, Protocol::Phoenix, progress)?;
+    let users = lab.users((DEFAULT_USERS_PER_CPU * cpus).min(does.connects_at(STORM)));
     lab.check(users)?;
-    let per_second = arrivals_per_second(users, cpus);
+    let per_second = arrivals_per_second(users, &does, lab.options.rate).max(1);
     let ramp = Duration::from_secs(users.div_ceil(per_second).max(1));
     let patience = Duration::from_secs(lab.options.seconds.unwrap_or(PATIENCE_SECONDS));
     let text = scenario(users, ramp, 2 * CALM + patience);
     let seconds = (ramp + 2 * CALM + patience).as_secs();
-    progress(LabProgress::Row { name: ROW, number: 1, of: 1, seconds });
+    // It ends when everybody is back, and lasts longer only where somebody is not.
+    lab.begin_row(ROW, (ramp + 2 * CALM).as_secs() + STORM_SECONDS, progress);
 
     let cores = lab.machine.cores_for(users + users / 10);
     let spec = ServerSpec::new(ROW, "channels", cores);
@@ -301,8 +306,13 @@ const ROW: &str = "reconnect-storm";
 const DEFAULT_USERS_PER_CPU: u64 = 20_000;
 /// How long everybody must be there before the restart and after it.
 const CALM: Duration = Duration::from_secs(2);
-/// How long they may take to come back.
+/// How long they may take to come back, …
 const PATIENCE_SECONDS: u64 = 60;
+/// … and how long they take where nothing is wrong.
+const STORM_SECONDS: u64 = 3;
+/// Users, for each connect that the machine does in a second: all of them connect within the 0.2 s in which their rests end.
+/// More would wait for the generator.
+const STORM: f64 = 0.07;
 /// The storm is over in seconds.
 const INTERVAL: Duration = Duration::from_millis(250);
 

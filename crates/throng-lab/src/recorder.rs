@@ -26,6 +26,7 @@ mod load;
 mod place;
 pub(crate) mod server;
 mod server_kernel;
+mod server_process;
 mod sources;
 
 use std::fs::File;

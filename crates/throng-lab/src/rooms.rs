@@ -5,28 +5,35 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_base::units::show_duration;
+use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
+use throng_report::runfile::RunFile;
 use throng_report::{Interval, LoadInterval, ProbeReport, Summary};
 
 use crate::crowd::{
     Cost, CrowdSpec, arrivals_per_second, crowd, delivery_sentence, errors_sentence, report,
+    users_by_default,
 };
 use crate::ends::{CHANNELS, Go};
 use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
-use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::lab::{Lab, LabError, LabInfo, LabOptions, LabProgress};
+use crate::measure::{valid_until, validity_until};
 use crate::report::{LabReport, LabTable};
 use crate::talk::{self, Talk};
+use crate::throughput::Throughput;
 
 pub(crate) const ONE_ROOM: LabInfo = LabInfo {
     name: "one-room",
     article: "Wished for by The Road to 2 Million Websocket Connections in Phoenix: one channel, x users sending y messages",
     summary: "all users in one room, more and more messages: deliveries a second until they are late",
+    takes_rate: true,
 };
 
 pub(crate) const MANY_ROOMS: LabInfo = LabInfo {
     name: "many-rooms",
     article: "Wished for by The Road to 2 Million Websocket Connections in Phoenix: x channels with 1,000 users sending y messages",
     summary: "rooms of 1,000 users, more and more messages: deliveries a second until they are late",
+    takes_rate: true,
 };
 
 /// What came of it.
@@ -40,6 +47,10 @@ struct Found {
     parts: Vec<Talk>,
     /// Deliveries per second that were due before they became late; none when they never did.
     late_from: Option<f64>,
+    /// Until when nothing was late, neither deliveries nor the generator; none where that was so to the end.
+    in_time_until_ms: Option<u64>,
+    /// Whether it was the generator that was late first.
+    is_the_generators: bool,
     heard_most_per_second: f64,
     probes: Vec<ProbeReport>,
     cost: Cost,
@@ -49,28 +60,28 @@ pub(crate) fn one_room(
     lab: &Lab<'_>,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
-    let users = lab.users(ONE_ROOM_USERS_PER_CPU * lab.machine.cpus);
-    run(&ONE_ROOM, lab, users, users, progress)
+    run(&ONE_ROOM, lab, |users| users, progress)
 }
 
 pub(crate) fn many_rooms(
     lab: &Lab<'_>,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
-    let users = lab.users(MANY_ROOMS_USERS_PER_CPU * lab.machine.cpus);
-    run(&MANY_ROOMS, lab, users, ROOM.min(users), progress)
+    run(&MANY_ROOMS, lab, |users| ROOM.min(users), progress)
 }
 
 fn run(
     info: &LabInfo,
     lab: &Lab<'_>,
-    users: u64,
-    members: u64,
+    members: fn(u64) -> u64,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let cpus = lab.machine.cpus;
+    let does = Throughput::measure(lab, Protocol::Phoenix, progress)?;
+    let per_cpu = if info.name == ONE_ROOM.name { ONE_ROOM_PER_CPU } else { MANY_ROOMS_PER_CPU };
+    let users = users_by_default(lab, per_cpu, &does);
     lab.check(users)?;
-    let plan = Plan::of(users, members, cpus, lab.options.seconds);
+    let plan = Plan::of(users, members(users), &does, lab.options);
     let text = plan.scenario();
     let spec = CrowdSpec {
         row: info.name,
@@ -81,8 +92,12 @@ fn run(
         seconds: (plan.ramp + plan.hold()).as_secs(),
         idle_timeout: None,
     };
-    let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
-    let found = found(&plan, &run.file.intervals, &summary, cpus);
+    let mut watch = Watch::new(&plan);
+    let (run, summary) = crowd(lab, &spec, progress, |interval| watch.see(interval))?;
+    let found = found(&plan, &run.file, &summary, cpus);
+    // What is due after that only queues up, at both ends.
+    let validity = validity_until(&run.file, found.in_time_until_ms.unwrap_or(u64::MAX));
+    let summary = Summary { validity, ..summary };
     let setup = format!(
         "{} users in {} of {}; {} of them send {} to {} messages a second in all, growing for {}; on {cpus} CPUs",
         count(users as f64),
@@ -120,10 +135,11 @@ struct Plan {
 
 impl Plan {
     /// Rooms of `members` at most, as equal as can be. What is said grows from a tenth of what the machine may deliver to more than it can.
-    fn of(users: u64, members: u64, cpus: u64, seconds: Option<u64>) -> Self {
+    fn of(users: u64, members: u64, does: &Throughput, asked: &LabOptions) -> Self {
         let rooms = users.div_ceil(members.max(1));
         let members = users.div_ceil(rooms);
-        let said_at_end = (DELIVERIES_PER_CPU * cpus).div_ceil(members.max(1));
+        let said_at_end = does.messages_at(DELIVERIES).div_ceil(members.max(1));
+        let arrivals = arrivals_per_second(users, does, asked.rate).max(1);
         // Ten a second at most, of each talker.
         let talkers = said_at_end.div_ceil(10).clamp(1, (users / 2).max(1));
         let at_end = (said_at_end * 3600).div_ceil(talkers);
@@ -133,8 +149,8 @@ impl Plan {
             members,
             talkers,
             per_hour: [(at_end / 10).max(1), at_end],
-            ramp: Duration::from_secs(users.div_ceil(arrivals_per_second(users, cpus)).max(1)),
-            grows: Duration::from_secs(seconds.unwrap_or(30).max(2)),
+            ramp: Duration::from_secs(users.div_ceil(arrivals).max(1)),
+            grows: Duration::from_secs(asked.seconds.unwrap_or(30).max(2)),
         }
     }
 
@@ -192,7 +208,38 @@ probe:
     }
 }
 
-fn found(plan: &Plan, intervals: &[Interval], summary: &Summary, cpus: u64) -> Found {
+/// Ends the load when it is certain that messages are late.
+struct Watch {
+    members: u64,
+    grows_from_ms: u64,
+    before: Option<LoadInterval>,
+    points: Vec<Point>,
+}
+
+impl Watch {
+    fn new(plan: &Plan) -> Self {
+        let (members, grows_from_ms) = (plan.members, plan.grows_from_ms());
+        Self { members, grows_from_ms, before: None, points: Vec::new() }
+    }
+
+    fn see(&mut self, interval: &Interval) -> Go {
+        let Some(now) = &interval.load else { return Go::On };
+        let before = self.before.replace(now.clone());
+        if interval.at_ms < self.grows_from_ms || now.is_leaving() {
+            return Go::On;
+        }
+        if let Some(before) = before.filter(|_| !now.broadcast.is_empty()) {
+            self.points.push(point(self.members, &before, (interval, now)));
+        }
+        let last_ms = self.points.last().map_or(0, |point| point.at_ms);
+        let is_certain = |knee: Knee| last_ms >= knee.at_ms + 1000 * STAYS_UP as u64;
+        let enough = self.points.len() >= POINTS_LEAST;
+        if enough && knee(&self.points).is_some_and(is_certain) { Go::Stop } else { Go::On }
+    }
+}
+
+fn found(plan: &Plan, run: &RunFile, summary: &Summary, cpus: u64) -> Found {
+    let intervals = &run.intervals;
     let (from, grows) = (plan.grows_from_ms(), plan.grows.as_millis() as u64);
     // Of two seconds each, or more.
     let parts = (grows / 2000).clamp(1, PARTS_MOST);
@@ -209,7 +256,14 @@ fn found(plan: &Plan, intervals: &[Interval], summary: &Summary, cpus: u64) -> F
         .filter(|pair| !pair[1].1.broadcast.is_empty())
         .map(|pair| point(plan.members, pair[0].1, pair[1]))
         .collect();
-    let late_from = knee(&points).map(|Knee { rate, .. }| rate);
+    let knee = knee(&points).map(|knee| (knee.at_ms.saturating_sub(1), knee.rate));
+    let due_until = |until_ms: u64| {
+        let before = points.iter().filter(|point| point.at_ms <= until_ms);
+        before.map(|point| point.intended_rate).fold(0.0, f64::max)
+    };
+    let late = valid_until(run).map(|until_ms| (until_ms, due_until(until_ms)));
+    let is_the_generators = late.is_some_and(|late| knee.is_none_or(|knee| late.0 < knee.0));
+    let first = if is_the_generators { late } else { knee };
     let probes = summary.broadcast.as_ref().map_or(&[][..], |broadcast| &broadcast.probes);
     Found {
         users: plan.users,
@@ -217,7 +271,9 @@ fn found(plan: &Plan, intervals: &[Interval], summary: &Summary, cpus: u64) -> F
         members: plan.members,
         joined_most: summary.users.joined_most,
         parts: (0..parts).filter_map(part).collect(),
-        late_from,
+        late_from: first.map(|(_, rate)| rate),
+        in_time_until_ms: first.map(|(until_ms, _)| until_ms),
+        is_the_generators,
         heard_most_per_second: summary.message.received_rate_most.unwrap_or(0.0),
         probes: probes.to_vec(),
         cost: Cost::of(intervals, summary, cpus),
@@ -249,7 +305,7 @@ fn tables(found: &Found) -> Vec<LabTable> {
         (
             "deliveries, best second",
             rate(found.heard_most_per_second),
-            "2M/s at 2M users: one message, 1 s, 40 cores",
+            "2M/s: one message to 2M, 40 cores",
         ),
         (
             "the same per core",
@@ -259,7 +315,7 @@ fn tables(found: &Found) -> Vec<LabTable> {
             ),
             "50k/s",
         ),
-        ("deliveries due before they were late", or_dash(found.late_from, rate), ""),
+        ("deliveries, as many as are in time", or_dash(found.late_from, rate), ""),
     ] {
         beside.row([name.to_owned(), here, article.to_owned()]);
     }
@@ -279,10 +335,11 @@ fn verdict(found: &Found, summary: &Summary) -> Vec<String> {
     let worst = found.parts.iter().filter_map(|talk| talk.delivery_p99_us).max();
     said.push(match found.late_from {
         Some(due) => format!(
-            "Messages are delivered in time up to {} deliveries, {} messages to {} each; beyond that they are late.",
+            "Messages are delivered in time up to {} deliveries, {} messages to {} each; beyond that {} late.",
             rate(due),
             rate(due / found.members.max(1) as f64),
-            count(found.members as f64)
+            count(found.members as f64),
+            if found.is_the_generators { "the generator itself is" } else { "they are" },
         ),
         None => format!(
             "Messages were delivered in time to the end of the load: {} deliveries in the best second, p99 at most {}.",
@@ -297,10 +354,12 @@ fn verdict(found: &Found, summary: &Summary) -> Vec<String> {
 
 /// Users of a room in `many-rooms`, as the article wished.
 const ROOM: u64 = 1_000;
-const ONE_ROOM_USERS_PER_CPU: u64 = 1_000;
-const MANY_ROOMS_USERS_PER_CPU: u64 = 10_000;
-/// Both ends on the machine; about what a CPU does at most.
-const DELIVERIES_PER_CPU: u64 = 100_000;
+const ONE_ROOM_PER_CPU: u64 = 1_000;
+const MANY_ROOMS_PER_CPU: u64 = 10_000;
+/// Deliveries for each answered message that the machine does: more than it can.
+const DELIVERIES: f64 = 2.5;
+/// With fewer seconds nothing is known of the ground.
+const POINTS_LEAST: usize = 12;
 const PARTS_MOST: u64 = 5;
 
 #[cfg(test)]
@@ -312,9 +371,11 @@ mod tests {
 
     #[test]
     fn the_sizes_of_two_cpus_give_the_bundled_scenarios() {
-        let one = Plan::of(2_000, 2_000, 2, Some(30)).scenario();
+        let does = Throughput { connects: 20_000.0, messages: 80_000.0 };
+        let asked = LabOptions { seconds: Some(30), ..LabOptions::default() };
+        let one = Plan::of(2_000, 2_000, &does, &asked).scenario();
         assert_same_scenario(&one, include_str!("../../../labs/one-room.yaml"));
-        let many = Plan::of(20_000, 1_000, 2, Some(30)).scenario();
+        let many = Plan::of(20_000, 1_000, &does, &asked).scenario();
         assert_same_scenario(&many, include_str!("../../../labs/many-rooms.yaml"));
     }
 
@@ -322,8 +383,9 @@ mod tests {
     fn any_size_is_a_scenario() {
         for (users, members) in [(1, 1), (2, 2), (500, 500), (1_500, 1_000), (1_000_000, 1_000_000)]
         {
-            for cpus in [1, 64] {
-                let plan = Plan::of(users, members, cpus, None);
+            for (connects, messages) in [(90.0, 500.0), (1e6, 9e6)] {
+                let does = Throughput { connects, messages };
+                let plan = Plan::of(users, members, &does, &LabOptions::default());
                 assert!(plan.talkers <= users && plan.said(0) < plan.said(1), "{plan:?}");
                 Scenario::parse(&plan.scenario(), "scaled").unwrap();
             }
@@ -341,6 +403,9 @@ mod tests {
         };
         let said = verdict(&found, &Summary::default()).join("\n");
         assert!(said.contains("up to 60k/s deliveries, 120/s messages to 500 each"), "{said}");
+        let late = Found { is_the_generators: true, ..found.clone() };
+        let said = verdict(&late, &Summary::default()).join("\n");
+        assert!(said.contains("beyond that the generator itself is late"), "{said}");
         let said = verdict(&Found { late_from: None, ..found }, &Summary::default()).join("\n");
         assert!(said.contains("to the end of the load"), "{said}");
     }

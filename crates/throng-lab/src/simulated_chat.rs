@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_base::units::show_duration;
+use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, ProbeReport, Summary};
 
@@ -12,11 +13,13 @@ use crate::ends::{CHANNELS, Go};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::report::{LabReport, LabTable};
 use crate::talk::{self, Talk};
+use crate::throughput::Throughput;
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "simulated-chat",
     article: "Wished for by The Road to 2 Million Websocket Connections in Phoenix: users who arrive, talk and leave at random",
     summary: "rooms of 50 whose users come, talk and leave at random: what is said, heard, and how late",
+    takes_rate: false,
 };
 
 /// What came of it.
@@ -40,7 +43,9 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let cpus = lab.machine.cpus;
-    let users = lab.users(DEFAULT_USERS_PER_CPU * cpus);
+    let does = Throughput::measure(lab, Protocol::Phoenix, progress)?;
+    let easily = (does.messages_at(HEARD) as f64 / HEARD_PER_USER) as u64;
+    let users = lab.users((DEFAULT_USERS_PER_CPU * cpus).min(easily));
     // Chance brings more at one time than there are on average.
     let most = users + users / 5 + 50;
     lab.check(most)?;
@@ -204,6 +209,10 @@ const THINKS: u32 = 7;
 const THINK_MOST: Duration = Duration::from_secs(5);
 const STEADY_SECONDS: u64 = 70;
 const DEFAULT_USERS_PER_CPU: u64 = 5_000;
+/// A third of the users say something every five seconds, and fifty hear it.
+const HEARD_PER_USER: f64 = MEMBERS as f64 / 15.0;
+/// Messages heard, for each answered one that the machine does.
+const HEARD: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {

@@ -105,15 +105,8 @@ pub(crate) fn table(title: &str, talks: &[Talk]) -> LabTable {
 }
 
 /// The columns of [`Talk::cells`].
-const HEAD: [&str; 7] = [
-    "users",
-    "said",
-    "heard",
-    "answer p99",
-    "delivery p50",
-    "delivery p99",
-    "server CPU each heard",
-];
+const HEAD: [&str; 7] =
+    ["users", "said", "heard", "answer p99", "delivery p50", "delivery p99", "CPU each heard"];
 
 #[cfg(test)]
 mod tests {

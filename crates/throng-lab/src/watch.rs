@@ -99,6 +99,11 @@ impl Watch {
         }
     }
 
+    /// Follows the process between two looks, every 20 ms or so.
+    pub fn step(&mut self) {
+        self.sampler.step(Clock.now());
+    }
+
     /// Looks once.
     pub fn look(&mut self) -> WatchLine {
         if Instant::now() >= self.search_at {
@@ -125,8 +130,8 @@ impl Watch {
         }
         unseen.sort();
         unseen.dedup();
-        let (machine, kernel) = (sample.machine, sample.counters);
-        WatchLine { at_ms, span_ms, machine, kernel, process, server, unseen }
+        let (machine, kernel, programs) = (sample.machine, sample.counters, sample.programs);
+        WatchLine { at_ms, span_ms, machine, kernel, process, server, programs, unseen }
     }
 
     fn ask(&mut self) -> Option<ServerSnapshot> {
@@ -175,7 +180,7 @@ impl Watch {
 fn named(pid: u32) -> Result<Owner, String> {
     let path = format!("proc/{pid}/stat");
     match Root::default().read(&path, throng_doctor::process::parse_stat) {
-        Fact::Known(stat) => Ok(Owner { pid, program: stat.name, others: 0 }),
+        Fact::Known(stat) => Ok(Owner { pid, program: stat.name, others: Vec::new() }),
         Fact::Unknown(why) => Err(format!("the server's process: {why}")),
     }
 }

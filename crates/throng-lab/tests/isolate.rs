@@ -4,12 +4,15 @@ mod common;
 
 use std::fs;
 use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use throng_report::Interval;
+use throng_report::runfile::read;
 
 /// Longer than anything here takes, on a machine that is busy too.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -47,10 +50,9 @@ fn check(ending: Ending, seconds: u64) {
         return println!("skipped: ip is not installed (apt-get install iproute2)");
     }
     let before = Host::now();
-    let dir = tempfile::tempdir().unwrap();
-    let log = dir.path().join("lab.log");
-    let mut lab = start(seconds, &log);
-    let children = until_it_runs(&mut lab, &log);
+    let folder = tempfile::tempdir().unwrap();
+    let mut lab = start(seconds, folder.path());
+    let children = until_it_runs(&mut lab, folder.path());
     assert_eq!(children.len(), 2, "two ends run: {children:?}");
     let theirs: Vec<_> = children.iter().map(|child| namespace(*child).expect("it runs")).collect();
     let host = fs::read_link("/proc/self/ns/net").unwrap();
@@ -78,23 +80,29 @@ fn check(ending: Ending, seconds: u64) {
     }
 }
 
-/// Starts a lab whose output goes to `log`.
-fn start(seconds: u64, log: &Path) -> Child {
+/// Starts a lab that keeps its files in `folder`.
+fn start(seconds: u64, folder: &Path) -> Child {
     let mut command = Command::new(common::throng());
     command.args(["lab", "connscale", "--isolate", "--users", "200"]);
-    command.args(["--seconds", &seconds.to_string()]);
-    let out = File::create(log).unwrap();
+    command.args(["--seconds", &seconds.to_string()]).arg("--keep").arg(folder);
+    let out = File::create(folder.join("lab.log")).unwrap();
     command.stdin(Stdio::null()).stdout(out.try_clone().unwrap()).stderr(out).spawn().unwrap()
 }
 
 /// Waits until every user is connected and returns the ends' process ids.
-fn until_it_runs(lab: &mut Child, log: &Path) -> Vec<u32> {
+fn until_it_runs(lab: &mut Child, folder: &Path) -> Vec<u32> {
     let began = Instant::now();
     loop {
-        let said = fs::read_to_string(log).unwrap();
-        if said.contains("connected 200 ") {
+        let intervals = File::open(folder.join("connscale.jsonl"))
+            .ok()
+            .and_then(|file| read(&mut BufReader::new(file)).ok())
+            .map_or_else(Vec::new, |file| file.intervals);
+        let connected =
+            |interval: &Interval| interval.load.as_ref().map(|load| load.counters.connected);
+        if intervals.iter().any(|interval| connected(interval) == Some(200)) {
             return children(lab.id());
         }
+        let said = fs::read_to_string(folder.join("lab.log")).unwrap();
         if lab.try_wait().unwrap().is_some() || began.elapsed() > PATIENCE {
             let _ = lab.kill();
             panic!("the load did not come up:\n{said}");

@@ -8,6 +8,7 @@ mod accounts;
 mod answers;
 mod channels;
 mod connection;
+mod incidents;
 mod leaving;
 mod marker;
 mod pens;
@@ -15,6 +16,7 @@ mod phoenix;
 mod prober;
 mod probing;
 mod receipts;
+mod samples;
 mod session;
 mod slate;
 mod starts;
@@ -33,8 +35,11 @@ use throng_driver::{CoreId, Driver, SocketOptions};
 use throng_engine::{After, App, CloseReason, Conn, Desk};
 use throng_proto::websocket::{Deflater, Limits, Scratch};
 
+pub use incidents::Incidents;
+pub(crate) use incidents::{gap_of_all, outage_of_all};
 pub use prober::ProbeTally;
 pub use probing::ProbeMail;
+pub use samples::Sample;
 pub use session::{UserEvent, UserSession, WebSocket};
 pub(crate) use slate::close_name;
 pub use slate::{ConnectFailure, ErrorKind, Slate};
@@ -47,6 +52,7 @@ use leaving::Leaving;
 use pens::Pens;
 use prober::Prober;
 use probing::Lead;
+use samples::{Samples, shown};
 use starts::{Action, Starts};
 use timing::Timing;
 use user::Doing;
@@ -105,6 +111,8 @@ pub struct Generator {
     sources: crate::source::Sources,
     /// Whether a class has an `expect` at all; what arrives for another is nobody's.
     expects: Vec<bool>,
+    /// Whether a class's users end their connections by a reset: those that the end of a run finds do too.
+    resets: Vec<bool>,
     /// Whether all of a class's `expect` pass over messages that they do not wait for.
     skips_others: Vec<bool>,
     /// Cores of this generator.
@@ -120,6 +128,7 @@ pub struct Generator {
     concluding: bool,
     /// When the schedule of the open model was over; [`Instant::FAR`] before.
     schedule_over_at: Instant,
+    samples: Samples,
     slate: Box<Slate>,
 }
 
@@ -148,6 +157,7 @@ impl Generator {
             stage: Stage::Running,
             sources: config.sources.of_core(core, cores),
             expects: classes.clone().map(|class| config.program.expects(class)).collect(),
+            resets: classes.clone().map(|class| config.program.resets(class)).collect(),
             skips_others: classes.map(|class| config.program.skips_others(class)).collect(),
             cores,
             pens: Pens::default(),
@@ -157,6 +167,7 @@ impl Generator {
             probe_asked: None,
             concluding: false,
             schedule_over_at: Instant::FAR,
+            samples: Samples::default(),
             slate,
             config,
         }
@@ -211,6 +222,8 @@ impl Generator {
             }
             if conn.is_detached() {
                 conn.leave();
+            } else if self.resets[usize::from(conn.state().class)] {
+                conn.reset();
             } else {
                 self.hang_up(conn);
             }
@@ -386,6 +399,9 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
         match event {
             UserEvent::Bytes(bytes) => self.received(conn, bytes),
             UserEvent::WebSocket(event) => self.websocket_event(conn, event),
+            UserEvent::UpgradeBroken(violation, head) => {
+                self.upgrade_broken(conn, violation, &head);
+            }
             UserEvent::HeartbeatDue => self.heartbeat_due(conn),
         }
     }

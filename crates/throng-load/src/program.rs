@@ -331,6 +331,15 @@ impl Program {
         })
     }
 
+    /// Whether users of class `class` end their connections by a reset, and never in another way.
+    pub fn resets(&self, class: usize) -> bool {
+        let mut closes = self.ops_of(class).filter_map(|op| match op {
+            Op::Close { how } => Some(*how),
+            _ => None,
+        });
+        closes.next() == Some(CloseHow::Reset) && closes.all(|how| how == CloseHow::Reset)
+    }
+
     fn ops_of(&self, class: usize) -> impl Iterator<Item = &Op> {
         let entry = self.classes[class].entry as usize;
         self.ops[entry..].iter().take_while(|op| **op != Op::End)

@@ -1,6 +1,7 @@
 //! A run of the generator: planned, started, steered and collected.
 
 mod collect;
+mod errors_shown;
 mod probes;
 mod shortages;
 
@@ -9,10 +10,11 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant as WallClock};
 
-use throng_base::units::{show_count, show_duration, show_rate};
+use throng_base::units::{brief_count, show_count, show_duration};
 use throng_driver::{Clock, Cores, CoresOptions, Errno, Post, SocketOptions, fdtable, process};
 use throng_engine::{Core, Limits};
 use throng_report::{EventKind, LoadInterval};
@@ -168,6 +170,8 @@ pub struct Load {
     reply: Sender<Box<Slate>>,
     shortages: Shortages,
     rss_bytes_at_start: u64,
+    /// Set by [`Self::pause`], which needs no more than a shared reference.
+    is_paused: AtomicBool,
 }
 
 impl Load {
@@ -209,11 +213,21 @@ impl Load {
         let post = cores.post();
         let collector = Collector::new(post.cores(), phases, classes, probe.as_ref());
         let rss_bytes_at_start = process::rss_bytes();
-        Ok(Self { cores, post, collector, replies, reply, shortages, rss_bytes_at_start })
+        Ok(Self {
+            cores,
+            post,
+            collector,
+            replies,
+            reply,
+            shortages,
+            rss_bytes_at_start,
+            is_paused: AtomicBool::new(false),
+        })
     }
 
-    /// What was measured since the last call. A core that does not answer within half a second is
-    /// shown as it was, and counted as silent; what it measured comes with a later call.
+    /// What was measured since the last call; moments are on the machine's monotonic clock. A core
+    /// that does not answer within half a second is shown as it was, and counted as silent; what it
+    /// measured comes with a later call.
     pub fn snapshot(&mut self) -> LoadInterval {
         for (core, blank) in self.collector.ask() {
             self.post.control(core, Mail::Collect(blank, self.reply.clone()));
@@ -225,6 +239,7 @@ impl Load {
             self.collector.take_in(slate);
         }
         let mut interval = self.collector.interval();
+        interval.paused = self.is_paused.load(Relaxed) && !interval.is_leaving();
         interval.process = process::own_use();
         interval.process.rss_bytes_at_start = self.rss_bytes_at_start;
         interval
@@ -233,7 +248,11 @@ impl Load {
     /// What it has run out of since the last call, as of the last [`Self::snapshot`].
     pub fn events(&mut self) -> Vec<EventKind> {
         let cores = self.collector.latest().enumerate();
-        cores.flat_map(|(core, slate)| self.shortages.tell(core, &slate.connect_failures)).collect()
+        let shortages =
+            cores.flat_map(|(core, slate)| self.shortages.tell(core, &slate.connect_failures));
+        let mut events: Vec<_> = shortages.collect();
+        events.extend(self.collector.errors_to_show());
+        events
     }
 
     /// Whether the schedule is over and everybody has left, as of the last [`Self::snapshot`].
@@ -264,11 +283,13 @@ impl Load {
 
     /// Nobody new begins until [`Self::resume`].
     pub fn pause(&self) {
+        self.is_paused.store(true, Relaxed);
         self.post.each(|_| Mail::Pause);
     }
 
     /// The schedule goes on where it was.
     pub fn resume(&self) {
+        self.is_paused.store(false, Relaxed);
         self.post.each(|_| Mail::Resume);
     }
 
@@ -334,9 +355,11 @@ fn phase_name(phase: &Phase) -> String {
             format!("ramp to {} over {}", show_count(u64::from(*to)), show_duration(*over))
         }
         Phase::Hold { span } => format!("hold for {}", show_duration(*span)),
-        Phase::Arrivals { from, to, .. } if from == to => format!("arrivals {}", show_rate(*from)),
+        Phase::Arrivals { from, to, .. } if from == to => {
+            format!("arrivals {}/s", brief_count(*from))
+        }
         Phase::Arrivals { from, to, .. } => {
-            format!("arrivals {} to {}", show_rate(*from), show_rate(*to))
+            format!("arrivals {}/s to {}/s", brief_count(*from), brief_count(*to))
         }
     }
 }

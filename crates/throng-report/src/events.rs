@@ -91,6 +91,40 @@ pub enum EventKind {
         /// Its process id.
         pid: u32,
     },
+    /// The process that serves was found, or another one took its place. Nothing to do.
+    ServerProcess {
+        /// Its process id.
+        pid: u32,
+        /// The program's name.
+        program: String,
+    },
+    /// The process that served has ended. Look at its own output, and into dmesg.
+    ServerProcessEnded {
+        /// Its process id.
+        pid: u32,
+        /// The program's name.
+        program: String,
+    },
+    /// Nobody listens on the target's port, and a connection has it as its source port, so that no
+    /// server can take it. Keep the port out of the ephemeral range with
+    /// `net.ipv4.ip_local_reserved_ports`.
+    PortTaken {
+        /// The port.
+        port: u16,
+        /// Both ends of that connection, `127.0.0.1:40050 -> 127.0.0.1:7999`.
+        connection: String,
+        /// Who has it: `python3 (pid 4711)`, or that it is closed and in TIME-WAIT.
+        holder: String,
+    },
+    /// The first error of this kind, with what was wrong. What it means depends on the kind.
+    FirstError {
+        /// The kind, as in `errors` and `connect_failed`.
+        kind: String,
+        /// What was to come, cut and escaped.
+        expected: String,
+        /// What came, cut and escaped.
+        got: String,
+    },
     /// The stream of the server's facts (`throng doctor --watch --listen`) ended or fell silent; the run goes on without them, and
     /// asks for it again each second. Look at the server's host and the way to it.
     FactsLost {
@@ -180,6 +214,18 @@ impl fmt::Display for EventKind {
             }
             Self::ServerLost { reason } => write!(f, "the server does not answer: {reason}"),
             Self::ServerBack { pid } => write!(f, "the server answers again (pid {pid})"),
+            Self::ServerProcess { pid, program } => {
+                write!(f, "the server is {program} (pid {pid})")
+            }
+            Self::ServerProcessEnded { pid, program } => {
+                write!(f, "the server's process {program} (pid {pid}) has ended")
+            }
+            Self::PortTaken { port, connection, holder } => {
+                write!(f, "port {port} is taken as a source port: {connection} ({holder})")
+            }
+            Self::FirstError { kind, expected, got } => {
+                write!(f, "the first {kind}: wanted {expected}, came {got}")
+            }
             Self::FactsLost { address, reason } => {
                 write!(f, "no facts about the server from {address}: {reason}; the run goes on")
             }

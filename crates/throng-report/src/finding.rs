@@ -51,9 +51,11 @@ impl Finding {
         self
     }
 
-    /// Its first sentence, without the full stop.
+    /// Its first sentence, without the full stop. What is quoted between backticks is no end of it.
     pub fn first_sentence(&self) -> &str {
-        let end = self.text.find(". ").unwrap_or(self.text.len());
+        let quotes = |at: usize| self.text[..at].matches('`').count();
+        let ends = self.text.match_indices(". ").map(|(at, _)| at);
+        let end = ends.into_iter().find(|at| quotes(*at) % 2 == 0).unwrap_or(self.text.len());
         self.text[..end].trim_end_matches('.')
     }
 
@@ -160,6 +162,15 @@ impl fmt::Display for Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quotation_does_not_end_the_first_sentence() {
+        let sentence =
+            |text: &str| Finding::new("x", Side::Server, text).first_sentence().to_owned();
+        assert_eq!(sentence("It came. It went."), "It came");
+        assert_eq!(sentence("It said `No. Never.`. It went."), "It said `No. Never.`");
+        assert_eq!(sentence("It said `No"), "It said `No");
+    }
 
     #[test]
     fn a_finding_reads_as_sentence_evidence_remedy() {

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ArrivalLatencies, ClassCounters, CoreCounters, Event, Histogram, LoadCounters, MachineUse,
-    ProbeCounters, ProbeReport, ProcessUse, ServerSnapshot, Tally, Unanswered,
+    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Event, Histogram, LoadCounters,
+    MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, ServerSnapshot, Tally,
+    Unanswered,
 };
 
 /// The phase of a run whose schedule is over, or was ended: nobody begins anything, whoever is connected leaves,
@@ -44,6 +45,13 @@ pub struct Interval {
     /// The server's machine, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_machine: Option<MachineUse>,
+    /// Programs on the generator's machine that are neither end and took the most CPU time; looked
+    /// for only while the two ends do not explain how busy the machine is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramUse>,
+    /// The same on the server's machine, where that is another one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_programs: Vec<ProgramUse>,
     /// What could not be read, and why; none where that is the same as before, and an empty list where all of it can be read again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<Vec<String>>,
@@ -65,6 +73,9 @@ pub fn server_side(intervals: &[Interval]) -> impl Fn(&Interval) -> &BTreeMap<St
 pub struct LoadInterval {
     /// The phase of the load at the end of the interval, as in the scenario: `ramp to 100k`; at last [`LEAVING`].
     pub phase: String,
+    /// Whether the load was paused by hand (`throng ctl pause`) at the end of the interval: no user begins.
+    #[serde(skip_serializing_if = "is_false")]
+    pub paused: bool,
     /// Cores that run.
     pub cores: u64,
     /// Cores that did not answer in time: what they counted is as of their last answer, and what
@@ -116,6 +127,13 @@ pub struct LoadInterval {
     /// How much later than intended the generator did what depended on nobody else.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub lag: Histogram,
+    /// The longest time in which users waited and none of them was answered, of those that ended in
+    /// the interval; absent when it is short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_gap: Option<AnswerGap>,
+    /// When the target went away and came back; absent when it did neither.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Outage>,
     /// The generator's process.
     pub process: ProcessUse,
     /// The counters of each class of users, when there is more than one.
@@ -129,10 +147,30 @@ impl LoadInterval {
         self.phase == LEAVING
     }
 
+    /// Moves its moments from another clock to that of the run, which began at `began_ms` of it.
+    pub fn rebase(&mut self, began_ms: u64) {
+        if let Some(gap) = &mut self.answer_gap {
+            gap.from_ms = gap.from_ms.saturating_sub(began_ms);
+            gap.to_ms = gap.to_ms.saturating_sub(began_ms);
+        }
+        if let Some(outage) = &mut self.outage {
+            let moments = [
+                &mut outage.lost_ms,
+                &mut outage.refused_ms,
+                &mut outage.refused_last_ms,
+                &mut outage.back_ms,
+            ];
+            for moment in moments.into_iter().flatten() {
+                *moment = moment.saturating_sub(began_ms);
+            }
+        }
+    }
+
     /// What counts from the start, without what is of the interval alone.
     pub fn without_measured(&self) -> Self {
         Self {
             phase: self.phase.clone(),
+            paused: self.paused,
             cores: self.cores,
             counters: self.counters.clone(),
             core: self.core.clone(),
@@ -144,6 +182,10 @@ impl LoadInterval {
             ..Self::default()
         }
     }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn no_probes(counters: &ProbeCounters) -> bool {
@@ -187,6 +229,18 @@ mod tests {
         };
         assert_eq!(values(&[shared.clone(), shared.clone()]), [Some(500), Some(500)]);
         assert_eq!(values(&[shared, apart]), [None, Some(7)]);
+    }
+
+    #[test]
+    fn moments_are_moved_to_the_clock_of_the_run() {
+        let mut load = LoadInterval {
+            answer_gap: Some(AnswerGap { from_ms: 70_500, to_ms: 71_000 }),
+            outage: Some(Outage { lost_ms: Some(70_200), ..Outage::default() }),
+            ..LoadInterval::default()
+        };
+        load.rebase(70_000);
+        assert_eq!(load.answer_gap, Some(AnswerGap { from_ms: 500, to_ms: 1_000 }));
+        assert_eq!(load.outage, Some(Outage { lost_ms: Some(200), ..Outage::default() }));
     }
 
     #[test]

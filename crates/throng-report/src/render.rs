@@ -4,10 +4,12 @@ mod outcome;
 mod progress;
 mod report;
 mod table;
+mod wrap;
 
-pub use progress::{broadcast_progress, progress_line};
+pub use progress::{broadcast_progress, paused, progress_line};
 pub use report::{findings, render_text};
 pub use table::{Align, Table};
+pub use wrap::wrap;
 
 /// A count: `950`, `1.2k`, `100k`, `3.4M`.
 pub fn count(n: f64) -> String {

@@ -440,6 +440,19 @@ pub struct ProcessUse {
     pub rss_bytes_at_start: u64,
 }
 
+/// The CPU that one program took, and who it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProgramUse {
+    /// Process id.
+    pub pid: u32,
+    /// Its name, at most 15 bytes of it.
+    pub program: String,
+    /// CPU time in thousandths of one CPU, on average since it was last looked at; 1,500 is one and
+    /// a half CPUs.
+    pub millicpus: u64,
+}
+
 /// CPU time of the whole machine since it was started, in microseconds, from the first line of `/proc/stat`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

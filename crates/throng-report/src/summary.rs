@@ -62,6 +62,8 @@ pub struct Summary {
     pub run: RunSummary,
     /// Seconds from its beginning to its last interval.
     pub duration_s: f64,
+    /// Seconds of that in which the load was paused by hand: no user began.
+    pub paused_s: f64,
     /// Whether to believe it.
     pub validity: Validity,
     /// Users.

@@ -70,6 +70,30 @@ impl Threshold {
         }
     }
 
+    /// Returns the name of what is compared, `message.p99`.
+    pub fn name(&self) -> &str {
+        self.split().0
+    }
+
+    /// Returns what is asked of it, as it was written: `< 10ms`.
+    pub fn asked(&self) -> &str {
+        self.split().1
+    }
+
+    /// Returns whose latency must stay below the limit, `message`, and the limit in microseconds.
+    /// `None` when the threshold is no upper limit of a latency.
+    pub fn latency_most(&self) -> Option<(&str, u64)> {
+        let is_upper = matches!(self.comparison, Comparison::Less | Comparison::AtMost);
+        let (of, _) = self.name().rsplit_once(".p").or_else(|| self.name().rsplit_once('.'))?;
+        (is_upper && matches!(self.metric, Metric::Latency(..))).then_some((of, self.limit as u64))
+    }
+
+    fn split(&self) -> (&str, &str) {
+        let end = self.text.find(|c: char| c.is_whitespace() || SIGNS.contains(c));
+        let (name, asked) = self.text.split_at(end.unwrap_or(self.text.len()));
+        (name, asked.trim_start())
+    }
+
     /// Compares it with what a run measured.
     pub fn judge(&self, summary: &Summary) -> Judgement {
         let measured = self.metric.measured(self.unit, summary);
@@ -110,7 +134,7 @@ impl FromStr for Threshold {
         let sign_from = name_span.end + rest.len() - rest.trim_start().len();
         let sign_len = text[sign_from..]
             .chars()
-            .take_while(|c| "<>=!≤≥".contains(*c))
+            .take_while(|c| SIGNS.contains(*c))
             .map(char::len_utf8)
             .sum::<usize>();
         let sign_span = sign_from..sign_from + sign_len;
@@ -180,6 +204,9 @@ fn named(name: &str, span: &Range<usize>) -> Result<Metric, ThresholdError> {
         }
     })
 }
+
+/// What a comparison is written with.
+const SIGNS: &str = "<>=!≤≥";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
@@ -350,6 +377,25 @@ mod tests {
         check_error("connect.rate_most > 10", 22..22, None);
         check_error("errors <", 8..8, None);
         check_error("errors. < 3", 0..7, Some("errors"));
+    }
+
+    #[test]
+    fn a_threshold_tells_its_name_what_it_asks_and_its_latency() {
+        let check = |text: &str, name: &str, asked: &str, latency: Option<(&str, u64)>| {
+            let threshold: Threshold = text.parse().unwrap();
+            assert_eq!((threshold.name(), threshold.asked()), (name, asked), "{text}");
+            assert_eq!(threshold.latency_most(), latency, "{text}");
+        };
+        check("message.p99 < 10ms", "message.p99", "< 10ms", Some(("message", 10_000)));
+        check("message.p99.9<=1s", "message.p99.9", "<=1s", Some(("message", 1_000_000)));
+        check(
+            "generator.lag.max < 5ms",
+            "generator.lag.max",
+            "< 5ms",
+            Some(("generator.lag", 5_000)),
+        );
+        check("message.p99 > 10ms", "message.p99", "> 10ms", None);
+        check("errors < 0.1%", "errors", "< 0.1%", None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Finding, MachineUse, ProcessUse, ServerSnapshot};
+use crate::{Finding, MachineUse, ProcessUse, ProgramUse, ServerSnapshot};
 
 /// The schema that this version writes, and the only one that it reads.
 pub const WATCH_SCHEMA: &str = "throng.watch/1";
@@ -55,6 +55,9 @@ pub struct WatchLine {
     /// What it says itself, when it is a throng server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerSnapshot>,
+    /// Other programs that took the most CPU time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramUse>,
     /// What could not be read, and why, a sentence each: in every line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,

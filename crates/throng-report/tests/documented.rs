@@ -8,9 +8,9 @@ use throng_report::runfile::{Ceiling, End, EndReason, Header, ScenarioSource};
 use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
 use throng_report::watch::{Moved, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
-    ClassCounters, Event, EventKind, Histogram, Interval, Judgement, LEAVING, LoadInterval,
-    MachineUse, ProbeCounters, ProbeReport, ServerSnapshot, Summary, Tally, Unanswered,
-    WatchHeader, WatchLine, validity,
+    AnswerGap, ClassCounters, Event, EventKind, Histogram, Interval, Judgement, LEAVING,
+    LoadInterval, MachineUse, Outage, ProbeCounters, ProbeReport, ProgramUse, ServerSnapshot,
+    Summary, Tally, Unanswered, WatchHeader, WatchLine, validity,
 };
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file.md");
@@ -46,6 +46,7 @@ fn every_field_of_an_interval_is_documented() {
     latency.record_us(1);
     let load = LoadInterval {
         phase: String::new(),
+        paused: true,
         cores: 0,
         cores_silent: 0,
         grown_us: 0,
@@ -77,6 +78,13 @@ fn every_field_of_an_interval_is_documented() {
             broadcast: latency.clone(),
         },
         lag: latency,
+        answer_gap: Some(AnswerGap::default()),
+        outage: Some(Outage {
+            lost_ms: Some(0),
+            refused_ms: Some(0),
+            refused_last_ms: Some(0),
+            back_ms: Some(0),
+        }),
         process: Default::default(),
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
     };
@@ -89,6 +97,8 @@ fn every_field_of_an_interval_is_documented() {
         kernel: [(ANY.to_owned(), 1)].into(),
         server_kernel: [(ANY.to_owned(), 1)].into(),
         server_machine: Some(MachineUse::default()),
+        programs: vec![ProgramUse::default()],
+        server_programs: vec![ProgramUse::default()],
         unseen: Some(vec![String::new()]),
         events: vec![Event::new(1, EventKind::Unknown)],
     };
@@ -112,6 +122,7 @@ fn every_field_of_a_watch_is_documented() {
         kernel: [(ANY.to_owned(), 1)].into(),
         process: Some(Default::default()),
         server: Some(ServerSnapshot::default()),
+        programs: vec![ProgramUse::default()],
         unseen: vec![String::new()],
     };
     let end = WatchEnd {
@@ -127,7 +138,7 @@ fn every_field_of_a_watch_is_documented() {
     let look = serde_json::to_value(look).unwrap();
     for (name, value) in look.as_object().unwrap() {
         // What these hold is documented once, with the intervals of a run.
-        let is_known = ["machine", "process", "server"].contains(&name.as_str());
+        let is_known = ["machine", "process", "server", "programs"].contains(&name.as_str());
         both[name] = if is_known { Value::Null } else { value.clone() };
     }
     assert!(document().contains("A line is at most 1 MiB;") && WATCH_LINE_BYTES_MAX == 1 << 20);
@@ -151,6 +162,7 @@ fn every_field_of_the_summary_is_documented() {
         schema: String::new(),
         run: Default::default(),
         duration_s: 0.0,
+        paused_s: 0.0,
         validity: Default::default(),
         users: Default::default(),
         connect: Default::default(),
@@ -318,6 +330,10 @@ fn events() -> Vec<EventKind> {
         EventKind::RunFileResumed { lines_lost: 0 },
         EventKind::ServerLost { reason: text() },
         EventKind::ServerBack { pid: 0 },
+        EventKind::ServerProcess { pid: 0, program: text() },
+        EventKind::ServerProcessEnded { pid: 0, program: text() },
+        EventKind::PortTaken { port: 0, connection: text(), holder: text() },
+        EventKind::FirstError { kind: text(), expected: text(), got: text() },
         EventKind::FactsLost { address: text(), reason: text() },
         EventKind::FactsBack { address: text() },
         EventKind::UserLimit { users_max: 0 },
@@ -340,6 +356,10 @@ fn events() -> Vec<EventKind> {
             | EventKind::RunFileResumed { .. }
             | EventKind::ServerLost { .. }
             | EventKind::ServerBack { .. }
+            | EventKind::ServerProcess { .. }
+            | EventKind::ServerProcessEnded { .. }
+            | EventKind::PortTaken { .. }
+            | EventKind::FirstError { .. }
             | EventKind::FactsLost { .. }
             | EventKind::FactsBack { .. }
             | EventKind::UserLimit { .. }

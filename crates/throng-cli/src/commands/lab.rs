@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use throng_lab::{LabOptions, LabProgress, labs};
-use throng_report::Grade;
+use throng_report::Interval;
 use throng_report::render::{Align, Table};
 
 use crate::interrupt::Interrupt;
@@ -26,9 +26,15 @@ pub(crate) struct Lab {
     /// Seconds that each row of the table lasts [default: so that all take a minute or two]
     #[arg(long, value_name = "N", requires = "name", value_parser = quantity::seconds)]
     seconds: Option<u64>,
+    /// Users that arrive a second, where they come at a steady rate [default: what this machine takes easily]
+    #[arg(long, value_name = "N", requires = "name", value_parser = quantity::per_s)]
+    rate: Option<f64>,
     /// Run each end in a network namespace of its own; needs root, leaves nothing behind
     #[arg(long, requires = "name")]
     isolate: bool,
+    /// Stay in this network namespace even where the users crowd its table of sockets; otherwise root's lab takes another
+    #[arg(long, requires = "name", conflicts_with = "isolate")]
+    no_namespace: bool,
     /// Try a size that this machine should not hold
     #[arg(long, requires = "name")]
     force: bool,
@@ -45,13 +51,14 @@ Examples:
   throng lab
   throng lab stressgrid-100k
   throng lab connscale --users 200k --seconds 60
-  throng lab phoenix-2m --users 200k --keep results
+  throng lab phoenix-2m --users 200k --rate 5k --keep results
   sudo throng lab fast-connect --isolate --json result.json
 
 Ctrl-C ends the load early and reports what was measured.
 
 Exit codes:
-  0  it was run    2  it could not run    3  the result is invalid    4  it was ended early";
+  0  it was run    2  it could not run    3  the result is invalid (of `demo`: not valid)
+  4  it was ended early";
 
 impl Lab {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -65,27 +72,30 @@ impl Lab {
         let options = LabOptions {
             users: self.users.map(|users| users as u64),
             seconds: self.seconds,
+            rate: self.rate.map(|rate| rate.round().max(1.0) as u64),
             isolate: self.isolate,
+            no_namespace: self.no_namespace,
             keep_files: self.keep.clone(),
             force: self.force,
             ..LabOptions::default()
         };
         Interrupt::install(false)?.also_set(&Arc::clone(&options.stop))?;
-        let mut shown = Shown { quiet, progress: Progress::new(Duration::ZERO, quiet) };
+        let mut shown = Shown::new(quiet);
         let report = throng_lab::run(name, &options, &mut |event| shown.show(&event));
         shown.progress.finish();
         let report = report.map_err(|error| Failure::new(error.to_string()))?;
+        let text = report.text(&as_typed());
         match quiet {
-            true => output::complain(report.to_string()),
-            false => output::say(report.to_string()),
+            true => output::complain(text),
+            false => output::say(format!("\n{}", dressed(text))),
         }
         if let Some(json) = &self.json {
             json.write(&report)?;
         }
-        Ok(match (report.interrupted, report.grade) {
+        Ok(match (report.interrupted, report.is_to_be_believed()) {
             (true, _) => Exit::Incomplete,
-            (false, Grade::Invalid) => Exit::Invalid,
-            (false, Grade::Valid | Grade::Degraded) => Exit::Met,
+            (false, true) => Exit::Met,
+            (false, false) => Exit::Invalid,
         })
     }
 
@@ -102,25 +112,98 @@ impl Lab {
     }
 }
 
-/// How far the lab is.
+/// The report as a terminal shows it: its first line stands out, and so does what is not valid.
+fn dressed(text: String) -> String {
+    if !output::stdout_has_colors() {
+        return text;
+    }
+    let line = |(i, line): (usize, &str)| match line.split_whitespace().last() {
+        _ if i == 0 => format!("\x1b[1m{line}\x1b[0m\n"),
+        Some("valid" | "degraded" | "invalid") => {
+            let colored = line.replace("valid", "\x1b[32mvalid\x1b[0m");
+            let colored = colored.replace("in\x1b[32mvalid", "\x1b[31minvalid");
+            colored.replace("degraded", "\x1b[33mdegraded\x1b[0m") + "\n"
+        }
+        _ => format!("{line}\n"),
+    };
+    text.lines().enumerate().map(line).collect()
+}
+
+/// How the user has called this program: `throng`, or the path to it.
+fn as_typed() -> String {
+    let name = std::env::args().next().unwrap_or_default();
+    if name.is_empty() { "throng".to_owned() } else { name }
+}
+
+/// How far the lab is: one live line on a terminal, and in a pipe a line now and then.
 struct Shown {
     quiet: bool,
     progress: Progress,
+    /// When the interval ended that was shown last in a pipe, in milliseconds.
+    told_ms: u64,
 }
 
 impl Shown {
+    fn new(quiet: bool) -> Self {
+        Self { quiet, progress: Progress::new(Duration::ZERO, quiet), told_ms: 0 }
+    }
+
     fn show(&mut self, event: &LabProgress<'_>) {
         match event {
             LabProgress::Note(note) => self.progress.note(note),
             LabProgress::Row { name, number, of, seconds } => {
                 self.progress.finish();
-                self.progress = Progress::new(Duration::from_secs(*seconds), self.quiet);
-                self.progress.note(&format!("{number}/{of}: {name}, about {seconds} s"));
+                self.told_ms = 0;
+                let title = format!("{number}/{of} {name}");
+                self.progress = Progress::titled(title, Duration::from_secs(*seconds), self.quiet);
+                if !self.progress.is_live() {
+                    self.progress.note(&format!("{number}/{of} {name}, about {seconds} s"));
+                }
             }
             LabProgress::Interval { interval, previous, .. } => {
                 self.progress.tick();
-                self.progress.show(interval, *previous);
+                if self.progress.is_live() || self.is_told(interval) {
+                    self.progress.show(interval, *previous);
+                }
             }
         }
+    }
+
+    /// Whether a pipe gets a line of it: where something happened, or the last line is long ago.
+    fn is_told(&mut self, interval: &Interval) -> bool {
+        let is_due = interval.at_ms >= self.told_ms + TOLD_EVERY_MS;
+        let is_told = interval.span_ms > 0 && (is_due || !interval.events.is_empty());
+        if is_told {
+            self.told_ms = interval.at_ms;
+        }
+        is_told
+    }
+}
+
+/// How often a pipe gets a line.
+const TOLD_EVERY_MS: u64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::{Event, EventKind};
+
+    use super::*;
+
+    fn at(at_ms: u64) -> Interval {
+        Interval { at_ms, span_ms: 250, ..Interval::default() }
+    }
+
+    #[test]
+    fn a_pipe_gets_a_line_every_ten_seconds_and_where_something_happened() {
+        let mut shown = Shown::new(true);
+        let quarters = (1..=90).map(|quarter| at(250 * quarter));
+        let told: Vec<_> = quarters.filter(|interval| shown.is_told(interval)).collect();
+        assert_eq!(
+            told.iter().map(|interval| interval.at_ms).collect::<Vec<_>>(),
+            [10_000, 20_000]
+        );
+        let kind = EventKind::Steered { command: "stop 5".into() };
+        let steered = Interval { events: vec![Event::new(1, kind)], ..at(23_000) };
+        assert!(shown.is_told(&steered) && !shown.is_told(&at(23_250)));
     }
 }

@@ -86,7 +86,7 @@ fn read(input: impl BufRead) -> Result<Read, ReadError> {
         Scenario::parse(source, path).map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);
     fold.judge_by(&thresholds);
     let summary = fold.finish_read(reader.end(), reader.lines_torn());
-    let diagnosis = diagnose(&history, &summary);
-    let judgements = thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
+    let judgements: Vec<_> = thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
+    let diagnosis = diagnose(&history, &summary, &judgements);
     Ok(Read { summary, judgements, diagnosis })
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::process::{Place, run_file};
+use crate::process::{Place, eventually, run_file};
 
 /// The ceiling that a run file's header tells.
 fn ceiling(place: &Place) -> Value {
@@ -37,7 +37,7 @@ fn what_the_generator_can_do_is_measured_told_and_recorded() {
     let summary: Value =
         serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
     let share = summary["generator"]["ceiling_share"].as_f64().unwrap();
-    assert!((0.0001..0.8).contains(&share), "{share} of {ceiling}");
+    assert!(share > 0.0 && share < 0.8, "{share} of {ceiling}");
     assert_eq!(reasons_of_the_ceiling(&summary), 0, "{summary:#}");
     assert!(finished.stdout.contains("of what this generator can do."), "{}", finished.stdout);
 }
@@ -46,18 +46,21 @@ fn what_the_generator_can_do_is_measured_told_and_recorded() {
 fn a_run_that_offers_far_more_than_the_generator_can_do_is_not_valid() {
     let place = Place::new();
     let server = place.serve(&["ok"]);
-    let load = "[{arrivals: {rate: 100k/s, for: 100ms, most: 10k, spacing: even}}]";
-    place.write("many.yaml", &server.scenario(load, "[connect, close]"));
+    // First what it can do here, from a run that asks for nearly nothing.
+    let few = "[{arrivals: {rate: 10/s, for: 200ms}}]";
+    place.write("few.yaml", &server.scenario(few, "[connect, {close: reset}]"));
+    place.throng(&["run", "few.yaml", "--calibrate", "1s"]);
+    let few = ceiling(&place);
+    let connects = few["connects_per_s"].as_f64().unwrap_or_else(|| panic!("{few}"));
+    assert!(few.get("messages_per_s").is_none(), "nobody says anything: {few}");
+
+    // A tenth of a second brings as many as it makes in a second.
+    let (rate, most) = (connects * 10.0, connects);
+    let many = format!("[{{arrivals: {{rate: {rate:.0}/s, for: 100ms, most: {most:.0}}}}}]");
+    place.write("many.yaml", &server.scenario(&many, "[connect, {close: reset}]"));
     let finished =
         place.throng(&["run", "many.yaml", "--calibrate", "1s", "--json", "-", "--force"]);
-    let ceiling = ceiling(&place);
-    let connects = ceiling["connects_per_s"].as_f64();
-    let connects = connects.unwrap_or_else(|| panic!("{ceiling} {finished:#?}"));
-    if connects > 50_000.0 {
-        return println!("skipped: this machine makes {connects:.0} connects a second");
-    }
-    assert!(ceiling.get("messages_per_s").is_none(), "nobody says anything: {ceiling}");
-    assert_ne!(finished.json()["validity"]["grade"], "valid", "{ceiling} {}", finished.stdout);
+    assert_ne!(finished.json()["validity"]["grade"], "valid", "{few} {}", finished.stdout);
 }
 
 #[test]
@@ -71,14 +74,14 @@ fn a_calibration_ends_at_once_when_it_is_interrupted_and_leaves_nothing() {
     command.env("TMPDIR", &temporary);
     let mut run = place.spawn(command);
     run.line_with("--no-calibrate skips it");
-    std::thread::sleep(Duration::from_millis(500));
+    let left = || std::fs::read_dir(&temporary).unwrap().map(Result::unwrap).collect::<Vec<_>>();
+    eventually("the calibration has begun", || !left().is_empty());
     let began = Instant::now();
     run.signal(Signal::INT);
     let finished = run.finish().exits(4).complains(&["Ctrl-C", "the run was not started"]);
-    assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(45), "of a minute: {:?}", began.elapsed());
     assert!(!finished.stdout.contains("connects"), "{finished:#?}");
-    let left: Vec<_> = std::fs::read_dir(temporary).unwrap().collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert!(left().is_empty(), "{:?}", left());
 }
 
 #[test]

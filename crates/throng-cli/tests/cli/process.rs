@@ -164,7 +164,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    fn new(mut command: Command) -> Self {
+    /// Starts it with its standard input and output at hand.
+    pub(crate) fn new(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

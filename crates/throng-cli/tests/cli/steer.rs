@@ -33,6 +33,30 @@ fn users_of_a_running_load_are_started_and_stopped() {
 }
 
 #[test]
+fn a_paused_run_says_so_in_each_line_and_in_its_report() {
+    let place = Place::new();
+    let server = place.serve(&["hold"]);
+    let load = "[{ramp: {to: 10, over: 100ms}}, {hold: {for: 1m}}]";
+    place.write("stay.yaml", &server.scenario(load, "[connect, stay]"));
+    let mut run = place.start(&["run", "stay.yaml", "--interval", "100ms"]);
+    run.line_with("connected 10 ");
+    let pid = run.pid().to_string();
+    let says = format!("paused; throng ctl resume --pid {pid}");
+    place.throng(&["ctl", "pause", "--pid", &pid]).exits(0);
+    run.line_with(&says);
+    let next = run.line();
+    assert!(next.contains(&says), "{next}");
+    place.throng(&["ctl", "resume", "--pid", &pid]).exits(0);
+    run.line_with("[steered: resume]");
+    assert!(!run.line().contains("paused"));
+    place.throng(&["ctl", "shutdown", "--pid", &pid]).exits(0);
+    let finished = run.finish();
+    assert!(finished.stdout.contains("of which the load was paused"), "{finished:#?}");
+    let report = place.throng(&["report", "--json"]).json();
+    assert!(report["paused_s"].as_f64() > Some(0.0), "{report}");
+}
+
+#[test]
 fn a_server_pauses_and_resumes() {
     let place = Place::new();
     let server = place.serve(&["hold"]);

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
@@ -32,11 +32,7 @@ pub(crate) struct Came {
 impl Bench {
     /// Everything is started behind `prefix`, `["prlimit", "--nofile=200:200"]`.
     pub(crate) fn behind(prefix: &[&str]) -> Self {
-        let lock = Path::new("/run/throng-global-sysctls.lock");
-        // Only root makes it, and only root changes what it guards.
-        let made = File::options().create(true).append(true).open(lock);
-        let lock = made.or_else(|_| File::open(lock));
-        let unchanged = lock.and_then(|lock| lock.lock_shared().map(|()| lock)).ok();
+        let unchanged = crate::machinewide::hold_unchanged();
         Self::new(prefix, unchanged)
     }
 
@@ -131,7 +127,7 @@ impl Bench {
         );
 
         let came = self.run(holds, &[]);
-        assert_eq!(came.code, Some(0), "{}", came.stderr);
+        came.ran();
         assert_eq!(came.established(), holds, "{}", came.stderr);
         assert_eq!(came.failed(), 0, "{}", came.stderr);
 
@@ -188,6 +184,12 @@ impl Drop for Bench {
 }
 
 impl Came {
+    /// It was run: a machine that is busy with other things makes it invalid, and nothing else wrong.
+    #[track_caller]
+    pub(crate) fn ran(&self) {
+        assert!(matches!(self.code, Some(0 | 3)), "{:?} {}", self.code, self.stderr);
+    }
+
     /// Connections that were established.
     pub(crate) fn established(&self) -> u64 {
         self.summary["connect"]["ok"].as_u64().unwrap_or(0)

@@ -1,19 +1,23 @@
 //! CPUs: of the server, of the generator, and of others beside them.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, available_parallelism, spawn};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::cgroup::Group;
 use super::stage::Stage;
-use super::{Provoked, Wall, foreign};
+use super::{Provoked, Wall, foreign, machine};
 
 pub(crate) const WALLS: &[Wall] = &[
     Wall {
         name: "one dispatcher",
         what: "a server of others, one thread of which does all the work, 2 ms of CPU an answer",
         expected: Some("hot_core"),
+        is_of_cpus: true,
         stage: Stage::here,
         provoke: one_dispatcher,
     },
@@ -21,6 +25,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "costly handler",
         what: "a server of others that takes 10 ms of CPU an answer, on as many threads as there are clients",
         expected: Some("server_cpu_saturated"),
+        is_of_cpus: true,
         stage: Stage::here,
         provoke: costly_handler,
     },
@@ -28,33 +33,42 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "CPU hog",
         what: "busy loops of another program on all CPUs, before the generator",
         expected: Some("cpu_contended"),
+        is_of_cpus: true,
         stage: Stage::here,
         provoke: cpu_hog,
     },
     Wall {
         name: "cgroup quota",
-        what: "a server that may use 4 % of a CPU",
+        what: "a server that may use a third of the CPU time that it needs",
         expected: Some("cgroup_throttled"),
+        is_of_cpus: true,
         stage: Stage::here,
         provoke: cgroup_quota,
     },
     Wall {
         name: "too much to ask",
-        what: "a generator on one CPU, with more random bytes to send than it can make",
+        what: "a generator on one CPU, with three times as many random bytes to send as it can make",
         expected: Some("generator_saturated"),
+        is_of_cpus: true,
         stage: Stage::here,
         provoke: too_much_to_ask,
     },
 ];
 
 fn one_dispatcher(stage: &mut Stage) -> Provoked {
+    machine::needs_two_cpus()?;
     let addr = foreign::dispatcher(Duration::from_millis(2));
     stage.run_by(FIRST, &asking(&format!("{addr}"), 200, 4), &[])
 }
 
+/// Each answer a second takes a hundredth of a CPU: four times as many as there are CPUs for.
 fn costly_handler(stage: &mut Stage) -> Provoked {
+    if let Some(quota) = machine::quota() {
+        return Err(format!("this test is rationed to {quota} CPUs: no CPU will be full"));
+    }
     let addr = foreign::server(foreign::answers_at_a_cost(Duration::from_millis(10)));
-    stage.run_by(FIRST, &asking(&format!("{addr}"), 100, 8), &[])
+    let per_second = 4 * machine::cpus().len() as u64;
+    stage.run_by(FIRST, &asking(&format!("{addr}"), 100, per_second), &[])
 }
 
 fn cpu_hog(stage: &mut Stage) -> Provoked {
@@ -63,32 +77,72 @@ fn cpu_hog(stage: &mut Stage) -> Provoked {
     stage.run_by(&["nice", "-n", "10"], &asking(&addr.to_string(), 200, 10), &[])
 }
 
+/// What the server takes for each answer was measured just before; a third of what it needs for those that are asked for is a
+/// wall on every machine.
 fn cgroup_quota(stage: &mut Stage) -> Provoked {
-    let [v1, v2] = [("cpu.cfs_quota_us", "4000"), ("cpu.max", "4000 100000")];
-    let group = Group::new("cpu", v1, v2)?;
-    let addr = stage.serve_by(&group.prefix(), &["echo"]);
-    stage.keep(group);
-    stage.run(&asking(&addr.to_string(), 200, 40))
+    let group = Rc::new(Group::new("cpu")?);
+    stage.keep(Rc::clone(&group));
+    let addr = stage.serve_by(&group.prefix(), &["echo"]).to_string();
+    let most = stage.run(&asking_all_the_time(&addr))?;
+    let answers = number(&most, "/message/rate_mean")?;
+    let each_us = number(&most, "/server/cpu_us_per_message")?;
+    let per_second = (answers * 0.3 / 200.0).max(1.0) as u64;
+    let needed_us = (200 * per_second) as f64 * each_us;
+    // Of each tenth of a second; the kernel takes no less than a millisecond.
+    let quota_us = ((needed_us / 10.0 / 3.0) as u64).max(1_000).to_string();
+    let quota = (("cpu.cfs_quota_us", &*quota_us), ("cpu.max", &*format!("{quota_us} 100000")));
+    group.limit(quota.0, quota.1)?;
+    let run = stage.run(&asking(&addr, 200, per_second));
+    assert!(group.throttled() > 0, "{quota_us} us a tenth of a second were enough");
+    run
 }
 
-/// Random bytes cost the generator far more than the server, which throws them away.
+/// Random bytes cost the generator far more than the server, which throws them away. How many it can make was measured just
+/// before.
 fn too_much_to_ask(stage: &mut Stage) -> Provoked {
-    let addr = stage.serve_by(&["taskset", "-c", "1"], &["hold"]);
+    machine::needs_two_cpus()?;
+    let [load, server] = [0, 1].map(|nth| machine::cpus()[nth].to_string());
+    let addr = stage.serve_by(&["taskset", "-c", &server], &["hold"]);
+    let on_one = ["taskset", "-c", &load];
+    let flags = ["--cores", "1"];
+    let send = "{send: {random: 16KiB}}";
+    let most = format!(
+        "target: tcp://{addr}\n\
+         load: [{{ramp: {{to: 50, over: 500ms}}}}, {{hold: {{for: 2s}}}}]\n\
+         user: [connect, {{repeat: {{for: 10s, do: [{send}]}}}}]\n"
+    );
+    let most = number(&stage.run_by(&on_one, &most, &flags)?, "/message/rate_mean")?;
     let scenario = format!(
         "target: tcp://{addr}\n\
          load: [{{ramp: {{to: 200, over: 1s}}}}, {{hold: {{for: 5s}}}}]\n\
-         user: [connect, every: {{rate: 500/s, do: [send: {{random: 16KiB}}]}}]\n"
+         user: [connect, every: {{rate: {}/s, do: [{send}]}}]\n",
+        (most * 3.0 / 200.0).ceil()
     );
-    stage.run_by(&["taskset", "-c", "0"], &scenario, &["--cores", "1"])
+    stage.run_by(&on_one, &scenario, &flags)
 }
 
 /// Users who ask at this rate, each.
-fn asking(addr: &str, users: u32, per_second: u32) -> String {
+fn asking(addr: &str, users: u64, per_second: u64) -> String {
     format!(
         "target: tcp://{addr}\n\
          load: [{{ramp: {{to: {users}, over: 1s}}}}, {{hold: {{for: 5s}}}}]\n\
          user: [connect, every: {{rate: {per_second}/s, do: [send: hello, expect: {{bytes: 5}}]}}]\n"
     )
+}
+
+/// Users who ask again as soon as they are answered.
+fn asking_all_the_time(addr: &str) -> String {
+    format!(
+        "target: tcp://{addr}\n\
+         load: [{{ramp: {{to: 50, over: 500ms}}}}, {{hold: {{for: 2s}}}}]\n\
+         user: [connect, {{repeat: {{for: 10s, do: [send: hello, expect: {{bytes: 5}}]}}}}]\n"
+    )
+}
+
+/// A number of a summary.
+fn number(summary: &Value, pointer: &str) -> Result<f64, String> {
+    let value = summary.pointer(pointer).and_then(Value::as_f64);
+    value.ok_or_else(|| format!("the calibration has no {pointer}"))
 }
 
 /// Runs before others: what it measures is the server and not its own wait for a CPU.

@@ -1,24 +1,26 @@
 //! SYNs from addresses that nobody has, by a raw socket.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, Protocol, SendFlags, SocketType, sendto, socket};
 
-/// Sends as many SYNs a second to `target`, which must be in a namespace of the test, from all over 10.0.0.0/8.
-pub(crate) fn flood(target: SocketAddrV4, per_second: u32, length: Duration) {
+/// Sends as many SYNs a second to `target`, which must be in a namespace of the test, from all over 10.0.0.0/8, until it is
+/// to stop.
+pub(crate) fn flood(target: SocketAddrV4, per_second: u32, stop: &AtomicBool) {
     // The kernel fills in the length and the checksum of the IP header.
     let raw = Protocol::from_raw(IPPROTO_RAW.try_into().expect("not 0"));
     let socket = socket(AddressFamily::INET, SocketType::RAW, Some(raw)).expect("a raw socket");
     let began = Instant::now();
     let mut sent = 0;
-    while began.elapsed() < length {
+    while !stop.load(Ordering::Relaxed) {
         let due = (began.elapsed().as_secs_f64() * f64::from(per_second)) as u32;
         while sent < due {
             let [high, middle, low] = [sent >> 16, sent >> 8, sent].map(|part| part as u8);
             let packet = syn(Ipv4Addr::new(10, high, middle, low), target, sent);
-            // The namespace goes when the run is over.
+            // The link goes when the run is over.
             if sendto(&socket, &packet, SendFlags::empty(), &target).is_err() {
                 return;
             }

@@ -1,8 +1,6 @@
 //! Limits of a process and of a namespace.
 
 use std::net::{TcpListener, TcpStream};
-use std::thread::sleep;
-use std::time::Duration;
 
 use super::stage::Stage;
 use super::{Provoked, Wall};
@@ -12,6 +10,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "low nofile, server",
         what: "a server whose limit is lowered to 150 fds, and 400 connections",
         expected: Some("fds_exhausted"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: low_nofile_of_the_server,
     },
@@ -19,6 +18,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "low nofile, generator",
         what: "a generator whose limit is lowered to 150 fds, and 400 connections",
         expected: Some("fds_exhausted"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: low_nofile_of_the_generator,
     },
@@ -26,6 +26,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "narrow port range",
         what: "300 ephemeral ports, of which others use 200, and 250 connections",
         expected: Some("ports_exhausted"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: narrow_port_range,
     },
@@ -33,6 +34,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "port conflict",
         what: "300 source ports that are handed out, on 100 of which others listen",
         expected: Some("port_conflict"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: port_conflict,
     },
@@ -40,6 +42,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "few TIME-WAIT buckets",
         what: "tcp_max_tw_buckets of 50, and 300 connections a second that are opened and closed",
         expected: Some("time_wait_exhausted"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: few_time_wait_buckets,
     },
@@ -54,7 +57,7 @@ fn low_nofile_of_the_server(stage: &mut Stage) -> Provoked {
 fn low_nofile_of_the_generator(stage: &mut Stage) -> Provoked {
     let addr = stage.serve(&["hold"]);
     let run = stage.start_run(&[], &arriving(&addr.to_string(), 400), &["--cores", "1"]);
-    sleep(Duration::from_millis(500));
+    run.until("/load/counters/connected", 1);
     run.process().limit_fds(150);
     run.finish()
 }
@@ -91,8 +94,8 @@ fn few_time_wait_buckets(stage: &mut Stage) -> Provoked {
 fn arriving(addr: &str, users: u32) -> String {
     format!(
         "target: tcp://{addr}\n\
-         load: [{{arrivals: {{rate: {}/s, for: 2s}}}}, {{hold: {{for: 2s}}}}]\n\
+         load: [{{arrivals: {{rate: {}/s, for: 4s}}}}, {{hold: {{for: 1s}}}}]\n\
          user: [connect, stay]\n",
-        users / 2
+        users / 4
     )
 }

@@ -1,6 +1,6 @@
 //! Limits that the whole machine shares: they are made small one at a time, under a lock, for a few seconds.
 
-use super::stage::{Machinewide, Stage};
+use super::stage::Stage;
 use super::{Provoked, Wall};
 
 pub(crate) const WALLS: &[Wall] = &[
@@ -8,6 +8,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "conntrack limit",
         what: "nf_conntrack_max of 200 where connections are tracked, and 400 connections",
         expected: Some("conntrack_full"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: conntrack_limit,
     },
@@ -15,13 +16,15 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "low epoll watches",
         what: "300 epoll watches for a user, and 400 connections",
         expected: Some("epoll_watches_exhausted"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: low_epoll_watches,
     },
     Wall {
         name: "small tcp_mem",
-        what: "tcp_mem of 256 pages, and 200 users with messages of 128 KiB",
+        what: "tcp_mem of 256 pages, and 25 users with messages of 1 MiB",
         expected: Some("tcp_memory_pressure"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: small_tcp_mem,
     },
@@ -34,7 +37,7 @@ fn conntrack_limit(stage: &mut Stage) -> Provoked {
          nft 'add rule inet tracked input ct state new counter accept'",
     )?;
     let addr = stage.serve(&["hold"]);
-    let _limited = Machinewide::set(&[("net/netfilter/nf_conntrack_max", "200")])?;
+    let _limited = stage.limit_machine(&[("net/netfilter/nf_conntrack_max", "200")])?;
     stage.run(&format!(
         "target: tcp://{addr}\n\
          load: [{{arrivals: {{rate: 200/s, for: 2s}}}}, {{hold: {{for: 2s}}}}]\n\
@@ -44,7 +47,7 @@ fn conntrack_limit(stage: &mut Stage) -> Provoked {
 
 fn low_epoll_watches(stage: &mut Stage) -> Provoked {
     let addr = stage.serve(&["hold"]);
-    let _limited = Machinewide::set(&[("fs/epoll/max_user_watches", "300")])?;
+    let _limited = stage.limit_machine(&[("fs/epoll/max_user_watches", "300")])?;
     stage.run(&format!(
         "target: tcp://{addr}\n\
          load: [{{arrivals: {{rate: 200/s, for: 2s}}}}, {{hold: {{for: 2s}}}}]\n\
@@ -54,10 +57,10 @@ fn low_epoll_watches(stage: &mut Stage) -> Provoked {
 
 fn small_tcp_mem(stage: &mut Stage) -> Provoked {
     let addr = stage.serve(&["echo"]);
-    let _limited = Machinewide::set(&[("net/ipv4/tcp_mem", "128 192 256")])?;
+    let _limited = stage.limit_machine(&[("net/ipv4/tcp_mem", "128 192 256")])?;
     stage.run(&format!(
         "target: tcp://{addr}\n\
-         load: [{{ramp: {{to: 200, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
-         user: [connect, every: {{rate: 2/s, do: [send: {{random: 128KiB}}, expect: {{bytes: 131072}}]}}]\n"
+         load: [{{ramp: {{to: 25, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
+         user: [connect, every: {{rate: 2/s, do: [send: {{random: 1MiB}}, expect: {{bytes: 1MiB}}]}}]\n"
     ))
 }

@@ -24,6 +24,7 @@ mod cpus;
 mod flood;
 mod foreign;
 mod limits;
+mod machine;
 mod machine_wide;
 mod matrix;
 mod memory;
@@ -32,6 +33,10 @@ mod packets;
 mod programs;
 mod queues;
 mod stage;
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::thread;
 
 use serde_json::Value;
 
@@ -46,6 +51,8 @@ struct Wall {
     what: &'static str,
     /// The id of the finding that must come first; none for a run that nothing stops.
     expected: Option<&'static str>,
+    /// Whether it is about the CPUs: it is then provoked by itself, and means nothing where other programs have them.
+    is_of_cpus: bool,
     /// Where it is provoked.
     stage: fn() -> Result<Stage, String>,
     provoke: fn(&mut Stage) -> Provoked,
@@ -75,11 +82,23 @@ fn each_wall_is_named_first_and_a_clean_run_names_none() {
     let is_wanted = |wall: &&Wall| {
         wanted.is_empty() || wanted.split(',').any(|part| wall.name.contains(part.trim()))
     };
-    let mut matrix = Matrix::default();
-    for wall in walls().filter(is_wanted) {
-        let row = matrix.add(Row::of(wall));
-        println!("{row}");
+    let (of_cpus, others): (Vec<_>, Vec<_>) =
+        walls().filter(is_wanted).partition(|wall| wall.is_of_cpus);
+    let matrix = Mutex::new(Matrix::default());
+    // Most of them wait for most of their time.
+    for (walls, at_a_time) in [(others, 2), (of_cpus, 1)] {
+        let queue = Mutex::new(VecDeque::from(walls));
+        let next = || queue.lock().unwrap().pop_front();
+        let provoke_all = || {
+            while let Some(wall) = next() {
+                let row = Row::of(wall);
+                println!("{row}");
+                matrix.lock().unwrap().add(row);
+            }
+        };
+        thread::scope(|scope| (0..at_a_time).for_each(|_| _ = scope.spawn(provoke_all)));
     }
+    let matrix = matrix.into_inner().unwrap().in_order_of(walls());
     println!("\n{matrix}");
     if wanted.is_empty() && std::env::var_os("THRONG_WRITE_MATRIX").is_some() {
         matrix.write();

@@ -8,6 +8,7 @@ pub(crate) const WALLS: &[Wall] = &[Wall {
     name: "memory limit",
     what: "a control group that leaves the server 8 MiB, the kernel's memory for its sockets included",
     expected: Some("memory_runs_out"),
+    is_of_cpus: false,
     stage: Stage::here,
     provoke: memory_limit,
 }];
@@ -17,7 +18,8 @@ const LIMIT_BYTES: u64 = 8 << 20;
 
 fn memory_limit(stage: &mut Stage) -> Provoked {
     let bytes = LIMIT_BYTES.to_string();
-    let group = Group::new("memory", ("memory.limit_in_bytes", &bytes), ("memory.max", &bytes))?;
+    let group = Group::new("memory")?;
+    group.limit(("memory.limit_in_bytes", &bytes), ("memory.max", &bytes))?;
     let addr = stage.serve_by(&group.prefix(), &["hold"]);
     stage.keep(group);
     stage.run(&format!(

@@ -1,12 +1,13 @@
 //! The queue of packets that each CPU has.
 
-use super::stage::{Machinewide, Stage};
+use super::stage::Stage;
 use super::{Provoked, Wall};
 
 pub(crate) const WALLS: &[Wall] = &[Wall {
     name: "short packet queue",
     what: "netdev_max_backlog of 1, and packets that are spread over the CPUs (RPS)",
     expected: Some("softnet_drops"),
+    is_of_cpus: false,
     stage: Stage::here,
     provoke: short_packet_queue,
 }];
@@ -20,7 +21,7 @@ fn short_packet_queue(stage: &mut Stage) -> Provoked {
         "unshare -m sh -ec 'mount -t sysfs sysfs /sys; echo 3 > /sys/class/net/lo/queues/rx-0/rps_cpus'",
     )?;
     let addr = stage.serve(&["echo"]);
-    let _limited = Machinewide::set(&[("net/core/netdev_max_backlog", "1")])?;
+    let _limited = stage.limit_machine(&[("net/core/netdev_max_backlog", "1")])?;
     stage.run(&format!(
         "target: tcp://{addr}\n\
          load: [{{ramp: {{to: 100, over: 1s}}}}, {{hold: {{for: 3s}}}}]\n\

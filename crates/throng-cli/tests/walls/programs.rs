@@ -1,9 +1,8 @@
 //! Servers that do not do what is asked of them.
 
-use std::thread::sleep;
 use std::time::Duration;
 
-use super::stage::Stage;
+use super::stage::{Stage, established, until};
 use super::{Provoked, Wall, foreign};
 
 pub(crate) const WALLS: &[Wall] = &[
@@ -11,6 +10,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "nobody listens",
         what: "a port where there is no listener",
         expected: Some("server_lost"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: nobody_listens,
     },
@@ -18,6 +18,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "server killed",
         what: "the server is killed in the middle of the run",
         expected: Some("server_lost"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: server_killed,
     },
@@ -25,6 +26,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "answers 503",
         what: "a server of others that answers each upgrade with 503",
         expected: Some("handshakes_refused"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: answers_503,
     },
@@ -32,6 +34,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "closes at once",
         what: "a server of others that closes whatever it has accepted",
         expected: Some("server_closes_early"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: closes_at_once,
     },
@@ -39,6 +42,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "slow handler",
         what: "a server of others that sleeps for 800 ms before each answer",
         expected: Some("server_slow"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: slow_handler,
     },
@@ -46,6 +50,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "readers that stop",
         what: "a chat, a part of whose clients are paused and do not read what is said",
         expected: Some("slow_consumers"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: readers_that_stop,
     },
@@ -62,7 +67,8 @@ fn nobody_listens(stage: &mut Stage) -> Provoked {
 fn server_killed(stage: &mut Stage) -> Provoked {
     let addr = stage.serve(&["echo"]);
     let run = stage.start_run(&[], &talkers(&format!("tcp://{addr}"), 200, "hello", "hello"), &[]);
-    sleep(Duration::from_secs(3));
+    run.until("/load/counters/messages_answered", 1);
+    run.until("/at_ms", 2_500);
     stage.last().kill();
     run.finish()
 }
@@ -94,7 +100,7 @@ fn readers_that_stop(stage: &mut Stage) -> Provoked {
          load: [{{ramp: {{to: 50, over: 500ms}}}}, {{hold: {{for: 60s}}}}]\n\
          user: [connect, stay]\n"
     ));
-    sleep(Duration::from_millis(1_500));
+    until("all listeners are there", || established(addr.port()) == 50);
     stage.last().pause();
     stage.run(&format!(
         "target: ws://{addr}/\n\

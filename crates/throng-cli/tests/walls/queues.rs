@@ -13,6 +13,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "nothing",
         what: "a run that fits",
         expected: None,
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: nothing,
     },
@@ -20,6 +21,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "small backlog",
         what: "a backlog of 4, and a server that does not come to accept for 0.4 s",
         expected: Some("accept_queue_overflow"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: small_backlog,
     },
@@ -27,6 +29,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "clamped backlog",
         what: "somaxconn of 8 under a backlog of 4096, and the same",
         expected: Some("backlog_clamped"),
+        is_of_cpus: false,
         stage: Stage::here,
         provoke: clamped_backlog,
     },
@@ -34,6 +37,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "SYN flood",
         what: "2000 SYNs a second from addresses that never answer, and no cookies",
         expected: Some("syn_queue_overflow"),
+        is_of_cpus: false,
         stage: Stage::linked,
         provoke: syn_flood,
     },
@@ -41,6 +45,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "small SYN queue",
         what: "tcp_max_syn_backlog of 16, no cookies, SYN-ACKs held up by tbf",
         expected: Some("syn_queue_overflow"),
+        is_of_cpus: false,
         stage: Stage::linked,
         provoke: small_syn_queue,
     },
@@ -48,6 +53,7 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "half-open",
         what: "a filter that lets the SYNs of half the clients pass and nothing else of theirs",
         expected: Some("half_open"),
+        is_of_cpus: false,
         stage: Stage::linked,
         provoke: half_open,
     },
@@ -73,15 +79,15 @@ fn clamped_backlog(stage: &mut Stage) -> Provoked {
     while_the_server_pauses(stage, addr)
 }
 
-/// A thousand connections a second, for a moment of which the server does not come to accept any.
+/// Five hundred connections a second, for a moment of which the server does not come to accept any.
 fn while_the_server_pauses(stage: &mut Stage, addr: SocketAddr) -> Provoked {
     let scenario = format!(
         "target: tcp://{addr}\n\
-         load: [{{ramp: {{to: 2000, over: 2s}}}}, {{hold: {{for: 3s}}}}]\n\
+         load: [{{ramp: {{to: 2500, over: 5s}}}}, {{hold: {{for: 1s}}}}]\n\
          user: [connect, stay]\n"
     );
     let run = stage.start_run(&[], &scenario, &[]);
-    sleep(Duration::from_secs(1));
+    run.until("/load/counters/connected", 100);
     stage.last().pause();
     sleep(Duration::from_millis(400));
     stage.last().go_on();
@@ -96,7 +102,8 @@ fn syn_flood(stage: &mut Stage) -> Provoked {
     )?;
     let addr = stage.serve(&["hold"]);
     let SocketAddr::V4(target) = addr else { return Err("no IPv4".to_owned()) };
-    stage.thread_at_load(move || flood(target, 2_000, Duration::from_secs(6)));
+    let stop = stage.stop_at_its_end();
+    stage.thread_at_load(move || flood(target, 2_000, &stop));
     stage.run(&format!(
         "target: tcp://{addr}\n\
          load: [{{arrivals: {{rate: 50/s, for: 4s}}}}, {{hold: {{for: 2s}}}}]\n\

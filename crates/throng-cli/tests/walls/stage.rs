@@ -1,10 +1,13 @@
 //! Where a wall is provoked: network namespaces that are gone afterwards, the server, and the run against it.
 
 use std::any::Any;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
@@ -23,6 +26,8 @@ pub(crate) struct Stage {
     started: Vec<Process>,
     kept: Vec<Box<dyn Any>>,
     link: Option<Isolation>,
+    /// Held so that no other wall makes small meanwhile what the whole machine shares.
+    unchanged: Option<File>,
 }
 
 impl Stage {
@@ -42,7 +47,8 @@ impl Stage {
 
     fn new(link: Option<Isolation>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        Self { dir, wall: "", started: Vec::new(), kept: Vec::new(), link }
+        let unchanged = hold_unchanged();
+        Self { dir, wall: "", started: Vec::new(), kept: Vec::new(), link, unchanged }
     }
 
     /// Names the wall, after which run files are called.
@@ -61,6 +67,19 @@ impl Stage {
     /// The same in the generator's namespace.
     pub(crate) fn at_load(&self, lines: &str) -> Result<(), String> {
         finished(lines, self.spawn_load(shell(lines)))
+    }
+
+    /// Sets sysctls of the whole machine, `(file below /proc/sys, value)`, until what is returned is dropped. No other wall
+    /// runs meanwhile.
+    ///
+    /// # Errors
+    /// One of them cannot be set.
+    pub(crate) fn limit_machine(
+        &mut self,
+        sysctls: &[(&str, &str)],
+    ) -> Result<Machinewide, String> {
+        self.unchanged = None;
+        Machinewide::set(sysctls)
     }
 
     /// Starts `throng serve` with `args`, and gives the address at which it listens.
@@ -118,6 +137,13 @@ impl Stage {
         });
     }
 
+    /// A flag that is set when the stage is over, for threads that go on until then.
+    pub(crate) fn stop_at_its_end(&mut self) -> Arc<AtomicBool> {
+        let stop = Arc::new(AtomicBool::new(false));
+        self.keep(Stop(Arc::clone(&stop)));
+        stop
+    }
+
     /// Keeps something until the processes have ended.
     pub(crate) fn keep(&mut self, what: impl Sized + 'static) {
         self.kept.push(Box::new(what));
@@ -147,7 +173,9 @@ impl Stage {
         all.extend(USUAL_FLAGS);
         all.extend(flags);
         let command = self.throng(prefix, &all);
-        Run { process: Process::of(self.spawn_load(command).expect("it starts")) }
+        // An earlier run of the wall left its own.
+        let _ = std::fs::remove_file(&record);
+        Run { process: Process::of(self.spawn_load(command).expect("it starts")), record }
     }
 
     /// A file of this stage.
@@ -179,15 +207,38 @@ impl Stage {
     }
 }
 
+/// Sets a flag when it is dropped.
+struct Stop(Arc<AtomicBool>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A run that goes on.
 pub(crate) struct Run {
     process: Process,
+    record: PathBuf,
 }
 
 impl Run {
     /// The generator's process.
     pub(crate) fn process(&self) -> &Process {
         &self.process
+    }
+
+    /// Waits until it has recorded an interval with at least `least` at a JSON pointer such as
+    /// `/load/counters/connected`.
+    pub(crate) fn until(&self, pointer: &str, least: u64) {
+        let has_come = || {
+            let text = std::fs::read_to_string(&self.record).unwrap_or_default();
+            let intervals =
+                text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let mut values = intervals.filter_map(|interval| interval.pointer(pointer)?.as_u64());
+            values.any(|value| value >= least)
+        };
+        until(pointer, has_come);
     }
 
     /// Waits for its end and gives its summary.
@@ -241,11 +292,7 @@ impl Process {
     }
 
     fn wait(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
-        while self.child.try_wait().unwrap().is_none() {
-            assert!(Instant::now() < deadline, "it does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until("its end", || self.child.try_wait().unwrap().is_some());
     }
 
     /// What it wrote to standard error, after its end.
@@ -291,7 +338,7 @@ impl Machinewide {
             sysctls.iter().map(set).collect::<String>(),
             sysctls.iter().enumerate().map(restore).collect::<String>(),
         );
-        let lock = Path::new("/run/throng-global-sysctls.lock");
+        let lock = LOCK;
         // The test's process is where it began; only its threads are in other namespaces.
         let home = format!("--net=/proc/{}/ns/net", std::process::id());
         let mut command = Command::new("setsid");
@@ -332,6 +379,27 @@ fn finished(lines: &str, child: std::io::Result<Child>) -> Result<(), String> {
     }
 }
 
+/// Waits until it is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Connections that are established to this port of IPv4, in the calling thread's network namespace.
+pub(crate) fn established(port: u16) -> usize {
+    let text = std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap_or_default();
+    let here = format!(":{port:04X}");
+    // The second field is the local address, the fourth the state: 01 is established.
+    let is_one = |line: &&str| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        fields.get(1).is_some_and(|local| local.ends_with(&here)) && fields.get(3) == Some(&"01")
+    };
+    text.lines().filter(is_one).count()
+}
+
 /// Where the run file of a wall stays.
 fn kept(wall: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("walls");
@@ -339,8 +407,20 @@ fn kept(wall: &str) -> PathBuf {
     folder.join(format!("{}.jsonl", wall.replace(' ', "-")))
 }
 
+/// Waits until nobody changes the whole machine, and lets nobody do so for as long as the file is open.
+pub(crate) fn hold_unchanged() -> Option<File> {
+    // Only root makes it, and only root changes what it guards.
+    let made = File::options().create(true).append(true).open(LOCK);
+    let lock = made.or_else(|_| File::open(LOCK));
+    lock.and_then(|lock| lock.lock_shared().map(|()| lock)).ok()
+}
+
+/// Held by the test that sets a sysctl of the whole machine. It is not among the temporary files: each suite has
+/// a folder of its own for those, and every user may write to it.
+const LOCK: &str = "/run/throng-global-sysctls.lock";
+
 /// Walls are run into with open eyes, and without measuring the generator first.
 const USUAL_FLAGS: [&str; 2] = ["--no-calibrate", "--force"];
 
 /// Far more than a run here takes, for machines that are busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);

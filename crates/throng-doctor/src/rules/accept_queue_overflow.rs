@@ -18,7 +18,8 @@ pub(super) const RULE: Rule = Rule {
 fn find(case: &Case<'_>) -> Option<Finding> {
     let overflows = case.growth(End::Server, "TcpExt.ListenOverflows")?;
     let backlog = case.constant(End::Server, "listener.backlog");
-    let room = backlog.map(|backlog| format!(", which holds {},", count(backlog as f64)));
+    // The kernel refuses when more wait than the backlog says, so that one more than that can.
+    let room = backlog.map(|backlog| format!(", which holds {},", count((backlog + 1) as f64)));
     let (severity, felt) = felt(case).unzip();
     let mut found = Finding::new(
         RULE.id,
@@ -75,7 +76,7 @@ mod tests {
         assert_eq!((found.severity, found.confidence), (Severity::Slowed, 1.0));
         assert_eq!(
             found.first_sentence(),
-            "The server's accept queue, which holds 128, overflowed 320 times"
+            "The server's accept queue, which holds 129, overflowed 320 times"
         );
         assert_eq!(
             (found.evidence[0].from, found.evidence[0].to, found.evidence[0].at_ms),

@@ -111,7 +111,7 @@ mod tests {
     fn a_longer_queue_does_not_help_it() {
         let run = places(600).growing("TcpExt.ListenOverflows", 0, 40, 2);
         let (history, summary) = run.whole();
-        let findings = crate::diagnose(&history, &summary).findings;
+        let findings = crate::diagnose(&history, &summary, &[]).findings;
         assert_eq!(findings[0].id, RULE.id);
         assert!(findings[1..].iter().all(|other| other.follows_from.as_deref() == Some(RULE.id)));
         assert!(findings.iter().any(|other| other.id == "accept_queue_overflow"));

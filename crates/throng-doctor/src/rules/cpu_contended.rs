@@ -1,15 +1,17 @@
-//! Programs that have nothing to do with the run took CPUs that it needed.
+//! Programs that have nothing to do with the run took CPUs that it needed, or could have needed.
 
-use throng_report::{Evidence, Finding};
+use throng_report::{Evidence, Finding, Severity};
 
 use super::Rule;
 use crate::case::{Case, End};
-use crate::cpus::{CpuUse, ProcessCpus, lasting, mean, shares, whole_percent};
-use crate::harm::harm;
-use crate::kernels::machines;
+use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, ProcessCpus, mean, shares};
+use crate::harm::{Harm, harm_of_waiting};
+use crate::history::Moment;
+use crate::kernels::{Kernel, machines};
+use crate::others::Others;
 
 pub(super) const RULE: Rule = Rule {
-    id: "cpu_contended",
+    id: super::CAVEAT,
     explains: &[
         "generator_saturated",
         "server_cpu_saturated",
@@ -21,45 +23,99 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// Others are heavy *and* threads of the run wait for a CPU: a neighbour that takes only what is idle (`nice`) harms nobody.
+/// Where threads of the run waited for a CPU, and that explains what happened, others are the cause. Where the machine was full of
+/// them all the same, they are a caveat: the next run may feel them, and there was no room for more load.
 fn find(case: &Case<'_>) -> Option<Finding> {
-    let harm = harm(case)?;
     let machines = machines(case);
-    let (machine, used) =
-        machines.iter().find_map(|machine| Some((machine, contended(case, machine.end)?)))?;
-    if used.at_ms > harm.last_ms {
-        return None;
-    }
-    let others = used.others(case).unwrap_or(0.0) / used.cpus;
+    let caused = || {
+        let harm = harm_of_waiting(case)?;
+        machines.iter().find_map(|machine| cause(case, machine, &harm))
+    };
+    caused().or_else(|| machines.iter().find_map(|machine| caveat(case, machine)))
+}
+
+/// Others that the run had to wait for.
+fn cause(case: &Case<'_>, machine: &Kernel, harm: &Harm) -> Option<Finding> {
+    let mut uses = CpuUse::of(case, machine.end);
+    uses.retain(|used| is_busy_with_others(case, used));
+    let asked_less = !case.asked.missed().is_empty();
+    let rose = rise(case, &uses);
+    let is_felt = |used: &CpuUse| {
+        // A wait that is short in itself is felt where little was asked for, or where everything was faster without others.
+        let least = if asked_less || rose.is_some() { DELAYED_LITTLE } else { DELAYED_MIN };
+        used.wanted() < used.cpus * WANTED_MOST && delayed(used) > least
+    };
+    uses.retain(is_felt);
+    let used =
+        mean(&uses).filter(|used| uses.len() >= INTERVALS_MIN && used.from_ms <= harm.last_ms)?;
+    let others = Others::of(case, machine, uses)?;
+    let rose = rose
+        .map_or_else(String::new, |times| format!(", {times:.0} times as long as without them"));
     let text = format!(
-        "Other programs on {} took {} of its {:.0} CPUs, and the run had to wait for them. Who had the CPUs: {}. Meanwhile {}.",
-        machine.whose,
-        whole_percent(others),
-        used.cpus,
+        "{}, and the run had to wait for them. Who had the CPUs: {}. Meanwhile {}{rose}.",
+        others.words(machine),
         shares(case, &used),
         harm.what
     );
     let mut found =
         Finding::new(RULE.id, machine.side, text).with_severity(harm.severity).with_confidence(0.9);
-    found.evidence.extend(evidence(case, machine.end, used.at_ms));
-    found.evidence.push(harm.evidence);
-    Some(found.remedied_by(
-        "stop what else runs there (see it with: top -o %CPU), or use a machine that does nothing else",
-    ))
+    // What came before it was felt is not when it stopped anything.
+    let felt_ms = used.at_ms.max(harm.first_ms);
+    found.evidence.extend(evidence(case, machine.end, felt_ms));
+    found.evidence.push(harm.evidence.clone());
+    Some(found.remedied_by(REMEDY))
 }
 
-/// The mean over the intervals in which it was so.
-fn contended(case: &Case<'_>, end: End) -> Option<CpuUse> {
-    let is_so = |used: &CpuUse| {
-        let strangers = used.strangers(case).unwrap_or(0.0);
-        let waits = |process: Option<ProcessCpus>| {
-            process.is_some_and(|process| process.most_delayed.unwrap_or(0.0) > DELAYED_MIN)
-        };
-        strangers > (used.cpus * STRANGERS_SHARE_MIN).max(STRANGERS_CPUS_MIN)
-            && used.wanted() < used.cpus * WANTED_MOST
-            && (waits(used.client) || waits(used.server))
+/// Others that had a full machine, and that the run did not feel.
+fn caveat(case: &Case<'_>, machine: &Kernel) -> Option<Finding> {
+    let mut uses = CpuUse::of(case, machine.end);
+    uses.retain(|used| {
+        let is_full = used.full_share() > FULL_SHARE || delayed(used) > DELAYED_MIN;
+        is_full && used.strangers(case).unwrap_or(0.0) > used.cpus * CAVEAT_SHARE_MIN
+    });
+    let first = mean(&uses).filter(|_| uses.len() >= INTERVALS_MIN)?;
+    let others = Others::of(case, machine, uses)?;
+    let text = format!(
+        "{}. The run was not seen to wait for them, but what it measured then may be worse for it, and more load would have met \
+         them. Who had the CPUs: {}.",
+        others.words(machine),
+        shares(case, &first)
+    );
+    let mut found = Finding::new(RULE.id, machine.side, text)
+        .with_severity(Severity::Noted)
+        .with_confidence(0.9);
+    found.evidence.extend(evidence(case, machine.end, first.at_ms));
+    Some(found.remedied_by(REMEDY))
+}
+
+fn is_busy_with_others(case: &Case<'_>, used: &CpuUse) -> bool {
+    let strangers = used.strangers(case).unwrap_or(0.0);
+    strangers > (used.cpus * STRANGERS_SHARE_MIN).max(STRANGERS_CPUS_MIN)
+}
+
+/// The share of the time for which the thread that waited most was ready to run.
+fn delayed(used: &CpuUse) -> f64 {
+    let of = |process: Option<ProcessCpus>| process.and_then(|process| process.most_delayed);
+    of(used.client).unwrap_or(0.0).max(of(used.server).unwrap_or(0.0))
+}
+
+/// By how many times answers took longer in these intervals than in the others; none where that is not much, or where there are
+/// too few of either.
+fn rise(case: &Case<'_>, uses: &[CpuUse]) -> Option<f64> {
+    let p99 = |moment: &Moment| {
+        [moment.message, moment.push, moment.join].iter().map(|spread| spread.p99_us).max()
     };
-    mean(&lasting(CpuUse::of(case, end), is_so)?)
+    let is_in = |moment: &Moment| uses.iter().any(|used| used.at_ms == moment.interval.at_ms);
+    let (within, without): (Vec<_>, Vec<_>) =
+        case.steps().map(|(_, now)| now).partition(|moment| is_in(moment));
+    let median = |moments: &[&Moment]| {
+        let mut all: Vec<u64> = moments.iter().filter_map(|moment| p99(moment)).collect();
+        all.retain(|us| *us > 0);
+        all.sort_unstable();
+        (all.len() >= INTERVALS_MIN).then(|| all[all.len() / 2] as f64)
+    };
+    let times = median(&within)? / median(&without)?;
+    (times >= RISE_MIN).then_some(times)
 }
 
 /// How long threads of the run waited, and how busy the machine was.
@@ -69,7 +125,8 @@ fn evidence(case: &Case<'_>, end: End, at_ms: u64) -> Vec<Evidence> {
         .filter_map(|(end, label)| {
             case.peak(end, &format!("process.{label}.most_delayed_thread_permille"))
         })
-        .map(|peak| peak.evidence());
+        .map(|peak| peak.evidence())
+        .map(|evidence| Evidence { at_ms: evidence.at_ms.max(at_ms), ..evidence });
     let busy = case.growth_of("machine.cpu_busy_us", |moment| {
         Some(case.machine(end, moment)?.cpu_busy_us as i64)
     });
@@ -83,6 +140,18 @@ const WANTED_MOST: f64 = 2.5;
 /// A thread that waits a fifth of the time for a CPU runs behind by that.
 const DELAYED_MIN: f64 = 0.20;
 
+/// And a twentieth, where little was asked for.
+const DELAYED_LITTLE: f64 = 0.05;
+
+/// Answers that take so many times as long were held up.
+const RISE_MIN: f64 = 3.0;
+
+/// Others that have less of a full machine are no caveat: it is the run that fills it.
+const CAVEAT_SHARE_MIN: f64 = 0.25;
+
+const REMEDY: &str =
+    "stop them, or use a machine that does nothing else (see them with: top -o %CPU)";
+
 /// What the rest of a machine does anyway: below this, it is not others who fill it.
 const STRANGERS_SHARE_MIN: f64 = 0.10;
 /// On a small machine.
@@ -90,6 +159,8 @@ const STRANGERS_CPUS_MIN: f64 = 0.25;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::ProgramUse;
+
     use super::super::fixture::Run;
     use super::*;
 
@@ -110,14 +181,134 @@ mod tests {
         let found = beside(600).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "Other programs on this machine took 86 % of its 2 CPUs, and the run had to wait for them"
+            "Other programs had 86 % of the 2 CPUs of this machine throughout, and the run had to wait for them"
         );
         beside(600).check_all(&["cpu_contended", "generator_saturated"]);
     }
 
+    fn program(pid: u32, program: &str, millicpus: u64) -> ProgramUse {
+        ProgramUse { pid, program: program.to_owned(), millicpus }
+    }
+
+    #[test]
+    fn they_are_named_with_their_time() {
+        // From 5 to 9 s others have nearly everything.
+        let run = Run::quiet()
+            .growing("process.server.cpu_us", 0, 200_000, 0)
+            .with("process.client.most_delayed_thread_permille", 300)
+            .loaded(|load, second| {
+                load.message.record_n(400_000, if (6..=9).contains(&second) { 500 } else { 0 });
+            })
+            .changed(|interval, second| {
+                let others = 1_700_000 * second.saturating_sub(5).min(4);
+                let machine = interval.machine.as_mut().unwrap();
+                machine.cpu_busy_us = 280_000 * second + others;
+                machine.cpu_idle_us = 2_000_000 * second - machine.cpu_busy_us;
+                if (7..=9).contains(&second) {
+                    interval.programs = vec![program(4711, "sh", 1_000), program(4712, "sh", 600)];
+                }
+            });
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "Other programs had 86 % of the 2 CPUs of this machine from 5.0 to 9.0 s (sh, 2 processes, pid 4711 first, 80 %), \
+             and the run had to wait for them"
+        );
+        assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(6_000)));
+        let (history, summary) = run.whole();
+        let said = crate::diagnose(&history, &summary, &[]).verdict;
+        assert!(said.starts_with("Slowed down on the client side at 1k connections"), "{said}");
+    }
+
+    #[test]
+    fn a_full_machine_is_a_caveat_where_the_run_felt_nothing() {
+        let run = beside(30).loaded(|load, _| load.lag.clear());
+        let found = run.speaks(&RULE);
+        assert_eq!(found.severity, Severity::Noted);
+        let (history, summary) = run.whole();
+        let said = crate::diagnose(&history, &summary, &[]).verdict;
+        assert_eq!(
+            said,
+            "Nothing stopped it: the plan was met, with no headroom: other programs had 86 % of the 2 CPUs of this machine throughout."
+        );
+        // Of a machine that is not full there is some left.
+        let half = run.changed(|interval, second| {
+            let machine = interval.machine.as_mut().unwrap();
+            (machine.cpu_busy_us, machine.cpu_idle_us) = (1_200_000 * second, 800_000 * second);
+        });
+        half.is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_run_that_is_held_to_one_cpu_has_no_use_for_the_idle_one() {
+        let run = beside(30)
+            .loaded(|load, _| load.lag.clear())
+            .with("process.client.cpus_allowed", 1)
+            .growing("process.client.cpus_busy_us", 0, 990_000, 0)
+            .growing("process.client.cpus_idle_us", 0, 10_000, 0)
+            .changed(|interval, second| {
+                let machine = interval.machine.as_mut().unwrap();
+                (machine.cpu_busy_us, machine.cpu_idle_us) =
+                    (1_000_000 * second, 1_000_000 * second);
+            });
+        let (history, summary) = run.whole();
+        assert_eq!(
+            crate::diagnose(&history, &summary, &[]).verdict,
+            "Nothing stopped it: the plan was met, with no headroom: other programs had 38 % of the 2 CPUs of this machine, 1 of which \
+             the run is held to, throughout."
+        );
+    }
+
+    #[test]
+    fn they_are_behind_what_the_server_does_by_itself() {
+        let closing = |delayed| {
+            beside(delayed).loaded(|load, second| {
+                load.lag.clear();
+                load.errors.add("ws_close_1011", 40 * second.saturating_sub(1));
+            })
+        };
+        // Closes are no reason to blame others, …
+        let run = closing(600);
+        assert_eq!(run.speaks(&RULE).severity, Severity::Noted);
+        run.check_all(&["server_closes_early", "cpu_contended"]);
+        let (history, summary) = run.whole();
+        let said = crate::diagnose(&history, &summary, &[]).verdict;
+        assert!(said.contains("Besides, other programs had 86 % of the 2 CPUs"), "{said}");
+        // … and come first where something else is.
+        let late = closing(600)
+            .loaded(|load, second| load.lag.record_n(250_000, if second > 5 { 900 } else { 0 }));
+        late.check_all(&["server_closes_early", "cpu_contended", "generator_saturated"]);
+    }
+
+    #[test]
+    fn a_small_wait_is_the_cause_where_little_was_asked_for() {
+        let run = |delayed| {
+            beside(delayed).loaded(|load, second| {
+                load.lag.clear();
+                load.message.record_n(2_400, if second > 5 { 500 } else { 0 });
+            })
+        };
+        let judge = |run: &Run, threshold: &str| {
+            let (history, summary) = run.whole();
+            let judged = threshold.parse::<throng_report::Threshold>().unwrap().judge(&summary);
+            crate::diagnose(&history, &summary, &[judged]).verdict
+        };
+        let said = judge(&run(136), "message.p99 < 2ms");
+        let begin = "Missed: message.p99 2.40 ms, asked < 2ms at 1k connections and 1k/s messages: other programs had 86 %";
+        assert!(said.starts_with(begin), "{said}");
+        let said = judge(&run(136), "message.p99 < 3ms");
+        assert!(
+            said.starts_with("Nothing stopped it: the plan was met, with no headroom"),
+            "{said}"
+        );
+        let said = judge(&run(10), "message.p99 < 2ms");
+        assert!(said.starts_with("Missed: message.p99 2.40 ms, asked < 2ms; no cause"), "{said}");
+        assert!(said.contains("Besides, other programs had"), "{said}");
+    }
+
     #[test]
     fn others_that_take_only_what_is_idle_are_not() {
-        beside(30).is_silent(&RULE);
+        assert_eq!(beside(30).speaks(&RULE).severity, Severity::Noted);
     }
 
     #[test]
@@ -128,8 +319,8 @@ mod tests {
     #[test]
     fn threads_that_would_fill_the_machine_many_times_are_not_held_up_by_others() {
         let wanting = |us| beside(600).growing("process.server.run_delay_us", 0, us, 0);
-        wanting(3_000_000).speaks(&RULE);
-        wanting(40_000_000).is_silent(&RULE);
+        assert_eq!(wanting(3_000_000).speaks(&RULE).severity, Severity::Slowed);
+        assert_eq!(wanting(40_000_000).speaks(&RULE).severity, Severity::Noted);
     }
 
     #[test]
@@ -142,7 +333,8 @@ mod tests {
 
     #[test]
     fn a_run_that_felt_nothing_has_nothing_to_complain_of() {
-        beside(600).loaded(|load, _| load.lag.clear()).is_silent(&RULE);
+        let run = beside(600).loaded(|load, _| load.lag.clear());
+        assert_eq!(run.speaks(&RULE).severity, Severity::Noted);
     }
 
     #[test]

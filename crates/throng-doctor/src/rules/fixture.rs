@@ -98,7 +98,7 @@ impl Run {
         assert!(!found.evidence.is_empty(), "no evidence: {found}");
         assert!(!found.remedy.is_empty(), "no remedy: {found}");
         assert!(
-            found.first_sentence().chars().count() <= 160,
+            found.first_sentence().chars().count() <= 200,
             "too long for a verdict: {}",
             found.first_sentence()
         );
@@ -115,7 +115,7 @@ impl Run {
     #[track_caller]
     pub(crate) fn check_all(&self, expected: &[&str]) {
         let (history, summary) = self.whole();
-        let diagnosis = crate::diagnose(&history, &summary);
+        let diagnosis = crate::diagnose(&history, &summary, &[]);
         let ids: Vec<_> = diagnosis.findings.iter().map(|finding| finding.id.as_str()).collect();
         assert_eq!(ids, expected, "{diagnosis:#?}");
     }

@@ -39,6 +39,11 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 /// The status by its name, with a space before it, what it usually means, and what to do.
 fn meaning(status: &str) -> (&'static str, &'static str, &'static str) {
     match status {
+        "200" | "201" | "204" => (
+            " (an ordinary page)",
+            "What answers there is a web server, and no WebSocket at this path.",
+            "correct the path of the target; many servers have /ws, Phoenix has /socket/websocket",
+        ),
         "301" | "302" | "303" | "307" | "308" => (
             " (a redirection)",
             "It wants to be asked elsewhere.",

@@ -6,7 +6,8 @@ use throng_report::{EventKind, Finding, Side};
 use super::Rule;
 use crate::case::{Case, End};
 
-pub(super) const RULE: Rule = Rule { id: "ports_exhausted", explains: &[], find };
+pub(super) const RULE: Rule =
+    Rule { id: "ports_exhausted", explains: &["generator_saturated"], find };
 
 /// `EADDRNOTAVAIL` of a connect: the kernel found no port, or the source address is none of this machine's.
 fn find(case: &Case<'_>) -> Option<Finding> {

@@ -49,6 +49,15 @@ pub(super) fn by_messages(case: &Case<'_>) -> Option<Felt> {
     if let Some(lost) = case.growth_of("load.errors", lost) {
         return Some(Felt { severity: Severity::Stopped, evidence: lost.evidence() });
     }
+    // Where half of all answers take as long anyway, it is not those few that make them late.
+    let is_usual = |moment: &&Moment| {
+        let spread = if moment.message.count > 0 { moment.message } else { moment.push };
+        spread.p50_us >= DATA_AGAIN_US
+    };
+    let answered = case.moments().iter().filter(|m| m.message.count + m.push.count > 0);
+    if answered.clone().filter(is_usual).count() * 2 > answered.count() {
+        return None;
+    }
     slowest(case, "load.message_us.max", DATA_AGAIN_US, |moment| {
         moment.message.max_us.max(moment.push.max_us)
     })
@@ -122,6 +131,21 @@ mod tests {
         };
         assert_eq!(connects(&late(1_030_000)), Some(Severity::Slowed));
         assert_eq!(connects(&late(600_000)), None, "no SYN waits that long");
+    }
+
+    #[test]
+    fn answers_that_all_take_long_were_not_made_late_by_a_few_segments() {
+        let messages = |late: u32, early: u32| {
+            let run = Run::quiet().loaded(move |load, _| {
+                load.message.clear();
+                load.message.record_n(400_000, late);
+                load.message.record_n(300, early);
+            });
+            let (history, summary) = run.whole();
+            by_messages(&Case::new(&history, &summary)).map(|felt| felt.severity)
+        };
+        assert_eq!(messages(20, 1_000), Some(Severity::Slowed));
+        assert_eq!(messages(1_000, 20), None);
     }
 
     #[test]

@@ -26,6 +26,12 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     let all = grown(case, &kernels, "Tcp.RetransSegs");
     let syn = again_syns(case, total(&syns));
     let data = again_data(case, &kernels, total(&all).saturating_sub(total(&syns)));
+    // What a listener drops is sent again more than once: the SYN, the answer to it, and what its client says after that.
+    let by_listener = case.growth(End::Server, "TcpExt.ListenDrops").map_or(0, |drops| drops.by());
+    let all_again: u64 = [&syn, &data].into_iter().flatten().map(|again| again.lost).sum();
+    if all_again <= by_listener.saturating_mul(AGAIN_EACH_DROP) {
+        return None;
+    }
     let text = match (&syn, &data) {
         (Some(syn), Some(data)) => format!(
             "Packets are lost between the two ends: {} and {} SYNs were sent again.",
@@ -114,6 +120,9 @@ const NO_ROOM: [&str; 4] = [
     "TcpExt.TCPZeroWindowDrop",
 ];
 
+/// Segments that are sent again for one that a listener drops: a SYN-ACK five times at most, and as many of data.
+const AGAIN_EACH_DROP: u64 = 4;
+
 /// A machine that others use too sends a handful again in any minute.
 const AGAIN_MIN: u64 = 10;
 
@@ -165,6 +174,9 @@ mod tests {
     fn handshakes_that_a_queue_of_the_server_dropped_are_not_lost_on_the_way() {
         slow_connects(losing(0, 50)).growing("TcpExt.ListenDrops", 0, 50, 2).is_silent(&RULE);
         slow_connects(losing(0, 50)).growing("TcpExt.ListenDrops", 0, 5, 2).speaks(&RULE);
+        // Of a handshake whose end was dropped the server repeats its part, and the client what it says then.
+        let both = slow_messages(slow_connects(losing(60, 60)));
+        both.growing("TcpExt.ListenDrops", 0, 40, 2).is_silent(&RULE);
     }
 
     #[test]

@@ -5,13 +5,16 @@ use throng_report::{Finding, ServerCounters, ServerSnapshot, Side};
 
 use super::Rule;
 use crate::case::{Case, Growth};
+use crate::outages::outages;
 
 pub(super) const RULE: Rule = Rule { id: "server_closes_early", explains: &[], find };
 
 /// The generator counts whoever is closed or reset by the other end while more was wanted of it.
 fn find(case: &Case<'_>) -> Option<Finding> {
     let closes: Vec<_> = closed_by_the_server(case);
-    let closed: u64 = closes.iter().map(Growth::by).sum();
+    // What was lost while the server was away is another finding.
+    let away: u64 = outages(case).iter().map(|away| away.lost).sum();
+    let closed = closes.iter().map(Growth::by).sum::<u64>().saturating_sub(away);
     let connects = case.summary.connect.ok
         + closes
             .iter()

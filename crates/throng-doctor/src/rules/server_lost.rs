@@ -6,6 +6,7 @@ use throng_report::{EventKind, Finding, SERVER_SILENT, Side};
 use super::Rule;
 use crate::case::{Case, End, Growth};
 use crate::history::Moment;
+use crate::outages::{events, outages};
 
 pub(super) const RULE: Rule = Rule {
     id: "server_lost",
@@ -17,24 +18,51 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     if let Some((at_ms, how)) = ended(case) {
         return Some(gone(case, at_ms, &how));
     }
-    if let Some((at_ms, reason)) = lost(case) {
+    let is_back = outages(case).last().is_some_and(|away| away.to_ms.is_some());
+    if let Some((at_ms, reason)) = lost(case).filter(|(at_ms, _)| !is_back && !serves(case, *at_ms))
+    {
         return Some(silent(case, at_ms, &reason));
     }
     refused(case).filter(|_| case.summary.connect.ok == 0).map(|refused| nobody(case, &refused))
 }
 
-/// When the server ended, and how that is known: its control socket is silent and its connections are gone with it, or every connect
-/// is refused from some moment on.
+/// When the server ended, and how that is known: its process was seen to end, its control socket is silent and its connections are
+/// gone with it, or every connect is refused from some moment on. One that serves again has not.
 pub(super) fn ended(case: &Case<'_>) -> Option<(u64, String)> {
+    let away = outages(case).into_iter().next_back();
+    if away.is_some_and(|away| away.to_ms.is_some()) {
+        return None;
+    }
+    let exact_ms = |at_ms: u64| {
+        let before = |ms: &u64| *ms <= at_ms + LATE_MS && *ms + LATE_MS >= at_ms;
+        process_ended(case).or(away.map(|away| away.from_ms)).filter(before).unwrap_or(at_ms)
+    };
     match lost(case) {
         Some((at_ms, reason)) => {
-            took_all_with_it(case, at_ms, &reason).then(|| (at_ms, format!(" ({reason})")))
+            let is_gone = took_all_with_it(case, at_ms, &reason) && !serves(case, at_ms);
+            is_gone.then(|| (exact_ms(at_ms), format!(" ({reason})")))
         }
         None => {
             let refused = refused(case).filter(|_| case.summary.connect.ok > 0)?;
-            nobody_gets_through(case, &refused).then(|| (refused.began_ms, String::new()))
+            let is_gone = nobody_gets_through(case, &refused);
+            is_gone.then(|| (exact_ms(refused.began_ms), String::new()))
         }
     }
+}
+
+/// When the process that served last was seen to end.
+fn process_ended(case: &Case<'_>) -> Option<u64> {
+    let ended =
+        events(case).filter(|(_, kind)| matches!(kind, EventKind::ServerProcessEnded { .. }));
+    ended.map(|(at_ms, _)| at_ms).last()
+}
+
+/// Whether connects succeed some time after `at_ms`: another server has taken its place, whose control socket is another one.
+fn serves(case: &Case<'_>, at_ms: u64) -> bool {
+    let ok = |moment: &Moment| moment.load().map_or(0, |load| load.counters.connects_ok);
+    let after = case.moments().iter().find(|moment| moment.interval.at_ms >= at_ms + LATE_MS);
+    after.zip(case.moments().last()).is_some_and(|(after, last)| ok(last) > ok(after))
+        && at_end(case) > 0
 }
 
 fn refused(case: &Case<'_>) -> Option<Growth> {
@@ -90,12 +118,15 @@ fn at_end(case: &Case<'_>) -> u64 {
 fn gone(case: &Case<'_>, at_ms: u64, how: &str) -> Finding {
     let held = held(case, at_ms);
     let memory = || case.peak(End::Server, "process.server.rss_bytes");
+    let taken = port_taken(case);
+    let because = taken.as_ref().map_or_else(|| how.to_owned(), |(taken, _)| format!(": {taken}"));
+    let range = taken.as_ref().map_or_else(String::new, |(_, range)| range.clone());
     let mut found = Finding::new(
         RULE.id,
         Side::Server,
         format!(
-            "The server ended after {:.1} s, with {} connections, and did not come back{how}. Whatever failed after that failed \
-             for want of it.",
+            "The server ended after {:.1} s, with {} connections, and did not come back{because}.{range} Whatever failed \
+             after that failed for want of it.",
             at_ms as f64 / 1000.0,
             count(held as f64)
         ),
@@ -105,9 +136,40 @@ fn gone(case: &Case<'_>, at_ms: u64, how: &str) -> Finding {
     found.evidence.extend(memory().map(|peak| peak.evidence()));
     // What its memory was then is beside the point of when it was lost.
     found.evidence.iter_mut().for_each(|evidence| evidence.at_ms = evidence.at_ms.max(at_ms));
-    found.remedied_by(
-        "look into its own output and into dmesg (killed for its memory, a crash, a restart)",
-    )
+    let look =
+        "look into its own output and into dmesg (killed for its memory, a crash, a restart)";
+    found.remedied_by(match (taken, target_port(case)) {
+        (Some(_), Some(port)) => {
+            format!("sysctl -w net.ipv4.ip_local_reserved_ports={port}; {look}")
+        }
+        _ => look.to_owned(),
+    })
+}
+
+/// Why no server can listen on the target's port: a connection has it as its source port.
+fn port_taken(case: &Case<'_>) -> Option<(String, String)> {
+    let range = ["first", "last"]
+        .map(|which| case.constant(End::Server, &format!("sysctl.net.ipv4.local_port_{which}")));
+    events(case).find_map(|(_, kind)| match (kind, range) {
+        (EventKind::PortTaken { port, connection, holder }, [Some(first), Some(last)])
+            if (first..=last).contains(&i64::from(*port)) =>
+        {
+            let taken = format!("its port {port} is the source port of {connection} ({holder})");
+            let range = format!(
+                " The kernel gave that port to a connection because it lies in ip_local_port_range {first}-{last}: no server can \
+                 listen there while that lasts."
+            );
+            Some((taken, range))
+        }
+        _ => None,
+    })
+}
+
+fn target_port(case: &Case<'_>) -> Option<u16> {
+    events(case).find_map(|(_, kind)| match kind {
+        EventKind::PortTaken { port, .. } => Some(*port),
+        _ => None,
+    })
 }
 
 /// Its connections are there, and only it says nothing: what it does is not known.
@@ -141,6 +203,9 @@ fn nobody(case: &Case<'_>, refused: &Growth) -> Finding {
     .shown_by(&refused.counter, refused.from as f64, refused.to as f64, refused.began_ms)
     .remedied_by("start the server, or correct the address and port (--target)")
 }
+
+/// The end of a process is noticed sooner than that of its control socket, or of its connections.
+const LATE_MS: u64 = 2_000;
 
 /// Fewer refusals are a server that begins a moment after its load.
 const REFUSED_MIN: u64 = 3;
@@ -234,6 +299,44 @@ mod tests {
         assert_eq!(
             found.first_sentence(),
             "Nobody listens at tcp://127.0.0.1:5555: all 3k connects were refused"
+        );
+    }
+
+    #[test]
+    fn a_port_that_another_connection_has_is_why_it_cannot_come_back() {
+        let taken = EventKind::PortTaken {
+            port: 40_050,
+            connection: "127.0.0.1:40050 -> 127.0.0.1:7999".into(),
+            holder: "python3, pid 4711".into(),
+        };
+        let run = |first| {
+            with_event(refusing_from(7), 8, taken.clone())
+                .with("sysctl.net.ipv4.local_port_first", first)
+                .with("sysctl.net.ipv4.local_port_last", 40_100)
+        };
+        let found = run(40_000).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server ended after 7.0 s, with 1k connections, and did not come back: its port 40050 is the source port of \
+             127.0.0.1:40050 -> 127.0.0.1:7999 (python3, pid 4711)"
+        );
+        assert!(
+            found.remedy.starts_with("sysctl -w net.ipv4.ip_local_reserved_ports=40050"),
+            "{found}"
+        );
+        assert!(run(40_060).speaks(&RULE).first_sentence().ends_with("did not come back"));
+    }
+
+    #[test]
+    fn the_moment_of_its_end_is_that_of_its_process() {
+        let ended = EventKind::ServerProcessEnded { pid: 7, program: "beam.smp".into() };
+        let run = refusing_from(7).changed(move |interval, second| {
+            if second == 7 {
+                interval.events.push(Event::new(6_240, ended.clone()));
+            }
+        });
+        assert!(
+            run.speaks(&RULE).text.starts_with("The server ended after 6.2 s, with 1k connections")
         );
     }
 

@@ -3,7 +3,7 @@
 use throng_report::render::{count, micros};
 use throng_report::{Evidence, Finding, Severity, Side};
 
-use super::{Rule, server_lost};
+use super::{Rule, server_lost, server_stalled};
 use crate::case::{Case, End, Growth};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
 use crate::history::{Moment, Spread};
@@ -13,10 +13,12 @@ pub(super) const RULE: Rule = Rule { id: "server_slow", explains: &[], find };
 /// What is left when answers are late and no CPU, no queue, no packet and no generator is to blame: the server waits for something
 /// of its own.
 fn find(case: &Case<'_>) -> Option<Finding> {
+    let is_stalled = (server_stalled::RULE.find)(case).is_some();
     let timeouts = timeouts(case);
-    let slow = slowest(case);
+    let slow = slowest(case, is_stalled);
     let overdue = case.summary.overdue();
-    if (timeouts.is_empty() && slow.is_none() && overdue.is_none()) || is_explained(case) {
+    let is_none = slow.is_none() && (is_stalled || timeouts.is_empty() && overdue.is_none());
+    if is_none || is_explained(case) {
         return None;
     }
     let used = mean(&CpuUse::of(case, End::Server));
@@ -90,8 +92,8 @@ fn timeouts(case: &Case<'_>) -> Vec<Growth> {
     }
 }
 
-/// What is waited for, by its name.
-type Kind = (&'static str, fn(&Moment) -> Spread);
+/// What is waited for, by its name, and by how many times it may take longer than an answer.
+type Kind = (&'static str, fn(&Moment) -> Spread, u64);
 
 struct Slow {
     name: &'static str,
@@ -100,11 +102,13 @@ struct Slow {
 }
 
 /// The answers that were slow for longest, where most of their time is not the way there and back.
-fn slowest(case: &Case<'_>) -> Option<Slow> {
-    let kinds: [Kind; 3] = [
-        ("message", |moment| moment.message),
-        ("push", |moment| moment.push),
-        ("upgrade", upgrade),
+fn slowest(case: &Case<'_>, is_stalled: bool) -> Option<Slow> {
+    let kinds: [Kind; 5] = [
+        ("message", |moment| moment.message, 1),
+        ("push", |moment| moment.push, 1),
+        ("join", |moment| moment.join, 1),
+        ("upgrade", upgrade, 1),
+        ("broadcast", |moment| moment.broadcast, BROADCAST_TIMES),
     ];
     let way_us = case
         .moments()
@@ -113,15 +117,19 @@ fn slowest(case: &Case<'_>) -> Option<Slow> {
         .filter(|spread| spread.count > 0)
         .map(|spread| spread.p50_us)
         .min();
-    let limit_us = SLOW_US.max(way_us.unwrap_or(0).saturating_mul(WAYS_MIN));
-    let found = kinds.into_iter().filter_map(|(name, of)| {
+    let way_limit_us = way_us.unwrap_or(0).saturating_mul(WAYS_MIN);
+    let found = kinds.into_iter().filter_map(|(name, of, times)| {
+        let asked_us = case.asked.latency_us(if name == "upgrade" { "connect" } else { name });
+        let limit_us = way_limit_us.max(asked_us.unwrap_or(SLOW_US).min(SLOW_US * times));
         let slow: Vec<_> = case
             .moments()
             .iter()
             .filter(|moment| of(moment).count > 0 && of(moment).p99_us > limit_us)
+            .filter(|moment| !(is_stalled && waited_in_a_gap(moment, of(moment).p99_us)))
             .collect();
         let stood_still = slow.iter().any(|moment| of(moment).p99_us >= STALL_US);
-        let first = slow.first().filter(|_| stood_still || slow.len() >= INTERVALS_MIN)?;
+        let is_enough = stood_still || asked_us.is_some() || slow.len() >= INTERVALS_MIN;
+        let first = slow.first().filter(|_| is_enough)?;
         let worst_us = slow.iter().map(|moment| of(moment).p99_us).max()?;
         let before = case.moments().iter().find(|moment| of(moment).count > 0)?;
         let evidence = Evidence {
@@ -133,6 +141,12 @@ fn slowest(case: &Case<'_>) -> Option<Slow> {
         Some((slow.len(), Slow { name, worst_us, evidence }))
     });
     found.max_by_key(|(intervals, _)| *intervals).map(|(_, slow)| slow)
+}
+
+/// Whether most of what answers took in this interval was one time in which nobody was answered.
+fn waited_in_a_gap(moment: &Moment, p99_us: u64) -> bool {
+    let gap = moment.load().and_then(|load| load.answer_gap);
+    gap.is_some_and(|gap| gap.length_ms() * 1000 * 2 >= p99_us)
 }
 
 /// The way there and back as a connect takes it.
@@ -163,8 +177,9 @@ fn is_explained(case: &Case<'_>) -> bool {
     let queues = ["TcpExt.ListenOverflows", "TcpExt.TCPReqQFullDrop", "TcpExt.TCPAbortOnMemory"];
     let lost = case.growth(End::Client, "Tcp.RetransSegs").map_or(0, |growth| growth.by());
     let sent = case.growth(End::Client, "Tcp.OutSegs").map_or(0, |growth| growth.by());
-    // Whoever has ended is not slow.
+    // One that has ended is not slow, and what is sent again is late for that.
     server_lost::ended(case).is_some()
+        || (super::retransmits::RULE.find)(case).is_some()
         || full.count() >= INTERVALS_MIN
         || case.summary.generator.lag_us.p99 > throng_report::validity::LAG_DEGRADED_US
         || queues.iter().any(|counter| case.growth(End::Server, counter).is_some())
@@ -180,6 +195,9 @@ const STALL_US: u64 = 1_000_000;
 
 /// As for harm: what a person notices.
 const SLOW_US: u64 = 100_000;
+
+/// As for harm: a delivery to everybody takes as long as sending to everybody does.
+const BROADCAST_TIMES: u64 = 10;
 
 /// An answer that took so many times the way there and back was not on its way most of the time.
 const WAYS_MIN: u64 = 4;

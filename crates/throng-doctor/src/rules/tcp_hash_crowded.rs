@@ -53,11 +53,23 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
         to: long.us_per_connect(),
         at_ms: long.began_ms,
     });
-    Some(found.remedied_by(format!(
-        "boot with thash_entries={} on the kernel's command line; a network namespace of its own gets its size from \
-         net.ipv4.tcp_child_ehash_entries",
-        (most.value as u64).next_power_of_two()
-    )))
+    let wanted = (most.value as u64).next_power_of_two();
+    Some(found.remedied_by(remedy(buckets, wanted)))
+}
+
+/// A namespace has a table of its own where somebody gave it one; the machine's is never so small.
+fn remedy(buckets: i64, wanted: u64) -> String {
+    let in_a_namespace = format!(
+        "sysctl -w net.ipv4.tcp_child_ehash_entries={wanted} and make the network namespace anew (unshare -n, ip netns add)"
+    );
+    match buckets < MACHINES_LEAST {
+        true => {
+            format!("this namespace has a small table of its own: outside of it, {in_a_namespace}")
+        }
+        false => format!(
+            "{in_a_namespace}, which gets a table of that size; or boot with thash_entries={wanted} on the kernel's command line"
+        ),
+    }
 }
 
 /// Everything that is in the table: those in TIME-WAIT too.
@@ -113,6 +125,9 @@ impl Cost {
 /// shorter chains cost less than the rest of a packet's way.
 const CROWDED: f64 = 4.0;
 
+/// The kernel gives a machine with a gigabyte of memory more buckets than this.
+const MACHINES_LEAST: i64 = 8_192;
+
 /// Of fewer connects the cost is not known well enough.
 const CONNECTS_MIN: u64 = 500;
 
@@ -145,6 +160,11 @@ mod tests {
         let run = connecting(4).with("sysctl.net.ipv4.tcp_ehash_entries", 2_500);
         let found = run.speaks(&RULE);
         assert_eq!(found.severity, Severity::Slowed);
+        assert!(
+            found.remedy.starts_with("this namespace has") && !found.remedy.contains("boot"),
+            "{found}"
+        );
+        assert!(remedy(262_144, 1 << 21).contains("or boot with thash_entries=2097152"));
         assert!(
             found.text.contains("20k sockets in 2.5k buckets. A connect costs 3.5 times"),
             "{found}"

@@ -23,11 +23,9 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
         return None;
     }
     let most = case.constant(kernel.end, "sysctl.net.ipv4.tcp_max_tw_buckets");
-    // A table that others had filled before is not what this run should hear of first.
     let at_start = case.moments().iter().find_map(|m| case.value(kernel.end, m, "sockstat.tcp.tw"));
-    if most.zip(at_start).is_some_and(|(most, at_start)| at_start >= most) {
-        return None;
-    }
+    let was_full = most.zip(at_start).is_some_and(|(most, at_start)| at_start >= most);
+    let before = if was_full { " It was full already when the run began." } else { "" };
     let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
     // Only a connect or a connection that was reset can come of it.
     let felt = resent::by_anything(case).filter(|felt| felt.severity == Severity::Stopped);
@@ -37,7 +35,7 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
         kernel.side,
         format!(
             "The TIME-WAIT table of {}{room} was full: {} closed connections were forgotten at once. A late segment of theirs may reset \
-             the next connection that has the same ports.",
+             the next connection that has the same ports.{before}",
             kernel.whose,
             count(forgotten.by() as f64)
         ),
@@ -94,10 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_was_full_before_is_not_the_runs() {
+    fn a_table_that_was_full_before_is_said_to_have_been() {
         let run =
             churn().with("sysctl.net.ipv4.tcp_max_tw_buckets", 50).with("sockstat.tcp.tw", 50);
-        run.growing("TcpExt.TCPTimeWaitOverflow", 5, 90, 2).is_silent(&RULE);
+        let found = run.growing("TcpExt.TCPTimeWaitOverflow", 5, 90, 2).speaks(&RULE);
+        assert!(found.text.ends_with("It was full already when the run began."), "{found}");
+        assert_eq!(found.severity, Severity::Noted);
     }
 
     #[test]

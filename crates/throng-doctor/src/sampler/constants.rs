@@ -65,6 +65,7 @@ const SYSCTLS: &[&str] = &[
     "net.core.somaxconn",
     "net.ipv4.tcp_abort_on_overflow",
     "net.ipv4.tcp_ehash_entries",
+    "net.ipv4.tcp_max_orphans",
     "net.ipv4.tcp_max_syn_backlog",
     "net.ipv4.tcp_max_tw_buckets",
     "net.ipv4.tcp_syncookies",

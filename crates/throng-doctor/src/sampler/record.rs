@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_report::{MachineUse, ProcessUse};
+use throng_report::{MachineUse, ProcessUse, ProgramUse};
 
 use crate::fact::{Fact, Why};
 use crate::netstat::NetCounters;
@@ -16,6 +16,9 @@ pub struct KernelSample {
     pub machine: Option<MachineUse>,
     /// The processes of interest, in the order of the options.
     pub processes: Vec<ProcessSample>,
+    /// Other programs that took the most CPU time since they were last looked at, the most first; looked
+    /// for only while the watched ones do not explain how busy the machine is.
+    pub programs: Vec<ProgramUse>,
     /// What could not be read, and why.
     pub unknown: Vec<Why>,
 }

@@ -80,13 +80,24 @@ impl Namespace {
     pub(super) fn set_sysctl(
         &self,
         name: &'static str,
-        value: &'static str,
+        value: impl Into<String>,
     ) -> Result<(), IsolateError> {
-        self.run(move || fs::write(format!("/proc/sys/{name}"), value))
-            .map_err(|error| IsolateError::Setup(format!("sysctl {name} = {value}: {error}")))
+        let value = value.into();
+        self.run(move || {
+            fs::write(format!("/proc/sys/{name}"), &value)
+                .map_err(|error| IsolateError::Setup(format!("sysctl {name} = {value}: {error}")))
+        })
     }
 
-    fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+    /// Buckets of its own table of connections; none where it shares the machine's.
+    pub(super) fn buckets(&self) -> Option<u64> {
+        let read = || fs::read_to_string("/proc/sys/net/ipv4/tcp_ehash_entries").ok();
+        // The kernel negates the size of a table that is not the namespace's own.
+        self.run(read)?.trim().parse().ok()
+    }
+
+    /// Does something in it.
+    pub(super) fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, result) = mpsc::channel();
         let jobs = self.jobs.as_ref().expect("kept until the namespace is dropped");
         let job = Box::new(move || _ = done.send(job()));

@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use throng_doctor::{History, diagnose};
+use throng_driver::Clock;
 use throng_report::runfile::{Appended, End, EndReason, RunFileWriter, Truncate};
 use throng_report::validity::LAG_DEGRADED_US;
-use throng_report::{Event, EventKind, Interval, LoadInterval, ServerSnapshot, SummaryFold};
+use throng_report::{
+    Event, EventKind, Interval, LoadInterval, ServerSnapshot, SummaryFold, Threshold,
+};
 
 use super::server::ServerWatch;
 use super::{Generator, KernelProbe, Outcome, Receiver, RecorderOptions, Sources, Tell, lock};
@@ -30,6 +33,8 @@ pub(super) struct Beat<W> {
     latest: Arc<Mutex<Option<Interval>>>,
     previous: Option<Interval>,
     began: Instant,
+    /// The same on the clock of the generator's cores, in milliseconds.
+    began_ms: u64,
     /// Events for the next interval.
     events: Vec<Event>,
     /// Events of lines that could not be written: they go into the next line that can.
@@ -79,6 +84,7 @@ impl<W: Write + Truncate> Beat<W> {
             latest,
             previous: None,
             began: Instant::now(),
+            began_ms: Clock.now().as_nanos() / 1_000_000,
             events: Vec::new(),
             unwritten: Vec::new(),
             stopping: None,
@@ -114,6 +120,9 @@ impl<W: Write + Truncate> Beat<W> {
         loop {
             if let Some(over) = self.over() {
                 return over;
+            }
+            for kind in self.kernel.step() {
+                self.event(kind);
             }
             let now = Instant::now();
             if now >= boundary {
@@ -191,7 +200,13 @@ impl<W: Write + Truncate> Beat<W> {
     /// the interval, and a server that hangs must not stretch them.
     fn record(&mut self, now: Instant) {
         let at_ms = self.at_ms(now);
-        let load = self.generator.snapshot();
+        let mut load = self.generator.snapshot();
+        if let Some(gap) = load.answer_gap {
+            let [from, to] =
+                [gap.from_ms, gap.to_ms].map(|ms| throng_base::Instant::from_nanos(ms * 1_000_000));
+            self.kernel.ask_between(from, to);
+        }
+        load.rebase(self.began_ms);
         for kind in self.generator.events() {
             self.event(kind);
         }
@@ -212,6 +227,8 @@ impl<W: Write + Truncate> Beat<W> {
             kernel: sample.counters,
             server_kernel: sample.server_counters,
             server_machine: sample.server_machine,
+            programs: sample.programs,
+            server_programs: sample.server_programs,
             unseen: sample.unseen,
             events: std::mem::take(&mut self.events),
         };
@@ -286,10 +303,10 @@ impl<W: Write + Truncate> Beat<W> {
         }
         let summary = self.fold.finish(Some(reason), end.lines_lost);
         end.validity = summary.validity.clone();
-        let judgements =
-            self.options.thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
+        let judge = |threshold: &Threshold| threshold.judge(&summary);
+        let judgements: Vec<_> = self.options.thresholds.iter().map(judge).collect();
         let run_file_error = self.out.as_ref().and_then(|out| out.error().map(str::to_owned));
-        let diagnosis = diagnose(&self.history, &summary);
+        let diagnosis = diagnose(&self.history, &summary, &judgements);
         Outcome { summary, judgements, diagnosis, end, run_file_error }
     }
 

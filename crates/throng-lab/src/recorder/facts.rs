@@ -24,6 +24,8 @@ pub struct FactsStream {
     inbox: Arc<Mutex<Inbox>>,
     /// What the last line said about what it cannot see.
     unseen: Vec<String>,
+    /// The server's process, where it is on this machine.
+    server_pid: Option<u32>,
 }
 
 /// How the machine that is watched is related to this one.
@@ -64,7 +66,8 @@ impl FactsStream {
         let thread = std::thread::Builder::new().name("server-facts".into());
         thread.spawn(move || reader.run(lines)).map_err(|error| error.to_string())?;
         let kin = Kin::of(&header);
-        Ok(Self { address: address.to_owned(), header, kin, inbox, unseen: Vec::new() })
+        let address = address.to_owned();
+        Ok(Self { address, header, kin, inbox, unseen: Vec::new(), server_pid: None })
     }
 
     /// Whether the machine that is watched is this one.
@@ -77,6 +80,11 @@ impl FactsStream {
         &self.header.ports
     }
 
+    /// The server's process by the last line, where it is on this machine.
+    pub(super) fn server_pid(&self) -> Option<u32> {
+        self.server_pid
+    }
+
     /// Puts what has come into an interval's sample.
     pub(super) fn fill(&mut self, sample: &mut KernelSample, unseen: &mut Vec<String>) {
         let mut inbox = lock(&self.inbox);
@@ -86,6 +94,8 @@ impl FactsStream {
         drop(inbox);
         if let Some(line) = line {
             self.unseen = line.unseen;
+            let is_here = self.kin != Kin::Strangers;
+            self.server_pid = line.process.map(|process| process.pid).filter(|_| is_here);
             sample.server = line.server;
             match self.kin {
                 // One kernel: what it counts is in the generator's sample, all but the process.
@@ -97,6 +107,7 @@ impl FactsStream {
                 Kin::Strangers => {
                     sample.server_counters = line.kernel;
                     sample.server_machine = line.machine;
+                    sample.server_programs = line.programs;
                 }
             }
         }

@@ -1,10 +1,16 @@
 //! The machine itself: CPU time and the kernel's counters, of both ends.
 
-use throng_doctor::{Reason, Sampler, SamplerOptions, Watched, Why, listening_process};
+use std::net::SocketAddr;
+
+use throng_base::time::Instant;
+use throng_doctor::owner::Owner;
+use throng_doctor::{Reason, Sampler, SamplerOptions, Watched, Why};
 use throng_driver::{Clock, netns};
+use throng_report::EventKind;
 
 use super::facts::FactsStream;
 use super::server_kernel::ServerKernel;
+use super::server_process::ServerProcess;
 use super::{KernelProbe, KernelSample};
 
 /// The generator's machine and network namespace, by way of the doctor's [`Sampler`], and the server's as far as it can be seen.
@@ -18,6 +24,9 @@ pub struct LiveKernel {
     /// The generator's own.
     here: Sampler,
     server: Server,
+    process: ServerProcess,
+    /// What has happened and was not told yet.
+    events: Vec<EventKind>,
     /// What was said last about what cannot be seen.
     unseen: Option<Vec<String>>,
 }
@@ -38,16 +47,18 @@ enum Server {
 impl LiveKernel {
     /// Reads the machine and the listeners on `ports`; no ports means all listeners.
     pub fn new(ports: Vec<u16>) -> Self {
-        let here = Sampler::new(options(&ports, None));
-        Self { ports, here, server: Server::Here, unseen: None }
+        let here = Sampler::new(options(&ports));
+        let process = ServerProcess::new(Vec::new(), false);
+        Self { ports, here, server: Server::Here, process, events: Vec::new(), unseen: None }
     }
 
-    /// The same for a server that does not answer on a control socket: whoever listens on the ports here is it.
+    /// The same for a server in this network namespace: the process that listens on the ports of
+    /// `targets` is it, and the one that takes its place.
     #[must_use]
-    pub fn with_whoever_listens(mut self) -> Self {
-        if let Some(process) = listening_process(&Default::default(), &self.ports).known() {
-            self.here = Sampler::new(options(&self.ports, Some(process.pid)));
-        }
+    pub fn with_whoever_listens(mut self, targets: &[SocketAddr]) -> Self {
+        self.process = ServerProcess::new(targets.to_vec(), true);
+        // Before the first sample, so that it is in that.
+        self.events = self.look();
         self
     }
 
@@ -64,6 +75,17 @@ impl LiveKernel {
     }
 }
 
+impl LiveKernel {
+    /// Looks at who serves.
+    fn look(&mut self) -> Vec<EventKind> {
+        let mut events = Vec::new();
+        if let Some(owner) = self.process.step(Clock.now(), &mut events) {
+            self.here.watch(server(&owner));
+        }
+        events
+    }
+}
+
 impl KernelProbe for LiveKernel {
     fn sample(&mut self) -> KernelSample {
         if let Server::Namespace(there) = &mut self.server {
@@ -71,8 +93,12 @@ impl KernelProbe for LiveKernel {
         }
         let here = self.here.sample(Clock.now());
         let mut unseen = sentences("", &here.unknown);
-        let mut sample =
-            KernelSample { machine: here.machine, counters: here.counters, ..Default::default() };
+        let mut sample = KernelSample {
+            machine: here.machine,
+            counters: here.counters,
+            programs: here.programs,
+            ..Default::default()
+        };
         match &mut self.server {
             Server::Here => {}
             Server::Elsewhere => unseen.push(ELSEWHERE.to_owned()),
@@ -81,7 +107,10 @@ impl KernelProbe for LiveKernel {
                 unseen.extend(sentences("the server's side: ", &there.unknown));
                 sample.server_counters = there.counters;
             }
-            Server::Watched(facts) => facts.fill(&mut sample, &mut unseen),
+            Server::Watched(facts) => {
+                facts.fill(&mut sample, &mut unseen);
+                facts.server_pid().into_iter().for_each(|pid| self.here.spare(pid));
+            }
         }
         unseen.sort();
         unseen.dedup();
@@ -92,30 +121,51 @@ impl KernelProbe for LiveKernel {
         sample
     }
 
+    fn ask_between(&mut self, from: Instant, to: Instant) {
+        match &self.server {
+            Server::Namespace(there) => there.ask_between(from, to),
+            _ => self.here.ask_between(from, to),
+        }
+    }
+
+    fn step(&mut self) -> Vec<EventKind> {
+        let happened = self.look();
+        self.events.extend(happened);
+        match &self.server {
+            Server::Namespace(there) => there.step(),
+            _ => self.here.step(Clock.now()),
+        }
+        std::mem::take(&mut self.events)
+    }
+
     fn server_is(&mut self, pid: u32) {
         // Whoever named a watch knows better where its server is.
-        if matches!(self.server, Server::Watched(_)) {
+        if matches!(self.server, Server::Watched(_)) || !self.process.is(pid) {
             return;
         }
         if netns::is_mine(pid) == Ok(false) {
-            self.here = Sampler::new(options(&self.ports, None));
+            self.here = Sampler::new(options(&self.ports));
+            self.here.spare(pid);
             self.server = Server::Namespace(ServerKernel::new(pid, self.ports.clone()));
         } else {
-            self.here = Sampler::new(options(&self.ports, Some(pid)));
+            self.here.watch(watched("server", pid));
             self.server = Server::Here;
         }
     }
 }
 
-/// What a sampler of the generator looks at: itself, and the server where it is in the same namespace.
-fn options(ports: &[u16], server: Option<u32>) -> SamplerOptions {
-    let server = server.map(|pid| watched("server", pid));
-    let processes = server.into_iter().chain([watched("client", std::process::id())]).collect();
+/// What a sampler of the generator looks at before the server is known: itself.
+fn options(ports: &[u16]) -> SamplerOptions {
+    let processes = vec![watched("client", std::process::id())];
     SamplerOptions { ports: ports.to_vec(), processes, ..SamplerOptions::default() }
 }
 
+fn server(owner: &Owner) -> Watched {
+    Watched { also: owner.others.clone(), ..watched("server", owner.pid) }
+}
+
 pub(crate) fn watched(label: &str, pid: u32) -> Watched {
-    Watched { label: label.to_owned(), pid }
+    Watched { label: label.to_owned(), pid, also: Vec::new() }
 }
 
 /// What could not be read, for people. What this kernel does not have, connection tracking where its module is not loaded say,
@@ -136,11 +186,12 @@ const OPTIONAL: &[&str] = &[
     "cgroup",
     "tcp_ehash_entries",
     "tcp_mem",
+    "tcp_max_orphans",
     "netdev_max_backlog",
 ];
 
-const ELSEWHERE: &str = "the server's side: its machine is another one; `throng doctor --watch --listen ADDR:PORT` there and \
-                         `throng run --server-facts HOST:PORT` here show it";
+const ELSEWHERE: &str = "the server's side: it is not on this machine, or in another network namespace of it (a container's); \
+                         `throng doctor --watch --listen ADDR:PORT` there and `throng run --server-facts HOST:PORT` here show it";
 
 #[cfg(test)]
 mod tests {

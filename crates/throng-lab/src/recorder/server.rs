@@ -1,5 +1,6 @@
 //! Asks the server without ever waiting long for it.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
@@ -13,16 +14,42 @@ use super::ServerProbe;
 pub const SERVER_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A throng server that answers on its control socket.
-#[derive(Debug)]
 pub struct ControlProbe {
     path: PathBuf,
     client: Option<Client>,
+    find: Option<Find>,
 }
+
+/// Finds the control socket of the server that has taken the place of one that is gone.
+type Find = Box<dyn Fn() -> Option<PathBuf> + Send>;
 
 impl ControlProbe {
     /// The server whose control socket is at `path`. It need not be there yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), client: None }
+        Self { path: path.into(), client: None, find: None }
+    }
+
+    /// The same, which asks `find` for another socket once this one is gone: a server that was
+    /// restarted has another one.
+    #[must_use]
+    pub fn or(self, find: impl Fn() -> Option<PathBuf> + Send + 'static) -> Self {
+        Self { find: Some(Box::new(find)), ..self }
+    }
+
+    fn connect(&mut self) -> Result<Client, String> {
+        let gone = match Client::connect(&self.path) {
+            Ok(client) => return Ok(client),
+            Err(error) => error.to_string(),
+        };
+        let found = self.find.as_ref().and_then(|find| find()).filter(|found| *found != self.path);
+        self.path = found.ok_or(gone)?;
+        Client::connect(&self.path).map_err(|error| error.to_string())
+    }
+}
+
+impl fmt::Debug for ControlProbe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControlProbe").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -30,7 +57,7 @@ impl ServerProbe for ControlProbe {
     fn snapshot(&mut self) -> Result<ServerSnapshot, String> {
         let mut client = match self.client.take() {
             Some(client) => client,
-            None => Client::connect(&self.path).map_err(|error| error.to_string())?,
+            None => self.connect()?,
         };
         let reply = client.ask(&Request::new(Verb::Snapshot)).map_err(|error| error.to_string())?;
         if reply.role != Role::Server {

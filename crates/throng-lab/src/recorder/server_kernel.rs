@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use throng_base::time::Instant;
 use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, Why};
 use throng_driver::{Clock, netns};
 
@@ -10,14 +11,22 @@ use super::kernel::watched;
 /// A sampler on a thread of its own, which has moved into the server's namespace; nobody else moves.
 #[derive(Debug)]
 pub(super) struct ServerKernel {
-    questions: Sender<()>,
+    questions: Sender<Question>,
     answers: Receiver<KernelSample>,
+}
+
+/// What the thread is asked for.
+#[derive(Debug)]
+enum Question {
+    Sample,
+    Step,
+    Between(Instant, Instant),
 }
 
 impl ServerKernel {
     /// Looks at the namespace of the process `pid`, at the listeners on `ports` there, and at the process.
     pub(super) fn new(pid: u32, ports: Vec<u16>) -> Self {
-        let (questions, asked) = mpsc::channel::<()>();
+        let (questions, asked) = mpsc::channel::<Question>();
         let (answer, answers) = mpsc::channel();
         let run = move || {
             let processes = vec![watched("server", pid)];
@@ -26,7 +35,18 @@ impl ServerKernel {
             });
             let mut sampler =
                 Sampler::new(SamplerOptions { ports, processes, ..SamplerOptions::default() });
-            while asked.recv().is_ok() {
+            while let Ok(question) = asked.recv() {
+                match question {
+                    Question::Sample => {}
+                    Question::Step => {
+                        sampler.step(Clock.now());
+                        continue;
+                    }
+                    Question::Between(from, to) => {
+                        sampler.ask_between(from, to);
+                        continue;
+                    }
+                }
                 let mut sample = sampler.sample(Clock.now());
                 if let Some(why) = &refused {
                     // The thread has stayed where the generator is, whose counters are not the server's. What is
@@ -47,7 +67,17 @@ impl ServerKernel {
 
     /// Begins to look; [`ServerKernel::answer`] has to follow.
     pub(super) fn ask(&mut self) {
-        let _ = self.questions.send(());
+        let _ = self.questions.send(Question::Sample);
+    }
+
+    /// Asks what the process used between two moments; the next look says it.
+    pub(super) fn ask_between(&self, from: Instant, to: Instant) {
+        let _ = self.questions.send(Question::Between(from, to));
+    }
+
+    /// Follows the process between two looks.
+    pub(super) fn step(&self) {
+        let _ = self.questions.send(Question::Step);
     }
 
     /// What was seen. It takes as long as looking does, some hundred microseconds.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use throng_report::{EventKind, LoadInterval, MachineUse, ServerSnapshot};
+use throng_base::time::Instant;
+use throng_report::{EventKind, LoadInterval, MachineUse, ProgramUse, ServerSnapshot};
 
 use super::LiveKernel;
 
@@ -41,6 +42,15 @@ pub trait KernelProbe {
     /// Counters and gauges as of now.
     fn sample(&mut self) -> KernelSample;
 
+    /// Asks what the server used between two moments; the next sample says it.
+    fn ask_between(&mut self, _from: Instant, _to: Instant) {}
+
+    /// Follows the server's process between two samples; called every 20 ms or so. Returns what has
+    /// happened to it.
+    fn step(&mut self) -> Vec<EventKind> {
+        Vec::new()
+    }
+
     /// Says which process the server is, as soon as that is known and each time that it changes: its
     /// kernel counters are those of its network namespace.
     fn server_is(&mut self, _pid: u32) {}
@@ -57,6 +67,10 @@ pub struct KernelSample {
     pub server_counters: BTreeMap<String, i64>,
     /// CPU time of the server's machine, where that is another one.
     pub server_machine: Option<MachineUse>,
+    /// Other programs that took the most CPU of the generator's machine.
+    pub programs: Vec<ProgramUse>,
+    /// The same on the server's machine, where that is another one.
+    pub server_programs: Vec<ProgramUse>,
     /// What the server says itself, where somebody on its host passes it on.
     pub server: Option<ServerSnapshot>,
     /// What could not be read, and why; none where that is as it was.

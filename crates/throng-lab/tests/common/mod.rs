@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The `throng` of this build. A workspace-wide test has built it already; for this crate alone
-/// it is built here.
+/// The `throng` of this build: the one that `make test` names, or else one that is built here, for this crate alone.
 pub(crate) fn throng() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     let find = || {
+        if let Some(built) = std::env::var_os("THRONG_PROGRAM") {
+            return PathBuf::from(built);
+        }
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--offline", "-p", "throng-cli", "--bin", "throng"]);
         let test = std::env::current_exe().unwrap();

@@ -70,6 +70,7 @@ impl Generator {
                     return Taken::Answered;
                 }
                 Fed::Mismatch { .. } => {
+                    self.show_mismatch(conn, rest);
                     self.fail(conn, ErrorKind::ExpectMismatch);
                     return Taken::Failed;
                 }
@@ -148,6 +149,10 @@ impl Generator {
         }
         user.intended = now;
         user.pc += 1;
+        let (from, timing) = latency;
+        // An answer to something else is a sign of life.
+        let asked = if is_measured { from } else { timing.came_at() };
+        self.slate.incidents.answered(timing.came_at(), asked);
         self.slate.answered(is_measured.then_some(latency), user.class);
         conn.set_deadline(Deadline::Never);
     }

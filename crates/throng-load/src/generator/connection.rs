@@ -29,6 +29,7 @@ impl Generator {
         user.forget_question();
         user.standing = Standing::Connected;
         self.slate.connected((from, timing), user.class);
+        self.slate.incidents.established(now);
         if is_connecting {
             user.pc += 1;
             conn.set_deadline(Deadline::Never);
@@ -172,6 +173,9 @@ impl Generator {
                 if is_short_of_ports(errno) && self.sources.tries_again(user) {
                     self.advance(conn);
                     return After::Keep;
+                }
+                if errno == Errno::CONN_REFUSED {
+                    self.slate.incidents.refused(now);
                 }
                 self.connect_failed(user, now, ConnectFailure::Errno(errno));
                 return self.failed(conn);

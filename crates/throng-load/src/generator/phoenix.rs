@@ -11,7 +11,7 @@ use super::pens::as_text;
 use super::steps::Step;
 use super::timing::Timing;
 use super::user::{Doing, Iteration, User};
-use super::{ErrorKind, Generator, Mail};
+use super::{ErrorKind, Generator, Mail, shown};
 use crate::program::{Ask, Asked, Message, OnError, Op, TemplateVars};
 
 impl Generator {
@@ -195,6 +195,7 @@ impl Generator {
         match heard {
             Ok(Heard::Reply(reply)) => self.reply(conn, &reply),
             Ok(Heard::Message(heard)) => {
+                self.slate.incidents.heard(conn.now());
                 let ended = match &*heard.event {
                     names::ERROR => Some(ErrorKind::ChannelError),
                     names::CLOSE => Some(ErrorKind::ChannelClosed),
@@ -210,7 +211,11 @@ impl Generator {
             }
             Err(_) if conn.state().is_settled() => self.break_off(conn),
             Err(_) => {
-                self.count_error(ErrorKind::BadMessage);
+                let kind = ErrorKind::BadMessage;
+                let expected = || "a message of Phoenix Channels".to_owned();
+                let sample = self.samples.first(kind.name(), expected, || shown(message.bytes()));
+                self.slate.samples.extend(sample);
+                self.count_error(kind);
                 self.break_off(conn);
             }
         }
@@ -231,7 +236,11 @@ impl Generator {
         } else if number == user.awaited && user.doing == Doing::Asking {
             user.awaited = 0;
             if let Op::Ask { ask } = self.config.program.op(user.pc) {
-                self.ask_answered(conn, ask, number, &reply.status == "ok");
+                let ok = &reply.status == "ok";
+                if !ok {
+                    self.show_refusal(ask, reply);
+                }
+                self.ask_answered(conn, ask, number, ok);
             }
         } else if self.probe_asked == Some((user.id, number)) {
             self.probe_asked = None;
@@ -239,6 +248,17 @@ impl Generator {
                 self.count_error(ErrorKind::ProbeRefused);
             }
         }
+    }
+
+    /// Shows the first answer of its kind that was not ok.
+    fn show_refusal(&mut self, ask: u32, reply: &Reply<'_>) {
+        let kind = ErrorKind::refused(self.config.program.ask(ask).asked);
+        let got = || match &reply.response {
+            Payload::Json(text) => format!("{} {}", reply.status, shown(text.as_bytes())),
+            Payload::Binary(bytes) => format!("{} {}", reply.status, shown(bytes)),
+        };
+        let sample = self.samples.first(kind.name(), || "status ok".to_owned(), got);
+        self.slate.samples.extend(sample);
     }
 
     fn ask_answered<D: Driver<Mail = Mail>>(
@@ -253,6 +273,7 @@ impl Generator {
         let place = conn.key().index();
         let timing = Timing::of(conn);
         let user = conn.state();
+        self.slate.incidents.answered(timing.came_at(), user.intended);
         if !ok {
             if asked == Asked::Join {
                 user.channels.remove(number);

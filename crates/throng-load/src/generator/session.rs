@@ -1,7 +1,7 @@
 //! What is spoken on a user's connection, and the timer of its heartbeats.
 
 use throng_base::Instant;
-use throng_proto::websocket::{Client, ClientEvent, Scratch};
+use throng_proto::websocket::{Client, ClientEvent, Scratch, Violation};
 use throng_proto::{Input, Session};
 
 /// The protocol of a user's connection. A new one for each connection.
@@ -28,6 +28,8 @@ pub enum UserEvent<'a> {
     Bytes(&'a [u8]),
     /// Something of a WebSocket.
     WebSocket(ClientEvent<'a>),
+    /// What answers the upgrade is not what a WebSocket's server says; with the beginning of it.
+    UpgradeBroken(Violation, Box<[u8]>),
     /// The moment has come that [`UserSession::set_heartbeat`] set. It is not set any more.
     HeartbeatDue,
 }
@@ -72,6 +74,19 @@ impl Session for UserSession {
                 *heartbeat_at = Instant::FAR;
                 Some(UserEvent::HeartbeatDue)
             }
+            Self::WebSocket(socket) if socket.client.is_opening() => {
+                // It is consumed by what finds out that it is wrong.
+                let mut head = [0; HEAD_BYTES_MAX];
+                let length = input.peek().len().min(HEAD_BYTES_MAX);
+                head[..length].copy_from_slice(&input.peek()[..length]);
+                let event = socket.client.next(now, input, scratch, out)?;
+                Some(match event {
+                    ClientEvent::Failed(violation) => {
+                        UserEvent::UpgradeBroken(violation, head[..length].into())
+                    }
+                    event => UserEvent::WebSocket(event),
+                })
+            }
             Self::WebSocket(socket) => {
                 socket.client.next(now, input, scratch, out).map(UserEvent::WebSocket)
             }
@@ -95,6 +110,9 @@ impl Session for UserSession {
         }
     }
 }
+
+/// Bytes that are kept of an answer that is no upgrade.
+const HEAD_BYTES_MAX: usize = 64;
 
 const _: () = assert!(size_of::<UserSession>() <= 32, "a user's protocol is small");
 

@@ -9,7 +9,9 @@ use throng_report::{
     ArrivalLatencies, ClassCounters, CoreCounters, Histogram, LoadCounters, Unanswered,
 };
 
+use super::incidents::Incidents;
 use super::prober::ProbeTally;
+use super::samples::Sample;
 use super::timing::Timing;
 
 /// One core's counters since the start, and its histograms since the slate before.
@@ -53,6 +55,10 @@ pub struct Slate {
     pub probes: Vec<ProbeTally>,
     /// How late the generator did what depended on nobody else.
     pub lag: Histogram,
+    /// When nobody was answered, and when the target was away.
+    pub incidents: Incidents,
+    /// The first error of each kind.
+    pub samples: Vec<Sample>,
     /// Gauge: users that rest after an error.
     pub(super) resting: u64,
 }
@@ -93,12 +99,15 @@ impl Slate {
         self.arrival = ArrivalLatencies::default();
         self.unanswered = Unanswered::default();
         self.probes.clear();
+        self.samples.clear();
+        self.incidents = Incidents::default();
     }
 
     /// Makes this used slate the one that goes on after `other`: counters go on, histograms begin anew.
     pub(super) fn carry_on(mut self: Box<Self>, other: &Self) -> Box<Self> {
         self.clear_measured();
         self.clone_counters_from(other);
+        self.incidents = other.incidents.carried_on();
         self
     }
 

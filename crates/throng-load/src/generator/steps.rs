@@ -456,6 +456,9 @@ impl Generator {
         kind: ErrorKind,
     ) -> After {
         self.count_error(kind);
+        if matches!(kind, ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer) {
+            self.slate.incidents.lost(conn.now());
+        }
         conn.state().forget_question();
         self.failed(conn)
     }

@@ -115,6 +115,7 @@ impl Generator {
         message: Message<'_>,
     ) {
         let timing = Timing::of(conn);
+        self.slate.incidents.heard(timing.came_at());
         let user = conn.state();
         if !self.may_be_awaited(user) {
             return self.throw_away(user, message, timing.came_at());
@@ -258,6 +259,7 @@ impl Generator {
     ) {
         let user = conn.state();
         let Some(timing) = user.inbox.as_mut().and_then(|inbox| inbox.set_aside.take()) else {
+            self.show_time_out(conn);
             return self.fail(conn, ErrorKind::ExpectTimeout);
         };
         user.inbox.take_if(|inbox| inbox.is_empty());

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use throng_driver::Driver;
 use throng_engine::{Conn, Deadline};
-use throng_proto::websocket::{ClientEvent, ClientHandshake};
+use throng_proto::websocket::{ClientEvent, ClientHandshake, Violation};
 
 use super::pens::as_text;
 use super::slate::ConnectFailure;
 use super::steps::Step;
 use super::timing::Timing;
 use super::user::{Doing, Standing};
-use super::{ErrorKind, Generator, Mail};
+use super::{ErrorKind, Generator, Mail, shown};
 use crate::program::{Message, Op, Protocol, TemplateVars};
 
 impl Generator {
@@ -84,18 +84,23 @@ impl Generator {
             ClientEvent::Text(text) => self.message(conn, Message::Text(text)),
             ClientEvent::Binary(bytes) => self.message(conn, Message::Binary(bytes)),
             ClientEvent::Ping(_) | ClientEvent::Pong(_) => {}
-            ClientEvent::Closed { code, .. } => {
+            ClientEvent::Closed { code, reason } => {
                 if conn.state().doing == Doing::Closing {
                     return conn.close();
                 }
+                self.slate.incidents.lost(conn.now());
+                self.show_close(code, reason);
                 self.slate.count_close(code);
                 self.break_off(conn);
             }
-            ClientEvent::Failed(_) => match conn.state().doing {
+            ClientEvent::Failed(violation) => match conn.state().doing {
                 Doing::Upgrading => self.refused(conn, ConnectFailure::Violation),
                 Doing::Closing => conn.close(),
                 _ => {
-                    self.count_error(ErrorKind::WebSocketViolation);
+                    let kind = ErrorKind::WebSocketViolation;
+                    let got = || violation.sentence().to_owned();
+                    self.show(kind.name(), || "a WebSocket".to_owned(), got);
+                    self.count_error(kind);
                     self.break_off(conn);
                 }
             },
@@ -116,6 +121,21 @@ impl Generator {
             }
             ClientEvent::Opened { .. } | ClientEvent::Ping(_) | ClientEvent::Pong(_) => {}
         }
+    }
+
+    /// What the server answers is no upgrade; it begins with `head`.
+    pub(super) fn upgrade_broken<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        violation: Violation,
+        head: &[u8],
+    ) {
+        if conn.state().doing == Doing::Upgrading {
+            let expected = || "101 Switching Protocols".to_owned();
+            let got = || format!("{}: {}", shown(head), violation.sentence());
+            self.show(&ConnectFailure::Violation.to_string(), expected, got);
+        }
+        self.websocket_event(conn, ClientEvent::Failed(violation));
     }
 
     /// The upgrade is done: the connect has succeeded.
@@ -222,7 +242,10 @@ impl Generator {
                 }
             } else if pattern.skips_others() {
                 self.slate.counters.messages_unasked += 1;
+                self.slate.incidents.heard(conn.now());
+                self.samples.pass_over(message.bytes());
             } else {
+                self.show_mismatch(conn, message.bytes());
                 self.fail(conn, ErrorKind::ExpectMismatch);
             }
             return;
@@ -239,6 +262,7 @@ impl Generator {
         let Some(prober) = &mut self.prober else { return false };
         let Some(number) = prober.marker.find(message) else { return false };
         let timing = Timing::of(conn);
+        self.slate.incidents.heard(timing.came_at());
         prober.receive(conn.state(), number, timing, &mut self.slate);
         true
     }

@@ -60,6 +60,15 @@ impl Matcher {
         Self(Kind::Until { pattern: pattern.into(), borders: borders(pattern) })
     }
 
+    /// Returns it in words; `shown` writes bytes for people.
+    pub fn describe(&self, shown: impl Fn(&[u8]) -> String) -> String {
+        match &self.0 {
+            Kind::Literal(bytes) => shown(bytes),
+            Kind::Bytes(count) => format!("any {count} bytes"),
+            Kind::Until { pattern, .. } => format!("anything up to {}", shown(pattern)),
+        }
+    }
+
     /// Takes the next piece of what has arrived. `state` is 0 before the first piece of an answer.
     pub fn feed(&self, state: &mut u32, input: &[u8]) -> Fed {
         let seen = *state as usize;

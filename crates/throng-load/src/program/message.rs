@@ -50,6 +50,17 @@ impl MessagePattern {
         self.skips_others
     }
 
+    /// Returns it in words; `shown` writes bytes for people.
+    pub fn describe(&self, shown: impl Fn(&[u8]) -> String) -> String {
+        match &self.pattern {
+            Pattern::Text(bytes) => shown(bytes),
+            Pattern::Binary(bytes) => format!("the binary message {}", shown(bytes)),
+            Pattern::Json(value) => format!("JSON with {}", shown(value.to_string().as_bytes())),
+            Pattern::Bytes(count) => format!("a message of {count} bytes"),
+            Pattern::Contains(part) => format!("a message with {} in it", shown(part)),
+        }
+    }
+
     /// Whether this is the message that must come.
     pub fn matches(&self, message: Message<'_>) -> bool {
         match (&self.pattern, message) {

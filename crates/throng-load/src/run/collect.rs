@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
-use throng_report::{LoadCounters, LoadInterval, Merge, Tally};
+use throng_report::{EventKind, LoadCounters, LoadInterval, Merge, Tally};
 
+use super::errors_shown::ErrorsShown;
 use super::probes::Probes;
-use crate::generator::{ErrorKind, Slate, close_name};
+use crate::generator::{ErrorKind, Incidents, Slate, close_name, gap_of_all, outage_of_all};
 use crate::program::Probe;
 
 /// Adds up what the cores hand over.
@@ -21,6 +22,9 @@ pub struct Collector {
     phases: Vec<String>,
     classes: Vec<String>,
     probes: Probes,
+    errors_shown: ErrorsShown,
+    /// Of the cores that have answered since the last interval.
+    incidents: Vec<Incidents>,
     /// What has been handed over since the last interval.
     interval: LoadInterval,
     grown: Grown,
@@ -60,6 +64,8 @@ impl Collector {
             phases,
             classes,
             probes: Probes::new(probe),
+            errors_shown: ErrorsShown::default(),
+            incidents: Vec::new(),
             interval: LoadInterval::default(),
             grown: Grown::default(),
         }
@@ -88,6 +94,11 @@ impl Collector {
         self.views.iter().map(|view| &view.last)
     }
 
+    /// Returns the first error of each kind that was not returned before.
+    pub fn errors_to_show(&mut self) -> Vec<EventKind> {
+        self.errors_shown.tell()
+    }
+
     /// Takes in what a core has handed over.
     pub fn take_in(&mut self, mut slate: Box<Slate>) {
         let interval = &mut self.interval;
@@ -101,6 +112,8 @@ impl Collector {
         interval.unanswered.merge(&slate.unanswered);
         self.probes.take_in(&slate.probes, interval);
         interval.core.turn_us_most = interval.core.turn_us_most.max(slate.core.turn_us_most);
+        self.incidents.push(slate.incidents);
+        self.errors_shown.take_in(&mut slate.samples);
         slate.clear_measured();
         let view = &mut self.views[slate.core_id];
         view.asked = false;
@@ -146,6 +159,9 @@ impl Collector {
             }
         }
         self.probes.report(&mut interval);
+        interval.answer_gap = gap_of_all(&self.incidents, Instant::ZERO);
+        interval.outage = outage_of_all(&self.incidents, Instant::ZERO);
+        self.incidents.clear();
         interval
     }
 }

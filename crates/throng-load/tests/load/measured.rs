@@ -1,8 +1,10 @@
 //! What is measured, over real sockets.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::{TcpListener, TcpStream};
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use crate::run::{answer_after, run, server, server_on};
 
@@ -39,51 +41,21 @@ fn closed_users_begin_again_until_the_ramp_comes_down() {
     assert!((40..=450).contains(&counters.iterations), "{counters:?}");
 }
 
+/// How much is added to it depends on the machine; `throng-sim` shows on virtual time that the generator adds nothing.
 #[test]
-fn a_known_delay_is_measured_as_it_is() {
-    // Neighbours on the machine make any answer late, so the best of a few runs counts; none may be too early.
-    // What the generator adds is small beside what a plain client of the same server sees at the same time.
+fn no_answer_is_measured_as_faster_than_it_was() {
     fn check(delay_ms: u64, serve: fn(TcpStream)) {
-        let asked = delay_ms as f64 * 1_000.0;
-        let mut seen = Vec::new();
-        for _ in 0..4 {
-            let target = server(serve);
-            let run = run(
-                target,
-                "load: [{arrivals: {rate: 4/s, for: 1s, spacing: even}}, {hold: {for: 2s}}]\nuser: [connect, {every: {rate: 5/s, for: 2s, do: [{send: hi}, {expect: ok}]}}, close]\n",
-            );
-            let p50 = run.message.percentile(50.0) as f64;
-            assert!(p50 >= asked, "{p50} us for {delay_ms} ms");
-            seen.push(p50);
-            let plain = plain_p50_us(target);
-            if p50 <= asked * 1.02 + 200.0 + 3.0 * (plain - asked) {
-                return;
-            }
-        }
-        panic!("{seen:?} us for {delay_ms} ms");
+        let run = run(
+            server(serve),
+            "load: [{arrivals: {rate: 4/s, for: 1s, spacing: even}}, {hold: {for: 1s}}]\nuser: [connect, {every: {rate: 5/s, for: 1s, do: [{send: hi}, {expect: ok}]}}, close]\n",
+        );
+        assert_eq!(run.message.count(), 20);
+        let least = run.message.percentile(0.0);
+        assert!(least >= 1_000 * delay_ms, "{least} us for {delay_ms} ms");
     }
-    check(0, |stream| answer_after(stream, Duration::ZERO));
     check(1, |stream| answer_after(stream, Duration::from_millis(1)));
     check(10, |stream| answer_after(stream, Duration::from_millis(10)));
     check(100, |stream| answer_after(stream, Duration::from_millis(100)));
-}
-
-/// What a client of the standard library sees at the median, in microseconds.
-fn plain_p50_us(target: SocketAddr) -> f64 {
-    let mut stream = TcpStream::connect(target).unwrap();
-    stream.set_nodelay(true).unwrap();
-    let mut took: Vec<_> = (0..15)
-        .map(|_| {
-            // Paced as the users of the run: what sleeps is woken late.
-            std::thread::sleep(Duration::from_millis(50));
-            let begun = Instant::now();
-            stream.write_all(b"hi").unwrap();
-            stream.read_exact(&mut [0; 2]).unwrap();
-            begun.elapsed().as_secs_f64() * 1e6
-        })
-        .collect();
-    took.sort_by(f64::total_cmp);
-    took[took.len() / 2]
 }
 
 #[test]
@@ -122,18 +94,22 @@ fn a_wrong_answer_and_a_missing_one_are_different_errors() {
 
 #[test]
 fn a_stall_of_a_second_shows_in_the_slowest_answers() {
-    // All connections share one lock, which is held for a second once.
-    static STALL: std::sync::RwLock<()> = std::sync::RwLock::new(());
+    // All connections share one lock, which is held for a second once, when all of them are talking.
+    static STALL: RwLock<()> = RwLock::new(());
+    static ANSWERS: AtomicU64 = AtomicU64::new(0);
     let target = server(|mut stream| {
         while let Ok(1..) = stream.read(&mut [0; 100]) {
             drop(STALL.read());
+            ANSWERS.fetch_add(1, Relaxed);
             if stream.write_all(b"ok").is_err() {
                 return;
             }
         }
     });
     std::thread::spawn(|| {
-        std::thread::sleep(Duration::from_millis(1_500));
+        while ANSWERS.load(Relaxed) < 100 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let _held = STALL.write();
         std::thread::sleep(Duration::from_secs(1));
     });
@@ -150,7 +126,7 @@ fn a_stall_of_a_second_shows_in_the_slowest_answers() {
 
 #[test]
 fn who_waits_for_an_answer_when_the_run_ends_is_counted_with_the_longest_wait() {
-    // The third answer and all that follow would come long after the run.
+    // The third answer and all that follow never come.
     let target = server(|mut stream| {
         let mut bytes = [0; 64];
         for _ in 0..2 {
@@ -158,16 +134,20 @@ fn who_waits_for_an_answer_when_the_run_ends_is_counted_with_the_longest_wait() 
                 return;
             }
         }
-        std::thread::sleep(Duration::from_secs(6));
+        while let Ok(1..) = stream.read(&mut bytes) {}
     });
     let run = run(
         target,
-        "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 2s}}]\nuser: [connect, {every: {rate: 10/s, do: [{send: hi}, {expect: ok}]}}]\n",
+        "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 4s}}]\nuser: [connect, {every: {rate: 10/s, do: [{send: hi}, {expect: ok}]}}]\n",
     );
     let counters = &run.last.counters;
     assert_eq!((counters.messages_answered, counters.users_waiting), (20, 10), "{counters:?}");
-    assert!(counters.users_waiting_us_most > 1_000_000, "{counters:?}");
-    assert!(run.message.max() < 1_000_000, "no answer ended the waits");
+    let waited_us = counters.users_waiting_us_most;
+    assert!(waited_us > 1_000_000, "{counters:?}");
+    assert!(
+        run.message.count() == 20 && run.message.max() < waited_us,
+        "no answer ended the waits"
+    );
     assert_eq!((counters.messages_waiting, counters.users_cut), (10, 10), "{counters:?}");
     assert_eq!(run.unanswered.message.count(), 10 + counters.turns_waiting);
     assert!(run.unanswered.message.max() > 1_000_000, "{counters:?}");

@@ -48,8 +48,9 @@ fn a_message_in_two_parts_counts_from_the_first_and_the_next_one_from_itself() {
     let run = run(target, &format!("{ONE}{steps}"));
     assert_eq!(run.message.count(), 3);
     assert!(run.message.percentile(1.0) >= 300_000);
-    // Counted from the message before, the second would have taken 600 ms and the third 900.
-    assert!(run.message.percentile(50.0) < 590_000, "{}", run.message.percentile(50.0));
+    // One after the other, they took no longer than the run; counted from the first message they would have taken twice that.
+    let all: u64 = run.message.iter().map(|(us, n)| us * u64::from(n)).sum();
+    assert!(u128::from(all) < run.took.as_micros() + 10_000, "{all} us of {:?}", run.took);
 }
 
 #[test]
@@ -57,7 +58,7 @@ fn an_answer_that_came_while_the_user_thought_counts_until_it_came() {
     let target = server(|stream| answer_after(stream, Duration::from_millis(20)));
     let run = run(target, &format!("{ONE}user: [connect, send: hi, wait: 3s, expect: ok]"));
     let us = run.message.percentile(50.0);
-    assert!((20_000..2_500_000).contains(&us), "{us} us");
+    assert!((20_000..3_000_000).contains(&us), "{us} us");
 }
 
 #[test]
@@ -153,11 +154,12 @@ fn each_policy_counts_a_missing_answer_once_an_iteration() {
         let run = run(
             silent,
             &format!(
-                "load: [{{ramp: {{to: 4, over: 100ms}}}}, {{hold: {{for: 2s}}}}]\nuser: [connect, send: hi, {{expect: {{text: ok, timeout: 200ms}}}}, close]\non_error: {policy}\n"
+                "load: [{{ramp: {{to: 4, over: 100ms}}}}, {{hold: {{for: 4s}}}}]\nuser: [connect, send: hi, {{expect: {{text: ok, timeout: 200ms}}}}, close]\non_error: {policy}\n"
             ),
         );
         let counters = &run.last.counters;
-        let iterations = if policy == "stop" { 4..=4 } else { 5..=12 };
+        // One takes 1.1 s at least, with the rest after it.
+        let iterations = if policy == "stop" { 4..=4 } else { 5..=20 };
         assert!(iterations.contains(&counters.iterations), "{policy}: {counters:?}");
         let timeouts = run.last.errors.get("expect_timeout");
         assert_eq!(counters.users_failed, timeouts, "{policy}");

@@ -116,6 +116,11 @@ impl Client {
         self.phase = Phase::Opening(Box::new(opening));
     }
 
+    /// Whether the upgrade was asked for and is not answered yet.
+    pub fn is_opening(&self) -> bool {
+        matches!(self.phase, Phase::Opening(_))
+    }
+
     /// Whether frames go in and out, and no close frame has been sent.
     pub fn is_open(&self) -> bool {
         self.link().is_some_and(Link::is_open)

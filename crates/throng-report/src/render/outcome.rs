@@ -63,7 +63,12 @@ pub(super) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
         (all, 0) => Some(format!("all {all} thresholds met{so_far}")),
         (all, missed) => Some(format!("{missed} of {all} thresholds missed{so_far}")),
     });
-    format!("{trust}: {}; {:.0} s.", parts.join(", "), summary.duration_s)
+    let paused = if summary.paused_s > 0.0 {
+        format!(", for {:.0} s of which the load was paused (throng ctl pause)", summary.paused_s)
+    } else {
+        String::new()
+    };
+    format!("{trust}: {}; {:.0} s{paused}.", parts.join(", "), summary.duration_s)
 }
 
 /// How many connections were open at once, as far as a gauge that is read once a second knows it.
@@ -109,6 +114,13 @@ mod tests {
             text.lines().next().unwrap(),
             "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms over the run), no errors; 61 s."
         );
+    }
+
+    #[test]
+    fn a_run_that_was_paused_says_for_how_long() {
+        let text = render_text(&Summary { paused_s: 46.0, ..summary() }, &[], None);
+        let says = "; 61 s, for 46 s of which the load was paused (throng ctl pause).";
+        assert!(text.lines().next().unwrap().ends_with(says), "{text}");
     }
 
     #[track_caller]

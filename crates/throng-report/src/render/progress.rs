@@ -27,6 +27,9 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
             span_ms => rate(n as f64 * 1000.0 / span_ms as f64),
         };
         let leaving = load.is_leaving();
+        if let Some(paused) = paused(load) {
+            line += &format!("  {paused}");
+        }
         line += &format!("  {}", load.phase);
         if leaving || now.connected * 2 >= grown.connects_ok {
             line += &format!("  connected {}", count(now.connected as f64));
@@ -69,6 +72,15 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
         line += &format!("  [{}]", event.kind);
     }
     line
+}
+
+/// Says that a load is paused, and how it goes on: `paused; throng ctl resume --pid 4711`.
+pub fn paused(load: &LoadInterval) -> Option<String> {
+    let pid = load.process.pid;
+    load.paused.then(|| match pid {
+        0 => "paused; throng ctl resume".to_owned(),
+        pid => format!("paused; throng ctl resume --pid {pid}"),
+    })
 }
 
 /// How far the latest probe of the interval has come: `broadcast 4: 9.8k of 10k by 54.1 ms`.
@@ -154,6 +166,16 @@ mod tests {
         now.events.push(Event::new(900, EventKind::Steered { command: "stop 5".into() }));
         let line = progress_line(&now, None);
         assert!(line.contains("messages 9/s of 11/s turns  errors 0  [steered: stop 5]"), "{line}");
+    }
+
+    #[test]
+    fn a_paused_load_says_so_and_how_it_goes_on() {
+        let mut now = interval(9000, LoadCounters { connected: 4, ..Default::default() });
+        let load = now.load.as_mut().unwrap();
+        (load.paused, load.process.pid) = (true, 4711);
+        let line = progress_line(&now, None);
+        let says = "     9.0 s  paused; throng ctl resume --pid 4711  ramp to 2k  connected 4";
+        assert!(line.starts_with(says), "{line}");
     }
 
     #[test]

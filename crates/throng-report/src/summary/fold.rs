@@ -32,6 +32,7 @@ pub struct SummaryFold {
     /// Who asked for the end, and when.
     interrupted: Option<(String, u64)>,
     thresholds: Vec<Threshold>,
+    paused_ms: u64,
     ports_exhausted: u64,
     fds_exhausted: u64,
 }
@@ -73,6 +74,7 @@ impl SummaryFold {
             self.load.add(load, interval.at_ms, &mut step);
         }
         step.leaving = self.load.last.is_leaving();
+        self.paused_ms += if self.load.last.paused { span_ms } else { 0 };
         if let Some(machine) = &interval.machine {
             if let Some(last) = self.machine.as_ref().filter(|last| span_ms > 0 && *last != machine)
             {
@@ -171,6 +173,7 @@ impl SummaryFold {
                 ..self.run.clone()
             },
             duration_s: self.end_ms as f64 / 1000.0,
+            paused_s: self.paused_ms as f64 / 1000.0,
             validity: Validity::of(&facts),
             users: self.users(intended),
             connect,

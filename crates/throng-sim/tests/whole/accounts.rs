@@ -66,6 +66,22 @@ fn books_are_closed(sim: &mut Sim, pair: &Pair) {
     assert_eq!(sim.dropped_sockets(), 0);
 }
 
+/// Who closes by a reset leaves by one too, so that no port stays in TIME-WAIT.
+#[test]
+fn users_that_the_end_finds_leave_as_they_close() {
+    for (close, expected) in [("close: reset", 40), ("close", 0)] {
+        check(10, |sim| {
+            let scenario = format!(
+                "\nload: [{{ramp: {{to: 40, over: 1s}}}}, {{hold: {{for: 1s}}}}]\n\
+                 user: [connect, {{wait: 60s}}, {close}]\n"
+            );
+            let pair = Pair::start(sim, Accept::Shared, Shape::default(), &scenario);
+            pair.finish(sim, Duration::from_secs(60));
+            assert_eq!(pair.server_counters(sim).resets, expected, "{close}");
+        });
+    }
+}
+
 fn without_an_error(sim: &mut Sim, faults: Faults, scenario: &str) {
     sim.set_faults(faults);
     let accept = any_accept(sim);

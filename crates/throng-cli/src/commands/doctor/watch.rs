@@ -72,7 +72,7 @@ impl WatchFlags {
             while boundary <= now {
                 boundary += self.interval;
             }
-            if end.is_some_and(|end| now >= end) || !sleep_until(boundary, &interrupt) {
+            if end.is_some_and(|end| now >= end) || !sleep_until(boundary, &mut watch, &interrupt) {
                 break;
             }
         }
@@ -82,8 +82,9 @@ impl WatchFlags {
 }
 
 /// False when somebody asked for the end.
-fn sleep_until(boundary: Instant, interrupt: &Interrupt) -> bool {
+fn sleep_until(boundary: Instant, watch: &mut Watch, interrupt: &Interrupt) -> bool {
     loop {
+        watch.step();
         let now = Instant::now();
         if interrupt.asked().is_some() {
             return false;

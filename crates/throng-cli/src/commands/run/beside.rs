@@ -53,21 +53,25 @@ impl Beside {
 
     /// How the recorder asks them.
     pub(super) fn probes(self, plan: &Plan) -> Probes {
-        let ports: Vec<u16> = plan.load.targets.iter().map(SocketAddr::port).collect();
+        let targets = plan.load.targets.clone();
+        let ports: Vec<u16> = targets.iter().map(SocketAddr::port).collect();
         let is_throng = self.server.is_some();
         let is_here = plan.header.target_is_here;
+        let here = targets.clone();
         let kernel = move || {
             let kernel = LiveKernel::new(ports);
             let kernel = match (self.facts, is_throng, is_here) {
                 (Some(facts), _, _) => kernel.with_facts(facts),
-                (None, true, _) => kernel,
-                (None, false, true) => kernel.with_whoever_listens(),
+                (None, _, true) => kernel.with_whoever_listens(&here),
+                (None, true, false) => kernel,
                 (None, false, false) => kernel.with_the_server_elsewhere(),
             };
             Box::new(kernel) as Box<dyn KernelProbe>
         };
-        let server =
-            self.server.map(|server| Box::new(ControlProbe::new(server.control)) as Box<_>);
+        let server = self.server.map(|server| {
+            let again = move || Some(find(None, &targets).ok()??.control);
+            Box::new(ControlProbe::new(server.control).or(again)) as Box<_>
+        });
         (server, Box::new(kernel))
     }
 }

@@ -85,7 +85,7 @@ impl Seen {
     fn findings(&self) -> Vec<Finding> {
         let mut history = History::new(Header { target_is_here: false, ..Header::default() });
         self.whole().iter().for_each(|interval| history.add(interval));
-        let mut found = diagnose(&history, &Summary::default()).findings;
+        let mut found = diagnose(&history, &Summary::default(), &[]).findings;
         found.retain(|finding| WITHOUT_LOAD.contains(&finding.id.as_str()));
         found
     }

@@ -44,7 +44,7 @@ impl Lines {
         };
         say(match watch.owner() {
             Ok(owner) => {
-                let others = match owner.others {
+                let others = match owner.others.len() {
                     0 => String::new(),
                     1 => " and 1 more process".to_owned(),
                     n => {

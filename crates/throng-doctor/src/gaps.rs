@@ -1,0 +1,104 @@
+//! Times in which users waited and none of them was answered.
+
+use throng_report::AnswerGap;
+
+use crate::case::Case;
+use crate::history::Moment;
+
+/// A gap that tells something of the target.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gap<'a> {
+    pub(crate) gap: AnswerGap,
+    /// Whether it had no end: the run ended in it.
+    pub(crate) is_open: bool,
+    /// The interval in which it ended.
+    pub(crate) moment: &'a Moment,
+}
+
+/// Returns the gaps of a run that are at least this long, the first one first. A gap that the generator made by being late is none,
+/// nor is one in which few answers were to come anyway, or in which connections were lost or refused.
+pub(crate) fn gaps<'a>(case: &Case<'a>, least_ms: u64) -> Vec<Gap<'a>> {
+    let (per_second, usual_us) = (answers_per_second(case), usual_us(case));
+    let is_told = |found: &Gap<'_>| {
+        let ms = found.gap.length_ms();
+        let expected = per_second * ms as f64 / 1000.0;
+        ms >= least_ms
+            && expected >= ANSWERS_MIN
+            && ms * 1000 >= usual_us.saturating_mul(USUAL_TIMES)
+            && found.moment.lag.max_us * 2 < ms * 1000
+            && !is_outage(case, &found.gap)
+    };
+    let ended = case
+        .moments()
+        .iter()
+        .filter_map(|moment| Some(Gap { gap: moment.load()?.answer_gap?, is_open: false, moment }));
+    ended.chain(open_gap(case)).filter(is_told).collect()
+}
+
+/// Users who waited at the end, if none was answered meanwhile.
+fn open_gap<'a>(case: &Case<'a>) -> Option<Gap<'a>> {
+    case.summary.overdue()?;
+    let moment = case.moments().last()?;
+    let to_ms = moment.interval.at_ms;
+    let from_ms = to_ms.saturating_sub(case.summary.users.waiting_us_most / 1000);
+    let answered = |moment: &Moment| moment.load().map_or(0, answers);
+    let before = case.moments().iter().rev().find(|moment| moment.interval.at_ms <= from_ms);
+    let is_still = case
+        .moments()
+        .iter()
+        .filter(|moment| moment.interval.at_ms >= from_ms + FIRST_SECOND_MS)
+        .all(|now| answered(now) == answered(moment));
+    (before.is_some() && is_still).then_some(Gap {
+        gap: AnswerGap { from_ms, to_ms },
+        is_open: true,
+        moment,
+    })
+}
+
+/// Whether connections were lost or refused while nobody was answered: the target was away, and did not stand still.
+fn is_outage(case: &Case<'_>, gap: &AnswerGap) -> bool {
+    let within = |ms: Option<u64>| {
+        ms.is_some_and(|ms| (gap.from_ms.saturating_sub(NEAR_MS)..=gap.to_ms).contains(&ms))
+    };
+    let outages = case.moments().iter().filter_map(|moment| moment.load()?.outage);
+    outages.into_iter().any(|outage| within(outage.lost_ms) || within(outage.refused_ms))
+}
+
+/// The answers of a usual second.
+fn answers_per_second(case: &Case<'_>) -> f64 {
+    let rates = case.steps().filter_map(|(before, now)| {
+        let answered = answers(now.load()?).saturating_sub(answers(before.load()?));
+        (answered > 0).then(|| answered as f64 * 1000.0 / now.interval.span_ms as f64)
+    });
+    let mut rates: Vec<f64> = rates.collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// What a usual answer took: the median of all intervals, of whatever was asked most.
+fn usual_us(case: &Case<'_>) -> u64 {
+    let of = |moment: &Moment| {
+        let kinds = [moment.message, moment.push, moment.join];
+        kinds.into_iter().max_by_key(|spread| spread.count).filter(|spread| spread.count > 0)
+    };
+    let mut all: Vec<u64> = case.moments().iter().filter_map(|m| Some(of(m)?.p50_us)).collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or(0)
+}
+
+fn answers(load: &throng_report::LoadInterval) -> u64 {
+    let counters = &load.counters;
+    counters.messages_answered + counters.pushes_ok + counters.joins_ok + counters.messages_received
+}
+
+/// Where fewer answers were to come, a gap is what one slow answer takes.
+const ANSWERS_MIN: f64 = 10.0;
+
+/// A gap is long against what an answer usually takes.
+const USUAL_TIMES: u64 = 5;
+
+/// A connection that was lost so shortly before is a part of it.
+const NEAR_MS: u64 = 500;
+
+/// The interval in which a gap begins has answers of before it.
+const FIRST_SECOND_MS: u64 = 1_000;

@@ -1,0 +1,83 @@
+//! Times in which the target was away, and came back.
+
+use throng_report::EventKind;
+
+use crate::case::Case;
+use crate::history::Moment;
+
+/// A time in which the target was away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Away {
+    /// From when, in milliseconds since the run began: the first connection that was lost, or connect that was refused.
+    pub(crate) from_ms: u64,
+    /// Until when a connect was established again; none where that did not happen any more.
+    pub(crate) to_ms: Option<u64>,
+    /// Connections that were lost.
+    pub(crate) lost: u64,
+    /// Connects that were refused.
+    pub(crate) refused: u64,
+}
+
+/// Returns the times in which the target was away: connections were lost, or connects refused, until one was established again.
+/// A server that closes some connections and takes others meanwhile is not away.
+pub(crate) fn outages(case: &Case<'_>) -> Vec<Away> {
+    let mut found: Vec<Away> = Vec::new();
+    let mut open: Option<Away> = None;
+    for (before, now) in case.steps() {
+        let marks = now.load().and_then(|load| load.outage);
+        if let Some(from_ms) = marks.and_then(|marks| first(marks.lost_ms, marks.refused_ms)) {
+            open.get_or_insert(Away { from_ms, to_ms: None, lost: 0, refused: 0 });
+        }
+        let Some(away) = &mut open else { continue };
+        away.lost += grown(before, now, lost);
+        away.refused += grown(before, now, refused);
+        // What was refused after the first connect of one core is still a part of it.
+        let back_ms = marks.and_then(|marks| marks.back_ms).filter(|ms| *ms >= away.from_ms);
+        if let Some(back_ms) = back_ms {
+            away.to_ms = Some(back_ms);
+            found.extend(open.take());
+        }
+    }
+    found.extend(open);
+    found.retain(|away| is_away(case, away));
+    found
+}
+
+/// Whether nobody was served meanwhile: connects were refused, or the process ended.
+fn is_away(case: &Case<'_>, away: &Away) -> bool {
+    let near = away.from_ms.saturating_sub(NEAR_MS)..=away.to_ms.unwrap_or(u64::MAX);
+    let ended = events(case).any(|(at_ms, kind)| {
+        matches!(kind, EventKind::ServerProcessEnded { .. }) && near.contains(&at_ms)
+    });
+    away.refused > 0 || (ended && away.lost > 0)
+}
+
+/// Returns what happened while the load was on, and when.
+pub(crate) fn events<'a>(case: &Case<'a>) -> impl Iterator<Item = (u64, &'a EventKind)> {
+    let events = case.moments().iter().flat_map(|moment| &moment.interval.events);
+    events.map(|event| (event.at_ms, &event.kind))
+}
+
+/// Connections that the target ended.
+pub(crate) fn lost(moment: &Moment) -> u64 {
+    let is_lost = |kind: &str| {
+        kind == "closed_by_peer" || kind == "reset_by_peer" || kind.starts_with("ws_close_")
+    };
+    let errors = moment.load().into_iter().flat_map(|load| &load.errors.0);
+    errors.filter(|(kind, _)| is_lost(kind)).map(|(_, count)| count).sum()
+}
+
+fn refused(moment: &Moment) -> u64 {
+    moment.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"))
+}
+
+fn grown(before: &Moment, now: &Moment, of: fn(&Moment) -> u64) -> u64 {
+    of(now).saturating_sub(of(before))
+}
+
+fn first(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
+}
+
+/// The end of a process is noticed a moment after its connections, or before.
+const NEAR_MS: u64 = 1_000;

@@ -1,0 +1,104 @@
+//! The kernel reset connections that were closed and still had something to send.
+
+use throng_report::render::count;
+use throng_report::{Finding, Severity};
+
+use super::Rule;
+use crate::case::{Case, End};
+use crate::kernels::{Kernel, kernels};
+
+pub(super) const RULE: Rule =
+    Rule { id: "orphans_aborted", explains: &["server_closes_early", "retransmits"], find };
+
+/// A closed connection that has not delivered everything is an orphan: no process owns it. Beyond a number of them, or without
+/// memory, the kernel resets them, and what they had to send is lost. Whoever closed it does not hear of it.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+}
+
+fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
+    let aborted = case.growth(kernel.end, "TcpExt.TCPAbortOnMemory")?;
+    let orphans = case.peak(kernel.end, "sockstat.tcp.orphan");
+    // Without orphans it is the memory, which is another finding.
+    let is_memory = case.growth(kernel.end, "TcpExt.TCPMemoryPressures").is_some()
+        || is_pressed(case, kernel.end);
+    let last = &case.moments().last()?.load()?.counters;
+    let closed = last.connects_ok.saturating_sub(last.connected);
+    if aborted.by() < ABORTED_MIN || is_memory || aborted.by() > closed.saturating_mul(ENDS) {
+        return None;
+    }
+    let most = case.constant(kernel.end, "sysctl.net.ipv4.tcp_max_orphans");
+    let limit = most.map_or_else(String::new, |most| format!(" {}", count(most as f64)));
+    let text = format!(
+        "The kernel of {} reset {} of {} closed connections before their data was delivered: too many orphaned sockets \
+         (net.ipv4.tcp_max_orphans{limit}). No program owns such a connection any more, so that nobody hears of the loss.",
+        kernel.whose,
+        count(aborted.by() as f64),
+        count(closed as f64),
+    );
+    let mut found = Finding::new(RULE.id, kernel.side, text)
+        .with_severity(Severity::Stopped)
+        .with_confidence(0.8);
+    found.evidence.push(aborted.evidence());
+    found
+        .evidence
+        .extend(case.growth(kernel.end, "Tcp.EstabResets").map(|growth| growth.evidence()));
+    found.evidence.extend(orphans.map(|peak| peak.evidence()));
+    let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
+    Some(found.remedied_by(format!(
+        "sysctl -w net.ipv4.tcp_max_orphans={wanted}, or wait for the last answer before `close`"
+    )))
+}
+
+/// Whether the sockets hold as much memory as makes the kernel take some back.
+fn is_pressed(case: &Case<'_>, end: End) -> bool {
+    let pages = case.peak(end, "sockstat.tcp.mem_pages");
+    let from = case.constant(end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
+    pages.zip(from).is_some_and(|(pages, from)| pages.value >= from)
+}
+
+/// Both ends of a connection may be in one kernel.
+const ENDS: u64 = 2;
+
+/// Fewer are the tail of something else.
+const ABORTED_MIN: u64 = 10;
+
+/// The kernel's own on a machine of 16 GB.
+const WANTED: i64 = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// A thousand connections, which are all closed.
+    fn churn() -> Run {
+        Run::quiet().loaded(|load, _| load.counters.connected = 0)
+    }
+
+    #[test]
+    fn orphans_that_the_kernel_reset_are_told_with_how_many() {
+        let run = churn()
+            .growing("TcpExt.TCPAbortOnMemory", 0, 90, 2)
+            .growing("Tcp.EstabResets", 3, 90, 2)
+            .with("sysctl.net.ipv4.tcp_max_orphans", 50)
+            .with("sockstat.tcp.orphan", 50);
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The kernel of this machine reset 720 of 1k closed connections before their data was delivered: too many orphaned sockets \
+             (net.ipv4.tcp_max_orphans 50)"
+        );
+        assert_eq!((found.severity, found.began_ms()), (Severity::Stopped, Some(0)));
+        run.check_all(&["orphans_aborted"]);
+    }
+
+    #[test]
+    fn what_ran_out_of_memory_and_what_others_closed_are_none() {
+        let aborting = |run: Run| run.growing("TcpExt.TCPAbortOnMemory", 0, 90, 2);
+        aborting(churn()).growing("TcpExt.TCPMemoryPressures", 0, 1, 3).is_silent(&RULE);
+        aborting(Run::quiet()).is_silent(&RULE);
+        churn().growing("TcpExt.TCPAbortOnMemory", 0, 1, 2).is_silent(&RULE);
+        churn().is_silent(&RULE);
+    }
+}

@@ -1,0 +1,206 @@
+//! The server went away and came back.
+
+use throng_report::render::{count, micros};
+use throng_report::{EventKind, Evidence, Finding, Side};
+
+use super::Rule;
+use crate::case::Case;
+use crate::outages::{Away, events, outages};
+
+pub(super) const RULE: Rule = Rule {
+    id: "server_restarted",
+    explains: &[
+        "server_closes_early",
+        "server_lost",
+        "server_stalled",
+        "server_slow",
+        "handshakes_refused",
+        "half_open",
+        "accept_queue_overflow",
+        "syn_queue_overflow",
+        "generator_saturated",
+        "deliveries_missing",
+        "retransmits",
+    ],
+    find,
+};
+
+/// One that stays away is lost, which is another finding.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let all = outages(case);
+    let mut away = all.clone();
+    away.retain(|away| away.to_ms.is_some());
+    let is_gone = away.len() < all.len();
+    let longest = *away.iter().max_by_key(|away| length_ms(away))?;
+    let (lost, refused) = away
+        .iter()
+        .fold((0, 0), |(lost, refused), away| (lost + away.lost, refused + away.refused));
+    if is_gone || lost + refused < FAILED_MIN {
+        return None;
+    }
+    let seconds = |ms: u64| format!("{:.1}", ms as f64 / 1000.0);
+    let when = match away.len() {
+        1 => format!("from {} to {} s", seconds(longest.from_ms), seconds(longest.to_ms?)),
+        n => format!("{n} times, for up to {}", micros(length_ms(&longest) * 1000)),
+    };
+    let text = format!(
+        "The server was away {when}: {}; then {}. Its users waited until a connect succeeded, and began anew.",
+        words(lost, refused),
+        successor(case, &longest)
+    );
+    let mut found = Finding::new(RULE.id, Side::Server, text);
+    found.evidence.extend(away.iter().take(SHOWN_MAX).map(|away| Evidence {
+        counter: "load.outage".to_owned(),
+        from: away.from_ms as f64,
+        to: away.to_ms.unwrap_or(away.from_ms) as f64,
+        at_ms: away.from_ms,
+    }));
+    found.evidence.extend(case.connect_failures("ECONNREFUSED").map(|growth| growth.evidence()));
+    Some(found.remedied_by(
+        "look for why it restarted: its own output, dmesg (killed for its memory), what supervises it (systemd, a container)",
+    ))
+}
+
+fn length_ms(away: &Away) -> u64 {
+    away.to_ms.unwrap_or(away.from_ms).saturating_sub(away.from_ms)
+}
+
+/// `20 connections were lost, 42 connects refused`.
+fn words(lost: u64, refused: u64) -> String {
+    let (lost_words, refused_words) = (count(lost as f64), count(refused as f64));
+    match (lost, refused) {
+        (0, _) => format!("{refused_words} connects were refused"),
+        (_, 0) => format!("{lost_words} connections were lost"),
+        _ => format!("{lost_words} connections were lost, {refused_words} connects refused"),
+    }
+}
+
+/// Who served afterwards.
+fn successor(case: &Case<'_>, away: &Away) -> String {
+    let after = |at_ms: &u64| *at_ms + SUCCESSOR_MS >= away.from_ms;
+    let found = events(case).filter(|(at_ms, _)| after(at_ms)).find_map(|(_, kind)| match kind {
+        EventKind::ServerProcess { pid, program } => Some(format!("{program} (pid {pid}) served")),
+        EventKind::ServerBack { pid } => Some(format!("pid {pid} served")),
+        _ => None,
+    });
+    found.unwrap_or_else(|| "it served again".to_owned())
+}
+
+/// A connect or two that a start-up refuses are no outage.
+const FAILED_MIN: u64 = 3;
+
+/// Of a server that goes away again and again the evidence shows so many times.
+const SHOWN_MAX: usize = 3;
+
+/// The successor may be noticed a moment before the first connection is lost.
+const SUCCESSOR_MS: u64 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::{Event, Outage};
+
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// A server that is away from 4.2 to 5.6 s.
+    fn restarted() -> Run {
+        Run::quiet()
+            .loaded(|load, second| {
+                if second == 5 {
+                    load.outage = Some(Outage {
+                        lost_ms: Some(4_200),
+                        refused_ms: Some(4_300),
+                        ..Outage::default()
+                    });
+                    load.counters.connected = 0;
+                } else if second == 6 {
+                    load.outage = Some(Outage { back_ms: Some(5_600), ..Outage::default() });
+                }
+                load.counters.connects_ok += if second >= 6 { 20 } else { 0 };
+                load.errors.add("closed_by_peer", if second >= 5 { 20 } else { 0 });
+                load.connect_failed.add("ECONNREFUSED", 21 * second.saturating_sub(4).min(2));
+            })
+            .changed(|interval, second| {
+                let program = || "python3".to_owned();
+                let ended = EventKind::ServerProcessEnded { pid: 7, program: program() };
+                let began = EventKind::ServerProcess { pid: 20_144, program: program() };
+                match second {
+                    5 => interval.events.push(Event::new(4_190, ended)),
+                    6 => interval.events.push(Event::new(5_550, began)),
+                    _ => {}
+                }
+            })
+    }
+
+    #[test]
+    fn a_restart_is_an_outage_with_its_length_and_who_served_then() {
+        let found = restarted().speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server was away from 4.2 to 5.6 s: 20 connections were lost, 42 connects refused; then python3 (pid 20144) served"
+        );
+        assert_eq!(found.began_ms(), Some(4_200));
+        restarted().check_all(&["server_restarted"]);
+        // Of a server elsewhere the connects alone tell.
+        let foreign = restarted().changed(|interval, _| interval.events.clear());
+        assert!(foreign.speaks(&RULE).first_sentence().ends_with("; then it served again"));
+    }
+
+    #[test]
+    fn a_throng_server_whose_control_socket_is_another_one_has_come_back_too() {
+        let run = restarted().changed(|interval, second| {
+            interval.events.clear();
+            if second == 5 {
+                let reason = "connection refused".to_owned();
+                interval.events.push(Event::new(5_000, EventKind::ServerLost { reason }));
+            }
+        });
+        run.check_all(&["server_restarted"]);
+    }
+
+    #[test]
+    fn a_server_that_goes_away_again_and_again_is_told_once() {
+        let run = Run::quiet().loaded(|load, second| {
+            load.connect_failed.add("ECONNREFUSED", 5 * second);
+            let (refused_ms, back_ms) = (1_000 * second - 500.min(1_000 * second), 1_000 * second);
+            load.outage = Some(Outage {
+                refused_ms: Some(refused_ms),
+                back_ms: Some(back_ms),
+                ..Outage::default()
+            });
+        });
+        let found = run.speaks(&RULE);
+        assert!(
+            found.text.starts_with(
+                "The server was away 10 times, for up to 500 ms: 50 connects were refused"
+            ),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn connections_that_are_closed_while_others_are_taken_are_no_outage() {
+        let closing = Run::quiet().loaded(|load, second| {
+            load.errors.add("closed_by_peer", 20 * second);
+            load.outage = Some(Outage {
+                lost_ms: Some(1_000 * second),
+                back_ms: Some(1_000 * second + 1),
+                ..Outage::default()
+            });
+        });
+        closing.is_silent(&RULE);
+    }
+
+    #[test]
+    fn one_that_stays_away_is_lost() {
+        let gone = restarted().loaded(|load, second| {
+            if second >= 6 {
+                load.outage = None;
+                load.counters.connected = 0;
+                load.counters.connects_ok -= 20;
+            }
+        });
+        gone.is_silent(&RULE);
+        gone.check_all(&["server_lost"]);
+    }
+}

@@ -1,0 +1,318 @@
+//! The server answered nobody for a time: all users waited at once, and then got their answers at once.
+
+mod doing;
+
+use throng_report::render::{count, micros};
+use throng_report::{Finding, Severity, Side};
+
+use super::Rule;
+use crate::case::Case;
+use crate::gaps::{Gap, gaps};
+use crate::harm::{GAP_MS, gap_evidence};
+use doing::{Doing, What, waits_for_a_cpu};
+
+pub(super) const RULE: Rule = Rule {
+    id: "server_stalled",
+    explains: &[
+        "server_slow",
+        "server_lost",
+        "generator_saturated",
+        "hot_core",
+        "accept_queue_overflow",
+        "syn_queue_overflow",
+        "half_open",
+    ],
+    find,
+};
+
+/// One long time, or several shorter ones. What the server did meanwhile is told as far as its CPU time, its state and its queue
+/// say: a loop that computes and a process that was stopped look the same to those who wait.
+fn find(case: &Case<'_>) -> Option<Finding> {
+    let mut found = gaps(case, SHORT_MS);
+    found.retain(|gap| !waits_for_a_cpu(case, gap));
+    let longest = *found.iter().max_by_key(|gap| gap.gap.length_ms())?;
+    let is_long = longest.gap.length_ms() >= long_ms(case);
+    if !is_long && found.len() < SEVERAL {
+        return None;
+    }
+    if is_long {
+        // Beside a long one, those that are much shorter are what comes after it.
+        found.retain(|gap| gap.gap.length_ms() * 4 >= longest.gap.length_ms());
+    }
+    let doing = Doing::of(case, &longest);
+    let (text, remedy) = words(&found, &longest, &doing);
+    let severity = if gave_up(case, &found) { Severity::Stopped } else { Severity::Slowed };
+    let mut finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(severity)
+        .with_confidence(if doing.is_seen { 0.9 } else { 0.7 });
+    finding.evidence.extend(found.iter().take(GAPS_SHOWN).map(|gap| gap_evidence(gap.gap)));
+    finding.evidence.extend(doing.evidence);
+    Some(finding.remedied_by(remedy))
+}
+
+/// From which length on a single gap is told: shorter where a threshold about latencies was missed.
+fn long_ms(case: &Case<'_>) -> u64 {
+    let kinds = ["message", "push", "join"];
+    let asked_us = kinds.iter().filter_map(|kind| case.asked.latency_us(kind)).min();
+    asked_us.map_or(GAP_MS, |us| (us / 1000).clamp(SHORT_MS, GAP_MS))
+}
+
+/// Whether users gave up waiting meanwhile.
+fn gave_up(case: &Case<'_>, gaps: &[Gap<'_>]) -> bool {
+    ["expect_timeout", "push_timeout", "join_timeout", "heartbeat_timeout"]
+        .into_iter()
+        .filter_map(|kind| case.errors(kind))
+        .any(|growth| gaps.iter().any(|gap| growth.began_ms + 1_000 >= gap.gap.from_ms))
+}
+
+/// The finding in words, and what to do.
+fn words(gaps: &[Gap<'_>], longest: &Gap<'_>, doing: &Doing) -> (String, String) {
+    let when = when(gaps, longest);
+    let mut did = vec!["answered nobody".to_owned()];
+    did.extend(
+        doing.queued.map(|queued| format!("accepted nobody ({} waited)", count(queued as f64))),
+    );
+    let did = did.join(", ");
+    let sentence = match doing.what {
+        What::Stopped => format!("was stopped {when} (state T): it {did} and used no CPU"),
+        What::Uninterruptible => {
+            format!("did nothing {when}: it {did} and waited in the kernel (state D)")
+        }
+        What::Idle => format!("did nothing {when}: it {did} and used no CPU"),
+        What::Busy => {
+            format!("was busy with something else {when}: it computed without a rest and {did}")
+        }
+        What::Unclear => match (doing.is_seen, doing.cpus) {
+            (false, _) => {
+                format!("stood still {when}: it {did}, and what it did cannot be seen from here")
+            }
+            (true, Some(cpus)) => format!("stood still {when}: it {did}, and took {cpus:.2} CPUs"),
+            (true, None) => format!("stood still {when}: it {did}"),
+        },
+    };
+    let first = match gaps {
+        [] | [_] => String::new(),
+        [first, ..] => format!(
+            " The first time was at {} s, the longest from {} to {} s.",
+            seconds(first.gap.from_ms, longest),
+            seconds(longest.gap.from_ms, longest),
+            seconds(longest.gap.to_ms, longest)
+        ),
+    };
+    (format!("The server {sentence}. {}{first}", doing.why()), doing.remedy())
+}
+
+/// When it was: from one moment to another, or how often.
+fn when(gaps: &[Gap<'_>], longest: &Gap<'_>) -> String {
+    let [from, to] = [longest.gap.from_ms, longest.gap.to_ms].map(|ms| seconds(ms, longest));
+    match (gaps.len(), longest.is_open) {
+        (1, true) => format!("from {from} s to the end"),
+        (1, false) => format!("from {from} to {to} s"),
+        (n, _) => {
+            let rhythm = rhythm(gaps).map(|each| format!(", about every {each}"));
+            let length = micros(longest.gap.length_ms() * 1000);
+            format!("{n} times, for up to {length}{}", rhythm.unwrap_or_default())
+        }
+    }
+}
+
+/// A moment, as exactly as it matters for a gap of this length.
+fn seconds(ms: u64, longest: &Gap<'_>) -> String {
+    let places = if longest.gap.length_ms() < 1_000 { 2 } else { 1 };
+    format!("{:.places$}", ms as f64 / 1000.0)
+}
+
+/// The time between two of them, where it is about the same each time.
+fn rhythm(gaps: &[Gap<'_>]) -> Option<String> {
+    let pairs = gaps.windows(2);
+    let mut apart: Vec<u64> =
+        pairs.map(|pair| pair[1].gap.from_ms.saturating_sub(pair[0].gap.from_ms)).collect();
+    apart.sort_unstable();
+    let median = *apart.get(apart.len() / 2).filter(|_| apart.len() + 1 >= SEVERAL)?;
+    let even = apart.iter().filter(|ms| ms.abs_diff(median) * 3 <= median).count();
+    (even * 3 >= apart.len() * 2 && median > 0).then(|| micros(median * 1000))
+}
+
+/// Shorter ones are what a garbage collector, a neighbour or a scheduler does to any program.
+const SHORT_MS: u64 = 100;
+
+/// So many short ones are a pattern.
+const SEVERAL: usize = 3;
+
+/// Of so many the evidence shows when they were.
+const GAPS_SHOWN: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::AnswerGap;
+
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// A gap from the fourth second on, which ends after so many milliseconds; other answers take 0.2 ms.
+    fn stalled(ms: u64) -> Run {
+        let ends = (4_000 + ms).div_ceil(1_000);
+        Run::quiet().growing("process.server.cpu_us", 0, 20_000, 0).loaded(move |load, second| {
+            let lost = if second > 4 { 1_000 * (second.min(ends - 1) - 4) } else { 0 };
+            load.counters.messages_answered -= if second < ends { lost } else { 0 };
+            if second == ends {
+                load.answer_gap = Some(AnswerGap { from_ms: 4_000, to_ms: 4_000 + ms });
+                load.message.record_n(ms * 1000, 500);
+            }
+        })
+    }
+
+    /// The same with so much CPU time of the server in it.
+    fn using(ms: u64, cpu_ms: i64) -> Run {
+        let ends = (4_000 + ms).div_ceil(1_000);
+        stalled(ms).changed(move |interval, second| {
+            if second == ends {
+                interval.kernel.insert("process.server.gap_cpu_us".to_owned(), cpu_ms * 1000);
+            }
+        })
+    }
+
+    /// The same with a gauge of the server's process in the seconds that have a part in it.
+    fn doing(ms: u64, gauge: &str, value: i64) -> Run {
+        let ends = (4_000 + ms).div_ceil(1_000);
+        let name = format!("process.server.{gauge}");
+        stalled(ms).changed(move |interval, second| {
+            let is_in = (5..=ends).contains(&second);
+            interval.kernel.insert(name.clone(), if is_in { value } else { 0 });
+        })
+    }
+
+    #[track_caller]
+    fn says(run: &Run, begin: &str) -> Finding {
+        let found = run.speaks(&RULE);
+        assert!(found.text.starts_with(begin), "{found}");
+        found
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_is_told_with_when() {
+        let run = doing(2_900, "stopped", 1).changed(|interval, second| {
+            let queued = if (5..7).contains(&second) { 200 * (second as i64 - 4) } else { 0 };
+            interval.kernel.insert("listener.accept_queue".to_owned(), queued);
+        });
+        let found = says(
+            &run,
+            "The server was stopped from 4.0 to 6.9 s (state T): it answered nobody, accepted nobody (400 waited) and used no CPU.",
+        );
+        assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(4_000)));
+        assert!(found.remedy.contains("kill -CONT"), "{found}");
+        run.check_all(&["server_stalled"]);
+        let (history, summary) = run.whole();
+        let said = crate::diagnose(&history, &summary, &[]).verdict;
+        let begin = "Slowed down on the server side at 800 connections, 200/s connects and 1k/s messages: the server was stopped";
+        assert!(said.starts_with(begin), "{said}");
+    }
+
+    #[test]
+    fn a_loop_that_computes_and_one_that_waits_are_told_apart() {
+        let busy = using(1_900, 1_850);
+        let found = says(
+            &busy,
+            "The server was busy with something else from 4.0 to 5.9 s: it computed without a rest",
+        );
+        assert!(found.remedy.starts_with("profile"), "{found}");
+        let shared = using(1_900, 900).with("process.server.most_delayed_thread_permille", 500);
+        says(&shared, "The server was busy with something else from 4.0 to 5.9 s");
+        let idle = using(1_900, 10);
+        says(
+            &idle,
+            "The server did nothing from 4.0 to 5.9 s: it answered nobody and used no CPU. It was paused, or",
+        );
+        let silent = idle.changed(|interval, second| {
+            interval.server = (!(5..=6).contains(&second)).then(Default::default);
+        });
+        assert!(silent.speaks(&RULE).text.contains("paused as a whole"));
+        let disk = using(2_900, 0).with("process.server.uninterruptible", 1);
+        says(
+            &disk,
+            "The server did nothing from 4.0 to 6.9 s: it answered nobody and waited in the kernel (state D)",
+        );
+        let found = says(
+            &using(2_900, 900),
+            "The server stood still from 4.0 to 6.9 s: it answered nobody, and took 0.31 CPUs. It computed, or it",
+        );
+        assert!(found.remedy.contains("perf top") && found.remedy.contains("strace"), "{found}");
+        let mut unseen = stalled(2_900);
+        unseen.header.target_is_here = false;
+        says(
+            &unseen,
+            "The server stood still from 4.0 to 6.9 s: it answered nobody, and what it did cannot be seen from here",
+        );
+    }
+
+    #[test]
+    fn a_short_gap_is_none_unless_there_are_several_or_less_was_asked_for() {
+        stalled(700).is_silent(&RULE);
+        stalled(1_100).speaks(&RULE);
+        let pausing = |each: u64, ms: u64| {
+            Run::quiet().loaded(move |load, second| {
+                if second > 1 && second % each == 0 {
+                    let from_ms = second * 1_000 - 500;
+                    load.answer_gap = Some(AnswerGap { from_ms, to_ms: from_ms + ms });
+                }
+            })
+        };
+        says(
+            &pausing(2, 300),
+            "The server stood still 5 times, for up to 300 ms, about every 2.00 s: it answered nobody",
+        );
+        pausing(4, 300).is_silent(&RULE);
+        pausing(2, 90).is_silent(&RULE);
+        let (history, summary) = stalled(700).whole();
+        let judged =
+            "message.p99 < 100ms".parse::<throng_report::Threshold>().unwrap().judge(&summary);
+        let said = crate::diagnose(&history, &summary, &[judged]).verdict;
+        assert!(
+            said.contains("asked < 100ms at 800 connections")
+                && said.contains(": the server stood still from 4.00 to 4.70 s"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_target_that_stands_still_until_the_end_is_told() {
+        let run = Run::quiet().loaded(|load, second| {
+            load.counters.messages_answered = 1_000 * second.min(6);
+            if second > 6 {
+                load.message.clear();
+            }
+            let ends = u64::from(second == 10);
+            load.counters.users_waiting = 1_000 * ends;
+            load.counters.users_waiting_us_most = 3_900_000 * ends;
+        });
+        says(&run, "The server stood still from 6.1 s to the end: it answered nobody");
+    }
+
+    #[test]
+    fn gaps_that_others_made_or_in_which_little_was_to_come_are_none() {
+        // The generator was late itself.
+        stalled(1_500).loaded(|load, _| load.lag.record_n(1_400_000, 1)).is_silent(&RULE);
+        // The server waited for a CPU.
+        doing(1_500, "most_delayed_thread_permille", 600).is_silent(&RULE);
+        // Its connections were lost.
+        stalled(1_500)
+            .loaded(|load, second| {
+                if second == 5 {
+                    load.outage =
+                        Some(throng_report::Outage { lost_ms: Some(4_010), ..Default::default() });
+                }
+            })
+            .is_silent(&RULE);
+        // Few asked anything.
+        stalled(1_500)
+            .loaded(|load, second| load.counters.messages_answered = 3 * second)
+            .is_silent(&RULE);
+        // Every answer takes long: that is another fault.
+        stalled(1_500)
+            .loaded(|load, _| {
+                load.message.clear();
+                load.message.record_n(800_000, 100);
+            })
+            .is_silent(&RULE);
+    }
+}

@@ -1,0 +1,421 @@
+//! The first line of a report: what was missed, what stopped the run, or that nothing did.
+
+use throng_report::render::{count, micros, rate};
+use throng_report::runfile::EndReason;
+use throng_report::{Finding, Grade, Severity, Summary};
+
+use crate::case::{Case, Load};
+use crate::harm::{FAILURES_ONE_IN, GAP_MS};
+use crate::headroom::{Headroom, headroom};
+use crate::rules::CAVEAT;
+
+/// Returns the verdict of a run with these findings, the gravest first.
+pub(crate) fn verdict(case: &Case<'_>, findings: &[Finding]) -> String {
+    let caveat = findings.iter().find(|finding| finding.id == CAVEAT);
+    let cause = findings.first().filter(|first| first.severity > Severity::Noted);
+    let mut said = match (missed(case), cause) {
+        (Some(missed), Some(cause)) => {
+            format!("Missed: {missed}{}: {}", at_load(case, cause), cause_and_remedy(cause))
+        }
+        (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(case)),
+        (None, Some(cause)) => {
+            let did = if cause.severity == Severity::Stopped { "Stopped" } else { "Slowed down" };
+            let at = at_load(case, cause);
+            format!("{did} on the {} side{at}: {}", cause.side, cause_and_remedy(cause))
+        }
+        (None, None) => nothing_stopped_it(case, caveat),
+    };
+    // A caveat that follows from the cause, or is the cause, says nothing new.
+    let is_new = |caveat: &&Finding| {
+        caveat.follows_from.is_none() && !said.contains(&lower(caveat.first_sentence()))
+    };
+    if let Some(caveat) = caveat.filter(is_new) {
+        said += &format!(" Besides, {}.", lower(caveat.first_sentence()));
+    }
+    if cause.is_none()
+        && let Some(next) = findings.iter().find(|finding| finding.id != CAVEAT)
+    {
+        said += &format!(" Next: {}; do: {}.", lower(next.first_sentence()), next.remedy);
+    }
+    said
+}
+
+/// The first of the thresholds that were missed, and how many more there are.
+fn missed(case: &Case<'_>) -> Option<String> {
+    let (first, more) = case.asked.missed().split_first()?;
+    Some(match more.len() {
+        0 => first.words(),
+        1 => format!("{} (and one more threshold)", first.words()),
+        more => format!("{} (and {more} more thresholds)", first.words()),
+    })
+}
+
+fn cause_and_remedy(cause: &Finding) -> String {
+    format!("{}; do: {}.", lower(cause.first_sentence()), cause.remedy)
+}
+
+/// What the run had reached when the first evidence of a cause was seen, with ` at ` before it.
+fn at_load(case: &Case<'_>, cause: &Finding) -> String {
+    let load = cause.began_ms().map(|at_ms| case.load_at(at_ms));
+    let load = load.map(show_load).filter(|load| !load.is_empty());
+    load.map_or_else(String::new, |load| format!(" at {load}"))
+}
+
+/// The end of a sentence about a threshold that was missed for no reason that is known.
+fn no_cause(case: &Case<'_>) -> String {
+    let of = headroom(case).map_or_else(String::new, |Headroom { of, .. }| format!(" ({of})"));
+    match (show_errors(case.summary), doubt(case)) {
+        (Some(errors), _) => format!("no cause was found for its {errors}{of}."),
+        (None, Some(why)) => format!("no cause was found, but {why}."),
+        (None, None) => format!("no cause was found{of}."),
+    }
+}
+
+fn nothing_stopped_it(case: &Case<'_>, caveat: Option<&Finding>) -> String {
+    let headroom = headroom(case);
+    let of = headroom.as_ref().map_or_else(String::new, |Headroom { of, .. }| format!(" ({of})"));
+    if let Some(errors) = show_errors(case.summary) {
+        return format!("No cause was found for its {errors}{of}.");
+    }
+    if let Some(why) = doubt(case) {
+        return format!("Nothing that is known stopped it, but {why}.");
+    }
+    // What was ended early has not met its plan, and has not missed it.
+    let is_over = case.summary.run.end != Some(EndReason::Interrupted);
+    let (nothing, comma) = match (blemish(case.summary), is_over) {
+        (Some(failed), true) => (format!("The plan was met but for {failed}"), ","),
+        (Some(failed), false) => {
+            (format!("It met its plan until it was ended, but for {failed}"), ",")
+        }
+        (None, true) => ("Nothing stopped it: the plan was met".to_owned(), ""),
+        (None, false) => ("Nothing stopped it before it was ended".to_owned(), ","),
+    };
+    match (headroom, caveat) {
+        (Some(Headroom { is_others: true, .. }), Some(caveat)) => {
+            format!("{nothing}, with no headroom: {}.", lower(caveat.first_sentence()))
+        }
+        (Some(Headroom { share_free, .. }), _) if share_free < HEADROOM_MIN => {
+            format!("{nothing}, with hardly any headroom{of}.")
+        }
+        (Some(Headroom { share_free, .. }), _) => {
+            format!("{nothing}{comma} with {:.0} % headroom{of}.", share_free * 100.0)
+        }
+        (None, _) => format!("{nothing}."),
+    }
+}
+
+/// Its errors in words, with the kind of which there are most; none where they are too few to be harm.
+fn show_errors(summary: &Summary) -> Option<String> {
+    let all = summary.errors.total();
+    if all.saturating_mul(FAILURES_ONE_IN) < summary.attempts() {
+        return None;
+    }
+    let (kind, errors) = most_frequent_error(summary)?;
+    Some(match all {
+        1 => format!("only error, {kind}"),
+        _ => format!("{} errors, {} of them {kind}", count(all as f64), count(errors as f64)),
+    })
+}
+
+/// Errors that are too few to be harm, in words.
+fn blemish(summary: &Summary) -> Option<String> {
+    let all = summary.errors.total().max(summary.users.failed);
+    let kind = most_frequent_error(summary).map(|(kind, _)| kind);
+    let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
+    let of = count(summary.attempts() as f64);
+    match all {
+        0 => None,
+        1 => Some(format!("1 error{kind} in {of} attempts")),
+        all => Some(format!("{} errors{kind} in {of} attempts", count(all as f64))),
+    }
+}
+
+/// Why a run without errors may have missed its plan all the same.
+fn doubt(case: &Case<'_>) -> Option<String> {
+    let summary = case.summary;
+    let ended = match summary.run.end {
+        Some(EndReason::TargetLost) => Some("its target was gone before the end"),
+        Some(EndReason::Failed) => Some("the generator could not go on"),
+        Some(EndReason::Unknown) => Some("this version does not know how it ended"),
+        Some(EndReason::Finished | EndReason::Interrupted) | None => None,
+    };
+    if let Some(ended) = ended {
+        return Some(ended.to_owned());
+    }
+    if let Some(overdue) = summary.overdue() {
+        return Some(overdue);
+    }
+    let validity = &summary.validity;
+    if validity.grade != Grade::Valid {
+        let why = validity.reasons.first().map_or("", String::as_str);
+        return Some(format!("the run is {}: {why}", validity.grade));
+    }
+    if let Some(gap) = case.longest_gap().filter(|gap| gap.length_ms() >= GAP_MS) {
+        return Some(format!(
+            "no user was answered for {}, from {:.1} s on",
+            micros(gap.length_ms() * 1000),
+            gap.from_ms as f64 / 1000.0
+        ));
+    }
+    if let Some(missing) = summary.broadcast.as_ref().map(|broadcast| broadcast.counters.missing)
+        && missing > 0
+    {
+        return Some(format!("{} deliveries of probes are missing", count(missing as f64)));
+    }
+    let connect = &summary.connect;
+    if connect.intended == 0 {
+        return Some("no user connected".to_owned());
+    }
+    let unanswered = connect.intended.saturating_sub(connect.ok + connect.failed.total());
+    (unanswered as f64 > UNANSWERED_SHARE_MAX * connect.intended as f64).then(|| {
+        format!(
+            "{} of its {} connects had no answer by the end",
+            count(unanswered as f64),
+            count(connect.intended as f64)
+        )
+    })
+}
+
+/// The kind of which there are most, and how many; failed connects by their own kinds.
+fn most_frequent_error(summary: &Summary) -> Option<(&str, u64)> {
+    let kinds = summary.errors.0.iter().filter(|(kind, _)| *kind != "connect");
+    let kinds = kinds.chain(&summary.connect.failed.0);
+    kinds.max_by_key(|(_, errors)| **errors).map(|(kind, errors)| (kind.as_str(), *errors))
+}
+
+/// Less is none: the next user would be one too many.
+const HEADROOM_MIN: f64 = 0.05;
+
+/// A run ends while a few connects are under way. Of more than this share, most have been waiting for longer.
+const UNANSWERED_SHARE_MAX: f64 = 0.05;
+
+/// `12.0k connections and 3.20k/s connects`.
+fn show_load(load: Load) -> String {
+    let mut parts = Vec::new();
+    if load.connections > 0 {
+        parts.push(format!("{} connections", count(load.connections as f64)));
+    }
+    for (per_second, what) in [(load.connects_per_s, "connects"), (load.messages_per_s, "messages")]
+    {
+        if per_second >= 1.0 {
+            parts.push(format!("{} {what}", rate(per_second)));
+        }
+    }
+    match parts.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => parts.concat(),
+    }
+}
+
+/// The sentence as it continues another: its first letter small, unless it is of an acronym.
+fn lower(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    match (chars.next(), chars.clone().next()) {
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            first.to_lowercase().chain(chars).collect()
+        }
+        _ => sentence.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_report::{AnswerGap, Threshold};
+
+    use super::*;
+    use crate::diagnose;
+    use crate::rules::fixture::Run;
+
+    fn verdict_of(run: &Run) -> String {
+        let (history, summary) = run.whole();
+        diagnose(&history, &summary, &[]).verdict
+    }
+
+    #[test]
+    fn the_verdict_names_cause_side_load_and_remedy() {
+        let run = Run::quiet()
+            .with("listener.backlog", 128)
+            .growing("TcpExt.ListenOverflows", 0, 40, 2)
+            .loaded(|load, second| load.connect_failed.add("timeout", u64::from(second > 8)));
+        let said = verdict_of(&run);
+        let begin = "Stopped on the server side at 600 connections, 200/s connects and 1k/s messages: the server's accept queue, \
+                     which holds 129, overflowed 320 times; do: throng serve --backlog";
+        assert!(said.starts_with(begin), "{said}");
+    }
+
+    #[test]
+    fn a_plan_that_was_met_is_told_with_its_headroom() {
+        assert_eq!(
+            verdict_of(&Run::quiet()),
+            "Nothing stopped it: the plan was met with 85 % headroom (the CPUs of this machine were busy for 15 % at most)."
+        );
+    }
+
+    #[test]
+    fn a_target_that_stood_still_at_the_end_is_not_praised() {
+        let waiting = |us: u64| {
+            let run = Run::quiet().loaded(|load, second| {
+                let ends = u64::from(second >= 9);
+                load.counters.users_waiting = 400 * ends;
+                load.counters.users_waiting_us_most = us * ends;
+            });
+            verdict_of(&run)
+        };
+        let said = waiting(4_900_000);
+        let begin = "Slowed down on the server side at 1k connections and 1k/s messages: the server took its time: 400 users were waiting \
+                     for an answer when it ended, one of them for 4.90 s";
+        assert!(said.starts_with(begin), "{said}");
+        assert!(waiting(300_000).starts_with("Nothing stopped it"), "{}", waiting(300_000));
+    }
+
+    #[test]
+    fn a_run_that_is_not_to_be_believed_is_not_praised() {
+        let late = Run::quiet().loaded(|load, second| {
+            load.counters.users_intended = 260 * second.min(5);
+        });
+        let said = verdict_of(&late);
+        assert!(said.starts_with("Nothing that is known stopped it, but the run is invalid: the generator did not start"), "{said}");
+        let failed = Run::quiet().loaded(|load, second| {
+            load.errors.add("send_failed", 3 * second);
+            load.errors.add("not_joined", second);
+        });
+        let said = verdict_of(&failed);
+        assert!(
+            said.starts_with(
+                "No cause was found for its 40 errors, 30 of them send_failed (the CPUs"
+            ),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn what_ended_early_has_not_met_its_plan() {
+        let (history, mut summary) = Run::quiet().whole();
+        let mut check = |end, begin: &str| {
+            summary.run.end = Some(end);
+            let said = diagnose(&history, &summary, &[]).verdict;
+            assert!(said.starts_with(begin), "{said}");
+        };
+        check(EndReason::Finished, "Nothing stopped it: the plan was met with 85 % headroom");
+        check(EndReason::Interrupted, "Nothing stopped it before it was ended, with 85 % headroom");
+        check(
+            EndReason::Failed,
+            "Nothing that is known stopped it, but the generator could not go on.",
+        );
+        check(EndReason::TargetLost, "Nothing that is known stopped it, but its target was gone");
+    }
+
+    #[test]
+    fn connects_that_nobody_answered_are_said() {
+        let hanging = |each_second: u64| {
+            verdict_of(&Run::quiet().loaded(|load, second| {
+                let hang = each_second * second.min(5);
+                load.counters.connects_ok -= hang;
+                load.counters.connected -= hang;
+            }))
+        };
+        let met = "Nothing stopped it: the plan was met";
+        assert!(hanging(10).starts_with(met), "under way: {}", hanging(10));
+        let begin = "Nothing that is known stopped it, but";
+        let said = hanging(20);
+        assert!(
+            said.starts_with(&format!("{begin} 100 of its 1k connects had no answer")),
+            "{said}"
+        );
+        let said = hanging(200);
+        assert!(
+            said.starts_with(&format!("{begin} 1k of its 1k connects had no answer")),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn one_error_in_very_many_is_no_reason_to_say_nothing_else() {
+        let failing = |errors: u64, messages: u64| {
+            verdict_of(&Run::quiet().loaded(|load, second| {
+                load.counters.messages_sent = messages * second;
+                load.counters.messages_answered = messages * second;
+                load.errors.add("send_failed", if second == 10 { errors } else { 0 });
+            }))
+        };
+        let said = failing(9, 1_000);
+        assert!(
+            said.starts_with(
+                "The plan was met but for 9 errors (send_failed) in 11k attempts, with 85 % headroom"
+            ),
+            "{said}"
+        );
+        let said = failing(11, 1_000);
+        assert!(said.starts_with("No cause was found for its 11 errors, 11 of them"), "{said}");
+        let said = failing(1, 0);
+        assert!(said.starts_with("No cause was found for its only error, send_failed"), "{said}");
+    }
+
+    /// The verdict of a run that is held against thresholds.
+    fn judged(run: &Run, thresholds: &[&str]) -> String {
+        let (history, summary) = run.whole();
+        let judge = |text: &&str| text.parse::<Threshold>().unwrap().judge(&summary);
+        let judgements: Vec<_> = thresholds.iter().map(judge).collect();
+        diagnose(&history, &summary, &judgements).verdict
+    }
+
+    #[test]
+    fn a_missed_threshold_comes_first_with_its_cause() {
+        let slow = Run::quiet().growing("process.server.cpu_us", 0, 20_000, 0).loaded(|load, _| {
+            load.message.clear();
+            load.message.record_n(51_200, 1_000);
+        });
+        assert!(verdict_of(&slow).starts_with("Nothing stopped it"), "below what a person notices");
+        let said = judged(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
+        let begin = "Missed: message.p99 51.2 ms, asked < 10ms at 200 connections, 200/s connects and 1k/s messages: the server took \
+                     its time: messages took 51.2 ms (p99) while the server took 0.02 of the 2 CPUs that it may; do: see where";
+        assert!(said.starts_with(begin), "{said}");
+        let said =
+            judged(&slow, &["message.p99 < 10ms", "message.p50 < 1ms", "message.max < 20ms"]);
+        assert!(
+            said.starts_with(
+                "Missed: message.p99 51.2 ms, asked < 10ms (and 2 more thresholds) at"
+            ),
+            "{said}"
+        );
+        assert!(judged(&slow, &["message.p99 < 60ms"]).starts_with("Nothing stopped it"));
+    }
+
+    #[test]
+    fn a_missed_threshold_without_a_cause_says_so() {
+        let quiet = Run::quiet();
+        assert_eq!(
+            judged(&quiet, &["message.rate_mean > 5000/s"]),
+            "Missed: message.rate_mean 1k/s, asked > 5000/s; no cause was found (the CPUs of this machine were busy for 15 % at most)."
+        );
+        let said = judged(&quiet, &["push.p99 < 1s"]);
+        assert!(
+            said.starts_with("Missed: push.p99 could not be measured, asked < 1s; no cause"),
+            "{said}"
+        );
+        let failing =
+            Run::quiet().loaded(|load, second| load.errors.add("not_joined", second / 10));
+        assert!(
+            verdict_of(&failing)
+                .starts_with("The plan was met but for 1 error (not_joined) in 11k attempts")
+        );
+        let said = judged(&failing, &["errors == 0"]);
+        assert!(said.starts_with("Missed: errors 1, asked == 0; no cause was found"), "{said}");
+    }
+
+    #[test]
+    fn users_whom_nobody_answered_for_a_second_are_not_passed_over() {
+        let run = Run::quiet().loaded(|load, second| {
+            if second == 6 {
+                // The generator was late too, so that no rule says whose fault it was.
+                load.lag.record_n(1_200_000, 1);
+                load.answer_gap = Some(AnswerGap { from_ms: 4_100, to_ms: 5_400 });
+            }
+        });
+        let said = verdict_of(&run);
+        assert!(
+            said.starts_with("Nothing that is known stopped it, but no user was answered for 1.30 s, from 4.1 s on"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! The lab `demo`: what a newcomer sees first, in one screen and under a minute.
+
+use std::time::Duration;
+
+use throng_report::Grade;
+use throng_report::render::{count, micros, or_dash, rate};
+
+use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::report::{LabReport, LabTable, Next, SCHEMA};
+use crate::stressgrid_100k::{Compared, Row, compare, grade, side_by_side};
+
+pub(crate) const INFO: LabInfo = LabInfo {
+    name: "demo",
+    article: "three ways for a server to accept connections, under the same load",
+    summary: "the first thing to try: three ways to accept connections side by side, in under a minute",
+    takes_rate: false,
+};
+
+pub(crate) fn run(
+    lab: &Lab<'_>,
+    progress: &mut dyn FnMut(LabProgress<'_>),
+) -> Result<LabReport, LabError> {
+    let seconds = lab.options.seconds.unwrap_or(ROW_SECONDS);
+    let Compared { offer, rows, interrupted } = compare(lab, seconds, WITHIN, progress)?;
+    let cpus = lab.machine.cpus;
+    let setup = format!(
+        "{} users connect, wait a second, close and come back; both ends here, {}",
+        count(offer.users as f64),
+        if cpus == 1 { "1 CPU".to_owned() } else { format!("{cpus} CPUs") },
+    );
+    let reasons = rows.iter().filter(|row| row.grade != Grade::Valid);
+    let notes =
+        reasons.map(|row| format!("{} is {}: {}", row.accept, row.grade, row.reasons.join("; ")));
+    Ok(LabReport {
+        schema: SCHEMA,
+        diagnoses: Vec::new(),
+        lab: INFO.name,
+        article: INFO.article,
+        setup,
+        tables: vec![table(&rows)],
+        verdict: vec![verdict(&rows)],
+        notes: notes.collect(),
+        grade: grade(&rows),
+        interrupted,
+        rows: serde_json::to_value(&rows).expect("rows are plain data"),
+        kept: None,
+        next: NEXT.to_vec(),
+    })
+}
+
+fn table(rows: &[Row]) -> LabTable {
+    let mut table = side_by_side("", rows);
+    let us = |us: Option<u64>| or_dash(us, micros);
+    table.cells("connections, best second", rows, |row| or_dash(row.rate_most, rate));
+    table.cells("connect p50", rows, |row| us(row.connect_p50_us));
+    table.cells("connect p99", rows, |row| us(row.connect_p99_us));
+    table.cells("CPU of the server, each", rows, |row| {
+        or_dash(row.server_cpu_us, |us| format!("{us:.1} µs"))
+    });
+    table.cells("failed", rows, |row| count(row.failed as f64));
+    table.cells("the result is", rows, |row| row.grade.to_string());
+    table
+}
+
+/// What it means, in a sentence. Pure.
+fn verdict(rows: &[Row]) -> String {
+    if grade(rows) != Grade::Valid {
+        return "These numbers do not count: the generator itself was late, on a machine that has too little to spare. Try \
+                it again when less runs beside it."
+            .to_owned();
+    }
+    if let Some(row) = rows.iter().find(|row| row.failed > 0) {
+        return format!(
+            "{} could not take all of them: {} connects failed.",
+            row.accept, row.failed
+        );
+    }
+    let cost =
+        |row: &&Row| row.server_cpu_us.filter(|us| *us > 0.0).map(|us| (us, row.accept.clone()));
+    let costs: Vec<_> = rows.iter().filter_map(|row| cost(&row)).collect();
+    let least = costs.iter().min_by(|a, b| a.0.total_cmp(&b.0));
+    let most = costs.iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    match (least, most) {
+        (Some((least, cheap)), Some((most, dear))) if *most > least * COST_NOISE => format!(
+            "All took every connection: {cheap} needs the least CPU, {dear} {:.0} % more.",
+            (most / least - 1.0) * 100.0
+        ),
+        _ => "All three took every connection, at about the same cost: at this rate, how a server accepts is no limit."
+            .to_owned(),
+    }
+}
+
+/// The whole of it ends within a minute.
+const WITHIN: Duration = Duration::from_secs(58);
+const ROW_SECONDS: u64 = 7;
+/// CPU per connection of single runs is alike within this factor.
+const COST_NOISE: f64 = 1.10;
+
+const NEXT: [Next; 4] = [
+    Next { args: "serve channels", does: "a chat server with a page" },
+    Next { args: "run examples/channels.yaml", does: "load it (another terminal)" },
+    Next { args: "doctor --for 1M", does: "can it hold a million?" },
+    Next { args: "lab", does: "more experiments" },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(accept: &str, server_cpu_us: f64) -> Row {
+        let (accept, server_cpu_us) = (accept.to_owned(), Some(server_cpu_us));
+        Row { accept, server_cpu_us, rate_most: Some(9_000.0), ..Row::default() }
+    }
+
+    #[test]
+    fn the_cheapest_and_the_dearest_are_named_where_they_differ() {
+        let said = verdict(&[row("dispatch", 30.0), row("shared", 22.0), row("reuseport", 20.0)]);
+        assert!(said.contains("reuseport needs the least CPU, dispatch 50 % more"), "{said}");
+        let said = verdict(&[row("dispatch", 21.0), row("shared", 20.0), row("reuseport", 20.5)]);
+        assert!(said.contains("at about the same cost"), "{said}");
+    }
+
+    #[test]
+    fn a_result_that_is_not_valid_means_nothing() {
+        let late = Row { grade: Grade::Degraded, ..row("shared", 20.0) };
+        assert!(verdict(&[row("dispatch", 30.0), late]).contains("do not count"));
+        assert!(verdict(&[]).contains("do not count"), "nothing was run");
+    }
+
+    #[test]
+    fn connects_that_failed_come_before_what_the_others_cost() {
+        let said = verdict(&[row("dispatch", 30.0), Row { failed: 3, ..row("shared", 20.0) }]);
+        assert_eq!(said, "shared could not take all of them: 3 connects failed.");
+    }
+
+    #[test]
+    fn it_is_one_screen() {
+        let rows = ["dispatch", "shared", "reuseport"].map(|accept| row(accept, 20.0));
+        let report = LabReport {
+            schema: SCHEMA,
+            diagnoses: Vec::new(),
+            lab: INFO.name,
+            article: INFO.article,
+            setup: "9.2k users connect, wait a second, close and come back; both ends here, 2 CPUs"
+                .into(),
+            tables: vec![table(&rows)],
+            verdict: vec![verdict(&rows)],
+            notes: Vec::new(),
+            grade: Grade::Valid,
+            interrupted: false,
+            rows: serde_json::Value::Null,
+            kept: Some("target/demo".into()),
+            next: NEXT.to_vec(),
+        };
+        let text = report.text("target/release/throng");
+        assert!(text.lines().count() <= 22, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}

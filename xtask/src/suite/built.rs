@@ -1,0 +1,151 @@
+//! The test binaries that cargo has built, by asking it once more.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use super::job::Job;
+
+/// What `cargo test` would run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Built {
+    binaries: Vec<Binary>,
+    /// The program itself, which some tests start.
+    throng: Option<PathBuf>,
+}
+
+/// A test binary.
+#[derive(Clone, Debug, PartialEq)]
+struct Binary {
+    /// `throng-cli walls`, `throng-lab lib`.
+    name: String,
+    path: PathBuf,
+    /// Where it runs: the folder of its package, as under `cargo test`.
+    folder: PathBuf,
+}
+
+impl Built {
+    /// Returns what the workspace has; builds what is not built.
+    pub(super) fn ask() -> Result<Self, String> {
+        let output = Command::new(super::cargo())
+            .args(["test", "--locked", "--workspace", "--no-run", "--quiet"])
+            .arg("--message-format=json-render-diagnostics")
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|error| format!("cannot start cargo: {error}"))?;
+        if !output.status.success() {
+            return Err("the tests do not build".to_owned());
+        }
+        Ok(Self::parse(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// Reads cargo's messages, one a line.
+    fn parse(messages: &str) -> Self {
+        let mut built = Self::default();
+        let messages =
+            messages.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
+        for message in messages.filter(|message| message.reason == "compiler-artifact") {
+            let (Some(path), Some(folder)) = (message.executable, message.manifest_path.parent())
+            else {
+                continue;
+            };
+            let package = folder.file_name().unwrap_or_default().to_string_lossy();
+            if message.profile.test {
+                let name = format!("{package} {}", message.target.kind());
+                built.binaries.push(Binary { name, path, folder: folder.to_path_buf() });
+            } else if message.target.name == "throng" {
+                built.throng = Some(path);
+            }
+        }
+        built
+    }
+
+    /// A job for each test binary.
+    pub(super) fn jobs(&self) -> Vec<Job> {
+        self.binaries.iter().map(|binary| self.job(binary)).collect()
+    }
+
+    fn job(&self, binary: &Binary) -> Job {
+        let mut command = Command::new(&binary.path);
+        // What tests that pass have printed tells what was skipped.
+        command.arg("--show-output").current_dir(&binary.folder);
+        command.env("CARGO_MANIFEST_DIR", &binary.folder).env("CARGO", super::cargo());
+        if let Some(throng) = &self.throng {
+            command.env("THRONG_PROGRAM", throng);
+        }
+        let job = Job::new(&binary.name, command);
+        if ALONE.contains(&binary.name.as_str()) { job.alone() } else { job }
+    }
+}
+
+/// What makes sysctls of the whole machine small for some seconds, or measures who has the CPUs.
+const ALONE: [&str; 2] = ["throng-cli preflight", "throng-cli walls"];
+
+/// What cargo says of each thing that it has built.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    #[serde(default)]
+    manifest_path: PathBuf,
+    #[serde(default)]
+    target: Target,
+    #[serde(default)]
+    profile: Profile,
+    #[serde(default)]
+    executable: Option<PathBuf>,
+}
+
+#[derive(Default, Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+    #[serde(default)]
+    src_path: PathBuf,
+}
+
+impl Target {
+    /// `lib`, `bin`, or the name of the test.
+    fn kind(&self) -> &str {
+        match self.kind.first().map(String::as_str) {
+            Some("test") => &self.name,
+            Some("bin") if self.src_path.ends_with(Path::new("src/main.rs")) => "bin",
+            Some("bin") => &self.name,
+            _ => "lib",
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_binaries_are_found_among_what_cargo_says() {
+        let artifact = |name: &str, kind: &str, test: bool, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/throng-cli/Cargo.toml","target":{{"kind":["{kind}"],"name":"{name}","src_path":"/w/crates/throng-cli/src/main.rs"}},"profile":{{"test":{test}}},"executable":{executable}}}"#
+            )
+        };
+        let messages = [
+            artifact("serde", "lib", false, "null"),
+            artifact("throng", "bin", false, "\"/w/target/debug/throng\""),
+            artifact("throng", "bin", true, "\"/w/target/debug/deps/throng-1\""),
+            artifact("walls", "test", true, "\"/w/target/debug/deps/walls-1\""),
+            r#"{"reason":"build-finished","success":true}"#.to_owned(),
+            "not json".to_owned(),
+        ];
+        let found = Built::parse(&messages.join("\n"));
+        let names: Vec<_> = found.binaries.iter().map(|binary| binary.name.as_str()).collect();
+        assert_eq!(names, ["throng-cli bin", "throng-cli walls"]);
+        assert_eq!(found.binaries[0].folder, Path::new("/w/crates/throng-cli"));
+        assert_eq!(found.throng.as_deref(), Some(Path::new("/w/target/debug/throng")));
+        let alone: Vec<_> = found.jobs().into_iter().map(|job| job.is_alone).collect();
+        assert_eq!(alone, [false, true]);
+    }
+}

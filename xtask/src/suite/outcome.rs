@@ -1,0 +1,124 @@
+//! What a test harness printed, as numbers and names.
+
+/// The outcome of one step, read from its output.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// Tests that passed, skipped ones among them.
+    pub(super) passed: u64,
+    pub(super) failed: u64,
+    /// Names of the tests that failed.
+    pub(super) failures: Vec<String>,
+    /// `test: reason`, of the tests or parts of tests that were skipped.
+    pub(super) skipped: Vec<String>,
+}
+
+impl Outcome {
+    /// Reads the output of one harness, or of several in a row.
+    pub(super) fn parse(text: &str) -> Self {
+        let mut found = Self::default();
+        // The test whose output is being read, and whether names of failed tests are.
+        let (mut test, mut in_failures) = ("", false);
+        for line in text.lines() {
+            if let Some(name) = line.strip_prefix("---- ").and_then(|rest| rest.split(' ').next()) {
+                (test, in_failures) = (name, false);
+            } else if line == "failures:" {
+                (test, in_failures) = ("", true);
+            } else if line == "successes:" {
+                (test, in_failures) = ("", false);
+            } else if let Some(result) = line.strip_prefix("test result: ") {
+                (test, in_failures) = ("", false);
+                found.passed += number_before(result, " passed");
+                found.failed += number_before(result, " failed");
+            } else if let Some(name) = line.strip_prefix("    ").filter(|_| in_failures) {
+                found.failures.push(name.to_owned());
+            } else if let Some((before, reason)) = line.split_once("skipped: ") {
+                found.skip(before, test, reason);
+            }
+        }
+        found
+    }
+
+    /// A test that writes past the harness names itself in the reason.
+    fn skip(&mut self, before: &str, test: &str, reason: &str) {
+        let is_a_line_of_its_own = before.is_empty() || before.starts_with("test ");
+        if !is_a_line_of_its_own {
+            return;
+        }
+        let skipped = match test {
+            "" => reason.to_owned(),
+            test => format!("{test}: {reason}"),
+        };
+        if !self.skipped.contains(&skipped) {
+            self.skipped.push(skipped);
+        }
+    }
+}
+
+/// The number that stands before ` passed` in `ok. 12 passed; 0 failed`.
+fn number_before(text: &str, word: &str) -> u64 {
+    let before = text.split(word).next().unwrap_or_default();
+    let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    digits.parse().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "
+running 4 tests
+test a::works ... ok
+test a::skips ... ok
+test b::fails ... FAILED
+test b::panics ... FAILED
+
+successes:
+
+---- a::skips stdout ----
+skipped: nft is not installed
+
+
+successes:
+    a::skips
+    a::works
+
+failures:
+
+---- b::fails stdout ----
+thread 'b::fails' panicked at src/b.rs:1:1:
+assertion failed
+    left: 1
+
+---- b::panics stdout ----
+no
+
+
+failures:
+    b::fails
+    b::panics
+
+test result: FAILED. 2 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.31s
+";
+
+    #[test]
+    fn a_harness_is_read() {
+        let found = Outcome::parse(SAID);
+        assert_eq!((found.passed, found.failed), (2, 2));
+        assert_eq!(found.failures, ["b::fails", "b::panics"]);
+        assert_eq!(found.skipped, ["a::skips: nft is not installed"]);
+    }
+
+    #[test]
+    fn harnesses_in_a_row_are_summed_up() {
+        let found = Outcome::parse(&format!("{SAID}\n{SAID}"));
+        assert_eq!((found.passed, found.failed), (4, 4));
+        assert_eq!(found.skipped.len(), 1);
+    }
+
+    #[test]
+    fn a_test_that_skips_past_the_harness_is_told() {
+        let said = "test walls ... skipped: SYN flood: one CPU\nok\nskipped: tsung: not here\n\
+                    test x ... ok\nit was said that skipped: is a word\n";
+        assert_eq!(Outcome::parse(said).skipped, ["SYN flood: one CPU", "tsung: not here"]);
+    }
+}

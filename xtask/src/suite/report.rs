@@ -1,0 +1,204 @@
+//! What is shown: a live line while the suite runs, and at its end the times, what was skipped, and what failed.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _, stderr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::job::Ran;
+
+/// The line that a terminal shows while the suite runs; a pipe only hears of failures.
+pub(super) struct Line {
+    of: usize,
+    is_shown: bool,
+    now: Mutex<Now>,
+}
+
+/// What runs.
+#[derive(Default)]
+struct Now {
+    done: usize,
+    /// Names, and when they began.
+    steps: Vec<(String, Instant)>,
+}
+
+impl Line {
+    pub(super) fn new(of: usize) -> Self {
+        Self { of, is_shown: stderr().is_terminal(), now: Mutex::default() }
+    }
+
+    pub(super) fn begin(&self, name: &str) {
+        let mut now = self.now();
+        now.steps.push((name.to_owned(), Instant::now()));
+        self.show(&now);
+    }
+
+    pub(super) fn tick(&self) {
+        self.show(&self.now());
+    }
+
+    /// Takes the step away; a failure leaves a line.
+    pub(super) fn end(&self, ran: &Ran) {
+        let mut now = self.now();
+        now.done += 1;
+        now.steps.retain(|(name, _)| *name != ran.name);
+        if !ran.is_passed() {
+            self.clear();
+            let _ = writeln!(stderr(), "FAILED: {}", ran.name);
+        }
+        self.show(&now);
+    }
+
+    pub(super) fn clear(&self) {
+        if self.is_shown {
+            let _ = write!(stderr(), "\r\x1b[2K");
+        }
+    }
+
+    fn show(&self, now: &Now) {
+        if !self.is_shown {
+            return;
+        }
+        let steps = now.steps.iter();
+        let steps = steps.map(|(name, began)| format!("{name} {} s", began.elapsed().as_secs()));
+        let steps = steps.collect::<Vec<_>>().join(", ");
+        let _ = write!(stderr(), "\r\x1b[2K{} of {} done; {steps}", now.done, self.of);
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All steps that ran.
+#[derive(Default)]
+pub(super) struct Report {
+    steps: Vec<Ran>,
+}
+
+impl Report {
+    pub(super) fn add(&mut self, ran: Ran) {
+        self.steps.push(ran);
+    }
+
+    pub(super) fn is_passed(&self) -> bool {
+        self.steps.iter().all(Ran::is_passed)
+    }
+
+    /// The times, what was skipped, what failed, and how it ended.
+    pub(super) fn text(&self, took: Duration) -> String {
+        let mut text = String::new();
+        self.times(&mut text);
+        self.skipped(&mut text);
+        self.failures(&mut text);
+        let passed: u64 = self.steps.iter().map(|step| step.outcome.passed).sum();
+        let failed = self.steps.iter().filter(|step| !step.is_passed()).count();
+        let (of, took) = (self.steps.len(), minutes(took));
+        let steps = if of == 1 { "step" } else { "steps" };
+        _ = match failed {
+            0 => writeln!(text, "{passed} tests passed in {of} {steps}, {took}"),
+            _ => writeln!(text, "{failed} of {of} {steps} failed, {passed} tests passed, {took}"),
+        };
+        text
+    }
+
+    /// The longest first; those that took no time worth a line are one.
+    fn times(&self, text: &mut String) {
+        let mut steps: Vec<_> = self.steps.iter().collect();
+        steps.sort_by_key(|step| std::cmp::Reverse(step.took));
+        let (slow, quick): (Vec<&Ran>, Vec<&Ran>) =
+            steps.into_iter().partition(|step| step.took >= WORTH_A_LINE || !step.is_passed());
+        text.push_str("\n   time  tests  step\n");
+        for step in slow {
+            let mark = if step.is_passed() { "" } else { "  FAILED" };
+            let tests = step.outcome.passed + step.outcome.failed;
+            let seconds = step.took.as_secs_f64();
+            _ = writeln!(text, "{seconds:5.1} s  {tests:5}  {}{mark}", step.name);
+        }
+        if !quick.is_empty() {
+            let seconds: f64 = quick.iter().map(|step| step.took.as_secs_f64()).sum();
+            let tests: u64 = quick.iter().map(|step| step.outcome.passed).sum();
+            let (many, worth) = (quick.len(), WORTH_A_LINE.as_secs());
+            _ = writeln!(
+                text,
+                "{seconds:5.1} s  {tests:5}  {many} others, each in less than {worth} s"
+            );
+        }
+        text.push('\n');
+    }
+
+    fn skipped(&self, text: &mut String) {
+        for step in &self.steps {
+            for skipped in &step.outcome.skipped {
+                _ = writeln!(text, "skipped: {}: {skipped}", step.name);
+            }
+        }
+    }
+
+    fn failures(&self, text: &mut String) {
+        for step in &self.steps {
+            let Some(failure) = &step.failure else { continue };
+            _ = writeln!(
+                text,
+                "\n---- {} ({failure}), all of it in {}",
+                step.name,
+                step.log.display()
+            );
+            text.push_str(&last_lines(said_of_failures(&step.said), LINES_SHOWN));
+        }
+        let failed: Vec<_> = self.steps.iter().filter(|step| !step.is_passed()).collect();
+        if !failed.is_empty() {
+            text.push_str("\nfailed:\n");
+        }
+        for step in failed {
+            _ = writeln!(text, "  {}: {}", step.name, step.failure.as_deref().unwrap_or_default());
+            step.outcome.failures.iter().for_each(|name| _ = writeln!(text, "    {name}"));
+        }
+    }
+}
+
+/// What a harness says about the tests that failed, without what those said that passed.
+fn said_of_failures(said: &str) -> &str {
+    said.find("\nfailures:\n").map_or(said, |at| &said[at + 1..])
+}
+
+fn last_lines(text: &str, most: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let left_out = lines.len().saturating_sub(most);
+    let mut shown = String::new();
+    if left_out > 0 {
+        _ = writeln!(shown, "... {left_out} lines before");
+    }
+    lines[left_out..].iter().for_each(|line| _ = writeln!(shown, "{line}"));
+    shown
+}
+
+/// `7 min 12 s`.
+fn minutes(took: Duration) -> String {
+    match (took.as_secs() / 60, took.as_secs() % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    }
+}
+
+/// Steps that take less are summed up in one line.
+const WORTH_A_LINE: Duration = Duration::from_secs(1);
+/// Of each step that failed; its log has all.
+const LINES_SHOWN: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_output_is_cut_at_its_beginning() {
+        assert_eq!(last_lines("a\nb\nc", 2), "... 1 lines before\nb\nc\n");
+        assert_eq!(last_lines("a\nb", 2), "a\nb\n");
+    }
+
+    #[test]
+    fn minutes_are_shown_where_there_are_any() {
+        assert_eq!(minutes(Duration::from_secs(59)), "59 s");
+        assert_eq!(minutes(Duration::from_secs(432)), "7 min 12 s");
+    }
+}
