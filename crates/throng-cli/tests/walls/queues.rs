@@ -13,7 +13,8 @@ pub(crate) const WALLS: &[Wall] = &[
         name: "nothing",
         what: "a run that fits",
         expected: None,
-        is_of_cpus: false,
+        // Other programs that have the CPUs are told, and rightly.
+        is_of_cpus: true,
         stage: Stage::here,
         provoke: nothing,
     },

@@ -40,33 +40,49 @@ pub(super) fn by_connects(case: &Case<'_>) -> Option<Felt> {
 
 /// Messages that waited for a second transmission, that were given up, and connections that were.
 pub(super) fn by_messages(case: &Case<'_>) -> Option<Felt> {
+    // Where half of all answers take as long anyway, it is not those few that make them late.
+    lost_messages(case).or_else(|| if are_usually_late(case) { None } else { late_messages(case) })
+}
+
+/// The graver of the two.
+pub(super) fn by_anything(case: &Case<'_>) -> Option<Felt> {
+    graver([by_messages(case), by_connects(case)])
+}
+
+/// What was felt of something that holds up every segment, so that all answers may be late for it.
+pub(super) fn by_everything(case: &Case<'_>) -> Option<Felt> {
+    let messages = lost_messages(case).or_else(|| late_messages(case));
+    graver([messages, by_connects(case)])
+}
+
+fn graver(found: [Option<Felt>; 2]) -> Option<Felt> {
+    found.into_iter().flatten().max_by_key(|felt| felt.severity)
+}
+
+fn lost_messages(case: &Case<'_>) -> Option<Felt> {
     let lost = |moment: &Moment| {
         let errors = &moment.load()?.errors;
         let is_loss = |kind: &str| kind.ends_with("_timeout") || kind == "reset_by_peer";
         let lost = errors.0.iter().filter(|(kind, _)| is_loss(kind)).map(|(_, count)| count);
         Some(lost.sum::<u64>() as i64)
     };
-    if let Some(lost) = case.growth_of("load.errors", lost) {
-        return Some(Felt { severity: Severity::Stopped, evidence: lost.evidence() });
-    }
-    // Where half of all answers take as long anyway, it is not those few that make them late.
-    let is_usual = |moment: &&Moment| {
-        let spread = if moment.message.count > 0 { moment.message } else { moment.push };
-        spread.p50_us >= DATA_AGAIN_US
-    };
-    let answered = case.moments().iter().filter(|m| m.message.count + m.push.count > 0);
-    if answered.clone().filter(is_usual).count() * 2 > answered.count() {
-        return None;
-    }
+    let lost = case.growth_of("load.errors", lost)?;
+    Some(Felt { severity: Severity::Stopped, evidence: lost.evidence() })
+}
+
+fn late_messages(case: &Case<'_>) -> Option<Felt> {
     slowest(case, "load.message_us.max", DATA_AGAIN_US, |moment| {
         moment.message.max_us.max(moment.push.max_us)
     })
 }
 
-/// The graver of the two.
-pub(super) fn by_anything(case: &Case<'_>) -> Option<Felt> {
-    let found = [by_messages(case), by_connects(case)];
-    found.into_iter().flatten().max_by_key(|felt| felt.severity)
+fn are_usually_late(case: &Case<'_>) -> bool {
+    let is_usual = |moment: &&Moment| {
+        let spread = if moment.message.count > 0 { moment.message } else { moment.push };
+        spread.p50_us >= DATA_AGAIN_US
+    };
+    let answered = case.moments().iter().filter(|m| m.message.count + m.push.count > 0);
+    answered.clone().filter(is_usual).count() * 2 > answered.count()
 }
 
 /// Connects that were begun a second before `now` at the latest, and are not decided.

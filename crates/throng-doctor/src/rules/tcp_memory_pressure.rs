@@ -33,7 +33,7 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     if pressure.is_empty() && over.is_none() {
         return None;
     }
-    let felt = resent::by_anything(case)?;
+    let felt = resent::by_everything(case)?;
     let held = case.peak(kernel.end, "sockstat.tcp.mem_pages");
     let remedy = remedy(case, kernel, most, held.as_ref().map(|held| held.value));
     let bytes = |pages: i64| format!("{} MiB", pages * PAGE_BYTES / (1 << 20));
@@ -160,6 +160,16 @@ mod tests {
         };
         left(5_900).is_silent(&RULE);
         left(1_500).speaks(&RULE);
+    }
+
+    #[test]
+    fn all_answers_may_be_late_for_want_of_memory() {
+        let run = Run::quiet().growing("TcpExt.TCPMemoryPressures", 4, 1, 5);
+        let late = |load: &mut throng_report::LoadInterval, _: u64| {
+            load.message.clear();
+            load.message.record_n(400_000, 50);
+        };
+        run.loaded(late).speaks(&RULE);
     }
 
     #[test]
