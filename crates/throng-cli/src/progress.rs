@@ -127,8 +127,8 @@ fn message(interval: &Interval, previous: Option<&Interval>, with_phase: bool) -
     let grown = load.counters.since(&before.counters);
     // Messages where there are any, else connects.
     let (done, latency) = match grown.messages_answered {
-        0 => (grown.connects_ok, &load.connect),
-        answered => (answered, &load.message),
+        0 => (grown.connects_ok, load.latencies().connect),
+        answered => (answered, load.latencies().message),
     };
     let per_second = rate(done as f64 * 1000.0 / interval.span_ms.max(1) as f64);
     let p99 = match latency.is_empty() {

@@ -108,12 +108,12 @@ impl Moment {
         };
         Self {
             lag: spread(|load| &load.lag),
-            connect: spread(|load| &load.connect),
-            tcp: spread(|load| &load.tcp),
-            message: spread(|load| &load.message),
-            join: spread(|load| &load.join),
-            push: spread(|load| &load.push),
-            broadcast: spread(|load| &load.broadcast),
+            connect: spread(|load| load.latencies().connect),
+            tcp: spread(|load| load.latencies().tcp),
+            message: spread(|load| load.latencies().message),
+            join: spread(|load| load.latencies().join),
+            push: spread(|load| load.latencies().push),
+            broadcast: spread(|load| load.latencies().broadcast),
             interval: Interval {
                 at_ms: interval.at_ms,
                 span_ms: interval.span_ms,

@@ -245,8 +245,8 @@ fn find(intervals: &[Interval], timeout: Duration, valid_until_ms: Option<u64>) 
         }
     }
     let good = || intervals.iter().filter(|interval| interval.at_ms <= best_at_ms);
-    found.connect_p99_us = latency(good(), |load| &load.connect).p99;
-    found.message_p99_us = latency(good(), |load| &load.message).p99;
+    found.connect_p99_us = latency(good(), |load| load.latencies().connect).p99;
+    found.message_p99_us = latency(good(), |load| load.latencies().message).p99;
     found
 }
 

@@ -203,7 +203,7 @@ fn row(server: &str, article: Option<f64>, run: &Run) -> Row {
     let found = knee(&points);
     let until_ms = found.map_or(u64::MAX, |Knee { at_ms, .. }| at_ms.saturating_sub(1));
     let good = run.file.intervals.iter().filter(|interval| interval.at_ms <= until_ms);
-    let ground = latency(good, |load| &load.message);
+    let ground = latency(good, |load| load.latencies().message);
     let last = run.file.intervals.iter().rev().find_map(|interval| interval.load.as_ref());
     let validity = validity_until(&run.file, until_ms);
     let most = points.iter().map(|point| point.rate).fold(0.0, f64::max);
@@ -239,7 +239,8 @@ fn point(interval: &Interval, before: &LoadInterval, now: &LoadInterval) -> Opti
         at_ms: interval.at_ms,
         intended_rate: grown.turns_intended as f64 / seconds,
         rate: grown.messages_answered as f64 / seconds,
-        p99_us: (!now.message.is_empty()).then(|| now.message.percentile(99.0)),
+        p99_us: (!now.latencies().message.is_empty())
+            .then(|| now.latencies().message.percentile(99.0)),
     })
 }
 

@@ -186,7 +186,7 @@ mod tests {
             run[0].load.as_mut().unwrap().connect.record_us(us);
         }
         run[1].load.as_mut().unwrap().connect.record_us(100_000);
-        let latency = latency(&run, |load| &load.connect);
+        let latency = latency(&run, |load| load.latencies().connect);
         assert_eq!((latency.count, latency.p50), (100, 50));
         assert!(latency.max >= 99_000);
     }

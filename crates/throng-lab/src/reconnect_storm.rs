@@ -213,8 +213,8 @@ fn storm(users: u64, intervals: &[Interval]) -> Storm {
     found.errors = last.errors.total() - before.errors.total().min(last.errors.total());
     found.connects_most_per_second = best_second(&during);
     let measured = || during.iter().map(|(interval, _)| *interval);
-    found.connect_p99_us = latency(measured(), |load| &load.connect).p99;
-    found.join_p99_us = latency(measured(), |load| &load.join).p99;
+    found.connect_p99_us = latency(measured(), |load| load.latencies().connect).p99;
+    found.join_p99_us = latency(measured(), |load| load.latencies().join).p99;
     let kernel = server_side(intervals);
     let overflows = |interval: &Interval| kernel(interval).get("TcpExt.ListenOverflows").copied();
     found.overflows = overflows(began).zip(overflows(last_interval)).map(|(from, to)| to - from);

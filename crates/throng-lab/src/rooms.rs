@@ -228,7 +228,7 @@ impl Watch {
         if interval.at_ms < self.grows_from_ms || now.is_leaving() {
             return Go::On;
         }
-        if let Some(before) = before.filter(|_| !now.broadcast.is_empty()) {
+        if let Some(before) = before.filter(|_| !now.latencies().broadcast.is_empty()) {
             self.points.push(point(self.members, &before, (interval, now)));
         }
         let last_ms = self.points.last().map_or(0, |point| point.at_ms);
@@ -292,7 +292,7 @@ fn point(
         at_ms: interval.at_ms,
         intended_rate: (grown.turns_intended * members) as f64 / seconds,
         rate: grown.messages_received as f64 / seconds,
-        p99_us: Some(now.broadcast.percentile(99.0)),
+        p99_us: Some(now.latencies().broadcast.percentile(99.0)),
     }
 }
 

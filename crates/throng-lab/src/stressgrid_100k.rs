@@ -195,12 +195,12 @@ fn row(accept: &str, run: &Run) -> Row {
     let at_height = |interval: &&Interval| {
         interval.load.as_ref().is_some_and(|load| load.phase.starts_with("hold"))
     };
-    let height = latency(intervals.iter().filter(at_height), |load| &load.connect);
+    let height = latency(intervals.iter().filter(at_height), |load| load.latencies().connect);
     let worst = intervals
         .iter()
         .filter_map(|interval| interval.load.as_ref())
-        .filter(|load| !load.connect.is_empty())
-        .map(|load| load.connect.percentile(90.0))
+        .filter(|load| !load.latencies().connect.is_empty())
+        .map(|load| load.latencies().connect.percentile(90.0))
         .max();
     let server = summary.server.as_ref();
     Row {

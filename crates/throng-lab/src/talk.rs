@@ -49,9 +49,9 @@ impl Talk {
         };
         // The first interval's own histograms are of what came before.
         let measured = || within[1..].iter().copied();
-        let join = latency(measured(), |load| &load.join);
-        let answer = latency(measured(), |load| &load.push);
-        let delivery = latency(measured(), |load| &load.broadcast);
+        let join = latency(measured(), |load| load.latencies().join);
+        let answer = latency(measured(), |load| load.latencies().push);
+        let delivery = latency(measured(), |load| load.latencies().broadcast);
         let some = |count: u64, us: u64| (count > 0).then_some(us);
         let heard = grown(|counters| counters.messages_received);
         Some(Self {

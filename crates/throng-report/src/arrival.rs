@@ -32,6 +32,33 @@ pub struct ArrivalLatencies {
     /// Of probes.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub broadcast: Histogram,
+    /// How many of the messages, joins, pushes and probes are here by the generator's own clock, because
+    /// the kernel did not tell when they arrived.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub by_own_clock: u64,
+}
+
+/// The latencies of an interval by the best clock that there is, see [`LoadInterval::latencies`].
+///
+/// [`LoadInterval::latencies`]: crate::LoadInterval::latencies
+#[derive(Clone, Copy, Debug)]
+pub struct Latencies<'a> {
+    /// Of connects.
+    pub connect: &'a Histogram,
+    /// Of connects until TCP was established; of WebSockets only.
+    pub tcp: &'a Histogram,
+    /// Of messages.
+    pub message: &'a Histogram,
+    /// Of joins.
+    pub join: &'a Histogram,
+    /// Of pushes.
+    pub push: &'a Histogram,
+    /// Of probes.
+    pub broadcast: &'a Histogram,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 impl ArrivalLatencies {
@@ -45,15 +72,23 @@ impl ArrivalLatencies {
         for (histogram, add) in self.all_mut().into_iter().zip(other.all()) {
             histogram.merge(add);
         }
+        self.by_own_clock += other.by_own_clock;
+    }
+
+    /// Returns how many messages, joins, pushes and probes were timed by the kernel's clock, of how many.
+    pub fn by_kernel(&self) -> (u64, u64) {
+        let Self { connect: _, tcp: _, message, join, push, broadcast, by_own_clock } = self;
+        let all = [message, join, push, broadcast].into_iter().map(Histogram::count).sum::<u64>();
+        (all.saturating_sub(*by_own_clock), all)
     }
 
     fn all(&self) -> [&Histogram; 6] {
-        let Self { connect, tcp, message, join, push, broadcast } = self;
+        let Self { connect, tcp, message, join, push, broadcast, by_own_clock: _ } = self;
         [connect, tcp, message, join, push, broadcast]
     }
 
     fn all_mut(&mut self) -> [&mut Histogram; 6] {
-        let Self { connect, tcp, message, join, push, broadcast } = self;
+        let Self { connect, tcp, message, join, push, broadcast, by_own_clock: _ } = self;
         [connect, tcp, message, join, push, broadcast]
     }
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Event, Histogram, LoadCounters,
-    MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, ServerSnapshot, Tally,
-    Unanswered,
+    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Event, Histogram, Latencies,
+    LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse,
+    ServerSnapshot, Tally, Unanswered,
 };
 
 /// The phase of a run whose schedule is over, or was ended: nobody begins anything, whoever is connected leaves,
@@ -142,6 +142,23 @@ pub struct LoadInterval {
 }
 
 impl LoadInterval {
+    /// Returns the latencies by the best clock that there is: of each kind until the answer reached this
+    /// machine, where the kernel's clock was asked, and else until the generator saw it.
+    pub fn latencies(&self) -> Latencies<'_> {
+        let Self { connect, tcp, message, join, push, broadcast, arrival, .. } = self;
+        fn best<'a>(seen: &'a Histogram, arrived: &'a Histogram) -> &'a Histogram {
+            if arrived.is_empty() { seen } else { arrived }
+        }
+        Latencies {
+            connect: best(connect, &arrival.connect),
+            tcp: best(tcp, &arrival.tcp),
+            message: best(message, &arrival.message),
+            join: best(join, &arrival.join),
+            push: best(push, &arrival.push),
+            broadcast: best(broadcast, &arrival.broadcast),
+        }
+    }
+
     /// Whether everybody was leaving when the interval ended.
     pub fn is_leaving(&self) -> bool {
         self.phase == LEAVING

@@ -36,7 +36,7 @@ pub mod unanswered;
 pub mod validity;
 pub mod watch;
 
-pub use arrival::ArrivalLatencies;
+pub use arrival::{ArrivalLatencies, Latencies};
 pub use diagnosis::Diagnosis;
 pub use events::{Event, EventKind, SERVER_SILENT};
 pub use exit::RunExit;

@@ -169,6 +169,8 @@ pub struct ConnectSummary {
     pub rate_mean: Option<f64>,
     /// From the intended moment until established.
     pub latency_us: LatencySummary,
+    /// The same until the generator saw it: larger where it looked late.
+    pub seen_us: LatencySummary,
     /// The part of that until TCP was established; of WebSockets only.
     pub tcp_latency_us: LatencySummary,
     /// Waits for a connect that none has ended.
@@ -202,12 +204,20 @@ pub struct MessageSummary {
     pub rate_most: Option<f64>,
     /// Messages per second.
     pub rate_mean: Option<f64>,
-    /// From the intended moment until answered.
+    /// From the intended moment until the answer arrived.
     pub latency_us: LatencySummary,
+    /// The same until the generator saw the answer: larger where it read late.
+    pub seen_us: LatencySummary,
     /// Waits for an answer that none has ended.
     pub unanswered_us: LatencySummary,
     /// `latency_us` with these, as a threshold compares it.
     pub judged_us: LatencySummary,
+    /// Those of the answered that may have been another user's.
+    pub doubtful: u64,
+    /// Those of the answered that may have been late answers to a question that was given up.
+    pub out_of_step: u64,
+    /// Messages that answered nothing.
+    pub unasked: u64,
     /// Whole messages that WebSockets brought, asked for or not.
     pub received: u64,
     /// The same per second in the best second.
@@ -230,8 +240,10 @@ pub struct JoinSummary {
     pub rate_most: Option<f64>,
     /// Answered ok, per second.
     pub rate_mean: Option<f64>,
-    /// From the intended moment until answered.
+    /// From the intended moment until the answer arrived.
     pub latency_us: LatencySummary,
+    /// The same until the generator saw the answer: larger where it read late.
+    pub seen_us: LatencySummary,
     /// Waits for an answer that none has ended.
     pub unanswered_us: LatencySummary,
     /// `latency_us` with these, as a threshold compares it.
@@ -254,8 +266,10 @@ pub struct PushSummary {
     pub rate_most: Option<f64>,
     /// Answered ok, per second.
     pub rate_mean: Option<f64>,
-    /// From the intended moment until answered.
+    /// From the intended moment until the answer arrived.
     pub latency_us: LatencySummary,
+    /// The same until the generator saw the answer: larger where it read late.
+    pub seen_us: LatencySummary,
     /// Waits for an answer that none has ended.
     pub unanswered_us: LatencySummary,
     /// `latency_us` with these, as a threshold compares it.
@@ -281,8 +295,10 @@ pub struct BroadcastSummary {
     /// What was counted of all probes.
     #[serde(flatten)]
     pub counters: ProbeCounters,
-    /// From the moment at which a probe was due until a user had it: all deliveries of all probes.
+    /// From the moment at which a probe was due until it arrived at a user: all deliveries of all probes.
     pub latency_us: LatencySummary,
+    /// The same until the generator saw it: larger where it read late.
+    pub seen_us: LatencySummary,
     /// The earliest of all deliveries.
     pub first_us: Option<u64>,
     /// The latest of all deliveries.
@@ -331,6 +347,9 @@ pub struct GeneratorSummary {
     pub lag_us: LatencySummary,
     /// When it was the latest, in seconds since the run began; `null` when it was never late.
     pub lag_most_at_s: Option<f64>,
+    /// The share of messages, joins, pushes and probes whose arrival the kernel's clock told; `null` when
+    /// there were none.
+    pub by_kernels_clock: Option<f64>,
     /// Event loops.
     pub cores: u64,
     /// CPUs that it kept busy on average.

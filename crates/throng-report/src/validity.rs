@@ -3,6 +3,8 @@
 //! | rule | degraded | invalid |
 //! |---|---|---|
 //! | generator lag, p99 over the run | above 10 ms | above 100 ms |
+//! | the same where the kernel told when answers arrived, and the lag is a smaller part of the p99 of each latency | above 10 ms and 10 % | above 100 ms and 50 % |
+//! | answers that may be another user's, or another question's | above 1 % | above 5 % |
 //! | generator lag that is at least half of a percentile that is shown or judged, at the same percentile | above 10 ms | |
 //! | arrivals that were due and did not start | above 1 % | above 5 % |
 //! | turns of `every` that the generator kept from starting | above 1 % | above 5 % |
@@ -12,6 +14,11 @@
 //! | deliveries of probes that neither came nor were given up, at the end of a run | | any |
 //! | share of the generator's measured ceiling, in the busiest second | above 80 % | |
 //! | no interval of the generator in the file | | always |
+//!
+//! A late generator sends late and reads late. Where the kernel tells when an answer arrived, reading late
+//! makes no latency larger. Sending late does, since a latency counts from the intended moment: of a latency
+//! of 400 ms with a lag of 15 ms, 385 ms at least are the target's. So the lag counts for as much as it is of
+//! the smallest latency that is shown.
 //!
 //! An arrival waits for nobody, so every one that is missing is the generator's doing. A turn of `every`
 //! also waits for the answer to the turn before it, so a slow target delays turns: that is a finding about
@@ -42,6 +49,16 @@ pub const SHORTFALL_DEGRADED: f64 = 0.01;
 /// Share of arrivals or turns missing above which a run is invalid.
 pub const SHORTFALL_INVALID: f64 = 0.05;
 
+/// Part of a latency that the generator's lag may be, in a run whose arrivals are known: above it, it is
+/// degraded.
+pub const LAG_PART_DEGRADED: f64 = 0.1;
+/// The same: above it, it is invalid.
+pub const LAG_PART_INVALID: f64 = 0.5;
+/// Share of answers that may be another's above which a run is degraded.
+pub const DOUBTFUL_DEGRADED: f64 = 0.01;
+/// Share of answers that may be another's above which a run is invalid.
+pub const DOUBTFUL_INVALID: f64 = 0.05;
+
 /// Values that a latency has, and the lag too, before its p99.9 is more than a few of them.
 pub const TAIL_VALUES_MIN: u64 = 1_000;
 /// Share of the generator's ceiling above which a run is degraded.
@@ -56,7 +73,7 @@ pub enum Grade {
     Valid,
     /// Something was missing; read the reasons beside the numbers.
     Degraded,
-    /// The numbers describe the generator, not the target.
+    /// The numbers are not the target's: read the reasons instead.
     Invalid,
 }
 
@@ -78,8 +95,14 @@ pub struct Facts {
     pub lag_us: LatencySummary,
     /// When the latest of them was, in milliseconds since the run began.
     pub lag_most_at_ms: Option<u64>,
+    /// Whether the kernel told when answers arrived: a generator that reads late is no part of a latency.
+    pub arrivals_are_known: bool,
     /// What the report shows.
     pub latencies: Vec<Latency>,
+    /// Answers that an `expect` took.
+    pub answers: u64,
+    /// Those of them that may be another user's, or another question's.
+    pub answers_doubtful: u64,
     /// Users or arrivals that should have started.
     pub arrivals_intended: u64,
     /// Those of them that did.
@@ -124,16 +147,14 @@ impl Validity {
         if facts.intervals == 0 {
             found.push((Grade::Invalid, "the generator reported nothing".to_owned()));
         }
-        match above(facts.lag_us.p99, LAG_DEGRADED_US, LAG_INVALID_US) {
-            Some(grade) => found.push((
-                grade,
-                format!("the generator was late by {} (p99)", micros(facts.lag_us.p99)),
-            )),
+        match facts.lag() {
+            Some(found_late) => found.push(found_late),
             None => found.extend(facts.owned_tail().map(|reason| (Grade::Degraded, reason))),
         }
         let missing = facts.arrivals_intended.saturating_sub(facts.arrivals_achieved);
         found.extend(shortfall("arrivals", missing, facts.arrivals_intended));
         found.extend(shortfall("turns of `every`", facts.turns_missed, facts.turns_intended));
+        found.extend(facts.doubt());
         let unsent = facts.probes_intended.saturating_sub(facts.probes_sent);
         found.extend(shortfall("probes", unsent, facts.probes_intended));
         if facts.deliveries_unaccounted > 0 {
@@ -172,6 +193,36 @@ impl Validity {
 }
 
 impl Facts {
+    /// Whether the generator was so late that its latencies say too little of the target.
+    fn lag(&self) -> Option<(Grade, String)> {
+        let lag_us = self.lag_us.p99;
+        let grade = above(lag_us, LAG_DEGRADED_US, LAG_INVALID_US)?;
+        let late = format!("the generator was late by {} (p99)", micros(lag_us));
+        let smallest = self.latencies.iter().min_by_key(|latency| latency.us.p99);
+        let Some(Latency { name, us, .. }) = smallest.filter(|_| self.arrivals_are_known) else {
+            return Some((grade, late));
+        };
+        let part = lag_us as f64 / us.p99.max(1) as f64;
+        let by_part = above(part, LAG_PART_DEGRADED, LAG_PART_INVALID)?;
+        let percent = (part * 100.0).min(100.0);
+        Some((grade.min(by_part), format!("{late}, up to {percent:.0} % of the p99 of {name}")))
+    }
+
+    /// Whether too many answers cannot be told from others.
+    fn doubt(&self) -> Option<(Grade, String)> {
+        let share = self.answers_doubtful as f64 / self.answers.max(1) as f64;
+        let grade = above(share, DOUBTFUL_DEGRADED, DOUBTFUL_INVALID)?;
+        let (doubtful, answers, percent) = (self.answers_doubtful, self.answers, share * 100.0);
+        Some((
+            grade,
+            format!(
+                "{doubtful} of {answers} answers ({percent:.1} %) may be another's: messages that `expect` takes also \
+                 came unasked or late. Expect what no other message on the connection has in it, or measure \
+                 deliveries with `probe`"
+            ),
+        ))
+    }
+
     /// What of the slowest is the generator's own although it was hardly ever late.
     fn owned_tail(&self) -> Option<String> {
         let has_tail = |latency: &&Latency| {
@@ -320,6 +371,37 @@ mod tests {
         check(Facts { lag_us: late(10_001), ..sound() }, Grade::Degraded, "late by 10.0 ms");
         check(Facts { lag_us: late(100_000), ..sound() }, Grade::Degraded, "late by 100 ms");
         check(Facts { lag_us: late(100_001), ..sound() }, Grade::Invalid, "late by 100 ms");
+    }
+
+    /// A run in which the kernel told when answers arrived; `p99_us` is of the quickest of them.
+    fn timed_by_kernel(lag_us: u64, p99_us: u64) -> Facts {
+        let latency = |name, p99| Latency { name, us: late(p99), judged: Vec::new() };
+        let latencies = vec![latency("message", p99_us), latency("join", 30_000_000)];
+        Facts { lag_us: late(lag_us), arrivals_are_known: true, latencies, ..sound() }
+    }
+
+    #[test]
+    fn where_arrivals_are_known_lag_counts_for_the_part_that_it_is_of_a_latency() {
+        check(timed_by_kernel(15_000, 400_000), Grade::Valid, "");
+        let reason = "late by 15.0 ms (p99), up to 38 % of the p99 of message";
+        check(timed_by_kernel(15_000, 40_000), Grade::Degraded, reason);
+        check(timed_by_kernel(15_000, 16_000), Grade::Degraded, "up to 94 %");
+        check(timed_by_kernel(200_000, 5_000_000), Grade::Valid, "");
+        check(timed_by_kernel(200_000, 900_000), Grade::Degraded, "up to 22 %");
+        check(timed_by_kernel(200_000, 300_000), Grade::Invalid, "up to 67 %");
+        let unknown = Facts { arrivals_are_known: false, ..timed_by_kernel(15_000, 400_000) };
+        check(unknown, Grade::Degraded, "late by 15.0 ms (p99)");
+        let nothing_shown = Facts { latencies: Vec::new(), ..timed_by_kernel(15_000, 1) };
+        check(nothing_shown, Grade::Degraded, "late by 15.0 ms (p99)");
+    }
+
+    #[test]
+    fn answers_that_may_be_anothers_degrade_above_one_and_invalidate_above_five_per_cent() {
+        let doubtful = |answers_doubtful| Facts { answers: 1000, answers_doubtful, ..sound() };
+        check(doubtful(10), Grade::Valid, "");
+        check(doubtful(11), Grade::Degraded, "11 of 1000 answers (1.1 %) may be another's");
+        check(doubtful(50), Grade::Degraded, "50 of 1000");
+        check(doubtful(51), Grade::Invalid, "51 of 1000");
     }
 
     #[test]

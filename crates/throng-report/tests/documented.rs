@@ -76,6 +76,7 @@ fn every_field_of_an_interval_is_documented() {
             join: latency.clone(),
             push: latency.clone(),
             broadcast: latency.clone(),
+            by_own_clock: 1,
         },
         lag: latency,
         answer_gap: Some(AnswerGap::default()),
@@ -236,6 +237,18 @@ fn constants_are_documented_as_they_are() {
         "users or arrivals that were due and did not start",
         validity::SHORTFALL_DEGRADED * 100.0,
         validity::SHORTFALL_INVALID * 100.0,
+        "%",
+    );
+    let part = format!(
+        "such a part of the smallest p99 that is shown | above {} % | above {} % |",
+        validity::LAG_PART_DEGRADED * 100.0,
+        validity::LAG_PART_INVALID * 100.0
+    );
+    assert!(document.contains(&part), "{part}");
+    rule(
+        "answers that [may be another's](scenario.md#an-answer-belongs-to-its-question): `doubtful` and `out_of_step`",
+        validity::DOUBTFUL_DEGRADED * 100.0,
+        validity::DOUBTFUL_INVALID * 100.0,
         "%",
     );
     let ceiling = validity::CEILING_SHARE_DEGRADED * 100.0;

@@ -280,12 +280,9 @@ impl Generator {
             }
             return self.fail(conn, ErrorKind::refused(asked));
         }
-        let slate = &mut self.slate;
         match asked {
             Asked::Join => {
-                slate.counters.joins_ok += 1;
-                slate.counters.joined += 1;
-                timing.record(user.intended, &mut slate.join, &mut slate.arrival.join);
+                self.slate.joined(user.intended, timing);
                 let channel = user.channels.of_join(number);
                 let hears_probe = channel.is_some_and(|channel| {
                     channel.joined = true;
@@ -296,8 +293,7 @@ impl Generator {
                 }
             }
             Asked::Push => {
-                slate.counters.pushes_ok += 1;
-                timing.record(user.intended, &mut slate.push, &mut slate.arrival.push);
+                self.slate.pushed(user.intended, timing);
             }
             Asked::Leave => {}
         }

@@ -177,6 +177,7 @@ impl Prober {
             return;
         }
         let due_at = self.due_at(number);
+        let by_own_clock = timing.by_own_clock();
         // So do those that lie so far back that they count in no report of their own.
         let is_recent = number > self.opened.saturating_sub(TALLIED_MAX);
         let tally = slate.probe(if is_recent { number } else { NO_PROBE });
@@ -201,6 +202,7 @@ impl Prober {
         let settled = open.outstanding == 0;
         tally.counters.delivered += 1;
         tally.record(due_at, timing);
+        slate.arrival.by_own_clock += by_own_clock;
         if settled {
             self.forget_settled();
         }

@@ -134,9 +134,25 @@ impl Slate {
     pub(super) fn answered(&mut self, measured: Option<(Instant, Timing)>, class: u16) {
         if let Some((from, timing)) = measured {
             timing.record(from, &mut self.message, &mut self.arrival.message);
+            self.arrival.by_own_clock += timing.by_own_clock();
         }
         self.counters.messages_answered += 1;
         self.classes[usize::from(class)].messages_answered += 1;
+    }
+
+    /// Counts a join that was answered ok, and its latency.
+    pub(super) fn joined(&mut self, from: Instant, timing: Timing) {
+        timing.record(from, &mut self.join, &mut self.arrival.join);
+        self.arrival.by_own_clock += timing.by_own_clock();
+        self.counters.joins_ok += 1;
+        self.counters.joined += 1;
+    }
+
+    /// Counts a push that was answered ok, and its latency.
+    pub(super) fn pushed(&mut self, from: Instant, timing: Timing) {
+        timing.record(from, &mut self.push, &mut self.arrival.push);
+        self.arrival.by_own_clock += timing.by_own_clock();
+        self.counters.pushes_ok += 1;
     }
 
     pub(super) fn connect_failed(&mut self, why: ConnectFailure) {

@@ -43,6 +43,14 @@ impl Timing {
             Arrival::Sampled => {}
         }
     }
+
+    /// Returns for how many answers only this core's clock says when they came.
+    pub(super) fn by_own_clock(self) -> u64 {
+        match self.arrival {
+            Arrival::Unknown { weight } => weight.into(),
+            Arrival::Stamped { .. } | Arrival::Sampled => 0,
+        }
+    }
 }
 
 /// How far two clocks may be apart. What came that much before a question was sent does not answer it.

@@ -17,7 +17,7 @@ pub(super) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
     };
     let trust = match (&summary.run.incomplete, summary.validity.grade) {
         (_, Grade::Invalid) => {
-            format!("{grade}: these numbers describe the generator, not the target")
+            format!("{grade}: its numbers are not the target's")
         }
         (Some(why), _) => format!("{grade} ({why})"),
         (None, _) => grade.to_owned(),

@@ -37,18 +37,18 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
         if !leaving {
             let (done, due) = (grown.connects_ok, connects_due(&before.counters, now));
             line += &format!("  connects {} of {}", per_second(done), per_second(due));
-            line += &p99(&load.connect);
+            line += &p99(load.latencies().connect);
         }
         if now.joins_started > 0 {
             line += &format!("  joined {}", count(now.joined as f64));
         }
         if !leaving && grown.joins_started > 0 {
             line += &format!("  joins {}", per_second(grown.joins_ok));
-            line += &p99(&load.join);
+            line += &p99(load.latencies().join);
         }
         if !leaving && grown.pushes_sent > 0 {
             line += &format!("  pushes {}", per_second(grown.pushes_ok));
-            line += &p99(&load.push);
+            line += &p99(load.latencies().push);
         }
         if let Some(broadcast) = broadcast_progress(load) {
             line += &format!("  {broadcast}");
@@ -62,7 +62,7 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
             if grown.turns_intended > 0 {
                 line += &format!(" of {} turns", per_second(grown.turns_intended));
             }
-            line += &p99(&load.message);
+            line += &p99(load.latencies().message);
         }
         line += &format!("  errors {}", count((load.errors.total() + now.connects_failed) as f64));
     } else if let Some(server) = &interval.server {

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::outcome::outcome;
 use super::{Table, bytes, count, micros, or_dash, percent, rate};
-use crate::summary::{BroadcastSummary, ServerSummary, Summary};
+use crate::summary::{BroadcastSummary, MessageSummary, ServerSummary, Summary};
 use crate::threshold::Judgement;
 use crate::validity::is_owned;
 use crate::{Diagnosis, LatencySummary, Tally};
@@ -83,28 +83,63 @@ fn latencies(summary: &Summary) -> Table {
         cells.extend(shown(l).map(show));
         table.row(cells);
     };
-    // What was answered, and below it, where they differ, the same with what was not.
-    let mut both = |name, done, mean, answered: &_, unanswered: &LatencySummary, judged: &_| {
-        row(name, done, mean, answered);
-        if shown(judged) != shown(answered) {
-            row(AND_UNANSWERED, unanswered.count, None, judged);
-        }
-    };
+    // What was answered, and below it, where they differ, when the generator saw it, and the same with
+    // what was not answered.
+    let mut both =
+        |name, done, mean, [answered, seen]: [&_; 2], unanswered: &LatencySummary, judged: &_| {
+            row(name, done, mean, answered);
+            if differ(answered, seen) {
+                row(AS_SEEN, seen.count, None, seen);
+            }
+            if shown(judged) != shown(answered) {
+                row(AND_UNANSWERED, unanswered.count, None, judged);
+            }
+        };
     let c = connect;
-    both("connects", c.ok, c.rate_mean, &c.latency_us, &c.unanswered_us, &c.judged_us);
+    both(
+        "connects",
+        c.ok,
+        c.rate_mean,
+        [&c.latency_us, &c.seen_us],
+        &c.unanswered_us,
+        &c.judged_us,
+    );
     if message.sent > 0 || message.answered > 0 || message.unanswered_us.count > 0 {
         let m = message;
         let done = if m.answered > 0 { m.answered } else { m.sent };
-        both("messages", done, m.rate_mean, &m.latency_us, &m.unanswered_us, &m.judged_us);
+        both(
+            "messages",
+            done,
+            m.rate_mean,
+            [&m.latency_us, &m.seen_us],
+            &m.unanswered_us,
+            &m.judged_us,
+        );
     }
     if let Some(j) = &summary.join {
-        both("joins", j.ok, j.rate_mean, &j.latency_us, &j.unanswered_us, &j.judged_us);
+        both(
+            "joins",
+            j.ok,
+            j.rate_mean,
+            [&j.latency_us, &j.seen_us],
+            &j.unanswered_us,
+            &j.judged_us,
+        );
     }
     if let Some(p) = &summary.push {
-        both("pushes", p.ok, p.rate_mean, &p.latency_us, &p.unanswered_us, &p.judged_us);
+        both(
+            "pushes",
+            p.ok,
+            p.rate_mean,
+            [&p.latency_us, &p.seen_us],
+            &p.unanswered_us,
+            &p.judged_us,
+        );
     }
     if let Some(broadcast) = &summary.broadcast {
-        row("broadcasts", broadcast.counters.delivered, None, &broadcast.latency_us);
+        let b = broadcast;
+        let delivered = b.counters.delivered;
+        both("broadcasts", delivered, None, [&b.latency_us, &b.seen_us], &NONE, &b.latency_us);
     }
     row("generator lag", summary.generator.lag_us.count, None, &summary.generator.lag_us);
     table
@@ -115,6 +150,24 @@ fn shown(l: &LatencySummary) -> [u64; 5] {
     [l.p50, l.p90, l.p99, l.p999, l.max]
 }
 
+/// Whether the generator saw answers so much later than they arrived that both are to be shown: by a tenth
+/// and by half a millisecond, at one of the percentiles.
+fn differ(arrived: &LatencySummary, seen: &LatencySummary) -> bool {
+    let shown = |l: &LatencySummary| [l.p50, l.p90, l.p99, l.p999];
+    let differs = |(arrived, seen): (u64, u64)| {
+        let later = seen.saturating_sub(arrived);
+        later > CLOCKS_DIFFER_US && later > arrived / 10
+    };
+    arrived.count > 0 && shown(arrived).into_iter().zip(shown(seen)).any(differs)
+}
+
+/// How much later than it arrived an answer must be seen before both are shown, in microseconds.
+const CLOCKS_DIFFER_US: u64 = 500;
+/// The row below a latency, for when the generator saw the answers.
+const AS_SEEN: &str = "  as seen";
+/// No waits.
+const NONE: LatencySummary =
+    LatencySummary { count: 0, p50: 0, p90: 0, p99: 0, p999: 0, max: 0, mean: 0 };
 /// The row below a latency, for what no answer has ended.
 const AND_UNANSWERED: &str = "+ unanswered";
 
@@ -201,6 +254,8 @@ fn costs(summary: &Summary) -> Table {
 fn notes(summary: &Summary) -> Vec<String> {
     let m = &summary.machine;
     let mut notes = Vec::from_iter(unanswered_note(summary));
+    notes.extend(clocks_note(summary));
+    notes.extend(unasked_note(summary));
     notes.extend(lateness_note(summary));
     if m.cpu_busy_share.is_some() {
         notes.push(match others_used_more(summary) {
@@ -240,6 +295,50 @@ fn unanswered_note(summary: &Summary) -> Option<String> {
         "+ unanswered: the same with the waits that no answer ended, because they timed out or the run did, each with the \
          time that it had lasted; turns of `every` that came due meanwhile are among them. Thresholds judge these rows."
             .to_owned()
+    })
+}
+
+/// What the rows of the generator's own clock are, where there is one, and where there is no other clock.
+fn clocks_note(summary: &Summary) -> Option<String> {
+    let (connect, message) = (&summary.connect, &summary.message);
+    let join = summary.join.clone().unwrap_or_default();
+    let push = summary.push.clone().unwrap_or_default();
+    let broadcast = summary.broadcast.clone().unwrap_or_default();
+    let differs = [
+        (connect.latency_us, connect.seen_us),
+        (message.latency_us, message.seen_us),
+        (join.latency_us, join.seen_us),
+        (push.latency_us, push.seen_us),
+        (broadcast.latency_us, broadcast.seen_us),
+    ]
+    .iter()
+    .any(|(arrived, seen)| differ(arrived, seen));
+    let by_own = summary.generator.by_kernels_clock.filter(|share| *share < ALL_BY_KERNEL);
+    match by_own {
+        Some(share) => Some(format!(
+            "The kernel told when {} of the answers arrived. The others are timed by the generator, as late as it \
+             read them.",
+            percent(share)
+        )),
+        None => differs.then(|| {
+            "Latencies end when the answer arrived, by the kernel's clock. As seen: when the busy generator read it."
+                .to_owned()
+        }),
+    }
+}
+
+/// From this share of arrivals that the kernel told, nothing is said of the others.
+const ALL_BY_KERNEL: f64 = 0.99;
+
+/// How many messages answered nothing, where some were waited for.
+fn unasked_note(summary: &Summary) -> Option<String> {
+    let MessageSummary { answered, unasked, doubtful, .. } = summary.message;
+    (answered > 0 && unasked > 0).then(|| {
+        let of_others = match doubtful {
+            0 => "None of the answers could be taken for one of them.".to_owned(),
+            n => format!("{} of the answers may have been one of them.", count(n as f64)),
+        };
+        format!("{} messages came that no `expect` waited for. {of_others}", count(unasked as f64))
     })
 }
 
@@ -450,7 +549,7 @@ mod tests {
         let reasons = vec!["the generator was late by 200 ms (p99)".to_owned()];
         summary.validity = Validity { grade: Grade::Invalid, reasons };
         let text = render_text(&summary, &[], None);
-        assert!(text.starts_with("Invalid run: these numbers describe the generator"));
+        assert!(text.starts_with("Invalid run: its numbers are not the target's"));
         assert_eq!(
             text.lines().nth(1).unwrap(),
             "  because the generator was late by 200 ms (p99)"

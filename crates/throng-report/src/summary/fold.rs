@@ -14,8 +14,8 @@ use crate::runfile::{Ceiling, End, EndReason, Header};
 use crate::unanswered::judged;
 use crate::validity::{Facts, LAG_DEGRADED_US, Latency};
 use crate::{
-    EventKind, Histogram, Interval, LatencySummary, LoadInterval, MachineUse, ProbeReport,
-    Threshold, Unanswered, Validity,
+    ArrivalLatencies, EventKind, Histogram, Interval, LatencySummary, LoadInterval, MachineUse,
+    ProbeReport, Threshold, Unanswered, Validity,
 };
 
 /// A summary in the making. The generator feeds it as it writes the run file; a reader as it reads one.
@@ -134,7 +134,10 @@ impl SummaryFold {
             intervals: self.load.intervals,
             lag_us,
             lag_most_at_ms: self.load.lag_most_at_ms,
+            arrivals_are_known: self.load.arrivals_are_known(),
             latencies: Vec::new(),
+            answers: counters.messages_answered,
+            answers_doubtful: counters.answers_doubtful + counters.answers_out_of_step,
             arrivals_intended: arrivals.intended,
             arrivals_achieved: arrivals.achieved,
             turns_intended: counters.turns_intended,
@@ -230,8 +233,9 @@ impl SummaryFold {
 
     /// `missing` users should have begun, and with a connect.
     fn connect(&self, missing: u64) -> ConnectSummary {
-        let Load { last, connect, tcp, unanswered, .. } = &self.load;
+        let Load { last, connect, tcp, arrival, unanswered, .. } = &self.load;
         let counters = &last.counters;
+        let (connect, tcp) = (Clocks(connect, &arrival.connect), Clocks(tcp, &arrival.tcp));
         ConnectSummary {
             intended: counters.connects_started + missing,
             ok: counters.connects_ok,
@@ -240,17 +244,19 @@ impl SummaryFold {
             upgrades_waiting: counters.upgrades_waiting,
             rate_most: rate_most(&self.steps, |step| step.connects),
             rate_mean: rate_mean(&self.steps, |step| step.connects),
-            latency_us: connect.into(),
-            tcp_latency_us: tcp.into(),
+            latency_us: connect.latency_us(),
+            seen_us: connect.0.into(),
+            tcp_latency_us: tcp.latency_us(),
             unanswered_us: (&unanswered.connect).into(),
-            judged_us: judged(connect, &unanswered.connect),
-            tcp_judged_us: judged(tcp, &unanswered.tcp),
+            judged_us: connect.judged_us(&unanswered.connect),
+            tcp_judged_us: tcp.judged_us(&unanswered.tcp),
         }
     }
 
     fn message(&self) -> MessageSummary {
-        let Load { last, message, unanswered, .. } = &self.load;
+        let Load { last, message, arrival, unanswered, .. } = &self.load;
         let counters = &last.counters;
+        let clocks = Clocks(message, &arrival.message);
         MessageSummary {
             sent: counters.messages_sent,
             sends_waiting: counters.sends_waiting,
@@ -261,9 +267,13 @@ impl SummaryFold {
             intended_rate: rate_mean(&self.steps, |step| step.turns_intended),
             rate_most: rate_most(&self.steps, |step| self.plain_messages(step)),
             rate_mean: rate_mean(&self.steps, |step| self.plain_messages(step)),
-            latency_us: message.into(),
+            latency_us: clocks.latency_us(),
+            seen_us: message.into(),
             unanswered_us: (&unanswered.message).into(),
-            judged_us: judged(message, &unanswered.message),
+            judged_us: clocks.judged_us(&unanswered.message),
+            doubtful: counters.answers_doubtful,
+            out_of_step: counters.answers_out_of_step,
+            unasked: counters.messages_unasked,
             received: counters.messages_received,
             received_rate_most: rate_most(&self.steps, |step| step.heard),
         }
@@ -281,6 +291,7 @@ impl SummaryFold {
 
     fn join(&self) -> Option<JoinSummary> {
         let counters = &self.load.last.counters;
+        let clocks = Clocks(&self.load.join, &self.load.arrival.join);
         (counters.joins_started > 0).then(|| JoinSummary {
             started: counters.joins_started,
             ok: counters.joins_ok,
@@ -288,14 +299,16 @@ impl SummaryFold {
             waiting: counters.joins_waiting,
             rate_most: rate_most(&self.steps, |step| step.joins),
             rate_mean: rate_mean(&self.steps, |step| step.joins),
-            latency_us: (&self.load.join).into(),
+            latency_us: clocks.latency_us(),
+            seen_us: clocks.0.into(),
             unanswered_us: (&self.load.unanswered.join).into(),
-            judged_us: judged(&self.load.join, &self.load.unanswered.join),
+            judged_us: clocks.judged_us(&self.load.unanswered.join),
         })
     }
 
     fn push(&self) -> Option<PushSummary> {
         let counters = &self.load.last.counters;
+        let clocks = Clocks(&self.load.push, &self.load.arrival.push);
         (counters.pushes_sent > 0).then(|| PushSummary {
             sent: counters.pushes_sent,
             ok: counters.pushes_ok,
@@ -303,9 +316,10 @@ impl SummaryFold {
             waiting: counters.pushes_waiting,
             rate_most: rate_most(&self.steps, |step| step.pushes),
             rate_mean: rate_mean(&self.steps, |step| step.pushes),
-            latency_us: (&self.load.push).into(),
+            latency_us: clocks.latency_us(),
+            seen_us: clocks.0.into(),
             unanswered_us: (&self.load.unanswered.push).into(),
-            judged_us: judged(&self.load.push, &self.load.unanswered.push),
+            judged_us: clocks.judged_us(&self.load.unanswered.push),
         })
     }
 
@@ -321,9 +335,11 @@ impl SummaryFold {
     fn broadcast(&self) -> Option<BroadcastSummary> {
         let counters = &self.load.last.probe;
         let probes = &self.load.probes;
+        let clocks = Clocks(&self.load.broadcast, &self.load.arrival.broadcast);
         (counters.intended > 0).then(|| BroadcastSummary {
             counters: counters.clone(),
-            latency_us: (&self.load.broadcast).into(),
+            latency_us: clocks.latency_us(),
+            seen_us: clocks.0.into(),
             first_us: probes.values().filter_map(|probe| probe.first_us).min(),
             last_us: probes.values().filter_map(|probe| probe.last_us).max(),
             probes: probes.values().cloned().collect(),
@@ -332,12 +348,14 @@ impl SummaryFold {
 
     fn generator(&self, lag_us: LatencySummary) -> GeneratorSummary {
         let cpu = Step::load_cpu;
+        let (by_kernel, timed) = self.load.arrival.by_kernel();
         GeneratorSummary {
             cpu_us_per_connect: cost(&self.steps, |step| step.connects, cpu),
             cpu_us_per_message: cost(&self.steps, |step| self.messages(step), cpu),
             rss_bytes_per_user: self.load.memory.bytes_each(),
             lag_us,
             lag_most_at_s: self.load.lag_most_at_ms.map(|ms| ms as f64 / 1000.0),
+            by_kernels_clock: ratio(by_kernel, timed),
             cores: self.load.last.cores,
             cpu_cores_used: cores_used(&self.steps, cpu),
             ceiling_share: self.ceiling_share(),
@@ -391,6 +409,26 @@ impl SummaryFold {
     }
 }
 
+/// The latencies of a kind: until the generator saw the answer, and until the answer had arrived.
+struct Clocks<'a>(&'a Histogram, &'a Histogram);
+
+impl<'a> Clocks<'a> {
+    /// Returns the histogram by the better clock.
+    fn best(&self) -> &'a Histogram {
+        if self.1.is_empty() { self.0 } else { self.1 }
+    }
+
+    fn latency_us(&self) -> LatencySummary {
+        // A sampled clock counts each of its values for several.
+        LatencySummary { count: self.0.count(), ..self.best().into() }
+    }
+
+    fn judged_us(&self, unanswered: &Histogram) -> LatencySummary {
+        let count = self.0.count() + unanswered.count();
+        LatencySummary { count, ..judged(self.best(), unanswered) }
+    }
+}
+
 /// So many messages that nobody asked for, for each that somebody did, …
 const UNASKED_TIMES: u64 = 2;
 /// … and at least so many, are what a run is about.
@@ -409,6 +447,8 @@ struct Load {
     join: Histogram,
     push: Histogram,
     broadcast: Histogram,
+    /// The same by the kernel's clock.
+    arrival: ArrivalLatencies,
     lag: Histogram,
     /// The largest lag, and the end of the interval that it was in.
     lag_us_most: u64,
@@ -451,6 +491,7 @@ impl Load {
         self.join.merge(&load.join);
         self.push.merge(&load.push);
         self.broadcast.merge(&load.broadcast);
+        self.arrival.merge(&load.arrival);
         self.lag.merge(&load.lag);
         self.unanswered.merge(&load.unanswered);
         let lag_us = load.lag.max();
@@ -483,11 +524,20 @@ impl Load {
         }
     }
 
+    /// Whether the kernel told when the answers arrived: of hardly any it did not.
+    fn arrivals_are_known(&self) -> bool {
+        let (by_kernel, all) = self.arrival.by_kernel();
+        !self.arrival.is_empty() && (all - by_kernel) as f64 <= all as f64 * OWN_CLOCK_MAX
+    }
+
     /// Turns that the generator kept from starting, and that did not start later.
     fn turns_missed(&self) -> u64 {
         backlog(&self.last.counters).min(self.backlog_grown_late)
     }
 }
+
+/// Share of answers that the generator's own clock may have timed in a run that the kernel's has.
+const OWN_CLOCK_MAX: f64 = 0.01;
 
 fn missing(counters: &crate::LoadCounters) -> u64 {
     counters.users_intended.saturating_sub(counters.users_started)

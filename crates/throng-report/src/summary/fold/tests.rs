@@ -391,3 +391,56 @@ fn the_json_has_the_documented_fields_and_comes_back() {
     }
     assert_eq!(serde_json::from_value::<Summary>(json).unwrap(), summary);
 }
+
+/// A run of 2,000 answers that arrived after 1 ms, were seen after 70 ms, and were asked for up to
+/// `lag_us` late.
+fn read_late(lag_us: u64, by_own_clock: u64) -> Summary {
+    let counters = LoadCounters { messages_answered: 2_000, ..LoadCounters::default() };
+    let mut late = load(counters, 0, 0);
+    late.message.record_n(70_000, 2_000);
+    late.arrival.message.record_n(1_000, 2_004);
+    late.arrival.by_own_clock = by_own_clock;
+    late.lag.record_n(lag_us, 2_000);
+    run(vec![of_load(LoadInterval::default()), of_load(late)])
+}
+
+#[test]
+fn a_latency_ends_when_the_answer_arrived_and_both_clocks_are_told() {
+    let summary = read_late(50, 0);
+    let message = &summary.message;
+    assert!(message.latency_us.p99.abs_diff(1_000) < 20, "{message:?}");
+    assert!(message.judged_us.p99.abs_diff(1_000) < 20, "{message:?}");
+    assert!(message.seen_us.p99.abs_diff(70_000) < 1_000, "{message:?}");
+    assert_eq!((message.latency_us.count, message.judged_us.count), (2_000, 2_000));
+    assert_eq!(summary.generator.by_kernels_clock, Some(1.0));
+    assert_eq!(summary.validity.grade, Grade::Valid);
+    let text = crate::render::render_text(&summary, &[], None);
+    assert!(text.contains("as seen") && text.contains("70."), "{text}");
+}
+
+#[test]
+fn a_late_generator_is_judged_by_its_part_only_where_arrivals_are_known() {
+    let by_part = |summary: Summary| summary.validity.reasons.concat().contains(" of the p99 of ");
+    assert!(by_part(read_late(20_000, 0)));
+    assert!(by_part(read_late(20_000, 20)), "of hardly any it is not known");
+    let mostly_unknown = read_late(20_000, 500);
+    assert_eq!(mostly_unknown.validity.grade, Grade::Degraded);
+    let text = crate::render::render_text(&mostly_unknown, &[], None);
+    assert!(text.contains("The kernel told when 75.0 % of the answers arrived."), "{text}");
+    assert!(!by_part(mostly_unknown));
+}
+
+#[test]
+fn answers_that_may_be_anothers_void_a_run() {
+    let counters = LoadCounters {
+        messages_answered: 900,
+        messages_unasked: 30_000,
+        answers_doubtful: 700,
+        ..LoadCounters::default()
+    };
+    let summary = run(vec![of_load(LoadInterval::default()), of_load(load(counters, 0, 0))]);
+    assert_eq!(summary.validity.grade, Grade::Invalid);
+    let text = crate::render::render_text(&summary, &[], None);
+    assert!(text.contains("700 of 900 answers (77.8 %) may be another's"), "{text}");
+    assert!(text.contains("30k messages came that no `expect` waited for."), "{text}");
+}
