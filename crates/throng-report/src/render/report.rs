@@ -5,11 +5,11 @@
 
 use std::fmt::Write as _;
 
+use super::notes::{differ, notes, others_used_more, shown};
 use super::outcome::outcome;
-use super::{Table, bytes, count, micros, or_dash, percent, rate};
-use crate::summary::{BroadcastSummary, MessageSummary, ServerSummary, Summary};
+use super::{Table, bytes, count, micros, or_dash, rate};
+use crate::summary::{BroadcastSummary, ServerSummary, Summary};
 use crate::threshold::Judgement;
-use crate::validity::is_owned;
 use crate::{Diagnosis, LatencySummary, Tally};
 
 /// The final report. The first line is the diagnosis's verdict, where there is a diagnosis, the next the outcome in
@@ -145,24 +145,6 @@ fn latencies(summary: &Summary) -> Table {
     table
 }
 
-/// The columns of a latency.
-fn shown(l: &LatencySummary) -> [u64; 5] {
-    [l.p50, l.p90, l.p99, l.p999, l.max]
-}
-
-/// Whether the generator saw answers so much later than they arrived that both are to be shown: by a tenth
-/// and by half a millisecond, at one of the percentiles.
-fn differ(arrived: &LatencySummary, seen: &LatencySummary) -> bool {
-    let shown = |l: &LatencySummary| [l.p50, l.p90, l.p99, l.p999];
-    let differs = |(arrived, seen): (u64, u64)| {
-        let later = seen.saturating_sub(arrived);
-        later > CLOCKS_DIFFER_US && later > arrived / 10
-    };
-    arrived.count > 0 && shown(arrived).into_iter().zip(shown(seen)).any(differs)
-}
-
-/// How much later than it arrived an answer must be seen before both are shown, in microseconds.
-const CLOCKS_DIFFER_US: u64 = 500;
 /// The row below a latency, for when the generator saw the answers.
 const AS_SEEN: &str = "  as seen";
 /// No waits.
@@ -248,125 +230,6 @@ fn costs(summary: &Summary) -> Table {
     let ours = |us: Option<f64>| us.filter(|_| !others_used_more(summary));
     row("whole machine", ours(m.cpu_us_per_connect), ours(m.cpu_us_per_message), None, used);
     table
-}
-
-/// What to know about the costs.
-fn notes(summary: &Summary) -> Vec<String> {
-    let m = &summary.machine;
-    let mut notes = Vec::from_iter(unanswered_note(summary));
-    notes.extend(clocks_note(summary));
-    notes.extend(unasked_note(summary));
-    notes.extend(lateness_note(summary));
-    if m.cpu_busy_share.is_some() {
-        notes.push(match others_used_more(summary) {
-            true => "Whole machine: everything that ran on it. More than half of that was not this run's, so it is not \
-                     shared out."
-                .to_owned(),
-            false => "Whole machine: everything that ran on it, other programs too.".to_owned(),
-        });
-    }
-    if let Some(share) = summary.generator.ceiling_share {
-        let used = match share * 100.0 {
-            percent if percent < 1.0 => "less than 1 %".to_owned(),
-            percent => format!("{percent:.0} %"),
-        };
-        notes.push(format!("The run used {used} of what this generator can do."));
-    }
-    if let Some(stolen) = m.cpu_stolen_share.filter(|share| *share >= 0.01) {
-        notes.push(format!("{} of the CPU was stolen by the hypervisor.", percent(stolen)));
-    }
-    notes
-}
-
-/// What the rows of unanswered waits are, where there is one.
-fn unanswered_note(summary: &Summary) -> Option<String> {
-    let (connect, message) = (&summary.connect, &summary.message);
-    let join = summary.join.clone().unwrap_or_default();
-    let push = summary.push.clone().unwrap_or_default();
-    let differs = [
-        (connect.latency_us, connect.judged_us),
-        (message.latency_us, message.judged_us),
-        (join.latency_us, join.judged_us),
-        (push.latency_us, push.judged_us),
-    ]
-    .iter()
-    .any(|(answered, judged)| shown(answered) != shown(judged));
-    differs.then(|| {
-        "+ unanswered: the same with the waits that no answer ended, because they timed out or the run did, each with the \
-         time that it had lasted; turns of `every` that came due meanwhile are among them. Thresholds judge these rows."
-            .to_owned()
-    })
-}
-
-/// What the rows of the generator's own clock are, where there is one, and where there is no other clock.
-fn clocks_note(summary: &Summary) -> Option<String> {
-    let (connect, message) = (&summary.connect, &summary.message);
-    let join = summary.join.clone().unwrap_or_default();
-    let push = summary.push.clone().unwrap_or_default();
-    let broadcast = summary.broadcast.clone().unwrap_or_default();
-    let differs = [
-        (connect.latency_us, connect.seen_us),
-        (message.latency_us, message.seen_us),
-        (join.latency_us, join.seen_us),
-        (push.latency_us, push.seen_us),
-        (broadcast.latency_us, broadcast.seen_us),
-    ]
-    .iter()
-    .any(|(arrived, seen)| differ(arrived, seen));
-    let by_own = summary.generator.by_kernels_clock.filter(|share| *share < ALL_BY_KERNEL);
-    match by_own {
-        Some(share) => Some(format!(
-            "The kernel told when {} of the answers arrived. The others are timed by the generator, as late as it \
-             read them.",
-            percent(share)
-        )),
-        None => differs.then(|| {
-            "Latencies end when the answer arrived, by the kernel's clock. As seen: when the busy generator read it."
-                .to_owned()
-        }),
-    }
-}
-
-/// From this share of arrivals that the kernel told, nothing is said of the others.
-const ALL_BY_KERNEL: f64 = 0.99;
-
-/// How many messages answered nothing, where some were waited for.
-fn unasked_note(summary: &Summary) -> Option<String> {
-    let MessageSummary { answered, unasked, doubtful, .. } = summary.message;
-    (answered > 0 && unasked > 0).then(|| {
-        let of_others = match doubtful {
-            0 => "None of the answers could be taken for one of them.".to_owned(),
-            n => format!("{} of the answers may have been one of them.", count(n as f64)),
-        };
-        format!("{} messages came that no `expect` waited for. {of_others}", count(unasked as f64))
-    })
-}
-
-/// Which of the slowest was the generator's own.
-fn lateness_note(summary: &Summary) -> Option<String> {
-    let lag_us = summary.generator.lag_us.max;
-    let slowest = [
-        ("connect", Some(summary.connect.latency_us)),
-        ("message", Some(summary.message.latency_us)),
-        ("join", summary.join.as_ref().map(|join| join.latency_us)),
-        ("push", summary.push.as_ref().map(|push| push.latency_us)),
-    ];
-    let is_own = |us: LatencySummary| us.count > 0 && is_owned(us.max, lag_us);
-    let (what, _) = slowest.iter().find(|(_, us)| us.is_some_and(is_own))?;
-    let at_s = summary.generator.lag_most_at_s?;
-    Some(format!(
-        "The slowest {what} may be the generator's own: it was late by {} at {at_s:.0} s.",
-        micros(lag_us)
-    ))
-}
-
-/// Whether both ends together used less than half of the CPU that was busy: what the machine used is then no
-/// cost of the run's connects and messages.
-fn others_used_more(summary: &Summary) -> bool {
-    let machine = &summary.machine;
-    let server = summary.server.as_ref().and_then(|server| server.cpu_cores_used);
-    let ends = summary.generator.cpu_cores_used.unwrap_or(0.0) + server.unwrap_or(0.0);
-    machine.cpu_busy_share.is_some_and(|share| ends < share * machine.cpus as f64 / 2.0)
 }
 
 /// `ECONNREFUSED 12, timeout 3`, the most frequent first.

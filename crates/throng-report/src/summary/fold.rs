@@ -1,8 +1,9 @@
 //! Takes in one interval after the other and ends in a [`Summary`]; holds no interval back.
 
-use std::collections::BTreeMap;
+mod load;
 
-use super::memory::Memory;
+use load::Load;
+
 use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
 use super::server::Server;
 use super::{
@@ -12,11 +13,8 @@ use super::{
 };
 use crate::runfile::{Ceiling, End, EndReason, Header};
 use crate::unanswered::judged;
-use crate::validity::{Facts, LAG_DEGRADED_US, Latency};
-use crate::{
-    ArrivalLatencies, EventKind, Histogram, Interval, LatencySummary, LoadInterval, MachineUse,
-    ProbeReport, Threshold, Unanswered, Validity,
-};
+use crate::validity::{Facts, Latency};
+use crate::{EventKind, Histogram, Interval, LatencySummary, MachineUse, Threshold, Validity};
 
 /// A summary in the making. The generator feeds it as it writes the run file; a reader as it reads one.
 #[derive(Debug, Default)]
@@ -433,120 +431,6 @@ impl<'a> Clocks<'a> {
 const UNASKED_TIMES: u64 = 2;
 /// … and at least so many, are what a run is about.
 const UNASKED_LEAST: u64 = 1_000;
-
-/// What the generator said so far.
-#[derive(Debug, Default)]
-struct Load {
-    intervals: u64,
-    /// The last that it said, without its histograms.
-    last: LoadInterval,
-    errors: crate::Tally,
-    connect: Histogram,
-    tcp: Histogram,
-    message: Histogram,
-    join: Histogram,
-    push: Histogram,
-    broadcast: Histogram,
-    /// The same by the kernel's clock.
-    arrival: ArrivalLatencies,
-    lag: Histogram,
-    /// The largest lag, and the end of the interval that it was in.
-    lag_us_most: u64,
-    lag_most_at_ms: Option<u64>,
-    unanswered: Unanswered,
-    /// The latest report of each probe.
-    probes: BTreeMap<u64, ProbeReport>,
-    joined_most: u64,
-    active_most: u64,
-    memory: Memory,
-    /// By how many turns the backlog grew while the generator was late.
-    backlog_grown_late: u64,
-    /// Users that should have begun and had not, on the last line before everybody began to leave.
-    missing_before_leaving: u64,
-}
-
-impl Load {
-    fn add(&mut self, load: &LoadInterval, at_ms: u64, step: &mut Step) {
-        let (before, now) = (&self.last.counters, &load.counters);
-        let grown = now.since(before);
-        step.connects = grown.connects_ok;
-        step.sent = grown.messages_sent;
-        step.answered = grown.messages_answered;
-        step.joins = grown.joins_ok;
-        step.pushes = grown.pushes_ok;
-        step.heard = grown.messages_received;
-        step.turns_intended = grown.turns_intended;
-        // The process lives as long as the run: before the first line it had used nothing that counts.
-        let cpu_us = load.process.cpu_us().saturating_sub(self.last.process.cpu_us());
-        step.load_cpu_us = (load.process.pid != 0 && step.span_ms > 0).then_some(cpu_us);
-
-        // When everybody leaves, turns are counted that came due while their users waited for the
-        // target.
-        if load.lag.percentile(99.0) > LAG_DEGRADED_US && !load.is_leaving() {
-            self.backlog_grown_late += backlog(now).saturating_sub(backlog(before));
-        }
-        self.connect.merge(&load.connect);
-        self.tcp.merge(&load.tcp);
-        self.message.merge(&load.message);
-        self.join.merge(&load.join);
-        self.push.merge(&load.push);
-        self.broadcast.merge(&load.broadcast);
-        self.arrival.merge(&load.arrival);
-        self.lag.merge(&load.lag);
-        self.unanswered.merge(&load.unanswered);
-        let lag_us = load.lag.max();
-        if lag_us > self.lag_us_most {
-            self.lag_us_most = lag_us;
-            self.lag_most_at_ms = Some(at_ms);
-        }
-        self.probes.extend(load.probes.iter().map(|probe| (probe.number, probe.clone())));
-        self.joined_most = self.joined_most.max(now.joined);
-        self.active_most = self.active_most.max(now.users_active);
-        self.memory.add(now.connected, &load.process);
-        self.errors = load.errors.clone();
-        if now.connects_failed > 0 {
-            self.errors.0.insert("connect".to_owned(), now.connects_failed);
-        }
-        self.intervals += u64::from(step.span_ms > 0);
-        if !load.is_leaving() {
-            self.missing_before_leaving = missing(now);
-        }
-        self.last = load.without_measured();
-    }
-
-    /// Users that should have begun and did not. A schedule that was interrupted goes on saying who should
-    /// have begun by now, but nobody is missed who was not missed before.
-    fn users_missing(&self, interrupted: bool) -> u64 {
-        let now = missing(&self.last.counters);
-        match interrupted && self.last.is_leaving() {
-            true => now.min(self.missing_before_leaving),
-            false => now,
-        }
-    }
-
-    /// Whether the kernel told when the answers arrived: of hardly any it did not.
-    fn arrivals_are_known(&self) -> bool {
-        let (by_kernel, all) = self.arrival.by_kernel();
-        !self.arrival.is_empty() && (all - by_kernel) as f64 <= all as f64 * OWN_CLOCK_MAX
-    }
-
-    /// Turns that the generator kept from starting, and that did not start later.
-    fn turns_missed(&self) -> u64 {
-        backlog(&self.last.counters).min(self.backlog_grown_late)
-    }
-}
-
-/// Share of answers that the generator's own clock may have timed in a run that the kernel's has.
-const OWN_CLOCK_MAX: f64 = 0.01;
-
-fn missing(counters: &crate::LoadCounters) -> u64 {
-    counters.users_intended.saturating_sub(counters.users_started)
-}
-
-/// Turns that have not begun, other than those that an error took away.
-fn backlog(counters: &crate::LoadCounters) -> u64 {
-    counters.turns_intended.saturating_sub(counters.turns_started + counters.turns_failed)
-}
 
 /// `3.2 s`, and from ten on without the tenths.
 fn seconds(ms: u64) -> String {

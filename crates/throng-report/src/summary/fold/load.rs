@@ -1,0 +1,122 @@
+//! What the generator said, interval after interval.
+
+use std::collections::BTreeMap;
+
+use super::super::memory::Memory;
+use super::super::rates::Step;
+use crate::validity::LAG_DEGRADED_US;
+use crate::{ArrivalLatencies, Histogram, LoadInterval, ProbeReport, Unanswered};
+
+/// What the generator said so far.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    pub(super) intervals: u64,
+    /// The last that it said, without its histograms.
+    pub(super) last: LoadInterval,
+    pub(super) errors: crate::Tally,
+    pub(super) connect: Histogram,
+    pub(super) tcp: Histogram,
+    pub(super) message: Histogram,
+    pub(super) join: Histogram,
+    pub(super) push: Histogram,
+    pub(super) broadcast: Histogram,
+    /// The same by the kernel's clock.
+    pub(super) arrival: ArrivalLatencies,
+    pub(super) lag: Histogram,
+    /// The largest lag, and the end of the interval that it was in.
+    pub(super) lag_us_most: u64,
+    pub(super) lag_most_at_ms: Option<u64>,
+    pub(super) unanswered: Unanswered,
+    /// The latest report of each probe.
+    pub(super) probes: BTreeMap<u64, ProbeReport>,
+    pub(super) joined_most: u64,
+    pub(super) active_most: u64,
+    pub(super) memory: Memory,
+    /// By how many turns the backlog grew while the generator was late.
+    pub(super) backlog_grown_late: u64,
+    /// Users that should have begun and had not, on the last line before everybody began to leave.
+    pub(super) missing_before_leaving: u64,
+}
+
+impl Load {
+    pub(super) fn add(&mut self, load: &LoadInterval, at_ms: u64, step: &mut Step) {
+        let (before, now) = (&self.last.counters, &load.counters);
+        let grown = now.since(before);
+        step.connects = grown.connects_ok;
+        step.sent = grown.messages_sent;
+        step.answered = grown.messages_answered;
+        step.joins = grown.joins_ok;
+        step.pushes = grown.pushes_ok;
+        step.heard = grown.messages_received;
+        step.turns_intended = grown.turns_intended;
+        // The process lives as long as the run: before the first line it had used nothing that counts.
+        let cpu_us = load.process.cpu_us().saturating_sub(self.last.process.cpu_us());
+        step.load_cpu_us = (load.process.pid != 0 && step.span_ms > 0).then_some(cpu_us);
+
+        // When everybody leaves, turns are counted that came due while their users waited for the
+        // target.
+        if load.lag.percentile(99.0) > LAG_DEGRADED_US && !load.is_leaving() {
+            self.backlog_grown_late += backlog(now).saturating_sub(backlog(before));
+        }
+        self.connect.merge(&load.connect);
+        self.tcp.merge(&load.tcp);
+        self.message.merge(&load.message);
+        self.join.merge(&load.join);
+        self.push.merge(&load.push);
+        self.broadcast.merge(&load.broadcast);
+        self.arrival.merge(&load.arrival);
+        self.lag.merge(&load.lag);
+        self.unanswered.merge(&load.unanswered);
+        let lag_us = load.lag.max();
+        if lag_us > self.lag_us_most {
+            self.lag_us_most = lag_us;
+            self.lag_most_at_ms = Some(at_ms);
+        }
+        self.probes.extend(load.probes.iter().map(|probe| (probe.number, probe.clone())));
+        self.joined_most = self.joined_most.max(now.joined);
+        self.active_most = self.active_most.max(now.users_active);
+        self.memory.add(now.connected, &load.process);
+        self.errors = load.errors.clone();
+        if now.connects_failed > 0 {
+            self.errors.0.insert("connect".to_owned(), now.connects_failed);
+        }
+        self.intervals += u64::from(step.span_ms > 0);
+        if !load.is_leaving() {
+            self.missing_before_leaving = missing(now);
+        }
+        self.last = load.without_measured();
+    }
+
+    /// Users that should have begun and did not. A schedule that was interrupted goes on saying who should
+    /// have begun by now, but nobody is missed who was not missed before.
+    pub(super) fn users_missing(&self, interrupted: bool) -> u64 {
+        let now = missing(&self.last.counters);
+        match interrupted && self.last.is_leaving() {
+            true => now.min(self.missing_before_leaving),
+            false => now,
+        }
+    }
+
+    /// Whether the kernel told when the answers arrived: of hardly any it did not.
+    pub(super) fn arrivals_are_known(&self) -> bool {
+        let (by_kernel, all) = self.arrival.by_kernel();
+        !self.arrival.is_empty() && (all - by_kernel) as f64 <= all as f64 * OWN_CLOCK_MAX
+    }
+
+    /// Turns that the generator kept from starting, and that did not start later.
+    pub(super) fn turns_missed(&self) -> u64 {
+        backlog(&self.last.counters).min(self.backlog_grown_late)
+    }
+}
+
+/// Share of answers that the generator's own clock may have timed in a run that the kernel's has.
+const OWN_CLOCK_MAX: f64 = 0.01;
+
+fn missing(counters: &crate::LoadCounters) -> u64 {
+    counters.users_intended.saturating_sub(counters.users_started)
+}
+
+/// Turns that have not begun, other than those that an error took away.
+fn backlog(counters: &crate::LoadCounters) -> u64 {
+    counters.turns_intended.saturating_sub(counters.turns_started + counters.turns_failed)
+}
