@@ -3,7 +3,22 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use throng_report::RunExit;
+
 use crate::output;
+
+/// The exit codes, for the help of every command that has more than one.
+macro_rules! exit_codes {
+    () => {
+        "Exit codes:
+  0  the plan was played to its end, and every threshold was met
+  1  a threshold was missed; or no user came through, or the target answered no more
+  2  it could not run, or nobody was ever connected
+  3  the result is invalid: it is the generator's and not the target's
+  4  incomplete: Ctrl-C, SIGTERM or `throng ctl` ended it before its plan was over"
+    };
+}
+pub(crate) use exit_codes;
 
 /// What the exit code says about what was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +31,20 @@ pub(crate) enum Exit {
     WouldNot,
     /// 3: it was done, and the result is not to be believed.
     Invalid,
+    /// 4: it was ended before it was done.
+    Incomplete,
+}
+
+impl From<RunExit> for Exit {
+    fn from(exit: RunExit) -> Self {
+        match exit {
+            RunExit::Met => Self::Met,
+            RunExit::Missed => Self::Missed,
+            RunExit::Unreached => Self::WouldNot,
+            RunExit::Invalid => Self::Invalid,
+            RunExit::Incomplete => Self::Incomplete,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -25,6 +54,7 @@ impl From<Exit> for ExitCode {
             Exit::Missed => 1,
             Exit::WouldNot => 2,
             Exit::Invalid => 3,
+            Exit::Incomplete => 4,
         })
     }
 }

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{completions, ctl, doctor, lab, man, plan, report, run, serve};
-use exit::{Exit, Failure};
+use exit::{Exit, Failure, exit_codes};
 
 /// How many connections can it hold, how fast can it take them, and what stops it?
 #[derive(Debug, Parser)]
@@ -40,7 +40,8 @@ enum Command {
     Man(man::Man),
 }
 
-const EXAMPLES: &str = "\
+const EXAMPLES: &str = concat!(
+    "\
 Examples:
   throng serve echo                        a server on 127.0.0.1:5555
   throng run scenario.yaml                 load it
@@ -50,9 +51,9 @@ Examples:
   throng doctor --for 1M                   can this machine hold a million?
   throng plan --connections 100M           what a fleet takes
 
-Exit codes:
-  0  everything was met    1  a threshold was missed
-  2  it could not run      3  the result is invalid";
+",
+    exit_codes!()
+);
 
 fn main() -> ExitCode {
     match run(Throng::parse().command) {

@@ -39,7 +39,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use throng_report::runfile::{End, Header, RunFileWriter, Truncate};
-use throng_report::{Diagnosis, EventKind, Grade, Interval, Judgement, Summary, Threshold};
+use throng_report::{Diagnosis, EventKind, Interval, Judgement, RunExit, Summary, Threshold};
 
 use beat::Beat;
 pub use facts::FactsStream;
@@ -212,13 +212,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// 0: every threshold was met; 1: one was missed; 3: the result is invalid.
-    pub fn exit_code(&self) -> u8 {
-        match (self.end.validity.grade, self.judgements.iter().all(|judgement| judgement.met)) {
-            (Grade::Invalid, _) => 3,
-            (_, false) => 1,
-            (_, true) => 0,
-        }
+    /// What came of it.
+    pub fn exit(&self) -> RunExit {
+        RunExit::of(&self.summary, &self.judgements)
     }
 }
 

@@ -4,6 +4,7 @@
 //! A user is an entry of the core's table: a place in the program, a few small counters, a deadline and a
 //! seed. Its connection comes and goes; the user stays.
 
+mod accounts;
 mod answers;
 mod channels;
 mod connection;
@@ -68,6 +69,9 @@ pub struct Config {
     pub targets: Vec<std::net::SocketAddr>,
     /// From where.
     pub sources: SourcePlan,
+    /// Whether a socket may be connected to itself: a target's own address and port may be a
+    /// connection's source.
+    pub may_meet_itself: bool,
     /// Options of their sockets.
     pub options: SocketOptions,
     /// Decides everything random.
@@ -122,6 +126,8 @@ pub struct Generator {
     probe_asked: Option<(u64, u32)>,
     /// The schedule is over; what was sent to everybody is still being delivered.
     concluding: bool,
+    /// When the schedule of the open model was over; [`Instant::FAR`] before.
+    schedule_over_at: Instant,
     samples: Samples,
     slate: Box<Slate>,
 }
@@ -160,6 +166,7 @@ impl Generator {
             prober,
             probe_asked: None,
             concluding: false,
+            schedule_over_at: Instant::FAR,
             samples: Samples::default(),
             slate,
             config,
@@ -203,15 +210,17 @@ impl Generator {
             return;
         }
         desk.with(key, |conn| {
+            let now = conn.now();
             let user = conn.state();
-            match std::mem::replace(&mut user.doing, Doing::Stopping) {
+            if user.doing == Doing::Stopping {
                 // The end of its connection is still to come.
-                Doing::Stopping => return,
-                Doing::Resting => self.slate.resting -= 1,
-                _ => {}
+                return;
+            }
+            self.close_account(user, now);
+            if std::mem::replace(&mut user.doing, Doing::Stopping) == Doing::Resting {
+                self.slate.resting -= 1;
             }
             if conn.is_detached() {
-                self.iteration_over(conn.state());
                 conn.leave();
             } else if self.resets[usize::from(conn.state().class)] {
                 conn.reset();
@@ -229,10 +238,8 @@ impl Generator {
             lead.end();
         }
         if at_once || self.model == Model::Closed {
-            // Somebody may end a run that is ending, and whoever waited then has been counted.
-            if self.stage != Stage::Leaving {
-                self.count_waiting(desk);
-            }
+            // Once they are closed, a run that is ended again has nothing to close.
+            self.close_accounts(desk);
             self.stage = Stage::Leaving;
             self.close_probes();
             let everybody = desk.keys().iter().map(|key| key.index()).collect();
@@ -240,23 +247,14 @@ impl Generator {
             return;
         }
         self.stage = Stage::Finishing(now + FINISH_TIMEOUT);
+        self.schedule_over_at = now;
         let mut stayers = desk.keys();
-        stayers.retain(|key| desk.state(*key).is_some_and(|user| user.doing == Doing::Staying));
+        stayers.retain(|key| {
+            desk.state(*key)
+                .is_some_and(|user| user.doing == Doing::Staying || self.is_idle(user, now))
+        });
         let stayers = stayers.iter().map(|key| key.index()).collect();
         self.leaving.begin(stayers, now, RAMP_DOWN);
-    }
-
-    /// Who is still waiting for an answer: it will be in no histogram, and may have been due for long.
-    fn count_waiting<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>) {
-        let now = desk.now();
-        let counters = &mut self.slate.counters;
-        for key in desk.keys() {
-            if let Some(from) = desk.state(key).and_then(|user| user.waiting_from()) {
-                counters.users_waiting += 1;
-                let waited_us = now.micros_since(from);
-                counters.users_waiting_us_most = counters.users_waiting_us_most.max(waited_us);
-            }
-        }
     }
 
     /// The schedule is over. Nothing new is sent to everybody, and nobody leaves before what was sent has come, or is
@@ -278,6 +276,7 @@ impl Generator {
         blank: Box<Slate>,
     ) -> Box<Slate> {
         let slate = &mut self.slate;
+        slate.handed_over_at = desk.driver().now();
         slate.counters.users_intended = self.starts.intended_by(desk.now());
         slate.counters.users_active = desk.len() as u64 - slate.resting;
         slate.phase = match self.stage {
@@ -373,17 +372,25 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     }
 
     fn nudged(&mut self, conn: &mut Conn<'_, D, Self>) {
+        if self.stage == Stage::Leaving {
+            return self.begin_too_late(conn);
+        }
         self.begin(conn);
     }
 
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
         conn.state().port_tries = 0;
-        if self.config.program.protocol() == Protocol::Tcp {
+        if conn.state().is_settled() {
+            return;
+        }
+        if self.config.may_meet_itself && is_its_own_peer(conn) {
+            self.met_itself(conn);
+        } else if self.config.program.protocol() == Protocol::Tcp {
             let dialed_at = conn.state().message_from;
             let arrival = conn.handshake_arrival(dialed_at);
             let timing = Timing { seen_at: conn.now(), arrival };
             self.established(conn, timing);
-        } else if conn.state().doing == Doing::Connecting {
+        } else {
             self.ask_for_upgrade(conn);
         }
     }
@@ -417,16 +424,14 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     }
 
     fn deadline(&mut self, conn: &mut Conn<'_, D, Self>) {
-        let now = conn.now();
-        let user = conn.state();
-        let begins_something =
-            matches!(user.doing, Doing::Waiting | Doing::Resting | Doing::Yielding);
-        if begins_something && self.stage == Stage::Leaving {
+        if self.stage == Stage::Leaving {
             return;
         }
+        let now = conn.now();
+        let user = conn.state();
         match user.doing {
-            Doing::Connecting => {
-                user.doing = Doing::GivingUp;
+            Doing::Connecting | Doing::Upgrading => {
+                self.connect_failed(user, now, slate::ConnectFailure::Timeout);
                 conn.reset();
             }
             Doing::Expecting => self.expect_timed_out(conn),
@@ -436,6 +441,7 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
                 self.wait_over(conn);
             }
             Doing::Resting => {
+                self.slate.lag.record_us(now.micros_since(user.intended));
                 self.slate.resting -= 1;
                 self.begin(conn);
             }
@@ -452,6 +458,11 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> After {
         self.connection_ended(conn, reason)
     }
+}
+
+/// Whether both ends of a connection are the same socket.
+fn is_its_own_peer<D: Driver<Mail = Mail>>(conn: &Conn<'_, D, Generator>) -> bool {
+    conn.local_addr().is_some_and(|local| conn.peer_addr() == Some(local))
 }
 
 /// The longest message of a WebSocket that a user takes: a server's is judged elsewhere than here.

@@ -128,6 +128,19 @@ pub enum Op {
     End,
 }
 
+/// What a user may wait for, as latencies tell it apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// A connection.
+    Connect,
+    /// The answer to a message.
+    Message,
+    /// The answer to a join.
+    Join,
+    /// The answer to a push.
+    Push,
+}
+
 /// What becomes of the bytes of a `send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
@@ -183,6 +196,25 @@ impl Loop {
             Turns::For { span_ns } => (turn == 0 || passed_ns < span_ns).then_some(passed_ns),
         }
     }
+
+    /// Returns how many turns have come due after `passed`, the one that is due at this very moment
+    /// included. The turns of an unpaced loop are never due.
+    pub fn turns_due(&self, passed: Duration) -> u64 {
+        match self.turns {
+            Turns::Every { pace, turns } => pace.turns_due(passed).min(turns),
+            Turns::Times(_) | Turns::For { .. } => 0,
+        }
+    }
+
+    /// Whether it goes on until its user is stopped.
+    pub fn is_endless(&self) -> bool {
+        matches!(self.turns, Turns::Every { turns: u64::MAX, .. })
+    }
+
+    /// Whether the op at `pc` is in its body, or the end of it.
+    pub fn contains(&self, pc: u32) -> bool {
+        (self.body..self.after).contains(&pc)
+    }
 }
 
 impl Program {
@@ -209,6 +241,41 @@ impl Program {
     /// The loop of an [`Op::LoopBegin`] or [`Op::LoopEnd`].
     pub fn looping(&self, index: u32) -> &Loop {
         &self.loops[index as usize]
+    }
+
+    /// Returns the places of the loops among which are all that [contain](Loop::contains) `pc`.
+    pub fn loops_near(&self, pc: u32) -> std::ops::Range<u32> {
+        // They stand in the order of their bodies, each behind the one that it is in.
+        let end = self.loops.partition_point(|looping| looping.body <= pc);
+        let outermost = self.loops[..end].iter().rposition(|looping| looping.slot == 0);
+        outermost.unwrap_or(end) as u32..end as u32
+    }
+
+    /// Returns what the op at `pc` asks the server for.
+    pub fn question_at(&self, pc: u32) -> Option<Question> {
+        match self.op(pc) {
+            Op::Connect { .. } => Some(Question::Connect),
+            Op::Send { .. } | Op::SendRandom { .. } | Op::Expect { .. } | Op::Await { .. } => {
+                Some(Question::Message)
+            }
+            Op::Ask { ask } => match self.ask(ask).asked {
+                Asked::Join => Some(Question::Join),
+                Asked::Push => Some(Question::Push),
+                Asked::Leave => None,
+            },
+            Op::Wait { .. }
+            | Op::LoopBegin { .. }
+            | Op::LoopEnd { .. }
+            | Op::Stay
+            | Op::Close { .. }
+            | Op::End => None,
+        }
+    }
+
+    /// Returns what a turn of loop `index` asks the server for first.
+    pub fn question_of_turn(&self, index: u32) -> Option<Question> {
+        let looping = self.looping(index);
+        (looping.body..looping.after).find_map(|pc| self.question_at(pc))
     }
 
     /// What is spoken on every connection.

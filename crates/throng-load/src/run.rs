@@ -1,10 +1,10 @@
 //! A run of the generator: planned, started, steered and collected.
 
+mod collect;
 mod errors_shown;
 mod probes;
 mod shortages;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
@@ -14,22 +14,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant as WallClock};
 
-use throng_base::Instant;
 use throng_base::units::{brief_count, show_count, show_duration};
 use throng_driver::{Clock, Cores, CoresOptions, Errno, Post, SocketOptions, fdtable, process};
 use throng_engine::{Core, Limits};
-use throng_report::{EventKind, LoadInterval, Merge, Tally};
+use throng_report::{EventKind, LoadInterval};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
-use crate::generator::{
-    Config, ErrorKind, Generator, Incidents, Mail, SEND_BYTES_MAX, Slate, close_name, gap_of_all,
-    outage_of_all,
-};
+use crate::generator::{Config, Generator, Mail, SEND_BYTES_MAX, Slate};
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target};
 use crate::source::SourcePlan;
-use errors_shown::ErrorsShown;
-use probes::Probes;
+pub use collect::Collector;
 use shortages::Shortages;
 
 /// What the command line may set.
@@ -152,6 +147,14 @@ impl LoadPlan {
         &self.program
     }
 
+    /// Whether a connection may have its target's own address and port as its source.
+    fn may_meet_itself(&self) -> bool {
+        let Capacity { port_range, .. } = &self.capacity;
+        self.targets
+            .iter()
+            .any(|target| port_range.contains(&target.port()) && self.sources.may_be(target.ip()))
+    }
+
     /// The phases, as they are called in reports.
     pub fn phase_names(&self) -> Vec<String> {
         self.phases.iter().map(phase_name).collect()
@@ -162,29 +165,13 @@ impl LoadPlan {
 pub struct Load {
     cores: Cores<Mail>,
     post: Post<Mail>,
-    views: Vec<View>,
-    #[expect(clippy::vec_box, reason = "they travel in messages and are not to be moved")]
-    spare: Vec<Box<Slate>>,
+    collector: Collector,
     replies: Receiver<Box<Slate>>,
     reply: Sender<Box<Slate>>,
-    phases: Vec<String>,
-    classes: Vec<String>,
-    probes: Probes,
     shortages: Shortages,
-    errors_shown: ErrorsShown,
-    /// Of the cores that have answered this time.
-    incidents: Vec<Incidents>,
     rss_bytes_at_start: u64,
     /// Set by [`Self::pause`], which needs no more than a shared reference.
     is_paused: AtomicBool,
-}
-
-/// What is known of one core.
-#[derive(Default)]
-struct View {
-    last: Slate,
-    /// A slate is on its way there or back.
-    asked: bool,
 }
 
 impl Load {
@@ -199,13 +186,15 @@ impl Load {
         let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
         let limits = limits(&plan.program);
-        let probes = Probes::new(plan.program.probe());
-        let shortages = Shortages::new(&plan.sources, cores);
+        let may_meet_itself = plan.may_meet_itself();
+        let probe = plan.program.probe().cloned();
+        let shortages = Shortages::new(&plan.sources, &plan.targets, cores);
         let config = Arc::new(Config {
             program: plan.program,
             phases: plan.phases,
             targets: plan.targets,
             sources: plan.sources,
+            may_meet_itself,
             options: plan.options,
             seed: plan.seed,
             start_at,
@@ -222,64 +211,53 @@ impl Load {
         .map_err(LoadError::Start)?;
         let (reply, replies) = mpsc::channel();
         let post = cores.post();
-        let views = (0..post.cores()).map(|_| View::default()).collect();
+        let collector = Collector::new(post.cores(), phases, classes, probe.as_ref());
         let rss_bytes_at_start = process::rss_bytes();
         Ok(Self {
             cores,
             post,
-            views,
-            spare: Vec::new(),
+            collector,
             replies,
             reply,
-            phases,
-            classes,
-            probes,
             shortages,
-            errors_shown: ErrorsShown::default(),
-            incidents: Vec::new(),
             rss_bytes_at_start,
             is_paused: AtomicBool::new(false),
         })
     }
 
-    /// What was measured since the last call; moments are on the machine's monotonic clock. A core that does not answer within half a second is shown as it was;
-    /// what it measured comes with the next call.
+    /// What was measured since the last call; moments are on the machine's monotonic clock. A core
+    /// that does not answer within half a second is shown as it was, and counted as silent; what it
+    /// measured comes with a later call.
     pub fn snapshot(&mut self) -> LoadInterval {
-        let mut interval =
-            LoadInterval { cores: self.views.len() as u64, ..LoadInterval::default() };
-        self.incidents.clear();
-        for (core, view) in self.views.iter_mut().enumerate() {
-            if !std::mem::replace(&mut view.asked, true) {
-                let blank = self
-                    .spare
-                    .pop()
-                    .unwrap_or_else(|| Box::new(Slate::new(core, self.classes.len())));
-                self.post.control(core, Mail::Collect(blank, self.reply.clone()));
-            }
+        for (core, blank) in self.collector.ask() {
+            self.post.control(core, Mail::Collect(blank, self.reply.clone()));
         }
         let give_up_at = WallClock::now() + COLLECT_TIMEOUT;
-        while self.views.iter().any(|view| view.asked) {
+        while self.collector.is_waiting() {
             let patience = give_up_at.saturating_duration_since(WallClock::now());
             let Ok(slate) = self.replies.recv_timeout(patience) else { break };
-            self.take_in(slate, &mut interval);
+            self.collector.take_in(slate);
         }
-        self.fill_in(&mut interval);
-        interval.answer_gap = gap_of_all(&self.incidents, Instant::ZERO);
-        interval.outage = outage_of_all(&self.incidents, Instant::ZERO);
+        let mut interval = self.collector.interval();
+        interval.paused = self.is_paused.load(Relaxed) && !interval.is_leaving();
+        interval.process = process::own_use();
+        interval.process.rss_bytes_at_start = self.rss_bytes_at_start;
         interval
     }
 
     /// What it has run out of since the last call, as of the last [`Self::snapshot`].
     pub fn events(&mut self) -> Vec<EventKind> {
-        let views = self.views.iter().enumerate();
+        let cores = self.collector.latest().enumerate();
         let shortages =
-            views.flat_map(|(core, view)| self.shortages.tell(core, &view.last.connect_failures));
-        shortages.chain(self.errors_shown.tell()).collect()
+            cores.flat_map(|(core, slate)| self.shortages.tell(core, &slate.connect_failures));
+        let mut events: Vec<_> = shortages.collect();
+        events.extend(self.collector.errors_to_show());
+        events
     }
 
     /// Whether the schedule is over and everybody has left, as of the last [`Self::snapshot`].
     pub fn is_finished(&self) -> bool {
-        self.views.iter().all(|view| view.last.finished)
+        self.collector.latest().all(|slate| slate.finished)
     }
 
     /// Whether a core has ended that nobody stopped: a fault of throng.
@@ -289,7 +267,7 @@ impl Load {
 
     /// Users in their program, and connections established, as of the last [`Self::snapshot`].
     pub fn counts(&self) -> (u64, u64) {
-        let sum = |f: fn(&Slate) -> u64| self.views.iter().map(|view| f(&view.last)).sum();
+        let sum = |f: fn(&Slate) -> u64| self.collector.latest().map(f).sum();
         (sum(|slate| slate.counters.users_active), sum(|slate| slate.counters.connected))
     }
 
@@ -327,64 +305,8 @@ impl Load {
     }
 
     fn share(&self, count: u64, mail: impl Fn(u64) -> Mail) {
-        let cores = self.views.len() as u64;
+        let cores = self.post.cores() as u64;
         self.post.each(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
-    }
-
-    fn take_in(&mut self, mut slate: Box<Slate>, interval: &mut LoadInterval) {
-        interval.connect.merge(&slate.connect);
-        interval.tcp.merge(&slate.tcp);
-        interval.message.merge(&slate.message);
-        interval.join.merge(&slate.join);
-        interval.push.merge(&slate.push);
-        interval.arrival.merge(&slate.arrival);
-        interval.lag.merge(&slate.lag);
-        self.probes.take_in(&slate.probes, interval);
-        interval.core.turn_us_most = interval.core.turn_us_most.max(slate.core.turn_us_most);
-        self.incidents.push(slate.incidents);
-        self.errors_shown.take_in(&mut slate.samples);
-        slate.clear_measured();
-        let view = &mut self.views[slate.core_id];
-        view.asked = false;
-        // The used slate goes round again, so that its histograms are allocated once.
-        view.last.clone_counters_from(&slate);
-        self.spare.push(slate);
-    }
-
-    fn fill_in(&mut self, interval: &mut LoadInterval) {
-        let turn_us_most = interval.core.turn_us_most;
-        let mut failed = BTreeMap::new();
-        for View { last, .. } in &self.views {
-            interval.counters.merge(&last.counters);
-            interval.core.merge(&last.core);
-            for kind in ErrorKind::ALL {
-                interval.errors.add(kind.name(), last.errors[kind as usize]);
-            }
-            for (code, count) in &last.close_codes {
-                interval.errors.add(&close_name(*code), *count);
-            }
-            for (why, count) in &last.connect_failures {
-                *failed.entry(why.to_string()).or_default() += count;
-            }
-        }
-        interval.core.turn_us_most = turn_us_most;
-        interval.connect_failed = Tally(failed);
-        let phase = self.views.iter().map(|view| view.last.phase).max().unwrap_or(0);
-        interval.phase = self.phases.get(phase).cloned().unwrap_or_default();
-        interval.paused = self.is_paused.load(Relaxed) && !interval.is_leaving();
-        if self.classes.len() > 1 {
-            for (class, name) in self.classes.iter().enumerate() {
-                let sum = interval.classes.entry(name.clone()).or_default();
-                for view in &self.views {
-                    if let Some(counters) = view.last.classes.get(class) {
-                        sum.merge(counters);
-                    }
-                }
-            }
-        }
-        self.probes.report(interval);
-        interval.process = process::own_use();
-        interval.process.rss_bytes_at_start = self.rss_bytes_at_start;
     }
 }
 

@@ -57,6 +57,15 @@ impl SourcePlan {
         }
     }
 
+    /// Whether connections may leave from `address`.
+    pub fn may_be(&self, address: IpAddr) -> bool {
+        match self {
+            // The kernel takes the target's own address where that is this machine's.
+            Self::Any => true,
+            Self::Late(addresses) | Self::Explicit(addresses, _) => addresses.contains(&address),
+        }
+    }
+
     /// Whether the generator hands out the ports itself.
     pub fn is_explicit(&self) -> bool {
         matches!(self, Self::Explicit(..))

@@ -153,6 +153,14 @@ pub enum EventKind {
         /// The core.
         core: u32,
     },
+    /// A connect met itself: nobody listened, and the kernel chose the target's own port as its
+    /// source. It counts as failed (`self_connected`). Keep the port out of
+    /// `net.ipv4.ip_local_port_range` with `net.ipv4.ip_local_reserved_ports`, or connect from
+    /// another address with `--source`.
+    SelfConnected {
+        /// The target's ports, `50051`.
+        ports: String,
+    },
     /// The generator did things later than it should; what it measured in this interval is doubtful. Use fewer users or more CPUs.
     GeneratorBehind {
         /// 99 % of its steps were at most this late, in microseconds.
@@ -231,6 +239,11 @@ impl fmt::Display for EventKind {
             Self::GeneratorFdsExhausted { core } => {
                 write!(f, "the generator's fd table is full on core {core}")
             }
+            Self::SelfConnected { ports } => write!(
+                f,
+                "nobody listened, and a socket was connected to itself: port {ports} is one of the ports that the kernel \
+                 gives to connections; sysctl -w net.ipv4.ip_local_reserved_ports={ports}, or --source another address"
+            ),
             Self::GeneratorBehind { lag_us_p99 } => {
                 write!(f, "the generator is late by {} (p99)", crate::render::micros(*lag_us_p99))
             }

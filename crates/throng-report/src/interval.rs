@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Event, Histogram, LoadCounters,
     MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, ServerSnapshot, Tally,
+    Unanswered,
 };
 
 /// The phase of a run whose schedule is over, or was ended: nobody begins anything, whoever is connected leaves,
@@ -77,6 +78,12 @@ pub struct LoadInterval {
     pub paused: bool,
     /// Cores that run.
     pub cores: u64,
+    /// Cores that did not answer in time: what they counted is as of their last answer, and what
+    /// they did meanwhile is in a later interval.
+    pub cores_silent: u64,
+    /// The time in which the counters grew, in microseconds: from one answer of a core to its next,
+    /// the mean over all cores, each weighed by what it did. 0 when not known.
+    pub grown_us: u64,
     /// What the users did.
     pub counters: LoadCounters,
     /// What the loops counted.
@@ -102,6 +109,9 @@ pub struct LoadInterval {
     /// From the intended moment of a push until it was answered ok.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub push: Histogram,
+    /// How long users waited for what they did not get, until it timed out or they were stopped.
+    #[serde(skip_serializing_if = "Unanswered::is_empty")]
+    pub unanswered: Unanswered,
     /// From the intended moment of a probe until each user had it.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub broadcast: Histogram,

@@ -1,5 +1,6 @@
 //! Numbers as people read them: units, tables, the final report, the line of an interval. No colours.
 
+mod outcome;
 mod progress;
 mod report;
 mod table;

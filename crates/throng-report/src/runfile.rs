@@ -48,6 +48,9 @@ pub struct Header {
     pub target: String,
     /// The most users that the scenario asks for at a time.
     pub users_planned: u64,
+    /// The length of all phases of the load, in milliseconds, when it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned_ms: Option<u64>,
     /// The most connections that the generator can hold on this machine, when it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
@@ -72,6 +75,7 @@ impl Default for Header {
             scenario: ScenarioSource::default(),
             target: String::new(),
             users_planned: 0,
+            planned_ms: None,
             capacity: None,
             target_is_here: true,
             ceiling: None,

@@ -251,6 +251,21 @@ pub struct ServerSnapshot {
 
 counters! {
     /// What a generator counts.
+    ///
+    /// Everything that was begun comes to one end. When all users have left,
+    ///
+    /// - `iterations` = `users_finished` + `users_failed` + `users_cut`
+    /// - `connects_started` = `connects_ok` + `connects_failed` + `connects_waiting`
+    /// - `upgrades_started` = `connects_ok` + `upgrades_failed` + `upgrades_waiting` over
+    ///   WebSockets
+    /// - `messages_expected` = `messages_answered` + `messages_failed` + `messages_waiting`
+    /// - `joins_started` = `joins_ok` + `joins_failed` + `joins_waiting`
+    /// - `pushes_sent` = `pushes_ok` + `pushes_failed` + `pushes_waiting` + `pushes_without_reply`
+    /// - `turns_intended` = `turns_started` + `turns_failed` + `turns_waiting`
+    ///
+    /// What a user still waits for counts as waiting at the moment at which everybody begins to
+    /// leave, or at which the schedule or `throng ctl` stops this user. What becomes of it
+    /// afterwards is not counted.
     LoadCounters {
         /// Users (closed model) or arrivals (open model) that should have started by now.
         users_intended,
@@ -262,6 +277,9 @@ counters! {
         users_finished,
         /// Iterations that ended with an error.
         users_failed,
+        /// Iterations without an error that were cut off before their last step: the run ended, or
+        /// the schedule or `throng ctl` stopped the user.
+        users_cut,
         /// Gauge: users in the midst of an iteration.
         users_active,
         /// Gauge: connections established.
@@ -272,15 +290,40 @@ counters! {
         connects_ok,
         /// Connects that failed, by any kind of failure.
         connects_failed,
+        /// Connects that were under way when their user was stopped.
+        connects_waiting,
+        /// Connects of WebSockets whose TCP was established, and whose upgrade was asked for.
+        upgrades_started,
+        /// Those of the failed connects whose TCP was established.
+        upgrades_failed,
+        /// Those of the waiting connects whose TCP was established.
+        upgrades_waiting,
         /// `send` steps done.
         messages_sent,
+        /// `expect` steps begun.
+        messages_expected,
         /// `expect` steps that got what they waited for.
         messages_answered,
-        /// Turns of `every` that have begun, and those that had come due before them: a turn that waits for its answer counts what came due
-        /// meanwhile when it is over.
+        /// `expect` steps that got something else, or nothing in time, or lost their connection.
+        messages_failed,
+        /// `expect` steps that waited when their user was stopped.
+        messages_waiting,
+        /// Steps that were about to send when their connection ended, while the server did not take
+        /// what had been sent before.
+        sends_failed,
+        /// Steps that were about to send when their user was stopped, while the server did not take
+        /// what had been sent before.
+        sends_waiting,
+        /// Turns of `every` that came due: those that have begun, and those before the last one
+        /// that began or was given up.
         turns_intended,
         /// Turns of `every` that have begun.
         turns_started,
+        /// Turns of `every` that came due while their user waited, and never began: an error ended
+        /// the loop.
+        turns_failed,
+        /// Turns of `every` that had come due and had not begun when their user was stopped.
+        turns_waiting,
         /// Whole messages that WebSockets brought, whether or not anything had asked for them.
         messages_received,
         /// Messages (over TCP: receives) that came while no step waited for them, or that a step passed
@@ -298,21 +341,29 @@ counters! {
         joins_started,
         /// `join` steps that were answered ok.
         joins_ok,
-        /// `join` steps that were refused, or not answered in time.
+        /// `join` steps that were refused, not answered in time, or lost their connection.
         joins_failed,
+        /// `join` steps that waited when their user was stopped.
+        joins_waiting,
         /// `push` steps done.
         pushes_sent,
+        /// Those of them that ask for no answer.
+        pushes_without_reply,
         /// `push` steps that were answered ok.
         pushes_ok,
-        /// `push` steps that were refused, or not answered in time.
+        /// `push` steps that were refused, not answered in time, or lost their connection or
+        /// channel.
         pushes_failed,
+        /// `push` steps that waited when their user was stopped.
+        pushes_waiting,
         /// Heartbeats sent.
         heartbeats_sent,
         /// Heartbeats that were answered.
         heartbeats_answered,
         /// Heartbeats that were not answered until the next was due, which ends a connection.
         heartbeats_missed,
-        /// Users who waited for an answer when everybody began to leave.
+        /// Users who waited for an answer (`expect`, `join`, `push`, `leave`) when everybody began
+        /// to leave.
         users_waiting,
         /// For how long the one of them had waited who had waited the longest, from the intended moment, in microseconds.
         users_waiting_us_most,
@@ -364,6 +415,8 @@ counters! {
         users_finished,
         /// Iterations that ended with an error.
         users_failed,
+        /// Iterations that were cut off, as in [`LoadCounters`].
+        users_cut,
         /// Connects that were established.
         connects_ok,
         /// `expect` steps that got what they waited for.

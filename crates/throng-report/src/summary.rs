@@ -18,6 +18,9 @@
 //! - *Memory per user or connection*: growth of resident memory since before the first connection, divided
 //!   by the connections, at the interval with the most connections; `null` when those were fewer than
 //!   [`MEMORY_CONNECTIONS_MIN`].
+//! - *Latency* is of what was answered. Beside it stands what a threshold compares: the same with
+//!   the waits that no answer ended ([`unanswered`](crate::unanswered)), where these make it
+//!   larger.
 //! - *Connections at most* (`connected_most`, `open_most`) are gauges read at the ends of intervals: connections
 //!   that live shorter than an interval are hardly ever seen by them.
 //! - *Share of the ceiling*: connects and messages of the busiest second, each divided by what the generator was measured to do at
@@ -26,7 +29,9 @@
 //! - A number that nothing was measured for is `null`, never 0.
 
 mod fold;
+mod memory;
 mod rates;
+mod server;
 
 use std::collections::BTreeMap;
 
@@ -83,6 +88,9 @@ pub struct Summary {
     pub errors: Tally,
     /// Arrivals, or users in the closed model.
     pub arrivals: ArrivalsSummary,
+    /// Turns of `every`, when there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnsSummary>,
     /// The generator's process.
     pub generator: GeneratorSummary,
     /// The generator's machine; loopback charges the kernel's receive work to whoever sends.
@@ -108,6 +116,9 @@ pub struct RunSummary {
     pub throng_version: String,
     /// How it ended; `null` when the file does not say.
     pub end: Option<EndReason>,
+    /// Why it was over before its plan was, in a sentence without its point; `null` when it was
+    /// not.
+    pub incomplete: Option<String>,
 }
 
 /// Users, and what they went through.
@@ -124,6 +135,8 @@ pub struct UsersSummary {
     pub finished: u64,
     /// Iterations that ended with an error.
     pub failed: u64,
+    /// Iterations that were cut off before their last step, without an error so far.
+    pub cut: u64,
     /// The most connections established at the end of an interval.
     pub connected_most: u64,
     /// The most users in the midst of an iteration at the end of an interval.
@@ -146,6 +159,10 @@ pub struct ConnectSummary {
     pub ok: u64,
     /// Failed, by errno or `timeout`.
     pub failed: Tally,
+    /// Under way when their user was stopped.
+    pub waiting: u64,
+    /// Those of them whose TCP was established; of WebSockets only.
+    pub upgrades_waiting: u64,
     /// Established per second in the best second.
     pub rate_most: Option<f64>,
     /// Established per second.
@@ -154,6 +171,12 @@ pub struct ConnectSummary {
     pub latency_us: LatencySummary,
     /// The part of that until TCP was established; of WebSockets only.
     pub tcp_latency_us: LatencySummary,
+    /// Waits for a connect that none has ended.
+    pub unanswered_us: LatencySummary,
+    /// `latency_us` with these, as a threshold compares it.
+    pub judged_us: LatencySummary,
+    /// The same of `tcp_latency_us`.
+    pub tcp_judged_us: LatencySummary,
 }
 
 /// Messages.
@@ -162,8 +185,17 @@ pub struct ConnectSummary {
 pub struct MessageSummary {
     /// Sent.
     pub sent: u64,
+    /// Steps that were about to send when their user was stopped, while the server did not take
+    /// what had been sent before.
+    pub sends_waiting: u64,
+    /// `expect` steps begun.
+    pub expected: u64,
     /// Answered as expected.
     pub answered: u64,
+    /// Answered with something else, or not in time, or without their connection.
+    pub failed: u64,
+    /// Not answered when their user was stopped.
+    pub waiting: u64,
     /// Turns of `every` due per second.
     pub intended_rate: Option<f64>,
     /// Messages per second in the best second.
@@ -172,6 +204,10 @@ pub struct MessageSummary {
     pub rate_mean: Option<f64>,
     /// From the intended moment until answered.
     pub latency_us: LatencySummary,
+    /// Waits for an answer that none has ended.
+    pub unanswered_us: LatencySummary,
+    /// `latency_us` with these, as a threshold compares it.
+    pub judged_us: LatencySummary,
     /// Whole messages that WebSockets brought, asked for or not.
     pub received: u64,
     /// The same per second in the best second.
@@ -186,14 +222,20 @@ pub struct JoinSummary {
     pub started: u64,
     /// Answered ok.
     pub ok: u64,
-    /// Refused, or not answered in time.
+    /// Refused, or not answered in time, or without their connection.
     pub failed: u64,
+    /// Not answered when their user was stopped.
+    pub waiting: u64,
     /// Answered ok, per second in the best second.
     pub rate_most: Option<f64>,
     /// Answered ok, per second.
     pub rate_mean: Option<f64>,
     /// From the intended moment until answered.
     pub latency_us: LatencySummary,
+    /// Waits for an answer that none has ended.
+    pub unanswered_us: LatencySummary,
+    /// `latency_us` with these, as a threshold compares it.
+    pub judged_us: LatencySummary,
 }
 
 /// Pushes to channels.
@@ -204,14 +246,20 @@ pub struct PushSummary {
     pub sent: u64,
     /// Answered ok.
     pub ok: u64,
-    /// Refused, or not answered in time.
+    /// Refused, or not answered in time, or without their connection.
     pub failed: u64,
+    /// Not answered when their user was stopped.
+    pub waiting: u64,
     /// Answered ok, per second in the best second.
     pub rate_most: Option<f64>,
     /// Answered ok, per second.
     pub rate_mean: Option<f64>,
     /// From the intended moment until answered.
     pub latency_us: LatencySummary,
+    /// Waits for an answer that none has ended.
+    pub unanswered_us: LatencySummary,
+    /// `latency_us` with these, as a threshold compares it.
+    pub judged_us: LatencySummary,
 }
 
 /// Heartbeats.
@@ -255,6 +303,20 @@ pub struct ArrivalsSummary {
     pub ratio: Option<f64>,
 }
 
+/// Turns of `every`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TurnsSummary {
+    /// Came due.
+    pub intended: u64,
+    /// Those of them that began.
+    pub started: u64,
+    /// Those that never began because an error ended their loop.
+    pub failed: u64,
+    /// Those that had not begun when their user was stopped.
+    pub waiting: u64,
+}
+
 /// What the generator used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -267,6 +329,8 @@ pub struct GeneratorSummary {
     pub rss_bytes_per_user: Option<f64>,
     /// How late the generator was.
     pub lag_us: LatencySummary,
+    /// When it was the latest, in seconds since the run began; `null` when it was never late.
+    pub lag_most_at_s: Option<f64>,
     /// Event loops.
     pub cores: u64,
     /// CPUs that it kept busy on average.
@@ -364,9 +428,10 @@ impl Summary {
 
     /// Connects, messages, joins and pushes that were attempted.
     pub fn attempts(&self) -> u64 {
-        let connects = self.connect.ok + self.connect.failed.total();
+        let connects = self.connect.ok + self.connect.failed.total() + self.connect.waiting;
         let joins = self.join.as_ref().map_or(0, |join| join.started);
         let pushes = self.push.as_ref().map_or(0, |push| push.sent);
-        connects + self.message.sent.max(self.message.answered) + joins + pushes
+        let messages = self.message.sent.max(self.message.expected).max(self.message.answered);
+        connects + messages + self.message.sends_waiting + joins + pushes
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::units::{self, UnitError};
 
 use crate::Summary;
-use metric::{Metric, Unit};
+use metric::{Measured, Metric, Unit};
 
 pub use metric::names;
 
@@ -61,6 +61,15 @@ impl Threshold {
         &self.text
     }
 
+    /// Returns the latency that it compares and what of it, `("message", "p999")`, if it compares
+    /// one.
+    pub fn latency(&self) -> Option<(&'static str, &'static str)> {
+        match &self.metric {
+            Metric::Latency(latency, stat) => Some((latency.name, stat.name)),
+            _ => None,
+        }
+    }
+
     /// Returns the name of what is compared, `message.p99`.
     pub fn name(&self) -> &str {
         self.split().0
@@ -87,12 +96,25 @@ impl Threshold {
 
     /// Compares it with what a run measured.
     pub fn judge(&self, summary: &Summary) -> Judgement {
-        let value = self.metric.value(self.unit, summary);
+        let measured = self.metric.measured(self.unit, summary);
+        let value = measured.value();
         Judgement {
             threshold: self.text.clone(),
             met: value.is_some_and(|value| self.comparison.holds(value, self.limit)),
             value,
-            measured: value.map_or_else(|| "nothing".to_owned(), |value| self.unit.show(value)),
+            measured: self.show(&measured),
+        }
+    }
+
+    fn show(&self, measured: &Measured) -> String {
+        match measured {
+            Measured::Value(value) => self.unit.show(*value),
+            Measured::AtLeast(value) => format!("at least {}", self.unit.show(*value)),
+            Measured::Unanswered { count, us_most } => {
+                let most = crate::render::micros(*us_most);
+                format!("no answer, of {count} that were waited for, the longest for {most}")
+            }
+            Measured::Nothing => "nothing".to_owned(),
         }
     }
 }
@@ -245,7 +267,7 @@ impl Unit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LatencySummary;
+    use crate::{Histogram, LatencySummary};
 
     fn measured() -> Summary {
         let mut summary = Summary::default();
@@ -255,6 +277,7 @@ mod tests {
         summary.connect.rate_most = Some(12_000.0);
         summary.connect.latency_us =
             LatencySummary { p99: 99_999, p999: 300_000, count: 9_990, ..Default::default() };
+        summary.connect.judged_us = summary.connect.latency_us;
         summary.users.connected_most = 100_000;
         summary.generator.cpu_us_per_connect = Some(17.25);
         summary
@@ -266,26 +289,42 @@ mod tests {
         assert_eq!((judgement.met, judgement.measured.as_str()), (met, shown), "{judgement:?}");
     }
 
-    #[test]
-    fn who_still_waits_at_the_end_counts_towards_a_percentile() {
+    /// 2,290 messages that were answered at once, and 50 that had waited for two seconds when the
+    /// run ended.
+    fn stalled() -> Summary {
+        let (mut answered, mut unanswered) = (Histogram::new(), Histogram::new());
+        answered.record_n(200, 2_290);
+        unanswered.record_n(1_960_000, 50);
         let mut summary = measured();
-        summary.message.latency_us = LatencySummary {
-            p50: 200,
-            p99: 600,
-            p999: 900,
-            max: 1_000,
-            count: 2_290,
-            ..Default::default()
-        };
-        (summary.users.waiting, summary.users.waiting_us_most) = (50, 1_960_000);
-        let is_met = |text: &str| text.parse::<Threshold>().unwrap().judge(&summary).met;
-        assert!(is_met("message.p50 < 1ms") && is_met("users.waiting < 51"));
-        assert!(!is_met("message.p99 < 100ms"), "two of a hundred wait for two seconds");
-        assert!(!is_met("message.max < 1s"));
-        // As at the end of any run: a wait like the others.
-        summary.users.waiting_us_most = 900;
-        let judged = "message.p99 < 1ms".parse::<Threshold>().unwrap().judge(&summary);
-        assert!(judged.met, "{judged:?}");
+        summary.message.latency_us = (&answered).into();
+        summary.message.unanswered_us = (&unanswered).into();
+        summary.message.judged_us = crate::unanswered::judged(&answered, &unanswered);
+        summary.message.waiting = 50;
+        summary
+    }
+
+    #[test]
+    fn what_still_waits_at_the_end_counts_towards_the_percentiles_of_its_kind() {
+        let summary = stalled();
+        let judge = |text: &str| text.parse::<Threshold>().unwrap().judge(&summary);
+        assert!(judge("message.p50 < 1ms").met && judge("message.unanswered == 50").met);
+        assert!(!judge("message.p99 < 100ms").met, "two of a hundred wait for two seconds");
+        assert_eq!(judge("message.max < 1s").measured, "at least 1.96 s");
+        assert_eq!(judge("message.p50 < 1ms").measured, "200 µs");
+        assert!(judge("connect.p99 < 1s").met, "nobody waits for a connect");
+    }
+
+    #[test]
+    fn a_run_without_an_answer_meets_no_latency_however_short_the_waits_are() {
+        let mut summary = stalled();
+        summary.message.judged_us = summary.message.unanswered_us;
+        summary.message.latency_us = LatencySummary::default();
+        let judged = "message.p99 < 1h".parse::<Threshold>().unwrap().judge(&summary);
+        assert_eq!((judged.met, judged.value), (false, None));
+        assert_eq!(
+            judged.measured,
+            "no answer, of 50 that were waited for, the longest for 1.96 s"
+        );
     }
 
     #[test]

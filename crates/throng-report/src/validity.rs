@@ -3,6 +3,7 @@
 //! | rule | degraded | invalid |
 //! |---|---|---|
 //! | generator lag, p99 over the run | above 10 ms | above 100 ms |
+//! | generator lag that is at least half of a percentile that is shown or judged, at the same percentile | above 10 ms | |
 //! | arrivals that were due and did not start | above 1 % | above 5 % |
 //! | turns of `every` that the generator kept from starting | above 1 % | above 5 % |
 //! | lines of the run file lost or torn, or its end missing | any | |
@@ -17,6 +18,11 @@
 //! the target and not about the generator. A missing turn is laid on the generator only as far as the backlog
 //! of turns grew in intervals in which the generator itself was late (lag p99 above [`LAG_DEGRADED_US`]).
 //!
+//! A lag of p99.9 owns the p99.9 of a latency when it is at least half of it, and of the maximum
+//! likewise: then that number is more of the generator than of the target. The p99.9 of a latency
+//! with fewer than [`TAIL_VALUES_MIN`] values is a few values or one, as its maximum is: those
+//! count where a threshold judges them.
+//!
 //! The ceiling is what the generator did just before the run against a peer that does nothing. Near it, a number may be the
 //! generator's own limit even where nothing was late: a closed model has no lag.
 
@@ -24,6 +30,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::LatencySummary;
 use crate::render::micros;
 
 /// Generator lag (p99) above which a run is degraded, in microseconds.
@@ -35,6 +42,8 @@ pub const SHORTFALL_DEGRADED: f64 = 0.01;
 /// Share of arrivals or turns missing above which a run is invalid.
 pub const SHORTFALL_INVALID: f64 = 0.05;
 
+/// Values that a latency has, and the lag too, before its p99.9 is more than a few of them.
+pub const TAIL_VALUES_MIN: u64 = 1_000;
 /// Share of the generator's ceiling above which a run is degraded.
 pub const CEILING_SHARE_DEGRADED: f64 = 0.8;
 
@@ -65,8 +74,12 @@ pub struct Validity {
 pub struct Facts {
     /// Intervals in which the generator said something.
     pub intervals: u64,
-    /// 99 % of the generator's steps were at most this late, in microseconds.
-    pub lag_us_p99: u64,
+    /// How late the generator's steps were.
+    pub lag_us: LatencySummary,
+    /// When the latest of them was, in milliseconds since the run began.
+    pub lag_most_at_ms: Option<u64>,
+    /// What the report shows.
+    pub latencies: Vec<Latency>,
     /// Users or arrivals that should have started.
     pub arrivals_intended: u64,
     /// Those of them that did.
@@ -93,6 +106,17 @@ pub struct Facts {
     pub ceiling_share: Option<f64>,
 }
 
+/// A latency that the report shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latency {
+    /// Its name, as in a threshold.
+    pub name: &'static str,
+    /// What was measured.
+    pub us: LatencySummary,
+    /// What a threshold compares of it: `p999`, `max`.
+    pub judged: Vec<&'static str>,
+}
+
 impl Validity {
     /// Grades a run by the rules in the module's documentation.
     pub fn of(facts: &Facts) -> Self {
@@ -100,11 +124,12 @@ impl Validity {
         if facts.intervals == 0 {
             found.push((Grade::Invalid, "the generator reported nothing".to_owned()));
         }
-        if let Some(grade) = above(facts.lag_us_p99, LAG_DEGRADED_US, LAG_INVALID_US) {
-            found.push((
+        match above(facts.lag_us.p99, LAG_DEGRADED_US, LAG_INVALID_US) {
+            Some(grade) => found.push((
                 grade,
-                format!("the generator was late by {} (p99)", micros(facts.lag_us_p99)),
-            ));
+                format!("the generator was late by {} (p99)", micros(facts.lag_us.p99)),
+            )),
+            None => found.extend(facts.owned_tail().map(|reason| (Grade::Degraded, reason))),
         }
         let missing = facts.arrivals_intended.saturating_sub(facts.arrivals_achieved);
         found.extend(shortfall("arrivals", missing, facts.arrivals_intended));
@@ -144,6 +169,42 @@ impl Validity {
             reasons: found.into_iter().map(|(_, reason)| reason).collect(),
         }
     }
+}
+
+impl Facts {
+    /// What of the slowest is the generator's own although it was hardly ever late.
+    fn owned_tail(&self) -> Option<String> {
+        let has_tail = |latency: &&Latency| {
+            self.lag_us.count.min(latency.us.count) >= TAIL_VALUES_MIN
+                && is_owned(latency.us.p999, self.lag_us.p999)
+        };
+        let owned: Vec<_> = self.latencies.iter().filter(has_tail).map(|of| of.name).collect();
+        if !owned.is_empty() {
+            return Some(self.late(&format!("p99.9 and above ({}) are", owned.join(", "))));
+        }
+        let judged = self.latencies.iter().find_map(|latency| {
+            let Latency { name, us, judged } = latency;
+            let stats = [("p999", us.p999, self.lag_us.p999), ("max", us.max, self.lag_us.max)];
+            let owned = |(stat, us, lag_us): &(&str, u64, u64)| {
+                judged.contains(stat) && is_owned(*us, *lag_us)
+            };
+            stats.iter().find(|stat| owned(stat)).map(|(stat, ..)| format!("{name}.{stat}"))
+        })?;
+        Some(self.late(&format!("{judged}, which a threshold judges, is")))
+    }
+
+    fn late(&self, what: &str) -> String {
+        let at = self.lag_most_at_ms.map(|ms| format!(" at {:.0} s", ms as f64 / 1000.0));
+        let late = micros(self.lag_us.max);
+        format!("{what} the generator's own: it was late by {late}{}", at.unwrap_or_default())
+    }
+}
+
+/// Whether a latency and the lag at the same percentile are too large, and so near to one another
+/// that more of the latency is lag than not. Where the lag is far larger, it was of something else:
+/// a latency has all of its own lag in it.
+pub fn is_owned(us: u64, lag_us: u64) -> bool {
+    us.min(lag_us) > LAG_DEGRADED_US && lag_us >= us / 2 && us >= lag_us / 2
 }
 
 impl fmt::Display for Grade {
@@ -187,6 +248,56 @@ mod tests {
         }
     }
 
+    fn late(p99: u64) -> LatencySummary {
+        LatencySummary { p99, p999: p99, max: p99, count: 100_000, ..Default::default() }
+    }
+
+    /// A stall of two seconds in ten minutes: 0.33 % of everything that was due.
+    fn stalled(latency_us_p999: u64, count: u64, judged: &[&'static str]) -> Facts {
+        let lag_us = LatencySummary {
+            p99: 80,
+            p999: 1_400_000,
+            max: 2_000_000,
+            count,
+            ..Default::default()
+        };
+        let us = LatencySummary {
+            p50: 300,
+            p99: 900,
+            p999: latency_us_p999,
+            max: latency_us_p999.max(2_000_000),
+            count,
+            ..Default::default()
+        };
+        let latency = Latency { name: "message", us, judged: judged.to_vec() };
+        let lag_most_at_ms = Some(312_400);
+        Facts { lag_us, lag_most_at_ms, latencies: vec![latency], ..sound() }
+    }
+
+    #[test]
+    fn a_stall_of_the_generator_that_owns_the_slowest_is_told_with_its_moment() {
+        check(
+            stalled(1_500_000, 600_000, &[]),
+            Grade::Degraded,
+            "p99.9 and above (message) are the generator's own: it was late by 2.00 s at 312 s",
+        );
+        check(stalled(30_000_000, 600_000, &[]), Grade::Valid, "");
+        // The generator was late with something else than with messages.
+        check(stalled(200_000, 600_000, &[]), Grade::Valid, "");
+    }
+
+    #[test]
+    fn the_slowest_of_a_few_count_where_a_threshold_judges_them() {
+        check(stalled(1_500_000, 500, &[]), Grade::Valid, "");
+        check(stalled(1_500_000, 500, &["p99"]), Grade::Valid, "");
+        check(
+            stalled(1_500_000, 500, &["p99", "max"]),
+            Grade::Degraded,
+            "message.max, which a threshold judges, is the generator's own",
+        );
+        check(stalled(1_500_000, 500, &["p999"]), Grade::Degraded, "message.p999, which");
+    }
+
     #[track_caller]
     fn check(facts: Facts, grade: Grade, reason: &str) {
         let validity = Validity::of(&facts);
@@ -200,15 +311,15 @@ mod tests {
     #[test]
     fn a_generator_on_time_is_valid_up_to_the_thresholds() {
         check(sound(), Grade::Valid, "");
-        let edge = Facts { lag_us_p99: LAG_DEGRADED_US, arrivals_achieved: 990, ..sound() };
+        let edge = Facts { lag_us: late(LAG_DEGRADED_US), arrivals_achieved: 990, ..sound() };
         check(edge, Grade::Valid, "");
     }
 
     #[test]
     fn lag_degrades_above_ten_and_invalidates_above_a_hundred_milliseconds() {
-        check(Facts { lag_us_p99: 10_001, ..sound() }, Grade::Degraded, "late by 10.0 ms");
-        check(Facts { lag_us_p99: 100_000, ..sound() }, Grade::Degraded, "late by 100 ms");
-        check(Facts { lag_us_p99: 100_001, ..sound() }, Grade::Invalid, "late by 100 ms");
+        check(Facts { lag_us: late(10_001), ..sound() }, Grade::Degraded, "late by 10.0 ms");
+        check(Facts { lag_us: late(100_000), ..sound() }, Grade::Degraded, "late by 100 ms");
+        check(Facts { lag_us: late(100_001), ..sound() }, Grade::Invalid, "late by 100 ms");
     }
 
     #[test]

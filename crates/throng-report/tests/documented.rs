@@ -10,7 +10,7 @@ use throng_report::watch::{Moved, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
     AnswerGap, ClassCounters, Event, EventKind, Histogram, Interval, Judgement, LEAVING,
     LoadInterval, MachineUse, Outage, ProbeCounters, ProbeReport, ProgramUse, ServerSnapshot,
-    Summary, Tally, WatchHeader, WatchLine, validity,
+    Summary, Tally, Unanswered, WatchHeader, WatchLine, validity,
 };
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file.md");
@@ -26,6 +26,7 @@ fn every_field_of_the_header_is_documented() {
         scenario: ScenarioSource::default(),
         target: String::new(),
         users_planned: 0,
+        planned_ms: Some(1),
         capacity: Some(1),
         target_is_here: true,
         ceiling: Some(Ceiling {
@@ -47,6 +48,8 @@ fn every_field_of_an_interval_is_documented() {
         phase: String::new(),
         paused: true,
         cores: 0,
+        cores_silent: 0,
+        grown_us: 0,
         counters: Default::default(),
         core: Default::default(),
         errors: any_tally(),
@@ -57,6 +60,13 @@ fn every_field_of_an_interval_is_documented() {
         join: latency.clone(),
         push: latency.clone(),
         broadcast: latency.clone(),
+        unanswered: Unanswered {
+            connect: latency.clone(),
+            tcp: latency.clone(),
+            message: latency.clone(),
+            join: latency.clone(),
+            push: latency.clone(),
+        },
         probe: ProbeCounters { intended: 1, ..Default::default() },
         probes: vec![ProbeReport::default()],
         arrival: ArrivalLatencies {
@@ -166,6 +176,7 @@ fn every_field_of_the_summary_is_documented() {
         }),
         errors: any_tally(),
         arrivals: Default::default(),
+        turns: Some(Default::default()),
         generator: Default::default(),
         machine: Default::default(),
         server: Some(Default::default()),
@@ -328,6 +339,7 @@ fn events() -> Vec<EventKind> {
         EventKind::UserLimit { users_max: 0 },
         EventKind::PortsExhausted { source: text() },
         EventKind::GeneratorFdsExhausted { core: 0 },
+        EventKind::SelfConnected { ports: text() },
         EventKind::GeneratorBehind { lag_us_p99: 0 },
         EventKind::Steered { command: text() },
         EventKind::Interrupted { by: text() },
@@ -353,6 +365,7 @@ fn events() -> Vec<EventKind> {
             | EventKind::UserLimit { .. }
             | EventKind::PortsExhausted { .. }
             | EventKind::GeneratorFdsExhausted { .. }
+            | EventKind::SelfConnected { .. }
             | EventKind::GeneratorBehind { .. }
             | EventKind::Steered { .. }
             | EventKind::Interrupted { .. }

@@ -99,6 +99,39 @@ impl Sim {
         core
     }
 
+    /// Stops a core as SIGSTOP stops a process: its sockets stay, what arrives for them waits, and
+    /// it has no turn until [`Self::thaw`].
+    pub fn freeze<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>)
+    where
+        D: Simulated + 'static,
+        A: App<D> + 'static,
+    {
+        self.set_busy(core, Instant::FAR);
+    }
+
+    /// Lets a frozen core go on.
+    pub fn thaw<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>)
+    where
+        D: Simulated + 'static,
+        A: App<D> + 'static,
+    {
+        let now = self.now();
+        self.set_busy(core, now);
+    }
+
+    fn set_busy<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>, until: Instant)
+    where
+        D: Simulated,
+        A: App<D>,
+    {
+        let place = Rc::as_ptr(core).cast::<()>();
+        for member in &mut self.members {
+            if Rc::as_ptr(&member.core).cast::<()>() == place {
+                member.busy_until = until;
+            }
+        }
+    }
+
     /// The time in the world.
     pub fn now(&self) -> Instant {
         self.world.borrow().now

@@ -57,7 +57,8 @@ Examples:
 Ctrl-C ends the load early and reports what was measured.
 
 Exit codes:
-  0  it was run    2  it could not run    3  the result is invalid (of `demo`: not valid)";
+  0  it was run    2  it could not run    3  the result is invalid (of `demo`: not valid)
+  4  it was ended early";
 
 impl Lab {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -91,9 +92,10 @@ impl Lab {
         if let Some(json) = &self.json {
             json.write(&report)?;
         }
-        Ok(match report.is_to_be_believed() {
-            true => Exit::Met,
-            false => Exit::Invalid,
+        Ok(match (report.interrupted, report.is_to_be_believed()) {
+            (true, _) => Exit::Incomplete,
+            (false, true) => Exit::Met,
+            (false, false) => Exit::Invalid,
         })
     }
 

@@ -9,9 +9,10 @@ use throng_doctor::{History, diagnose};
 use throng_load::scenario::Scenario;
 use throng_report::render::render_text;
 use throng_report::runfile::{ReadError, RunFileReader, ScenarioSource};
-use throng_report::{Diagnosis, Grade, Judgement, Summary, SummaryFold};
+use throng_report::{Diagnosis, Judgement, RunExit, Summary, SummaryFold};
 
 use super::run::words;
+use crate::exit::exit_codes;
 use crate::{Exit, Failure, output};
 
 /// Show what a run file says, even one whose run was killed
@@ -26,14 +27,19 @@ pub(crate) struct Report {
     json: bool,
 }
 
-const EXAMPLES: &str = "\
+const EXAMPLES: &str = concat!(
+    "\
 Examples:
   throng report
   throng report monday.jsonl
   throng report run.jsonl --json | jq .connect.latency_us.p99
 
-Exit codes:
-  0  the run is valid or degraded    2  the file cannot be read    3  the run is invalid";
+The exit code is that of the run, or 2 where the file cannot be read. A file without its last line is of a run that
+was killed, or that still goes on: it is incomplete.
+
+",
+    exit_codes!()
+);
 
 impl Report {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -48,13 +54,13 @@ impl Report {
             let run = &summary.run;
             let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
             let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
-            let text = render_text(&summary, &judgements, Some(&diagnosis));
+            let mut text = render_text(&summary, &judgements, Some(&diagnosis));
+            if let Some(sentence) = summary.shortcoming() {
+                text += &format!("\n{sentence}");
+            }
             output::say(format!("{text}\n{}", what.join(", ")));
         }
-        Ok(match summary.validity.grade {
-            Grade::Invalid => Exit::Invalid,
-            Grade::Valid | Grade::Degraded => Exit::Met,
-        })
+        Ok(RunExit::of(&summary, &judgements).into())
     }
 }
 
@@ -74,11 +80,12 @@ fn read(input: impl BufRead) -> Result<Read, ReadError> {
         fold.add(&interval);
         history.add(&interval);
     }
-    let summary = fold.finish_read(reader.end(), reader.lines_torn());
     // The scenario is in the file as it was read; one of another version may not be understood any more.
     let ScenarioSource { path, source } = &reader.header().scenario;
     let thresholds =
         Scenario::parse(source, path).map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);
+    fold.judge_by(&thresholds);
+    let summary = fold.finish_read(reader.end(), reader.lines_torn());
     let judgements: Vec<_> = thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
     let diagnosis = diagnose(&history, &summary, &judgements);
     Ok(Read { summary, judgements, diagnosis })

@@ -25,10 +25,12 @@ use throng_lab::recorder::{
 };
 use throng_load::run::Load;
 use throng_load::scenario::Target;
+use throng_report::RunExit;
 use throng_report::render::render_text;
 use throng_report::runfile::EndReason;
 
-use crate::interrupt::{Interrupt, LOOK_EVERY};
+use crate::exit::exit_codes;
+use crate::interrupt::{By, Interrupt, LOOK_EVERY};
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::{Exit, Failure, output, quantity};
@@ -99,7 +101,8 @@ pub(crate) struct Run {
     exit_with_parent: bool,
 }
 
-const EXAMPLES: &str = "\
+const EXAMPLES: &str = concat!(
+    "\
 Examples:
   throng run scenario.yaml
   throng run scenario.yaml --target tcp://10.0.0.7:5555 --json summary.json
@@ -111,9 +114,9 @@ Examples:
 While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
 Ctrl-C ramps down and reports; a second one ends at once.
 
-Exit codes:
-  0  every threshold was met    1  a threshold was missed
-  2  it could not run           3  the result is invalid";
+",
+    exit_codes!()
+);
 
 impl Run {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -137,7 +140,13 @@ impl Run {
         let place = RunFilePlace::take(run_file).map_err(unwritten)?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let quiet = self.json == Some(JsonOut::Stdout);
-        let uncalibrated = self.calibrate(&mut plan, &interrupt, quiet)?;
+        let uncalibrated = match self.calibrate(&mut plan, &interrupt, quiet) {
+            Ok(uncalibrated) => uncalibrated,
+            Err(by) => {
+                output::complain(format!("{by}: the run was not started"));
+                return Ok(Exit::Incomplete);
+            }
+        };
         let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
         let progress = Progress::new(plan.load.length, quiet);
         progress.note(&words::beginning(&plan, beside.server.as_ref()));
@@ -152,13 +161,14 @@ impl Run {
         self.finish(&outcome, &interrupt, quiet)
     }
 
-    /// Measures what this generator can do, unless nobody wants to know, and tells why it could not.
+    /// Measures what this generator can do, unless nobody wants to know, and tells why it could
+    /// not; an error is who asked for the end meanwhile.
     fn calibrate(
         &self,
         plan: &mut Plan,
         interrupt: &Interrupt,
         quiet: bool,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<String>, By> {
         if self.no_calibrate {
             return Ok(None);
         }
@@ -176,9 +186,7 @@ impl Run {
                 None
             }
             Calibrated::Unknown(why) => Some(why),
-            Calibrated::Interrupted(by) => {
-                return Err(Failure::new(format!("{by}: the run was not started")));
-            }
+            Calibrated::Interrupted(by) => return Err(by),
         };
         plan.header.started = words::rfc3339(SystemTime::now());
         Ok(unknown)
@@ -245,12 +253,19 @@ impl Run {
         quiet: bool,
     ) -> Result<Exit, Failure> {
         let mut text = render_text(&outcome.summary, &outcome.judgements, Some(&outcome.diagnosis));
+        let exit = outcome.exit();
         let unreached = words::unreached(&outcome.summary);
-        if let Some(sentence) = unreached.as_ref().filter(|_| !outcome.judgements.is_empty()) {
+        if let Some(sentence) = unreached.as_ref().filter(|_| exit != RunExit::Unreached) {
+            text += &format!("\n{sentence}");
+        } else if let Some(sentence) = outcome.summary.shortcoming() {
             text += &format!("\n{sentence}");
         }
-        if let Some(by) = interrupt.asked() {
-            text += &format!("\ninterrupted by {by}: this is what had run by then");
+        match (interrupt.asked(), exit) {
+            (Some(by), RunExit::Incomplete) => {
+                text += &format!("\ninterrupted by {by}: this is what had run by then");
+            }
+            (Some(by), _) => text += &format!("\n{by} came when the plan was over"),
+            (None, _) => {}
         }
         if let Some(error) = &outcome.run_file_error {
             text += &format!("\nthe run file is not whole: {error}");
@@ -271,17 +286,10 @@ impl Run {
             output::complain(format!("the generator failed: {why}"));
             return Ok(Exit::Invalid);
         }
-        let is_reached = unreached.is_none();
-        if let Some(sentence) = unreached.filter(|_| outcome.judgements.is_empty()) {
-            return Err(Failure::new(sentence));
+        match unreached {
+            Some(sentence) if exit == RunExit::Unreached => Err(Failure::new(sentence)),
+            _ => Ok(exit.into()),
         }
-        Ok(match outcome.exit_code() {
-            0 if is_reached => Exit::Met,
-            // Thresholds about errors that nobody could make are met, and mean nothing.
-            0 => Exit::Missed,
-            1 => Exit::Missed,
-            _ => Exit::Invalid,
-        })
     }
 
     fn addresses(&self) -> Result<Vec<IpAddr>, Failure> {

@@ -89,7 +89,7 @@ fn a_calibration_ends_at_once_when_it_is_interrupted_and_leaves_nothing() {
     eventually("the calibration has begun", || !left().is_empty());
     let began = Instant::now();
     run.signal(Signal::INT);
-    let finished = run.finish().exits(2).complains(&["Ctrl-C", "the run was not started"]);
+    let finished = run.finish().exits(4).complains(&["Ctrl-C", "the run was not started"]);
     assert!(began.elapsed() < Duration::from_secs(45), "of a minute: {:?}", began.elapsed());
     assert!(!finished.stdout.contains("connects"), "{finished:#?}");
     assert!(left().is_empty(), "{:?}", left());

@@ -12,7 +12,8 @@ use crate::process::{Place, Running, Serving, eventually, run_file};
 fn long_run(place: &Place, server: &Serving) -> Running {
     let talk = "[connect, {every: {period: 50ms, do: [{send: Ping}, {expect: {text: Ping, timeout: 10s}}]}}]";
     let load = "[{ramp: {to: 10, over: 200ms}}, {hold: {for: 1m}}]";
-    place.write("talk.yaml", &server.scenario(load, talk));
+    let thresholds = "thresholds: [errors == 0, users.failed == 0]\n";
+    place.write("talk.yaml", &(server.scenario(load, talk) + thresholds));
     let mut run = place.start(&["run", "talk.yaml", "--interval", "200ms", "--json", "out.json"]);
     run.line_with("connected 10 ");
     run.line_with("messages");
@@ -31,17 +32,27 @@ fn ctrl_c_ramps_down_and_reports() {
         let run = long_run(&place, &server);
         run.signal(signal);
         let finished = run.finish();
-        assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
+        assert_eq!(finished.code, Some(4), "{finished:#?}");
         for part in [
             &format!("{name}: ramping down"),
+            &format!("Incomplete: {name} ended it after "),
+            " s of its 60 s",
             "connections at most",
+            "all 2 thresholds met so far",
             &format!("interrupted by {name}"),
         ] {
             assert!(finished.stdout.contains(part), "{part:?} is not in {}", finished.stdout);
         }
         let lines = run_file(&place.path("run.jsonl"));
         assert_eq!(lines.last().unwrap()["end"]["reason"], "interrupted");
-        assert!(place.path("out.json").exists());
+        let summary = place.json("out.json");
+        assert_eq!(summary["run"]["end"], "interrupted");
+        let incomplete = summary["run"]["incomplete"].as_str().unwrap();
+        assert!(incomplete.starts_with(&format!("{name} ended it after ")), "{incomplete}");
+        // Who reads the file learns the same.
+        let report = place.throng(&["report"]).exits(4);
+        assert!(report.stdout.contains(incomplete), "{report:#?}");
+        assert!(report.stdout.contains("all 2 thresholds met so far"), "{report:#?}");
         eventually("every connection is closed", || {
             place.throng(&["ctl", "count", "--json"]).json()["open"] == 0
         });
@@ -82,7 +93,8 @@ fn a_generator_that_is_killed_leaves_a_run_file_up_to_the_last_interval() {
     let lines = run_file(&place.path("run.jsonl"));
     let last = lines.last().unwrap();
     assert!(last["at_ms"].as_f64().unwrap() >= seen * 1000.0 - 50.0, "{seen} s were shown: {last}");
-    let report = place.throng(&["report"]).exits(0);
+    let report = place.throng(&["report"]).exits(4);
+    assert!(report.stdout.contains("Incomplete: its file has no end"), "{report:#?}");
     assert!(report.stdout.contains("lacks its last line"), "{report:#?}");
     eventually("the server forgets the connections", || {
         place.throng(&["ctl", "count", "--json"]).json()["open"] == 0
@@ -99,9 +111,62 @@ fn a_generator_that_was_stopped_for_a_while_grades_itself_invalid() {
     run.signal(Signal::CONT);
     std::thread::sleep(Duration::from_secs(1));
     run.signal(Signal::INT);
-    let finished = run.finish().exits(3);
-    assert!(finished.stdout.contains("Invalid run"), "{finished:#?}");
+    let finished = run.finish().exits(4);
+    assert!(finished.stdout.contains("Incomplete, invalid run"), "{finished:#?}");
     assert!(finished.stdout.contains("because the generator was late"), "{finished:#?}");
+}
+
+#[test]
+fn a_run_that_is_ended_over_the_control_socket_is_incomplete() {
+    for verb in ["shutdown", "drain"] {
+        let place = Place::new();
+        let server = place.serve(&["echo"]);
+        let run = long_run(&place, &server);
+        let pid = run.pid().to_string();
+        place.throng(&["ctl", verb, "--pid", &pid]).exits(0);
+        let finished = run.finish().exits(4);
+        let said = format!("Incomplete: throng ctl {verb} ended it after ");
+        assert!(finished.stdout.contains(&said), "{finished:#?}");
+        assert_eq!(place.json("out.json")["run"]["end"], "interrupted");
+    }
+}
+
+#[test]
+fn a_run_in_which_nobody_came_through_is_not_met() {
+    let place = Place::new();
+    let server = place.serve(&["echo"]);
+    let load = "[{arrivals: {rate: 25/s, for: 1s, spacing: even}}]";
+    let wrong = "[connect, {send: Ping}, {expect: Pong}, close]";
+    place.write("wrong.yaml", &(server.scenario(load, wrong) + "on_error: stop\n"));
+    let finished = place.throng(&["run", "wrong.yaml"]).misses();
+    let said = "no user came through: 25 iterations failed and none finished";
+    assert!(finished.stdout.contains(said), "{finished:#?}");
+    let report = place.throng(&["report"]).misses();
+    assert!(report.stdout.contains(said), "{report:#?}");
+}
+
+#[test]
+fn a_target_that_is_gone_at_the_end_is_not_met() {
+    let place = Place::new();
+    let server = place.serve(&["echo"]);
+    let load = "[{ramp: {to: 5, over: 200ms}}, {hold: {for: 6s}}]";
+    let talk = "[connect, {every: {period: 50ms, do: [{send: Ping}, {expect: Ping}]}}]";
+    place.write("talk.yaml", &server.scenario(load, talk));
+    let mut run = place.start(&["run", "talk.yaml", "--interval", "200ms"]);
+    run.line_with("connected 5 ");
+    run.line_with("messages");
+    eventually("the server's own count is recorded", || {
+        let accepted = |line: &Value| line["server"]["counters"]["accepted"].as_u64();
+        run_file(&place.path("run.jsonl")).iter().any(|line| accepted(line) >= Some(5))
+    });
+    server.process.signal(Signal::KILL);
+    let finished = run.finish().misses();
+    assert!(
+        finished.stdout.contains("the target did not answer any more when the run ended"),
+        "{finished:#?}"
+    );
+    let lines = run_file(&place.path("run.jsonl"));
+    assert_eq!(lines.last().unwrap()["end"]["reason"], "target_lost");
 }
 
 #[test]

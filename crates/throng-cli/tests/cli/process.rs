@@ -30,6 +30,12 @@ impl Place {
         name.to_owned()
     }
 
+    /// What a file of JSON holds.
+    #[track_caller]
+    pub(crate) fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.path(name)).unwrap()).unwrap()
+    }
+
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
         command.args(args);
@@ -124,6 +130,14 @@ impl Finished {
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
+        self
+    }
+
+    /// Asserts that the run missed what it was to reach, or is not to be believed because the
+    /// machine was busy.
+    #[track_caller]
+    pub(crate) fn misses(self) -> Self {
+        assert!(matches!(self.code, Some(1 | 3)), "{self:#?}");
         self
     }
 

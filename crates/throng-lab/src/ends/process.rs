@@ -49,10 +49,10 @@ impl Process {
         self.has_ended().then(|| self.failed("ended early"))
     }
 
-    /// The error, when it ended without having run: 0, 1 and 3 are a run's own results.
+    /// The error, when it ended without having run: 0, 1, 3 and 4 are a run's own results.
     pub(super) fn check_ran(&mut self) -> Result<(), LabError> {
         match self.status.and_then(|status| status.code()) {
-            Some(0 | 1 | 3) => Ok(()),
+            Some(0 | 1 | 3 | 4) => Ok(()),
             Some(code) => Err(self.failed(&format!("failed with exit code {code}"))),
             None => Err(self.failed("was killed")),
         }

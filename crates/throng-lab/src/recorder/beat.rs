@@ -39,8 +39,19 @@ pub(super) struct Beat<W> {
     events: Vec<Event>,
     /// Events of lines that could not be written: they go into the next line that can.
     unwritten: Vec<Event>,
-    /// Set once the run was asked to end: who asked, and how long to wait for it.
-    stopping: Option<(String, Instant)>,
+    /// Set once the run was asked to end.
+    stopping: Option<Stopping>,
+    /// What users had achieved when the server was lost; none while it is not.
+    done_when_lost: Option<u64>,
+}
+
+/// Somebody has asked for the end.
+struct Stopping {
+    by: String,
+    /// How long to wait for it.
+    until: Instant,
+    /// Everybody was leaving already: the plan was over.
+    after_plan: bool,
 }
 
 /// Why the thread woke up.
@@ -58,8 +69,10 @@ impl<W: Write + Truncate> Beat<W> {
         progress: Progress,
     ) -> Self {
         let patience = options.server_patience;
+        let mut fold = SummaryFold::new(&options.header);
+        fold.judge_by(&options.thresholds);
         Self {
-            fold: SummaryFold::new(&options.header),
+            fold,
             history: History::new(options.header.clone()),
             options,
             out,
@@ -75,6 +88,7 @@ impl<W: Write + Truncate> Beat<W> {
             events: Vec::new(),
             unwritten: Vec::new(),
             stopping: None,
+            done_when_lost: None,
         }
     }
 
@@ -132,14 +146,18 @@ impl<W: Write + Truncate> Beat<W> {
         }
         let finished = self.generator.is_finished();
         match &self.stopping {
-            Some((by, until)) if finished || Instant::now() >= *until => {
+            Some(Stopping { by, until, after_plan }) if finished || Instant::now() >= *until => {
                 let detail = match finished {
                     true => by.clone(),
                     false => format!("{by}; not every user had ended"),
                 };
-                Some(Woken::Over { reason: EndReason::Interrupted, detail: Some(detail) })
+                let reason = match after_plan {
+                    true => EndReason::Finished,
+                    false => EndReason::Interrupted,
+                };
+                Some(Woken::Over { reason, detail: Some(detail) })
             }
-            None if finished && self.server.as_ref().is_some_and(ServerWatch::is_lost) => {
+            None if finished && self.target_is_gone() => {
                 let detail = "the server does not answer any more".to_owned();
                 Some(Woken::Over { reason: EndReason::TargetLost, detail: Some(detail) })
             }
@@ -149,13 +167,33 @@ impl<W: Write + Truncate> Beat<W> {
     }
 
     fn stop(&mut self, by: String) {
-        if let Some((_, until)) = &mut self.stopping {
-            *until = Instant::now();
+        if let Some(stopping) = &mut self.stopping {
+            stopping.until = Instant::now();
             return;
         }
         self.generator.ramp_down();
-        self.event(EventKind::Interrupted { by: by.clone() });
-        self.stopping = Some((by, Instant::now() + self.options.ramp_down_timeout));
+        let load = self.previous.as_ref().and_then(|interval| interval.load.as_ref());
+        let after_plan = load.is_some_and(LoadInterval::is_leaving);
+        if !after_plan {
+            self.event(EventKind::Interrupted { by: by.clone() });
+        }
+        let until = Instant::now() + self.options.ramp_down_timeout;
+        self.stopping = Some(Stopping { by, until, after_plan });
+    }
+
+    /// Whether the server was lost before everybody began to leave, and nobody got anything from
+    /// the target since. One that was started anew answers users, and has another control socket.
+    fn target_is_gone(&self) -> bool {
+        let load = self.previous.as_ref().and_then(|interval| interval.load.as_ref());
+        self.done_when_lost.is_some_and(|done_then| load.is_none_or(|load| done(load) <= done_then))
+    }
+
+    fn notice_loss(&mut self, load: &LoadInterval) {
+        if !self.server.as_ref().is_some_and(ServerWatch::is_lost) {
+            self.done_when_lost = None;
+        } else if self.done_when_lost.is_none() && !load.is_leaving() {
+            self.done_when_lost = Some(done(load));
+        }
     }
 
     /// Asks everybody and writes what they said. The generator is asked first: its histograms end with
@@ -177,6 +215,7 @@ impl<W: Write + Truncate> Beat<W> {
         let server = server.or(sample.server);
         self.events.extend(sample.events.into_iter().map(|kind| Event::new(at_ms, kind)));
         self.notice(at_ms, &load, server.as_ref());
+        self.notice_loss(&load);
 
         let span_ms = at_ms - self.previous.as_ref().map_or(0, |previous| previous.at_ms);
         let interval = Interval {
@@ -278,6 +317,16 @@ impl<W: Write + Truncate> Beat<W> {
     fn at_ms(&self, now: Instant) -> u64 {
         now.duration_since(self.began).as_millis() as u64
     }
+}
+
+/// Everything that users got from the target.
+fn done(load: &LoadInterval) -> u64 {
+    let counters = &load.counters;
+    counters.connects_ok
+        + counters.messages_answered
+        + counters.messages_received
+        + counters.joins_ok
+        + counters.pushes_ok
 }
 
 /// A last interval shorter than this is not worth a line: its rates would be noise.

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use throng_report::runfile::{EndReason, RunFile, read};
-use throng_report::{Event, LoadInterval, MachineUse, ProcessUse, ServerSnapshot};
+use throng_report::{Event, Grade, LoadInterval, MachineUse, ProcessUse, ServerSnapshot};
 
 use super::*;
 
@@ -13,6 +13,10 @@ struct Fake(Arc<FakeState>);
 #[derive(Default)]
 struct FakeState {
     connects: AtomicU64,
+    /// Connects nobody any more.
+    is_refused: AtomicBool,
+    /// Everybody is leaving.
+    leaves: AtomicBool,
     finished: AtomicBool,
     told_to_end: AtomicBool,
     /// Ends as soon as it is told to.
@@ -21,8 +25,11 @@ struct FakeState {
 
 impl Generator for Fake {
     fn snapshot(&mut self) -> LoadInterval {
-        let mut load = LoadInterval { phase: "hold".into(), cores: 1, ..Default::default() };
-        load.counters.connects_ok = self.0.connects.fetch_add(10, Ordering::Relaxed) + 10;
+        let leaves = self.0.leaves.load(Ordering::Relaxed);
+        let phase = if leaves { throng_report::LEAVING } else { "hold" };
+        let mut load = LoadInterval { phase: phase.into(), cores: 1, ..Default::default() };
+        let more = if self.0.is_refused.load(Ordering::Relaxed) { 0 } else { 10 };
+        load.counters.connects_ok = self.0.connects.fetch_add(more, Ordering::Relaxed) + more;
         load.connect.record_us(500);
         load
     }
@@ -195,7 +202,7 @@ fn a_run_is_written_as_it_goes_and_summed_up_at_its_end() {
     assert_eq!(outcome.summary.connect.ok, 10 * file.intervals.len() as u64);
     assert_eq!(outcome.summary, Summary::of(&file), "the file says what the recorder says");
     assert_eq!(outcome.judgements.iter().map(|j| j.met).collect::<Vec<_>>(), [true, false]);
-    assert_eq!(outcome.exit_code(), 1);
+    assert_eq!(outcome.exit(), RunExit::Missed);
 }
 
 #[test]
@@ -244,17 +251,66 @@ fn a_server_that_is_silent_for_a_moment_is_not_lost() {
     assert_eq!(names(&disk.read()), [""; 0]);
 }
 
-#[test]
-fn a_server_that_ends_is_lost_and_the_run_says_so() {
+/// How a run ends whose server ends in its midst.
+fn end_without_a_server(is_refused: bool, leaves: bool) -> (EndReason, RunExit) {
     let (fake, server, disk) = (Fake::default(), FakeServer::default(), Disk::new());
     let recording = Recorder::to(disk.clone(), options(50))
         .unwrap()
         .start(sources(&fake, Some(&server)), |_, _| {});
     until(|| disk.read().intervals.len() >= 2);
+    fake.0.is_refused.store(is_refused, Ordering::Relaxed);
+    fake.0.leaves.store(leaves, Ordering::Relaxed);
+    let lines = disk.read().intervals.len();
+    until(|| disk.read().intervals.len() >= lines + 2);
     server.fails.store(true, Ordering::Relaxed);
     until(|| names(&disk.read()) == ["lost"]);
+    let lines = disk.read().intervals.len();
+    until(|| disk.read().intervals.len() >= lines + 2);
     fake.0.finished.store(true, Ordering::Relaxed);
-    assert_eq!(recording.wait().end.reason, EndReason::TargetLost);
+    let outcome = recording.wait();
+    (outcome.end.reason, outcome.exit())
+}
+
+#[test]
+fn a_server_that_ends_is_lost_and_the_run_says_so() {
+    assert_eq!(end_without_a_server(true, false), (EndReason::TargetLost, RunExit::Missed));
+}
+
+#[test]
+fn a_target_that_answers_users_is_there_though_its_first_process_is_gone() {
+    assert_eq!(end_without_a_server(false, false), (EndReason::Finished, RunExit::Met));
+}
+
+#[test]
+fn a_server_that_ends_when_everybody_leaves_is_not_missed() {
+    assert_eq!(end_without_a_server(true, true), (EndReason::Finished, RunExit::Met));
+}
+
+#[test]
+fn an_interruption_is_incomplete_until_everybody_leaves_and_nothing_after_that() {
+    for leaves in [false, true] {
+        let (fake, disk) = (Fake::default(), Disk::new());
+        fake.0.obeys.store(true, Ordering::Relaxed);
+        fake.0.leaves.store(leaves, Ordering::Relaxed);
+        let header = Header { planned_ms: Some(600_000), ..Header::default() };
+        let options = RecorderOptions { header, ..options(50) };
+        let recording =
+            Recorder::to(disk.clone(), options).unwrap().start(sources(&fake, None), |_, _| {});
+        until(|| disk.read().intervals.len() >= 3);
+        recording.handle().stop("SIGTERM");
+        let outcome = recording.wait();
+        let incomplete = outcome.summary.run.incomplete.as_deref().unwrap_or_default();
+        if leaves {
+            assert_eq!((outcome.end.reason, outcome.exit()), (EndReason::Finished, RunExit::Met));
+            assert_eq!((incomplete, names(&disk.read()).len()), ("", 0));
+        } else {
+            assert_eq!(outcome.end.reason, EndReason::Interrupted);
+            assert_eq!(outcome.exit(), RunExit::Incomplete);
+            assert!(incomplete.starts_with("SIGTERM ended it after 0."), "{incomplete}");
+            assert!(incomplete.ends_with(" s of its 600 s"), "{incomplete}");
+        }
+        assert_eq!(Summary::of(&disk.read()), outcome.summary, "the file says the same");
+    }
 }
 
 #[test]

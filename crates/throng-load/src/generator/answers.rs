@@ -9,7 +9,7 @@ use throng_engine::{Conn, Deadline};
 use super::steps::Step;
 use super::timing::{CLOCK_ERROR_MAX, Timing};
 use super::user::{Doing, User};
-use super::{ErrorKind, Generator, Mail, Stage};
+use super::{ErrorKind, Generator, Mail};
 use crate::program::{Fed, Matcher, Op};
 
 impl Generator {
@@ -30,7 +30,7 @@ impl Generator {
         if !is_open && early.is_none() {
             return self.not_connected(conn);
         }
-        user.matched = 0;
+        user.awaited = 0;
         user.doing = Doing::Expecting;
         conn.set_deadline(Deadline::Coarse(now + timeout));
         let Some((bytes, timing)) = early else { return Step::Wait };
@@ -153,7 +153,6 @@ impl Generator {
         // An answer to something else is a sign of life.
         let asked = if is_measured { from } else { timing.came_at() };
         self.slate.incidents.answered(timing.came_at(), asked);
-        let is_measured = is_measured && self.stage != Stage::Leaving;
         self.slate.answered(is_measured.then_some(latency), user.class);
         conn.set_deadline(Deadline::Never);
     }
@@ -171,5 +170,5 @@ enum Taken {
 }
 
 fn feed(matcher: &Matcher, user: &mut User, bytes: &[u8]) -> Fed {
-    matcher.feed(&mut user.matched, bytes)
+    matcher.feed(&mut user.awaited, bytes)
 }

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use throng_base::Instant;
 use throng_driver::{Driver, Errno};
 use throng_engine::{After, CloseReason, Conn, Deadline};
 
+use super::accounts::NeverBegun;
 use super::session::UserSession;
 use super::slate::ConnectFailure;
 use super::timing::Timing;
-use super::user::{Doing, Iteration, Standing};
+use super::user::{Doing, Iteration, Standing, User};
 use super::{ErrorKind, Generator, Mail, RESTART_JITTER, RESTART_PAUSE, Stage};
 use crate::program::Protocol;
 use crate::scenario::OnError;
@@ -22,17 +24,40 @@ impl Generator {
     ) {
         let now = conn.now();
         let user = conn.state();
+        let is_connecting = matches!(user.doing, Doing::Connecting | Doing::Upgrading);
         let from = std::mem::replace(&mut user.intended, now);
         user.forget_question();
         user.standing = Standing::Connected;
-        let is_measured = self.stage != Stage::Leaving;
-        self.slate.connected(is_measured.then_some((from, timing)), user.class);
+        self.slate.connected((from, timing), user.class);
         self.slate.incidents.established(now);
-        if user.doing == Doing::Connecting {
+        if is_connecting {
             user.pc += 1;
             conn.set_deadline(Deadline::Never);
             self.advance(conn);
         }
+    }
+
+    /// Counts a connect that has failed. Its user gives up: the end of the socket, if it has one,
+    /// is still to come.
+    pub(super) fn connect_failed(&mut self, user: &mut User, now: Instant, why: ConnectFailure) {
+        let timed_out =
+            matches!(why, ConnectFailure::Timeout | ConnectFailure::Errno(Errno::TIMED_OUT));
+        self.step_failed(user, now, timed_out);
+        self.slate.connect_failed(why);
+        user.doing = Doing::GivingUp;
+        user.iteration = Iteration::Erred;
+    }
+
+    /// The socket is connected to itself (RFC 793 section 3.4, simultaneous open): where nobody
+    /// listens, the kernel has chosen the target's own port as the source. It ends by RST: a
+    /// TIME-WAIT of its own would keep the server from listening there again.
+    pub(super) fn met_itself<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let now = conn.now();
+        let user = conn.state();
+        self.connect_failed(user, now, ConnectFailure::SelfConnected);
+        user.standing = Standing::Refused;
+        conn.set_deadline(Deadline::Never);
+        conn.reset();
     }
 
     /// What belonged to the connection has gone with it.
@@ -45,7 +70,7 @@ impl Generator {
         let channels = std::mem::take(&mut user.channels);
         let joined = channels.iter().filter(|channel| channel.joined).count();
         self.slate.counters.joined -= joined as u64;
-        (user.refs, user.asked, user.heartbeat) = (0, 0, 0);
+        (user.refs, user.awaited, user.heartbeat) = (0, 0, 0);
         if let Some(prober) = &mut self.prober {
             prober.leave(user, &mut self.slate);
         }
@@ -53,7 +78,9 @@ impl Generator {
 
     /// What becomes of a user whose iteration failed and whose connection is gone.
     pub(super) fn failed<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> After {
+        let now = conn.now();
         let user = conn.state();
+        self.step_failed(user, now, false);
         user.iteration = Iteration::Erred;
         let on_error = self.on_error(user.class);
         if on_error == OnError::Continue {
@@ -61,6 +88,7 @@ impl Generator {
             let needs_connection = matches!(
                 user.doing,
                 Doing::Connecting
+                    | Doing::Upgrading
                     | Doing::GivingUp
                     | Doing::Expecting
                     | Doing::Asking
@@ -73,6 +101,7 @@ impl Generator {
             }
             return self.go_on_without_connection(conn);
         }
+        self.give_up_turns(user, now, NeverBegun::Failed);
         self.iteration_over(user);
         if on_error == OnError::Restart && self.stage == Stage::Running {
             self.rest(conn);
@@ -116,7 +145,8 @@ impl Generator {
         user.intended = now + Duration::from_nanos(nanos);
         let until = user.intended;
         self.slate.resting += 1;
-        conn.set_deadline(Deadline::Coarse(until));
+        // The next connect counts from then, so the moment is to be exact.
+        conn.set_deadline(Deadline::Exact(until));
     }
 
     /// The connection is gone, or could not be opened.
@@ -131,39 +161,36 @@ impl Generator {
             self.slate.counters.connected -= 1;
         }
         self.disconnected(conn);
+        let now = conn.now();
         let user = conn.state();
+        if user.is_settled() {
+            // It was stopped.
+            return After::Free;
+        }
         match (user.doing, reason) {
-            (Doing::Stopping, _) => {
-                self.iteration_over(user);
-                return After::Free;
-            }
-            (Doing::GivingUp, _) => {
-                if standing != Standing::Refused {
-                    self.slate.connect_failed(ConnectFailure::Timeout);
-                }
-                return self.failed(conn);
-            }
-            (Doing::Failing, _) => return self.failed(conn),
+            (Doing::GivingUp | Doing::Failing, _) => return self.failed(conn),
             (_, CloseReason::ConnectFailed(errno)) => {
                 if is_short_of_ports(errno) && self.sources.tries_again(user) {
                     self.advance(conn);
                     return After::Keep;
                 }
                 if errno == Errno::CONN_REFUSED {
-                    self.slate.incidents.refused(conn.now());
+                    self.slate.incidents.refused(now);
                 }
-                self.slate.connect_failed(ConnectFailure::Errno(errno));
+                self.connect_failed(user, now, ConnectFailure::Errno(errno));
+                return self.failed(conn);
+            }
+            // The connection went before the upgrade was answered.
+            (Doing::Connecting | Doing::Upgrading, reason) => {
+                let why = match reason {
+                    CloseReason::Failed(errno) => ConnectFailure::Errno(errno),
+                    CloseReason::Panicked => ConnectFailure::Internal,
+                    _ => ConnectFailure::Closed,
+                };
+                self.connect_failed(user, now, why);
                 return self.failed(conn);
             }
             (_, CloseReason::Panicked) => return self.lost(conn, ErrorKind::Internal),
-            // The connection went before the upgrade was answered.
-            (Doing::Connecting, reason) => {
-                self.slate.connect_failed(match reason {
-                    CloseReason::Failed(errno) => ConnectFailure::Errno(errno),
-                    _ => ConnectFailure::Closed,
-                });
-                return self.failed(conn);
-            }
             _ if standing == Standing::BrokenOff => return self.failed(conn),
             (Doing::Closing, reason) => {
                 user.pc += 1;

@@ -10,8 +10,8 @@ use super::channels::Channel;
 use super::pens::as_text;
 use super::steps::Step;
 use super::timing::Timing;
-use super::user::{Doing, Iteration};
-use super::{ErrorKind, Generator, Mail, Stage, shown};
+use super::user::{Doing, Iteration, User};
+use super::{ErrorKind, Generator, Mail, shown};
 use crate::program::{Ask, Asked, Message, OnError, Op, TemplateVars};
 
 impl Generator {
@@ -40,7 +40,10 @@ impl Generator {
                 let channel = Channel { join_ref, topic, joined: false, hears_probe };
                 conn.state().channels.push(channel);
             }
-            Asked::Push => self.slate.counters.pushes_sent += 1,
+            Asked::Push => {
+                self.slate.counters.pushes_sent += 1;
+                self.slate.counters.pushes_without_reply += u64::from(!ask.awaits_reply);
+            }
             Asked::Leave => {
                 if let Some(channel) = channel {
                     self.leave_channel(conn, channel.join_ref);
@@ -54,7 +57,7 @@ impl Generator {
             user.pc += 1;
             return Step::Next;
         }
-        user.asked = r#ref;
+        user.awaited = r#ref;
         user.doing = Doing::Asking;
         conn.set_deadline(Deadline::Coarse(now + ask.timeout));
         Step::Wait
@@ -150,8 +153,7 @@ impl Generator {
         let now = conn.now();
         let vsn = self.vsn_of(conn);
         let user = conn.state();
-        if matches!(user.doing, Doing::Closing | Doing::GivingUp | Doing::Failing | Doing::Stopping)
-        {
+        if is_leaving(user) {
             return;
         }
         if user.heartbeat != 0 {
@@ -207,6 +209,7 @@ impl Generator {
                     (None, Payload::Binary(bytes)) => _ = self.take_probe(conn, bytes),
                 }
             }
+            Err(_) if conn.state().is_settled() => self.break_off(conn),
             Err(_) => {
                 let kind = ErrorKind::BadMessage;
                 let expected = || "a message of Phoenix Channels".to_owned();
@@ -230,8 +233,8 @@ impl Generator {
             user.heartbeat = 0;
             self.slate.counters.heartbeats_answered += 1;
             self.set_heartbeat(conn, now);
-        } else if number == user.asked && user.doing == Doing::Asking {
-            user.asked = 0;
+        } else if number == user.awaited && user.doing == Doing::Asking {
+            user.awaited = 0;
             if let Op::Ask { ask } = self.config.program.op(user.pc) {
                 let ok = &reply.status == "ok";
                 if !ok {
@@ -275,17 +278,14 @@ impl Generator {
             if asked == Asked::Join {
                 user.channels.remove(number);
             }
-            return self.ask_failed(conn, asked, ErrorKind::refused(asked));
+            return self.fail(conn, ErrorKind::refused(asked));
         }
-        let measured = self.stage != Stage::Leaving;
+        let slate = &mut self.slate;
         match asked {
             Asked::Join => {
-                self.slate.counters.joins_ok += 1;
-                self.slate.counters.joined += 1;
-                if measured {
-                    let slate = &mut self.slate;
-                    timing.record(user.intended, &mut slate.join, &mut slate.arrival.join);
-                }
+                slate.counters.joins_ok += 1;
+                slate.counters.joined += 1;
+                timing.record(user.intended, &mut slate.join, &mut slate.arrival.join);
                 let channel = user.channels.of_join(number);
                 let hears_probe = channel.is_some_and(|channel| {
                     channel.joined = true;
@@ -296,11 +296,8 @@ impl Generator {
                 }
             }
             Asked::Push => {
-                self.slate.counters.pushes_ok += 1;
-                if measured {
-                    let slate = &mut self.slate;
-                    timing.record(user.intended, &mut slate.push, &mut slate.arrival.push);
-                }
+                slate.counters.pushes_ok += 1;
+                timing.record(user.intended, &mut slate.push, &mut slate.arrival.push);
             }
             Asked::Leave => {}
         }
@@ -313,27 +310,13 @@ impl Generator {
     /// The answer did not come in time.
     pub(super) fn ask_timed_out<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
         let user = conn.state();
-        let number = std::mem::take(&mut user.asked);
+        let number = std::mem::take(&mut user.awaited);
         let Op::Ask { ask } = self.config.program.op(user.pc) else { return };
         let asked = self.config.program.ask(ask).asked;
         if asked == Asked::Join {
             user.channels.remove(number);
         }
-        self.ask_failed(conn, asked, ErrorKind::timeout(asked));
-    }
-
-    fn ask_failed<D: Driver<Mail = Mail>>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        asked: Asked,
-        kind: ErrorKind,
-    ) {
-        match asked {
-            Asked::Join => self.slate.counters.joins_failed += 1,
-            Asked::Push => self.slate.counters.pushes_failed += 1,
-            Asked::Leave => {}
-        }
-        self.fail(conn, kind);
+        self.fail(conn, ErrorKind::timeout(asked));
     }
 
     /// The server has ended a channel that the user is in. Of channels that it has left, nothing is to be said.
@@ -345,15 +328,14 @@ impl Generator {
     ) {
         let Some(channel) = self.leave_channel(conn, join_ref) else { return };
         let user = conn.state();
-        if matches!(user.doing, Doing::Closing | Doing::GivingUp | Doing::Failing | Doing::Stopping)
-        {
+        if is_leaving(user) {
             return;
         }
         let asks_it = user.doing == Doing::Asking
             && matches!(self.config.program.op(user.pc), Op::Ask { ask }
                 if self.config.program.ask(ask).topic == channel.topic);
         if asks_it || self.on_error(user.class) != OnError::Continue {
-            user.asked = 0;
+            user.awaited = 0;
             return self.fail(conn, kind);
         }
         // No step went wrong: the user goes on with what it was doing, without the channel.
@@ -400,6 +382,12 @@ impl ErrorKind {
             Asked::Leave => Self::LeaveTimeout,
         }
     }
+}
+
+/// Whether a user ends its connection, or is about to.
+fn is_leaving(user: &User) -> bool {
+    user.is_settled()
+        || matches!(user.doing, Doing::Closing | Doing::GivingUp | Doing::Failing | Doing::Stopping)
 }
 
 /// The number that a ref is; 0 for none, and for what is none of ours.

@@ -171,10 +171,16 @@ impl Prober {
         timing: Timing,
         slate: &mut Slate,
     ) {
+        if number > self.opened || number == 0 {
+            // It is a server's invention. However many it invents, they share one tally.
+            slate.probe(NO_PROBE).counters.unexpected += 1;
+            return;
+        }
         let due_at = self.due_at(number);
-        let tally = slate.probe(number);
-        // A number that was never opened is a server's invention.
-        if !user.hears_probe || number > self.opened {
+        // So do those that lie so far back that they count in no report of their own.
+        let is_recent = number > self.opened.saturating_sub(TALLIED_MAX);
+        let tally = slate.probe(if is_recent { number } else { NO_PROBE });
+        if !user.hears_probe {
             tally.counters.unexpected += 1;
             return;
         }
@@ -246,6 +252,11 @@ impl Prober {
     }
 }
 
+/// The number of no probe: the first is 1.
+const NO_PROBE: u32 = 0;
+/// Probes that are told apart.
+const TALLIED_MAX: u32 = 1_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,6 +273,7 @@ mod tests {
             phases: scenario.load,
             targets: Vec::new(),
             sources: SourcePlan::Any,
+            may_meet_itself: false,
             options: Default::default(),
             seed: 1,
             start_at: at(1_000),
@@ -370,11 +382,26 @@ mod tests {
     #[test]
     fn a_probe_that_nobody_opened_is_not_believed() {
         let (mut prober, mut slate, mut users) = with_users(1);
-        prober.receive(&mut users[0], 4_000_000_000, seen(at(12_000)), &mut slate);
+        let invented = (0..100_000).map(|n| 4_000_000_000 + n).chain([0]);
+        invented.for_each(|number| {
+            prober.receive(&mut users[0], number, seen(at(12_000)), &mut slate);
+        });
         prober.open(1, &mut slate);
         prober.receive(&mut users[0], 1, seen(at(12_000)), &mut slate);
         assert_eq!(closed(&prober, &mut slate, 1).delivered, 1);
-        assert_eq!(slate.probe(4_000_000_000).counters.unexpected, 1);
+        assert_eq!(slate.probe(NO_PROBE).counters.unexpected, 100_001);
+        assert_eq!(slate.probes.len(), 2, "what a server invents takes no memory");
+    }
+
+    #[test]
+    fn deliveries_of_long_ago_take_no_memory() {
+        let (mut prober, _, mut users) = with_users(1);
+        let mut ignored = Slate::new(0, 1);
+        (1..=5_000).for_each(|number| _ = prober.open(number, &mut ignored));
+        let mut slate = Slate::new(0, 1);
+        (1..=5_000)
+            .for_each(|number| prober.receive(&mut users[0], number, seen(at(12_000)), &mut slate));
+        assert_eq!(slate.probes.len() as u32, TALLIED_MAX + 1);
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Generator {
     /// Shows what the user's present step has waited for in vain.
     pub(super) fn show_time_out<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
         let passed_over = self.samples.passed_over.clone();
-        let matched = conn.state().matched;
+        let matched = conn.state().awaited;
         let sample = self.samples.first(
             ErrorKind::ExpectTimeout.name(),
             || awaited(&self.config.program, conn.state().pc),

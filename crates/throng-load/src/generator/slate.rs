@@ -5,7 +5,9 @@ use std::fmt;
 use throng_base::Instant;
 use throng_driver::Errno;
 use throng_engine::CloseReason;
-use throng_report::{ArrivalLatencies, ClassCounters, CoreCounters, Histogram, LoadCounters};
+use throng_report::{
+    ArrivalLatencies, ClassCounters, CoreCounters, Histogram, LoadCounters, Unanswered,
+};
 
 use super::incidents::Incidents;
 use super::prober::ProbeTally;
@@ -21,6 +23,8 @@ pub struct Slate {
     pub phase: usize,
     /// Whether the schedule is over and everybody has left.
     pub finished: bool,
+    /// When it was handed over: the moment that its counters are of.
+    pub handed_over_at: Instant,
     /// What the users did.
     pub counters: LoadCounters,
     /// What the loop counted.
@@ -45,6 +49,8 @@ pub struct Slate {
     pub push: Histogram,
     /// The same by the kernel's clock.
     pub arrival: ArrivalLatencies,
+    /// How long users waited for what they did not get, until it timed out or they were stopped.
+    pub unanswered: Unanswered,
     /// What this core counted and measured of probes since the slate before.
     pub probes: Vec<ProbeTally>,
     /// How late the generator did what depended on nobody else.
@@ -68,6 +74,7 @@ impl Slate {
         self.core_id = other.core_id;
         self.phase = other.phase;
         self.finished = other.finished;
+        self.handed_over_at = other.handed_over_at;
         self.resting = other.resting;
         self.errors = other.errors;
         self.counters.clone_from(&other.counters);
@@ -90,6 +97,7 @@ impl Slate {
             *histogram = Histogram::new();
         }
         self.arrival = ArrivalLatencies::default();
+        self.unanswered = Unanswered::default();
         self.probes.clear();
         self.samples.clear();
         self.incidents = Incidents::default();
@@ -114,11 +122,9 @@ impl Slate {
         &mut self.probes[place]
     }
 
-    /// Counts a connect; its latency too, while the measurement goes on.
-    pub(super) fn connected(&mut self, measured: Option<(Instant, Timing)>, class: u16) {
-        if let Some((from, timing)) = measured {
-            timing.record(from, &mut self.connect, &mut self.arrival.connect);
-        }
+    /// Counts a connect and its latency.
+    pub(super) fn connected(&mut self, (from, timing): (Instant, Timing), class: u16) {
+        timing.record(from, &mut self.connect, &mut self.arrival.connect);
         self.counters.connects_ok += 1;
         self.counters.connected += 1;
         self.classes[usize::from(class)].connects_ok += 1;
@@ -171,6 +177,11 @@ pub enum ConnectFailure {
     Violation,
     /// The server closed the connection in place of an answer to the upgrade.
     Closed,
+    /// The kernel connected the socket to itself: it had the target's own address and port as its
+    /// source.
+    SelfConnected,
+    /// A fault of throng itself.
+    Internal,
 }
 
 impl fmt::Display for ConnectFailure {
@@ -184,6 +195,8 @@ impl fmt::Display for ConnectFailure {
             Self::Http(status) => write!(f, "http_{status}"),
             Self::Violation => f.write_str("upgrade_violation"),
             Self::Closed => f.write_str("upgrade_closed"),
+            Self::SelfConnected => f.write_str("self_connected"),
+            Self::Internal => f.write_str("internal"),
         }
     }
 }
@@ -301,6 +314,14 @@ impl ErrorKind {
         }
     }
 
+    /// Whether the server had all the time that it was given.
+    pub(super) const fn is_timeout(self) -> bool {
+        matches!(
+            self,
+            Self::ExpectTimeout | Self::JoinTimeout | Self::PushTimeout | Self::LeaveTimeout
+        )
+    }
+
     /// Why a connection that nobody meant to end has ended.
     pub(super) fn of(reason: CloseReason) -> Self {
         match reason {
@@ -337,7 +358,7 @@ mod tests {
         let mut slate = Slate::new(3, 1);
         let seen_at = Instant::from_nanos(10_000);
         let timing = Timing { seen_at, arrival: throng_engine::Arrival::UNKNOWN };
-        slate.connected(Some((Instant::ZERO, timing)), 0);
+        slate.connected((Instant::ZERO, timing), 0);
         slate.connect_failed(ConnectFailure::Timeout);
         slate.connect_failed(ConnectFailure::Timeout);
         slate.connect_failed(ConnectFailure::Errno(Errno::CONN_REFUSED));

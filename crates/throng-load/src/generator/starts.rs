@@ -266,6 +266,7 @@ mod tests {
             phases: scenario.load,
             targets: Vec::new(),
             sources: SourcePlan::Any,
+            may_meet_itself: false,
             options: Default::default(),
             seed: 1,
             start_at: at(1_000),

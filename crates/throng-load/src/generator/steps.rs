@@ -6,6 +6,7 @@ use throng_base::Instant;
 use throng_driver::{ConnectSpec, Driver, SocketOptions};
 use throng_engine::{After, Conn, Deadline};
 
+use super::accounts::NeverBegun;
 use super::session::UserSession;
 use super::user::{Doing, Iteration, LoopCounter, Standing, User};
 use super::{ErrorKind, Generator, Mail, Stage};
@@ -25,11 +26,21 @@ impl Generator {
         self.advance(conn);
     }
 
+    /// A user was to begin at the very moment at which everybody began to leave: its iteration is
+    /// cut off before its first step.
+    pub(super) fn begin_too_late<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let now = conn.now();
+        let user = conn.state();
+        self.restart(user);
+        self.close_account(user, now);
+        conn.leave();
+    }
+
     fn restart(&mut self, user: &mut User) {
         let class = &self.config.program.classes()[usize::from(user.class)];
         user.pc = class.entry;
         user.forget_question();
-        user.matched = 0;
+        user.awaited = 0;
         user.inbox = None;
         user.iteration = Iteration::Clean;
         self.slate.counters.iterations += 1;
@@ -62,10 +73,12 @@ impl Generator {
                 self.send(conn, |this, conn| this.write_random(conn, bytes as usize))
             }
             Op::Await { pattern, timeout_ns } => {
+                self.slate.counters.messages_expected += 1;
                 self.await_message(conn, pattern, Duration::from_nanos(timeout_ns))
             }
             Op::Ask { ask } => self.ask(conn, ask),
             Op::Expect { matcher, timeout_ns } => {
+                self.slate.counters.messages_expected += 1;
                 self.expect(conn, matcher, Duration::from_nanos(timeout_ns))
             }
             Op::Wait { span_ns, jitter } => {
@@ -79,12 +92,12 @@ impl Generator {
             Op::LoopBegin { index } => {
                 let user = conn.state();
                 let slot = self.config.program.looping(index).slot;
-                *user.loops.at(slot) = LoopCounter { begun: user.intended, turn: 0, due: 0 };
+                *user.loop_at(slot) = LoopCounter::new(user.intended);
                 self.turn(conn, index)
             }
             Op::LoopEnd { index } => {
                 let slot = self.config.program.looping(index).slot;
-                conn.state().loops.at(slot).turn += 1;
+                conn.state().loop_at(slot).next_turn();
                 self.turn(conn, index)
             }
             Op::Stay => {
@@ -229,19 +242,15 @@ impl Generator {
         let now = conn.now();
         let looping = *self.config.program.looping(index);
         let user = conn.state();
-        let counter = user.loops.at(looping.slot);
-        let ends_with_run = matches!(looping.turns, Turns::Every { turns: u64::MAX, .. });
-        if self.stage != Stage::Running && ends_with_run {
+        let LoopCounter { begun, turn, .. } = *user.loop_at(looping.slot);
+        if self.stage != Stage::Running && looping.is_endless() {
+            let question = self.config.program.question_of_turn(index);
+            self.give_up_loop(user, index, turn, question, now, NeverBegun::Waiting);
             user.pc = looping.after;
             return Step::Next;
         }
-        if self.stage == Stage::Leaving {
-            user.doing = Doing::Staying;
-            conn.set_deadline(Deadline::Never);
-            return Step::Wait;
-        }
-        let passed_ns = now.since(counter.begun).as_nanos() as u64;
-        let Some(begins_ns) = looping.turn_begins(u64::from(counter.turn), passed_ns) else {
+        let passed_ns = now.since(begun).as_nanos() as u64;
+        let Some(begins_ns) = looping.turn_begins(turn, passed_ns) else {
             user.pc = looping.after;
             return Step::Next;
         };
@@ -249,33 +258,38 @@ impl Generator {
         if !matches!(looping.turns, Turns::Every { .. }) {
             return Step::Next;
         }
-        let due = counter.begun + Duration::from_nanos(begins_ns);
+        let due = begun + Duration::from_nanos(begins_ns);
         if due <= now {
-            self.count_turn(conn, index);
+            self.count_turn(user, &looping, now);
         }
         self.wait_until(conn, due)
     }
 
     /// If the wait that has ended was for a turn of `every`, that turn begins now.
     pub(super) fn wait_over<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
-        let pc = conn.state().pc;
-        if let Op::LoopBegin { index } = self.config.program.op(pc - 1) {
-            self.count_turn(conn, index);
+        let now = conn.now();
+        let user = conn.state();
+        if let Some(index) = self.turn_awaited(user) {
+            let looping = *self.config.program.looping(index);
+            if looping.is_endless() && user.intended > self.schedule_over_at {
+                user.pc = looping.after;
+            } else {
+                self.count_turn(user, &looping, now);
+            }
         }
         self.advance(conn);
     }
 
     /// Counts a turn that begins, and those that came due while the last one went on.
-    fn count_turn<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, index: u32) {
-        let now = conn.now();
-        let looping = self.config.program.looping(index);
-        let counter = conn.state().loops.at(looping.slot);
-        let passed_ns = now.since(counter.begun).as_nanos() as u64;
-        let counted = counter.due;
-        while counter.due <= counter.turn || is_due(looping, *counter, passed_ns) {
-            counter.due += 1;
-        }
-        self.slate.counters.turns_intended += u64::from(counter.due - counted);
+    fn count_turn(&mut self, user: &mut User, looping: &Loop, now: Instant) {
+        let counter = user.loop_at(looping.slot);
+        let passed = now.since(counter.begun);
+        let next = counter.counted().max(counter.turn + 1);
+        let is_behind = looping
+            .turn_begins(next, 0)
+            .is_some_and(|begins_ns| u128::from(begins_ns) <= passed.as_nanos());
+        let due = if is_behind { looping.turns_due(passed).max(next) } else { next };
+        self.slate.counters.turns_intended += counter.count(due);
         self.slate.counters.turns_started += 1;
     }
 
@@ -391,6 +405,9 @@ impl Generator {
     ) -> Step {
         self.count_error(kind);
         let user = conn.state();
+        if let Op::Expect { .. } | Op::Await { .. } = self.config.program.op(user.pc) {
+            self.slate.counters.messages_failed += 1;
+        }
         user.iteration = Iteration::Erred;
         user.pc += 1;
         Step::Next
@@ -409,6 +426,7 @@ impl Generator {
         self.count_error(kind);
         let now = conn.now();
         let user = conn.state();
+        self.step_failed(user, now, kind.is_timeout());
         user.iteration = Iteration::Erred;
         let goes_on = self.on_error(user.class) == OnError::Continue;
         if let Op::Expect { timeout_ns, .. } | Op::Await { timeout_ns, .. } =
@@ -444,13 +462,6 @@ impl Generator {
         conn.state().forget_question();
         self.failed(conn)
     }
-}
-
-/// Whether the turn after those that were counted is due, too.
-fn is_due(looping: &Loop, counter: LoopCounter, passed_ns: u64) -> bool {
-    looping
-        .turn_begins(u64::from(counter.due), passed_ns)
-        .is_some_and(|begins_ns| begins_ns <= passed_ns)
 }
 
 /// Ops that a user does without waiting before others have their turn.

@@ -19,7 +19,9 @@ pub struct User {
     /// The moment from which the message counts that has not been answered; [`Instant::FAR`] when there is none.
     /// While it connects, the moment at which it began to.
     pub(super) message_from: Instant,
-    pub(super) loops: Loops,
+    pub(super) outermost_loop: LoopCounter,
+    /// The counters of loops within that one, which almost no user has.
+    pub(super) inner_loops: Option<Box<[LoopCounter; LOOPS_MAX - 1]>>,
     /// The channels that it has joined, or is about to.
     pub(super) channels: Channels,
     /// The probes that it has got, while it hears them.
@@ -30,12 +32,11 @@ pub struct User {
     pub(super) pc: u32,
     /// How many messages with a `${counter}` it has sent.
     pub(super) counter: u32,
-    /// How far the present answer matches.
-    pub(super) matched: u32,
+    /// How far the present answer matches; of Phoenix Channels, the ref of the question whose
+    /// answer it waits for. 0 for nothing.
+    pub(super) awaited: u32,
     /// How many refs it has given out on this connection: the last one.
     pub(super) refs: u32,
-    /// The ref of the question whose answer it waits for; 0 for none.
-    pub(super) asked: u32,
     /// The ref of the heartbeat that was not answered yet; 0 for none.
     pub(super) heartbeat: u32,
     pub(super) class: u16,
@@ -84,30 +85,51 @@ impl Flags {
     }
 }
 
-/// The counters of a user's loops, outermost first. Those of loops within loops are on the heap.
-#[derive(Debug, Default)]
-pub(super) struct Loops {
-    outermost: LoopCounter,
-    inner: Option<Box<[LoopCounter; LOOPS_MAX - 1]>>,
-}
-
-impl Loops {
-    /// The counter of a loop by its depth.
-    pub(super) fn at(&mut self, depth: u8) -> &mut LoopCounter {
-        match usize::from(depth).checked_sub(1) {
-            None => &mut self.outermost,
-            Some(place) => &mut self.inner.get_or_insert_default()[place],
-        }
-    }
-}
-
-/// One of a user's loops.
+/// How far a user is in one of its loops.
+///
+/// In 20 bytes, at the cost of their alignment: a `u64` for the turns, and still no larger user.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(Rust, packed(4))]
 pub(super) struct LoopCounter {
     pub(super) begun: Instant,
-    pub(super) turn: u32,
-    /// Turns that were due when last looked; for the count of intended turns.
-    pub(super) due: u32,
+    /// The turn that goes on, or that it waits for; the first is 0.
+    pub(super) turn: u64,
+    /// Turns of `every` that are counted as intended, from `turn` on: 0 while the user waits for
+    /// the moment at which `turn` is due, 1 once it has begun, more when later ones came due before
+    /// it began. A user that is further behind than this can say has fewer counted until its loop
+    /// ends.
+    pub(super) ahead: u32,
+}
+
+impl LoopCounter {
+    /// A loop that begins at `begun`, with turn 0.
+    pub(super) fn new(begun: Instant) -> Self {
+        Self { begun, turn: 0, ahead: 0 }
+    }
+
+    /// Returns how many turns are counted as intended.
+    pub(super) fn counted(self) -> u64 {
+        self.turn.saturating_add(self.ahead.into())
+    }
+
+    /// Counts turns as intended, `due` of them in all, and returns how many are new.
+    pub(super) fn count(&mut self, due: u64) -> u64 {
+        let (turn, before) = (self.turn, self.counted());
+        let ahead = due.max(before) - turn;
+        self.ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
+        self.counted() - before
+    }
+
+    /// Returns how many turns have begun, of a user that is not between two steps.
+    pub(super) fn turns_begun(self) -> u64 {
+        self.turn + u64::from(self.ahead > 0)
+    }
+
+    /// The turn has ended.
+    pub(super) fn next_turn(&mut self) {
+        self.turn += 1;
+        self.ahead = self.ahead.saturating_sub(1);
+    }
 }
 
 /// How a user's way through its program stands.
@@ -141,8 +163,10 @@ pub(super) enum Standing {
 /// What a user is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// Its connect to be decided.
+    /// Its connect to be decided; of a WebSocket, TCP to be established.
     Connecting,
+    /// The answer to its upgrade.
+    Upgrading,
     /// An answer.
     Expecting,
     /// The answer to its join, push or leave.
@@ -174,15 +198,15 @@ impl User {
             prng: Prng::derive(seed, id),
             intended: due,
             message_from: Instant::FAR,
-            loops: Loops::default(),
+            outermost_loop: LoopCounter::default(),
+            inner_loops: None,
             channels: Channels::default(),
             receipts: Receipts::default(),
             inbox: None,
             pc: 0,
             counter: 0,
-            matched: 0,
+            awaited: 0,
             refs: 0,
-            asked: 0,
             heartbeat: 0,
             class,
             handshake: 0,
@@ -194,6 +218,19 @@ impl User {
             hears_probe: false,
             port_tries: 0,
         }
+    }
+
+    /// The counter of a loop by its depth.
+    pub(super) fn loop_at(&mut self, depth: u8) -> &mut LoopCounter {
+        match usize::from(depth).checked_sub(1) {
+            None => &mut self.outermost_loop,
+            Some(place) => &mut self.inner_loops.get_or_insert_default()[place],
+        }
+    }
+
+    /// Whether nothing more is counted of it until it begins anew: it was stopped, or rests.
+    pub(super) fn is_settled(&self) -> bool {
+        self.iteration == Iteration::Over
     }
 
     /// From when on the wait for the answer counts that it is waiting for.

@@ -11,7 +11,7 @@ use super::slate::ConnectFailure;
 use super::steps::Step;
 use super::timing::Timing;
 use super::user::{Doing, Standing};
-use super::{ErrorKind, Generator, Mail, Stage, shown};
+use super::{ErrorKind, Generator, Mail, shown};
 use crate::program::{Message, Op, Protocol, TemplateVars};
 
 impl Generator {
@@ -20,10 +20,10 @@ impl Generator {
         let dialed_at = conn.state().message_from;
         let timing = Timing { seen_at: conn.now(), arrival: conn.handshake_arrival(dialed_at) };
         let user = conn.state();
-        if self.stage != Stage::Leaving {
-            let slate = &mut self.slate;
-            timing.record(user.intended, &mut slate.tcp, &mut slate.arrival.tcp);
-        }
+        user.doing = Doing::Upgrading;
+        let slate = &mut self.slate;
+        slate.counters.upgrades_started += 1;
+        timing.record(user.intended, &mut slate.tcp, &mut slate.arrival.tcp);
         let handshake = self.config.program.handshake(user.handshake.into());
         let mut vars =
             TemplateVars { user_id: user.id, counter: user.counter.into(), prng: user.prng };
@@ -73,6 +73,9 @@ impl Generator {
         if matches!(conn.state().doing, Doing::GivingUp | Doing::Failing | Doing::Stopping) {
             return;
         }
+        if conn.state().is_settled() {
+            return self.event_while_leaving(conn, event);
+        }
         match event {
             ClientEvent::Opened { .. } => self.upgraded(conn),
             ClientEvent::Refused(answer) => {
@@ -91,7 +94,7 @@ impl Generator {
                 self.break_off(conn);
             }
             ClientEvent::Failed(violation) => match conn.state().doing {
-                Doing::Connecting => self.refused(conn, ConnectFailure::Violation),
+                Doing::Upgrading => self.refused(conn, ConnectFailure::Violation),
                 Doing::Closing => conn.close(),
                 _ => {
                     let kind = ErrorKind::WebSocketViolation;
@@ -104,6 +107,22 @@ impl Generator {
         }
     }
 
+    /// The server has said something to a user that was stopped and still has its connection.
+    fn event_while_leaving<D: Driver<Mail = Mail>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        event: ClientEvent<'_>,
+    ) {
+        match event {
+            ClientEvent::Text(text) => self.message(conn, Message::Text(text)),
+            ClientEvent::Binary(bytes) => self.message(conn, Message::Binary(bytes)),
+            ClientEvent::Closed { .. } | ClientEvent::Failed(_) | ClientEvent::Refused(_) => {
+                conn.close();
+            }
+            ClientEvent::Opened { .. } | ClientEvent::Ping(_) | ClientEvent::Pong(_) => {}
+        }
+    }
+
     /// What the server answers is no upgrade; it begins with `head`.
     pub(super) fn upgrade_broken<D: Driver<Mail = Mail>>(
         &mut self,
@@ -111,7 +130,7 @@ impl Generator {
         violation: Violation,
         head: &[u8],
     ) {
-        if conn.state().doing == Doing::Connecting {
+        if conn.state().doing == Doing::Upgrading {
             let expected = || "101 Switching Protocols".to_owned();
             let got = || format!("{}: {}", shown(head), violation.sentence());
             self.show(&ConnectFailure::Violation.to_string(), expected, got);
@@ -141,10 +160,10 @@ impl Generator {
         conn: &mut Conn<'_, D, Self>,
         why: ConnectFailure,
     ) {
-        self.slate.connect_failed(why);
+        let now = conn.now();
         let user = conn.state();
+        self.connect_failed(user, now, why);
         user.standing = Standing::Refused;
-        user.doing = Doing::GivingUp;
         conn.set_deadline(Deadline::Never);
         conn.close();
     }

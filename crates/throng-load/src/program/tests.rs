@@ -164,3 +164,26 @@ fn the_paces_of_a_scenario_are_those_of_the_schedule() {
     assert_eq!(turns, 17);
     assert_eq!(pace.due(0), Duration::ZERO);
 }
+
+#[test]
+fn the_loops_around_a_step_are_those_that_it_is_in() {
+    let program = compile(
+        "user: [connect, repeat: {times: 2, do: [repeat: {times: 2, do: [send: a]}, send: b, \
+          every: {period: 1s, for: 9s, do: [repeat: {times: 3, do: [send: c]}, send: d]}]}, send: e, \
+          repeat: {times: 1, do: [send: f]}]",
+    );
+    let around = |text: &str| -> Vec<u8> {
+        let is_it = |op: &Op| {
+            matches!(op, Op::Send { template, .. }
+                if program.template(*template).as_literal() == Some(text.as_bytes()))
+        };
+        let pc = program.ops().iter().position(is_it).unwrap() as u32;
+        let near = program.loops_near(pc).map(|index| program.looping(index));
+        near.filter(|looping| looping.contains(pc)).map(|looping| looping.slot).collect()
+    };
+    assert_eq!(
+        ["a", "b", "c", "d", "e", "f"].map(around),
+        [vec![0, 1], vec![0], vec![0, 1, 2], vec![0, 1], vec![], vec![0],]
+    );
+    assert_eq!(program.loops_near(0).count(), 0);
+}

@@ -1,5 +1,7 @@
 //! Tells, once each, what the generator ran out of. How often it happened is in `connect_failed`.
 
+use std::net::SocketAddr;
+
 use throng_driver::Errno;
 use throng_report::EventKind;
 
@@ -12,13 +14,24 @@ pub(super) struct Shortages {
     /// The source addresses, in words.
     sources: String,
     ports_told: bool,
+    /// The ports of the targets, in words.
+    target_ports: String,
+    itself_told: bool,
     /// Of each core.
     fds_told: Vec<bool>,
 }
 
 impl Shortages {
-    pub(super) fn new(sources: &SourcePlan, cores: usize) -> Self {
-        Self { sources: sources.to_string(), ports_told: false, fds_told: vec![false; cores] }
+    pub(super) fn new(sources: &SourcePlan, targets: &[SocketAddr], cores: usize) -> Self {
+        let mut ports: Vec<_> = targets.iter().map(|target| target.port().to_string()).collect();
+        ports.dedup();
+        Self {
+            sources: sources.to_string(),
+            ports_told: false,
+            target_ports: ports.join(","),
+            itself_told: false,
+            fds_told: vec![false; cores],
+        }
     }
 
     /// What there is to tell of one core, by why its connects have failed.
@@ -27,13 +40,17 @@ impl Shortages {
         core: usize,
         failures: &[(ConnectFailure, u64)],
     ) -> Vec<EventKind> {
-        let failed = |errno| failures.iter().any(|(why, _)| *why == ConnectFailure::Errno(errno));
+        let is = |wanted| failures.iter().any(|(why, _)| *why == wanted);
+        let failed = |errno| is(ConnectFailure::Errno(errno));
         let mut told = Vec::new();
         if failed(Errno::ADDR_NOT_AVAILABLE) && !std::mem::replace(&mut self.ports_told, true) {
             told.push(EventKind::PortsExhausted { source: self.sources.clone() });
         }
         if failed(Errno::TABLE_FULL) && !std::mem::replace(&mut self.fds_told[core], true) {
             told.push(EventKind::GeneratorFdsExhausted { core: core as u32 });
+        }
+        if is(ConnectFailure::SelfConnected) && !std::mem::replace(&mut self.itself_told, true) {
+            told.push(EventKind::SelfConnected { ports: self.target_ports.clone() });
         }
         told
     }
@@ -45,7 +62,8 @@ mod tests {
 
     #[test]
     fn each_shortage_is_told_once() {
-        let mut shortages = Shortages::new(&SourcePlan::loopback(3), 2);
+        let targets = ["127.0.0.1:40050".parse().unwrap()];
+        let mut shortages = Shortages::new(&SourcePlan::loopback(3), &targets, 2);
         let failures = [
             (ConnectFailure::Timeout, 7),
             (ConnectFailure::Errno(Errno::ADDR_NOT_AVAILABLE), 2),
@@ -57,5 +75,9 @@ mod tests {
         assert_eq!(shortages.tell(0, &failures), []);
         assert_eq!(shortages.tell(1, &failures), [fds(1)], "tables are a core's, ports are not");
         assert_eq!(shortages.tell(1, &failures[..1]), []);
+        let itself = [(ConnectFailure::SelfConnected, 1)];
+        let told = EventKind::SelfConnected { ports: "40050".into() };
+        assert_eq!(shortages.tell(0, &itself), [told]);
+        assert_eq!(shortages.tell(1, &itself), [], "the kernel's ports are those of all cores");
     }
 }

@@ -36,6 +36,12 @@ impl Paced {
         }
     }
 
+    /// Returns how many turns have come due by `passed`, the one that is due at this very moment
+    /// included.
+    pub fn turns_due(&self, passed: Duration) -> u64 {
+        self.turns_in(passed.saturating_add(Duration::from_nanos(1)))
+    }
+
     /// How many turns are due before `span`: those that a loop with `for: span` takes.
     pub fn turns_in(&self, span: Duration) -> u64 {
         let seconds = span.as_secs_f64();

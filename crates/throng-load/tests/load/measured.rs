@@ -146,8 +146,11 @@ fn who_waits_for_an_answer_when_the_run_ends_is_counted_with_the_longest_wait() 
     assert!(waited_us > 1_000_000, "{counters:?}");
     assert!(
         run.message.count() == 20 && run.message.max() < waited_us,
-        "the wait is in no histogram"
+        "no answer ended the waits"
     );
+    assert_eq!((counters.messages_waiting, counters.users_cut), (10, 10), "{counters:?}");
+    assert_eq!(run.unanswered.message.count(), 10 + counters.turns_waiting);
+    assert!(run.unanswered.message.max() > 1_000_000, "{counters:?}");
 }
 
 #[test]

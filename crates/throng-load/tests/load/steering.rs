@@ -104,6 +104,10 @@ fn a_ramp_down_ends_everybody_whatever_they_do() {
     assert!(begun.elapsed() < PATIENCE, "who waits for an hour is not waited for");
     let counters = &last.counters;
     assert_eq!((counters.connected, counters.users_active), (0, 0));
-    assert_eq!(counters.iterations, counters.users_finished + counters.users_failed);
+    let ends = counters.users_finished + counters.users_failed + counters.users_cut;
+    assert_eq!(counters.iterations, ends);
+    let ends = counters.connects_ok + counters.connects_failed + counters.connects_waiting;
+    assert_eq!(counters.connects_started, ends, "{counters:?}");
+    assert!(counters.connects_waiting > 0, "some connects were undecided");
     assert_eq!(last.classes.len(), 4);
 }

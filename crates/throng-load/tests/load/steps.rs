@@ -15,7 +15,7 @@ fn books_are_closed(run: &Run) {
     let counters = &run.last.counters;
     assert_eq!(
         counters.iterations,
-        counters.users_finished + counters.users_failed,
+        counters.users_finished + counters.users_failed + counters.users_cut,
         "{counters:?} {:?}",
         run.last.errors
     );
@@ -197,6 +197,34 @@ fn counters_count_the_messages_of_one_user() {
         ),
     );
     assert_eq!(run.last.errors.total(), 0, "{:?}", run.last.errors);
+}
+
+#[test]
+fn a_socket_that_is_connected_to_itself_is_no_server() {
+    let free = |port: &u16| TcpListener::bind(("127.9.9.8", *port)).is_ok();
+    let port = (20_000..30_000).find(free).unwrap();
+    let options = LoadOptions {
+        cores: Some(1),
+        sources: vec!["127.9.9.8".parse().unwrap()],
+        source_ports: Some(port..=port),
+        ..LoadOptions::default()
+    };
+    // Nobody listens, and the only source port is the target's: each connect meets itself.
+    let target = format!("127.9.9.8:{port}").parse().unwrap();
+    for policy in ["stop", "continue"] {
+        let run = run_with(
+            target,
+            &format!("{ONE}user: [connect, send: hi, expect: hi, close]\non_error: {policy}\n"),
+            &options,
+        );
+        let counters = &run.last.counters;
+        assert_eq!(run.last.connect_failed.get("self_connected"), 1, "{:?}", run.last);
+        assert_eq!((counters.connects_ok, counters.connects_failed), (0, 1), "{counters:?}");
+        assert_eq!((counters.messages_answered, run.connect.count()), (0, 0));
+        books_are_closed(&run);
+        // It left no TIME-WAIT: a server can listen there at once.
+        drop(TcpListener::bind(target).unwrap());
+    }
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! The end of a run in words: the verdict, then a compact table, then what to know about it.
+//!
+//! Where waits that no answer ended make a latency larger, the table has both: what was answered,
+//! and what thresholds judge.
 
 use std::fmt::Write as _;
 
+use super::outcome::outcome;
 use super::{Table, bytes, count, micros, or_dash, percent, rate};
 use crate::summary::{BroadcastSummary, ServerSummary, Summary};
 use crate::threshold::Judgement;
-use crate::validity::Grade;
+use crate::validity::is_owned;
 use crate::{Diagnosis, LatencySummary, Tally};
 
 /// The final report. The first line is the diagnosis's verdict, where there is a diagnosis, the next the outcome in
@@ -17,6 +21,9 @@ pub fn render_text(
 ) -> String {
     let mut text = String::new();
     if let Some(diagnosis) = diagnosis {
+        if let Some(why) = &summary.run.incomplete {
+            _ = write!(text, "Incomplete: {why}. ");
+        }
         _ = writeln!(text, "{}", diagnosis.verdict);
     }
     _ = writeln!(text, "{}", outcome(summary, judgements));
@@ -36,7 +43,11 @@ pub fn render_text(
         }
     }
     if !judgements.is_empty() {
-        _ = writeln!(text, "\nthresholds");
+        let so_far = match summary.run.incomplete {
+            Some(_) => ", judged by what had run so far",
+            None => "",
+        };
+        _ = writeln!(text, "\nthresholds{so_far}");
         judgements.iter().for_each(|judgement| _ = writeln!(text, "  {judgement}"));
     }
     if let Some(diagnosis) = diagnosis {
@@ -62,78 +73,6 @@ pub fn findings(diagnosis: &Diagnosis) -> String {
     text
 }
 
-fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
-    let trust = match summary.validity.grade {
-        Grade::Valid => "Valid run",
-        Grade::Degraded => "Degraded run",
-        Grade::Invalid => "Invalid run: these numbers describe the generator, not the target",
-    };
-    let mut parts = Vec::from_iter(connections_at_most(summary));
-    let join = summary.join.clone().unwrap_or_default();
-    let push = summary.push.clone().unwrap_or_default();
-    for (what, best, latency) in [
-        ("connects", summary.connect.rate_most, &summary.connect.latency_us),
-        ("messages", summary.message.rate_most, &summary.message.latency_us),
-        ("joins", join.rate_most, &join.latency_us),
-        ("pushes", push.rate_most, &push.latency_us),
-    ] {
-        if what == "messages" && summary.message.sent > 0 && summary.message.answered == 0 {
-            parts.push(format!("{} messages sent, 0 answered", count(summary.message.sent as f64)));
-            continue;
-        }
-        let Some(best) = best else { continue };
-        // The latency is the whole run's and not that of its best second.
-        let p99 = match latency.count {
-            0 => String::new(),
-            _ => format!(" (p99 {} over the run)", micros(latency.p99)),
-        };
-        parts.push(format!("{} {what} at best{p99}", rate(best)));
-    }
-    if let Some(BroadcastSummary { counters, last_us: Some(last), .. }) = &summary.broadcast {
-        parts.push(match counters.missing {
-            0 => format!("broadcasts received by all within {}", micros(*last)),
-            missing => format!("{} deliveries of broadcasts missing", count(missing as f64)),
-        });
-    }
-    let errors = summary.errors.total();
-    parts.push(if errors == 0 {
-        "no errors".to_owned()
-    } else {
-        format!("{} errors", count(errors as f64))
-    });
-    let missed = judgements.iter().filter(|judgement| !judgement.met).count();
-    parts.extend(match (judgements.len(), missed) {
-        (0, _) => None,
-        (1, 0) => Some("the threshold met".to_owned()),
-        (all, 0) => Some(format!("all {all} thresholds met")),
-        (all, missed) => Some(format!("{missed} of {all} thresholds missed")),
-    });
-    let paused = if summary.paused_s > 0.0 {
-        format!(", for {:.0} s of which the load was paused (throng ctl pause)", summary.paused_s)
-    } else {
-        String::new()
-    };
-    format!("{trust}: {}; {:.0} s{paused}.", parts.join(", "), summary.duration_s)
-}
-
-/// How many connections were open at once, as far as a gauge that is read once a second knows it.
-fn connections_at_most(summary: &Summary) -> Option<String> {
-    let (most, established) = (summary.users.connected_most, summary.connect.ok);
-    let in_a_second = summary.connect.rate_most.unwrap_or(0.0);
-    match most {
-        _ if established == 0 => Some("no connection established".to_owned()),
-        1 if established == 1 => Some("1 connection at most".to_owned()),
-        // Everything that was ever established was open at once.
-        _ if most >= established => Some(format!("{} connections at most", count(most as f64))),
-        // They live shorter than they are counted.
-        _ if (most as f64) < in_a_second / 2.0 => None,
-        0 => None,
-        _ => {
-            Some(format!("{} connections open at the end of a second at most", count(most as f64)))
-        }
-    }
-}
-
 fn latencies(summary: &Summary) -> Table {
     let mut table =
         Table::with_head(["", "done", "mean rate", "p50", "p90", "p99", "p99.9", "max"]);
@@ -141,19 +80,28 @@ fn latencies(summary: &Summary) -> Table {
     let mut row = |name: &str, done: u64, mean: Option<f64>, l: &LatencySummary| {
         let show = |us| if l.count > 0 { micros(us) } else { "-".to_owned() };
         let mut cells = vec![name.to_owned(), count(done as f64), or_dash(mean, rate)];
-        cells.extend([l.p50, l.p90, l.p99, l.p999, l.max].map(show));
+        cells.extend(shown(l).map(show));
         table.row(cells);
     };
-    row("connects", connect.ok, connect.rate_mean, &connect.latency_us);
-    if message.sent > 0 || message.answered > 0 {
-        let done = if message.answered > 0 { message.answered } else { message.sent };
-        row("messages", done, message.rate_mean, &message.latency_us);
+    // What was answered, and below it, where they differ, the same with what was not.
+    let mut both = |name, done, mean, answered: &_, unanswered: &LatencySummary, judged: &_| {
+        row(name, done, mean, answered);
+        if shown(judged) != shown(answered) {
+            row(AND_UNANSWERED, unanswered.count, None, judged);
+        }
+    };
+    let c = connect;
+    both("connects", c.ok, c.rate_mean, &c.latency_us, &c.unanswered_us, &c.judged_us);
+    if message.sent > 0 || message.answered > 0 || message.unanswered_us.count > 0 {
+        let m = message;
+        let done = if m.answered > 0 { m.answered } else { m.sent };
+        both("messages", done, m.rate_mean, &m.latency_us, &m.unanswered_us, &m.judged_us);
     }
-    if let Some(join) = &summary.join {
-        row("joins", join.ok, join.rate_mean, &join.latency_us);
+    if let Some(j) = &summary.join {
+        both("joins", j.ok, j.rate_mean, &j.latency_us, &j.unanswered_us, &j.judged_us);
     }
-    if let Some(push) = &summary.push {
-        row("pushes", push.ok, push.rate_mean, &push.latency_us);
+    if let Some(p) = &summary.push {
+        both("pushes", p.ok, p.rate_mean, &p.latency_us, &p.unanswered_us, &p.judged_us);
     }
     if let Some(broadcast) = &summary.broadcast {
         row("broadcasts", broadcast.counters.delivered, None, &broadcast.latency_us);
@@ -161,6 +109,14 @@ fn latencies(summary: &Summary) -> Table {
     row("generator lag", summary.generator.lag_us.count, None, &summary.generator.lag_us);
     table
 }
+
+/// The columns of a latency.
+fn shown(l: &LatencySummary) -> [u64; 5] {
+    [l.p50, l.p90, l.p99, l.p999, l.max]
+}
+
+/// The row below a latency, for what no answer has ended.
+const AND_UNANSWERED: &str = "+ unanswered";
 
 /// When everybody had each probe; of many, the first and the last ones.
 fn probes(broadcast: &BroadcastSummary) -> Table {
@@ -244,7 +200,8 @@ fn costs(summary: &Summary) -> Table {
 /// What to know about the costs.
 fn notes(summary: &Summary) -> Vec<String> {
     let m = &summary.machine;
-    let mut notes = Vec::new();
+    let mut notes = Vec::from_iter(unanswered_note(summary));
+    notes.extend(lateness_note(summary));
     if m.cpu_busy_share.is_some() {
         notes.push(match others_used_more(summary) {
             true => "Whole machine: everything that ran on it. More than half of that was not this run's, so it is not \
@@ -264,6 +221,44 @@ fn notes(summary: &Summary) -> Vec<String> {
         notes.push(format!("{} of the CPU was stolen by the hypervisor.", percent(stolen)));
     }
     notes
+}
+
+/// What the rows of unanswered waits are, where there is one.
+fn unanswered_note(summary: &Summary) -> Option<String> {
+    let (connect, message) = (&summary.connect, &summary.message);
+    let join = summary.join.clone().unwrap_or_default();
+    let push = summary.push.clone().unwrap_or_default();
+    let differs = [
+        (connect.latency_us, connect.judged_us),
+        (message.latency_us, message.judged_us),
+        (join.latency_us, join.judged_us),
+        (push.latency_us, push.judged_us),
+    ]
+    .iter()
+    .any(|(answered, judged)| shown(answered) != shown(judged));
+    differs.then(|| {
+        "+ unanswered: the same with the waits that no answer ended, because they timed out or the run did, each with the \
+         time that it had lasted; turns of `every` that came due meanwhile are among them. Thresholds judge these rows."
+            .to_owned()
+    })
+}
+
+/// Which of the slowest was the generator's own.
+fn lateness_note(summary: &Summary) -> Option<String> {
+    let lag_us = summary.generator.lag_us.max;
+    let slowest = [
+        ("connect", Some(summary.connect.latency_us)),
+        ("message", Some(summary.message.latency_us)),
+        ("join", summary.join.as_ref().map(|join| join.latency_us)),
+        ("push", summary.push.as_ref().map(|push| push.latency_us)),
+    ];
+    let is_own = |us: LatencySummary| us.count > 0 && is_owned(us.max, lag_us);
+    let (what, _) = slowest.iter().find(|(_, us)| us.is_some_and(is_own))?;
+    let at_s = summary.generator.lag_most_at_s?;
+    Some(format!(
+        "The slowest {what} may be the generator's own: it was late by {} at {at_s:.0} s.",
+        micros(lag_us)
+    ))
 }
 
 /// Whether both ends together used less than half of the CPU that was busy: what the machine used is then no
@@ -286,7 +281,7 @@ fn by_name(tally: &Tally) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ProbeCounters, ProbeReport, Validity};
+    use crate::{Grade, Histogram, ProbeCounters, ProbeReport, Validity, unanswered};
 
     fn summary() -> Summary {
         let mut summary = Summary { duration_s: 61.2, ..Summary::default() };
@@ -295,45 +290,9 @@ mod tests {
         summary.connect.rate_most = Some(12_345.0);
         summary.connect.latency_us =
             LatencySummary { p99: 3400, count: 250_000, ..Default::default() };
+        summary.connect.judged_us = summary.connect.latency_us;
         summary.generator.cpu_us_per_connect = Some(17.26);
         summary
-    }
-
-    #[test]
-    fn the_first_line_is_the_verdict() {
-        let text = render_text(&summary(), &[], None);
-        assert_eq!(
-            text.lines().next().unwrap(),
-            "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms over the run), no errors; 61 s."
-        );
-    }
-
-    #[test]
-    fn a_run_that_was_paused_says_for_how_long() {
-        let text = render_text(&Summary { paused_s: 46.0, ..summary() }, &[], None);
-        let says = "; 61 s, for 46 s of which the load was paused (throng ctl pause).";
-        assert!(text.lines().next().unwrap().ends_with(says), "{text}");
-    }
-
-    #[track_caller]
-    fn check_connections(most: u64, established: u64, rate_most: f64, said: Option<&str>) {
-        let mut summary = summary();
-        summary.users.connected_most = most;
-        summary.connect.ok = established;
-        summary.connect.rate_most = (rate_most > 0.0).then_some(rate_most);
-        assert_eq!(connections_at_most(&summary).as_deref(), said);
-    }
-
-    #[test]
-    fn connections_at_most_are_said_only_as_far_as_they_are_known() {
-        check_connections(60_000, 60_000, 10_000.0, Some("60k connections at most"));
-        check_connections(1, 1, 1.0, Some("1 connection at most"));
-        check_connections(0, 0, 0.0, Some("no connection established"));
-        let ends = "30.7k connections open at the end of a second at most";
-        check_connections(30_700, 400_000, 26_900.0, Some(ends));
-        check_connections(0, 1033, 122.0, None);
-        check_connections(1, 1033, 122.0, None);
-        check_connections(0, 3, 0.0, None);
     }
 
     /// A machine of two CPUs that were busy all the time, with both ends using so much of them.
@@ -359,23 +318,74 @@ mod tests {
     }
 
     #[test]
+    fn what_had_no_answer_is_a_row_of_its_own_where_it_makes_a_number_larger() {
+        let with = |waited_us: u64| {
+            let (mut answered, mut waits) = (Histogram::new(), Histogram::new());
+            answered.record_n(400, 9_000);
+            waits.record_n(waited_us, 300);
+            let mut summary = summary();
+            (summary.message.sent, summary.message.answered) = (9_300, 9_000);
+            summary.message.latency_us = (&answered).into();
+            summary.message.unanswered_us = (&waits).into();
+            summary.message.judged_us = unanswered::judged(&answered, &waits);
+            render_text(&summary, &[], None)
+        };
+        let text = with(2_000_000);
+        let row = text.lines().find(|line| line.starts_with("+ unanswered")).unwrap();
+        let cells: Vec<_> = row.split_whitespace().collect();
+        assert_eq!(cells[2..6], ["300", "-", "400", "µs"], "{text}");
+        assert!(row.ends_with("2.00 s") && text.contains("Thresholds judge these rows."), "{text}");
+        let text = with(80);
+        assert!(!text.contains("unanswered"), "a few were on their way, as at any end: {text}");
+    }
+
+    #[test]
+    fn an_incomplete_run_says_so_first_and_beside_its_thresholds() {
+        let mut summary = summary();
+        summary.run.incomplete = Some("SIGTERM ended it after 3.1 s of its 600 s".to_owned());
+        let judgement = Judgement {
+            threshold: "connect.p99 < 100ms".to_owned(),
+            met: true,
+            value: Some(3_400.0),
+            measured: "3.40 ms".to_owned(),
+        };
+        let verdict = "Nothing stopped it before it was ended.".to_owned();
+        let diagnosis = Diagnosis { verdict, ..Diagnosis::default() };
+        let text = render_text(&summary, &[judgement], Some(&diagnosis));
+        for part in [
+            "Incomplete: SIGTERM ended it after 3.1 s of its 600 s. Nothing stopped it before",
+            "Incomplete run (SIGTERM ended it after 3.1 s of its 600 s): 100k connections",
+            "the threshold met so far; 61 s.",
+            "thresholds, judged by what had run so far",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn the_slowest_that_are_the_generators_own_are_told() {
+        let mut summary = summary();
+        summary.connect.latency_us.max = 20_000;
+        summary.generator.lag_us.max = 15_000;
+        summary.generator.lag_most_at_s = Some(312.0);
+        let text = render_text(&summary, &[], None);
+        assert!(
+            text.contains(
+                "The slowest connect may be the generator's own: it was late by 15.0 ms at 312 s."
+            ),
+            "{text}"
+        );
+        summary.connect.latency_us.max = 200_000;
+        assert!(!render_text(&summary, &[], None).contains("The slowest"));
+    }
+
+    #[test]
     fn messages_done_are_the_answered_ones() {
         let mut summary = summary();
         (summary.message.sent, summary.message.answered) = (900, 850);
         let text = render_text(&summary, &[], None);
         let line = text.lines().find(|line| line.starts_with("messages")).unwrap();
         assert_eq!(line.split_whitespace().nth(1), Some("850"));
-    }
-
-    #[test]
-    fn messages_that_nobody_answered_are_not_a_rate() {
-        let mut summary = summary();
-        summary.message.sent = 900;
-        summary.message.rate_most = Some(300.0);
-        let text = render_text(&summary, &[], None);
-        let verdict = text.lines().next().unwrap();
-        assert!(verdict.contains(", 900 messages sent, 0 answered, no errors"), "{verdict}");
-        assert!(!verdict.contains("messages at best"), "{verdict}");
     }
 
     #[test]

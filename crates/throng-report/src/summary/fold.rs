@@ -2,17 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::rates::{Cpu, MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
+use super::memory::Memory;
+use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
+use super::server::Server;
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, GeneratorSummary, HeartbeatSummary,
-    JoinSummary, MEMORY_CONNECTIONS_MIN, MachineSummary, MessageSummary, PushSummary, RunSummary,
-    SCHEMA, ServerSummary, Summary, UsersSummary,
+    JoinSummary, MachineSummary, MessageSummary, PushSummary, RunSummary, SCHEMA, Summary,
+    TurnsSummary, UsersSummary,
 };
 use crate::runfile::{Ceiling, End, EndReason, Header};
-use crate::validity::{Facts, LAG_DEGRADED_US};
+use crate::unanswered::judged;
+use crate::validity::{Facts, LAG_DEGRADED_US, Latency};
 use crate::{
-    EventKind, Histogram, Interval, LatencySummary, LoadInterval, MachineUse, Merge, ProbeReport,
-    ProcessUse, ServerSnapshot, Validity,
+    EventKind, Histogram, Interval, LatencySummary, LoadInterval, MachineUse, ProbeReport,
+    Threshold, Unanswered, Validity,
 };
 
 /// A summary in the making. The generator feeds it as it writes the run file; a reader as it reads one.
@@ -25,7 +28,10 @@ pub struct SummaryFold {
     load: Load,
     machine: Option<MachineUse>,
     server: Option<Server>,
-    interrupted: bool,
+    planned_ms: Option<u64>,
+    /// Who asked for the end, and when.
+    interrupted: Option<(String, u64)>,
+    thresholds: Vec<Threshold>,
     paused_ms: u64,
     ports_exhausted: u64,
     fds_exhausted: u64,
@@ -40,8 +46,16 @@ impl SummaryFold {
             started: header.started.clone(),
             throng_version: header.throng_version.clone(),
             end: None,
+            incomplete: None,
         };
-        Self { run, ceiling: header.ceiling.clone(), ..Self::default() }
+        let (ceiling, planned_ms) = (header.ceiling.clone(), header.planned_ms);
+        Self { run, ceiling, planned_ms, ..Self::default() }
+    }
+
+    /// Says what the run will be judged by: a percentile that a threshold compares must be the
+    /// target's.
+    pub fn judge_by(&mut self, thresholds: &[Threshold]) {
+        self.thresholds = thresholds.to_vec();
     }
 
     /// Takes in the next interval.
@@ -51,8 +65,13 @@ impl SummaryFold {
         let span_ms = interval.span_ms.max(gap_ms);
         let mut step = Step { span_ms, ..Step::default() };
         self.end_ms = self.end_ms.max(interval.at_ms);
+        step.grown_us = span_ms * 1_000;
         if let Some(load) = &interval.load {
-            self.load.add(load, &mut step);
+            if load.grown_us > 0 {
+                // What lines that are missing would have said is not in it.
+                step.grown_us = load.grown_us + (span_ms - interval.span_ms) * 1_000;
+            }
+            self.load.add(load, interval.at_ms, &mut step);
         }
         step.leaving = self.load.last.is_leaving();
         self.paused_ms += if self.load.last.paused { span_ms } else { 0 };
@@ -77,7 +96,9 @@ impl SummaryFold {
             match event.kind {
                 EventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
                 EventKind::GeneratorFdsExhausted { .. } => self.fds_exhausted += 1,
-                EventKind::Interrupted { .. } => self.interrupted = true,
+                EventKind::Interrupted { ref by } => {
+                    self.interrupted.get_or_insert_with(|| (by.clone(), event.at_ms));
+                }
                 _ => {}
             }
         }
@@ -100,16 +121,20 @@ impl SummaryFold {
     fn summary(&self, end: Option<EndReason>, lines_lost: u64, end_missing: bool) -> Summary {
         let Load { last, errors, .. } = &self.load;
         let counters = &last.counters;
-        let interrupted = self.interrupted || end == Some(EndReason::Interrupted);
+        let interrupted = self.interrupted.is_some() || end == Some(EndReason::Interrupted);
         let missing = self.load.users_missing(interrupted);
         let achieved = counters.users_started.min(counters.users_intended);
         let intended = achieved + missing;
         let arrivals = ArrivalsSummary { intended, achieved, ratio: ratio(achieved, intended) };
         let lag_us = LatencySummary::from(&self.load.lag);
         let failed = |one, other| last.connect_failed.get(one) + last.connect_failed.get(other);
-        let facts = Facts {
+        let (connect, message) = (self.connect(missing), self.message());
+        let (join, push, broadcast) = (self.join(), self.push(), self.broadcast());
+        let mut facts = Facts {
             intervals: self.load.intervals,
-            lag_us_p99: lag_us.p99,
+            lag_us,
+            lag_most_at_ms: self.load.lag_most_at_ms,
+            latencies: Vec::new(),
             arrivals_intended: arrivals.intended,
             arrivals_achieved: arrivals.achieved,
             turns_intended: counters.turns_intended,
@@ -128,54 +153,130 @@ impl SummaryFold {
             },
             ceiling_share: self.ceiling_share(),
         };
+        for (name, latency) in [
+            ("connect", Some(connect.judged_us)),
+            ("message", Some(message.judged_us)),
+            ("join", join.as_ref().map(|join| join.judged_us)),
+            ("push", push.as_ref().map(|push| push.judged_us)),
+            ("broadcast", broadcast.as_ref().map(|broadcast| broadcast.latency_us)),
+        ] {
+            let Some(us) = latency.filter(|us| us.count > 0) else { continue };
+            let judged = self.thresholds.iter().filter_map(|threshold| threshold.latency());
+            let judged = judged.filter(|(of, _)| *of == name).map(|(_, stat)| stat).collect();
+            facts.latencies.push(Latency { name, us, judged });
+        }
         Summary {
             schema: SCHEMA.to_owned(),
-            run: RunSummary { end, ..self.run.clone() },
+            run: RunSummary {
+                end,
+                incomplete: self.incomplete(end, end_missing),
+                ..self.run.clone()
+            },
             duration_s: self.end_ms as f64 / 1000.0,
             paused_s: self.paused_ms as f64 / 1000.0,
             validity: Validity::of(&facts),
-            users: UsersSummary {
-                intended,
-                started: counters.users_started,
-                iterations: counters.iterations,
-                finished: counters.users_finished,
-                failed: counters.users_failed,
-                connected_most: self.load.memory.count_most,
-                active_most: self.load.active_most,
-                joined_most: self.load.joined_most,
-                waiting: counters.users_waiting,
-                waiting_us_most: counters.users_waiting_us_most,
-            },
-            connect: ConnectSummary {
-                intended: counters.connects_started + missing,
-                ok: counters.connects_ok,
-                failed: last.connect_failed.clone(),
-                rate_most: rate_most(&self.steps, |step| step.connects),
-                rate_mean: rate_mean(&self.steps, |step| step.connects),
-                latency_us: (&self.load.connect).into(),
-                tcp_latency_us: (&self.load.tcp).into(),
-            },
-            message: MessageSummary {
-                sent: counters.messages_sent,
-                answered: counters.messages_answered,
-                intended_rate: rate_mean(&self.steps, |step| step.turns_intended),
-                rate_most: rate_most(&self.steps, |step| self.plain_messages(step)),
-                rate_mean: rate_mean(&self.steps, |step| self.plain_messages(step)),
-                latency_us: (&self.load.message).into(),
-                received: counters.messages_received,
-                received_rate_most: rate_most(&self.steps, |step| step.heard),
-            },
-            join: self.join(),
-            push: self.push(),
+            users: self.users(intended),
+            connect,
+            message,
+            join,
+            push,
             heartbeat: self.heartbeat(),
-            broadcast: self.broadcast(),
+            broadcast,
             errors: errors.clone(),
             arrivals,
+            turns: self.turns(),
             generator: self.generator(lag_us),
             machine: self.machine(),
             server: self.server.as_ref().map(|server| server.summary(&self.steps)),
             classes: last.classes.clone(),
         }
+    }
+
+    /// Why the run was over before its plan was.
+    fn incomplete(&self, end: Option<EndReason>, end_missing: bool) -> Option<String> {
+        match end {
+            Some(EndReason::Interrupted) => {
+                let (by, at_ms) = match &self.interrupted {
+                    Some((by, at_ms)) => (by.as_str(), *at_ms),
+                    None => ("somebody", self.end_ms),
+                };
+                let of = self.planned_ms.map(|ms| format!(" of its {}", seconds(ms)));
+                Some(format!("{by} ended it after {}{}", seconds(at_ms), of.unwrap_or_default()))
+            }
+            Some(EndReason::Failed) => Some("the generator failed".to_owned()),
+            None if end_missing => {
+                Some("its file has no end: the generator was killed, or still runs".to_owned())
+            }
+            Some(EndReason::Finished | EndReason::TargetLost | EndReason::Unknown) | None => None,
+        }
+    }
+
+    fn users(&self, intended: u64) -> UsersSummary {
+        let counters = &self.load.last.counters;
+        UsersSummary {
+            intended,
+            started: counters.users_started,
+            iterations: counters.iterations,
+            finished: counters.users_finished,
+            failed: counters.users_failed,
+            cut: counters.users_cut,
+            connected_most: self.load.memory.count_most,
+            active_most: self.load.active_most,
+            joined_most: self.load.joined_most,
+            waiting: counters.users_waiting,
+            waiting_us_most: counters.users_waiting_us_most,
+        }
+    }
+
+    /// `missing` users should have begun, and with a connect.
+    fn connect(&self, missing: u64) -> ConnectSummary {
+        let Load { last, connect, tcp, unanswered, .. } = &self.load;
+        let counters = &last.counters;
+        ConnectSummary {
+            intended: counters.connects_started + missing,
+            ok: counters.connects_ok,
+            failed: last.connect_failed.clone(),
+            waiting: counters.connects_waiting,
+            upgrades_waiting: counters.upgrades_waiting,
+            rate_most: rate_most(&self.steps, |step| step.connects),
+            rate_mean: rate_mean(&self.steps, |step| step.connects),
+            latency_us: connect.into(),
+            tcp_latency_us: tcp.into(),
+            unanswered_us: (&unanswered.connect).into(),
+            judged_us: judged(connect, &unanswered.connect),
+            tcp_judged_us: judged(tcp, &unanswered.tcp),
+        }
+    }
+
+    fn message(&self) -> MessageSummary {
+        let Load { last, message, unanswered, .. } = &self.load;
+        let counters = &last.counters;
+        MessageSummary {
+            sent: counters.messages_sent,
+            sends_waiting: counters.sends_waiting,
+            expected: counters.messages_expected,
+            answered: counters.messages_answered,
+            failed: counters.messages_failed,
+            waiting: counters.messages_waiting,
+            intended_rate: rate_mean(&self.steps, |step| step.turns_intended),
+            rate_most: rate_most(&self.steps, |step| self.plain_messages(step)),
+            rate_mean: rate_mean(&self.steps, |step| self.plain_messages(step)),
+            latency_us: message.into(),
+            unanswered_us: (&unanswered.message).into(),
+            judged_us: judged(message, &unanswered.message),
+            received: counters.messages_received,
+            received_rate_most: rate_most(&self.steps, |step| step.heard),
+        }
+    }
+
+    fn turns(&self) -> Option<TurnsSummary> {
+        let counters = &self.load.last.counters;
+        (counters.turns_intended > 0).then_some(TurnsSummary {
+            intended: counters.turns_intended,
+            started: counters.turns_started,
+            failed: counters.turns_failed,
+            waiting: counters.turns_waiting,
+        })
     }
 
     fn join(&self) -> Option<JoinSummary> {
@@ -184,9 +285,12 @@ impl SummaryFold {
             started: counters.joins_started,
             ok: counters.joins_ok,
             failed: counters.joins_failed,
+            waiting: counters.joins_waiting,
             rate_most: rate_most(&self.steps, |step| step.joins),
             rate_mean: rate_mean(&self.steps, |step| step.joins),
             latency_us: (&self.load.join).into(),
+            unanswered_us: (&self.load.unanswered.join).into(),
+            judged_us: judged(&self.load.join, &self.load.unanswered.join),
         })
     }
 
@@ -196,9 +300,12 @@ impl SummaryFold {
             sent: counters.pushes_sent,
             ok: counters.pushes_ok,
             failed: counters.pushes_failed,
+            waiting: counters.pushes_waiting,
             rate_most: rate_most(&self.steps, |step| step.pushes),
             rate_mean: rate_mean(&self.steps, |step| step.pushes),
             latency_us: (&self.load.push).into(),
+            unanswered_us: (&self.load.unanswered.push).into(),
+            judged_us: judged(&self.load.push, &self.load.unanswered.push),
         })
     }
 
@@ -230,6 +337,7 @@ impl SummaryFold {
             cpu_us_per_message: cost(&self.steps, |step| self.messages(step), cpu),
             rss_bytes_per_user: self.load.memory.bytes_each(),
             lag_us,
+            lag_most_at_s: self.load.lag_most_at_ms.map(|ms| ms as f64 / 1000.0),
             cores: self.load.last.cores,
             cpu_cores_used: cores_used(&self.steps, cpu),
             ceiling_share: self.ceiling_share(),
@@ -302,6 +410,10 @@ struct Load {
     push: Histogram,
     broadcast: Histogram,
     lag: Histogram,
+    /// The largest lag, and the end of the interval that it was in.
+    lag_us_most: u64,
+    lag_most_at_ms: Option<u64>,
+    unanswered: Unanswered,
     /// The latest report of each probe.
     probes: BTreeMap<u64, ProbeReport>,
     joined_most: u64,
@@ -314,7 +426,7 @@ struct Load {
 }
 
 impl Load {
-    fn add(&mut self, load: &LoadInterval, step: &mut Step) {
+    fn add(&mut self, load: &LoadInterval, at_ms: u64, step: &mut Step) {
         let (before, now) = (&self.last.counters, &load.counters);
         let grown = now.since(before);
         step.connects = grown.connects_ok;
@@ -328,7 +440,9 @@ impl Load {
         let cpu_us = load.process.cpu_us().saturating_sub(self.last.process.cpu_us());
         step.load_cpu_us = (load.process.pid != 0 && step.span_ms > 0).then_some(cpu_us);
 
-        if load.lag.percentile(99.0) > LAG_DEGRADED_US {
+        // When everybody leaves, turns are counted that came due while their users waited for the
+        // target.
+        if load.lag.percentile(99.0) > LAG_DEGRADED_US && !load.is_leaving() {
             self.backlog_grown_late += backlog(now).saturating_sub(backlog(before));
         }
         self.connect.merge(&load.connect);
@@ -338,6 +452,12 @@ impl Load {
         self.push.merge(&load.push);
         self.broadcast.merge(&load.broadcast);
         self.lag.merge(&load.lag);
+        self.unanswered.merge(&load.unanswered);
+        let lag_us = load.lag.max();
+        if lag_us > self.lag_us_most {
+            self.lag_us_most = lag_us;
+            self.lag_most_at_ms = Some(at_ms);
+        }
         self.probes.extend(load.probes.iter().map(|probe| (probe.number, probe.clone())));
         self.joined_most = self.joined_most.max(now.joined);
         self.active_most = self.active_most.max(now.users_active);
@@ -373,121 +493,16 @@ fn missing(counters: &crate::LoadCounters) -> u64 {
     counters.users_intended.saturating_sub(counters.users_started)
 }
 
+/// Turns that have not begun, other than those that an error took away.
 fn backlog(counters: &crate::LoadCounters) -> u64 {
-    counters.turns_intended.saturating_sub(counters.turns_started)
+    counters.turns_intended.saturating_sub(counters.turns_started + counters.turns_failed)
 }
 
-/// What the server said so far; it may have been restarted in between.
-#[derive(Debug)]
-struct Server {
-    /// The first that this process said.
-    first: ServerSnapshot,
-    last: ServerSnapshot,
-    /// When that was.
-    heard_ms: u64,
-    /// What its predecessors did in this run.
-    before: crate::ServerCounters,
-    errors_before: crate::Tally,
-    memory: Memory,
-    registry_mailbox_most: u64,
-}
-
-impl Server {
-    fn first(at_ms: u64, server: &ServerSnapshot) -> Self {
-        let mut memory = Memory::default();
-        memory.add(server.counters.open, &server.process);
-        Self {
-            first: server.clone(),
-            last: server.clone(),
-            heard_ms: at_ms,
-            before: Default::default(),
-            errors_before: Default::default(),
-            memory,
-            registry_mailbox_most: server.counters.registry_mailbox_most,
-        }
-    }
-
-    fn add(&mut self, at_ms: u64, server: &ServerSnapshot, step: &mut Step) {
-        if server.process.pid != self.last.process.pid {
-            self.before = self.counters();
-            self.errors_before = self.accept_errors();
-            // A process that begins within the run begins at zero.
-            self.first = ServerSnapshot::default();
-            self.last = ServerSnapshot::default();
-        }
-        let grown = server.counters.since(&self.last.counters);
-        step.accepted = grown.accepted;
-        step.received = grown.messages_received;
-        let cpu_us = server.process.cpu_us().saturating_sub(self.last.process.cpu_us());
-        let span_ms = at_ms.saturating_sub(self.heard_ms);
-        step.server_cpu = (span_ms > 0).then_some(Cpu { span_ms, us: cpu_us });
-        self.heard_ms = at_ms;
-        self.memory.add(server.counters.open, &server.process);
-        self.registry_mailbox_most =
-            self.registry_mailbox_most.max(server.counters.registry_mailbox_most);
-        self.last = server.clone();
-    }
-
-    fn counters(&self) -> crate::ServerCounters {
-        let mut counters = self.before.clone();
-        counters.merge(&self.last.counters.since(&self.first.counters));
-        counters.open = self.last.counters.open;
-        counters.paused_cores = self.last.counters.paused_cores;
-        counters.registry_mailbox_most = self.registry_mailbox_most;
-        counters
-    }
-
-    fn accept_errors(&self) -> crate::Tally {
-        let mut errors = self.errors_before.clone();
-        for (errno, n) in &self.last.accept_errors.0 {
-            errors.add(errno, n.saturating_sub(self.first.accept_errors.get(errno)));
-        }
-        errors
-    }
-
-    fn summary(&self, steps: &[Step]) -> ServerSummary {
-        let cpu = |step: &Step| step.server_cpu;
-        ServerSummary {
-            accept: self.last.accept.clone(),
-            handler: self.last.handler.clone(),
-            cores: self.last.cores,
-            counters: self.counters(),
-            open_most: self.memory.count_most,
-            accept_errors: self.accept_errors(),
-            cpu_us_per_connection: cost(steps, |step| step.accepted, cpu),
-            cpu_us_per_message: cost(steps, |step| step.received, cpu),
-            rss_bytes_per_connection: self.memory.bytes_each(),
-            cpu_cores_used: cores_used(steps, cpu),
-        }
-    }
-}
-
-/// Memory that a process had grown by when it held the most connections.
-#[derive(Debug, Default)]
-struct Memory {
-    count_most: u64,
-    grown_bytes: u64,
-    known: bool,
-}
-
-impl Memory {
-    fn add(&mut self, count: u64, process: &ProcessUse) {
-        let grown_bytes = process.rss_bytes.saturating_sub(process.rss_bytes_at_start);
-        if count > self.count_most {
-            self.grown_bytes = grown_bytes;
-        } else if count == self.count_most {
-            // The same connections held for longer: memory may have followed a little later.
-            self.grown_bytes = self.grown_bytes.max(grown_bytes);
-        }
-        if count >= self.count_most {
-            self.known = process.rss_bytes > 0 && process.rss_bytes_at_start > 0;
-        }
-        self.count_most = self.count_most.max(count);
-    }
-
-    fn bytes_each(&self) -> Option<f64> {
-        let known = self.known && self.count_most >= MEMORY_CONNECTIONS_MIN;
-        known.then(|| self.grown_bytes as f64 / self.count_most as f64)
+/// `3.2 s`, and from ten on without the tenths.
+fn seconds(ms: u64) -> String {
+    match ms {
+        0..10_000 => format!("{:.1} s", ms as f64 / 1000.0),
+        _ => format!("{:.0} s", ms as f64 / 1000.0),
     }
 }
 

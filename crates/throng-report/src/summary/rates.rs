@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Step {
     pub span_ms: u64,
+    /// The time in which what the generator counted has grown by so much.
+    pub grown_us: u64,
     pub connects: u64,
     pub sent: u64,
     pub answered: u64,
@@ -73,24 +75,27 @@ fn measured(steps: &[Step], n: impl Fn(&Step) -> u64) -> &[Step] {
 }
 
 /// Per second, in the best stretch of at least a second; in a run shorter than that, over all of it.
+///
+/// The time of an interval is that in which its counters grew, not that between two lines: the best
+/// of many stretches would be one that was longer than it says.
 pub(super) fn rate_most(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
     let steps = measured(steps, &n);
-    let (mut count, mut span_ms, mut first) = (0, 0, 0);
+    let (mut count, mut span_us, mut first) = (0, 0, 0);
     let mut best: Option<f64> = None;
     for step in steps {
         count += n(step);
-        span_ms += step.span_ms;
-        while span_ms - steps[first].span_ms >= STRETCH_MS {
-            span_ms -= steps[first].span_ms;
+        span_us += step.grown_us;
+        while span_us - steps[first].grown_us >= STRETCH_US {
+            span_us -= steps[first].grown_us;
             count -= n(&steps[first]);
             first += 1;
         }
-        if span_ms >= STRETCH_MS {
-            let rate = per_second(count, span_ms);
+        if span_us >= STRETCH_US {
+            let rate = per_second(count, span_us);
             best = Some(best.map_or(rate, |best| best.max(rate)));
         }
     }
-    let best = best.or_else(|| (span_ms > 0).then(|| per_second(count, span_ms)));
+    let best = best.or_else(|| (span_us > 0).then(|| per_second(count, span_us)));
     best.filter(|rate| *rate > 0.0)
 }
 
@@ -107,8 +112,8 @@ pub(super) fn rate_mean(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64>
     {
         during = whole;
     }
-    let span_ms: u64 = during.iter().map(|step| step.span_ms).sum();
-    (span_ms > 0).then(|| per_second(during.iter().map(&n).sum(), span_ms))
+    let span_us: u64 = during.iter().map(|step| step.grown_us).sum();
+    (span_us > 0).then(|| per_second(during.iter().map(&n).sum(), span_us))
 }
 
 /// CPU microseconds for each one, over the busy intervals.
@@ -119,7 +124,7 @@ pub(super) fn cost(
 ) -> Option<f64> {
     let steps = measured(steps, &n);
     let known = || steps.iter().filter_map(|step| Some((n(step), cpu(step)?)));
-    let rate = |n: u64, cpu: Cpu| per_second(n, cpu.span_ms.max(1));
+    let rate = |n: u64, cpu: Cpu| per_second(n, cpu.span_ms.max(1) * 1_000);
     let most = known().map(|(n, cpu)| rate(n, cpu)).fold(0.0, f64::max);
     let busy = known().filter(|(n, cpu)| *n > 0 && rate(*n, *cpu) >= most / BUSY);
     let (count, cpu_us) = busy.fold((0, 0), |sum, (n, cpu)| (sum.0 + n, sum.1 + cpu.us));
@@ -134,12 +139,12 @@ pub(super) fn cores_used(steps: &[Step], cpu: impl Fn(&Step) -> Option<Cpu>) -> 
     (span_ms > 0).then(|| cpu_us as f64 / (span_ms * 1000) as f64)
 }
 
-fn per_second(count: u64, span_ms: u64) -> f64 {
-    count as f64 * 1000.0 / span_ms as f64
+fn per_second(count: u64, span_us: u64) -> f64 {
+    count as f64 * 1e6 / span_us as f64
 }
 
 /// A second; an interval that the scheduler made a little short still is one.
-const STRETCH_MS: u64 = 950;
+const STRETCH_US: u64 = 950_000;
 /// An interval is busy when it did at least this fraction of the busiest one's rate.
 const BUSY: f64 = 10.0;
 
@@ -150,6 +155,7 @@ mod tests {
     fn steps(done: &[(u64, u64, u64)]) -> Vec<Step> {
         let step = |&(span_ms, connects, cpu_us): &(u64, u64, u64)| Step {
             span_ms,
+            grown_us: span_ms * 1_000,
             connects,
             load_cpu_us: Some(cpu_us),
             ..Step::default()
@@ -159,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_mean_rate_of_a_steady_run_is_its_rate_though_it_begins_and_ends_in_mid_interval() {
-        let step = |connects| Step { span_ms: 1_000, connects, ..Step::default() };
+        let step = |connects| Step { grown_us: 1_000_000, connects, ..Step::default() };
         let steps = [step(950), step(1_000), step(1_000), step(50)];
         assert_eq!(rate_mean(&steps, |step| step.connects), Some(1_000.0));
         assert_eq!(rate_mean(&steps[..2], |step| step.connects), Some(975.0));
@@ -174,6 +180,19 @@ mod tests {
         assert_eq!(most(&[(2000, 10, 0), (10, 1, 0)]), Some(11_000.0 / 2010.0));
         assert_eq!(most(&[(500, 10, 0)]), Some(20.0));
         assert_eq!(most(&[(1000, 0, 0)]), None);
+    }
+
+    #[test]
+    fn a_second_that_was_collected_late_is_no_record() {
+        let late = |grown_us: u64| Step {
+            span_ms: 1_000,
+            grown_us,
+            connects: grown_us / 1_000,
+            ..Step::default()
+        };
+        let steps = [late(1_000_000), late(1_050_000), late(960_000), late(1_500_000)];
+        assert_eq!(rate_most(&steps, |step| step.connects), Some(1_000.0));
+        assert_eq!(rate_mean(&steps, |step| step.connects), Some(1_000.0));
     }
 
     #[test]

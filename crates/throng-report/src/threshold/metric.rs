@@ -15,10 +15,38 @@ pub(super) enum Unit {
     Bytes,
 }
 
+/// A latency.
+#[derive(Debug)]
+pub(super) struct LatencyMetric {
+    pub(super) name: &'static str,
+    /// What was answered, and the same with the waits that were not.
+    of: fn(&Summary) -> (LatencySummary, LatencySummary),
+}
+
+/// What is asked of a latency.
+#[derive(Debug)]
+pub(super) struct Stat {
+    pub(super) name: &'static str,
+    get: fn(&LatencySummary) -> u64,
+}
+
+/// What a run measured.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Measured {
+    /// This much.
+    Value(f64),
+    /// At least this much: some were never answered.
+    AtLeast(f64),
+    /// Nothing at all was answered; so many waited, the longest of them for so many microseconds.
+    Unanswered { count: u64, us_most: u64 },
+    /// Nothing of this.
+    Nothing,
+}
+
 /// A measurement that has a name.
 #[derive(Clone, Debug)]
 pub(super) enum Metric {
-    Latency(fn(&Summary) -> LatencySummary, fn(&LatencySummary) -> u64),
+    Latency(&'static LatencyMetric, &'static Stat),
     Fixed(Unit, fn(&Summary) -> Option<f64>),
     Errors,
     ErrorsOfKind(String),
@@ -33,11 +61,12 @@ impl Metric {
         if let Some((_, unit, get)) = FIXED.iter().find(|(known, ..)| *known == name) {
             return Some(Self::Fixed(*unit, *get));
         }
-        for (prefix, of) in LATENCIES {
-            if let Some(stat) = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('.')) {
+        for latency in &LATENCIES {
+            let rest = name.strip_prefix(latency.name);
+            if let Some(stat) = rest.and_then(|rest| rest.strip_prefix('.')) {
                 let stat = if stat == "p99.9" { "p999" } else { stat };
-                if let Some((_, get)) = STATS.iter().find(|(known, _)| *known == stat) {
-                    return Some(Self::Latency(of, *get));
+                if let Some(stat) = STATS.iter().find(|known| known.name == stat) {
+                    return Some(Self::Latency(latency, stat));
                 }
             }
         }
@@ -58,23 +87,49 @@ impl Metric {
         }
     }
 
-    /// What the run measured; `None` when it measured nothing of this.
-    pub(super) fn value(&self, unit: Unit, summary: &Summary) -> Option<f64> {
+    /// Returns what the run measured.
+    pub(super) fn measured(&self, unit: Unit, summary: &Summary) -> Measured {
         let count = match self {
-            Self::Latency(of, get) => {
-                let latency = of(summary);
-                return (latency.count > 0).then(|| get(&latency) as f64);
-            }
-            Self::Fixed(_, get) => return get(summary),
+            Self::Latency(latency, stat) => return latency.measured(stat, summary),
+            Self::Fixed(_, get) => return get(summary).into(),
             Self::Errors => summary.errors.total(),
             Self::ErrorsOfKind(kind) => summary.errors.get(kind),
             Self::FailedConnects(errno) => summary.connect.failed.get(errno),
         } as f64;
         match (unit, summary.attempts()) {
-            (Unit::Share, 0) => None,
-            (Unit::Share, attempts) => Some(count / attempts as f64),
-            _ => Some(count),
+            (Unit::Share, 0) => Measured::Nothing,
+            (Unit::Share, attempts) => Measured::Value(count / attempts as f64),
+            _ => Measured::Value(count),
         }
+    }
+}
+
+impl LatencyMetric {
+    fn measured(&self, stat: &Stat, summary: &Summary) -> Measured {
+        let (answered, judged) = (self.of)(summary);
+        let value = (stat.get)(&judged);
+        match answered.count {
+            0 if judged.count == 0 => Measured::Nothing,
+            0 => Measured::Unanswered { count: judged.count, us_most: judged.max },
+            _ if value > (stat.get)(&answered) => Measured::AtLeast(value as f64),
+            _ => Measured::Value(value as f64),
+        }
+    }
+}
+
+impl Measured {
+    /// The number that is compared.
+    pub(super) fn value(&self) -> Option<f64> {
+        match self {
+            Self::Value(value) | Self::AtLeast(value) => Some(*value),
+            Self::Unanswered { .. } | Self::Nothing => None,
+        }
+    }
+}
+
+impl From<Option<f64>> for Measured {
+    fn from(value: Option<f64>) -> Self {
+        value.map_or(Self::Nothing, Self::Value)
     }
 }
 
@@ -90,53 +145,46 @@ fn is_close_code(kind: &str) -> bool {
 pub fn names() -> Vec<String> {
     let latencies = LATENCIES
         .iter()
-        .flat_map(|(prefix, _)| STATS.iter().map(move |(stat, _)| format!("{prefix}.{stat}")));
+        .flat_map(|of| STATS.iter().map(move |stat| format!("{}.{}", of.name, stat.name)));
     let fixed = FIXED.iter().map(|(name, ..)| (*name).to_owned());
     let errors = ERROR_KINDS.iter().map(|kind| format!("errors.{kind}"));
     latencies.chain(["errors".to_owned()]).chain(errors).chain(fixed).collect()
 }
 
-/// Where the target stood still at the end, who still waited counts too: each percentile that they would be above is at least their wait.
-fn with_waiting(latency: LatencySummary, summary: &Summary) -> LatencySummary {
-    if summary.overdue().is_none() {
-        return latency;
-    }
-    let (waiting, waited_us) = (summary.users.waiting, summary.users.waiting_us_most);
-    let share = waiting as f64 / (latency.count + waiting) as f64;
-    let at = |us: u64, above: f64| if share > above { us.max(waited_us) } else { us };
-    LatencySummary {
-        p50: at(latency.p50, 0.5),
-        p90: at(latency.p90, 0.1),
-        p99: at(latency.p99, 0.01),
-        p999: at(latency.p999, 0.001),
-        max: latency.max.max(waited_us),
-        ..latency
-    }
-}
-
-type LatencyOf = fn(&Summary) -> LatencySummary;
-type StatOf = fn(&LatencySummary) -> u64;
 type ValueOf = fn(&Summary) -> Option<f64>;
 
-const LATENCIES: [(&str, LatencyOf); 7] = [
-    ("connect", |s| s.connect.latency_us),
-    ("tcp", |s| s.connect.tcp_latency_us),
-    ("join", |s| s.join.as_ref().map(|join| join.latency_us).unwrap_or_default()),
-    ("push", |s| s.push.as_ref().map(|push| with_waiting(push.latency_us, s)).unwrap_or_default()),
-    ("broadcast", |s| {
-        s.broadcast.as_ref().map(|broadcast| broadcast.latency_us).unwrap_or_default()
+/// A latency and what is judged of it; nothing waits for what has no answer.
+const fn latency(
+    name: &'static str,
+    of: fn(&Summary) -> (LatencySummary, LatencySummary),
+) -> LatencyMetric {
+    LatencyMetric { name, of }
+}
+
+const LATENCIES: [LatencyMetric; 7] = [
+    latency("connect", |s| (s.connect.latency_us, s.connect.judged_us)),
+    latency("tcp", |s| (s.connect.tcp_latency_us, s.connect.tcp_judged_us)),
+    latency("join", |s| {
+        s.join.as_ref().map(|join| (join.latency_us, join.judged_us)).unwrap_or_default()
     }),
-    ("message", |s| with_waiting(s.message.latency_us, s)),
-    ("generator.lag", |s| s.generator.lag_us),
+    latency("push", |s| {
+        s.push.as_ref().map(|push| (push.latency_us, push.judged_us)).unwrap_or_default()
+    }),
+    latency("broadcast", |s| {
+        let latency = s.broadcast.as_ref().map(|broadcast| broadcast.latency_us);
+        latency.map(|us| (us, us)).unwrap_or_default()
+    }),
+    latency("message", |s| (s.message.latency_us, s.message.judged_us)),
+    latency("generator.lag", |s| (s.generator.lag_us, s.generator.lag_us)),
 ];
 
-const STATS: [(&str, StatOf); 6] = [
-    ("p50", |l| l.p50),
-    ("p90", |l| l.p90),
-    ("p99", |l| l.p99),
-    ("p999", |l| l.p999),
-    ("max", |l| l.max),
-    ("mean", |l| l.mean),
+const STATS: [Stat; 6] = [
+    Stat { name: "p50", get: |l| l.p50 },
+    Stat { name: "p90", get: |l| l.p90 },
+    Stat { name: "p99", get: |l| l.p99 },
+    Stat { name: "p999", get: |l| l.p999 },
+    Stat { name: "max", get: |l| l.max },
+    Stat { name: "mean", get: |l| l.mean },
 ];
 
 /// Failed connects, and what the generator calls its other errors.
@@ -167,7 +215,7 @@ const ERROR_KINDS: [&str; 24] = [
     "probe_refused",
 ];
 
-const FIXED: [(&str, Unit, ValueOf); 54] = [
+const FIXED: [(&str, Unit, ValueOf); 70] = [
     ("connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
     ("active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
     ("users.connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
@@ -176,13 +224,21 @@ const FIXED: [(&str, Unit, ValueOf); 54] = [
     ("users.iterations", Unit::Count, |s| Some(s.users.iterations as f64)),
     ("users.finished", Unit::Count, |s| Some(s.users.finished as f64)),
     ("users.failed", Unit::Count, |s| Some(s.users.failed as f64)),
+    ("users.cut", Unit::Count, |s| Some(s.users.cut as f64)),
     ("users.waiting", Unit::Count, |s| Some(s.users.waiting as f64)),
     ("connect.ok", Unit::Count, |s| Some(s.connect.ok as f64)),
+    ("connect.waiting", Unit::Count, |s| Some(s.connect.waiting as f64)),
+    ("connect.unanswered", Unit::Count, |s| Some(s.connect.unanswered_us.count as f64)),
     ("connect.failed", Unit::Count, |s| Some(s.connect.failed.total() as f64)),
     ("connect.rate_most", Unit::Rate, |s| s.connect.rate_most),
     ("connect.rate_mean", Unit::Rate, |s| s.connect.rate_mean),
     ("message.sent", Unit::Count, |s| Some(s.message.sent as f64)),
+    ("message.expected", Unit::Count, |s| Some(s.message.expected as f64)),
     ("message.answered", Unit::Count, |s| Some(s.message.answered as f64)),
+    ("message.failed", Unit::Count, |s| Some(s.message.failed as f64)),
+    ("message.waiting", Unit::Count, |s| Some(s.message.waiting as f64)),
+    ("message.unanswered", Unit::Count, |s| Some(s.message.unanswered_us.count as f64)),
+    ("message.sends_waiting", Unit::Count, |s| Some(s.message.sends_waiting as f64)),
     ("message.rate_most", Unit::Rate, |s| s.message.rate_most),
     ("message.rate_mean", Unit::Rate, |s| s.message.rate_mean),
     ("message.received", Unit::Count, |s| Some(s.message.received as f64)),
@@ -191,11 +247,15 @@ const FIXED: [(&str, Unit, ValueOf); 54] = [
     ("users.joined_most", Unit::Count, |s| Some(s.users.joined_most as f64)),
     ("join.ok", Unit::Count, |s| Some(s.join.as_ref()?.ok as f64)),
     ("join.failed", Unit::Count, |s| Some(s.join.as_ref()?.failed as f64)),
+    ("join.waiting", Unit::Count, |s| Some(s.join.as_ref()?.waiting as f64)),
+    ("join.unanswered", Unit::Count, |s| Some(s.join.as_ref()?.unanswered_us.count as f64)),
     ("join.rate_most", Unit::Rate, |s| s.join.as_ref()?.rate_most),
     ("join.rate_mean", Unit::Rate, |s| s.join.as_ref()?.rate_mean),
     ("push.sent", Unit::Count, |s| Some(s.push.as_ref()?.sent as f64)),
     ("push.ok", Unit::Count, |s| Some(s.push.as_ref()?.ok as f64)),
     ("push.failed", Unit::Count, |s| Some(s.push.as_ref()?.failed as f64)),
+    ("push.waiting", Unit::Count, |s| Some(s.push.as_ref()?.waiting as f64)),
+    ("push.unanswered", Unit::Count, |s| Some(s.push.as_ref()?.unanswered_us.count as f64)),
     ("push.rate_most", Unit::Rate, |s| s.push.as_ref()?.rate_most),
     ("push.rate_mean", Unit::Rate, |s| s.push.as_ref()?.rate_mean),
     ("heartbeat.sent", Unit::Count, |s| Some(s.heartbeat.as_ref()?.sent as f64)),
@@ -214,6 +274,10 @@ const FIXED: [(&str, Unit, ValueOf); 54] = [
     }),
     ("broadcast.first", Unit::Micros, |s| Some(s.broadcast.as_ref()?.first_us? as f64)),
     ("broadcast.last", Unit::Micros, |s| Some(s.broadcast.as_ref()?.last_us? as f64)),
+    ("turns.intended", Unit::Count, |s| Some(s.turns.as_ref()?.intended as f64)),
+    ("turns.started", Unit::Count, |s| Some(s.turns.as_ref()?.started as f64)),
+    ("turns.failed", Unit::Count, |s| Some(s.turns.as_ref()?.failed as f64)),
+    ("turns.waiting", Unit::Count, |s| Some(s.turns.as_ref()?.waiting as f64)),
     ("arrivals.ratio", Unit::Share, |s| s.arrivals.ratio),
     ("generator.cpu_us_per_connect", Unit::Micros, |s| s.generator.cpu_us_per_connect),
     ("generator.cpu_us_per_message", Unit::Micros, |s| s.generator.cpu_us_per_message),

@@ -40,6 +40,7 @@ impl World {
             phases: scenario.load.clone(),
             targets: vec![server_addr()],
             sources: SourcePlan::Any,
+            may_meet_itself: false,
             options: Default::default(),
             seed: sim.seed(),
             start_at: sim.now() + Duration::from_millis(100),
@@ -75,7 +76,8 @@ impl World {
         sim.run_for(Duration::from_secs(30));
         assert_eq!((totals.counters.connected, totals.counters.joined), (0, 0), "{totals:?}");
         let counters = &totals.counters;
-        assert_eq!(counters.iterations, counters.users_finished + counters.users_failed);
+        let ends = counters.users_finished + counters.users_failed + counters.users_cut;
+        assert_eq!(counters.iterations, ends);
         for probe in totals.probes.values() {
             assert_eq!(probe.outstanding(), 0, "{totals:?}");
         }

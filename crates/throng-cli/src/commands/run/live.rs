@@ -55,7 +55,7 @@ impl LoadControl {
             Verb::Stop => load.stop_users(n),
             Verb::Pause => load.pause(),
             Verb::Resume => load.resume(),
-            Verb::Drain => load.ramp_down(),
+            Verb::Drain => self.recording.stop("throng ctl drain"),
             Verb::Shutdown => self.interrupt.ask(By::Control),
             Verb::Count | Verb::Snapshot | Verb::Who => {}
         }

@@ -116,6 +116,7 @@ fn header(
         scenario: ScenarioSource { path: path.display().to_string(), source },
         target: target.to_string(),
         users_planned: load.capacity.demand.connections,
+        planned_ms: u64::try_from(load.length.as_millis()).ok(),
         capacity: Some(preflight.holds().map_or(capacity, |holds| holds.min(capacity))),
         target_is_here: load.targets.iter().all(|target| sources::is_local(target.ip())),
         machine: machine(),

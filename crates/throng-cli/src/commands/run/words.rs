@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use throng_base::units::{show_count, show_duration};
 use throng_load::program::{Broadcast, Probe};
 use throng_report::render::{Align, Table, rate};
-use throng_report::runfile::EndReason;
 use throng_report::{Diagnosis, Judgement, Summary, Tally};
 
 use super::beside::Server;
@@ -97,11 +96,9 @@ pub(crate) fn summary_json(
 /// What to look at when no connect succeeded.
 pub(super) fn unreached(summary: &Summary) -> Option<String> {
     let connect = &summary.connect;
-    if connect.ok > 0 || connect.intended == 0 {
-        return None;
-    }
     // Who ends a run at once has not seen that nobody answers.
-    if connect.failed.total() == 0 && summary.run.end == Some(EndReason::Interrupted) {
+    let is_early = connect.failed.total() == 0 && summary.run.incomplete.is_some();
+    if !summary.is_unreached() || is_early {
         return None;
     }
     let target = &summary.run.target;

@@ -1,7 +1,8 @@
 use super::*;
 use crate::runfile::RunFile;
+use crate::summary::MEMORY_CONNECTIONS_MIN;
 use crate::validity::Grade;
-use crate::{CoreCounters, Event, LoadCounters, ServerCounters};
+use crate::{CoreCounters, Event, LoadCounters, ProcessUse, ServerCounters, ServerSnapshot};
 
 fn load(counters: LoadCounters, cpu_us: u64, rss_bytes: u64) -> LoadInterval {
     let process = ProcessUse {

@@ -1,0 +1,258 @@
+//! One interval of what all cores have counted and measured.
+//!
+//! Cores hand their slates over when they come to it, and at different moments. So each slate says
+//! when that was, and an interval says in how much time its counters have grown.
+
+use std::collections::BTreeMap;
+
+use throng_base::Instant;
+use throng_driver::CoreId;
+use throng_report::{EventKind, LoadCounters, LoadInterval, Merge, Tally};
+
+use super::errors_shown::ErrorsShown;
+use super::probes::Probes;
+use crate::generator::{ErrorKind, Incidents, Slate, close_name, gap_of_all, outage_of_all};
+use crate::program::Probe;
+
+/// Adds up what the cores hand over.
+pub struct Collector {
+    views: Vec<View>,
+    #[expect(clippy::vec_box, reason = "they travel in messages and are not to be moved")]
+    spare: Vec<Box<Slate>>,
+    phases: Vec<String>,
+    classes: Vec<String>,
+    probes: Probes,
+    errors_shown: ErrorsShown,
+    /// Of the cores that have answered since the last interval.
+    incidents: Vec<Incidents>,
+    /// What has been handed over since the last interval.
+    interval: LoadInterval,
+    grown: Grown,
+}
+
+/// What is known of one core.
+#[derive(Default)]
+struct View {
+    last: Slate,
+    /// A slate is on its way there or back.
+    asked: bool,
+}
+
+/// In how much time the counters of an interval have grown.
+#[derive(Clone, Copy, Debug, Default)]
+struct Grown {
+    /// What was done, and the sum of what each core did times the time in which it did that.
+    done: u128,
+    done_us: u128,
+    /// The same where nothing was done: cores, and the sum of their times.
+    cores: u128,
+    cores_us: u128,
+}
+
+impl Collector {
+    /// Of so many cores. The phases are named in their order, the last one being that in which
+    /// everybody leaves; so are the classes.
+    pub fn new(
+        cores: usize,
+        phases: Vec<String>,
+        classes: Vec<String>,
+        probe: Option<&Probe>,
+    ) -> Self {
+        Self {
+            views: (0..cores).map(|_| View::default()).collect(),
+            spare: Vec::new(),
+            phases,
+            classes,
+            probes: Probes::new(probe),
+            errors_shown: ErrorsShown::default(),
+            incidents: Vec::new(),
+            interval: LoadInterval::default(),
+            grown: Grown::default(),
+        }
+    }
+
+    /// Returns the cores that are to be asked for their slate, each with the slate on which it goes
+    /// on. One that has not answered yet is not asked again.
+    pub fn ask(&mut self) -> Vec<(CoreId, Box<Slate>)> {
+        let Self { views, spare, classes, .. } = self;
+        let idle = views.iter_mut().enumerate().filter(|(_, view)| !view.asked);
+        idle.map(|(core, view)| {
+            view.asked = true;
+            let new = || Box::new(Slate::new(core, classes.len()));
+            (core, spare.pop().unwrap_or_else(new))
+        })
+        .collect()
+    }
+
+    /// Whether a core that was asked has not answered.
+    pub fn is_waiting(&self) -> bool {
+        self.views.iter().any(|view| view.asked)
+    }
+
+    /// Returns the counters of each core as of its last answer.
+    pub fn latest(&self) -> impl Iterator<Item = &Slate> {
+        self.views.iter().map(|view| &view.last)
+    }
+
+    /// Returns the first error of each kind that was not returned before.
+    pub fn errors_to_show(&mut self) -> Vec<EventKind> {
+        self.errors_shown.tell()
+    }
+
+    /// Takes in what a core has handed over.
+    pub fn take_in(&mut self, mut slate: Box<Slate>) {
+        let interval = &mut self.interval;
+        interval.connect.merge(&slate.connect);
+        interval.tcp.merge(&slate.tcp);
+        interval.message.merge(&slate.message);
+        interval.join.merge(&slate.join);
+        interval.push.merge(&slate.push);
+        interval.arrival.merge(&slate.arrival);
+        interval.lag.merge(&slate.lag);
+        interval.unanswered.merge(&slate.unanswered);
+        self.probes.take_in(&slate.probes, interval);
+        interval.core.turn_us_most = interval.core.turn_us_most.max(slate.core.turn_us_most);
+        self.incidents.push(slate.incidents);
+        self.errors_shown.take_in(&mut slate.samples);
+        slate.clear_measured();
+        let view = &mut self.views[slate.core_id];
+        view.asked = false;
+        self.grown.add(&view.last, &slate);
+        // The used slate goes round again, without the memory of its histograms.
+        view.last.clone_counters_from(&slate);
+        self.spare.push(slate);
+    }
+
+    /// Ends the interval. What a core that was asked has not handed over is in a later one.
+    pub fn interval(&mut self) -> LoadInterval {
+        let mut interval = std::mem::take(&mut self.interval);
+        let turn_us_most = interval.core.turn_us_most;
+        interval.cores = self.views.len() as u64;
+        interval.cores_silent = self.views.iter().filter(|view| view.asked).count() as u64;
+        interval.grown_us = std::mem::take(&mut self.grown).us();
+        let mut failed = BTreeMap::new();
+        for View { last, .. } in &self.views {
+            interval.counters.merge(&last.counters);
+            interval.core.merge(&last.core);
+            for kind in ErrorKind::ALL {
+                interval.errors.add(kind.name(), last.errors[kind as usize]);
+            }
+            for (code, count) in &last.close_codes {
+                interval.errors.add(&close_name(*code), *count);
+            }
+            for (why, count) in &last.connect_failures {
+                *failed.entry(why.to_string()).or_default() += count;
+            }
+        }
+        interval.core.turn_us_most = turn_us_most;
+        interval.connect_failed = Tally(failed);
+        let phase = self.views.iter().map(|view| view.last.phase).max().unwrap_or(0);
+        interval.phase = self.phases.get(phase).cloned().unwrap_or_default();
+        if self.classes.len() > 1 {
+            for (class, name) in self.classes.iter().enumerate() {
+                let sum = interval.classes.entry(name.clone()).or_default();
+                for view in &self.views {
+                    if let Some(counters) = view.last.classes.get(class) {
+                        sum.merge(counters);
+                    }
+                }
+            }
+        }
+        self.probes.report(&mut interval);
+        interval.answer_gap = gap_of_all(&self.incidents, Instant::ZERO);
+        interval.outage = outage_of_all(&self.incidents, Instant::ZERO);
+        self.incidents.clear();
+        interval
+    }
+}
+
+impl Grown {
+    /// Adds one core, from its answer before to its answer now.
+    fn add(&mut self, before: &Slate, now: &Slate) {
+        if before.handed_over_at == Instant::ZERO {
+            // It has begun since.
+            return;
+        }
+        let us = u128::from(now.handed_over_at.micros_since(before.handed_over_at));
+        let done = u128::from(done(&now.counters.since(&before.counters)));
+        self.done += done;
+        self.done_us += done * us;
+        self.cores += 1;
+        self.cores_us += us;
+    }
+
+    /// The mean. Weighed by what each core did: the sum of all that was done, divided by it, is
+    /// never more than the sum of what each core did in its own time.
+    fn us(self) -> u64 {
+        let mean = self.done_us.checked_div(self.done);
+        mean.or(self.cores_us.checked_div(self.cores)).unwrap_or(0) as u64
+    }
+}
+
+/// Everything of which there is a rate.
+fn done(grown: &LoadCounters) -> u64 {
+    grown.connects_ok
+        + grown.messages_sent
+        + grown.messages_answered
+        + grown.messages_received
+        + grown.joins_ok
+        + grown.pushes_ok
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The slate of `core`, handed over after so many milliseconds with so many connects in all.
+    fn slate(core: CoreId, at_ms: u64, connects: u64) -> Box<Slate> {
+        let mut slate = Box::new(Slate::new(core, 1));
+        slate.handed_over_at = Instant::ZERO + Duration::from_millis(at_ms);
+        slate.counters.connects_ok = connects;
+        slate
+    }
+
+    fn collector(cores: usize) -> Collector {
+        Collector::new(cores, vec!["hold".into()], vec!["user".into()], None)
+    }
+
+    #[test]
+    fn an_interval_says_in_how_much_time_its_counters_grew() {
+        let mut collector = collector(2);
+        assert_eq!(collector.ask().len(), 2);
+        collector.take_in(slate(0, 100, 0));
+        collector.take_in(slate(1, 100, 0));
+        assert_eq!(collector.interval().grown_us, 0, "it is not known");
+        collector.ask();
+        // A second, and one that a long turn has made longer; nine tenths of the work are in the
+        // latter.
+        collector.take_in(slate(0, 1_100, 100));
+        collector.take_in(slate(1, 1_200, 900));
+        let interval = collector.interval();
+        assert_eq!((interval.counters.connects_ok, interval.grown_us), (1_000, 1_090_000));
+        collector.ask();
+        collector.take_in(slate(0, 2_100, 100));
+        collector.take_in(slate(1, 2_100, 900));
+        assert_eq!(collector.interval().grown_us, 950_000, "nothing was done");
+    }
+
+    #[test]
+    fn a_silent_core_is_counted_and_its_work_comes_with_the_time_that_it_took() {
+        let mut collector = collector(2);
+        collector.ask();
+        (0..2).for_each(|core| collector.take_in(slate(core, 1_000, 0)));
+        collector.interval();
+        collector.ask();
+        collector.take_in(slate(0, 2_000, 500));
+        let interval = collector.interval();
+        assert_eq!((interval.cores_silent, interval.counters.connects_ok), (1, 500));
+        assert_eq!(collector.ask().len(), 1, "the silent one is asked once");
+        collector.take_in(slate(1, 3_000, 1_000));
+        collector.take_in(slate(0, 3_000, 1_000));
+        let interval = collector.interval();
+        assert_eq!((interval.cores_silent, interval.counters.connects_ok), (0, 2_000));
+        // 500 in one second and 1,000 in two: 900/s, where the truth is 1,000/s.
+        assert_eq!(interval.grown_us, 1_666_666);
+    }
+}

@@ -1,0 +1,178 @@
+//! What came of a run, as the exit code of `throng run` and `throng report` says it.
+
+use crate::render::count;
+use crate::runfile::EndReason;
+use crate::{Grade, Judgement, Summary};
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunExit {
+    /// Its plan was played to the end, and every threshold was met.
+    Met,
+    /// A threshold was missed; or no user came through, or the target did not answer any more at
+    /// the end.
+    Missed,
+    /// Nobody was ever connected, and no threshold says what that means.
+    Unreached,
+    /// The numbers are not to be believed.
+    Invalid,
+    /// It was over before its plan was.
+    Incomplete,
+}
+
+impl RunExit {
+    /// Returns what came of the run that `summary` is of. What was over before its plan was is
+    /// incomplete, whatever its thresholds say.
+    pub fn of(summary: &Summary, judgements: &[Judgement]) -> Self {
+        let invalid = summary.validity.grade == Grade::Invalid;
+        let missed = judgements.iter().any(|judgement| !judgement.met);
+        match summary.run.end {
+            // Not even this generator's numbers are whole.
+            Some(EndReason::Failed) => Self::Invalid,
+            _ if summary.run.incomplete.is_some() => Self::Incomplete,
+            _ if summary.is_unreached() && judgements.is_empty() => Self::Unreached,
+            _ if invalid => Self::Invalid,
+            _ if missed || summary.is_unreached() || summary.shortcoming().is_some() => {
+                Self::Missed
+            }
+            _ => Self::Met,
+        }
+    }
+
+    /// Returns the exit code.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Met => 0,
+            Self::Missed => 1,
+            Self::Unreached => 2,
+            Self::Invalid => 3,
+            Self::Incomplete => 4,
+        }
+    }
+}
+
+impl Summary {
+    /// Whether connections were wanted and none was ever established.
+    pub fn is_unreached(&self) -> bool {
+        self.connect.ok == 0 && self.connect.intended > 0
+    }
+
+    /// Why the run is no success whatever its thresholds say, in a sentence without its point.
+    pub fn shortcoming(&self) -> Option<String> {
+        if self.run.end == Some(EndReason::TargetLost) {
+            return Some("the target did not answer any more when the run ended".to_owned());
+        }
+        let users = &self.users;
+        if users.finished > 0 {
+            return None;
+        }
+        if users.failed >= users.started.max(1) && users.failed >= users.cut {
+            let failed = count(users.failed as f64);
+            return Some(match users.failed {
+                1 => "no user came through: the only one failed".to_owned(),
+                _ => format!("no user came through: {failed} iterations failed and none finished"),
+            });
+        }
+        let (join, push) = (self.join.as_ref(), self.push.as_ref());
+        let answered =
+            self.message.answered + join.map_or(0, |join| join.ok) + push.map_or(0, |push| push.ok);
+        let unanswered = self.message.failed
+            + self.message.waiting
+            + join.map_or(0, |join| join.failed + join.waiting)
+            + push.map_or(0, |push| push.failed + push.waiting);
+        (answered == 0 && unanswered > 0).then(|| {
+            format!("nothing was answered, of {} that were waited for", count(unanswered as f64))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Validity;
+
+    fn met() -> Summary {
+        let mut summary = Summary::default();
+        summary.run.end = Some(EndReason::Finished);
+        (summary.connect.intended, summary.connect.ok) = (10, 10);
+        (summary.users.started, summary.users.finished) = (10, 10);
+        summary
+    }
+
+    fn judgements(met: &[bool]) -> Vec<Judgement> {
+        let judgement = |met: &bool| Judgement {
+            threshold: String::new(),
+            met: *met,
+            value: None,
+            measured: String::new(),
+        };
+        met.iter().map(judgement).collect()
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Summary), thresholds: &[bool], exit: RunExit) {
+        let mut summary = met();
+        change(&mut summary);
+        assert_eq!(RunExit::of(&summary, &judgements(thresholds)), exit, "{summary:?}");
+    }
+
+    fn invalid(summary: &mut Summary) {
+        summary.validity = Validity { grade: Grade::Invalid, reasons: Vec::new() };
+    }
+
+    #[test]
+    fn a_run_is_met_missed_or_invalid() {
+        check(|_| {}, &[], RunExit::Met);
+        check(|_| {}, &[true, true], RunExit::Met);
+        check(|_| {}, &[true, false], RunExit::Missed);
+        check(invalid, &[false], RunExit::Invalid);
+        check(|run| run.run.end = Some(EndReason::Failed), &[], RunExit::Invalid);
+    }
+
+    #[test]
+    fn what_was_over_before_its_plan_is_incomplete_whatever_else_it_is() {
+        let interrupted = |run: &mut Summary| {
+            run.run.end = Some(EndReason::Interrupted);
+            run.run.incomplete = Some("Ctrl-C ended it".to_owned());
+        };
+        check(interrupted, &[true], RunExit::Incomplete);
+        check(interrupted, &[false], RunExit::Incomplete);
+        let nothing_yet = |run: &mut Summary| {
+            interrupted(run);
+            invalid(run);
+            run.connect.ok = 0;
+        };
+        check(nothing_yet, &[], RunExit::Incomplete);
+    }
+
+    #[test]
+    fn a_target_that_nobody_reached_is_missed_where_a_threshold_says_so() {
+        check(|run| run.connect.ok = 0, &[], RunExit::Unreached);
+        check(|run| run.connect.ok = 0, &[true], RunExit::Missed);
+    }
+
+    #[test]
+    fn a_run_in_which_nobody_came_through_is_not_met() {
+        let failed = |run: &mut Summary| {
+            (run.users.finished, run.users.failed) = (0, 25);
+            run.users.cut = 10;
+        };
+        check(failed, &[], RunExit::Missed);
+        check(failed, &[true], RunExit::Missed);
+        // A few failed, and most were at it when the run ended.
+        let at_it = |run: &mut Summary| {
+            (run.users.finished, run.users.failed, run.users.cut) = (0, 3, 10);
+        };
+        check(at_it, &[], RunExit::Met);
+        let silent = |run: &mut Summary| {
+            (run.users.finished, run.users.cut, run.message.waiting) = (0, 10, 10);
+        };
+        check(silent, &[], RunExit::Missed);
+        let slow = |run: &mut Summary| {
+            silent(run);
+            run.message.answered = 1;
+        };
+        check(slow, &[], RunExit::Met);
+        check(|run| run.run.end = Some(EndReason::TargetLost), &[true], RunExit::Missed);
+    }
+}

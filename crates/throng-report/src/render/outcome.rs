@@ -1,0 +1,157 @@
+//! The second line of a report: how the run is to be taken, and its best numbers.
+
+use super::{count, micros, rate};
+use crate::summary::{BroadcastSummary, Summary};
+use crate::threshold::Judgement;
+use crate::validity::Grade;
+
+/// Returns the outcome in numbers, with what became of the thresholds.
+pub(super) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
+    let grade = match (&summary.run.incomplete, summary.validity.grade) {
+        (None, Grade::Valid) => "Valid run",
+        (None, Grade::Degraded) => "Degraded run",
+        (None, Grade::Invalid) => "Invalid run",
+        (Some(_), Grade::Valid) => "Incomplete run",
+        (Some(_), Grade::Degraded) => "Incomplete, degraded run",
+        (Some(_), Grade::Invalid) => "Incomplete, invalid run",
+    };
+    let trust = match (&summary.run.incomplete, summary.validity.grade) {
+        (_, Grade::Invalid) => {
+            format!("{grade}: these numbers describe the generator, not the target")
+        }
+        (Some(why), _) => format!("{grade} ({why})"),
+        (None, _) => grade.to_owned(),
+    };
+    let mut parts = Vec::from_iter(connections_at_most(summary));
+    let join = summary.join.clone().unwrap_or_default();
+    let push = summary.push.clone().unwrap_or_default();
+    for (what, best, latency) in [
+        ("connects", summary.connect.rate_most, &summary.connect.judged_us),
+        ("messages", summary.message.rate_most, &summary.message.judged_us),
+        ("joins", join.rate_most, &join.judged_us),
+        ("pushes", push.rate_most, &push.judged_us),
+    ] {
+        if what == "messages" && summary.message.sent > 0 && summary.message.answered == 0 {
+            parts.push(format!("{} messages sent, 0 answered", count(summary.message.sent as f64)));
+            continue;
+        }
+        let Some(best) = best else { continue };
+        // The latency is the whole run's and not that of its best second.
+        let p99 = match latency.count {
+            0 => String::new(),
+            _ => format!(" (p99 {} over the run)", micros(latency.p99)),
+        };
+        parts.push(format!("{} {what} at best{p99}", rate(best)));
+    }
+    if let Some(BroadcastSummary { counters, last_us: Some(last), .. }) = &summary.broadcast {
+        parts.push(match counters.missing {
+            0 => format!("broadcasts received by all within {}", micros(*last)),
+            missing => format!("{} deliveries of broadcasts missing", count(missing as f64)),
+        });
+    }
+    let errors = summary.errors.total();
+    parts.push(if errors == 0 {
+        "no errors".to_owned()
+    } else {
+        format!("{} errors", count(errors as f64))
+    });
+    let missed = judgements.iter().filter(|judgement| !judgement.met).count();
+    let so_far = if summary.run.incomplete.is_some() { " so far" } else { "" };
+    parts.extend(match (judgements.len(), missed) {
+        (0, _) => None,
+        (1, 0) => Some(format!("the threshold met{so_far}")),
+        (all, 0) => Some(format!("all {all} thresholds met{so_far}")),
+        (all, missed) => Some(format!("{missed} of {all} thresholds missed{so_far}")),
+    });
+    let paused = if summary.paused_s > 0.0 {
+        format!(", for {:.0} s of which the load was paused (throng ctl pause)", summary.paused_s)
+    } else {
+        String::new()
+    };
+    format!("{trust}: {}; {:.0} s{paused}.", parts.join(", "), summary.duration_s)
+}
+
+/// How many connections were open at once, as far as a gauge that is read once a second knows it.
+fn connections_at_most(summary: &Summary) -> Option<String> {
+    let (most, established) = (summary.users.connected_most, summary.connect.ok);
+    let in_a_second = summary.connect.rate_most.unwrap_or(0.0);
+    match most {
+        _ if established == 0 => Some("no connection established".to_owned()),
+        1 if established == 1 => Some("1 connection at most".to_owned()),
+        // Everything that was ever established was open at once.
+        _ if most >= established => Some(format!("{} connections at most", count(most as f64))),
+        // They live shorter than they are counted.
+        _ if (most as f64) < in_a_second / 2.0 => None,
+        0 => None,
+        _ => {
+            Some(format!("{} connections open at the end of a second at most", count(most as f64)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::render_text;
+    use super::*;
+    use crate::LatencySummary;
+
+    fn summary() -> Summary {
+        let mut summary = Summary { duration_s: 61.2, ..Summary::default() };
+        summary.users.connected_most = 100_000;
+        summary.connect.ok = 100_000;
+        summary.connect.rate_most = Some(12_345.0);
+        summary.connect.latency_us =
+            LatencySummary { p99: 3400, count: 250_000, ..Default::default() };
+        summary.connect.judged_us = summary.connect.latency_us;
+        summary.generator.cpu_us_per_connect = Some(17.26);
+        summary
+    }
+
+    #[test]
+    fn the_first_line_is_the_verdict() {
+        let text = render_text(&summary(), &[], None);
+        assert_eq!(
+            text.lines().next().unwrap(),
+            "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms over the run), no errors; 61 s."
+        );
+    }
+
+    #[test]
+    fn a_run_that_was_paused_says_for_how_long() {
+        let text = render_text(&Summary { paused_s: 46.0, ..summary() }, &[], None);
+        let says = "; 61 s, for 46 s of which the load was paused (throng ctl pause).";
+        assert!(text.lines().next().unwrap().ends_with(says), "{text}");
+    }
+
+    #[track_caller]
+    fn check_connections(most: u64, established: u64, rate_most: f64, said: Option<&str>) {
+        let mut summary = summary();
+        summary.users.connected_most = most;
+        summary.connect.ok = established;
+        summary.connect.rate_most = (rate_most > 0.0).then_some(rate_most);
+        assert_eq!(connections_at_most(&summary).as_deref(), said);
+    }
+
+    #[test]
+    fn connections_at_most_are_said_only_as_far_as_they_are_known() {
+        check_connections(60_000, 60_000, 10_000.0, Some("60k connections at most"));
+        check_connections(1, 1, 1.0, Some("1 connection at most"));
+        check_connections(0, 0, 0.0, Some("no connection established"));
+        let ends = "30.7k connections open at the end of a second at most";
+        check_connections(30_700, 400_000, 26_900.0, Some(ends));
+        check_connections(0, 1033, 122.0, None);
+        check_connections(1, 1033, 122.0, None);
+        check_connections(0, 3, 0.0, None);
+    }
+
+    #[test]
+    fn messages_that_nobody_answered_are_not_a_rate() {
+        let mut summary = summary();
+        summary.message.sent = 900;
+        summary.message.rate_most = Some(300.0);
+        let text = render_text(&summary, &[], None);
+        let verdict = text.lines().next().unwrap();
+        assert!(verdict.contains(", 900 messages sent, 0 answered, no errors"), "{verdict}");
+        assert!(!verdict.contains("messages at best"), "{verdict}");
+    }
+}

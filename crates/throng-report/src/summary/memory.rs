@@ -1,0 +1,33 @@
+//! Memory for each connection.
+
+use super::MEMORY_CONNECTIONS_MIN;
+use crate::ProcessUse;
+
+/// Memory that a process had grown by when it held the most connections.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pub(super) count_most: u64,
+    grown_bytes: u64,
+    known: bool,
+}
+
+impl Memory {
+    pub(super) fn add(&mut self, count: u64, process: &ProcessUse) {
+        let grown_bytes = process.rss_bytes.saturating_sub(process.rss_bytes_at_start);
+        if count > self.count_most {
+            self.grown_bytes = grown_bytes;
+        } else if count == self.count_most {
+            // The same connections held for longer: memory may have followed a little later.
+            self.grown_bytes = self.grown_bytes.max(grown_bytes);
+        }
+        if count >= self.count_most {
+            self.known = process.rss_bytes > 0 && process.rss_bytes_at_start > 0;
+        }
+        self.count_most = self.count_most.max(count);
+    }
+
+    pub(super) fn bytes_each(&self) -> Option<f64> {
+        let known = self.known && self.count_most >= MEMORY_CONNECTIONS_MIN;
+        known.then(|| self.grown_bytes as f64 / self.count_most as f64)
+    }
+}

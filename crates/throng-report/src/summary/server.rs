@@ -1,0 +1,91 @@
+//! What the server said of itself over a run.
+
+use super::ServerSummary;
+use super::memory::Memory;
+use super::rates::{Cpu, Step, cores_used, cost};
+use crate::{Merge, ServerSnapshot};
+
+/// What the server said so far; it may have been restarted in between.
+#[derive(Debug)]
+pub(super) struct Server {
+    /// The first that this process said.
+    first: ServerSnapshot,
+    last: ServerSnapshot,
+    /// When that was.
+    heard_ms: u64,
+    /// What its predecessors did in this run.
+    before: crate::ServerCounters,
+    errors_before: crate::Tally,
+    memory: Memory,
+    registry_mailbox_most: u64,
+}
+
+impl Server {
+    pub(super) fn first(at_ms: u64, server: &ServerSnapshot) -> Self {
+        let mut memory = Memory::default();
+        memory.add(server.counters.open, &server.process);
+        Self {
+            first: server.clone(),
+            last: server.clone(),
+            heard_ms: at_ms,
+            before: Default::default(),
+            errors_before: Default::default(),
+            memory,
+            registry_mailbox_most: server.counters.registry_mailbox_most,
+        }
+    }
+
+    pub(super) fn add(&mut self, at_ms: u64, server: &ServerSnapshot, step: &mut Step) {
+        if server.process.pid != self.last.process.pid {
+            self.before = self.counters();
+            self.errors_before = self.accept_errors();
+            // A process that begins within the run begins at zero.
+            self.first = ServerSnapshot::default();
+            self.last = ServerSnapshot::default();
+        }
+        let grown = server.counters.since(&self.last.counters);
+        step.accepted = grown.accepted;
+        step.received = grown.messages_received;
+        let cpu_us = server.process.cpu_us().saturating_sub(self.last.process.cpu_us());
+        let span_ms = at_ms.saturating_sub(self.heard_ms);
+        step.server_cpu = (span_ms > 0).then_some(Cpu { span_ms, us: cpu_us });
+        self.heard_ms = at_ms;
+        self.memory.add(server.counters.open, &server.process);
+        self.registry_mailbox_most =
+            self.registry_mailbox_most.max(server.counters.registry_mailbox_most);
+        self.last = server.clone();
+    }
+
+    fn counters(&self) -> crate::ServerCounters {
+        let mut counters = self.before.clone();
+        counters.merge(&self.last.counters.since(&self.first.counters));
+        counters.open = self.last.counters.open;
+        counters.paused_cores = self.last.counters.paused_cores;
+        counters.registry_mailbox_most = self.registry_mailbox_most;
+        counters
+    }
+
+    fn accept_errors(&self) -> crate::Tally {
+        let mut errors = self.errors_before.clone();
+        for (errno, n) in &self.last.accept_errors.0 {
+            errors.add(errno, n.saturating_sub(self.first.accept_errors.get(errno)));
+        }
+        errors
+    }
+
+    pub(super) fn summary(&self, steps: &[Step]) -> ServerSummary {
+        let cpu = |step: &Step| step.server_cpu;
+        ServerSummary {
+            accept: self.last.accept.clone(),
+            handler: self.last.handler.clone(),
+            cores: self.last.cores,
+            counters: self.counters(),
+            open_most: self.memory.count_most,
+            accept_errors: self.accept_errors(),
+            cpu_us_per_connection: cost(steps, |step| step.accepted, cpu),
+            cpu_us_per_message: cost(steps, |step| step.received, cpu),
+            rss_bytes_per_connection: self.memory.bytes_each(),
+            cpu_cores_used: cores_used(steps, cpu),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! How long users waited for what they did not get.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Histogram, LatencySummary};
+
+/// Waits that no answer ended, by what was waited for, each from its intended moment.
+///
+/// A wait ends without an answer when it times out, or when its user is stopped. A turn of `every`
+/// that came due meanwhile and never began is a wait of its own, from the moment at which it was
+/// due. The answer would have taken at least as long as the wait.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unanswered {
+    /// For a connect: until it would have been established, the upgrade of a WebSocket included.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub connect: Histogram,
+    /// For TCP to be established, the first part of that; of WebSockets only.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub tcp: Histogram,
+    /// For the answer to a message, or for the server to take what was sent before it.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub message: Histogram,
+    /// For the answer to a join.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub join: Histogram,
+    /// For the answer to a push.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub push: Histogram,
+}
+
+impl Unanswered {
+    /// Adds everything that `other` recorded.
+    pub fn merge(&mut self, other: &Self) {
+        self.connect.merge(&other.connect);
+        self.tcp.merge(&other.tcp);
+        self.message.merge(&other.message);
+        self.join.merge(&other.join);
+        self.push.merge(&other.push);
+    }
+
+    /// Forgets everything; the memory stays.
+    pub fn clear(&mut self) {
+        let Self { connect, tcp, message, join, push } = self;
+        [connect, tcp, message, join, push].into_iter().for_each(Histogram::clear);
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        let Self { connect, tcp, message, join, push } = self;
+        [connect, tcp, message, join, push].into_iter().all(Histogram::is_empty)
+    }
+}
+
+/// Returns the latency that a run is judged by: of what was `answered` and of the waits that were
+/// not.
+///
+/// The two are merged, so a wait counts with the time that it had lasted, which is the least that
+/// its answer would have taken. Many of these are short only because the run ended: they make no
+/// number smaller than it is for the answered ones alone.
+pub fn judged(answered: &Histogram, unanswered: &Histogram) -> LatencySummary {
+    let alone = LatencySummary::from(answered);
+    if unanswered.is_empty() {
+        return alone;
+    }
+    let mut all = answered.clone();
+    all.merge(unanswered);
+    let all = LatencySummary::from(&all);
+    LatencySummary {
+        p50: all.p50.max(alone.p50),
+        p90: all.p90.max(alone.p90),
+        p99: all.p99.max(alone.p99),
+        p999: all.p999.max(alone.p999),
+        max: all.max.max(alone.max),
+        mean: all.mean.max(alone.mean),
+        count: all.count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: impl IntoIterator<Item = (u64, u32)>) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.into_iter().for_each(|(us, n)| histogram.record_n(us, n));
+        histogram
+    }
+
+    #[test]
+    fn a_stall_at_the_end_of_an_hour_owns_the_percentiles_that_it_would_have_owned() {
+        // A thousand users, a message a second each, for an hour; none is answered in the last 30
+        // s.
+        let answered = of([(1_000, 3_570_000)]);
+        let unanswered = of((0..30).map(|second| (second * 1_000_000 + 1, 1_000)));
+        let judged = judged(&answered, &unanswered);
+        assert_eq!((judged.p50, judged.p99, judged.count), (1_000, 1_000, 3_600_000));
+        assert!((26_000_000..26_100_000).contains(&judged.p999), "{judged:?}");
+        assert_eq!(LatencySummary::from(&answered).p999, 1_000);
+    }
+
+    #[test]
+    fn waits_that_the_end_cut_short_make_no_number_smaller() {
+        let answered = of([(5_000_000, 100)]);
+        let judged = judged(&answered, &of([(2_000_000, 100)]));
+        assert!(judged.p50 >= 5_000_000 && judged.mean >= 4_995_000, "{judged:?}");
+        assert_eq!(judged.count, 200);
+    }
+
+    #[test]
+    fn what_was_never_answered_is_known_by_its_waits() {
+        let judged = judged(&Histogram::new(), &of([(4_000, 10)]));
+        assert_eq!((judged.p50 / 10, judged.count), (400, 10));
+    }
+
+    #[test]
+    fn an_empty_one_is_left_out_of_json() {
+        let mut unanswered = Unanswered::default();
+        assert_eq!(serde_json::to_string(&unanswered).unwrap(), "{}");
+        unanswered.push.record_us(7);
+        let json = serde_json::to_string(&unanswered).unwrap();
+        assert!(json.starts_with("{\"push\":\"HISTF"), "{json}");
+        assert_eq!(serde_json::from_str::<Unanswered>(&json).unwrap(), unanswered);
+        unanswered.clear();
+        assert!(unanswered.is_empty());
+    }
+}

@@ -1,0 +1,127 @@
+//! Servers that answer everything at once: an echo over TCP and over WebSockets, and `ok` to
+//! everything that is asked in Phoenix Channels.
+
+use std::net::SocketAddr;
+
+use throng_driver::{Driver, ListenSpec, SocketOptions};
+use throng_engine::{After, App, CloseReason, Conn, Desk};
+use throng_proto::Raw;
+use throng_proto::phoenix::{self, Payload, Vsn, names};
+use throng_proto::websocket::{Limits, Server, ServerEvent};
+use throng_sim::{SimDriver, SimFd};
+
+type D = SimDriver<()>;
+
+/// Connects that may wait to be accepted: few, so that a frozen server has a full queue soon.
+const BACKLOG: u32 = 3;
+
+pub(crate) fn server_addr() -> SocketAddr {
+    "127.0.0.1:4000".parse().unwrap()
+}
+
+fn listen(desk_driver: &mut D) -> SimFd {
+    let (addr, options) = (server_addr(), SocketOptions::default());
+    let spec = ListenSpec { addr, backlog: BACKLOG, reuseport: false, options };
+    let listener = desk_driver.listen(&spec).unwrap();
+    desk_driver.watch(&listener, 0).unwrap();
+    listener
+}
+
+/// Sends back what it receives.
+#[derive(Default)]
+pub(crate) struct Echo {
+    listener: Option<SimFd>,
+    /// Bytes that came.
+    pub(crate) bytes: u64,
+}
+
+impl App<D> for Echo {
+    type Session = Raw;
+    type State = ();
+
+    fn started(&mut self, desk: &mut Desk<D, Self>) {
+        self.listener = Some(listen(desk.driver()));
+    }
+
+    fn acceptable(&mut self, desk: &mut Desk<D, Self>, _number: u32) {
+        while let Ok(fd) = desk.driver().accept(self.listener.as_ref().unwrap()) {
+            assert!(desk.adopt(fd, Raw, ()).is_ok());
+        }
+    }
+
+    fn opened(&mut self, _conn: &mut Conn<'_, D, Self>) {}
+
+    fn event(&mut self, conn: &mut Conn<'_, D, Self>, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        conn.send(bytes);
+    }
+
+    fn closed(&mut self, _: &mut Conn<'_, D, Self>, _: CloseReason) -> After {
+        After::Free
+    }
+}
+
+/// Sends back each message, or answers it with `ok` where it is one of Phoenix Channels.
+#[derive(Default)]
+pub(crate) struct Answerer {
+    listener: Option<SimFd>,
+    /// Messages that came, heartbeats apart.
+    pub(crate) messages: u64,
+}
+
+impl App<D> for Answerer {
+    type Session = Server;
+    /// Whether it speaks Phoenix Channels.
+    type State = bool;
+
+    fn started(&mut self, desk: &mut Desk<D, Self>) {
+        self.listener = Some(listen(desk.driver()));
+    }
+
+    fn acceptable(&mut self, desk: &mut Desk<D, Self>, _number: u32) {
+        while let Ok(fd) = desk.driver().accept(self.listener.as_ref().unwrap()) {
+            let session = Server::new(desk.now(), &Limits::default());
+            assert!(desk.adopt(fd, session, false).is_ok());
+        }
+    }
+
+    fn opened(&mut self, _conn: &mut Conn<'_, D, Self>) {}
+
+    fn event(&mut self, conn: &mut Conn<'_, D, Self>, event: ServerEvent<'_>) {
+        match event {
+            ServerEvent::Request(request) => {
+                *conn.state() = request.query().is_some_and(|query| query.contains("vsn="));
+                let (session, out) = conn.session();
+                let upgrade = session.check_upgrade(&request).unwrap();
+                session.accept(&upgrade, None, &[], false, out);
+            }
+            ServerEvent::Text(text) if *conn.state() => self.answer(conn, text),
+            ServerEvent::Text(text) => {
+                self.messages += 1;
+                let (session, out) = conn.session();
+                session.text(text, None, out);
+            }
+            ServerEvent::Closed { .. } => conn.close(),
+            ServerEvent::Failed(violation) => panic!("{violation}"),
+            ServerEvent::Binary(_) | ServerEvent::Ping(_) | ServerEvent::Pong(_) => {}
+        }
+    }
+
+    fn closed(&mut self, _: &mut Conn<'_, D, Self>, _: CloseReason) -> After {
+        After::Free
+    }
+}
+
+impl Answerer {
+    fn answer(&mut self, conn: &mut Conn<'_, D, Self>, text: &str) {
+        let message = phoenix::decode_text(Vsn::V2, text).expect("the generator sends messages");
+        let (topic, reference) = (&*message.topic, message.r#ref.as_deref());
+        let join_ref = message.join_ref.as_deref();
+        self.messages += u64::from(&*message.event != names::HEARTBEAT);
+        let mut out = Vec::new();
+        phoenix::reply(Vsn::V2, join_ref, reference, topic, "ok", Payload::EMPTY, &mut out)
+            .unwrap();
+        let (session, sent) = conn.session();
+        session.text(std::str::from_utf8(&out).unwrap(), None, sent);
+    }
+}

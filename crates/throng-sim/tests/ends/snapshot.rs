@@ -1,0 +1,102 @@
+//! What a control thread collects from cores that are slow to answer.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use throng_load::generator::{Mail, Slate};
+use throng_load::run::Collector;
+use throng_report::runfile::Header;
+use throng_report::{Interval, LoadInterval, SummaryFold};
+use throng_sim::{Faults, Sim, check};
+
+use crate::world::{Speaks, World};
+
+/// The control thread: it asks all cores each second, and waits half a second for them.
+struct Control {
+    collector: Collector,
+    reply: Sender<Box<Slate>>,
+    replies: Receiver<Box<Slate>>,
+}
+
+impl Control {
+    fn new(cores: usize) -> Self {
+        let (reply, replies) = channel();
+        let phases = vec!["hold".to_owned(), "more".to_owned(), throng_report::LEAVING.to_owned()];
+        let collector = Collector::new(cores, phases, vec!["user".to_owned()], None);
+        Self { collector, reply, replies }
+    }
+
+    /// Asks all cores, of which core 1 has no turn for `frozen_ms`.
+    fn snapshot(&mut self, sim: &mut Sim, world: &World, frozen_ms: u64) -> LoadInterval {
+        if frozen_ms > 0 {
+            sim.freeze(&world.load[1]);
+        }
+        for (core, blank) in self.collector.ask() {
+            world.cores.post(core, Mail::Collect(blank, self.reply.clone()));
+        }
+        let before_thaw = frozen_ms.min(PATIENCE_MS);
+        self.hear(sim, before_thaw);
+        if frozen_ms < PATIENCE_MS {
+            sim.thaw(&world.load[1]);
+            self.hear(sim, PATIENCE_MS - before_thaw);
+        }
+        self.collector.interval()
+    }
+
+    fn hear(&mut self, sim: &mut Sim, ms: u64) {
+        let Self { collector, replies, .. } = self;
+        sim.run_until(Duration::from_millis(ms), |_| {
+            replies.try_iter().for_each(|slate| collector.take_in(slate));
+            !collector.is_waiting()
+        });
+    }
+}
+
+const PATIENCE_MS: u64 = 500;
+
+/// 1,000 connects a second, like clockwork, on three cores.
+const SCENARIO: &str = "
+load: [{arrivals: {rate: 1000/s, for: 12s, spacing: even}}]
+user: [connect, close]
+";
+
+/// Returns the best rate of connects of a run in which core 1 has no turn for so long from second
+/// `n` on, and how often a core was silent.
+fn rate_most(sim: &mut Sim, frozen_ms: fn(second: u64) -> u64) -> (f64, u64) {
+    // Answers to connects that were begun before come while the core has no turn, and are taken up
+    // before its mail.
+    let delay = Duration::from_millis(200);
+    sim.set_faults(Faults { delay_min: delay, delay_max: delay, ..Faults::none() });
+    let world = World::start(sim, Speaks::Tcp, 3, SCENARIO);
+    let mut control = Control::new(3);
+    let mut fold = SummaryFold::new(&Header::default());
+    let (mut last_ms, mut silent) = (0, 0);
+    for second in 0..=10 {
+        world.run_to(sim, second * 1_000);
+        let at_ms = (sim.now() - world.start_at).as_millis() as u64;
+        let load = control.snapshot(sim, &world, frozen_ms(second));
+        silent += load.cores_silent;
+        let load = Some(load);
+        fold.add(&Interval { at_ms, span_ms: at_ms - last_ms, load, ..Interval::default() });
+        last_ms = at_ms;
+    }
+    (fold.finish(None, 0).connect.rate_most.unwrap(), silent)
+}
+
+#[test]
+fn a_core_that_hands_over_late_makes_no_rate_higher_than_it_was() {
+    check(5, |sim| {
+        let (rate, silent) = rate_most(sim, |second| if second % 2 == 1 { 250 } else { 0 });
+        assert_eq!(silent, 0);
+        assert!((980.0..1_005.0).contains(&rate), "{rate}");
+    });
+}
+
+#[test]
+fn a_core_that_is_silent_for_a_second_is_not_twice_as_fast_in_the_next() {
+    check(5, |sim| {
+        let (rate, silent) = rate_most(sim, |second| if second == 5 { 1_000 } else { 0 });
+        assert_eq!(silent, 1);
+        assert!((990.0..1_005.0).contains(&rate), "{rate}");
+    });
+}

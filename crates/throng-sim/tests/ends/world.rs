@@ -1,0 +1,251 @@
+//! A server that can be frozen, and a generator, in one world.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throng_base::Instant;
+use throng_driver::MailKind;
+use throng_engine::{Core, Limits};
+use throng_load::generator::{Config, ErrorKind, Generator, Mail, Slate};
+use throng_load::program::Program;
+use throng_load::scenario::Scenario;
+use throng_load::source::SourcePlan;
+use throng_report::{ClassCounters, Histogram, LoadCounters, Merge, Tally, Unanswered};
+use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver};
+
+use crate::server::{Answerer, Echo, server_addr};
+
+pub(crate) type LoadCore = Rc<RefCell<Core<SimDriver<Mail>, Generator>>>;
+
+/// Both ends.
+pub(crate) struct World {
+    server: Server,
+    pub(crate) cores: SimCores<Mail>,
+    pub(crate) load: Vec<LoadCore>,
+    /// When the schedule begins.
+    pub(crate) start_at: Instant,
+}
+
+enum Server {
+    Tcp(Rc<RefCell<Core<SimDriver<()>, Echo>>>),
+    WebSocket(Rc<RefCell<Core<SimDriver<()>, Answerer>>>),
+}
+
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    Tcp,
+    Ws,
+    Phoenix,
+}
+
+impl World {
+    /// Starts a server, and a generator of `cores` cores that plays `scenario` (without its target
+    /// and protocol).
+    pub(crate) fn start(sim: &mut Sim, speaks: Speaks, cores: usize, scenario: &str) -> Self {
+        let [driver] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();
+        let limits = Limits::default();
+        let server = match speaks {
+            Speaks::Tcp => Server::Tcp(sim.spawn(Core::new(driver, Echo::default(), limits))),
+            Speaks::Ws | Speaks::Phoenix => {
+                Server::WebSocket(sim.spawn(Core::new(driver, Answerer::default(), limits)))
+            }
+        };
+        let target = match speaks {
+            Speaks::Tcp => format!("target: tcp://{}", server_addr()),
+            Speaks::Ws => format!("target: ws://{}/echo", server_addr()),
+            Speaks::Phoenix => format!("target: ws://{}/socket\nprotocol: phoenix", server_addr()),
+        };
+        let text = format!("{target}\n{scenario}");
+        let scenario =
+            Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}\n{text}"));
+        let start_at = sim.now() + Duration::from_millis(100);
+        let config = Arc::new(Config {
+            program: Program::compile(&scenario),
+            phases: scenario.load.clone(),
+            targets: vec![server_addr()],
+            sources: SourcePlan::Any,
+            may_meet_itself: false,
+            options: Default::default(),
+            seed: sim.seed(),
+            start_at,
+        });
+        let sim_cores = sim.cores(&SimCoresOptions { cores, ..SimCoresOptions::default() });
+        let start = |(core, driver)| {
+            let app = Generator::new(Arc::clone(&config), core, cores);
+            sim.spawn(Core::new(driver, app, limits))
+        };
+        let load = sim_cores.drivers().into_iter().enumerate().map(start).collect();
+        Self { server, cores: sim_cores, load, start_at }
+    }
+
+    /// Lets the world go on until `ms` milliseconds after the beginning of the schedule.
+    pub(crate) fn run_to(&self, sim: &mut Sim, ms: u64) {
+        let until = self.start_at + Duration::from_millis(ms);
+        sim.run_for(until - sim.now());
+    }
+
+    /// The server stands still.
+    pub(crate) fn freeze(&self, sim: &mut Sim) {
+        match &self.server {
+            Server::Tcp(core) => sim.freeze(core),
+            Server::WebSocket(core) => sim.freeze(core),
+        }
+    }
+
+    /// The server goes on.
+    pub(crate) fn thaw(&self, sim: &mut Sim) {
+        match &self.server {
+            Server::Tcp(core) => sim.thaw(core),
+            Server::WebSocket(core) => sim.thaw(core),
+        }
+    }
+
+    /// Tells every core of the generator.
+    pub(crate) fn tell(&self, mail: impl Fn() -> Mail) {
+        for core in &self.load {
+            let mut core = core.borrow_mut();
+            let desk = core.desk();
+            let own = desk.core();
+            assert!(desk.post(own, mail(), MailKind::Control).is_ok());
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.load.iter().all(|core| core.borrow().app().is_finished())
+    }
+
+    /// Runs until everybody has left; what was counted and measured. All sums must close.
+    pub(crate) fn finish(&self, sim: &mut Sim) -> Totals {
+        let over = sim.run_until(Duration::from_secs(3_000), |_| self.is_over());
+        let totals = self.totals();
+        assert!(over, "{totals:?}");
+        totals.close();
+        totals
+    }
+
+    /// What was counted and measured so far.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for core in &self.load {
+            let core = core.borrow();
+            totals.add(core.app().slate());
+        }
+        totals
+    }
+}
+
+/// Over all cores.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) counters: LoadCounters,
+    pub(crate) classes: Vec<ClassCounters>,
+    pub(crate) errors: Tally,
+    pub(crate) failed: Tally,
+    pub(crate) connect: Histogram,
+    pub(crate) tcp: Histogram,
+    pub(crate) message: Histogram,
+    pub(crate) join: Histogram,
+    pub(crate) push: Histogram,
+    pub(crate) lag: Histogram,
+    pub(crate) unanswered: Unanswered,
+}
+
+impl Totals {
+    fn add(&mut self, slate: &Slate) {
+        self.counters.merge(&slate.counters);
+        self.classes.resize_with(slate.classes.len(), Default::default);
+        self.classes.iter_mut().zip(&slate.classes).for_each(|(sum, part)| sum.merge(part));
+        for kind in ErrorKind::ALL {
+            self.errors.add(kind.name(), slate.errors[kind as usize]);
+        }
+        for (why, count) in &slate.connect_failures {
+            self.failed.add(&why.to_string(), *count);
+        }
+        for (sum, part) in [
+            (&mut self.connect, &slate.connect),
+            (&mut self.tcp, &slate.tcp),
+            (&mut self.message, &slate.message),
+            (&mut self.join, &slate.join),
+            (&mut self.push, &slate.push),
+            (&mut self.lag, &slate.lag),
+        ] {
+            sum.merge(part);
+        }
+        self.unanswered.merge(&slate.unanswered);
+    }
+
+    /// Asserts that whatever was begun has come to one end, and that every end is in its histogram.
+    #[track_caller]
+    pub(crate) fn close(&self) {
+        let c = &self.counters;
+        assert_eq!((c.users_active, c.connected, c.joined), (0, 0, 0), "{self:?}");
+        for (what, begun, ends) in [
+            ("iterations", c.iterations, [c.users_finished, c.users_failed, c.users_cut]),
+            (
+                "connects",
+                c.connects_started,
+                [c.connects_ok, c.connects_failed, c.connects_waiting],
+            ),
+            (
+                "messages",
+                c.messages_expected,
+                [c.messages_answered, c.messages_failed, c.messages_waiting],
+            ),
+            ("joins", c.joins_started, [c.joins_ok, c.joins_failed, c.joins_waiting]),
+            (
+                "pushes",
+                c.pushes_sent - c.pushes_without_reply,
+                [c.pushes_ok, c.pushes_failed, c.pushes_waiting],
+            ),
+            ("turns", c.turns_intended, [c.turns_started, c.turns_failed, c.turns_waiting]),
+        ] {
+            assert_eq!(begun, ends.iter().sum::<u64>(), "{what}: {ends:?} in {self:?}");
+        }
+        if c.upgrades_started > 0 {
+            let ends = [c.connects_ok, c.upgrades_failed, c.upgrades_waiting];
+            assert_eq!(
+                c.upgrades_started,
+                ends.iter().sum::<u64>(),
+                "upgrades: {ends:?} in {self:?}"
+            );
+            assert_eq!(c.upgrades_started, self.tcp.count());
+        }
+        let of_classes = |get: fn(&ClassCounters) -> u64| self.classes.iter().map(get).sum::<u64>();
+        assert_eq!(of_classes(|class| class.users_started), c.iterations);
+        assert_eq!(of_classes(|class| class.users_finished), c.users_finished);
+        assert_eq!(of_classes(|class| class.users_failed), c.users_failed);
+        assert_eq!(of_classes(|class| class.users_cut), c.users_cut);
+        for (what, histogram, count) in [
+            ("connects", &self.connect, c.connects_ok),
+            ("messages", &self.message, c.messages_answered - c.answers_out_of_step),
+            ("joins", &self.join, c.joins_ok),
+            ("pushes", &self.push, c.pushes_ok),
+        ] {
+            assert_eq!(histogram.count(), count, "{what}: {self:?}");
+        }
+        assert_eq!(self.waits(), self.unanswered_count(), "{self:?}");
+    }
+
+    /// Waits that had no answer, by the counters.
+    fn waits(&self) -> u64 {
+        let c = &self.counters;
+        let waiting = c.connects_waiting
+            + c.messages_waiting
+            + c.joins_waiting
+            + c.pushes_waiting
+            + c.sends_waiting;
+        let timed_out = ["expect_timeout", "join_timeout", "push_timeout"];
+        let timed_out: u64 = timed_out.iter().map(|kind| self.errors.get(kind)).sum();
+        let connects = self.failed.get("timeout") + self.failed.get("ETIMEDOUT");
+        waiting + timed_out + connects + c.turns_waiting + c.turns_failed
+    }
+
+    /// The same, by the histograms.
+    fn unanswered_count(&self) -> u64 {
+        let Unanswered { connect, message, join, push, .. } = &self.unanswered;
+        [connect, message, join, push].iter().map(|histogram| histogram.count()).sum()
+    }
+}
