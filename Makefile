@@ -29,8 +29,8 @@ clients: page
 demo: $(THRONG)
 	@$(THRONG) lab demo --keep target/demo
 
-# Everything that must hold before a change lands: each test binary runs by itself, then the doc tests and `make lint`; the
-# failures are listed at the end. Generated cases are the same in every run here; `cargo test` alone makes new ones each
+# Everything that must hold before a change lands: each test binary runs by itself, then the doc tests, `make lint` and
+# `make loom`; the failures are listed at the end. Generated cases are the same in every run here; `cargo test` alone makes new ones each
 # time. One suite alone: make test ONLY=walls
 test: export PROPTEST_RNG_SEED ?= 1
 test: export CARGO := $(CARGO)
@@ -64,7 +64,8 @@ fuzz:
 			-max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -verbosity=0); \
 	done
 
-# What cores share, in every interleaving that loom can think of: `crates/throng-driver/src/models.rs`.
+# What cores share, in every interleaving that loom can think of: `crates/throng-driver/src/models.rs`. A part of
+# `make test`.
 loom: export RUSTFLAGS := --cfg loom
 loom:
 	$(CARGO) test --release --locked --quiet --target-dir target/loom -p throng-driver --lib models::

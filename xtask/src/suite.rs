@@ -1,4 +1,4 @@
-//! Runs every test of the workspace: each test binary by itself, then the doc tests and the linters.
+//! Runs every test of the workspace: each test binary by itself, then the doc tests, the linters and loom.
 //!
 //! A failure hides nothing: every step runs, and the failures are listed at the end with what they said. Each step has
 //! a temporary folder of its own and a time limit, and its time is told. `make test` builds and calls this.
@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let began = Instant::now();
     let built = built::Built::ask()?;
     let mut jobs: Vec<Job> = built.jobs();
-    jobs.extend([doc_tests(), make_lint()]);
+    jobs.extend([doc_tests(), make("lint"), make("loom")]);
     if !options.parts.is_empty() {
         jobs.retain(|job| options.parts.iter().any(|part| job.name.contains(part.as_str())));
     }
@@ -94,10 +94,11 @@ fn doc_tests() -> Job {
     Job::new("doc tests", command)
 }
 
-fn make_lint() -> Job {
+/// A target of the Makefile.
+fn make(target: &str) -> Job {
     let mut command = Command::new("make");
-    command.args(["--no-print-directory", "lint"]);
-    Job::new("make lint", command)
+    command.args(["--no-print-directory", target]);
+    Job::new(format!("make {target}"), command)
 }
 
 /// The cargo that built this program, or the one of the path.

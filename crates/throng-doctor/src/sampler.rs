@@ -7,6 +7,7 @@
 
 mod constants;
 mod family;
+mod proc_files;
 mod programs;
 mod record;
 mod stretches;
@@ -24,12 +25,12 @@ use crate::fact::{Fact, Reason};
 use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
 use crate::process::{cpus_allowed, is_there, process_use};
-use crate::root::{KeptFile, Root};
+use crate::root::Root;
 use crate::syn_recv::SynRecvMeter;
-use crate::{conntrack, cpu, files, meminfo, netdev, netstat, pressure, sockstat, softnet};
 
 use constants::Constants;
 use family::Family;
+use proc_files::{Network, ProcFiles};
 use programs::ProgramMeter;
 pub use record::{KernelSample, ProcessSample};
 use stretches::{STEP, StretchMeter};
@@ -75,7 +76,7 @@ pub struct Sampler {
     cpus: Vec<OneCpu>,
     /// CPU time of the machine and of the watched programs at the sample before.
     before: Option<(MachineUse, u64)>,
-    files: Files,
+    files: ProcFiles,
     constants: Constants,
     cgroups: CgroupReader,
     listeners: ListenerReader,
@@ -99,48 +100,13 @@ struct Known {
     stepped_at: Option<Instant>,
 }
 
-/// The files that are read each second.
-#[derive(Debug)]
-struct Files {
-    netstat: KeptFile,
-    snmp: KeptFile,
-    sockstat: KeptFile,
-    sockstat6: KeptFile,
-    softnet: KeptFile,
-    dev: KeptFile,
-    stat: KeptFile,
-    meminfo: KeptFile,
-    file_nr: KeptFile,
-    conntrack_count: KeptFile,
-    conntrack_max: KeptFile,
-    conntrack_stat: KeptFile,
-    pressure: [(&'static str, KeptFile); 3],
-}
-
 impl Sampler {
     /// Opens what can be opened; the rest is tried again at each sample.
     pub fn new(options: SamplerOptions) -> Self {
         let root = options.root;
         let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
-        // `/proc/net` would be the namespace of the process's first thread.
-        let net = |name| root.keep(format!("proc/thread-self/net/{name}"));
         Self {
-            files: Files {
-                netstat: net("netstat"),
-                snmp: net("snmp"),
-                sockstat: net("sockstat"),
-                sockstat6: net("sockstat6"),
-                softnet: net("softnet_stat"),
-                dev: net("dev"),
-                stat: root.keep("proc/stat"),
-                meminfo: root.keep(meminfo::PATH),
-                file_nr: root.keep(files::FILE_NR_PATH),
-                conntrack_count: root.keep(conntrack::COUNT_PATH),
-                conntrack_max: root.keep(conntrack::MAX_PATH),
-                conntrack_stat: root.keep(conntrack::STAT_PATH),
-                pressure: ["cpu", "memory", "io"]
-                    .map(|name| (name, root.keep(format!("proc/pressure/{name}")))),
-            },
+            files: ProcFiles::new(&root),
             constants: Constants::read(&root),
             ports: options.ports,
             processes: options
@@ -167,9 +133,11 @@ impl Sampler {
         let began = std::time::Instant::now();
         let mut out = KernelSample::default();
         self.constants.add_to(&mut out);
-        let network = self.network(&mut out);
-        self.machine(&mut out);
-        self.conntrack(&mut out);
+        let network = self.files.network(&mut out);
+        if let Some(cpus) = self.files.machine(&mut out) {
+            self.cpus = cpus;
+        }
+        self.files.conntrack(&mut out);
         self.groups(&mut out);
         self.listeners(&mut out, now, network);
         self.watched(&mut out, now + began.elapsed());
@@ -208,86 +176,6 @@ impl Sampler {
                 known.stretches.step(now, cpu_us);
                 known.stepped_at = Some(now);
             }
-        }
-    }
-
-    /// The namespace's counters. Returns those that decide what is asked next.
-    fn network(&mut self, out: &mut KernelSample) -> Network {
-        let files = &mut self.files;
-        let mut network = Network::default();
-        if let Some(counters) = out.take(files.netstat.read(netstat::parse)) {
-            network.listen_drops = counters.get("TcpExt", "ListenDrops");
-            out.set_all(&counters, "TcpExt", TCP_EXT);
-        }
-        if let Some(counters) = out.take(files.snmp.read(netstat::parse)) {
-            out.set_all(&counters, "Tcp", TCP);
-        }
-        if let Some(found) = out.take(files.sockstat.read(sockstat::parse)) {
-            network.sockets = Some(found.tcp_in_use);
-            out.set("sockstat.used", found.sockets_used);
-            out.set("sockstat.tcp.inuse", found.tcp_in_use);
-            out.set("sockstat.tcp.orphan", found.tcp_orphan);
-            out.set("sockstat.tcp.tw", found.tcp_time_wait);
-            out.set("sockstat.tcp.alloc", found.tcp_alloc);
-            out.set("sockstat.tcp.mem_pages", found.tcp_mem_pages);
-        }
-        if let Some(in_use) = out.take(files.sockstat6.read(sockstat::parse6)) {
-            out.set("sockstat.tcp6.inuse", in_use);
-        }
-        if let Some(devices) = out.take(files.dev.read(netdev::parse)) {
-            out.set_sum("dev.rx_packets", devices.iter().map(|device| device.received.packets));
-            out.set_sum("dev.tx_packets", devices.iter().map(|device| device.sent.packets));
-            out.set_sum("dev.rx_dropped", devices.iter().map(|device| device.received.dropped));
-            out.set_sum("dev.tx_dropped", devices.iter().map(|device| device.sent.dropped));
-            out.set_sum("dev.rx_errors", devices.iter().map(|device| device.received.errors));
-            out.set_sum("dev.tx_errors", devices.iter().map(|device| device.sent.errors));
-        }
-        network
-    }
-
-    fn machine(&mut self, out: &mut KernelSample) {
-        let files = &mut self.files;
-        let stat: Fact<(MachineUse, u64, Vec<OneCpu>)> = files.stat.read(|text| {
-            Ok((cpu::parse(text)?, cpu::parse_softirq_us(text)?, cpu::parse_each(text)?))
-        });
-        if let Some((machine, softirq_us, each)) = out.take(stat) {
-            out.machine = Some(machine);
-            self.cpus = each;
-            out.set("cpu.softirq_us", softirq_us);
-        }
-        if let Some(cpus) = out.take(files.softnet.read(softnet::parse)) {
-            out.set_sum("softnet.processed", cpus.iter().map(|cpu| cpu.processed));
-            out.set_sum("softnet.dropped", cpus.iter().map(|cpu| cpu.dropped));
-            out.set_sum("softnet.time_squeeze", cpus.iter().map(|cpu| cpu.time_squeeze));
-        }
-        if let Some(memory) = out.take(files.meminfo.read(meminfo::parse)) {
-            out.set_some("memory.available_bytes", memory.available_bytes);
-            out.set("memory.slab_bytes", memory.slab_bytes);
-            out.set("memory.used_bytes", memory.used_bytes);
-        }
-        if let Some(found) = out.take(files.file_nr.read(files::parse_file_nr)) {
-            out.set("files.open", found.open);
-            out.set("files.max", found.max);
-        }
-        for (name, file) in &mut files.pressure {
-            if let Some(found) = out.take(file.read(pressure::parse)) {
-                out.set(&format!("pressure.{name}.some_us"), found.some.total_us);
-                let full = found.full.map(|stall| stall.total_us);
-                out.set_some(&format!("pressure.{name}.full_us"), full);
-            }
-        }
-    }
-
-    fn conntrack(&mut self, out: &mut KernelSample) {
-        let files = &mut self.files;
-        let count = out.take(files.conntrack_count.read(conntrack::parse_count));
-        out.set_some("conntrack.count", count);
-        let max = out.take(files.conntrack_max.read(conntrack::parse_count));
-        out.set_some("conntrack.max", max);
-        if let Some(found) = out.take(files.conntrack_stat.read(conntrack::parse_stat)) {
-            out.set("conntrack.dropped", found.dropped);
-            out.set("conntrack.early_dropped", found.early_dropped);
-            out.set("conntrack.insert_failed", found.insert_failed);
         }
     }
 
@@ -441,71 +329,6 @@ fn held_to(label: &str, allowed: &[u32], all: &[OneCpu], out: &mut KernelSample)
 /// Programs are looked for when others than the watched ones have more than a tenth of the CPUs.
 const OTHERS_ONE_IN: u64 = 10;
 
-/// What the namespace's counters decide.
-#[derive(Clone, Copy, Debug, Default)]
-struct Network {
-    listen_drops: Option<u64>,
-    /// TCP sockets.
-    sockets: Option<u64>,
-}
-
-/// What is recorded of `Tcp`.
-const TCP: &[&str] = &[
-    "ActiveOpens",
-    "AttemptFails",
-    "CurrEstab",
-    "EstabResets",
-    "InErrs",
-    "InSegs",
-    "OutRsts",
-    "OutSegs",
-    "PassiveOpens",
-    "RetransSegs",
-];
-
-/// What is recorded of `TcpExt`: every way to lose a connection or a segment that some rule names.
-const TCP_EXT: &[&str] = &[
-    "EmbryonicRsts",
-    "ListenDrops",
-    "ListenOverflows",
-    "OfoPruned",
-    "PruneCalled",
-    "RcvPruned",
-    "SyncookiesFailed",
-    "SyncookiesRecv",
-    "SyncookiesSent",
-    "TCPAbortFailed",
-    "TCPAbortOnClose",
-    "TCPAbortOnData",
-    "TCPAbortOnLinger",
-    "TCPAbortOnMemory",
-    "TCPAbortOnTimeout",
-    "TCPBacklogDrop",
-    "TCPDeferAcceptDrop",
-    "TCPLostRetransmit",
-    "TCPMemoryPressures",
-    "TCPMemoryPressuresChrono",
-    "TCPMigrateReqFailure",
-    "TCPMinTTLDrop",
-    "TCPOFODrop",
-    "TCPRcvCollapsed",
-    "TCPRcvQDrop",
-    "TCPReqQFullDoCookies",
-    "TCPReqQFullDrop",
-    "TCPRetransFail",
-    "TCPSpuriousRtxHostQueues",
-    "TCPSynRetrans",
-    "TCPTimeWaitOverflow",
-    "TCPTimeouts",
-    "TCPToZeroWindowAdv",
-    "TCPWantZeroWindowAdv",
-    "TCPWqueueTooBig",
-    "TCPZeroWindowDrop",
-    "TW",
-    "TWKilled",
-    "TWRecycled",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -531,12 +354,6 @@ mod tests {
         assert_eq!(found.counters["conntrack.max"], 262_144);
         let used = found.processes[0].used.known().unwrap();
         assert_eq!(used.rss_bytes_at_start, used.rss_bytes);
-        // Every counter of the lists exists in this kernel: a typing error would show here.
-        for (group, names) in [("Tcp", TCP), ("TcpExt", TCP_EXT)] {
-            for name in names {
-                assert!(found.counters.contains_key(&format!("{group}.{name}")), "{group}.{name}");
-            }
-        }
     }
 
     #[test]
