@@ -4,6 +4,7 @@
 //! calibration took, and what a killed process held is gone. Connections are reset, so no port of theirs stays in TIME-WAIT.
 //! Three short loads follow one another: users who connect and go, users who talk without a pause, and users who are
 //! there and let their timers run. Each does what the scenario does, in the scenario's protocol, and nothing else.
+//! One of the first two that tells nothing, as on a busy machine, is run again.
 
 mod parts;
 
@@ -16,7 +17,7 @@ use throng_doctor::Root;
 use throng_doctor::cgroup::{CgroupCpu, CgroupReader};
 use throng_load::scenario::Protocol;
 use throng_report::runfile::Ceiling;
-use throng_report::{Histogram, Interval, Summary};
+use throng_report::{Histogram, Interval, LoadCounters, Summary};
 
 use crate::ends::{Go, LoadSpec, ServerAt, ServerSpec, Stage};
 use crate::lab::{LabError, LabOptions};
@@ -27,7 +28,8 @@ use parts::{Part, Parts};
 /// What to measure, and how long it may take.
 #[derive(Clone, Debug)]
 pub struct CeilingOptions {
-    /// About how long all of it takes; starting the processes comes on top. Default 2 s.
+    /// About how long all of it takes; starting the processes comes on top, and so does what is run
+    /// again. Default 2 s.
     pub length: Duration,
     /// What is spoken.
     pub protocol: Protocol,
@@ -100,33 +102,38 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
     let parts = Parts::new(options.protocol, options.talk, options.length);
     let quota = Quota::now();
     let server = stage.serve(ServerSpec::new("peer", parts.handler(), cpus as u64))?;
-    let load = |part: Part| load(&stage, part, &server.at, cores);
+    let load = |part: &Part| load(&stage, part, &server.at, cores);
 
     let room = options.users_most;
     let busy_users = (USERS_PER_CPU * cpus as u64).min(room);
     let mut found = Calibration::default();
     let Calibration { ceiling, costs } = &mut found;
 
-    let (run, summary) = load(parts.connects(busy_users))?;
-    ceiling.connects_per_s = steady(&run, parts.busy(), |counters| counters.connects_ok);
+    let part = parts.connects(busy_users);
+    let connects = |counters: &LoadCounters| counters.connects_ok;
+    let ((_, summary), per_s) =
+        until_told(|| load(&part), |(run, _)| steady(run, parts.busy(), connects))?;
+    ceiling.connects_per_s = per_s;
     costs.load_connect_us = summary.generator.cpu_us_per_connect;
     costs.server_connect_us = server_costs(&summary, |server| server.cpu_us_per_connection);
 
     if let Some(part) = parts.messages(busy_users) {
-        let (run, summary) = load(part)?;
-        ceiling.messages_per_s = steady(&run, parts.busy(), |counters| {
+        let messages = |counters: &LoadCounters| {
             counters.pushes_ok
                 + match options.talk {
                     Talk::Answered => counters.messages_answered,
                     _ => counters.messages_sent,
                 }
-        });
+        };
+        let ((_, summary), per_s) =
+            until_told(|| load(&part), |(run, _)| steady(run, parts.busy(), messages))?;
+        ceiling.messages_per_s = per_s;
         costs.load_message_us = summary.generator.cpu_us_per_message;
         costs.server_message_us = server_costs(&summary, |server| server.cpu_us_per_message);
     }
 
     let per_s = ceiling.connects_per_s.unwrap_or(0.0) * SHARE_WHILE_THEY_COME;
-    let (run, _) = load(parts.users(per_s, room.min(USERS_MOST)))?;
+    let (run, _) = load(&parts.users(per_s, room.min(USERS_MOST)))?;
     ceiling.timer_error_us_p99 = timer_error(&run);
     ceiling.bytes_per_user = bytes_each(&points(&run, |interval| {
         interval.load.as_ref().map(|load| (load.counters.connected, load.process.rss_bytes))
@@ -175,7 +182,7 @@ fn quota() -> Option<CgroupCpu> {
 /// Runs one part to its end.
 fn load(
     stage: &Stage,
-    part: Part,
+    part: &Part,
     server: &ServerAt,
     cores: usize,
 ) -> Result<(Vec<Interval>, Summary), LabError> {
@@ -189,6 +196,23 @@ fn load(
     let run = stage.load(&spec, server, &mut |_| {}, |_| Go::On)?;
     let summary = Summary::of(&run.file);
     Ok((run.file.intervals, summary))
+}
+
+/// Runs a part until it tells a rate, [`TRIES_MAX`] times at most. Returns its last run and that
+/// rate. On a machine that is busy with other things, a part may have no whole interval.
+fn until_told<R, E>(
+    mut run: impl FnMut() -> Result<R, E>,
+    rate: impl Fn(&R) -> Option<f64>,
+) -> Result<(R, Option<f64>), E> {
+    let mut tries = 1;
+    loop {
+        let ran = run()?;
+        let rate = rate(&ran);
+        if rate.is_some() || tries == TRIES_MAX {
+            return Ok((ran, rate));
+        }
+        tries += 1;
+    }
 }
 
 /// What so many CPUs do of something that takes the generator `each_us`, when no peer takes CPU time beside it; at least what it did
@@ -242,6 +266,8 @@ fn bytes_each(points: &[(u64, u64)]) -> Option<f64> {
 const HELD_SHARE_MIN: f64 = 0.05;
 /// What a calibration's folder is called where a lab's has the lab's name.
 pub(crate) const NAME: &str = "calibration";
+/// How often a part is run that tells nothing.
+const TRIES_MAX: usize = 3;
 /// The shortest that `throng run` takes.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Enough to keep both ends busy, few enough to wait in no queue for long.
@@ -279,6 +305,38 @@ mod tests {
         assert_eq!(alone(Some(20_000.0), Some(50.0), 1.0), Some(20_000.0));
         assert_eq!(alone(Some(20_000.0), None, 2.0), Some(20_000.0));
         assert_eq!(alone(None, Some(50.0), 2.0), None, "nothing was done at all");
+    }
+
+    /// Checks how many runs it takes when run number n tells `rates[n - 1]`, and what comes of them.
+    #[track_caller]
+    fn check_tries(rates: &[Option<f64>], runs: usize, rate: Option<f64>) {
+        let mut begun = 0;
+        let found = until_told(
+            || {
+                begun += 1;
+                Ok::<_, ()>(begun)
+            },
+            |number| rates[number - 1],
+        );
+        assert_eq!(found, Ok((runs, rate)), "{rates:?}");
+        assert_eq!(begun, runs, "{rates:?}");
+    }
+
+    #[test]
+    fn a_part_that_tells_nothing_is_run_again_a_few_times() {
+        check_tries(&[Some(5.0), Some(6.0)], 1, Some(5.0));
+        check_tries(&[None, Some(6.0), Some(7.0)], 2, Some(6.0));
+        check_tries(&[None, None, Some(7.0)], 3, Some(7.0));
+        check_tries(&[None, None, None, Some(8.0)], 3, None);
+        let mut begun = 0;
+        let failed = until_told(
+            || {
+                begun += 1;
+                Err::<(), _>("no peer")
+            },
+            |()| None,
+        );
+        assert_eq!((failed, begun), (Err("no peer"), 1), "what fails is not tried again");
     }
 
     fn users(at: &[(u64, u64)]) -> Vec<Interval> {

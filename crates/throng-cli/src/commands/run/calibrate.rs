@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use throng_base::units::show_duration;
 use throng_lab::ceiling::{self, CeilingOptions, Talk};
 use throng_load::scenario::{Action, Scenario, Step};
 use throng_report::render::{bytes, micros, rate};
@@ -23,6 +24,20 @@ pub(super) enum Calibrated {
     Interrupted(By),
 }
 
+impl Calibrated {
+    /// Returns what is to be said of `ceiling`, which took about `length`. Without any rate, the run
+    /// cannot be held against it.
+    fn of(ceiling: Ceiling, length: Duration) -> Self {
+        if ceiling.connects_per_s.or(ceiling.messages_per_s).is_some() {
+            return Self::Measured(ceiling);
+        }
+        let length = show_duration(length);
+        Self::Unknown(format!(
+            "{length} told nothing, as other programs keep the CPUs busy; a longer --calibrate may"
+        ))
+    }
+}
+
 /// Measures for about `length` what users of the plan's scenario do, or until somebody asks for the end.
 pub(super) fn calibrate(plan: &Plan, length: Duration, interrupt: &Interrupt) -> Calibrated {
     let stop = Arc::new(AtomicBool::new(false));
@@ -39,7 +54,7 @@ pub(super) fn calibrate(plan: &Plan, length: Duration, interrupt: &Interrupt) ->
         return Calibrated::Interrupted(by);
     }
     match measured {
-        Ok(Ok(found)) => Calibrated::Measured(found.ceiling),
+        Ok(Ok(found)) => Calibrated::of(found.ceiling, length),
         Ok(Err(error)) => Calibrated::Unknown(error.to_string()),
         Err(_) => Calibrated::Unknown("the calibration itself failed".to_owned()),
     }
@@ -116,6 +131,25 @@ mod tests {
         check_talk(nested, Talk::Answered);
         let classes = "users: {one: {user: [connect, stay]}, two: {user: [connect, {send: a}]}}";
         check_talk(classes, Talk::Sent);
+    }
+
+    #[test]
+    fn a_ceiling_without_a_rate_is_not_known() {
+        let of = |ceiling| match Calibrated::of(ceiling, Duration::from_secs(1)) {
+            Calibrated::Measured(ceiling) => Ok(ceiling),
+            Calibrated::Unknown(why) => Err(why),
+            Calibrated::Interrupted(_) => panic!("nobody asked for the end"),
+        };
+        let why = "1s told nothing, as other programs keep the CPUs busy; a longer --calibrate may";
+        assert_eq!(of(Ceiling::default()), Err(why.to_owned()));
+        let timers = Ceiling { timer_error_us_p99: Some(120), ..Default::default() };
+        assert_eq!(of(timers), Err(why.to_owned()), "timers are no rate");
+        for known in [
+            Ceiling { connects_per_s: Some(1.0), ..Default::default() },
+            Ceiling { messages_per_s: Some(1.0), ..Default::default() },
+        ] {
+            assert_eq!(of(known.clone()), Ok(known));
+        }
     }
 
     #[test]
