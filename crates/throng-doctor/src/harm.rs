@@ -5,7 +5,7 @@
 //! missed.
 
 use throng_report::render::{count, micros};
-use throng_report::validity::{LAG_DEGRADED_US, LAG_INVALID_US};
+use throng_report::validity::{DOUBTFUL_INVALID, LAG_DEGRADED_US};
 use throng_report::{AnswerGap, Evidence, Grade, Severity};
 
 use crate::asked::Missed;
@@ -82,7 +82,7 @@ fn failed(moment: &Moment, counts: fn(&str) -> bool) -> Option<u64> {
 /// A generator that was late over the whole run.
 fn lateness(case: &Case<'_>) -> Option<Harm> {
     let late_us = case.summary.generator.lag_us.p99;
-    if late_us <= LAG_DEGRADED_US {
+    if case.summary.generator.lag_grade == Grade::Valid {
         return None;
     }
     let is_late = |moment: &Moment| moment.lag.p99_us > LAG_DEGRADED_US;
@@ -104,8 +104,10 @@ fn lateness(case: &Case<'_>) -> Option<Harm> {
 
 /// A generator that was late made its numbers worse, or worthless.
 pub(crate) fn lateness_severity(case: &Case<'_>) -> Severity {
-    let late_us = case.summary.generator.lag_us.p99;
-    if late_us > LAG_INVALID_US || case.summary.validity.grade == Grade::Invalid {
+    let summary = case.summary;
+    let is_doubted = summary.message.doubtful_share() > DOUBTFUL_INVALID;
+    let is_void = summary.validity.grade == Grade::Invalid && !is_doubted;
+    if summary.generator.lag_grade == Grade::Invalid || is_void {
         Severity::Stopped
     } else {
         Severity::Slowed

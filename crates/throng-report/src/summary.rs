@@ -42,7 +42,8 @@ pub use fold::SummaryFold;
 use crate::render::{count, micros};
 use crate::runfile::{EndReason, ReadError, RunFile, RunFileReader};
 use crate::{
-    ClassCounters, LatencySummary, ProbeCounters, ProbeReport, ServerCounters, Tally, Validity,
+    ClassCounters, Grade, LatencySummary, ProbeCounters, ProbeReport, ServerCounters, Tally,
+    Validity,
 };
 
 /// The schema of [`Summary`] in JSON.
@@ -224,6 +225,13 @@ pub struct MessageSummary {
     pub received_rate_most: Option<f64>,
 }
 
+impl MessageSummary {
+    /// Returns the share of answers that may be another user's, or another question's.
+    pub fn doubtful_share(&self) -> f64 {
+        (self.doubtful + self.out_of_step) as f64 / self.answered.max(1) as f64
+    }
+}
+
 /// Joins of channels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -347,6 +355,8 @@ pub struct GeneratorSummary {
     pub lag_us: LatencySummary,
     /// When it was the latest, in seconds since the run began; `null` when it was never late.
     pub lag_most_at_s: Option<f64>,
+    /// The grade that this lateness alone would give the run.
+    pub lag_grade: Grade,
     /// The share of messages, joins, pushes and probes whose arrival the kernel's clock told; `null` when
     /// there were none.
     pub by_kernels_clock: Option<f64>,

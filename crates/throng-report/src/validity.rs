@@ -193,8 +193,8 @@ impl Validity {
 }
 
 impl Facts {
-    /// Whether the generator was so late that its latencies say too little of the target.
-    fn lag(&self) -> Option<(Grade, String)> {
+    /// Returns the grade that the generator's lateness alone gives, and why, where it is not valid.
+    pub fn lag(&self) -> Option<(Grade, String)> {
         let lag_us = self.lag_us.p99;
         let grade = above(lag_us, LAG_DEGRADED_US, LAG_INVALID_US)?;
         let late = format!("the generator was late by {} (p99)", micros(lag_us));

@@ -2,7 +2,7 @@
 
 use throng_report::render::micros;
 use throng_report::validity::LAG_DEGRADED_US;
-use throng_report::{Evidence, Finding, Side};
+use throng_report::{Evidence, Finding, Grade, Side};
 
 use super::Rule;
 use crate::case::{Case, End};
@@ -14,19 +14,24 @@ pub(super) const RULE: Rule = Rule { id: "generator_saturated", explains: &[], f
 
 /// Lateness is of steps that depended on nobody else, so it is the generator's alone.
 fn find(case: &Case<'_>) -> Option<Finding> {
-    let late = case.summary.generator.lag_us.p99;
-    if late <= LAG_DEGRADED_US {
+    let generator = &case.summary.generator;
+    let late = generator.lag_us.p99;
+    if generator.lag_grade == Grade::Valid {
         return None;
     }
     let moments = case.moments();
     let first = moments.iter().find(|moment| is_late(moment))?;
     let short = Shortage::of(case);
+    let so = match generator.by_kernels_clock {
+        // Reading late makes no latency larger, sending late does.
+        Some(share) if share > 0.99 => "latencies are larger than the target's by up to that",
+        _ => "the numbers describe it and not the target",
+    };
     let mut found = Finding::new(
         RULE.id,
         Side::Client,
         format!(
-            "The generator was late by {} (p99): {}. It could not do what it was told when it was told, so the numbers describe it \
-             and not the target.{}",
+            "The generator was late by {} (p99): {}. It could not do what it was told when it was told, so {so}.{}",
             micros(late),
             short.cause,
             short.detail
@@ -182,5 +187,22 @@ mod tests {
     fn a_generator_on_time_is_not() {
         Run::quiet().is_silent(&RULE);
         late(9_000).is_silent(&RULE);
+    }
+
+    #[test]
+    fn lateness_that_is_a_small_part_of_what_was_measured_is_not() {
+        let answered_after = |us: u64| {
+            late(30_000).loaded(move |load, _| {
+                for histogram in [&mut load.connect, &mut load.message] {
+                    histogram.clear();
+                    histogram.record_n(us, 1_000);
+                }
+                load.arrival.message.record_n(us, 1_000);
+            })
+        };
+        answered_after(900_000).is_silent(&RULE);
+        let found = answered_after(90_000).speaks(&RULE);
+        let so = "latencies are larger than the target's by up to that";
+        assert!(found.text.contains(so), "{found}");
     }
 }

@@ -181,7 +181,7 @@ fn is_explained(case: &Case<'_>) -> bool {
     server_lost::ended(case).is_some()
         || (super::retransmits::RULE.find)(case).is_some()
         || full.count() >= INTERVALS_MIN
-        || case.summary.generator.lag_us.p99 > throng_report::validity::LAG_DEGRADED_US
+        || case.summary.generator.lag_grade != throng_report::Grade::Valid
         || queues.iter().any(|counter| case.growth(End::Server, counter).is_some())
         || lost.saturating_mul(RESENT_ONE_IN) > sent.max(RESENT_ONE_IN)
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::runfile::{Ceiling, End, EndReason, Header};
 use crate::unanswered::judged;
-use crate::validity::{Facts, Latency};
+use crate::validity::{Facts, Grade, Latency};
 use crate::{EventKind, Histogram, Interval, LatencySummary, MachineUse, Threshold, Validity};
 
 /// A summary in the making. The generator feeds it as it writes the run file; a reader as it reads one.
@@ -166,6 +166,7 @@ impl SummaryFold {
             let judged = judged.filter(|(of, _)| *of == name).map(|(_, stat)| stat).collect();
             facts.latencies.push(Latency { name, us, judged });
         }
+        let lag_grade = facts.lag().map_or(Grade::Valid, |(grade, _)| grade);
         Summary {
             schema: SCHEMA.to_owned(),
             run: RunSummary {
@@ -186,7 +187,7 @@ impl SummaryFold {
             errors: errors.clone(),
             arrivals,
             turns: self.turns(),
-            generator: self.generator(lag_us),
+            generator: self.generator(lag_us, lag_grade),
             machine: self.machine(),
             server: self.server.as_ref().map(|server| server.summary(&self.steps)),
             classes: last.classes.clone(),
@@ -344,7 +345,7 @@ impl SummaryFold {
         })
     }
 
-    fn generator(&self, lag_us: LatencySummary) -> GeneratorSummary {
+    fn generator(&self, lag_us: LatencySummary, lag_grade: Grade) -> GeneratorSummary {
         let cpu = Step::load_cpu;
         let (by_kernel, timed) = self.load.arrival.by_kernel();
         GeneratorSummary {
@@ -353,6 +354,7 @@ impl SummaryFold {
             rss_bytes_per_user: self.load.memory.bytes_each(),
             lag_us,
             lag_most_at_s: self.load.lag_most_at_ms.map(|ms| ms as f64 / 1000.0),
+            lag_grade,
             by_kernels_clock: ratio(by_kernel, timed),
             cores: self.load.last.cores,
             cpu_cores_used: cores_used(&self.steps, cpu),
