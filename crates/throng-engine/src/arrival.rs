@@ -54,9 +54,9 @@ impl StampSampler {
 }
 
 /// Receives of a turn that all ask.
-const STAMPED_FIRST: u32 = 16;
+const STAMPED_FIRST: u32 = 32;
 /// One in so many of the others asks.
-const SAMPLE_WEIGHT: u32 = 4;
+const SAMPLE_WEIGHT: u32 = 8;
 
 #[cfg(test)]
 mod tests {
