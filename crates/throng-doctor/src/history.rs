@@ -106,14 +106,21 @@ impl Moment {
         let spread = |of: fn(&LoadInterval) -> &Histogram| {
             interval.load.as_ref().map_or_else(Spread::default, |load| Spread::of(of(load)))
         };
+        // Arrivals may be a sample: how many there were is in the other.
+        let latency = |of: fn(&LoadInterval) -> [&Histogram; 2]| {
+            interval.load.as_ref().map_or_else(Spread::default, |load| {
+                let [seen, best] = of(load);
+                Spread { count: seen.count(), ..Spread::of(best) }
+            })
+        };
         Self {
             lag: spread(|load| &load.lag),
-            connect: spread(|load| load.latencies().connect),
-            tcp: spread(|load| load.latencies().tcp),
-            message: spread(|load| load.latencies().message),
-            join: spread(|load| load.latencies().join),
-            push: spread(|load| load.latencies().push),
-            broadcast: spread(|load| load.latencies().broadcast),
+            connect: latency(|load| [&load.connect, load.latencies().connect]),
+            tcp: latency(|load| [&load.tcp, load.latencies().tcp]),
+            message: latency(|load| [&load.message, load.latencies().message]),
+            join: latency(|load| [&load.join, load.latencies().join]),
+            push: latency(|load| [&load.push, load.latencies().push]),
+            broadcast: latency(|load| [&load.broadcast, load.latencies().broadcast]),
             interval: Interval {
                 at_ms: interval.at_ms,
                 span_ms: interval.span_ms,

@@ -45,8 +45,7 @@ pub(crate) fn recv(
     message.msg_controllen = size_of_val(&control) as _;
     // SAFETY: the message names a buffer and a control buffer of these lengths, which live over the call.
     // The system call itself: as a point at which a thread may be cancelled, libc's costs more.
-    let received =
-        unsafe { libc::syscall(libc::SYS_recvmsg, fd.as_raw_fd(), &raw mut message, 0) };
+    let received = unsafe { libc::syscall(libc::SYS_recvmsg, fd.as_raw_fd(), &raw mut message, 0) };
     let Ok(received) = usize::try_from(received) else { return Err(last_errno()) };
     let told_bytes: usize = message.msg_controllen as _;
     let length = (told_bytes / size_of::<u64>()).min(CONTROL_WORDS);

@@ -25,6 +25,15 @@ pub enum Arrival {
 impl Arrival {
     /// Nothing is known of the moment.
     pub const UNKNOWN: Self = Self::Unknown { weight: 1 };
+
+    /// Returns the same, standing for `times` as many receives.
+    pub const fn times(self, times: u32) -> Self {
+        match self {
+            Self::Stamped { at, weight } => Self::Stamped { at, weight: weight * times },
+            Self::Unknown { weight } => Self::Unknown { weight: weight * times },
+            Self::Sampled => Self::Sampled,
+        }
+    }
 }
 
 /// Chooses the receives of a turn that ask for a stamp, which costs 5 % of a small message. The first
@@ -54,9 +63,9 @@ impl StampSampler {
 }
 
 /// Receives of a turn that all ask.
-const STAMPED_FIRST: u32 = 32;
+const STAMPED_FIRST: u32 = 16;
 /// One in so many of the others asks.
-const SAMPLE_WEIGHT: u32 = 8;
+const SAMPLE_WEIGHT: u32 = 4;
 
 #[cfg(test)]
 mod tests {

@@ -54,7 +54,7 @@ use prober::Prober;
 use probing::Lead;
 use samples::{Samples, shown};
 use starts::{Action, Starts};
-use timing::Timing;
+use timing::{StampChooser, Timing};
 use user::Doing;
 pub use user::User;
 
@@ -129,6 +129,7 @@ pub struct Generator {
     /// When the schedule of the open model was over; [`Instant::FAR`] before.
     schedule_over_at: Instant,
     samples: Samples,
+    stamp_chooser: StampChooser,
     slate: Box<Slate>,
 }
 
@@ -168,6 +169,7 @@ impl Generator {
             concluding: false,
             schedule_over_at: Instant::FAR,
             samples: Samples::default(),
+            stamp_chooser: StampChooser::default(),
             slate,
             config,
         }
@@ -275,6 +277,7 @@ impl Generator {
         desk: &mut Desk<D, Self>,
         blank: Box<Slate>,
     ) -> Box<Slate> {
+        self.stamp_chooser.begin_interval();
         let slate = &mut self.slate;
         slate.handed_over_at = desk.driver().now();
         slate.counters.users_intended = self.starts.intended_by(desk.now());

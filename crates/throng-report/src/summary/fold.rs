@@ -234,7 +234,8 @@ impl SummaryFold {
     fn connect(&self, missing: u64) -> ConnectSummary {
         let Load { last, connect, tcp, arrival, unanswered, .. } = &self.load;
         let counters = &last.counters;
-        let (connect, tcp) = (Clocks(connect, &arrival.connect), Clocks(tcp, &arrival.tcp));
+        let connect = self.clocks(connect, &arrival.connect);
+        let tcp = self.clocks(tcp, &arrival.tcp);
         ConnectSummary {
             intended: counters.connects_started + missing,
             ok: counters.connects_ok,
@@ -244,7 +245,7 @@ impl SummaryFold {
             rate_most: rate_most(&self.steps, |step| step.connects),
             rate_mean: rate_mean(&self.steps, |step| step.connects),
             latency_us: connect.latency_us(),
-            seen_us: connect.0.into(),
+            seen_us: connect.seen.into(),
             tcp_latency_us: tcp.latency_us(),
             unanswered_us: (&unanswered.connect).into(),
             judged_us: connect.judged_us(&unanswered.connect),
@@ -252,10 +253,18 @@ impl SummaryFold {
         }
     }
 
+    fn clocks<'a>(&self, seen: &'a Histogram, arrived: &'a Histogram) -> Clocks<'a> {
+        let late_us_most = match arrived.is_empty() {
+            true => 0,
+            false => self.load.lag_us_most.max(self.load.turn_us_most),
+        };
+        Clocks { seen, arrived, late_us_most }
+    }
+
     fn message(&self) -> MessageSummary {
         let Load { last, message, arrival, unanswered, .. } = &self.load;
         let counters = &last.counters;
-        let clocks = Clocks(message, &arrival.message);
+        let clocks = self.clocks(message, &arrival.message);
         MessageSummary {
             sent: counters.messages_sent,
             sends_waiting: counters.sends_waiting,
@@ -290,7 +299,7 @@ impl SummaryFold {
 
     fn join(&self) -> Option<JoinSummary> {
         let counters = &self.load.last.counters;
-        let clocks = Clocks(&self.load.join, &self.load.arrival.join);
+        let clocks = self.clocks(&self.load.join, &self.load.arrival.join);
         (counters.joins_started > 0).then(|| JoinSummary {
             started: counters.joins_started,
             ok: counters.joins_ok,
@@ -299,7 +308,7 @@ impl SummaryFold {
             rate_most: rate_most(&self.steps, |step| step.joins),
             rate_mean: rate_mean(&self.steps, |step| step.joins),
             latency_us: clocks.latency_us(),
-            seen_us: clocks.0.into(),
+            seen_us: clocks.seen.into(),
             unanswered_us: (&self.load.unanswered.join).into(),
             judged_us: clocks.judged_us(&self.load.unanswered.join),
         })
@@ -307,7 +316,7 @@ impl SummaryFold {
 
     fn push(&self) -> Option<PushSummary> {
         let counters = &self.load.last.counters;
-        let clocks = Clocks(&self.load.push, &self.load.arrival.push);
+        let clocks = self.clocks(&self.load.push, &self.load.arrival.push);
         (counters.pushes_sent > 0).then(|| PushSummary {
             sent: counters.pushes_sent,
             ok: counters.pushes_ok,
@@ -316,7 +325,7 @@ impl SummaryFold {
             rate_most: rate_most(&self.steps, |step| step.pushes),
             rate_mean: rate_mean(&self.steps, |step| step.pushes),
             latency_us: clocks.latency_us(),
-            seen_us: clocks.0.into(),
+            seen_us: clocks.seen.into(),
             unanswered_us: (&self.load.unanswered.push).into(),
             judged_us: clocks.judged_us(&self.load.unanswered.push),
         })
@@ -334,11 +343,11 @@ impl SummaryFold {
     fn broadcast(&self) -> Option<BroadcastSummary> {
         let counters = &self.load.last.probe;
         let probes = &self.load.probes;
-        let clocks = Clocks(&self.load.broadcast, &self.load.arrival.broadcast);
+        let clocks = self.clocks(&self.load.broadcast, &self.load.arrival.broadcast);
         (counters.intended > 0).then(|| BroadcastSummary {
             counters: counters.clone(),
             latency_us: clocks.latency_us(),
-            seen_us: clocks.0.into(),
+            seen_us: clocks.seen.into(),
             first_us: probes.values().filter_map(|probe| probe.first_us).min(),
             last_us: probes.values().filter_map(|probe| probe.last_us).max(),
             probes: probes.values().cloned().collect(),
@@ -410,22 +419,31 @@ impl SummaryFold {
 }
 
 /// The latencies of a kind: until the generator saw the answer, and until the answer had arrived.
-struct Clocks<'a>(&'a Histogram, &'a Histogram);
+struct Clocks<'a> {
+    seen: &'a Histogram,
+    arrived: &'a Histogram,
+    /// By how much the generator can have read an answer late at the most.
+    late_us_most: u64,
+}
 
 impl<'a> Clocks<'a> {
     /// Returns the histogram by the better clock.
     fn best(&self) -> &'a Histogram {
-        if self.1.is_empty() { self.0 } else { self.1 }
+        if self.arrived.is_empty() { self.seen } else { self.arrived }
     }
 
     fn latency_us(&self) -> LatencySummary {
-        // A sampled clock counts each of its values for several.
-        LatencySummary { count: self.0.count(), ..self.best().into() }
+        self.complete(self.best().into(), self.seen.count())
     }
 
     fn judged_us(&self, unanswered: &Histogram) -> LatencySummary {
-        let count = self.0.count() + unanswered.count();
-        LatencySummary { count, ..judged(self.best(), unanswered) }
+        self.complete(judged(self.best(), unanswered), self.seen.count() + unanswered.count())
+    }
+
+    /// Makes whole what a sample of arrivals lacks: how many there were, and the slowest.
+    fn complete(&self, sampled: LatencySummary, count: u64) -> LatencySummary {
+        let max = sampled.max.max(self.seen.max().saturating_sub(self.late_us_most));
+        LatencySummary { count, max, ..sampled }
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Load {
     /// The same by the kernel's clock.
     pub(super) arrival: ArrivalLatencies,
     pub(super) lag: Histogram,
+    /// The longest turn of a core.
+    pub(super) turn_us_most: u64,
     /// The largest lag, and the end of the interval that it was in.
     pub(super) lag_us_most: u64,
     pub(super) lag_most_at_ms: Option<u64>,
@@ -67,6 +69,7 @@ impl Load {
         self.arrival.merge(&load.arrival);
         self.lag.merge(&load.lag);
         self.unanswered.merge(&load.unanswered);
+        self.turn_us_most = self.turn_us_most.max(load.core.turn_us_most);
         let lag_us = load.lag.max();
         if lag_us > self.lag_us_most {
             self.lag_us_most = lag_us;

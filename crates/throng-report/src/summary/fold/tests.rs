@@ -421,6 +421,18 @@ fn a_latency_ends_when_the_answer_arrived_and_both_clocks_are_told() {
 }
 
 #[test]
+fn the_slowest_answer_is_told_even_where_its_arrival_was_not_asked_for() {
+    let mut load = load(LoadCounters::default(), 0, 0);
+    load.message.record_n(2_000, 1_999);
+    load.message.record_us(5_000_000);
+    load.arrival.message.record_n(1_000, 2_000);
+    load.core.turn_us_most = 30_000;
+    let message = run(vec![of_load(LoadInterval::default()), of_load(load)]).message;
+    assert!((4_900_000..5_000_000).contains(&message.latency_us.max), "{message:?}");
+    assert_eq!(message.judged_us.max, message.latency_us.max);
+}
+
+#[test]
 fn a_late_generator_is_judged_by_its_part_only_where_arrivals_are_known() {
     let by_part = |summary: Summary| summary.validity.reasons.concat().contains(" of the p99 of ");
     assert!(by_part(read_late(20_000, 0)));
