@@ -87,7 +87,9 @@ mod tests {
     #[test]
     fn exponential_has_mean_one() {
         let mut prng = Prng::new(2);
-        let mean = (0..100_000).map(|_| prng.exponential()).sum::<f64>() / 100_000.0;
-        assert!((mean - 1.0).abs() < 0.02, "{mean}");
+        // An interpreter is given fewer draws, whose mean strays more.
+        let (count, stray) = if cfg!(miri) { (2_500, 0.1) } else { (100_000, 0.02) };
+        let mean = (0..count).map(|_| prng.exponential()).sum::<f64>() / f64::from(count);
+        assert!((mean - 1.0).abs() < stray, "{mean}");
     }
 }

@@ -269,7 +269,8 @@ mod tests {
             (&requests[..], found),
             (&expected.iter().map(|&one| one.to_owned()).collect::<Vec<_>>()[..], fault)
         );
-        for cut in 1..bytes.len() {
+        // An interpreter is given a few of the cuts.
+        for cut in (1..bytes.len()).step_by(if cfg!(miri) { 17 } else { 1 }) {
             let (requests, found, _) = read(&[&bytes[..cut], &bytes[cut..]]);
             assert_eq!((requests.len(), found), (expected.len(), fault), "cut at {cut}");
         }

@@ -126,9 +126,10 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "hours of work for an interpreter")]
     fn nesting_of_any_depth_is_checked_to_the_last_bracket() {
-        for depth in [1, 63, 64, 65, 127, 128, 129, 10_000, 1_000_000] {
+        let depths = [1, 63, 64, 65, 127, 128, 129, 10_000, 1_000_000];
+        // An interpreter is not given the last.
+        for &depth in &depths[..if cfg!(miri) { 7 } else { 9 }] {
             let (open, close) = (r#"[{"":"#.repeat(depth / 2), "}]".repeat(depth / 2));
             assert!(is_valid(&format!("{open}0{close}")), "{depth}");
             assert!(!is_valid(&format!("{open}0{close}]")), "{depth}");
@@ -141,7 +142,9 @@ mod tests {
     #[test]
     fn special_bytes_are_found_wherever_they_are() {
         for filler in ['a', '\u{7f}', 'ÿ', '\u{20}', '#', '!', ']'] {
-            for byte in (0..0x20).chain(*b"\"\\") {
+            // An interpreter is given a few of the control characters.
+            let controls = (0..0x20).step_by(if cfg!(miri) { 10 } else { 1 });
+            for byte in controls.chain(*b"\"\\") {
                 for before in 0..20 {
                     let mut text = filler.to_string().repeat(before);
                     let at = text.len();

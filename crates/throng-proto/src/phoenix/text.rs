@@ -314,7 +314,8 @@ mod tests {
 
     #[test]
     fn a_topic_of_a_megabyte_is_a_topic() {
-        let topic = "é".repeat(1 << 19);
+        // An interpreter is given less.
+        let topic = "é".repeat(if cfg!(miri) { 1 << 10 } else { 1 << 19 });
         let frame = format!(r#"[null,"1","{topic}","phx_join",{{}}]"#);
         check(decode_v2(&frame), [None, Some("1")], [&topic, "phx_join", "{}"]);
         let frame = format!(r#"{{"topic":"{topic}","event":"e","payload":{{}},"ref":null}}"#);
@@ -323,13 +324,15 @@ mod tests {
 
     #[test]
     fn json_nested_10_000_deep_is_passed_through() {
-        let payload = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        // An interpreter is given less.
+        let depth = if cfg!(miri) { 300 } else { 10_000 };
+        let payload = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let frame = format!(r#"[null,"1","t","e",{payload}]"#);
         check(decode_v2(&frame), [None, Some("1")], ["t", "e", &payload]);
         let frame =
             format!(r#"{{"x":{payload},"topic":"t","event":"e","payload":{payload},"ref":null}}"#);
         check(decode_v1(&frame), [None, None], ["t", "e", &payload]);
-        assert!(decode_v2(&"[".repeat(10_000)).is_err());
-        assert!(decode_v1(&"{\"a\":".repeat(10_000)).is_err());
+        assert!(decode_v2(&"[".repeat(depth)).is_err());
+        assert!(decode_v1(&"{\"a\":".repeat(depth)).is_err());
     }
 }

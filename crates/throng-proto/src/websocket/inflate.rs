@@ -170,9 +170,11 @@ mod tests {
 
     #[test]
     fn every_window_comes_back() {
-        let text: String = (0..5_000).map(|number| format!("{} ", number % 70)).collect();
+        // An interpreter is given less text and a few of the windows.
+        let (count, step) = if cfg!(miri) { (300, 6) } else { (5_000, 1) };
+        let text: String = (0..count).map(|number| format!("{} ", number % 70)).collect();
         let mut deflater = Deflater::new();
-        for bits in 9..=15 {
+        for bits in (9..=15).step_by(step) {
             for _ in 0..2 {
                 let compressed = deflater.compress(text.as_bytes(), bits).unwrap();
                 assert!(compressed.len() < text.len() / 2);

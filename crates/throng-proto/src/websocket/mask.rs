@@ -26,7 +26,8 @@ mod tests {
     fn every_length_and_offset_is_masked_byte_by_byte() {
         let mask = [1, 2, 4, 8];
         for at in 0..6 {
-            for length in 0..70 {
+            // An interpreter is given a few of the lengths.
+            for length in (0..70).step_by(if cfg!(miri) { 3 } else { 1 }) {
                 let mut bytes = vec![0x80; length];
                 apply(mask, at, &mut bytes);
                 let expected: Vec<u8> =

@@ -115,7 +115,8 @@ mod tests {
     fn a_token_with_any_character_changed_is_refused() {
         let tokens = Tokens::new(&SECRET);
         let token = tokens.issue(Instant::ZERO, CLAIM);
-        for at in 0..token.len() {
+        // An interpreter is given a few of the places.
+        for at in (0..token.len()).step_by(if cfg!(miri) { 7 } else { 1 }) {
             for other in ["A", "B", "_", "+", "=", "é", ""] {
                 let forged = format!("{}{other}{}", &token[..at], &token[at + 1..]);
                 let want = if forged == token { Ok(CLAIM) } else { Err(TokenError::Forged) };
