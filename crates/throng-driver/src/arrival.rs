@@ -6,9 +6,10 @@
 //! of CLOCK_MONOTONIC and distrusts those from before such a step.
 
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::time::{ClockId, clock_gettime};
 use throng_base::Instant;
 
@@ -126,9 +127,23 @@ pub(crate) struct ArrivalClock {
     is_fresh: bool,
     /// Stamps from before this time of the wall clock are not trusted: the clock was set then.
     trusted_from: Duration,
+    /// A socket that asks for arrivals as long as this core does. When the first socket of a machine
+    /// begins to ask, and when the last one ends, the kernel rewrites its own code on all CPUs: that
+    /// must not happen with each short connection.
+    keeper: Option<OwnedFd>,
 }
 
 impl ArrivalClock {
+    /// Has the kernel go on noting arrivals while no connection asks for it. Without a free fd it does so
+    /// as long as there is one.
+    pub(crate) fn keep_noting(&mut self) {
+        if self.keeper.is_none() {
+            let flags = SocketFlags::CLOEXEC;
+            let keeper = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
+            self.keeper = keeper.ok().inspect(|fd| request_stamps(fd.as_fd()));
+        }
+    }
+
     /// Has the clocks compared again at the next stamp.
     pub(crate) const fn expire(&mut self) {
         self.is_fresh = false;

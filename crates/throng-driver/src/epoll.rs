@@ -142,6 +142,9 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 
     fn connect(&mut self, spec: &ConnectSpec) -> Result<Fd, Errno> {
+        if spec.options.arrival_stamps {
+            self.arrivals.keep_noting();
+        }
         socket::connect(spec).map(|fd| self.opened(fd))
     }
 

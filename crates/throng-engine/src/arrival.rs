@@ -25,36 +25,31 @@ pub enum Arrival {
 impl Arrival {
     /// Nothing is known of the moment.
     pub const UNKNOWN: Self = Self::Unknown { weight: 1 };
-
-    /// Returns the same, standing for `times` as many receives.
-    pub const fn times(self, times: u32) -> Self {
-        match self {
-            Self::Stamped { at, weight } => Self::Stamped { at, weight: weight * times },
-            Self::Unknown { weight } => Self::Unknown { weight: weight * times },
-            Self::Sampled => Self::Sampled,
-        }
-    }
 }
 
-/// Chooses the receives of a turn that ask for a stamp, which costs 5 % of a small message. The first
-/// ones of each turn all do, so that an idle core measures everything. Of the rest, which only a busy
-/// core has, one in [`SAMPLE_WEIGHT`] does and counts for as many.
+/// Chooses the receives that ask for a stamp, which makes one of a small message a fifth dearer. Up to
+/// [`STAMPS_PER_S`] of a second all do, so that a core with little to do measures everything. Of the rest,
+/// which only a busy core has, one in [`SAMPLE_WEIGHT`] does and counts for as many.
 #[derive(Debug, Default)]
 pub(crate) struct StampSampler {
-    asked_in_turn: u32,
+    /// Receives that may ask, in parts of a second's nanoseconds.
+    saved_ns: u64,
+    saved_at: Instant,
     passed_over: u32,
 }
 
 impl StampSampler {
-    /// Begins a turn.
-    pub(crate) const fn begin_turn(&mut self) {
-        self.asked_in_turn = 0;
+    /// Begins a turn at `now`.
+    pub(crate) fn begin_turn(&mut self, now: Instant) {
+        let passed_ns = now.since(self.saved_at).as_nanos().min(SECOND_NS.into()) as u64;
+        self.saved_ns = (self.saved_ns + passed_ns).min(SECOND_NS);
+        self.saved_at = now;
     }
 
     /// Returns for how many receives the next one stands; none if it asks for no stamp.
     pub(crate) const fn next_weight(&mut self) -> Option<u32> {
-        if self.asked_in_turn < STAMPED_FIRST {
-            self.asked_in_turn += 1;
+        if let Some(rest) = self.saved_ns.checked_sub(SECOND_NS / STAMPS_PER_S) {
+            self.saved_ns = rest;
             return Some(1);
         }
         self.passed_over = (self.passed_over + 1) % SAMPLE_WEIGHT;
@@ -62,28 +57,38 @@ impl StampSampler {
     }
 }
 
-/// Receives of a turn that all ask.
-const STAMPED_FIRST: u32 = 16;
+/// Receives of a second on a core that all ask.
+const STAMPS_PER_S: u64 = 500;
 /// One in so many of the others asks.
-const SAMPLE_WEIGHT: u32 = 4;
+const SAMPLE_WEIGHT: u32 = 64;
+const SECOND_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn weights_add_up_to_the_receives() {
         let mut sampler = StampSampler::default();
-        for receives in [1_u32, 16, 17, 100, 1_000] {
-            let turns = 40;
-            let mut weights = 0;
-            for _ in 0..turns {
-                sampler.begin_turn();
-                let asked: Vec<u32> = (0..receives).filter_map(|_| sampler.next_weight()).collect();
-                weights += asked.iter().sum::<u32>();
-                assert!(asked.len() as u32 <= 16 + receives.saturating_sub(16).div_ceil(4));
+        let mut now = Instant::ZERO + Duration::from_secs(5);
+        for receives in [1_u32, 16, 500, 3_000] {
+            let (mut weights, mut asked) = (0, 0);
+            for _ in 0..40 {
+                now = now + Duration::from_millis(250);
+                sampler.begin_turn(now);
+                let turn: Vec<u32> = (0..receives).filter_map(|_| sampler.next_weight()).collect();
+                weights += turn.iter().sum::<u32>();
+                asked += turn.len() as u32;
             }
-            assert!(weights.abs_diff(turns * receives) < SAMPLE_WEIGHT, "{weights} of {receives}");
+            assert!(weights.abs_diff(40 * receives) < SAMPLE_WEIGHT, "{weights} of {receives}");
+            // Ten seconds, and what was saved before.
+            let all = (40 * receives).min(5_500);
+            assert!(
+                asked >= all.min(5_000) && asked <= all + 40 * receives / SAMPLE_WEIGHT + 1,
+                "{asked}"
+            );
         }
     }
 }

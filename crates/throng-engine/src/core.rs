@@ -89,7 +89,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         counters.turns += 1;
         counters.events += self.events.len() as u64;
         self.desk.shell.budget = Budget::new(self.desk.shell.limits.turn_work_bytes_max);
-        self.desk.shell.sampler.begin_turn();
+        self.desk.shell.sampler.begin_turn(begun);
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             self.handle(event);

@@ -54,7 +54,7 @@ use prober::Prober;
 use probing::Lead;
 use samples::{Samples, shown};
 use starts::{Action, Starts};
-use timing::{StampChooser, Timing};
+use timing::Timing;
 use user::Doing;
 pub use user::User;
 
@@ -129,7 +129,6 @@ pub struct Generator {
     /// When the schedule of the open model was over; [`Instant::FAR`] before.
     schedule_over_at: Instant,
     samples: Samples,
-    stamp_chooser: StampChooser,
     slate: Box<Slate>,
 }
 
@@ -169,7 +168,6 @@ impl Generator {
             concluding: false,
             schedule_over_at: Instant::FAR,
             samples: Samples::default(),
-            stamp_chooser: StampChooser::default(),
             slate,
             config,
         }
@@ -277,7 +275,6 @@ impl Generator {
         desk: &mut Desk<D, Self>,
         blank: Box<Slate>,
     ) -> Box<Slate> {
-        self.stamp_chooser.begin_interval();
         let slate = &mut self.slate;
         slate.handed_over_at = desk.driver().now();
         slate.counters.users_intended = self.starts.intended_by(desk.now());

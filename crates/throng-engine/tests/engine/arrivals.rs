@@ -101,8 +101,8 @@ fn a_busy_core_asks_for_a_sample_whose_weights_add_up() {
         }
         let answers = measured.borrow().len() as u32;
         assert_eq!(answers, 10_000);
-        assert!(weights.abs_diff(answers) < 4, "{weights} of {answers}");
-        assert!(sampled > 0, "a hundred in a turn are too many to ask for all");
+        assert!(weights.abs_diff(answers) < 64, "{weights} of {answers}");
+        assert!(sampled > 0, "so many a second are too many to ask for all");
     });
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Prober {
     open: VecDeque<Open>,
     /// The place of a user that heard probes when it was noted: it sends the next one.
     pub(super) speaker: Option<u32>,
+    /// Everybody leaves.
+    closed: bool,
     /// The probes that this core is to send, each when it is due, the first one first.
     pub(super) to_send: VecDeque<Order>,
 }
@@ -93,6 +95,7 @@ impl Prober {
             opened: 0,
             open: VecDeque::new(),
             speaker: None,
+            closed: false,
             to_send: VecDeque::new(),
         })
     }
@@ -195,7 +198,8 @@ impl Prober {
             return;
         }
         let Some(open) = self.open.iter_mut().find(|open| open.number == number) else {
-            tally.counters.late += 1;
+            // What was under way when everybody began to leave is not late.
+            tally.counters.late += u64::from(!self.closed);
             return;
         };
         open.outstanding -= 1;
@@ -241,6 +245,7 @@ impl Prober {
 
     /// Everybody leaves.
     pub(super) fn close(&mut self, slate: &mut Slate) {
+        self.closed = true;
         for order in self.to_send.drain(..) {
             slate.probe(order.number).counters.skipped += 1;
         }
@@ -416,7 +421,9 @@ mod tests {
         prober.excuse(&mut users[0], 2, &mut slate);
         prober.close(&mut slate);
         prober.leave(&mut users[0], &mut slate);
+        prober.receive(&mut users[1], 2, seen(at(21_000)), &mut slate);
         prober.leave(&mut users[1], &mut slate);
-        assert_eq!(closed(&prober, &mut slate, 2).left, 2);
+        let counters = closed(&prober, &mut slate, 2);
+        assert_eq!((counters.left, counters.late), (2, 0), "it was under way when all left");
     }
 }

@@ -8,7 +8,6 @@ use throng_engine::{After, Conn, Deadline};
 
 use super::accounts::NeverBegun;
 use super::session::UserSession;
-use super::timing::Stamps;
 use super::user::{Doing, Iteration, LoopCounter, Standing, User};
 use super::{ErrorKind, Generator, Mail, Stage};
 use crate::program::{CloseHow, Frame, Loop, OnError, Op, Protocol, TemplateVars, Turns, jittered};
@@ -134,24 +133,18 @@ impl Generator {
         user.inbox = None;
         user.flags.set_hears_alike(false);
         user.message_from = now;
-        let measures = self.expects[usize::from(user.class)]
+        let measures_arrivals = self.expects[usize::from(user.class)]
             || self.config.program.protocol() != Protocol::Tcp;
-        let stamps = match measures {
-            true => self.stamp_chooser.of_connect(user.id, self.slate.counters.connected),
-            false => Stamps::None,
-        };
-        user.flags.set_stamps(stamps);
-        let is_stamped = stamps != Stamps::None;
         user.handshake = handshake as u16;
         let target = self.config.targets[(user.id % self.config.targets.len() as u64) as usize];
-        let options = SocketOptions { arrival_stamps: is_stamped, ..self.config.options };
+        let options = SocketOptions { arrival_stamps: measures_arrivals, ..self.config.options };
         let spec = ConnectSpec { target, source: self.sources.choose(), options };
         // A connect that tries another port is still the same one.
         self.slate.counters.connects_started += u64::from(user.port_tries == 0);
         if self.config.program.protocol() != Protocol::Tcp {
             *conn.session().0 = UserSession::web_socket();
         }
-        conn.want_arrival(is_stamped);
+        conn.want_arrival(measures_arrivals);
         conn.connect(spec);
         conn.set_deadline(Deadline::Coarse(now + timeout));
         Step::Wait

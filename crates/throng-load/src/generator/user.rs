@@ -4,7 +4,7 @@ use throng_base::{Instant, Prng};
 
 use super::channels::Channels;
 use super::receipts::Receipts;
-use super::timing::{CLOCK_ERROR_MAX, Stamps};
+use super::timing::CLOCK_ERROR_MAX;
 use super::unasked::Inbox;
 use crate::program::LOOPS_MAX;
 
@@ -61,8 +61,6 @@ pub(super) struct Flags(u8);
 impl Flags {
     const ANSWERING: u8 = 1;
     const HEARS_ALIKE: u8 = 2;
-    const STAMPED: u8 = 4;
-    const OF_MANY: u8 = 8;
 
     /// Answers to its messages have begun to come: the next message begins a new count.
     pub(super) const fn is_answering(self) -> bool {
@@ -80,20 +78,6 @@ impl Flags {
 
     pub(super) const fn set_hears_alike(&mut self, hears_alike: bool) {
         self.set(Self::HEARS_ALIKE, hears_alike);
-    }
-
-    /// Whether the kernel says when what comes on this connection arrived.
-    pub(super) const fn stamps(self) -> Stamps {
-        match self.0 & (Self::STAMPED | Self::OF_MANY) {
-            0 => Stamps::None,
-            Self::STAMPED => Stamps::Own,
-            _ => Stamps::OfMany,
-        }
-    }
-
-    pub(super) const fn set_stamps(&mut self, stamps: Stamps) {
-        self.set(Self::STAMPED, !matches!(stamps, Stamps::None));
-        self.set(Self::OF_MANY, matches!(stamps, Stamps::OfMany));
     }
 
     const fn set(&mut self, flag: u8, is_set: bool) {
