@@ -76,7 +76,7 @@ mod tests {
         for receives in [1_u32, 16, 500, 3_000] {
             let (mut weights, mut asked) = (0, 0);
             for _ in 0..40 {
-                now = now + Duration::from_millis(250);
+                now += Duration::from_millis(250);
                 sampler.begin_turn(now);
                 let turn: Vec<u32> = (0..receives).filter_map(|_| sampler.next_weight()).collect();
                 weights += turn.iter().sum::<u32>();
