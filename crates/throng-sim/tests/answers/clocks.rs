@@ -19,9 +19,10 @@ fn echo() -> Room {
     Room::new(|text, _| vec![Reply { after: SERVICE, to: To::Sender, text: text.to_owned() }])
 }
 
-/// A closed loop: each question begins when the answer before it was seen.
+/// A closed loop: each question begins when the answer before it was seen. So few a second that the kernel is
+/// asked for the arrival of each.
 const CLOSED: &str = "
-load: [{ramp: {to: 5, over: 1s}}, {hold: {for: 20s}}]
+load: [{ramp: {to: 2, over: 1s}}, {hold: {for: 20s}}]
 user: [connect, repeat: {for: 1h, do: [send: hi, expect: hi]}]
 ";
 
