@@ -110,7 +110,10 @@ impl Moment {
         let latency = |of: fn(&LoadInterval) -> [&Histogram; 2]| {
             interval.load.as_ref().map_or_else(Spread::default, |load| {
                 let [seen, best] = of(load);
-                Spread { count: seen.count(), ..Spread::of(best) }
+                // The slowest may not be in the sample.
+                let late_us = load.lag.max().max(load.core.turn_us_most);
+                let max_us = best.max().max(seen.max().saturating_sub(late_us));
+                Spread { count: seen.count(), max_us, ..Spread::of(best) }
             })
         };
         Self {
