@@ -44,8 +44,8 @@ pub(crate) fn recv(
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: the message names a buffer and a control buffer of these lengths, which live over the call.
     // The system call itself: as a point at which a thread may be cancelled, libc's costs more.
+    // SAFETY: the message names a buffer and a control buffer of these lengths, which live over the call.
     let received = unsafe { libc::syscall(libc::SYS_recvmsg, fd.as_raw_fd(), &raw mut message, 0) };
     let Ok(received) = usize::try_from(received) else { return Err(last_errno()) };
     let told_bytes: usize = message.msg_controllen as _;

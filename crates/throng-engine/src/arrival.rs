@@ -27,8 +27,7 @@ impl Arrival {
     pub const UNKNOWN: Self = Self::Unknown { weight: 1 };
 }
 
-/// Chooses the receives that ask for a stamp, which makes one of a small message a fifth dearer. Up to
-/// [`STAMPS_PER_S`] of a second all do, so that a core with little to do measures everything. Of the rest,
+/// Chooses the receives that ask for a stamp, which makes them dearer. Up to [`STAMPS_PER_S`] of a second all do, so that a core with little to do measures everything. Of the rest,
 /// which only a busy core has, one in [`SAMPLE_WEIGHT`] does and counts for as many.
 #[derive(Debug, Default)]
 pub(crate) struct StampSampler {

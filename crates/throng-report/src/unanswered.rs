@@ -39,12 +39,6 @@ impl Unanswered {
         self.push.merge(&other.push);
     }
 
-    /// Forgets everything; the memory stays.
-    pub fn clear(&mut self) {
-        let Self { connect, tcp, message, join, push } = self;
-        [connect, tcp, message, join, push].into_iter().for_each(Histogram::clear);
-    }
-
     /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
         let Self { connect, tcp, message, join, push } = self;
@@ -121,7 +115,5 @@ mod tests {
         let json = serde_json::to_string(&unanswered).unwrap();
         assert!(json.starts_with("{\"push\":\"HISTF"), "{json}");
         assert_eq!(serde_json::from_str::<Unanswered>(&json).unwrap(), unanswered);
-        unanswered.clear();
-        assert!(unanswered.is_empty());
     }
 }
