@@ -1,7 +1,9 @@
 //! HTTP heads and bodies: the same bytes as requests to a server and as the answer to a client.
 
 use throng_proto::http::{self, Request};
-use throng_proto::websocket::{Client, ClientEvent, Limits, Scratch, Server, ServerEvent};
+use throng_proto::websocket::{
+    ClientEvent, Scratch, ServerEvent, WebSocketClient, WebSocketLimits, WebSocketServer,
+};
 use throng_proto::{Input, Session};
 
 use super::transcript::{self, LIMITS, NOW, Then};
@@ -16,8 +18,8 @@ pub fn check(bytes: &[u8]) {
 }
 
 fn requests(bytes: &[u8]) {
-    let begin = |_: &mut Scratch, _: &mut Vec<u8>| Server::new(NOW, &LIMITS);
-    let hear = |server: &Server, event: ServerEvent<'_>| {
+    let begin = |_: &mut Scratch, _: &mut Vec<u8>| WebSocketServer::new(NOW, &LIMITS);
+    let hear = |server: &WebSocketServer, event: ServerEvent<'_>| {
         let then = match event {
             ServerEvent::Request(request) => {
                 if server.check_upgrade(&request).is_ok() {
@@ -34,7 +36,7 @@ fn requests(bytes: &[u8]) {
         };
         (format!("{event:?}"), then)
     };
-    let answer = |server: &mut Server, out: &mut Vec<u8>| {
+    let answer = |server: &mut WebSocketServer, out: &mut Vec<u8>| {
         let stays = server.respond(200, &[("x", "y")], b"body", out);
         if stays { Then::Go } else { Then::Stop }
     };
@@ -54,9 +56,9 @@ fn write_and_read_again(request: &Request<'_>) {
     }
     bytes.extend_from_slice(format!("content-length: {}\r\n\r\n", request.body.len()).as_bytes());
     bytes.extend_from_slice(request.body);
-    let mut scratch = Scratch::new(Limits { head_bytes_max: 4 << 10, ..LIMITS }, 1);
+    let mut scratch = Scratch::new(WebSocketLimits { head_bytes_max: 4 << 10, ..LIMITS }, 1);
     let mut input = Input::new(&mut bytes);
-    match Server::new(NOW, &LIMITS).next(NOW, &mut input, &mut scratch, &mut Vec::new()) {
+    match WebSocketServer::new(NOW, &LIMITS).next(NOW, &mut input, &mut scratch, &mut Vec::new()) {
         Some(ServerEvent::Request(again)) => {
             assert_eq!(
                 (again.method, again.target, again.body),
@@ -89,11 +91,11 @@ fn look_at_the_query(request: &Request<'_>) {
 
 fn answer(bytes: &[u8]) {
     let begin = |_: &mut Scratch, _: &mut Vec<u8>| {
-        let mut client = Client::new();
+        let mut client = WebSocketClient::new();
         client.begin(&handshake(true), &mut Vec::new());
         client
     };
-    let hear = |_: &Client, event: ClientEvent<'_>| {
+    let hear = |_: &WebSocketClient, event: ClientEvent<'_>| {
         // Behind an upgrade come frames: they are another target's.
         assert!(matches!(
             event,

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use throng_base::Instant;
-use throng_proto::phoenix::longpoll::{Posted, TokenError, Tokens, answer, post};
+use throng_proto::phoenix::longpoll::{PostFrame, TokenError, Tokens, answer, post};
 
 /// The frames of a body, written as lines, are read as the same; an answer holds them unchanged; no token is made up.
 pub fn check(bytes: &[u8]) {
@@ -11,10 +11,10 @@ pub fn check(bytes: &[u8]) {
     let content_type = (options & 1 == 1).then_some("application/x-ndjson");
     let mut scratch = Vec::new();
     if let Ok(posts) = post(content_type, body, &mut scratch) {
-        let frames: Vec<Posted<'_>> = posts.collect();
+        let frames: Vec<PostFrame<'_>> = posts.collect();
         match content_type {
             Some(_) => lines_again(&frames),
-            None => assert_eq!(frames, [Posted::Text(std::str::from_utf8(body).unwrap())]),
+            None => assert_eq!(frames, [PostFrame::Text(std::str::from_utf8(body).unwrap())]),
         }
         messages_again(&frames);
     }
@@ -23,25 +23,25 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-fn lines_again(frames: &[Posted<'_>]) {
-    let line = |frame: &Posted<'_>| match frame {
-        Posted::Text(text) => {
+fn lines_again(frames: &[PostFrame<'_>]) {
+    let line = |frame: &PostFrame<'_>| match frame {
+        PostFrame::Text(text) => {
             assert!(text.starts_with('[') && !text.contains('\n'));
             (*text).to_owned()
         }
-        Posted::Binary(bytes) => STANDARD.encode(bytes),
+        PostFrame::Binary(bytes) => STANDARD.encode(bytes),
     };
     let lines: Vec<String> = frames.iter().map(line).collect();
     let (body, mut scratch) = (lines.join("\r\n"), Vec::new());
-    let again: Vec<Posted<'_>> =
+    let again: Vec<PostFrame<'_>> =
         post(Some("application/x-ndjson"), body.as_bytes(), &mut scratch).unwrap().collect();
     assert_eq!(again, frames);
 }
 
-fn messages_again(frames: &[Posted<'_>]) {
+fn messages_again(frames: &[PostFrame<'_>]) {
     let texts = frames.iter().filter_map(|frame| match frame {
-        Posted::Text(text) => Some(*text),
-        Posted::Binary(_) => None,
+        PostFrame::Text(text) => Some(*text),
+        PostFrame::Binary(_) => None,
     });
     let texts: Vec<&str> = texts.collect();
     let mut out = Vec::new();

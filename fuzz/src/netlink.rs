@@ -1,6 +1,6 @@
 //! The kernel's answers over netlink, which an emulation of it may write differently.
 
-use throng_driver::netlink::{Message, parse_addresses, parse_diag};
+use throng_driver::netlink::{DiagMessage, parse_addresses, parse_diag};
 
 /// They are read to their end or to the first message that makes no sense.
 pub fn check(bytes: &[u8]) {
@@ -12,7 +12,7 @@ pub fn check(bytes: &[u8]) {
         messages.iter().rposition(Result::is_err).is_none_or(|at| at + 1 == messages.len());
     assert!(is_last_alone, "nothing follows what makes no sense");
     for message in messages {
-        if let Ok(Message::Socket(diag)) = message {
+        if let Ok(DiagMessage::Socket(diag)) = message {
             assert_eq!(diag.local.is_ipv4(), diag.peer.is_ipv4());
         }
     }

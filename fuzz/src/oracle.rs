@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use throng_proto::phoenix::{Message, Payload, json};
+use throng_proto::phoenix::{PhoenixMessage, PhoenixPayload, json};
 
 /// The text as a value. Nothing where it is no JSON, nests deeper than that parser goes, or holds a number that it cannot hold.
 pub fn value(text: &str) -> Option<Value> {
@@ -22,7 +22,7 @@ pub fn check_validity(text: &str) {
 }
 
 /// The message says what the other parser found: refs, topic, event, payload.
-pub fn check_message(message: &Message<'_>, found: [&Value; 5]) {
+pub fn check_message(message: &PhoenixMessage<'_>, found: [&Value; 5]) {
     let [join_ref, r#ref, topic, event, payload] = found;
     for (ours, theirs) in [(&message.join_ref, join_ref), (&message.r#ref, r#ref)] {
         // A number keeps its digits, which the other parser may write differently.
@@ -31,7 +31,9 @@ pub fn check_message(message: &Message<'_>, found: [&Value; 5]) {
         }
     }
     assert_eq!((Some(&*message.topic), Some(&*message.event)), (topic.as_str(), event.as_str()));
-    let Payload::Json(text) = message.payload else { panic!("a binary payload in a text frame") };
+    let PhoenixPayload::Json(text) = message.payload else {
+        panic!("a binary payload in a text frame")
+    };
     assert_eq!(value(text).as_ref(), Some(payload));
 }
 

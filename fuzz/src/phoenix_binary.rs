@@ -1,6 +1,6 @@
 //! V2 binary frames: from a client to a server, and back.
 
-use throng_proto::phoenix::client::{self, Heard};
+use throng_proto::phoenix::client::{self, PhoenixClientEvent};
 use throng_proto::phoenix::{Vsn, broadcast, decode_binary, push, reply};
 
 /// Whatever is taken is written anew as the same bytes.
@@ -15,15 +15,15 @@ pub fn check(bytes: &[u8]) {
     }
     out.clear();
     match client::decode_binary(bytes) {
-        Ok(Heard::Message(message)) if bytes[0] == 0 => {
+        Ok(PhoenixClientEvent::Message(message)) if bytes[0] == 0 => {
             let join_ref = message.join_ref.as_deref();
             push(Vsn::V2, join_ref, &message.topic, &message.event, message.payload, &mut out)
                 .unwrap();
         }
-        Ok(Heard::Message(message)) => {
+        Ok(PhoenixClientEvent::Message(message)) => {
             broadcast(Vsn::V2, &message.topic, &message.event, message.payload, &mut out).unwrap();
         }
-        Ok(Heard::Reply(answer)) => {
+        Ok(PhoenixClientEvent::Reply(answer)) => {
             let (join_ref, r#ref) = (answer.join_ref.as_deref(), answer.r#ref.as_deref());
             reply(
                 Vsn::V2,

@@ -1,8 +1,8 @@
 //! V2 text frames: to a server, and to a client.
 
 use serde_json::Value;
-use throng_proto::phoenix::client::{self, Heard};
-use throng_proto::phoenix::{Message, Payload, Vsn, decode_text, names};
+use throng_proto::phoenix::client::{self, PhoenixClientEvent};
+use throng_proto::phoenix::{PhoenixMessage, PhoenixPayload, Vsn, decode_text, names};
 
 use super::oracle;
 
@@ -36,9 +36,9 @@ pub fn check(bytes: &[u8]) {
 }
 
 /// The message as a client writes it.
-pub fn write(vsn: Vsn, message: &Message<'_>) -> String {
+pub fn write(vsn: Vsn, message: &PhoenixMessage<'_>) -> String {
     let mut out = Vec::new();
-    let Message { join_ref, r#ref, topic, event, payload } = message;
+    let PhoenixMessage { join_ref, r#ref, topic, event, payload } = message;
     match r#ref {
         Some(r#ref) => {
             client::push(vsn, join_ref.as_deref(), r#ref, topic, event, *payload, &mut out)
@@ -54,15 +54,15 @@ pub fn write(vsn: Vsn, message: &Message<'_>) -> String {
 }
 
 /// The fast decoder finds what the checking one found.
-fn hear(written: &str, message: &Message<'_>) {
+fn hear(written: &str, message: &PhoenixMessage<'_>) {
     match client::decode_text(Vsn::V2, written) {
-        Ok(Heard::Message(heard)) => assert_eq!(&heard, message),
-        Ok(Heard::Reply(reply)) => {
+        Ok(PhoenixClientEvent::Message(heard)) => assert_eq!(&heard, message),
+        Ok(PhoenixClientEvent::Reply(reply)) => {
             assert_eq!(
                 (&reply.topic, &reply.r#ref, &*message.event),
                 (&message.topic, &message.r#ref, names::REPLY)
             );
-            let (Payload::Json(response), Payload::Json(payload)) =
+            let (PhoenixPayload::Json(response), PhoenixPayload::Json(payload)) =
                 (reply.response, message.payload)
             else {
                 panic!("a binary payload in a text frame")

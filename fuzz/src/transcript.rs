@@ -1,7 +1,7 @@
 //! What a session says and sends, however its input is cut.
 
 use throng_base::{Instant, Prng};
-use throng_proto::websocket::{Limits, Scratch};
+use throng_proto::websocket::{Scratch, WebSocketLimits};
 use throng_proto::{Input, Session};
 
 /// Everything that came out of a session.
@@ -82,7 +82,7 @@ fn without_continue(mut sent: &[u8]) -> Vec<u8> {
 }
 
 /// Small, so that inputs of a few hundred bytes meet them.
-pub const LIMITS: Limits = Limits {
+pub const LIMITS: WebSocketLimits = WebSocketLimits {
     head_bytes_max: 512,
     body_bytes_max: 256,
     frame_bytes_max: 1_024,

@@ -1,6 +1,8 @@
 //! A client's frames. The first byte decides whether messages may be compressed, the rest is what the server sends after the handshake.
 
-use throng_proto::websocket::{Client, ClientEvent, Scratch, Server, ServerEvent};
+use throng_proto::websocket::{
+    ClientEvent, Scratch, ServerEvent, WebSocketClient, WebSocketServer,
+};
 use throng_proto::{Input, Session};
 
 use super::transcript::{self, LIMITS, NOW, Then};
@@ -10,7 +12,7 @@ use super::websocket_server::handshake;
 pub fn check(bytes: &[u8]) {
     let Some((options, frames)) = bytes.split_first() else { return };
     let begin = |scratch: &mut Scratch, _: &mut Vec<u8>| open(options & 1 == 1, scratch);
-    let hear = |_: &Client, event: ClientEvent<'_>| {
+    let hear = |_: &WebSocketClient, event: ClientEvent<'_>| {
         let then = match event {
             ClientEvent::Closed { .. } | ClientEvent::Failed(_) => Then::Stop,
             ClientEvent::Opened { .. } | ClientEvent::Refused(_) => {
@@ -24,11 +26,11 @@ pub fn check(bytes: &[u8]) {
 }
 
 /// A client whose upgrade our own server has taken.
-pub fn open(deflate: bool, scratch: &mut Scratch) -> Client {
+pub fn open(deflate: bool, scratch: &mut Scratch) -> WebSocketClient {
     let (mut request, mut answer) = (Vec::new(), Vec::new());
-    let mut client = Client::new();
+    let mut client = WebSocketClient::new();
     client.begin(&handshake(deflate), &mut request);
-    let mut server = Server::new(NOW, &LIMITS);
+    let mut server = WebSocketServer::new(NOW, &LIMITS);
     let upgrade = {
         let mut input = Input::new(&mut request);
         match server.next(NOW, &mut input, scratch, &mut answer) {

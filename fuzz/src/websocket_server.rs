@@ -1,6 +1,8 @@
 //! A server's frames. The first byte decides whether messages may be compressed, the rest is what the client sends after its handshake.
 
-use throng_proto::websocket::{Client, ClientHandshake, Scratch, Server, ServerEvent};
+use throng_proto::websocket::{
+    ClientHandshake, Scratch, ServerEvent, WebSocketClient, WebSocketServer,
+};
 use throng_proto::{Input, Session};
 
 use super::transcript::{self, LIMITS, NOW, Then};
@@ -10,7 +12,7 @@ pub fn check(bytes: &[u8]) {
     let Some((options, frames)) = bytes.split_first() else { return };
     let deflate = options & 1 == 1;
     let begin = |scratch: &mut Scratch, _: &mut Vec<u8>| open(deflate, scratch);
-    let hear = |server: &Server, event: ServerEvent<'_>| {
+    let hear = |server: &WebSocketServer, event: ServerEvent<'_>| {
         let then = match event {
             ServerEvent::Closed { .. } | ServerEvent::Failed(_) => Then::Stop,
             ServerEvent::Request(_) => panic!("a request among frames"),
@@ -29,10 +31,10 @@ pub fn check(bytes: &[u8]) {
 }
 
 /// A server that has taken the upgrade of our own client.
-pub fn open(deflate: bool, scratch: &mut Scratch) -> Server {
+pub fn open(deflate: bool, scratch: &mut Scratch) -> WebSocketServer {
     let (mut request, mut answer) = (Vec::new(), Vec::new());
-    Client::new().begin(&handshake(deflate), &mut request);
-    let mut server = Server::new(NOW, &LIMITS);
+    WebSocketClient::new().begin(&handshake(deflate), &mut request);
+    let mut server = WebSocketServer::new(NOW, &LIMITS);
     let upgrade = {
         let mut input = Input::new(&mut request);
         match server.next(NOW, &mut input, scratch, &mut answer) {
@@ -70,7 +72,10 @@ fn write_and_read_again(deflate: bool, event: ServerEvent<'_>) {
         _ => return,
     }
     // One frame of ours may be longer than two of theirs.
-    scratch = Scratch::new(throng_proto::websocket::Limits { frame_bytes_max: 4_096, ..LIMITS }, 1);
+    scratch = Scratch::new(
+        throng_proto::websocket::WebSocketLimits { frame_bytes_max: 4_096, ..LIMITS },
+        1,
+    );
     let mut server = open(deflate, &mut scratch);
     let mut input = Input::new(&mut frames);
     assert_eq!(server.next(NOW, &mut input, &mut scratch, &mut Vec::new()), Some(event));

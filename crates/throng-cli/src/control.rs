@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use throng_control::{Controlled, Request, Verb};
-use throng_report::{Event, ServerSnapshot};
+use throng_control::{ControlRequest, ControlTarget, Verb};
+use throng_report::{RunEvent, ServerSnapshot};
 use throng_server::{Handler, Server, StartError};
 
 use crate::interrupt::{By, Interrupt};
@@ -18,7 +18,7 @@ pub(crate) trait AnyServer: Send + Sync {
     /// What was counted.
     fn snapshot(&self) -> ServerSnapshot;
     /// What has happened since the last call.
-    fn events(&self) -> Vec<Event>;
+    fn events(&self) -> Vec<RunEvent>;
     /// Connections that are open.
     fn open(&self) -> u64;
     /// Stops accepting.
@@ -43,7 +43,7 @@ where
         self.snapshot()
     }
 
-    fn events(&self) -> Vec<Event> {
+    fn events(&self) -> Vec<RunEvent> {
         self.events()
     }
 
@@ -75,12 +75,12 @@ pub(crate) struct ServerControl {
     pub(crate) drain_timeout: Duration,
 }
 
-impl Controlled for ServerControl {
+impl ControlTarget for ServerControl {
     fn verbs(&self) -> &[Verb] {
         &[Verb::Snapshot, Verb::Count, Verb::Pause, Verb::Resume, Verb::Drain, Verb::Shutdown]
     }
 
-    fn answer(&self, request: &Request) -> Result<Value, String> {
+    fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
         match request.verb {
             Verb::Snapshot => {
                 return serde_json::to_value(self.server.snapshot()).map_err(|e| e.to_string());

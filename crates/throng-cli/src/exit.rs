@@ -28,7 +28,7 @@ pub(crate) enum Exit {
     /// 1: it was done, and a threshold was missed.
     Missed,
     /// 2: it was asked whether something would work, and it would not.
-    WouldNot,
+    CannotRun,
     /// 3: it was done, and the result is not to be believed.
     Invalid,
     /// 4: it was ended before it was done.
@@ -40,7 +40,7 @@ impl From<RunExit> for Exit {
         match exit {
             RunExit::Met => Self::Met,
             RunExit::Missed => Self::Missed,
-            RunExit::Unreached => Self::WouldNot,
+            RunExit::Unreached => Self::CannotRun,
             RunExit::Invalid => Self::Invalid,
             RunExit::Incomplete => Self::Incomplete,
         }
@@ -52,7 +52,7 @@ impl From<Exit> for ExitCode {
         Self::from(match exit {
             Exit::Met => 0,
             Exit::Missed => 1,
-            Exit::WouldNot => 2,
+            Exit::CannotRun => 2,
             Exit::Invalid => 3,
             Exit::Incomplete => 4,
         })
@@ -82,8 +82,8 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         let error = if output::stderr_has_colors() { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
         match self.is_rendered {
-            true => output::complain(&self.text),
-            false => output::complain(format!("{error} {}", self.text)),
+            true => output::print_error(&self.text),
+            false => output::print_error(format!("{error} {}", self.text)),
         }
         ExitCode::from(2)
     }

@@ -16,7 +16,7 @@ pub(crate) fn say(text: impl AsRef<str>) {
 }
 
 /// A line, or several, on standard error.
-pub(crate) fn complain(text: impl AsRef<str>) {
+pub(crate) fn print_error(text: impl AsRef<str>) {
     let _ = writeln!(io::stderr().lock(), "{}", text.as_ref().trim_end_matches('\n'));
 }
 

@@ -14,13 +14,13 @@ use crate::output;
 /// Where progress goes.
 #[derive(Clone)]
 pub(crate) struct Progress {
-    how: How,
+    how: Display,
     begun: Instant,
     length: Duration,
 }
 
 #[derive(Clone)]
-enum How {
+enum Display {
     /// A bar on standard error, when both outputs are terminals.
     Bar(ProgressBar),
     /// Lines on standard output, or on standard error when the other one is for JSON.
@@ -37,15 +37,15 @@ impl Progress {
     pub(crate) fn titled(title: String, length: Duration, json_on_stdout: bool) -> Self {
         let bar = io::stderr().is_terminal() && (json_on_stdout || io::stdout().is_terminal());
         let how = match bar {
-            true => How::Bar(new_bar(title, length)),
-            false => How::Lines { on_stderr: json_on_stdout },
+            true => Display::Bar(new_bar(title, length)),
+            false => Display::Lines { on_stderr: json_on_stdout },
         };
         Self { how, begun: Instant::now(), length }
     }
 
     /// Whether a line on a terminal shows it, and not one line after the other.
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self.how, How::Bar(_))
+        matches!(self.how, Display::Bar(_))
     }
 
     /// What the recorder calls with each interval and the one before it.
@@ -60,7 +60,7 @@ impl Progress {
 
     /// Moves the bar.
     pub(crate) fn tick(&self) {
-        if let How::Bar(bar) = &self.how {
+        if let Display::Bar(bar) = &self.how {
             bar.set_position(self.begun.elapsed().min(self.length).as_millis() as u64);
         }
     }
@@ -68,15 +68,15 @@ impl Progress {
     /// A sentence beside the progress.
     pub(crate) fn note(&self, text: &str) {
         match &self.how {
-            How::Bar(bar) => bar.println(text),
-            How::Lines { on_stderr: true } => output::complain(text),
-            How::Lines { on_stderr: false } => output::say(text),
+            Display::Bar(bar) => bar.println(text),
+            Display::Lines { on_stderr: true } => output::print_error(text),
+            Display::Lines { on_stderr: false } => output::say(text),
         }
     }
 
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
-        if let How::Bar(bar) = &self.how {
+        if let Display::Bar(bar) = &self.how {
             bar.finish_and_clear();
         }
     }
@@ -84,7 +84,7 @@ impl Progress {
     /// Shows an interval.
     pub(crate) fn show(&self, interval: &Interval, previous: Option<&Interval>) {
         match &self.how {
-            How::Bar(bar) => {
+            Display::Bar(bar) => {
                 // A title leaves no room for the phase on a terminal of 80 columns.
                 let message = message(interval, previous, bar.prefix().is_empty());
                 bar.set_message(message);
@@ -92,7 +92,7 @@ impl Progress {
                     bar.println(event.to_string());
                 }
             }
-            How::Lines { .. } => self.note(&progress_line(interval, previous)),
+            Display::Lines { .. } => self.note(&progress_line(interval, previous)),
         }
     }
 }

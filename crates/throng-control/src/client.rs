@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Request, Role};
+use crate::{ControlRequest, ProcessRole};
 
 /// How long a process may take to answer, unless the client says otherwise.
 pub const ANSWER_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ pub const REPLY_BYTES_MAX: u64 = 16 << 20;
 
 /// A connection to a running process.
 #[derive(Debug)]
-pub struct Client {
+pub struct ControlClient {
     stream: BufReader<UnixStream>,
     path: PathBuf,
     timeout: Duration,
@@ -26,9 +26,9 @@ pub struct Client {
 
 /// What a process answered.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reply {
+pub struct ControlReply {
     /// Which end of a test it is.
-    pub role: Role,
+    pub role: ProcessRole,
     /// What was asked for.
     pub data: Value,
 }
@@ -48,7 +48,7 @@ pub enum ControlError {
     Refused(String),
 }
 
-impl Client {
+impl ControlClient {
     /// Connects to the control socket at `path`.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Client {
     ///
     /// # Errors
     /// Why there is no answer, or why the process refused.
-    pub fn ask(&mut self, request: &Request) -> Result<Reply, ControlError> {
+    pub fn ask(&mut self, request: &ControlRequest) -> Result<ControlReply, ControlError> {
         let mut line = serde_json::to_vec(request)
             .map_err(|error| ControlError::Malformed(self.path.clone(), error.to_string()))?;
         line.push(b'\n');
@@ -93,7 +93,7 @@ impl Client {
         if !reply.ends_with(b"\n") {
             return Err(ControlError::Gone(self.path.clone()));
         }
-        match Reply::parse(&reply) {
+        match ControlReply::parse(&reply) {
             Ok(answer) => answer.map_err(ControlError::Refused),
             Err(what) => Err(ControlError::Malformed(self.path.clone(), what)),
         }
@@ -114,15 +114,15 @@ impl Client {
     }
 }
 
-impl Reply {
+impl ControlReply {
     /// Reads a line: what was asked for, or why the process refused.
     ///
     /// # Errors
     /// It is no reply: a sentence about that.
     pub fn parse(line: &[u8]) -> Result<Result<Self, String>, String> {
         match serde_json::from_slice(line) {
-            Ok(Wire { ok: true, role: Some(role), data, .. }) => Ok(Ok(Self { role, data })),
-            Ok(Wire { ok: false, error: Some(error), .. }) => Ok(Err(error)),
+            Ok(WireReply { ok: true, role: Some(role), data, .. }) => Ok(Ok(Self { role, data })),
+            Ok(WireReply { ok: false, error: Some(error), .. }) => Ok(Err(error)),
             Ok(_) => Err("a field is missing".to_owned()),
             Err(error) => Err(error.to_string()),
         }
@@ -131,9 +131,9 @@ impl Reply {
 
 /// A reply as it is written.
 #[derive(Deserialize)]
-struct Wire {
+struct WireReply {
     ok: bool,
-    role: Option<Role>,
+    role: Option<ProcessRole>,
     #[serde(default)]
     data: Value,
     error: Option<String>,

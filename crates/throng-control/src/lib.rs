@@ -18,8 +18,12 @@ mod request;
 mod socket;
 mod verb;
 
-pub use client::{ANSWER_TIMEOUT_DEFAULT, Client, ControlError, REPLY_BYTES_MAX, Reply};
-pub use processes::{Found, Process, find, processes};
-pub use request::Request;
-pub use socket::{CLIENTS_MAX, ControlSocket, Controlled, IDLE_TIMEOUT, REQUEST_BYTES_MAX, serve};
-pub use verb::{Role, Verb};
+pub use client::{
+    ANSWER_TIMEOUT_DEFAULT, ControlClient, ControlError, ControlReply, REPLY_BYTES_MAX,
+};
+pub use processes::{Process, ProcessList, find, processes};
+pub use request::ControlRequest;
+pub use socket::{
+    CLIENTS_MAX, ControlSocket, ControlTarget, IDLE_TIMEOUT, REQUEST_BYTES_MAX, serve,
+};
+pub use verb::{ProcessRole, Verb};

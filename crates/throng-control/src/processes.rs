@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_driver::folder::check_private;
 
-use crate::{Client, Reply, Request, Role, Verb, place};
+use crate::{ControlClient, ControlReply, ControlRequest, ProcessRole, Verb, place};
 
 /// A throng process that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Process {
     /// Its process id.
     pub pid: u32,
     /// Which end of a test it is.
-    pub role: Role,
+    pub role: ProcessRole,
     /// The address that a server listens on, or the scenario that a generator runs.
     pub title: String,
     /// Its control socket.
@@ -24,7 +24,7 @@ pub struct Process {
 
 /// What is known of the processes of this user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct ProcessList {
     /// Those that answered within a second, by process id.
     pub processes: Vec<Process>,
     /// The ids of those that have a control socket and say nothing there: they hang, or were stopped.
@@ -39,16 +39,16 @@ pub fn processes() -> Vec<Process> {
 }
 
 /// Returns the same, with those that do not answer.
-pub fn find() -> Found {
+pub fn find() -> ProcessList {
     find_in(&place::folder())
 }
 
-fn find_in(folder: &Path) -> Found {
-    let mut found = Found::default();
+fn find_in(folder: &Path) -> ProcessList {
+    let mut found = ProcessList::default();
     match check_private(folder) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
-        Err(error) => return Found { refused: Some(error.to_string()), ..found },
+        Err(error) => return ProcessList { refused: Some(error.to_string()), ..found },
     }
     place::remove_stale(folder);
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -76,12 +76,12 @@ enum Who {
 }
 
 fn who(path: PathBuf, pid: u32) -> Who {
-    let Ok(client) = Client::connect(&path) else { return Who::IsSilent };
+    let Ok(client) = ControlClient::connect(&path) else { return Who::IsSilent };
     if !place::is_answered_by_its_process(&path, client.stream()) {
         return Who::IsAnother;
     }
-    let asked = client.with_timeout(WHO_TIMEOUT).ask(&Request::new(Verb::Who));
-    let Ok(Reply { role, data }) = asked else { return Who::IsSilent };
+    let asked = client.with_timeout(WHO_TIMEOUT).ask(&ControlRequest::new(Verb::Who));
+    let Ok(ControlReply { role, data }) = asked else { return Who::IsSilent };
     match (data["pid"].as_u64(), data["title"].as_str()) {
         (Some(said), Some(title)) if said == u64::from(pid) => {
             Who::Answers(Process { pid, role, title: title.to_owned(), path })
@@ -99,16 +99,16 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::{Controlled, serve};
+    use crate::{ControlTarget, serve};
 
     struct Mute;
 
-    impl Controlled for Mute {
+    impl ControlTarget for Mute {
         fn verbs(&self) -> &[Verb] {
             &[]
         }
 
-        fn answer(&self, _: &Request) -> Result<Value, String> {
+        fn answer(&self, _: &ControlRequest) -> Result<Value, String> {
             Err(String::new())
         }
     }
@@ -119,7 +119,7 @@ mod tests {
         let folder = dir.path().join(name);
         place::make_folder(&folder).unwrap();
         let path = folder.join(format!("{}.sock", std::process::id()));
-        let socket = serve(Some(&path), Role::Server, "here", Arc::new(Mute)).unwrap();
+        let socket = serve(Some(&path), ProcessRole::Server, "here", Arc::new(Mute)).unwrap();
         drop(UnixListener::bind(folder.join("5000000.sock")).unwrap());
         (dir, folder, socket)
     }
@@ -138,7 +138,7 @@ mod tests {
         let found = find_in(&folder);
         assert_eq!((found.processes.len(), found.refused), (1, None));
         assert!(!folder.join("5000000.sock").exists(), "that one is gone");
-        assert_eq!(find_in(&folder.join("none")), Found::default());
+        assert_eq!(find_in(&folder.join("none")), ProcessList::default());
     }
 
     #[test]
@@ -165,6 +165,6 @@ mod tests {
         let (_dir, folder, socket) = folder("named");
         let other = folder.join("1.sock");
         fs::rename(socket.path(), &other).unwrap();
-        assert_eq!(find_in(&folder), Found::default());
+        assert_eq!(find_in(&folder), ProcessList::default());
     }
 }

@@ -9,7 +9,7 @@ use crate::verb::names;
 
 /// What a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Request {
+pub struct ControlRequest {
     /// What to do.
     pub verb: Verb,
     /// With how many users; `start` and `stop` need it.
@@ -17,7 +17,7 @@ pub struct Request {
     pub n: Option<u64>,
 }
 
-impl Request {
+impl ControlRequest {
     /// A verb that needs no number.
     pub fn new(verb: Verb) -> Self {
         Self { verb, n: None }
@@ -91,14 +91,16 @@ mod tests {
     const SERVER: [Verb; 3] = [Verb::Who, Verb::Snapshot, Verb::Count];
 
     fn refused(line: &str, known: &[Verb]) -> String {
-        Request::parse(line, known).expect_err(line)
+        ControlRequest::parse(line, known).expect_err(line)
     }
 
     #[test]
     fn a_request_comes_back_from_its_line() {
-        for request in [Request::new(Verb::Snapshot), Request::with_n(Verb::Start, 100)] {
+        for request in
+            [ControlRequest::new(Verb::Snapshot), ControlRequest::with_n(Verb::Start, 100)]
+        {
             let line = serde_json::to_string(&request).unwrap();
-            assert_eq!(Request::parse(&line, &Verb::ALL), Ok(request), "{line}");
+            assert_eq!(ControlRequest::parse(&line, &Verb::ALL), Ok(request), "{line}");
         }
     }
 

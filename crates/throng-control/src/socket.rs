@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{Request, Role, Verb, place};
+use crate::{ControlRequest, ProcessRole, Verb, place};
 
 /// Longest request, in bytes with its line end.
 pub const REQUEST_BYTES_MAX: usize = 4_096;
@@ -26,7 +26,7 @@ pub const CLIENTS_MAX: usize = 16;
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A process that can be asked and steered. Called on threads of the control socket.
-pub trait Controlled: Send + Sync {
+pub trait ControlTarget: Send + Sync {
     /// What it answers to; `who` is answered in any case.
     fn verbs(&self) -> &[Verb];
 
@@ -34,7 +34,7 @@ pub trait Controlled: Send + Sync {
     ///
     /// # Errors
     /// Why not, in words for the person who asked.
-    fn answer(&self, request: &Request) -> Result<Value, String>;
+    fn answer(&self, request: &ControlRequest) -> Result<Value, String>;
 }
 
 /// An open control socket. Dropping it lets replies under way end and removes its file.
@@ -55,9 +55,9 @@ pub struct ControlSocket {
 /// The socket cannot be made: its path is in the error.
 pub fn serve(
     path: Option<&Path>,
-    role: Role,
+    role: ProcessRole,
     title: &str,
-    controlled: Arc<dyn Controlled>,
+    controlled: Arc<dyn ControlTarget>,
 ) -> io::Result<ControlSocket> {
     let folder = place::folder();
     let usual = folder.join(format!("{}.sock", std::process::id()));
@@ -227,14 +227,14 @@ fn write(mut stream: &UnixStream, reply: &Value) -> io::Result<()> {
 
 /// What the process says to requests.
 struct Answers {
-    role: Role,
+    role: ProcessRole,
     title: String,
-    controlled: Arc<dyn Controlled>,
+    controlled: Arc<dyn ControlTarget>,
 }
 
 impl Answers {
     /// Has it answered; a panic there is an answer too.
-    fn answer(&self, request: &Request) -> Result<Value, String> {
+    fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
         let answer = || self.controlled.answer(request);
         catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
             let verb = request.verb;
@@ -245,7 +245,7 @@ impl Answers {
     fn to(&self, line: &str) -> Value {
         let mut verbs = vec![Verb::Who];
         verbs.extend(self.controlled.verbs());
-        let data = Request::parse(line, &verbs).and_then(|request| match request.verb {
+        let data = ControlRequest::parse(line, &verbs).and_then(|request| match request.verb {
             Verb::Who => {
                 Ok(json!({"pid": std::process::id(), "title": self.title, "verbs": verbs}))
             }
@@ -277,17 +277,17 @@ mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::Client;
+    use crate::ControlClient;
 
     /// Panics when it is asked for a snapshot.
     struct Fragile;
 
-    impl Controlled for Fragile {
+    impl ControlTarget for Fragile {
         fn verbs(&self) -> &[Verb] {
             &[Verb::Snapshot, Verb::Count]
         }
 
-        fn answer(&self, request: &Request) -> Result<Value, String> {
+        fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
             assert_ne!(request.verb, Verb::Snapshot, "as the test wants it");
             Ok(json!({"open": 7}))
         }
@@ -295,7 +295,7 @@ mod tests {
 
     fn answers() -> Arc<Answers> {
         let controlled = Arc::new(Fragile);
-        Arc::new(Answers { role: Role::Server, title: String::new(), controlled })
+        Arc::new(Answers { role: ProcessRole::Server, title: String::new(), controlled })
     }
 
     #[test]
@@ -335,12 +335,13 @@ mod tests {
     fn an_answer_that_panics_is_an_answer_and_loses_no_place() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("throng.sock");
-        let _socket = serve(Some(&path), Role::Server, "", Arc::new(Fragile)).unwrap();
+        let _socket = serve(Some(&path), ProcessRole::Server, "", Arc::new(Fragile)).unwrap();
         for _ in 0..2 * CLIENTS_MAX {
             // A place is free a moment after its client has gone.
             let asked = (0..1_000).find_map(|_| {
-                let mut client = Client::connect(&path).unwrap();
-                let error = client.ask(&Request::new(Verb::Snapshot)).unwrap_err().to_string();
+                let mut client = ControlClient::connect(&path).unwrap();
+                let error =
+                    client.ask(&ControlRequest::new(Verb::Snapshot)).unwrap_err().to_string();
                 if error.contains("clients are connected") || error.contains("ended before") {
                     thread::sleep(Duration::from_millis(5));
                     return None;
@@ -349,7 +350,7 @@ mod tests {
             });
             let (mut client, error) = asked.expect("a place");
             assert!(error.contains("`snapshot` panicked"), "{error}");
-            assert_eq!(client.ask(&Request::new(Verb::Count)).unwrap().data["open"], 7);
+            assert_eq!(client.ask(&ControlRequest::new(Verb::Count)).unwrap().data["open"], 7);
         }
     }
 }

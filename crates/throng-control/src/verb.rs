@@ -86,14 +86,14 @@ pub(crate) fn names(verbs: &[Verb]) -> String {
 /// Which end of a test a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum ProcessRole {
     /// It accepts connections.
     Server,
     /// It makes them.
     Load,
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for ProcessRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Server => "server",

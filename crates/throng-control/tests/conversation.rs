@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use throng_control::{
-    CLIENTS_MAX, Client, ControlError, ControlSocket, Controlled, REQUEST_BYTES_MAX, Request, Role,
-    Verb, serve,
+    CLIENTS_MAX, ControlClient, ControlError, ControlRequest, ControlSocket, ControlTarget,
+    ProcessRole, REQUEST_BYTES_MAX, Verb, serve,
 };
 
 /// Longer than anything here takes, on a machine that is busy too.
@@ -22,12 +22,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Default)]
 struct Users(AtomicU64);
 
-impl Controlled for Users {
+impl ControlTarget for Users {
     fn verbs(&self) -> &[Verb] {
         &[Verb::Start, Verb::Stop, Verb::Count, Verb::Drain]
     }
 
-    fn answer(&self, request: &Request) -> Result<Value, String> {
+    fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
         let n = request.n.unwrap_or(0);
         match request.verb {
             Verb::Start => _ = self.0.fetch_add(n, Ordering::Relaxed),
@@ -46,7 +46,7 @@ impl Controlled for Users {
 }
 
 fn open(path: &Path) -> ControlSocket {
-    serve(Some(path), Role::Load, "scenario.yaml", Arc::<Users>::default()).unwrap()
+    serve(Some(path), ProcessRole::Load, "scenario.yaml", Arc::<Users>::default()).unwrap()
 }
 
 fn with_socket(test: impl FnOnce(PathBuf)) {
@@ -71,14 +71,14 @@ fn raw(path: &Path, sent: &[u8]) -> Value {
 #[test]
 fn requests_are_answered_one_after_another() {
     with_socket(|path| {
-        let mut client = Client::connect(&path).unwrap();
-        let reply = client.ask(&Request::with_n(Verb::Start, 100)).unwrap();
-        assert_eq!((reply.role, reply.data), (Role::Load, json!({"users": 100})));
-        let refused = client.ask(&Request::with_n(Verb::Stop, 101));
+        let mut client = ControlClient::connect(&path).unwrap();
+        let reply = client.ask(&ControlRequest::with_n(Verb::Start, 100)).unwrap();
+        assert_eq!((reply.role, reply.data), (ProcessRole::Load, json!({"users": 100})));
+        let refused = client.ask(&ControlRequest::with_n(Verb::Stop, 101));
         assert!(
             matches!(refused, Err(ControlError::Refused(why)) if why == "there are not so many")
         );
-        assert_eq!(client.ask(&Request::new(Verb::Count)).unwrap().data["users"], 100);
+        assert_eq!(client.ask(&ControlRequest::new(Verb::Count)).unwrap().data["users"], 100);
     });
 }
 
@@ -108,17 +108,21 @@ fn a_request_that_is_too_long_is_refused_with_the_limit() {
 fn one_client_too_many_is_told_so_and_the_next_is_served_once_one_has_left() {
     with_socket(|path| {
         let mut clients: Vec<_> =
-            (0..CLIENTS_MAX).map(|_| Client::connect(&path).unwrap()).collect();
+            (0..CLIENTS_MAX).map(|_| ControlClient::connect(&path).unwrap()).collect();
         for client in &mut clients {
-            client.ask(&Request::new(Verb::Count)).unwrap();
+            client.ask(&ControlRequest::new(Verb::Count)).unwrap();
         }
-        let error = Client::connect(&path).unwrap().ask(&Request::new(Verb::Count)).unwrap_err();
+        let error = ControlClient::connect(&path)
+            .unwrap()
+            .ask(&ControlRequest::new(Verb::Count))
+            .unwrap_err();
         // The refusal and the end of the connection race against the request.
         let told = matches!(&error, ControlError::Refused(why) if why.contains("16 clients"));
         assert!(told || matches!(error, ControlError::Gone(_)), "{error}");
         clients.pop();
         let deadline = Instant::now() + PATIENCE;
-        while Client::connect(&path).unwrap().ask(&Request::new(Verb::Count)).is_err() {
+        while ControlClient::connect(&path).unwrap().ask(&ControlRequest::new(Verb::Count)).is_err()
+        {
             assert!(Instant::now() < deadline, "a place is free");
             thread::sleep(Duration::from_millis(5));
         }
@@ -128,12 +132,12 @@ fn one_client_too_many_is_told_so_and_the_next_is_served_once_one_has_left() {
 #[test]
 fn a_process_that_does_not_answer_is_a_time_out_and_does_not_block_others() {
     with_socket(|path| {
-        let mut slow = Client::connect(&path).unwrap();
-        slow.ask(&Request::with_n(Verb::Start, 3_000)).unwrap();
+        let mut slow = ControlClient::connect(&path).unwrap();
+        slow.ask(&ControlRequest::with_n(Verb::Start, 3_000)).unwrap();
         let mut slow = slow.with_timeout(Duration::from_millis(30));
-        let error = slow.ask(&Request::new(Verb::Drain)).unwrap_err();
+        let error = slow.ask(&ControlRequest::new(Verb::Drain)).unwrap_err();
         assert!(matches!(error, ControlError::TimedOut(..)), "{error}");
-        Client::connect(&path).unwrap().ask(&Request::new(Verb::Count)).unwrap();
+        ControlClient::connect(&path).unwrap().ask(&ControlRequest::new(Verb::Count)).unwrap();
     });
 }
 
@@ -142,11 +146,11 @@ fn a_reply_under_way_arrives_though_the_socket_is_dropped() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("throng.sock");
     let socket = open(&path);
-    let mut other = Client::connect(&path).unwrap();
-    other.ask(&Request::with_n(Verb::Start, 1)).unwrap();
-    let mut client = Client::connect(&path).unwrap();
-    let asked = thread::spawn(move || client.ask(&Request::new(Verb::Drain)));
-    while other.ask(&Request::new(Verb::Count)).unwrap().data["users"] != 0 {
+    let mut other = ControlClient::connect(&path).unwrap();
+    other.ask(&ControlRequest::with_n(Verb::Start, 1)).unwrap();
+    let mut client = ControlClient::connect(&path).unwrap();
+    let asked = thread::spawn(move || client.ask(&ControlRequest::new(Verb::Drain)));
+    while other.ask(&ControlRequest::new(Verb::Count)).unwrap().data["users"] != 0 {
         thread::sleep(Duration::from_millis(5));
     }
     drop(socket);
@@ -159,12 +163,12 @@ fn dropping_does_not_wait_for_clients_that_ask_nothing() {
     let took = (0..5).map(|_| {
         let dir = tempfile::tempdir().unwrap();
         let socket = open(&dir.path().join("throng.sock"));
-        let mut idle = Client::connect(socket.path()).unwrap();
-        idle.ask(&Request::new(Verb::Count)).unwrap();
+        let mut idle = ControlClient::connect(socket.path()).unwrap();
+        idle.ask(&ControlRequest::new(Verb::Count)).unwrap();
         let begin = Instant::now();
         drop(socket);
         let took = begin.elapsed();
-        let error = idle.ask(&Request::new(Verb::Count)).unwrap_err();
+        let error = idle.ask(&ControlRequest::new(Verb::Count)).unwrap_err();
         assert!(matches!(error, ControlError::Gone(_)), "{error}");
         took
     });
@@ -174,7 +178,8 @@ fn dropping_does_not_wait_for_clients_that_ask_nothing() {
 #[test]
 fn a_path_in_use_is_refused_and_a_stale_one_is_taken_over() {
     with_socket(|path| {
-        let error = serve(Some(&path), Role::Server, "", Arc::<Users>::default()).err().unwrap();
+        let error =
+            serve(Some(&path), ProcessRole::Server, "", Arc::<Users>::default()).err().unwrap();
         assert!(error.to_string().contains("a process that runs"), "{error}");
         let stale = path.with_extension("stale");
         drop(std::os::unix::net::UnixListener::bind(&stale).unwrap());

@@ -7,16 +7,18 @@ use std::time::Duration;
 
 use throng_base::time::Instant;
 use throng_doctor::cgroup::CgroupReader;
-use throng_doctor::limits::Limit;
+use throng_doctor::limits::Rlimit;
 use throng_doctor::process::{rss_exact, threads};
 use throng_doctor::status::Capability;
-use throng_doctor::{Fact, Facts, ListenerReader, Root, Sampler, SamplerOptions, Watched};
+use throng_doctor::{
+    Fact, ListenerReader, MachineFacts, ProcRoot, Sampler, SamplerOptions, WatchedProcess,
+};
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u32>().ok());
     let pid = numbers.next().unwrap_or_else(std::process::id);
     let ports = numbers.filter_map(|port| u16::try_from(port).ok()).collect();
-    let root = Root::default();
+    let root = ProcRoot::default();
 
     heading("machine and process");
     machine(&root, pid);
@@ -48,7 +50,7 @@ fn main() {
     }
 
     heading("one second: value, change");
-    let processes = vec![Watched { label: "it".into(), pid, also: Vec::new() }];
+    let processes = vec![WatchedProcess { label: "it".into(), pid, also: Vec::new() }];
     let mut sampler = Sampler::new(SamplerOptions { root, ports, processes });
     let first = sampler.sample(Instant::ZERO);
     thread::sleep(Duration::from_secs(1));
@@ -67,12 +69,12 @@ fn main() {
     }
 }
 
-fn machine(root: &Root, pid: u32) {
-    let facts = Facts::read(root, pid);
+fn machine(root: &ProcRoot, pid: u32) {
+    let facts = MachineFacts::read(root, pid);
     row("kernel", &facts.kernel);
     row("memory", facts.memory.map(|memory| format!("{memory:?}")));
     let fds = facts.limits.clone().map(|limits| limits.open_files);
-    row("open files, soft / hard", fds.map(|Limit { soft, hard }| format!("{soft:?} / {hard:?}")));
+    row("open files, soft / hard", fds.map(|Rlimit { soft, hard }| format!("{soft:?} / {hard:?}")));
     if let (Some(limits), Some(nr_open)) =
         (facts.limits.known(), throng_doctor::files::nr_open(root).known())
     {

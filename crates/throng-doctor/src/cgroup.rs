@@ -7,12 +7,14 @@ mod locate;
 mod pids;
 mod room;
 
-pub use locate::{Directories, Membership, Mount, Version, parse_membership, parse_mounts};
+pub use locate::{
+    CgroupDirectories, CgroupMembership, CgroupMount, CgroupVersion, parse_membership, parse_mounts,
+};
 pub use pids::{CgroupPids, parse_pids_max, pids};
 pub use room::{MemoryRoom, memory_room};
 
-use crate::fact::{Fact, Malformed, Reason, Why};
-use crate::root::{KeptFile, Root};
+use crate::fact::{Fact, ParseFailure, Reason, Unknown};
+use crate::proc_root::{KeptFile, ProcRoot};
 use crate::text::{keyed, next, number};
 
 /// CPU time that groups ration.
@@ -65,15 +67,15 @@ struct MemoryLevel {
 
 impl CgroupReader {
     /// Finds the groups of `pid`. A process that moves to another group later is not followed.
-    pub fn locate(root: &Root, pid: u32) -> Self {
-        let cpu = Directories::of(root, pid, "cpu").map(|found| {
+    pub fn locate(root: &ProcRoot, pid: u32) -> Self {
+        let cpu = CgroupDirectories::of(root, pid, "cpu").map(|found| {
             let level = |dir: &String| match found.version {
-                Version::V1 => CpuLevel {
+                CgroupVersion::V1 => CpuLevel {
                     stat: root.keep(format!("{dir}/cpu.stat")),
                     quota: root.keep(format!("{dir}/cpu.cfs_quota_us")),
                     period: Some(root.keep(format!("{dir}/cpu.cfs_period_us"))),
                 },
-                Version::V2 => CpuLevel {
+                CgroupVersion::V2 => CpuLevel {
                     stat: root.keep(format!("{dir}/cpu.stat")),
                     quota: root.keep(format!("{dir}/cpu.max")),
                     period: None,
@@ -81,15 +83,15 @@ impl CgroupReader {
             };
             found.levels.iter().map(level).collect()
         });
-        let memory = Directories::of(root, pid, "memory").map(|found| {
+        let memory = CgroupDirectories::of(root, pid, "memory").map(|found| {
             let level = |dir: &String| match found.version {
-                Version::V1 => MemoryLevel {
+                CgroupVersion::V1 => MemoryLevel {
                     limit: root.keep(format!("{dir}/memory.limit_in_bytes")),
                     used: root.keep(format!("{dir}/memory.usage_in_bytes")),
                     hits: root.keep(format!("{dir}/memory.failcnt")),
                     kills: Some(root.keep(format!("{dir}/memory.oom_control"))),
                 },
-                Version::V2 => MemoryLevel {
+                CgroupVersion::V2 => MemoryLevel {
                     limit: root.keep(format!("{dir}/memory.max")),
                     used: root.keep(format!("{dir}/memory.current")),
                     hits: root.keep(format!("{dir}/memory.events")),
@@ -157,7 +159,7 @@ impl CgroupReader {
 /// Folds the levels, own group first.
 fn over<L, S: Default>(
     levels: &mut Fact<Vec<L>>,
-    mut each: impl FnMut(usize, &mut L, &mut S) -> Result<(), Why>,
+    mut each: impl FnMut(usize, &mut L, &mut S) -> Result<(), Unknown>,
 ) -> Fact<S> {
     let levels = match levels {
         Fact::Known(levels) => levels,
@@ -173,16 +175,16 @@ fn over<L, S: Default>(
 }
 
 /// The own group must have the file; an outer one may lack it.
-fn at_level<T>(index: usize, fact: Fact<T>) -> Result<Option<T>, Why> {
+fn at_level<T>(index: usize, fact: Fact<T>) -> Result<Option<T>, Unknown> {
     if index == 0 { fact.into_result().map(Some) } else { fact.or_missing() }
 }
 
 impl<T> Fact<T> {
     /// A file that does not exist is no value, rather than an unknown one.
-    fn or_missing(self) -> Result<Option<T>, Why> {
+    fn or_missing(self) -> Result<Option<T>, Unknown> {
         match self {
             Self::Known(value) => Ok(Some(value)),
-            Self::Unknown(Why { reason: Reason::Missing, .. }) => Ok(None),
+            Self::Unknown(Unknown { reason: Reason::Missing, .. }) => Ok(None),
             Self::Unknown(why) => Err(why),
         }
     }
@@ -197,28 +199,28 @@ fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 
 /// How often and for how many microseconds a group was throttled, from `cpu.stat` of either version;
 /// none where no quota can be set: v2's outermost group, and a group without the controller.
-pub fn parse_cpu_stat(text: &str) -> Result<Option<(u64, u64)>, Malformed> {
+pub fn parse_cpu_stat(text: &str) -> Result<Option<(u64, u64)>, ParseFailure> {
     let Some(throttled) = keyed(text, "nr_throttled") else {
         let is_v2 = keyed(text, "usage_usec").is_some();
-        return if is_v2 { Ok(None) } else { Err(Malformed("nr_throttled")) };
+        return if is_v2 { Ok(None) } else { Err(ParseFailure("nr_throttled")) };
     };
     let nanos = || keyed(text, "throttled_time").map(|nanos| nanos / 1000);
-    let us = keyed(text, "throttled_usec").or_else(nanos).ok_or(Malformed("throttled time"))?;
+    let us = keyed(text, "throttled_usec").or_else(nanos).ok_or(ParseFailure("throttled time"))?;
     Ok(Some((throttled, us)))
 }
 
 /// Quota and period in microseconds from v2's `cpu.max`; none is unlimited.
-pub fn parse_cpu_max(text: &str) -> Result<Option<(u64, u64)>, Malformed> {
+pub fn parse_cpu_max(text: &str) -> Result<Option<(u64, u64)>, ParseFailure> {
     let mut words = text.split_ascii_whitespace();
     match words.next() {
         Some("max") => Ok(None),
         Some(quota) => Ok(Some((number(quota)?, next(&mut words)?))),
-        None => Err(Malformed("a quota and a period")),
+        None => Err(ParseFailure("a quota and a period")),
     }
 }
 
 /// v1's `cpu.cfs_quota_us`, in microseconds; -1, none, is unlimited.
-pub fn parse_quota_v1(text: &str) -> Result<Option<u64>, Malformed> {
+pub fn parse_quota_v1(text: &str) -> Result<Option<u64>, ParseFailure> {
     match text.trim() {
         "-1" => Ok(None),
         quota => number(quota).map(Some),
@@ -227,7 +229,7 @@ pub fn parse_quota_v1(text: &str) -> Result<Option<u64>, Malformed> {
 
 /// v2's `memory.max` or v1's `memory.limit_in_bytes`; none is unlimited, which v1 writes as the
 /// largest number of whole pages.
-pub fn parse_memory_limit(text: &str) -> Result<Option<u64>, Malformed> {
+pub fn parse_memory_limit(text: &str) -> Result<Option<u64>, ParseFailure> {
     match text.trim() {
         "max" => Ok(None),
         limit => number(limit).map(|limit| (limit < 1 << 60).then_some(limit)),
@@ -235,8 +237,8 @@ pub fn parse_memory_limit(text: &str) -> Result<Option<u64>, Malformed> {
 }
 
 /// v2's `memory.events`: how often the limit was hit, and how many processes were killed.
-pub fn parse_memory_events(text: &str) -> Result<(u64, u64), Malformed> {
-    let get = |name| keyed(text, name).ok_or(Malformed("max and oom_kill"));
+pub fn parse_memory_events(text: &str) -> Result<(u64, u64), ParseFailure> {
+    let get = |name| keyed(text, name).ok_or(ParseFailure("max and oom_kill"));
     Ok((get("max")?, get("oom_kill")?))
 }
 

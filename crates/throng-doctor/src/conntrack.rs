@@ -3,7 +3,7 @@
 //! The count and the drops are of one network namespace; the limit is the first namespace's for all.
 //! Where the module is not loaded nothing exists, and nothing is tracked.
 
-use crate::fact::Malformed;
+use crate::fact::ParseFailure;
 use crate::text::{hex, number};
 
 /// Entries now.
@@ -25,26 +25,26 @@ pub struct ConntrackStat {
 }
 
 /// Reads a count or the limit.
-pub fn parse_count(text: &str) -> Result<u64, Malformed> {
+pub fn parse_count(text: &str) -> Result<u64, ParseFailure> {
     number(text.trim())
 }
 
 /// Reads the table of [`STAT_PATH`], whose columns differ between kernels and are found by name.
-pub fn parse_stat(text: &str) -> Result<ConntrackStat, Malformed> {
+pub fn parse_stat(text: &str) -> Result<ConntrackStat, ParseFailure> {
     let mut lines = text.lines();
     let names: Vec<_> = lines.next().unwrap_or_default().split_ascii_whitespace().collect();
     let column = |name| {
         names
             .iter()
             .position(|found| *found == name)
-            .ok_or(Malformed("a column for each kind of drop"))
+            .ok_or(ParseFailure("a column for each kind of drop"))
     };
     let columns = [column("drop")?, column("early_drop")?, column("insert_failed")?];
     let mut sums = [0_u64; 3];
     for line in lines {
         let values: Vec<_> = line.split_ascii_whitespace().collect();
         for (sum, column) in sums.iter_mut().zip(columns) {
-            let value = values.get(column).ok_or(Malformed("a value in each column"))?;
+            let value = values.get(column).ok_or(ParseFailure("a value in each column"))?;
             *sum = sum.saturating_add(hex(value)?);
         }
     }

@@ -2,13 +2,13 @@
 
 use throng_report::MachineUse;
 
-use crate::fact::Malformed;
+use crate::fact::ParseFailure;
 use crate::text::{next, number};
 
 /// Reads the first line, and counts the lines of single CPUs.
-pub fn parse(text: &str) -> Result<MachineUse, Malformed> {
+pub fn parse(text: &str) -> Result<MachineUse, ParseFailure> {
     let line = text.lines().next().and_then(|line| line.strip_prefix("cpu "));
-    let mut words = line.ok_or(Malformed("the line of all CPUs"))?.split_ascii_whitespace();
+    let mut words = line.ok_or(ParseFailure("the line of all CPUs"))?.split_ascii_whitespace();
     let [user, nice, system, idle] =
         [next(&mut words)?, next(&mut words)?, next(&mut words)?, next(&mut words)?];
     // Added in Linux 2.5.41 and later. The columns after these (guest and guest_nice) are part of
@@ -40,11 +40,12 @@ pub struct OneCpu {
 }
 
 /// Reads the lines of single CPUs.
-pub fn parse_each(text: &str) -> Result<Vec<OneCpu>, Malformed> {
+pub fn parse_each(text: &str) -> Result<Vec<OneCpu>, ParseFailure> {
     let lines = text.lines().filter(|line| is_one_cpu(line));
-    let read = |line: &str| -> Result<OneCpu, Malformed> {
+    let read = |line: &str| -> Result<OneCpu, ParseFailure> {
         let mut words = line.trim_start_matches("cpu").split_ascii_whitespace();
-        let cpu = u32::try_from(next(&mut words)?).map_err(|_| Malformed("the number of a CPU"))?;
+        let cpu =
+            u32::try_from(next(&mut words)?).map_err(|_| ParseFailure("the number of a CPU"))?;
         let [user, nice, system, idle] =
             [next(&mut words)?, next(&mut words)?, next(&mut words)?, next(&mut words)?];
         let mut later = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
@@ -63,9 +64,9 @@ pub fn parse_each(text: &str) -> Result<Vec<OneCpu>, Malformed> {
 
 /// The time that all CPUs spent in soft interrupts, where the network's receive work is done, in microseconds. Unless the kernel
 /// accounts interrupts apart (`CONFIG_IRQ_TIME_ACCOUNTING`), what of it happened in the midst of a thread is in that thread's time too.
-pub fn parse_softirq_us(text: &str) -> Result<u64, Malformed> {
+pub fn parse_softirq_us(text: &str) -> Result<u64, ParseFailure> {
     let line = text.lines().next().and_then(|line| line.strip_prefix("cpu "));
-    let mut words = line.ok_or(Malformed("the line of all CPUs"))?.split_ascii_whitespace();
+    let mut words = line.ok_or(ParseFailure("the line of all CPUs"))?.split_ascii_whitespace();
     let softirq = words.nth(6).map_or(Ok(0), number)?;
     Ok(softirq.saturating_mul(TICK_US))
 }

@@ -2,8 +2,8 @@
 
 use throng_report::MachineUse;
 
-use crate::case::{Case, End};
-use crate::history::Moment;
+use crate::history::Sample;
+use crate::run_view::{Endpoint, RunView};
 
 /// One machine's CPUs over one interval. Amounts are in CPUs: 1.5 is one and a half of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -47,16 +47,16 @@ pub(crate) struct ProcessCpus {
 
 impl CpuUse {
     /// The machine of one end, interval by interval, as far as it is known.
-    pub(crate) fn of(case: &Case<'_>, end: End) -> Vec<Self> {
+    pub(crate) fn of(run: &RunView<'_>, end: Endpoint) -> Vec<Self> {
         // A watch may have longer intervals than the run: what it says spans several of those.
-        let known = case.moments().iter().filter(|moment| case.machine(end, moment).is_some());
+        let known = run.samples().iter().filter(|moment| run.machine(end, moment).is_some());
         let known: Vec<_> = known.collect();
         let pairs = known.windows(2);
-        pairs.filter_map(|pair| Self::between(case, end, pair[0], pair[1])).collect()
+        pairs.filter_map(|pair| Self::between(run, end, pair[0], pair[1])).collect()
     }
 
-    fn between(case: &Case<'_>, end: End, before: &Moment, now: &Moment) -> Option<Self> {
-        let (from, to) = (case.machine(end, before)?, case.machine(end, now)?);
+    fn between(run: &RunView<'_>, end: Endpoint, before: &Sample, now: &Sample) -> Option<Self> {
+        let (from, to) = (run.machine(end, before)?, run.machine(end, now)?);
         let total = |machine: &MachineUse| {
             machine.cpu_busy_us + machine.cpu_idle_us + machine.cpu_stolen_us
         };
@@ -66,36 +66,36 @@ impl CpuUse {
         }
         let wall_us = elapsed as f64 / to.cpus as f64;
         let share = |from: u64, to: u64| to.saturating_sub(from) as f64 / wall_us;
-        let here = |of: End| case.header.target_is_here || of == end;
+        let here = |of: Endpoint| run.header.target_is_here || of == end;
         let cpus = to.cpus as f64;
-        let process = |of: End| {
+        let process = |of: Endpoint| {
             if !here(of) {
                 return None;
             }
-            let used = |moment| cpu_us(case, of, moment);
-            let label = if of == End::Server { "server" } else { "client" };
+            let used = |moment| cpu_us(run, of, moment);
+            let label = if of == Endpoint::Server { "server" } else { "client" };
             let gauge = |name: &str| {
-                case.value(of, now, &format!("process.{label}.{name}")).map(|value| value as f64)
+                run.value(of, now, &format!("process.{label}.{name}")).map(|value| value as f64)
             };
             let delay = |moment| {
-                case.value(of, moment, &format!("process.{label}.run_delay_us")).map(|us| us as u64)
+                run.value(of, moment, &format!("process.{label}.run_delay_us")).map(|us| us as u64)
             };
             Some(ProcessCpus {
                 taken: share(used(before)?, used(now)?),
                 missed: delay(before).zip(delay(now)).map(|(from, to)| share(from, to)),
                 allowed: gauge("cpus_allowed").map_or(cpus, |allowed| allowed.min(cpus)),
-                own_share: own_share(case, of, before, now),
+                own_share: own_share(run, of, before, now),
                 busiest: gauge("busiest_thread_permille").map(|permille| permille / 1000.0),
                 most_delayed: gauge("most_delayed_thread_permille")
                     .map(|permille| permille / 1000.0),
                 threads_busy: gauge("threads_busy"),
             })
         };
-        let (server, client) = (process(End::Server), process(End::Client));
+        let (server, client) = (process(Endpoint::Server), process(Endpoint::Client));
         // The kernel samples what a machine is busy with at its ticks, and counts exactly for processes: what sleeps between ticks is seen by
         // the second alone.
         let of_ends: f64 = [server, client].into_iter().flatten().map(|used| used.taken).sum();
-        let softirq = |moment| case.value(end, moment, "cpu.softirq_us").map(|us| us as u64);
+        let softirq = |moment| run.value(end, moment, "cpu.softirq_us").map(|us| us as u64);
         Some(Self {
             from_ms: before.interval.at_ms,
             at_ms: now.interval.at_ms,
@@ -126,8 +126,8 @@ impl CpuUse {
     }
 
     /// What neither of the two ends took. Unknown where both could be here and one cannot be seen.
-    pub(crate) fn others(&self, case: &Case<'_>) -> Option<f64> {
-        if case.header.target_is_here && (self.server.is_none() || self.client.is_none()) {
+    pub(crate) fn others(&self, run: &RunView<'_>) -> Option<f64> {
+        if run.header.target_is_here && (self.server.is_none() || self.client.is_none()) {
             return None;
         }
         let ends = [self.server, self.client].into_iter().flatten();
@@ -136,16 +136,16 @@ impl CpuUse {
 
     /// What others took that cannot be the kernel at work on packets of the run. That work is done in soft interrupts, which belong to
     /// whatever they interrupt, or to nobody.
-    pub(crate) fn strangers(&self, case: &Case<'_>) -> Option<f64> {
-        Some((self.others(case)? - self.softirq.unwrap_or(0.0)).max(0.0))
+    pub(crate) fn strangers(&self, run: &RunView<'_>) -> Option<f64> {
+        Some((self.others(run)? - self.softirq.unwrap_or(0.0)).max(0.0))
     }
 }
 
 /// How busy the CPUs were that an end is held to.
-fn own_share(case: &Case<'_>, end: End, before: &Moment, now: &Moment) -> Option<f64> {
-    let label = if end == End::Server { "server" } else { "client" };
+fn own_share(run: &RunView<'_>, end: Endpoint, before: &Sample, now: &Sample) -> Option<f64> {
+    let label = if end == Endpoint::Server { "server" } else { "client" };
     let grown = |name: &str| {
-        let of = |moment| case.value(end, moment, &format!("process.{label}.{name}"));
+        let of = |moment| run.value(end, moment, &format!("process.{label}.{name}"));
         Some((of(now)? - of(before)?).max(0) as f64)
     };
     let (busy, idle) = (grown("cpus_busy_us")?, grown("cpus_idle_us")?);
@@ -191,11 +191,11 @@ pub(crate) fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
 }
 
 /// `the server 55 %, the generator 40 %, others 3 %`: whoever is known, of all the machine's CPUs.
-pub(crate) fn shares(case: &Case<'_>, used: &CpuUse) -> String {
+pub(crate) fn shares(run: &RunView<'_>, used: &CpuUse) -> String {
     let parts = [
         ("the server", used.server.map(|process| process.taken)),
         ("the generator", used.client.map(|process| process.taken)),
-        ("others", used.others(case)),
+        ("others", used.others(run)),
         (
             "the hypervisor's other guests",
             Some(used.stolen).filter(|stolen| *stolen > 0.005 * used.cpus),
@@ -213,22 +213,22 @@ pub(crate) fn whole_percent(share: f64) -> String {
 }
 
 /// CPU time of one end's process since it began. The kernel's reader knows servers that are not throng's too.
-fn cpu_us(case: &Case<'_>, end: End, moment: &Moment) -> Option<u64> {
+fn cpu_us(run: &RunView<'_>, end: Endpoint, moment: &Sample) -> Option<u64> {
     let interval = &moment.interval;
     match end {
-        End::Client => {
+        Endpoint::Client => {
             let process = &interval.load.as_ref()?.process;
             (process.pid != 0 || process.cpu_us() > 0).then(|| process.cpu_us())
         }
-        End::Server => {
-            let seen = case.value(End::Server, moment, "process.server.cpu_us");
+        Endpoint::Server => {
+            let seen = run.value(Endpoint::Server, moment, "process.server.cpu_us");
             let said = || Some(interval.server.as_ref()?.process.cpu_us());
             seen.map(|us| us as u64).or_else(said)
         }
     }
 }
 
-/// Above this share no CPU is left: the rest is what ticks of 10 ms and the moments between two threads leave.
+/// Above this share no CPU is left: the rest is what ticks of 10 ms and the samples between two threads leave.
 pub(crate) const FULL_SHARE: f64 = 0.92;
 
 /// So many intervals in which something is so are needed to say that it is: one of a second is the machine's neighbour.
@@ -255,15 +255,15 @@ mod tests {
     fn what_neither_end_took_was_others() {
         let run = run(1_200_000);
         let (history, summary) = run.whole();
-        let case = Case::new(&history, &summary);
-        let uses = CpuUse::of(&case, End::Client);
+        let run = RunView::new(&history, &summary);
+        let uses = CpuUse::of(&run, Endpoint::Client);
         assert_eq!(uses.len(), 10);
         let used = mean(&uses[3..]).unwrap();
         let close = |value: Option<f64>, expected: f64| (value.unwrap() - expected).abs() < 1e-9;
-        assert!(close(used.others(&case), 0.65), "{used:?}");
-        assert!(close(used.strangers(&case), 0.55), "{used:?}");
+        assert!(close(used.others(&run), 0.65), "{used:?}");
+        assert!(close(used.strangers(&run), 0.55), "{used:?}");
         assert!((used.taken_share() - 0.6).abs() < 1e-9);
-        assert_eq!(shares(&case, &used), "the server 25 %, the generator 2 %, others 32 %");
+        assert_eq!(shares(&run, &used), "the server 25 %, the generator 2 %, others 32 %");
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
         });
         run.header.target_is_here = false;
         let (history, summary) = run.whole();
-        let uses = CpuUse::of(&Case::new(&history, &summary), End::Server);
+        let uses = CpuUse::of(&RunView::new(&history, &summary), Endpoint::Server);
         let shares: Vec<_> = uses.iter().map(CpuUse::taken_share).collect();
         assert_eq!(shares.len(), 2, "{uses:?}");
         assert!(shares.iter().all(|share| (share - 0.6).abs() < 1e-9), "{shares:?}");
@@ -284,12 +284,12 @@ mod tests {
     fn a_server_that_cannot_be_seen_might_be_the_others() {
         let mut run = Run::quiet();
         let (history, summary) = run.whole();
-        let case = Case::new(&history, &summary);
-        assert_eq!(CpuUse::of(&case, End::Client)[0].others(&case), None);
+        let view = RunView::new(&history, &summary);
+        assert_eq!(CpuUse::of(&view, Endpoint::Client)[0].others(&view), None);
         run.header.target_is_here = false;
         let (history, summary) = run.whole();
-        let case = Case::new(&history, &summary);
-        assert!(CpuUse::of(&case, End::Client)[0].others(&case).is_some());
-        assert_eq!(CpuUse::of(&case, End::Server), []);
+        let view = RunView::new(&history, &summary);
+        assert!(CpuUse::of(&view, Endpoint::Client)[0].others(&view).is_some());
+        assert_eq!(CpuUse::of(&view, Endpoint::Server), []);
     }
 }

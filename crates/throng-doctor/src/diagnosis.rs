@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use throng_report::{Diagnosis, Finding, Judgement, Severity, Summary};
 
-use crate::asked::Asked;
-use crate::case::Case;
 use crate::history::History;
+use crate::missed_thresholds::MissedThresholds;
 use crate::rules::{CAVEAT, CONTENTION, OWN_ACTS, RULES};
+use crate::run_view::RunView;
 use crate::verdict::verdict;
 
 /// Says what stopped the run, or that nothing did, and which of its thresholds were missed.
@@ -15,16 +15,16 @@ use crate::verdict::verdict;
 /// Findings are ranked: the gravest first; of those that are as grave, causes before what follows from them, then the surer, then in
 /// the order of [`RULES`]. Other programs never come before what the server did by itself, nor before the cause of that.
 pub fn diagnose(history: &History, summary: &Summary, judgements: &[Judgement]) -> Diagnosis {
-    let asked = Asked::of(judgements);
-    let case = Case::judged(history, summary, &asked);
-    let findings = ranked(RULES.iter().filter_map(|rule| (rule.find)(&case)).collect());
-    Diagnosis { verdict: verdict(&case, &findings), findings, unseen: unseen(history) }
+    let asked = MissedThresholds::of(judgements);
+    let run = RunView::judged(history, summary, &asked);
+    let findings = ranked(RULES.iter().filter_map(|rule| (rule.find)(&run)).collect());
+    Diagnosis { verdict: verdict(&run, &findings), findings, unseen: unseen(history) }
 }
 
 /// What could not be looked at, and until when where that was not the whole run.
 fn unseen(history: &History) -> Vec<String> {
     let mut found: Vec<(&str, Option<u64>)> = Vec::new();
-    for moment in history.moments() {
+    for moment in history.samples() {
         let Some(now) = &moment.interval.unseen else { continue };
         for (what, until_ms) in &mut found {
             if !now.iter().any(|sentence| sentence == what) {

@@ -10,7 +10,7 @@ pub enum Fact<T> {
     /// It was read.
     Known(T),
     /// It could not be read.
-    Unknown(Why),
+    Unknown(Unknown),
 }
 
 impl<T> Fact<T> {
@@ -23,7 +23,7 @@ impl<T> Fact<T> {
     }
 
     /// The reason, where there is no value.
-    pub fn why(&self) -> Option<&Why> {
+    pub fn why(&self) -> Option<&Unknown> {
         match self {
             Self::Known(_) => None,
             Self::Unknown(why) => Some(why),
@@ -31,7 +31,7 @@ impl<T> Fact<T> {
     }
 
     /// The value, or else the reason, for `?`.
-    pub fn into_result(self) -> Result<T, Why> {
+    pub fn into_result(self) -> Result<T, Unknown> {
         match self {
             Self::Known(value) => Ok(value),
             Self::Unknown(why) => Err(why),
@@ -47,8 +47,8 @@ impl<T> Fact<T> {
     }
 }
 
-impl<T> From<Result<T, Why>> for Fact<T> {
-    fn from(read: Result<T, Why>) -> Self {
+impl<T> From<Result<T, Unknown>> for Fact<T> {
+    fn from(read: Result<T, Unknown>) -> Self {
         match read {
             Ok(value) => Self::Known(value),
             Err(why) => Self::Unknown(why),
@@ -67,21 +67,21 @@ impl<T: fmt::Display> fmt::Display for Fact<T> {
 
 /// Why something is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Why {
+pub struct Unknown {
     /// Where it would have been read: a file below the root, or `sock_diag`.
     pub source: String,
     /// What went wrong there.
     pub reason: Reason,
 }
 
-impl Why {
+impl Unknown {
     /// `source` could not be read because of `reason`.
     pub fn new(source: impl Into<String>, reason: impl Into<Reason>) -> Self {
         Self { source: source.into(), reason: reason.into() }
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for Unknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.source, self.reason)
     }
@@ -97,7 +97,7 @@ pub enum Reason {
     /// The kernel has it, switched off (PSI with `psi=0`).
     Unsupported,
     /// It was read and made no sense.
-    Malformed(Malformed),
+    Malformed(ParseFailure),
     /// Any other error.
     Failed(String),
 }
@@ -116,8 +116,8 @@ impl From<io::Error> for Reason {
     }
 }
 
-impl From<Malformed> for Reason {
-    fn from(malformed: Malformed) -> Self {
+impl From<ParseFailure> for Reason {
+    fn from(malformed: ParseFailure) -> Self {
         Self::Malformed(malformed)
     }
 }
@@ -136,15 +136,15 @@ impl fmt::Display for Reason {
 
 /// What a parser expected and did not find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub &'static str);
+pub struct ParseFailure(pub &'static str);
 
-impl fmt::Display for Malformed {
+impl fmt::Display for ParseFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "expected {}", self.0)
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for ParseFailure {}
 
 #[cfg(test)]
 mod tests {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn an_unknown_fact_says_where_and_why() {
-        let fact: Fact<u64> = Fact::Unknown(Why::new("proc/pressure/cpu", Reason::Unsupported));
+        let fact: Fact<u64> = Fact::Unknown(Unknown::new("proc/pressure/cpu", Reason::Unsupported));
         assert_eq!(fact.to_string(), "unknown (proc/pressure/cpu: switched off in this kernel)");
         assert_eq!(fact.map(|value| value + 1).known(), None);
     }

@@ -1,7 +1,7 @@
 //! `/proc/sys/fs`: files and epoll watches of the whole machine.
 
-use crate::fact::{Fact, Malformed};
-use crate::root::Root;
+use crate::fact::{Fact, ParseFailure};
+use crate::proc_root::ProcRoot;
 use crate::text::next;
 
 /// `fs.file-nr`.
@@ -17,20 +17,20 @@ pub struct FileUse {
 pub const FILE_NR_PATH: &str = "proc/sys/fs/file-nr";
 
 /// Reads `fs.file-nr`. Its second number has been 0 since Linux 2.6.
-pub fn parse_file_nr(text: &str) -> Result<FileUse, Malformed> {
+pub fn parse_file_nr(text: &str) -> Result<FileUse, ParseFailure> {
     let mut words = text.split_ascii_whitespace();
     let (allocated, free, max) = (next(&mut words)?, next(&mut words)?, next(&mut words)?);
     Ok(FileUse { open: allocated.saturating_sub(free), max })
 }
 
 /// The largest size of one fd table (`fs.nr_open`), whatever `RLIMIT_NOFILE` says.
-pub fn nr_open(root: &Root) -> Fact<i64> {
+pub fn nr_open(root: &ProcRoot) -> Fact<i64> {
     root.sysctl("fs.nr_open")
 }
 
 /// How many watches all epoll instances of one user may have together; the kernel does not tell how
 /// many they have. Beyond it `epoll_ctl` is ENOSPC, for that user's other programs too.
-pub fn epoll_watches_max(root: &Root) -> Fact<i64> {
+pub fn epoll_watches_max(root: &ProcRoot) -> Fact<i64> {
     root.sysctl("fs.epoll.max_user_watches")
 }
 

@@ -2,8 +2,8 @@
 
 use throng_report::AnswerGap;
 
-use crate::case::Case;
-use crate::history::Moment;
+use crate::history::Sample;
+use crate::run_view::RunView;
 
 /// A gap that tells something of the target.
 #[derive(Clone, Copy, Debug)]
@@ -12,13 +12,13 @@ pub(crate) struct Gap<'a> {
     /// Whether it had no end: the run ended in it.
     pub(crate) is_open: bool,
     /// The interval in which it ended.
-    pub(crate) moment: &'a Moment,
+    pub(crate) moment: &'a Sample,
 }
 
 /// Returns the gaps of a run that are at least this long, the first one first. A gap that the generator made by being late is none,
 /// nor is one in which few answers were to come anyway, or in which connections were lost or refused.
-pub(crate) fn gaps<'a>(case: &Case<'a>, least_ms: u64) -> Vec<Gap<'a>> {
-    let (per_second, usual_us) = (answers_per_second(case), usual_us(case));
+pub(crate) fn gaps<'a>(run: &RunView<'a>, least_ms: u64) -> Vec<Gap<'a>> {
+    let (per_second, usual_us) = (answers_per_second(run), usual_us(run));
     let is_told = |found: &Gap<'_>| {
         let ms = found.gap.length_ms();
         let expected = per_second * ms as f64 / 1000.0;
@@ -26,25 +26,25 @@ pub(crate) fn gaps<'a>(case: &Case<'a>, least_ms: u64) -> Vec<Gap<'a>> {
             && expected >= ANSWERS_MIN
             && ms * 1000 >= usual_us.saturating_mul(USUAL_TIMES)
             && found.moment.lag.max_us * 2 < ms * 1000
-            && !is_outage(case, &found.gap)
+            && !is_outage(run, &found.gap)
     };
-    let ended = case
-        .moments()
+    let ended = run
+        .samples()
         .iter()
         .filter_map(|moment| Some(Gap { gap: moment.load()?.answer_gap?, is_open: false, moment }));
-    ended.chain(open_gap(case)).filter(is_told).collect()
+    ended.chain(open_gap(run)).filter(is_told).collect()
 }
 
 /// Users who waited at the end, if none was answered meanwhile.
-fn open_gap<'a>(case: &Case<'a>) -> Option<Gap<'a>> {
-    case.summary.overdue()?;
-    let moment = case.moments().last()?;
+fn open_gap<'a>(run: &RunView<'a>) -> Option<Gap<'a>> {
+    run.summary.overdue()?;
+    let moment = run.samples().last()?;
     let to_ms = moment.interval.at_ms;
-    let from_ms = to_ms.saturating_sub(case.summary.users.waiting_us_most / 1000);
-    let answered = |moment: &Moment| moment.load().map_or(0, answers);
-    let before = case.moments().iter().rev().find(|moment| moment.interval.at_ms <= from_ms);
-    let is_still = case
-        .moments()
+    let from_ms = to_ms.saturating_sub(run.summary.users.waiting_us_most / 1000);
+    let answered = |moment: &Sample| moment.load().map_or(0, answers);
+    let before = run.samples().iter().rev().find(|moment| moment.interval.at_ms <= from_ms);
+    let is_still = run
+        .samples()
         .iter()
         .filter(|moment| moment.interval.at_ms >= from_ms + FIRST_SECOND_MS)
         .all(|now| answered(now) == answered(moment));
@@ -56,17 +56,17 @@ fn open_gap<'a>(case: &Case<'a>) -> Option<Gap<'a>> {
 }
 
 /// Whether connections were lost or refused while nobody was answered: the target was away, and did not stand still.
-fn is_outage(case: &Case<'_>, gap: &AnswerGap) -> bool {
+fn is_outage(run: &RunView<'_>, gap: &AnswerGap) -> bool {
     let within = |ms: Option<u64>| {
         ms.is_some_and(|ms| (gap.from_ms.saturating_sub(NEAR_MS)..=gap.to_ms).contains(&ms))
     };
-    let outages = case.moments().iter().filter_map(|moment| moment.load()?.outage);
+    let outages = run.samples().iter().filter_map(|moment| moment.load()?.outage);
     outages.into_iter().any(|outage| within(outage.lost_ms) || within(outage.refused_ms))
 }
 
 /// The answers of a usual second.
-fn answers_per_second(case: &Case<'_>) -> f64 {
-    let rates = case.steps().filter_map(|(before, now)| {
+fn answers_per_second(run: &RunView<'_>) -> f64 {
+    let rates = run.steps().filter_map(|(before, now)| {
         let answered = answers(now.load()?).saturating_sub(answers(before.load()?));
         (answered > 0).then(|| answered as f64 * 1000.0 / now.interval.span_ms as f64)
     });
@@ -76,12 +76,15 @@ fn answers_per_second(case: &Case<'_>) -> f64 {
 }
 
 /// What a usual answer took: the median of all intervals, of whatever was asked most.
-fn usual_us(case: &Case<'_>) -> u64 {
-    let of = |moment: &Moment| {
+fn usual_us(run: &RunView<'_>) -> u64 {
+    let of = |moment: &Sample| {
         let kinds = [moment.message, moment.push, moment.join];
-        kinds.into_iter().max_by_key(|spread| spread.count).filter(|spread| spread.count > 0)
+        kinds
+            .into_iter()
+            .max_by_key(|quantiles| quantiles.count)
+            .filter(|quantiles| quantiles.count > 0)
     };
-    let mut all: Vec<u64> = case.moments().iter().filter_map(|m| Some(of(m)?.p50_us)).collect();
+    let mut all: Vec<u64> = run.samples().iter().filter_map(|m| Some(of(m)?.p50_us)).collect();
     all.sort_unstable();
     all.get(all.len() / 2).copied().unwrap_or(0)
 }

@@ -2,9 +2,9 @@
 
 use throng_report::render::count;
 
-use crate::case::Case;
 use crate::cpus::{CpuUse, FULL_SHARE, whole_percent};
 use crate::kernels::{Kernel, machines};
+use crate::run_view::RunView;
 
 /// What was left of the scarcest resource.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,27 +18,27 @@ pub struct Headroom {
 }
 
 /// How far a resource was used.
-struct Used {
+struct Usage {
     share: f64,
     of: String,
     is_others: bool,
 }
 
 /// The least of what was left of each: none where nothing is known.
-pub fn headroom(case: &Case<'_>) -> Option<Headroom> {
-    let machines = machines(case).into_iter().filter_map(|machine| cpus(case, &machine));
-    let used = machines.chain(ceiling(case)).chain(places(case));
-    let Used { share, of, is_others } = used.max_by(|a, b| a.share.total_cmp(&b.share))?;
+pub fn headroom(run: &RunView<'_>) -> Option<Headroom> {
+    let machines = machines(run).into_iter().filter_map(|machine| cpus(run, &machine));
+    let used = machines.chain(ceiling(run)).chain(places(run));
+    let Usage { share, of, is_others } = used.max_by(|a, b| a.share.total_cmp(&b.share))?;
     let share_free = (1.0 - share).max(0.0);
     Some(Headroom { share_free, of, is_others: is_others && share > FULL_SHARE })
 }
 
 /// The share of a machine's CPUs that was not free in the busiest interval, whoever had them.
-fn cpus(case: &Case<'_>, machine: &Kernel) -> Option<Used> {
-    let uses = CpuUse::of(case, machine.end);
+fn cpus(run: &RunView<'_>, machine: &Kernel) -> Option<Usage> {
+    let uses = CpuUse::of(run, machine.end);
     let busiest = uses.iter().max_by(|a, b| a.full_share().total_cmp(&b.full_share()))?;
     let (busy, full, whose) = (busiest.taken_share(), busiest.full_share(), machine.whose);
-    let others = busiest.strangers(case).unwrap_or(0.0) / busiest.cpus;
+    let others = busiest.strangers(run).unwrap_or(0.0) / busiest.cpus;
     let by_others = match others < OTHERS_MIN {
         true => String::new(),
         false => format!(", {} by other programs", whole_percent(others)),
@@ -53,30 +53,29 @@ fn cpus(case: &Case<'_>, machine: &Kernel) -> Option<Used> {
         }
     };
     let is_others = busy - others < OWN_SHARE_MOST;
-    Some(Used { share: full, of, is_others })
+    Some(Usage { share: full, of, is_others })
 }
 
 /// The share of what the generator was measured to do at most: connects, messages and pushes take the same CPUs, and add up.
 ///
 /// More than all of it is none of it: what was measured was not what the generator can do.
-fn ceiling(case: &Case<'_>) -> Option<Used> {
-    let share =
-        case.summary.generator.ceiling_share.filter(|share| *share <= CEILING_SHARE_MOST)?;
+fn ceiling(run: &RunView<'_>) -> Option<Usage> {
+    let share = run.summary.generator.ceiling_share.filter(|share| *share <= CEILING_SHARE_MOST)?;
     let of =
         format!("the busiest second took {} of what the generator can do", whole_percent(share));
-    Some(Used { share, of, is_others: false })
+    Some(Usage { share, of, is_others: false })
 }
 
 /// The share of the connections that the generator has fds and ports for.
-fn places(case: &Case<'_>) -> Option<Used> {
-    let can = case.header.capacity.filter(|can| *can > 0)?;
-    let most = case.summary.users.connected_most;
+fn places(run: &RunView<'_>) -> Option<Usage> {
+    let can = run.header.capacity.filter(|can| *can > 0)?;
+    let most = run.summary.users.connected_most;
     let of = format!(
         "{} of the {} connections that fds and ports allow",
         count(most as f64),
         count(can as f64)
     );
-    Some(Used { share: most as f64 / can as f64, of, is_others: false })
+    Some(Usage { share: most as f64 / can as f64, of, is_others: false })
 }
 
 /// What others take is worth a word from this share of the CPUs on.
@@ -106,7 +105,7 @@ mod tests {
                 (machine.cpu_busy_us, machine.cpu_idle_us) = (2_000_000 * second, 0);
             });
         let (history, summary) = run.whole();
-        headroom(&Case::new(&history, &summary)).unwrap()
+        headroom(&RunView::new(&history, &summary)).unwrap()
     }
 
     #[test]
@@ -118,7 +117,7 @@ mod tests {
             ..Ceiling::default()
         });
         let (history, summary) = run.whole();
-        let found = headroom(&Case::new(&history, &summary)).unwrap();
+        let found = headroom(&RunView::new(&history, &summary)).unwrap();
         // A fifth of either in the same second.
         assert!((found.share_free - 0.6).abs() < 1e-6, "{found:?}");
         assert_eq!(found.of, "the busiest second took 40 % of what the generator can do");
@@ -143,7 +142,7 @@ mod tests {
         let mut of = |per_s| {
             run.header.ceiling = Some(ceiling(per_s));
             let (history, summary) = run.whole();
-            headroom(&Case::new(&history, &summary)).unwrap().of
+            headroom(&RunView::new(&history, &summary)).unwrap().of
         };
         assert!(of(1_250.0).contains("80 % of what the generator can do"));
         assert!(of(500.0).starts_with("the CPUs of this machine"), "{}", of(500.0));

@@ -1,15 +1,15 @@
 //! A run as far as it has come, in the form in which the doctor keeps it: every interval, without its histograms.
 
-use throng_report::runfile::{Header, RunFile};
+use throng_report::runfile::{RunFile, RunHeader};
 use throng_report::{AnswerGap, Histogram, Interval, LoadInterval, Outage, ProgramUse};
 
 /// What was to be run, and what became of it second by second; of a long run every other second, every fourth, and so on: it
-/// never keeps more than 2,048 moments, which take some tens of megabytes.
+/// never keeps more than 2,048 samples, which take some tens of megabytes.
 #[derive(Clone, Debug)]
 pub struct History {
     /// The first line of the run file.
-    pub header: Header,
-    moments: Vec<Moment>,
+    pub header: RunHeader,
+    samples: Vec<Sample>,
     /// How many intervals become one moment.
     each: u32,
     /// How many of them the last moment has, if it is to get more.
@@ -18,28 +18,28 @@ pub struct History {
 
 /// An interval whose histograms have become a few numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Moment {
+pub struct Sample {
     /// Everything but the histograms and the probes, which are empty.
     pub interval: Interval,
     /// How late the generator was.
-    pub lag: Spread,
+    pub lag: Quantiles,
     /// From the intended moment of a connect until it was established.
-    pub connect: Spread,
+    pub connect: Quantiles,
     /// The part of that until TCP was established, of WebSockets.
-    pub tcp: Spread,
+    pub tcp: Quantiles,
     /// From the intended moment of a message until its answer.
-    pub message: Spread,
+    pub message: Quantiles,
     /// From the intended moment of a join until it was answered ok.
-    pub join: Spread,
+    pub join: Quantiles,
     /// The same of a push to a channel.
-    pub push: Spread,
+    pub push: Quantiles,
     /// From the intended moment of a probe until a user had it.
-    pub broadcast: Spread,
+    pub broadcast: Quantiles,
 }
 
 /// A histogram in four numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spread {
+pub struct Quantiles {
     /// How many values there were.
     pub count: u64,
     /// Half of them were at most this, in microseconds.
@@ -52,8 +52,8 @@ pub struct Spread {
 
 impl History {
     /// Before the first interval.
-    pub fn new(header: Header) -> Self {
-        Self { header, moments: Vec::new(), each: 1, open: 0 }
+    pub fn new(header: RunHeader) -> Self {
+        Self { header, samples: Vec::new(), each: 1, open: 0 }
     }
 
     /// A run that is over.
@@ -65,24 +65,24 @@ impl History {
 
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
-        let mut moment = Moment::of(interval);
-        if let Some(last) = self.moments.last_mut().filter(|_| self.open > 0) {
+        let mut moment = Sample::of(interval);
+        if let Some(last) = self.samples.last_mut().filter(|_| self.open > 0) {
             moment.swallow(std::mem::take(last));
             *last = moment;
         } else {
-            self.moments.push(moment);
+            self.samples.push(moment);
         }
         // The interval of no length at the beginning stays what it is.
-        self.open = if self.moments.len() == 1 { 0 } else { (self.open + 1) % self.each };
-        if self.moments.len() > MOMENTS_MAX && self.open == 0 {
+        self.open = if self.samples.len() == 1 { 0 } else { (self.open + 1) % self.each };
+        if self.samples.len() > MOMENTS_MAX && self.open == 0 {
             self.thin_out();
         }
     }
 
     /// Makes one moment of each two after the first.
     fn thin_out(&mut self) {
-        let mut kept: Vec<Moment> = Vec::with_capacity(self.moments.len() / 2 + 1);
-        for (n, mut moment) in std::mem::take(&mut self.moments).into_iter().enumerate() {
+        let mut kept: Vec<Sample> = Vec::with_capacity(self.samples.len() / 2 + 1);
+        for (n, mut moment) in std::mem::take(&mut self.samples).into_iter().enumerate() {
             match kept.last_mut().filter(|_| n > 0 && n % 2 == 0) {
                 Some(last) => {
                     moment.swallow(std::mem::take(last));
@@ -91,33 +91,33 @@ impl History {
                 None => kept.push(moment),
             }
         }
-        self.moments = kept;
+        self.samples = kept;
         self.each *= 2;
     }
 
     /// What there is of it, the oldest first.
-    pub fn moments(&self) -> &[Moment] {
-        &self.moments
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
     }
 }
 
-impl Moment {
+impl Sample {
     fn of(interval: &Interval) -> Self {
-        let spread = |of: fn(&LoadInterval) -> &Histogram| {
-            interval.load.as_ref().map_or_else(Spread::default, |load| Spread::of(of(load)))
+        let quantiles = |of: fn(&LoadInterval) -> &Histogram| {
+            interval.load.as_ref().map_or_else(Quantiles::default, |load| Quantiles::of(of(load)))
         };
         // Arrivals may be a sample: how many there were is in the other.
         let latency = |of: fn(&LoadInterval) -> [&Histogram; 2]| {
-            interval.load.as_ref().map_or_else(Spread::default, |load| {
+            interval.load.as_ref().map_or_else(Quantiles::default, |load| {
                 let [seen, best] = of(load);
                 // The slowest may not be in the sample.
                 let late_us = load.lag.max().max(load.core.turn_us_most);
                 let max_us = best.max().max(seen.max().saturating_sub(late_us));
-                Spread { count: seen.count(), max_us, ..Spread::of(best) }
+                Quantiles { count: seen.count(), max_us, ..Quantiles::of(best) }
             })
         };
         Self {
-            lag: spread(|load| &load.lag),
+            lag: quantiles(|load| &load.lag),
             connect: latency(|load| [&load.connect, load.latencies().connect]),
             tcp: latency(|load| [&load.tcp, load.latencies().tcp]),
             message: latency(|load| [&load.message, load.latencies().message]),
@@ -145,7 +145,7 @@ impl Moment {
         }
     }
 
-    /// Takes what the moment before this one says of its time; counters and gauges are as of the end in any case.
+    /// Takes what the moment before this one says of its time; counters and gauges are as of the end in any run.
     fn swallow(&mut self, mut before: Self) {
         self.interval.span_ms += before.interval.span_ms;
         if let (Some(load), Some(before)) = (&mut self.interval.load, &before.interval.load) {
@@ -186,7 +186,7 @@ fn longer(first: Option<AnswerGap>, second: Option<AnswerGap>) -> Option<AnswerG
     gaps.max_by_key(AnswerGap::length_ms)
 }
 
-/// The moments of two intervals: the first of each kind, and the last refusal.
+/// The samples of two intervals: the first of each kind, and the last refusal.
 fn both(first: Option<Outage>, second: Option<Outage>) -> Option<Outage> {
     let (Some(one), Some(other)) = (first, second) else { return first.or(second) };
     Some(Outage {
@@ -207,7 +207,7 @@ fn busier(own: &mut Vec<ProgramUse>, others: Vec<ProgramUse>) {
     }
 }
 
-impl Spread {
+impl Quantiles {
     /// The worse of two, with the count of both.
     fn worse(&mut self, other: Self) {
         let count = self.count + other.count;
@@ -227,22 +227,23 @@ impl Spread {
     }
 }
 
-/// The most moments that are kept: half an hour of seconds.
+/// The most samples that are kept: half an hour of seconds.
 const MOMENTS_MAX: usize = 2_048;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Event, EventKind};
+    use throng_report::{RunEvent, RunEventKind};
 
     use super::*;
 
     #[test]
     fn a_run_of_days_keeps_a_bounded_part_and_loses_no_time_no_count_and_no_event() {
-        let mut history = History::new(Header::default());
+        let mut history = History::new(RunHeader::default());
         for second in 0..100_000_u64 {
             let mut load = LoadInterval::default();
             load.lag.record_us(if second == 50_001 { 77_000 } else { 10 });
-            let event = Event::new(second, EventKind::AcceptResumed { core: 0, paused_ms: 1 });
+            let event =
+                RunEvent::new(second, RunEventKind::AcceptResumed { core: 0, paused_ms: 1 });
             history.add(&Interval {
                 at_ms: 1_000 * second,
                 span_ms: if second == 0 { 0 } else { 1_000 },
@@ -252,17 +253,17 @@ mod tests {
                 ..Interval::default()
             });
         }
-        let moments = history.moments();
-        assert!((MOMENTS_MAX / 2..=MOMENTS_MAX + 1).contains(&moments.len()), "{}", moments.len());
-        assert_eq!((moments[0].interval.at_ms, moments[0].interval.span_ms), (0, 0));
-        for pair in moments.windows(2) {
+        let samples = history.samples();
+        assert!((MOMENTS_MAX / 2..=MOMENTS_MAX + 1).contains(&samples.len()), "{}", samples.len());
+        assert_eq!((samples[0].interval.at_ms, samples[0].interval.span_ms), (0, 0));
+        for pair in samples.windows(2) {
             assert_eq!(pair[0].interval.at_ms + pair[1].interval.span_ms, pair[1].interval.at_ms);
         }
-        let last = moments.last().unwrap();
+        let last = samples.last().unwrap();
         assert_eq!((last.interval.at_ms, last.interval.kernel["n"]), (99_999_000, 99_999));
-        let sum = |of: fn(&Moment) -> u64| moments.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>();
         assert_eq!(sum(|moment| moment.lag.count), 100_000);
         assert_eq!(sum(|moment| moment.interval.events.len() as u64), 10);
-        assert!(moments.iter().any(|moment| moment.lag.p99_us >= 77_000));
+        assert!(samples.iter().any(|moment| moment.lag.p99_us >= 77_000));
     }
 }

@@ -2,13 +2,13 @@
 
 use throng_report::Side;
 
-use crate::case::{Case, End};
+use crate::run_view::{Endpoint, RunView};
 
 /// A kernel, or a network namespace of one, that was looked at during the run; or a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kernel {
     /// By which of the two ends its counters are asked for.
-    pub(crate) end: End,
+    pub(crate) end: Endpoint,
     /// Where a limit of it is.
     pub(crate) side: Side,
     /// Its limits in words: `the server's`.
@@ -16,10 +16,11 @@ pub(crate) struct Kernel {
 }
 
 /// The machines whose CPUs the run had, each once, the generator's first: nobody else's can spoil the numbers.
-pub(crate) fn machines(case: &Case<'_>) -> Vec<Kernel> {
-    let client = |whose| Kernel { end: End::Client, side: Side::Client, whose };
-    let server = Kernel { end: End::Server, side: Side::Server, whose: "the server's machine" };
-    if case.header.target_is_here {
+pub(crate) fn machines(run: &RunView<'_>) -> Vec<Kernel> {
+    let client = |whose| Kernel { end: Endpoint::Client, side: Side::Client, whose };
+    let server =
+        Kernel { end: Endpoint::Server, side: Side::Server, whose: "the server's machine" };
+    if run.header.target_is_here {
         vec![client("this machine")]
     } else {
         vec![client("the generator's machine"), server]
@@ -27,11 +28,13 @@ pub(crate) fn machines(case: &Case<'_>) -> Vec<Kernel> {
 }
 
 /// Each of them once, the server's first: what is dropped there is the nearest to the cause.
-pub(crate) fn kernels(case: &Case<'_>) -> Vec<Kernel> {
-    let server = Kernel { end: End::Server, side: Side::Server, whose: "the server's machine" };
-    let client = Kernel { end: End::Client, side: Side::Client, whose: "the generator's machine" };
-    let both = Kernel { end: End::Server, side: Side::Kernel, whose: "this machine" };
-    match (case.sees(End::Server), case.ends_share_a_kernel()) {
+pub(crate) fn kernels(run: &RunView<'_>) -> Vec<Kernel> {
+    let server =
+        Kernel { end: Endpoint::Server, side: Side::Server, whose: "the server's machine" };
+    let client =
+        Kernel { end: Endpoint::Client, side: Side::Client, whose: "the generator's machine" };
+    let both = Kernel { end: Endpoint::Server, side: Side::Kernel, whose: "this machine" };
+    match (run.sees(Endpoint::Server), run.ends_share_a_kernel()) {
         (true, true) => vec![both],
         (true, false) => vec![server, client],
         (false, _) => vec![client],
@@ -45,7 +48,7 @@ mod tests {
 
     fn of(run: &Run) -> Vec<Side> {
         let (history, summary) = run.whole();
-        kernels(&Case::new(&history, &summary)).iter().map(|kernel| kernel.side).collect()
+        kernels(&RunView::new(&history, &summary)).iter().map(|kernel| kernel.side).collect()
     }
 
     #[test]
@@ -53,7 +56,7 @@ mod tests {
         let mut run = Run::quiet();
         let sides = |run: &Run| -> Vec<Side> {
             let (history, summary) = run.whole();
-            let machines = machines(&Case::new(&history, &summary));
+            let machines = machines(&RunView::new(&history, &summary));
             machines.iter().map(|machine| machine.side).collect()
         };
         assert_eq!(sides(&run), [Side::Client]);

@@ -7,37 +7,36 @@
 //! Conclusions out: a [`History`] keeps what a run recorded, [`rules`] look at it as a [`Case`], and [`diagnose`] ranks what
 //! they find and says it in one sentence.
 
-mod asked;
-mod case;
 pub mod cgroup;
 pub mod conntrack;
 pub mod cpu;
 mod cpus;
 mod diagnosis;
 mod fact;
-mod facts;
 pub mod files;
 mod gaps;
-mod harm;
 mod headroom;
 mod history;
+mod impact;
 mod kernels;
 pub mod limits;
 mod listeners;
+mod machine_facts;
 pub mod meminfo;
-mod moved;
+mod missed_thresholds;
 pub mod netdev;
 pub mod netstat;
-mod others;
+mod other_programs;
 mod outages;
 pub mod owner;
 pub mod plan;
 pub mod ports;
 pub mod preflight;
 pub mod pressure;
+mod proc_root;
 pub mod process;
-mod root;
 pub mod rules;
+mod run_view;
 mod sampler;
 pub mod slabinfo;
 pub mod sockstat;
@@ -47,26 +46,27 @@ mod syn_recv;
 pub mod sysctl;
 pub mod tcp_hash;
 mod text;
+mod trouble_counters;
 mod verdict;
 
-pub use case::{Case, End, Growth, Load, Peak};
 pub use diagnosis::diagnose;
-pub use fact::{Fact, Malformed, Reason, Why};
-pub use facts::{Facts, SYSCTLS};
-pub use harm::{Harm, harm};
+pub use fact::{Fact, ParseFailure, Reason, Unknown};
 pub use headroom::{Headroom, headroom};
-pub use history::{History, Moment, Spread};
+pub use history::{History, Quantiles, Sample};
+pub use impact::{Impact, impact};
 pub use listeners::{ListenerReader, ListenerSummary};
-pub use moved::{moved, moved_between};
+pub use machine_facts::{MachineFacts, SYSCTLS};
 pub use owner::listening_process;
-pub use root::{KeptFile, Root};
-pub use sampler::{KernelSample, ProcessSample, Sampler, SamplerOptions, Watched};
+pub use proc_root::{KeptFile, ProcRoot};
+pub use run_view::{Endpoint, Growth, LoadLevel, Peak, RunView};
+pub use sampler::{KernelSample, ProcessSample, Sampler, SamplerOptions, WatchedProcess};
 pub use syn_recv::SynRecvMeter;
+pub use trouble_counters::{trouble_between, trouble_counters};
 
 /// A tree under `tests/data`.
 #[cfg(test)]
-fn recorded_root(kernel: &str) -> Root {
-    Root::new(format!("{}/tests/data/{kernel}", env!("CARGO_MANIFEST_DIR")))
+fn recorded_root(kernel: &str) -> ProcRoot {
+    ProcRoot::new(format!("{}/tests/data/{kernel}", env!("CARGO_MANIFEST_DIR")))
 }
 
 /// A file of such a tree.

@@ -1,12 +1,12 @@
 //! `/proc/PID/limits`: the resource limits of a process.
 
-use crate::fact::{Fact, Malformed};
-use crate::root::Root;
+use crate::fact::{Fact, ParseFailure};
+use crate::proc_root::ProcRoot;
 use crate::text::{after, number};
 
 /// A soft and a hard limit; none is "unlimited".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
+pub struct Rlimit {
     /// What holds now.
     pub soft: Option<u64>,
     /// How far the process itself may raise it.
@@ -15,18 +15,18 @@ pub struct Limit {
 
 /// The limits that connections run into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProcessLimits {
     /// `RLIMIT_NOFILE`: fds in one fd table, and slots of one io_uring.
-    pub open_files: Limit,
+    pub open_files: Rlimit,
     /// `RLIMIT_NPROC`: threads of the user.
-    pub processes: Limit,
+    pub processes: Rlimit,
     /// `RLIMIT_MEMLOCK`, in bytes.
-    pub locked_memory_bytes: Limit,
+    pub locked_memory_bytes: Rlimit,
     /// `RLIMIT_AS`, in bytes.
-    pub address_space_bytes: Limit,
+    pub address_space_bytes: Rlimit,
 }
 
-impl Limits {
+impl ProcessLimits {
     /// How many fds one fd table can hold once the soft limit is raised to the hard one, given
     /// `fs.nr_open`: no table is ever larger than that.
     pub fn usable_fds_per_table(&self, nr_open: u64) -> u64 {
@@ -35,23 +35,23 @@ impl Limits {
 }
 
 /// The limits of one process.
-pub fn limits(root: &Root, pid: u32) -> Fact<Limits> {
+pub fn limits(root: &ProcRoot, pid: u32) -> Fact<ProcessLimits> {
     root.read(&format!("proc/{pid}/limits"), parse)
 }
 
 /// Reads `/proc/PID/limits`.
-pub fn parse(text: &str) -> Result<Limits, Malformed> {
+pub fn parse(text: &str) -> Result<ProcessLimits, ParseFailure> {
     let limit = |name| {
-        let line = after(text, name).ok_or(Malformed("a line for each limit"))?;
+        let line = after(text, name).ok_or(ParseFailure("a line for each limit"))?;
         let mut words = line.split_ascii_whitespace();
         let mut value = || match words.next() {
             Some("unlimited") => Ok(None),
             Some(word) => number(word).map(Some),
-            None => Err(Malformed("a soft and a hard limit")),
+            None => Err(ParseFailure("a soft and a hard limit")),
         };
-        Ok(Limit { soft: value()?, hard: value()? })
+        Ok(Rlimit { soft: value()?, hard: value()? })
     };
-    Ok(Limits {
+    Ok(ProcessLimits {
         open_files: limit("Max open files ")?,
         processes: limit("Max processes ")?,
         locked_memory_bytes: limit("Max locked memory ")?,
@@ -67,15 +67,15 @@ mod tests {
     #[test]
     fn soft_and_hard_limits_are_read() {
         let found = limits(&recorded_root("linux-6.18"), 4242).into_result().unwrap();
-        assert_eq!(found.open_files, Limit { soft: Some(20_000), hard: Some(20_000) });
-        assert_eq!(found.address_space_bytes, Limit { soft: None, hard: None });
+        assert_eq!(found.open_files, Rlimit { soft: Some(20_000), hard: Some(20_000) });
+        assert_eq!(found.address_space_bytes, Rlimit { soft: None, hard: None });
         assert_eq!(found.usable_fds_per_table(1 << 20), 20_000);
     }
 
     #[test]
     fn nr_open_bounds_a_table_without_a_limit() {
         let found = parse(&recorded("linux-5.15-container", "proc/self/limits")).unwrap();
-        assert_eq!(found.open_files, Limit { soft: Some(1024), hard: None });
+        assert_eq!(found.open_files, Rlimit { soft: Some(1024), hard: None });
         assert_eq!(found.usable_fds_per_table(1 << 20), 1 << 20);
     }
 

@@ -2,7 +2,7 @@
 
 use throng_driver::netlink::{Diag, DiagError, DiagSocket, Family, ListenerState, States};
 
-use crate::fact::{Fact, Malformed, Reason, Why};
+use crate::fact::{Fact, ParseFailure, Reason, Unknown};
 
 /// What the listeners on the ports of interest say together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl ListenerReader {
     }
 }
 
-fn why(error: DiagError) -> Why {
+fn why(error: DiagError) -> Unknown {
     let reason = match error {
         DiagError::Open(errno) | DiagError::Send(errno) | DiagError::Refused(errno) => {
             match std::io::Error::from(errno) {
@@ -107,10 +107,10 @@ fn why(error: DiagError) -> Why {
                 _ => Reason::Failed(error.to_string()),
             }
         }
-        DiagError::Malformed(_) => Malformed("an answer of inet_diag").into(),
+        DiagError::Malformed(_) => ParseFailure("an answer of inet_diag").into(),
         DiagError::Receive(_) => Reason::Failed(error.to_string()),
     };
-    Why::new(SOURCE, reason)
+    Unknown::new(SOURCE, reason)
 }
 
 /// Connections on one port that are looked at.

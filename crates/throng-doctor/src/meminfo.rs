@@ -1,12 +1,12 @@
 //! `/proc/meminfo`: what is left of the machine's memory, and what the kernel's own objects
 //! (sockets among them) take.
 
-use crate::fact::Malformed;
+use crate::fact::ParseFailure;
 use crate::text::{after, next};
 
 /// Bytes of the whole machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct MachineMemory {
     /// All of it.
     pub total_bytes: u64,
     /// What programs can still take without swapping; none before Linux 3.14.
@@ -25,20 +25,20 @@ pub const PAGE_BYTES: u64 = 4_096;
 pub const PATH: &str = "proc/meminfo";
 
 /// Reads `/proc/meminfo`.
-pub fn parse(text: &str) -> Result<Memory, Malformed> {
+pub fn parse(text: &str) -> Result<MachineMemory, ParseFailure> {
     let kib = |head| {
         after(text, head)
             .map(|line| next(&mut line.split_ascii_whitespace()).map(|n| n.saturating_mul(1024)))
     };
-    let total_bytes = kib("MemTotal:").ok_or(Malformed("MemTotal"))??;
+    let total_bytes = kib("MemTotal:").ok_or(ParseFailure("MemTotal"))??;
     let mut used_bytes = total_bytes;
     for (head, what) in [("MemFree:", "MemFree"), ("Buffers:", "Buffers"), ("Cached:", "Cached")] {
-        used_bytes = used_bytes.saturating_sub(kib(head).ok_or(Malformed(what))??);
+        used_bytes = used_bytes.saturating_sub(kib(head).ok_or(ParseFailure(what))??);
     }
-    Ok(Memory {
+    Ok(MachineMemory {
         total_bytes,
         available_bytes: kib("MemAvailable:").transpose()?,
-        slab_bytes: kib("Slab:").ok_or(Malformed("Slab"))??,
+        slab_bytes: kib("Slab:").ok_or(ParseFailure("Slab"))??,
         used_bytes,
     })
 }

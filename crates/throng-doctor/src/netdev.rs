@@ -1,6 +1,6 @@
 //! `/proc/net/dev`: packets, bytes, errors and drops of each interface of a network namespace.
 
-use crate::fact::Malformed;
+use crate::fact::ParseFailure;
 use crate::text::next;
 
 /// One direction of one interface.
@@ -28,19 +28,19 @@ pub struct NetDevice {
 }
 
 /// Reads every interface; the first two lines are a heading.
-pub fn parse(text: &str) -> Result<Vec<NetDevice>, Malformed> {
+pub fn parse(text: &str) -> Result<Vec<NetDevice>, ParseFailure> {
     let mut lines = text.lines();
     if !lines.next().is_some_and(|line| line.starts_with("Inter-|")) || lines.next().is_none() {
-        return Err(Malformed("the heading of two lines"));
+        return Err(ParseFailure("the heading of two lines"));
     }
     lines.map(device).collect()
 }
 
-fn device(line: &str) -> Result<NetDevice, Malformed> {
+fn device(line: &str) -> Result<NetDevice, ParseFailure> {
     // The name may be followed by a number without a space, and may itself hold a colon.
-    let (name, numbers) = line.rsplit_once(':').ok_or(Malformed("the name of an interface"))?;
+    let (name, numbers) = line.rsplit_once(':').ok_or(ParseFailure("the name of an interface"))?;
     let mut words = numbers.split_ascii_whitespace();
-    let mut direction = || -> Result<Direction, Malformed> {
+    let mut direction = || -> Result<Direction, ParseFailure> {
         let direction = Direction {
             bytes: next(&mut words)?,
             packets: next(&mut words)?,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::fact::Malformed;
+use crate::fact::ParseFailure;
 
 /// The counters of one such file, by group (`TcpExt`, `Tcp`) and name (`ListenOverflows`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,30 +30,30 @@ impl NetCounters<'_> {
 }
 
 /// Reads either file.
-pub fn parse(text: &str) -> Result<NetCounters<'_>, Malformed> {
+pub fn parse(text: &str) -> Result<NetCounters<'_>, ParseFailure> {
     let mut counters = BTreeMap::new();
     let mut lines = text.lines().filter(|line| !line.is_empty());
     while let Some(names) = lines.next() {
-        let values = lines.next().ok_or(Malformed("a line of values"))?;
-        let (group, names) = names.split_once(':').ok_or(Malformed("a group of counters"))?;
-        let (same, values) = values.split_once(':').ok_or(Malformed("a group of counters"))?;
+        let values = lines.next().ok_or(ParseFailure("a line of values"))?;
+        let (group, names) = names.split_once(':').ok_or(ParseFailure("a group of counters"))?;
+        let (same, values) = values.split_once(':').ok_or(ParseFailure("a group of counters"))?;
         if group != same {
-            return Err(Malformed("values below their names"));
+            return Err(ParseFailure("values below their names"));
         }
         let mut values = values.split_ascii_whitespace();
         for name in names.split_ascii_whitespace() {
-            let value = values.next().ok_or(Malformed("as many values as names"))?;
+            let value = values.next().ok_or(ParseFailure("as many values as names"))?;
             match value.parse() {
                 Ok(value) => drop(counters.insert((group, name), value)),
                 Err(_) if value.parse::<i64>().is_ok() => {}
-                Err(_) => return Err(Malformed("a number")),
+                Err(_) => return Err(ParseFailure("a number")),
             }
         }
         if values.next().is_some() {
-            return Err(Malformed("as many values as names"));
+            return Err(ParseFailure("as many values as names"));
         }
     }
-    if counters.is_empty() { Err(Malformed("counters")) } else { Ok(NetCounters(counters)) }
+    if counters.is_empty() { Err(ParseFailure("counters")) } else { Ok(NetCounters(counters)) }
 }
 
 #[cfg(test)]

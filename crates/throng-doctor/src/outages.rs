@@ -1,13 +1,13 @@
 //! Times in which the target was away, and came back.
 
-use throng_report::EventKind;
+use throng_report::RunEventKind;
 
-use crate::case::Case;
-use crate::history::Moment;
+use crate::history::Sample;
+use crate::run_view::RunView;
 
 /// A time in which the target was away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Away {
+pub(crate) struct Absence {
     /// From when, in milliseconds since the run began: the first connection that was lost, or connect that was refused.
     pub(crate) from_ms: u64,
     /// Until when a connect was established again; none where that did not happen any more.
@@ -20,13 +20,13 @@ pub(crate) struct Away {
 
 /// Returns the times in which the target was away: connections were lost, or connects refused, until one was established again.
 /// A server that closes some connections and takes others meanwhile is not away.
-pub(crate) fn outages(case: &Case<'_>) -> Vec<Away> {
-    let mut found: Vec<Away> = Vec::new();
-    let mut open: Option<Away> = None;
-    for (before, now) in case.steps() {
+pub(crate) fn outages(run: &RunView<'_>) -> Vec<Absence> {
+    let mut found: Vec<Absence> = Vec::new();
+    let mut open: Option<Absence> = None;
+    for (before, now) in run.steps() {
         let marks = now.load().and_then(|load| load.outage);
         if let Some(from_ms) = marks.and_then(|marks| first(marks.lost_ms, marks.refused_ms)) {
-            open.get_or_insert(Away { from_ms, to_ms: None, lost: 0, refused: 0 });
+            open.get_or_insert(Absence { from_ms, to_ms: None, lost: 0, refused: 0 });
         }
         let Some(away) = &mut open else { continue };
         away.lost += grown(before, now, lost);
@@ -39,27 +39,27 @@ pub(crate) fn outages(case: &Case<'_>) -> Vec<Away> {
         }
     }
     found.extend(open);
-    found.retain(|away| is_away(case, away));
+    found.retain(|away| is_away(run, away));
     found
 }
 
 /// Whether nobody was served meanwhile: connects were refused, or the process ended.
-fn is_away(case: &Case<'_>, away: &Away) -> bool {
+fn is_away(run: &RunView<'_>, away: &Absence) -> bool {
     let near = away.from_ms.saturating_sub(NEAR_MS)..=away.to_ms.unwrap_or(u64::MAX);
-    let ended = events(case).any(|(at_ms, kind)| {
-        matches!(kind, EventKind::ServerProcessEnded { .. }) && near.contains(&at_ms)
+    let ended = events(run).any(|(at_ms, kind)| {
+        matches!(kind, RunEventKind::ServerProcessEnded { .. }) && near.contains(&at_ms)
     });
     away.refused > 0 || (ended && away.lost > 0)
 }
 
 /// Returns what happened while the load was on, and when.
-pub(crate) fn events<'a>(case: &Case<'a>) -> impl Iterator<Item = (u64, &'a EventKind)> {
-    let events = case.moments().iter().flat_map(|moment| &moment.interval.events);
+pub(crate) fn events<'a>(run: &RunView<'a>) -> impl Iterator<Item = (u64, &'a RunEventKind)> {
+    let events = run.samples().iter().flat_map(|moment| &moment.interval.events);
     events.map(|event| (event.at_ms, &event.kind))
 }
 
 /// Connections that the target ended.
-pub(crate) fn lost(moment: &Moment) -> u64 {
+pub(crate) fn lost(moment: &Sample) -> u64 {
     let is_lost = |kind: &str| {
         kind == "closed_by_peer" || kind == "reset_by_peer" || kind.starts_with("ws_close_")
     };
@@ -67,11 +67,11 @@ pub(crate) fn lost(moment: &Moment) -> u64 {
     errors.filter(|(kind, _)| is_lost(kind)).map(|(_, count)| count).sum()
 }
 
-fn refused(moment: &Moment) -> u64 {
+fn refused(moment: &Sample) -> u64 {
     moment.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"))
 }
 
-fn grown(before: &Moment, now: &Moment, of: fn(&Moment) -> u64) -> u64 {
+fn grown(before: &Sample, now: &Sample, of: fn(&Sample) -> u64) -> u64 {
     of(now).saturating_sub(of(before))
 }
 

@@ -6,10 +6,10 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use crate::fact::{Fact, Malformed, Reason, Why};
+use crate::fact::{Fact, ParseFailure, Reason, Unknown};
 use crate::listeners::ListenerReader;
+use crate::proc_root::ProcRoot;
 use crate::process::parse_stat;
-use crate::root::Root;
 
 /// A process that listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub struct Owner {
 
 /// The process that listens on one of `ports` in the calling thread's network namespace; no ports means any port. Of several, the one
 /// that has used the most CPU. It takes a few milliseconds on a machine with a hundred processes, so it is not for every second.
-pub fn listening_process(root: &Root, ports: &[u16]) -> Fact<Owner> {
-    let find = || -> Result<Owner, Why> {
+pub fn listening_process(root: &ProcRoot, ports: &[u16]) -> Fact<Owner> {
+    let find = || -> Result<Owner, Unknown> {
         let inodes = inodes(root, ports).into_result()?;
         if inodes.is_empty() {
-            return Err(Why::new(NAME, Reason::Failed("nobody listens there".to_owned())));
+            return Err(Unknown::new(NAME, Reason::Failed("nobody listens there".to_owned())));
         }
         holders(root, &inodes)
     };
@@ -46,7 +46,7 @@ pub struct PortHolder {
 
 /// The connection that keeps the port of `addr` from being listened on in the calling thread's network namespace: one that
 /// another program than `but` has made from it. It takes as long as [`listening_process`], and a walk over all sockets besides.
-pub fn port_holder(root: &Root, addr: SocketAddr, but: &str) -> Option<PortHolder> {
+pub fn port_holder(root: &ProcRoot, addr: SocketAddr, but: &str) -> Option<PortHolder> {
     let mut found = ListenerReader::default().connections_on(addr.port()).into_result().ok()?;
     // One from that very address is in the way of whoever listens on it; others of those who listen on all.
     found.sort_by_key(|diag| diag.local.ip() != addr.ip());
@@ -58,7 +58,7 @@ pub fn port_holder(root: &Root, addr: SocketAddr, but: &str) -> Option<PortHolde
 }
 
 /// The inodes of the listeners on `ports`.
-fn inodes(root: &Root, ports: &[u16]) -> Fact<BTreeSet<u64>> {
+fn inodes(root: &ProcRoot, ports: &[u16]) -> Fact<BTreeSet<u64>> {
     let mine = |port: u16| ports.is_empty() || ports.contains(&port);
     if root.is_live()
         && let Fact::Known(all) = ListenerReader::default().listeners()
@@ -66,13 +66,14 @@ fn inodes(root: &Root, ports: &[u16]) -> Fact<BTreeSet<u64>> {
         let mine = all.iter().filter(|listener| mine(listener.addr.port()));
         return Fact::Known(mine.map(|listener| u64::from(listener.inode)).collect());
     }
-    let read = || -> Result<BTreeSet<u64>, Why> {
+    let read = || -> Result<BTreeSet<u64>, Unknown> {
         let mut found = BTreeSet::new();
         let mut tables = Vec::new();
         for name in ["tcp", "tcp6"] {
             let text = root.head(&format!("proc/thread-self/net/{name}"), TABLE_BYTES_MAX);
             tables.push(text.into_result().and_then(|text| {
-                parse_listeners(&text).map_err(|error| Why::new(format!("proc/net/{name}"), error))
+                parse_listeners(&text)
+                    .map_err(|error| Unknown::new(format!("proc/net/{name}"), error))
             }));
         }
         // A kernel without IPv6 has one of the two.
@@ -91,16 +92,16 @@ fn inodes(root: &Root, ports: &[u16]) -> Fact<BTreeSet<u64>> {
 
 /// Port and inode of each listener in the text of `/proc/net/tcp` or `tcp6`. The kernel writes them before all other sockets, so
 /// the text may be cut after whole lines, and what follows the first other socket is not looked at.
-pub fn parse_listeners(text: &str) -> Result<Vec<(u16, u64)>, Malformed> {
+pub fn parse_listeners(text: &str) -> Result<Vec<(u16, u64)>, ParseFailure> {
     let mut lines = text.lines();
     if !lines.next().is_some_and(|head| head.contains("local_address")) {
-        return Err(Malformed("a line of titles"));
+        return Err(ParseFailure("a line of titles"));
     }
     let mut found = Vec::new();
     for line in lines {
         let mut words = line.split_ascii_whitespace();
-        let local = words.nth(1).ok_or(Malformed("a local address"))?;
-        match words.nth(1).ok_or(Malformed("a state"))? {
+        let local = words.nth(1).ok_or(ParseFailure("a local address"))?;
+        match words.nth(1).ok_or(ParseFailure("a state"))? {
             LISTEN => {}
             // Before Linux 4.4 they stand below their listener.
             SYN_RECV => continue,
@@ -108,13 +109,13 @@ pub fn parse_listeners(text: &str) -> Result<Vec<(u16, u64)>, Malformed> {
         }
         let port = local.rsplit_once(':').and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
         let inode = words.nth(5).and_then(|inode| inode.parse().ok());
-        found.push((port.ok_or(Malformed("a port"))?, inode.ok_or(Malformed("an inode"))?));
+        found.push((port.ok_or(ParseFailure("a port"))?, inode.ok_or(ParseFailure("an inode"))?));
     }
     Ok(found)
 }
 
 /// Who holds one of the sockets.
-fn holders(root: &Root, inodes: &BTreeSet<u64>) -> Result<Owner, Why> {
+fn holders(root: &ProcRoot, inodes: &BTreeSet<u64>) -> Result<Owner, Unknown> {
     let mut refused = false;
     let mut found: Vec<(u64, u32, String)> = Vec::new();
     for name in root.names("proc").into_result()? {
@@ -137,15 +138,15 @@ fn holders(root: &Root, inodes: &BTreeSet<u64>) -> Result<Owner, Why> {
             let others = all.into_iter().filter(|other| *other != pid).collect();
             Ok(Owner { pid, program, others })
         }
-        None if refused => Err(Why::new("proc/*/fd", Reason::Refused)),
+        None if refused => Err(Unknown::new("proc/*/fd", Reason::Refused)),
         None => {
             let reason = "no process that can be seen here holds the listener";
-            Err(Why::new("proc/*/fd", Reason::Failed(reason.to_owned())))
+            Err(Unknown::new("proc/*/fd", Reason::Failed(reason.to_owned())))
         }
     }
 }
 
-fn holds(root: &Root, pid: u32, inodes: &BTreeSet<u64>) -> Result<bool, Why> {
+fn holds(root: &ProcRoot, pid: u32, inodes: &BTreeSet<u64>) -> Result<bool, Unknown> {
     let shared = fds(root, &format!("proc/{pid}/fd"))?;
     if has_one(root, &format!("proc/{pid}/fd"), &shared, inodes) {
         return Ok(true);
@@ -166,7 +167,7 @@ fn holds(root: &Root, pid: u32, inodes: &BTreeSet<u64>) -> Result<bool, Why> {
 }
 
 /// The fds of a table, the lowest [`FDS_MAX`] of them: servers listen before they accept.
-fn fds(root: &Root, table: &str) -> Result<Vec<u32>, Why> {
+fn fds(root: &ProcRoot, table: &str) -> Result<Vec<u32>, Unknown> {
     let names = root.names(table).into_result()?;
     let mut fds: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
     fds.sort_unstable();
@@ -174,7 +175,7 @@ fn fds(root: &Root, table: &str) -> Result<Vec<u32>, Why> {
     Ok(fds)
 }
 
-fn has_one(root: &Root, table: &str, fds: &[u32], inodes: &BTreeSet<u64>) -> bool {
+fn has_one(root: &ProcRoot, table: &str, fds: &[u32], inodes: &BTreeSet<u64>) -> bool {
     fds.iter().any(|fd| {
         root.link(&format!("{table}/{fd}"))
             .and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
@@ -235,11 +236,11 @@ mod tests {
     fn the_process_that_listens_is_found_by_its_port() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let found = listening_process(&Root::default(), &[port]).into_result().unwrap();
+        let found = listening_process(&ProcRoot::default(), &[port]).into_result().unwrap();
         assert_eq!(found.pid, std::process::id());
         assert!(!found.program.is_empty());
         drop(listener);
-        let why = listening_process(&Root::default(), &[port]).into_result().unwrap_err();
+        let why = listening_process(&ProcRoot::default(), &[port]).into_result().unwrap_err();
         assert!(why.to_string().contains("nobody listens"), "{why}");
     }
 
@@ -250,10 +251,10 @@ mod tests {
         let addr = listener.local_addr().unwrap();
         let client = std::net::TcpStream::connect(addr).unwrap();
         let _accepted = listener.accept().unwrap();
-        let found = port_holder(&Root::default(), addr, "another").expect("it is there");
+        let found = port_holder(&ProcRoot::default(), addr, "another").expect("it is there");
         assert_eq!(found.owner.pid, std::process::id());
         assert_eq!(found.connection, format!("{addr} -> {}", client.local_addr().unwrap()));
-        let others = port_holder(&Root::default(), addr, &found.owner.program);
+        let others = port_holder(&ProcRoot::default(), addr, &found.owner.program);
         assert!(others.is_none_or(|other| other.owner.pid != found.owner.pid), "it is its own");
     }
 
@@ -282,7 +283,7 @@ mod tests {
         link("proc/11/fd/7", "socket:[7009]");
         link("proc/11/task/12/fd/8", "socket:[7004]");
         write("proc/11/stat", "11 (other) S 1 1 1 0 -1 0 0 0 0 0 11 22 0 0 20 0 2 0 99 0 0");
-        let root = Root::new(dir.path());
+        let root = ProcRoot::new(dir.path());
         let owner = |port| listening_process(&root, &[port]).into_result();
         assert_eq!(owner(5555), Ok(Owner { pid: 10, program: "holder".into(), others: vec![] }));
         assert_eq!(owner(81), Ok(Owner { pid: 11, program: "other".into(), others: vec![] }));

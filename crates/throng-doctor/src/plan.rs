@@ -15,15 +15,15 @@ mod show;
 
 use serde::Serialize;
 
-pub use costs::{Cost, Costs, EndCosts, Source};
-pub use fleet::{Fleet, Role};
+pub use costs::{Cost, CostSource, Costs, EndCosts};
+pub use fleet::{Fleet, FleetSide};
 pub use formula::{FormulaError, LinearFormula};
 pub use line::{Amount, Line};
 pub use mesh::{Mesh, MeshLimit, MeshRow, Scope, mesh};
 
 /// What is to be held, and on what.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct FleetSpec {
     /// Connections at once.
     pub connections: u64,
     /// Messages a second in all, each from a client and answered.
@@ -35,7 +35,7 @@ pub struct Ask {
     /// Connects a second in all, while they come; none when nobody is in a hurry.
     pub connects_per_s: Option<f64>,
     /// What each machine is.
-    pub machine: Machine,
+    pub machine: FleetMachine,
     /// Addresses of the servers that clients connect to, each with one port. Default: one a server.
     pub target_addresses: Option<u64>,
     /// Ports that a client's machine has for each pair of its own address and one of the servers'.
@@ -44,7 +44,7 @@ pub struct Ask {
 
 /// A machine of the fleet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Machine {
+pub struct FleetMachine {
     /// Memory.
     pub memory_bytes: f64,
     /// CPUs.
@@ -57,7 +57,7 @@ pub struct Machine {
 
 /// What it takes.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
+pub struct FleetPlan {
     /// The machines that hold the connections.
     pub servers: Fleet,
     /// The machines that make them, in a test.
@@ -71,10 +71,10 @@ pub struct Plan {
 }
 
 /// Works it out.
-pub fn plan(ask: &Ask, costs: &Costs) -> Plan {
-    let servers = Fleet::new(Role::Server, ask, &costs.server, costs.kernel_bytes);
-    let generators = Fleet::new(Role::Generator, ask, &costs.generator, costs.kernel_bytes);
-    Plan {
+pub fn plan(ask: &FleetSpec, costs: &Costs) -> FleetPlan {
+    let servers = Fleet::new(FleetSide::Server, ask, &costs.server, costs.kernel_bytes);
+    let generators = Fleet::new(FleetSide::Generator, ask, &costs.generator, costs.kernel_bytes);
+    FleetPlan {
         addresses: fleet::addresses(ask, &servers, &generators),
         time: fleet::time(ask, costs, &servers, &generators),
         assumptions: assumptions::of(ask, costs, &servers),

@@ -1,8 +1,8 @@
 //! `net.ipv4.ip_local_port_range` and `ip_local_reserved_ports`: the ports that the kernel may choose
 //! for a connection, for IPv6 as well. Of one network namespace.
 
-use crate::fact::{Fact, Malformed, Why};
-use crate::root::Root;
+use crate::fact::{Fact, ParseFailure, Unknown};
+use crate::proc_root::ProcRoot;
 use crate::sysctl::{parse_list, sysctl_path};
 
 /// Ports for connections that do not ask for one.
@@ -30,8 +30,8 @@ impl LocalPorts {
 }
 
 /// The range and what is reserved in it.
-pub fn local_ports(root: &Root) -> Fact<LocalPorts> {
-    let read = || -> Result<LocalPorts, Why> {
+pub fn local_ports(root: &ProcRoot) -> Fact<LocalPorts> {
+    let read = || -> Result<LocalPorts, Unknown> {
         let range = root.read(&sysctl_path("net.ipv4.ip_local_port_range"), parse_range);
         let reserved = root.read(&sysctl_path("net.ipv4.ip_local_reserved_ports"), parse_ranges);
         let (first, last) = range.into_result()?;
@@ -41,17 +41,17 @@ pub fn local_ports(root: &Root) -> Fact<LocalPorts> {
 }
 
 /// Reads `ip_local_port_range`: first and last.
-pub fn parse_range(text: &str) -> Result<(u16, u16), Malformed> {
+pub fn parse_range(text: &str) -> Result<(u16, u16), ParseFailure> {
     let [first, last] = parse_list(text)?;
     match (u16::try_from(first), u16::try_from(last)) {
         (Ok(first), Ok(last)) if first <= last => Ok((first, last)),
-        _ => Err(Malformed("two ports")),
+        _ => Err(ParseFailure("two ports")),
     }
 }
 
 /// Reads `ip_local_reserved_ports`: `8080,9000-9100`, or nothing.
-pub fn parse_ranges(text: &str) -> Result<Vec<(u16, u16)>, Malformed> {
-    let port = |text: &str| text.parse::<u16>().map_err(|_| Malformed("a port"));
+pub fn parse_ranges(text: &str) -> Result<Vec<(u16, u16)>, ParseFailure> {
+    let port = |text: &str| text.parse::<u16>().map_err(|_| ParseFailure("a port"));
     let range = |item: &str| match item.split_once('-') {
         None => port(item).map(|port| (port, port)),
         Some((first, last)) => Ok((port(first)?, port(last)?)),

@@ -4,13 +4,13 @@
 //! connections it is enough. [`preflight`] is pure: [`MachineLimits::read`] has asked the machine beforehand. A limit that
 //! could not be read stops nobody, and is said.
 
-mod ask;
 mod check;
 mod fds;
 mod machine;
 mod memory;
 mod ports;
 mod queues;
+mod requirements;
 mod show;
 mod tables;
 #[cfg(test)]
@@ -19,14 +19,14 @@ mod tests;
 use serde::Serialize;
 use throng_base::units::show_count;
 
-pub use ask::{Ask, PortChoice, PortsAsk, Role};
-pub use check::{Check, Remedy, State, Sysctl, Unit};
+pub use check::{Check, CheckState, Remedy, Sysctl, Unit};
 pub use fds::cores_for;
 pub use machine::{Conntrack, MachineLimits, parse_threads};
 pub use memory::{KERNEL_BYTES, kernel_bytes};
+pub use requirements::{MachineRole, PortChoice, PortRequirements, Requirements};
 
 /// Holds every limit on the way against what was asked for.
-pub fn preflight(ask: &Ask, machine: &MachineLimits) -> Preflight {
+pub fn preflight(ask: &Requirements, machine: &MachineLimits) -> Preflight {
     let checks = [
         fds::tables(ask, machine),
         fds::files(ask, machine),
@@ -56,7 +56,7 @@ pub struct Preflight {
     /// How many connections were asked for.
     pub connections: u64,
     /// Which ends are here.
-    pub role: Role,
+    pub role: MachineRole,
     /// The limits on the way, in a fixed order.
     pub checks: Vec<Check>,
 }
@@ -64,7 +64,7 @@ pub struct Preflight {
 impl Preflight {
     /// Whether no limit stands against it.
     pub fn fits(&self) -> bool {
-        self.in_state(State::Short).next().is_none()
+        self.in_state(CheckState::Short).next().is_none()
     }
 
     /// The most connections that every limit which is known allows; none when none is known.
@@ -79,7 +79,7 @@ impl Preflight {
     }
 
     /// The checks that came out so.
-    pub fn in_state(&self, state: State) -> impl Iterator<Item = &Check> {
+    pub fn in_state(&self, state: CheckState) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(move |check| check.state == state)
     }
 
@@ -104,10 +104,10 @@ impl Preflight {
         };
         let (number, role) = (show_count(self.connections), self.role.words());
         let what = format!("{number} connection{plural}{role}");
-        let (of, short) = (self.checks.len(), self.in_state(State::Short).count());
-        let unknown = self.in_state(State::Unknown).count();
-        let tight = self.in_state(State::Tight).count();
-        let first = self.in_state(State::Short).min_by_key(|check| check.holds.unwrap_or(0));
+        let (of, short) = (self.checks.len(), self.in_state(CheckState::Short).count());
+        let unknown = self.in_state(CheckState::Unknown).count();
+        let tight = self.in_state(CheckState::Tight).count();
+        let first = self.in_state(CheckState::Short).min_by_key(|check| check.holds.unwrap_or(0));
         let mut text = match (first, self.nearest()) {
             (None, None) => format!("nothing that could be read stands against {what}"),
             (None, Some(nearest)) => {
@@ -138,5 +138,5 @@ impl Preflight {
 
 /// How many connections a check allows: what is short whatever their number allows none.
 fn holds(check: &Check) -> Option<u64> {
-    check.holds.or((check.state == State::Short).then_some(0))
+    check.holds.or((check.state == CheckState::Short).then_some(0))
 }

@@ -3,7 +3,7 @@
 //! The whole machine's. A kernel built with PSI switched off shows the files and refuses to read them
 //! ([`Reason::Unsupported`](crate::Reason)); `psi=1` on its command line switches it on.
 
-use crate::fact::Malformed;
+use crate::fact::ParseFailure;
 use crate::text::after;
 
 /// How long tasks waited.
@@ -25,12 +25,12 @@ pub struct Stall {
 }
 
 /// Reads one of the three files.
-pub fn parse(text: &str) -> Result<Pressure, Malformed> {
-    let some = after(text, "some ").ok_or(Malformed("a line of some"))?;
+pub fn parse(text: &str) -> Result<Pressure, ParseFailure> {
+    let some = after(text, "some ").ok_or(ParseFailure("a line of some"))?;
     Ok(Pressure { some: stall(some)?, full: after(text, "full ").map(stall).transpose()? })
 }
 
-fn stall(line: &str) -> Result<Stall, Malformed> {
+fn stall(line: &str) -> Result<Stall, ParseFailure> {
     let field = |head| line.split(' ').find_map(|word| word.strip_prefix(head));
     let percent = field("avg10=").and_then(|word| word.parse::<f64>().ok());
     let total = field("total=").and_then(|word| word.trim_end().parse().ok());
@@ -38,7 +38,7 @@ fn stall(line: &str) -> Result<Stall, Malformed> {
         (Some(percent_10s), Some(total_us)) if percent_10s.is_finite() => {
             Ok(Stall { percent_10s, total_us })
         }
-        _ => Err(Malformed("avg10 and total")),
+        _ => Err(ParseFailure("avg10 and total")),
     }
 }
 

@@ -4,8 +4,8 @@
 use throng_report::ProcessUse;
 
 use crate::cpu::TICK_US;
-use crate::fact::{Fact, Malformed, Why};
-use crate::root::Root;
+use crate::fact::{Fact, ParseFailure, Unknown};
+use crate::proc_root::ProcRoot;
 use crate::status;
 use crate::text::{after, next};
 
@@ -14,8 +14,8 @@ use crate::text::{after, next};
 /// CPU time comes in ticks of 10 ms, user and kernel time each, and counts threads that have ended;
 /// [`threads`] is exact and does not. Resident memory may lag by some pages per CPU between Linux
 /// 6.2 and 6.15; [`rss_exact`] does not. `rss_bytes_at_start` is the caller's to fill in.
-pub fn process_use(root: &Root, pid: u32) -> Fact<ProcessUse> {
-    let read = || -> Result<ProcessUse, Why> {
+pub fn process_use(root: &ProcRoot, pid: u32) -> Fact<ProcessUse> {
+    let read = || -> Result<ProcessUse, Unknown> {
         let stat = root.read(&format!("proc/{pid}/stat"), parse_stat).into_result()?;
         let path = format!("proc/{pid}/status");
         let status = root.read(&path, status::parse).into_result()?;
@@ -23,7 +23,7 @@ pub fn process_use(root: &Root, pid: u32) -> Fact<ProcessUse> {
             pid,
             cpu_user_us: stat.user_us,
             cpu_system_us: stat.system_us,
-            rss_bytes: status.rss_bytes.ok_or_else(|| Why::new(path, Malformed("VmRSS")))?,
+            rss_bytes: status.rss_bytes.ok_or_else(|| Unknown::new(path, ParseFailure("VmRSS")))?,
             ..ProcessUse::default()
         })
     };
@@ -31,30 +31,30 @@ pub fn process_use(root: &Root, pid: u32) -> Fact<ProcessUse> {
 }
 
 /// The CPUs that the process may run on (`taskset`, cpusets), by number; its threads may each have been given fewer.
-pub fn cpus_allowed(root: &Root, pid: u32) -> Fact<Vec<u32>> {
+pub fn cpus_allowed(root: &ProcRoot, pid: u32) -> Fact<Vec<u32>> {
     root.read(&format!("proc/{pid}/status"), parse_cpus_allowed)
 }
 
 /// Reads `Cpus_allowed:` of `/proc/PID/status`: a mask in hexadecimal, in words of 32 bits with commas between.
-pub fn parse_cpus_allowed(text: &str) -> Result<Vec<u32>, Malformed> {
-    let mask = after(text, "Cpus_allowed:").ok_or(Malformed("a line of Cpus_allowed"))?;
+pub fn parse_cpus_allowed(text: &str) -> Result<Vec<u32>, ParseFailure> {
+    let mask = after(text, "Cpus_allowed:").ok_or(ParseFailure("a line of Cpus_allowed"))?;
     let mut cpus = Vec::new();
     // The last digit has the first four CPUs.
     for (place, digit) in mask.trim().chars().rev().filter(|c| *c != ',').enumerate() {
-        let bits = digit.to_digit(16).ok_or(Malformed("a mask of CPUs"))?;
+        let bits = digit.to_digit(16).ok_or(ParseFailure("a mask of CPUs"))?;
         cpus.extend((0..4).filter(|bit| bits & (1 << bit) != 0).map(|bit| 4 * place as u32 + bit));
     }
-    if cpus.is_empty() { Err(Malformed("at least one CPU")) } else { Ok(cpus) }
+    if cpus.is_empty() { Err(ParseFailure("at least one CPU")) } else { Ok(cpus) }
 }
 
 /// Tells whether a process is there, and has not ended.
-pub fn is_there(root: &Root, pid: u32) -> bool {
+pub fn is_there(root: &ProcRoot, pid: u32) -> bool {
     let stat = root.read(&format!("proc/{pid}/stat"), parse_stat);
     stat.known().is_some_and(|stat| !stat.is_gone())
 }
 
 /// The children of a process's first thread, which nearly always are all of its children.
-pub fn children(root: &Root, pid: u32) -> Vec<u32> {
+pub fn children(root: &ProcRoot, pid: u32) -> Vec<u32> {
     let text = root.text(&format!("proc/{pid}/task/{pid}/children")).into_result();
     let text = text.unwrap_or_default();
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
@@ -98,22 +98,22 @@ impl ProcessStat {
 }
 
 /// Reads `/proc/PID/stat`. The name may itself hold spaces and brackets.
-pub fn parse_stat(text: &str) -> Result<ProcessStat, Malformed> {
-    let (head, rest) = text.rsplit_once(')').ok_or(Malformed("a name in brackets"))?;
-    let (_, name) = head.split_once('(').ok_or(Malformed("a name in brackets"))?;
+pub fn parse_stat(text: &str) -> Result<ProcessStat, ParseFailure> {
+    let (head, rest) = text.rsplit_once(')').ok_or(ParseFailure("a name in brackets"))?;
+    let (_, name) = head.split_once('(').ok_or(ParseFailure("a name in brackets"))?;
     // Fields as `man 5 proc` numbers them: 3 is the state, 4 ppid, 14 utime, 15 stime, 16 cutime, 17 cstime, 20 num_threads.
     let mut words = rest.split_ascii_whitespace();
-    let state = words.next().and_then(|word| word.chars().next()).ok_or(Malformed("a state"))?;
+    let state = words.next().and_then(|word| word.chars().next()).ok_or(ParseFailure("a state"))?;
     let parent = next(&mut words)?;
     let mut words = words.skip(14 - 5);
-    let mut ticks = || Ok::<_, Malformed>(next(&mut words)?.saturating_mul(TICK_US));
+    let mut ticks = || Ok::<_, ParseFailure>(next(&mut words)?.saturating_mul(TICK_US));
     let (user_us, system_us) = (ticks()?, ticks()?);
     let children_us = ticks()?.saturating_add(ticks()?);
     let mut words = words.skip(20 - 18);
     Ok(ProcessStat {
         name: name.to_owned(),
         state,
-        parent: u32::try_from(parent).map_err(|_| Malformed("a process id"))?,
+        parent: u32::try_from(parent).map_err(|_| ParseFailure("a process id"))?,
         user_us,
         system_us,
         children_us,
@@ -144,7 +144,7 @@ pub struct SchedStat {
 }
 
 /// Every thread that the process has now; one that ends while this reads is left out.
-pub fn threads(root: &Root, pid: u32) -> Fact<Vec<ThreadUse>> {
+pub fn threads(root: &ProcRoot, pid: u32) -> Fact<Vec<ThreadUse>> {
     let mut found = Vec::new();
     let each = |tid, task: &str, sched| {
         let name = root.text(&format!("{task}/comm")).into_result().unwrap_or_default();
@@ -154,17 +154,17 @@ pub fn threads(root: &Root, pid: u32) -> Fact<Vec<ThreadUse>> {
 }
 
 /// The same without the names, which cost a file each: every thread's id and what it did.
-pub fn sched_stats(root: &Root, pid: u32) -> Fact<Vec<(u32, SchedStat)>> {
+pub fn sched_stats(root: &ProcRoot, pid: u32) -> Fact<Vec<(u32, SchedStat)>> {
     let mut found = Vec::new();
     each_thread(root, pid, |tid, _, sched| found.push((tid, sched))).map(|_| found)
 }
 
 /// Reads one file a thread. Unknown when there is no thread whose file can be read.
-fn each_thread(root: &Root, pid: u32, mut each: impl FnMut(u32, &str, SchedStat)) -> Fact<u64> {
-    let mut read = || -> Result<u64, Why> {
+fn each_thread(root: &ProcRoot, pid: u32, mut each: impl FnMut(u32, &str, SchedStat)) -> Fact<u64> {
+    let mut read = || -> Result<u64, Unknown> {
         let path = format!("proc/{pid}/task");
         let mut count = 0;
-        let mut failure = Why::new(&path, Malformed("at least one thread"));
+        let mut failure = Unknown::new(&path, ParseFailure("at least one thread"));
         for name in root.names(&path).into_result()? {
             let Ok(tid) = name.parse() else { continue };
             let task = format!("{path}/{name}");
@@ -182,7 +182,7 @@ fn each_thread(root: &Root, pid: u32, mut each: impl FnMut(u32, &str, SchedStat)
 }
 
 /// Reads `schedstat`.
-pub fn parse_schedstat(text: &str) -> Result<SchedStat, Malformed> {
+pub fn parse_schedstat(text: &str) -> Result<SchedStat, ParseFailure> {
     let mut words = text.split_ascii_whitespace();
     Ok(SchedStat {
         run_ns: next(&mut words)?,
@@ -193,13 +193,13 @@ pub fn parse_schedstat(text: &str) -> Result<SchedStat, Malformed> {
 
 /// Resident memory in bytes, exact. The kernel walks the process's page tables for it and holds its
 /// memory lock meanwhile: for the begin and the end of a run, not for every second.
-pub fn rss_exact(root: &Root, pid: u32) -> Fact<u64> {
+pub fn rss_exact(root: &ProcRoot, pid: u32) -> Fact<u64> {
     root.read(&format!("proc/{pid}/smaps_rollup"), parse_smaps_rollup)
 }
 
 /// Reads `Rss:` of `/proc/PID/smaps_rollup` (since Linux 4.14), in bytes.
-pub fn parse_smaps_rollup(text: &str) -> Result<u64, Malformed> {
-    let line = after(text, "Rss:").ok_or(Malformed("a line of Rss"))?;
+pub fn parse_smaps_rollup(text: &str) -> Result<u64, ParseFailure> {
+    let line = after(text, "Rss:").ok_or(ParseFailure("a line of Rss"))?;
     Ok(next(&mut line.split_ascii_whitespace())?.saturating_mul(1024))
 }
 

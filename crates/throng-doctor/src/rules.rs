@@ -4,6 +4,7 @@
 //! its cause explains; a number that is merely large is no finding. What it has not seen it does not guess.
 //! Each has a test for when it must speak and one for when it must stay silent.
 
+mod accept_backlog;
 mod accept_queue_overflow;
 mod backlog_clamped;
 mod cgroup_throttled;
@@ -22,7 +23,7 @@ mod memory_runs_out;
 mod orphans_aborted;
 mod port_conflict;
 mod ports_exhausted;
-mod resent;
+mod retransmission;
 mod retransmits;
 mod server_closes_early;
 mod server_cpu_saturated;
@@ -36,12 +37,11 @@ mod syn_queue_overflow;
 mod tcp_hash_crowded;
 mod tcp_memory_pressure;
 mod time_wait_exhausted;
-mod unserved;
 mod wrong_answers;
 
 use throng_report::Finding;
 
-use crate::case::Case;
+use crate::run_view::RunView;
 
 /// A cause by its name.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub struct Rule {
     /// Ids of what is a mere consequence wherever this one was found too: a finding of such an id comes after it.
     pub explains: &'static [&'static str],
     /// The rule itself.
-    pub find: fn(&Case<'_>) -> Option<Finding>,
+    pub find: fn(&RunView<'_>) -> Option<Finding>,
 }
 
 /// What a program does that does not get the CPUs it wants, or only later.

@@ -24,8 +24,8 @@ use crate::cpu::OneCpu;
 use crate::fact::{Fact, Reason};
 use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
+use crate::proc_root::ProcRoot;
 use crate::process::{cpus_allowed, is_there, process_use};
-use crate::root::Root;
 use crate::syn_recv::SynRecvMeter;
 
 use constants::Constants;
@@ -40,22 +40,22 @@ use threads::ThreadMeter;
 #[derive(Clone, Debug, Default)]
 pub struct SamplerOptions {
     /// Where to read; a recording is not asked for its listeners.
-    pub root: Root,
+    pub root: ProcRoot,
     /// Listening ports of interest; empty means all.
     pub ports: Vec<u16>,
     /// Processes of interest. Control groups are those of the first one, or of this process.
-    pub processes: Vec<Watched>,
+    pub processes: Vec<WatchedProcess>,
 }
 
 /// A process of interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchedProcess {
     /// Its part in the names of its counters: `server`, `client`.
     pub label: String,
     /// Its id.
     pub pid: u32,
     /// Processes that are the same program: workers that share its listener. Its children are counted
-    /// with it in any case.
+    /// with it in any run.
     pub also: Vec<u32>,
 }
 
@@ -65,9 +65,9 @@ pub struct Watched {
 /// thread's fd table: hence it stays on that thread. About 20 fds.
 #[derive(Debug)]
 pub struct Sampler {
-    root: Root,
+    root: ProcRoot,
     ports: Vec<u16>,
-    processes: Vec<Known>,
+    processes: Vec<KnownProcess>,
     /// Processes that are a part of the run and not watched here.
     spared: BTreeSet<u32>,
     programs: ProgramMeter,
@@ -86,8 +86,8 @@ pub struct Sampler {
 
 /// A watched process, and what is kept of it from when it was first seen.
 #[derive(Debug)]
-struct Known {
-    watched: Watched,
+struct KnownProcess {
+    watched: WatchedProcess,
     /// Whether it has been seen, when it was named or by a sample.
     was_there: bool,
     rss_bytes_at_start: Option<u64>,
@@ -112,7 +112,7 @@ impl Sampler {
             processes: options
                 .processes
                 .into_iter()
-                .map(|watched| Known::new(&root, watched))
+                .map(|watched| KnownProcess::new(&root, watched))
                 .collect(),
             spared: BTreeSet::new(),
             programs: ProgramMeter::default(),
@@ -148,10 +148,10 @@ impl Sampler {
 
     /// Looks at this process from now on, in place of the one with the same label if there is one. What
     /// is said of control groups is then of this one's.
-    pub fn watch(&mut self, watched: Watched) {
+    pub fn watch(&mut self, watched: WatchedProcess) {
         self.cgroups = CgroupReader::locate(&self.root, watched.pid);
         self.processes.retain(|known| known.watched.label != watched.label);
-        self.processes.insert(0, Known::new(&self.root, watched));
+        self.processes.insert(0, KnownProcess::new(&self.root, watched));
         // What others took is known by what the watched ones did not.
         self.before = None;
     }
@@ -161,7 +161,7 @@ impl Sampler {
         self.spared.insert(pid);
     }
 
-    /// Asks for the CPU time that the watched programs used between two moments, which the next sample
+    /// Asks for the CPU time that the watched programs used between two samples, which the next sample
     /// says as `gap_cpu_us`.
     pub fn ask_between(&mut self, from: Instant, to: Instant) {
         self.asked_between = Some((from, to));
@@ -219,7 +219,8 @@ impl Sampler {
     fn watched(&mut self, out: &mut KernelSample, now: Instant) {
         let between = self.asked_between.take();
         for known in &mut self.processes {
-            let Known { watched, was_there, rss_bytes_at_start, fds_max, groups, .. } = known;
+            let KnownProcess { watched, was_there, rss_bytes_at_start, fds_max, groups, .. } =
+                known;
             let used = process_use(&self.root, watched.pid).map(|used| {
                 let at_start = *rss_bytes_at_start.get_or_insert(used.rss_bytes);
                 ProcessUse { rss_bytes_at_start: at_start, ..used }
@@ -256,8 +257,9 @@ impl Sampler {
 
     /// The other programs, while the watched ones do not explain how busy the machine is.
     fn others(&mut self, out: &mut KernelSample, now: Instant) {
-        let used =
-            |known: &Known| out.counters.get(&format!("process.{}.cpu_us", known.watched.label));
+        let used = |known: &KnownProcess| {
+            out.counters.get(&format!("process.{}.cpu_us", known.watched.label))
+        };
         let ours_us: u64 = self.processes.iter().filter_map(used).map(|us| *us as u64).sum();
         let Some(machine) = out.machine.clone() else { return };
         let before = self.before.replace((machine.clone(), ours_us));
@@ -278,8 +280,8 @@ impl Sampler {
     }
 }
 
-impl Known {
-    fn new(root: &Root, watched: Watched) -> Self {
+impl KnownProcess {
+    fn new(root: &ProcRoot, watched: WatchedProcess) -> Self {
         Self {
             was_there: is_there(root, watched.pid),
             rss_bytes_at_start: None,
@@ -294,7 +296,7 @@ impl Known {
     }
 
     /// What the processes of the program have used, and what their threads did.
-    fn family(&mut self, root: &Root, out: &mut KernelSample, now: Instant) {
+    fn family(&mut self, root: &ProcRoot, out: &mut KernelSample, now: Instant) {
         let label = &self.watched.label;
         if let Some(used) = self.family.look(root) {
             let mut set = |name: &str, value| out.set(&format!("process.{label}.{name}"), value);
@@ -332,12 +334,13 @@ const OTHERS_ONE_IN: u64 = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::{Reason, Why};
+    use crate::fact::{Reason, Unknown};
     use crate::recorded_root;
 
     fn sample(kernel: &str) -> KernelSample {
         let root = recorded_root(kernel);
-        let processes = vec![Watched { label: "server".into(), pid: 4242, also: Vec::new() }];
+        let processes =
+            vec![WatchedProcess { label: "server".into(), pid: 4242, also: Vec::new() }];
         Sampler::new(SamplerOptions { root, processes, ..Default::default() })
             .sample(Instant::from_nanos(1))
     }
@@ -363,7 +366,8 @@ mod tests {
         assert_eq!(found.counters["softnet.dropped"], 0x502 + 0x81);
         assert!(!found.counters.contains_key("TcpExt.TCPMigrateReqFailure"));
         assert!(!found.counters.contains_key("pressure.cpu.some_us"));
-        let source = |why: &Why| why.source == "proc/pressure/cpu" && why.reason == Reason::Missing;
+        let source =
+            |why: &Unknown| why.source == "proc/pressure/cpu" && why.reason == Reason::Missing;
         assert!(found.unknown.iter().any(source), "{:?}", found.unknown);
     }
 

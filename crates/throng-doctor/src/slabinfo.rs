@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::fact::Malformed;
+use crate::fact::ParseFailure;
 use crate::text::next;
 
 /// Where it is.
 pub const PATH: &str = "proc/slabinfo";
 
 /// The caches by name.
-pub type Slabs = BTreeMap<String, Slab>;
+pub type SlabCaches = BTreeMap<String, SlabCache>;
 
 /// One cache of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slab {
+pub struct SlabCache {
     /// Objects in use, as far as the kernel keeps count: what waits in a CPU's own list counts as used.
     pub active: u64,
     /// The size of one.
@@ -24,7 +24,7 @@ pub struct Slab {
     pub pages_per_slab: u64,
 }
 
-impl Slab {
+impl SlabCache {
     /// What one object costs with its share of the slab's rest.
     pub fn cost_bytes(&self, page_bytes: u64) -> u64 {
         let slab_bytes = self.pages_per_slab.saturating_mul(page_bytes);
@@ -33,17 +33,17 @@ impl Slab {
 }
 
 /// Reads version 2 of the format, which every kernel since 2.6.10 writes.
-pub fn parse(text: &str) -> Result<Slabs, Malformed> {
+pub fn parse(text: &str) -> Result<SlabCaches, ParseFailure> {
     if !text.starts_with("slabinfo - version: 2") {
-        return Err(Malformed("version 2 of the format"));
+        return Err(ParseFailure("version 2 of the format"));
     }
-    let mut slabs = Slabs::new();
+    let mut slabs = SlabCaches::new();
     for line in text.lines().skip(1).filter(|line| !line.starts_with('#')) {
         let mut words = line.split_ascii_whitespace();
         let Some(name) = words.next() else { continue };
         let active = next(&mut words)?;
         let _all = next(&mut words)?;
-        let slab = Slab {
+        let slab = SlabCache {
             active,
             object_bytes: next(&mut words)?,
             objects_per_slab: next(&mut words)?,

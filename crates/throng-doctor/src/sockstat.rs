@@ -1,7 +1,7 @@
 //! `/proc/net/sockstat` and `/proc/net/sockstat6`: how many sockets there are, and what TCP's
 //! buffers take.
 
-use crate::fact::Malformed;
+use crate::fact::ParseFailure;
 use crate::text::{after, named};
 
 /// Sockets of one network namespace, but for what is marked as the whole machine's.
@@ -22,10 +22,10 @@ pub struct Sockstat {
 }
 
 /// Reads `sockstat`.
-pub fn parse(text: &str) -> Result<Sockstat, Malformed> {
-    let sockets = after(text, "sockets: ").ok_or(Malformed("a line of sockets"))?;
-    let tcp = after(text, "TCP: ").ok_or(Malformed("a line of TCP"))?;
-    let get = |line, name| named(line, name).ok_or(Malformed("a number of sockets"));
+pub fn parse(text: &str) -> Result<Sockstat, ParseFailure> {
+    let sockets = after(text, "sockets: ").ok_or(ParseFailure("a line of sockets"))?;
+    let tcp = after(text, "TCP: ").ok_or(ParseFailure("a line of TCP"))?;
+    let get = |line, name| named(line, name).ok_or(ParseFailure("a number of sockets"));
     Ok(Sockstat {
         sockets_used: get(sockets, "used")?,
         tcp_in_use: get(tcp, "inuse")?,
@@ -37,9 +37,9 @@ pub fn parse(text: &str) -> Result<Sockstat, Malformed> {
 }
 
 /// Reads `sockstat6`: TCP sockets of IPv6 that are hashed.
-pub fn parse6(text: &str) -> Result<u64, Malformed> {
-    let tcp = after(text, "TCP6: ").ok_or(Malformed("a line of TCP6"))?;
-    named(tcp, "inuse").ok_or(Malformed("a number of sockets"))
+pub fn parse6(text: &str) -> Result<u64, ParseFailure> {
+    let tcp = after(text, "TCP6: ").ok_or(ParseFailure("a line of TCP6"))?;
+    named(tcp, "inuse").ok_or(ParseFailure("a number of sockets"))
 }
 
 #[cfg(test)]

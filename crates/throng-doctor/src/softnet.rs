@@ -1,6 +1,6 @@
 //! `/proc/net/softnet_stat`: what each CPU's receive path did with packets. The whole machine's.
 
-use crate::fact::Malformed;
+use crate::fact::ParseFailure;
 use crate::text::hex;
 
 /// One CPU's packets since it was started.
@@ -19,17 +19,17 @@ pub struct SoftnetCpu {
 }
 
 /// Reads one line per CPU that is on line.
-pub fn parse(text: &str) -> Result<Vec<SoftnetCpu>, Malformed> {
+pub fn parse(text: &str) -> Result<Vec<SoftnetCpu>, ParseFailure> {
     let cpus: Vec<_> =
         text.lines().enumerate().map(|(index, line)| cpu(index, line)).collect::<Result<_, _>>()?;
-    if cpus.is_empty() { Err(Malformed("a line for each CPU")) } else { Ok(cpus) }
+    if cpus.is_empty() { Err(ParseFailure("a line for each CPU")) } else { Ok(cpus) }
 }
 
 /// Columns were only ever added: 9 up to Linux 2.6, 10 and 11 in 3.x, 13 since 5.10, 15 since 6.4.
-fn cpu(index: usize, line: &str) -> Result<SoftnetCpu, Malformed> {
+fn cpu(index: usize, line: &str) -> Result<SoftnetCpu, ParseFailure> {
     let columns: Vec<_> = line.split_ascii_whitespace().map(hex).collect::<Result<_, _>>()?;
     let [processed, dropped, time_squeeze, ..] = columns[..] else {
-        return Err(Malformed("at least three columns"));
+        return Err(ParseFailure("at least three columns"));
     };
     Ok(SoftnetCpu {
         cpu: columns.get(12).copied().unwrap_or(index as u64),

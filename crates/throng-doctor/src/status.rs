@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::fact::{Fact, Malformed};
-use crate::root::Root;
+use crate::fact::{Fact, ParseFailure};
+use crate::proc_root::ProcRoot;
 use crate::text::{after, hex, next};
 
 /// What a process may do.
@@ -98,20 +98,20 @@ impl Status {
 }
 
 /// The status of one process.
-pub fn status(root: &Root, pid: u32) -> Fact<Status> {
+pub fn status(root: &ProcRoot, pid: u32) -> Fact<Status> {
     root.read(&format!("proc/{pid}/status"), parse)
 }
 
 /// Reads `/proc/PID/status`.
-pub fn parse(text: &str) -> Result<Status, Malformed> {
-    let line = |head, expected| after(text, head).map(str::trim).ok_or(Malformed(expected));
+pub fn parse(text: &str) -> Result<Status, ParseFailure> {
+    let line = |head, expected| after(text, head).map(str::trim).ok_or(ParseFailure(expected));
     let optional = |head| after(text, head).map(|line| next(&mut line.split_ascii_whitespace()));
     let seccomp = match optional("Seccomp:").transpose()? {
         None => None,
         Some(0) => Some(Seccomp::Off),
         Some(1) => Some(Seccomp::Strict),
         Some(2) => Some(Seccomp::Filter),
-        Some(_) => return Err(Malformed("a seccomp mode of 0 to 2")),
+        Some(_) => return Err(ParseFailure("a seccomp mode of 0 to 2")),
     };
     Ok(Status {
         uid: next(&mut line("Uid:", "a line of Uid")?.split_ascii_whitespace().skip(1))?,

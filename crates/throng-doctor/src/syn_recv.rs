@@ -16,13 +16,13 @@ use throng_base::time::Instant;
 /// where all CPUs were wanted. So above [`SOCKETS_MAX`] nobody asks.
 #[derive(Clone, Debug, Default)]
 pub struct SynRecvMeter {
-    asked: Option<Asked>,
+    asked: Option<LastCount>,
     drops_at_last: Option<u64>,
     drops_moved: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct LastCount {
     ended: Instant,
     cost: Duration,
 }
@@ -45,7 +45,7 @@ impl SynRecvMeter {
 
     /// Notes that it was asked, when that ended, and how long it took.
     pub fn asked(&mut self, ended: Instant, cost: Duration) {
-        self.asked = Some(Asked { ended, cost });
+        self.asked = Some(LastCount { ended, cost });
         self.drops_moved = false;
     }
 }

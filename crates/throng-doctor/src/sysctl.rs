@@ -3,10 +3,10 @@
 //! Those below `net` are of the calling thread's network namespace, and a namespace other than the
 //! first lacks some of them (`net.ipv4.tcp_mem`, `net.core.netdev_max_backlog`).
 
-use crate::fact::{Fact, Malformed};
-use crate::root::Root;
+use crate::fact::{Fact, ParseFailure};
+use crate::proc_root::ProcRoot;
 
-impl Root {
+impl ProcRoot {
     /// A sysctl that is one number (`net.core.somaxconn`, `net.ipv4.tcp_tw_reuse`); some are -1.
     pub fn sysctl(&self, name: &str) -> Fact<i64> {
         self.sysctl_list(name).map(|[value]| value)
@@ -35,14 +35,14 @@ pub fn sysctl_path(name: &str) -> String {
 }
 
 /// Exactly `N` numbers.
-pub fn parse_list<const N: usize>(text: &str) -> Result<[i64; N], Malformed> {
+pub fn parse_list<const N: usize>(text: &str) -> Result<[i64; N], ParseFailure> {
     let mut words = text.split_ascii_whitespace();
     let mut values = [0; N];
     for value in &mut values {
-        let word = words.next().ok_or(Malformed("more numbers"))?;
-        *value = word.parse().map_err(|_| Malformed("a number"))?;
+        let word = words.next().ok_or(ParseFailure("more numbers"))?;
+        *value = word.parse().map_err(|_| ParseFailure("a number"))?;
     }
-    if words.next().is_some() { Err(Malformed("fewer numbers")) } else { Ok(values) }
+    if words.next().is_some() { Err(ParseFailure("fewer numbers")) } else { Ok(values) }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! Every packet looks for its socket along one bucket's chain. The table is made when the machine starts, with at most 524,288
 //! buckets unless its command line says otherwise; since Linux 6.1 a network namespace can have one of its own.
 
-use crate::fact::{Fact, Malformed, Why};
-use crate::root::Root;
+use crate::fact::{Fact, ParseFailure, Unknown};
+use crate::proc_root::ProcRoot;
 use crate::sockstat;
 
 /// A table and its load.
@@ -26,12 +26,12 @@ impl TcpHash {
 }
 
 /// The table of the calling thread's network namespace. Unknown before Linux 6.1, which does not tell.
-pub fn tcp_hash(root: &Root) -> Fact<TcpHash> {
-    let read = || -> Result<TcpHash, Why> {
+pub fn tcp_hash(root: &ProcRoot) -> Fact<TcpHash> {
+    let read = || -> Result<TcpHash, Unknown> {
         let entries = root.sysctl(ENTRIES).into_result()?;
         let in_use = root.read("proc/thread-self/net/sockstat", sockstat::parse).into_result()?;
         if entries == 0 {
-            return Err(Why::new(ENTRIES, Malformed("a number of buckets")));
+            return Err(Unknown::new(ENTRIES, ParseFailure("a number of buckets")));
         }
         // The kernel negates the size where the table is not the namespace's own.
         let is_shared = entries < 0;
@@ -61,7 +61,7 @@ mod tests {
             "proc/thread-self/net/sockstat",
             "sockets: used 9\nTCP: inuse 60 orphan 0 tw 40 alloc 460 mem 1\nUDP: inuse 0 mem 0\n",
         );
-        tcp_hash(&Root::new(dir.path()))
+        tcp_hash(&ProcRoot::new(dir.path()))
     }
 
     #[test]

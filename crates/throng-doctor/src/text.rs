@@ -1,20 +1,20 @@
 //! The little that all of the kernel's text formats share.
 
-use crate::fact::Malformed;
+use crate::fact::ParseFailure;
 
 /// A decimal number.
-pub(crate) fn number(word: &str) -> Result<u64, Malformed> {
-    word.parse().map_err(|_| Malformed("a number"))
+pub(crate) fn number(word: &str) -> Result<u64, ParseFailure> {
+    word.parse().map_err(|_| ParseFailure("a number"))
 }
 
 /// A hexadecimal number without a prefix.
-pub(crate) fn hex(word: &str) -> Result<u64, Malformed> {
-    u64::from_str_radix(word, 16).map_err(|_| Malformed("a hexadecimal number"))
+pub(crate) fn hex(word: &str) -> Result<u64, ParseFailure> {
+    u64::from_str_radix(word, 16).map_err(|_| ParseFailure("a hexadecimal number"))
 }
 
 /// The next decimal number.
-pub(crate) fn next<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<u64, Malformed> {
-    number(words.next().ok_or(Malformed("another number"))?)
+pub(crate) fn next<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<u64, ParseFailure> {
+    number(words.next().ok_or(ParseFailure("another number"))?)
 }
 
 /// The value after `name` in a line of names and values that alternate.

@@ -1,29 +1,29 @@
 //! The first line of a report: what was missed, what stopped the run, or that nothing did.
 
 use throng_report::render::{count, micros, rate};
-use throng_report::runfile::EndReason;
+use throng_report::runfile::RunEndReason;
 use throng_report::{Finding, Grade, Severity, Summary};
 
-use crate::case::{Case, Load};
-use crate::harm::{FAILURES_ONE_IN, GAP_MS};
 use crate::headroom::{Headroom, headroom};
+use crate::impact::{FAILURES_ONE_IN, GAP_MS};
 use crate::rules::CAVEAT;
+use crate::run_view::{LoadLevel, RunView};
 
 /// Returns the verdict of a run with these findings, the gravest first.
-pub(crate) fn verdict(case: &Case<'_>, findings: &[Finding]) -> String {
+pub(crate) fn verdict(run: &RunView<'_>, findings: &[Finding]) -> String {
     let caveat = findings.iter().find(|finding| finding.id == CAVEAT);
     let cause = findings.first().filter(|first| first.severity > Severity::Noted);
-    let mut said = match (missed(case), cause) {
+    let mut said = match (missed(run), cause) {
         (Some(missed), Some(cause)) => {
-            format!("Missed: {missed}{}: {}", at_load(case, cause), cause_and_remedy(cause))
+            format!("Missed: {missed}{}: {}", at_load(run, cause), cause_and_remedy(cause))
         }
-        (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(case)),
+        (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run)),
         (None, Some(cause)) => {
             let did = if cause.severity == Severity::Stopped { "Stopped" } else { "Slowed down" };
-            let at = at_load(case, cause);
+            let at = at_load(run, cause);
             format!("{did} on the {} side{at}: {}", cause.side, cause_and_remedy(cause))
         }
-        (None, None) => nothing_stopped_it(case, caveat),
+        (None, None) => nothing_stopped_it(run, caveat),
     };
     // A caveat that follows from the cause, or is the cause, says nothing new.
     let is_new = |caveat: &&Finding| {
@@ -41,8 +41,8 @@ pub(crate) fn verdict(case: &Case<'_>, findings: &[Finding]) -> String {
 }
 
 /// The first of the thresholds that were missed, and how many more there are.
-fn missed(case: &Case<'_>) -> Option<String> {
-    let (first, more) = case.asked.missed().split_first()?;
+fn missed(run: &RunView<'_>) -> Option<String> {
+    let (first, more) = run.asked.missed().split_first()?;
     Some(match more.len() {
         0 => first.words(),
         1 => format!("{} (and one more threshold)", first.words()),
@@ -55,34 +55,34 @@ fn cause_and_remedy(cause: &Finding) -> String {
 }
 
 /// What the run had reached when the first evidence of a cause was seen, with ` at ` before it.
-fn at_load(case: &Case<'_>, cause: &Finding) -> String {
-    let load = cause.began_ms().map(|at_ms| case.load_at(at_ms));
+fn at_load(run: &RunView<'_>, cause: &Finding) -> String {
+    let load = cause.began_ms().map(|at_ms| run.load_at(at_ms));
     let load = load.map(show_load).filter(|load| !load.is_empty());
     load.map_or_else(String::new, |load| format!(" at {load}"))
 }
 
 /// The end of a sentence about a threshold that was missed for no reason that is known.
-fn no_cause(case: &Case<'_>) -> String {
-    let of = headroom(case).map_or_else(String::new, |Headroom { of, .. }| format!(" ({of})"));
-    match (show_errors(case.summary), doubt(case)) {
+fn no_cause(run: &RunView<'_>) -> String {
+    let of = headroom(run).map_or_else(String::new, |Headroom { of, .. }| format!(" ({of})"));
+    match (show_errors(run.summary), doubt(run)) {
         (Some(errors), _) => format!("no cause was found for its {errors}{of}."),
         (None, Some(why)) => format!("no cause was found, but {why}."),
         (None, None) => format!("no cause was found{of}."),
     }
 }
 
-fn nothing_stopped_it(case: &Case<'_>, caveat: Option<&Finding>) -> String {
-    let headroom = headroom(case);
+fn nothing_stopped_it(run: &RunView<'_>, caveat: Option<&Finding>) -> String {
+    let headroom = headroom(run);
     let of = headroom.as_ref().map_or_else(String::new, |Headroom { of, .. }| format!(" ({of})"));
-    if let Some(errors) = show_errors(case.summary) {
+    if let Some(errors) = show_errors(run.summary) {
         return format!("No cause was found for its {errors}{of}.");
     }
-    if let Some(why) = doubt(case) {
+    if let Some(why) = doubt(run) {
         return format!("Nothing that is known stopped it, but {why}.");
     }
     // What was ended early has not met its plan, and has not missed it.
-    let is_over = case.summary.run.end != Some(EndReason::Interrupted);
-    let (nothing, comma) = match (blemish(case.summary), is_over) {
+    let is_over = run.summary.run.end != Some(RunEndReason::Interrupted);
+    let (nothing, comma) = match (blemish(run.summary), is_over) {
         (Some(failed), true) => (format!("The plan was met but for {failed}"), ","),
         (Some(failed), false) => {
             (format!("It met its plan until it was ended, but for {failed}"), ",")
@@ -104,7 +104,7 @@ fn nothing_stopped_it(case: &Case<'_>, caveat: Option<&Finding>) -> String {
     }
 }
 
-/// Its errors in words, with the kind of which there are most; none where they are too few to be harm.
+/// Its errors in words, with the kind of which there are most; none where they are too few to be impact.
 fn show_errors(summary: &Summary) -> Option<String> {
     let all = summary.errors.total();
     if all.saturating_mul(FAILURES_ONE_IN) < summary.attempts() {
@@ -117,7 +117,7 @@ fn show_errors(summary: &Summary) -> Option<String> {
     })
 }
 
-/// Errors that are too few to be harm, in words.
+/// Errors that are too few to be impact, in words.
 fn blemish(summary: &Summary) -> Option<String> {
     let all = summary.errors.total().max(summary.users.failed);
     let kind = most_frequent_error(summary).map(|(kind, _)| kind);
@@ -131,13 +131,13 @@ fn blemish(summary: &Summary) -> Option<String> {
 }
 
 /// Why a run without errors may have missed its plan all the same.
-fn doubt(case: &Case<'_>) -> Option<String> {
-    let summary = case.summary;
+fn doubt(run: &RunView<'_>) -> Option<String> {
+    let summary = run.summary;
     let ended = match summary.run.end {
-        Some(EndReason::TargetLost) => Some("its target was gone before the end"),
-        Some(EndReason::Failed) => Some("the generator could not go on"),
-        Some(EndReason::Unknown) => Some("this version does not know how it ended"),
-        Some(EndReason::Finished | EndReason::Interrupted) | None => None,
+        Some(RunEndReason::TargetLost) => Some("its target was gone before the end"),
+        Some(RunEndReason::Failed) => Some("the generator could not go on"),
+        Some(RunEndReason::Unknown) => Some("this version does not know how it ended"),
+        Some(RunEndReason::Finished | RunEndReason::Interrupted) | None => None,
     };
     if let Some(ended) = ended {
         return Some(ended.to_owned());
@@ -150,7 +150,7 @@ fn doubt(case: &Case<'_>) -> Option<String> {
         let why = validity.reasons.first().map_or("", String::as_str);
         return Some(format!("the run is {}: {why}", validity.grade));
     }
-    if let Some(gap) = case.longest_gap().filter(|gap| gap.length_ms() >= GAP_MS) {
+    if let Some(gap) = run.longest_gap().filter(|gap| gap.length_ms() >= GAP_MS) {
         return Some(format!(
             "no user was answered for {}, from {:.1} s on",
             micros(gap.length_ms() * 1000),
@@ -190,7 +190,7 @@ const HEADROOM_MIN: f64 = 0.05;
 const UNANSWERED_SHARE_MAX: f64 = 0.05;
 
 /// `12.0k connections and 3.20k/s connects`.
-fn show_load(load: Load) -> String {
+fn show_load(load: LoadLevel) -> String {
     let mut parts = Vec::new();
     if load.connections > 0 {
         parts.push(format!("{} connections", count(load.connections as f64)));
@@ -296,13 +296,19 @@ mod tests {
             let said = diagnose(&history, &summary, &[]).verdict;
             assert!(said.starts_with(begin), "{said}");
         };
-        check(EndReason::Finished, "Nothing stopped it: the plan was met with 85 % headroom");
-        check(EndReason::Interrupted, "Nothing stopped it before it was ended, with 85 % headroom");
+        check(RunEndReason::Finished, "Nothing stopped it: the plan was met with 85 % headroom");
         check(
-            EndReason::Failed,
+            RunEndReason::Interrupted,
+            "Nothing stopped it before it was ended, with 85 % headroom",
+        );
+        check(
+            RunEndReason::Failed,
             "Nothing that is known stopped it, but the generator could not go on.",
         );
-        check(EndReason::TargetLost, "Nothing that is known stopped it, but its target was gone");
+        check(
+            RunEndReason::TargetLost,
+            "Nothing that is known stopped it, but its target was gone",
+        );
     }
 
     #[test]

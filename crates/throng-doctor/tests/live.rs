@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use throng_base::time::Instant;
 use throng_doctor::process::parse_schedstat;
-use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, Watched};
+use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, WatchedProcess};
 
 const fn second(n: u64) -> Instant {
     Instant::from_nanos(n * 1_000_000_000)
@@ -16,7 +16,7 @@ const fn second(n: u64) -> Instant {
 
 fn sampler(ports: Vec<u16>) -> Sampler {
     let processes =
-        vec![Watched { label: "self".into(), pid: std::process::id(), also: Vec::new() }];
+        vec![WatchedProcess { label: "self".into(), pid: std::process::id(), also: Vec::new() }];
     Sampler::new(SamplerOptions { ports, processes, ..SamplerOptions::default() })
 }
 
@@ -65,7 +65,8 @@ fn an_accept_queue_that_overflows_shows_in_the_counters() {
 #[test]
 fn a_process_that_has_ended_is_not_one_that_cannot_be_seen() {
     let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep");
-    let processes = vec![Watched { label: "server".into(), pid: child.id(), also: Vec::new() }];
+    let processes =
+        vec![WatchedProcess { label: "server".into(), pid: child.id(), also: Vec::new() }];
     let mut sampler = Sampler::new(SamplerOptions { processes, ..SamplerOptions::default() });
     let before = sampler.sample(second(0));
     assert!(before.counters.contains_key("process.server.threads"), "{:?}", before.unknown);
@@ -78,7 +79,7 @@ fn a_process_that_has_ended_is_not_one_that_cannot_be_seen() {
 #[test]
 fn a_process_that_ends_before_its_first_sample_was_there_too() {
     let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep");
-    let watched = |pid| Watched { label: "server".into(), pid, also: Vec::new() };
+    let watched = |pid| WatchedProcess { label: "server".into(), pid, also: Vec::new() };
     let mut sampler = sampler(Vec::new());
     let before = sampler.sample(second(0));
     sampler.watch(watched(child.id()));
@@ -208,7 +209,7 @@ fn with_a_full_fd_table() {
         assert!(blind.counters.contains_key(name), "{name} in {:?}", blind.unknown);
     }
     // The process's own files are opened each time, and are missing with the reason, not as zero.
-    let because = |why: &throng_doctor::Why| matches!(&why.reason, Reason::Failed(text) if text.contains("os error 24"));
+    let because = |why: &throng_doctor::Unknown| matches!(&why.reason, Reason::Failed(text) if text.contains("os error 24"));
     assert!(blind.unknown.iter().any(because), "{:?}", blind.unknown);
     assert!(!blind.counters.contains_key("process.self.threads"));
 }
@@ -223,13 +224,13 @@ fn in_a_namespace() {
 }
 
 fn as_a_plain_user() {
-    let processes = vec![Watched { label: "init".into(), pid: 1, also: Vec::new() }];
+    let processes = vec![WatchedProcess { label: "init".into(), pid: 1, also: Vec::new() }];
     let options = SamplerOptions { processes, ..SamplerOptions::default() };
     let sample = Sampler::new(options).sample(second(0));
     // The kernel tells listeners to anybody; another user's threads it may hide.
     assert!(sample.counters.contains_key("listener.count"), "{:?}", sample.unknown);
     assert!(sample.counters.contains_key("TcpExt.ListenDrops"));
-    let root = throng_doctor::Root::default();
+    let root = throng_doctor::ProcRoot::default();
     let refused = throng_doctor::process::rss_exact(&root, 1);
     assert_eq!(refused.why().expect("no memory of another user").reason, Reason::Refused);
 }

@@ -94,12 +94,12 @@ fn halves(word: u64) -> [i32; 2] {
 
 /// What the wall clock says at a moment of the monotonic one.
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct ClockReading {
     at: Instant,
     wall: Duration,
 }
 
-impl Reading {
+impl ClockReading {
     /// Reads both clocks, again if something came in between.
     fn now() -> Self {
         let read = |_| {
@@ -123,7 +123,7 @@ impl Reading {
 /// Turns stamps of the wall clock into moments.
 #[derive(Debug, Default)]
 pub(crate) struct ArrivalClock {
-    last: Option<Reading>,
+    last: Option<ClockReading>,
     is_fresh: bool,
     /// Stamps from before this time of the wall clock are not trusted: the clock was set then.
     trusted_from: Duration,
@@ -152,13 +152,13 @@ impl ArrivalClock {
     /// Returns the moment of a stamp; none if it is from before the wall clock was set.
     pub(crate) fn moment_of(&mut self, stamp: Duration) -> Option<Instant> {
         if !self.is_fresh {
-            self.compare(Reading::now());
+            self.compare(ClockReading::now());
         }
         self.convert(stamp)
     }
 
     /// Takes a new reading of both clocks, and notices if the wall clock was set since the last one.
-    fn compare(&mut self, now: Reading) {
+    fn compare(&mut self, now: ClockReading) {
         if let Some(last) = self.last {
             let passed = now.at.since(last.at);
             let shown = now.wall.as_nanos() as i128 - last.wall.as_nanos() as i128;
@@ -172,7 +172,7 @@ impl ArrivalClock {
     }
 
     fn convert(&self, stamp: Duration) -> Option<Instant> {
-        let Reading { at, wall } = self.last?;
+        let ClockReading { at, wall } = self.last?;
         if stamp < self.trusted_from {
             return None;
         }
@@ -203,11 +203,14 @@ const LATER_MAX: Duration = Duration::from_secs(1);
 mod tests {
     use super::*;
 
-    const fn reading(at_ms: u64, wall_ms: u64) -> Reading {
-        Reading { at: Instant::from_nanos(at_ms * 1_000_000), wall: Duration::from_millis(wall_ms) }
+    const fn reading(at_ms: u64, wall_ms: u64) -> ClockReading {
+        ClockReading {
+            at: Instant::from_nanos(at_ms * 1_000_000),
+            wall: Duration::from_millis(wall_ms),
+        }
     }
 
-    fn clock(readings: &[Reading]) -> ArrivalClock {
+    fn clock(readings: &[ClockReading]) -> ArrivalClock {
         let mut clock = ArrivalClock::default();
         for reading in readings {
             clock.compare(*reading);
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(readings: &[Reading], stamp_ms: u64, moment_ms: Option<u64>) {
+    fn check(readings: &[ClockReading], stamp_ms: u64, moment_ms: Option<u64>) {
         let moment = clock(readings).convert(Duration::from_millis(stamp_ms));
         assert_eq!(moment, moment_ms.map(|ms| Instant::from_nanos(ms * 1_000_000)));
     }

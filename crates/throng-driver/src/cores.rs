@@ -1,4 +1,4 @@
-//! The threads of the cores: each with its own fd table where that is possible, its mailbox and its seat
+//! The threads of the cores: each with its own fd table where that is possible, its mailbox and its slot
 //! among the others.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -7,11 +7,11 @@ use std::thread::JoinHandle;
 
 use rustix::event::EventfdFlags;
 
-use crate::lobby::Lobby;
+use crate::handoff::HandoffQueue;
 use crate::mailbox::Mailbox;
-use crate::passing::Hatch;
+use crate::passing::FdChannel;
 use crate::tables::{SharedFd, Tables};
-use crate::{CoreId, EpollDriver, Errno, Permits, Post, fdtable};
+use crate::{CoreId, EpollDriver, Errno, MailboxSender, Permits, fdtable};
 
 /// How cores are started.
 #[derive(Clone, Debug)]
@@ -43,15 +43,15 @@ impl Default for CoresOptions {
 
 /// Cores that run. Dropping it does not stop them: tell them by [`Cores::post`], then [`Cores::join`].
 pub struct Cores<M> {
-    shared: Arc<Shared<M>>,
+    shared: Arc<CoreSetState<M>>,
     threads: Vec<JoinHandle<()>>,
     private_fds: bool,
 }
 
 impl<M> Cores<M> {
     /// A way to post to the cores, for the thread that started them or one that shares its fd table.
-    pub fn post(&self) -> Post<M> {
-        Post::new(Arc::clone(&self.shared.mailboxes), self.shared.tables)
+    pub fn post(&self) -> MailboxSender<M> {
+        MailboxSender::new(Arc::clone(&self.shared.mailboxes), self.shared.tables)
     }
 
     /// The permits that the cores share.
@@ -89,7 +89,7 @@ where
 {
     let private_fds = options.private_fds && fdtable::can_be_private().is_ok();
     let limit = fdtable::limit_of_a_table(private_fds);
-    let shared = Arc::new(Shared::new(options, private_fds, limit)?);
+    let shared = Arc::new(CoreSetState::new(options, private_fds, limit)?);
     let run = Arc::new(run);
     let (ready, is_ready) = mpsc::channel::<Result<(), Errno>>();
     let mut threads = Vec::with_capacity(options.cores);
@@ -99,7 +99,7 @@ where
         let (shared, run, ready) = (Arc::clone(&shared), Arc::clone(&run), ready.clone());
         let (go, may_go) = mpsc::channel();
         let body = move || {
-            let driver = seat(core, &shared, private_fds);
+            let driver = slot(core, &shared, private_fds);
             // A core's clones end before its thread is joined, so that what they share is closed in
             // the table that it was opened in.
             drop(shared);
@@ -139,50 +139,50 @@ where
 const STACK_BYTES: usize = 1 << 20;
 
 /// What all cores know.
-pub(crate) struct Shared<M> {
+pub(crate) struct CoreSetState<M> {
     pub(crate) mailboxes: Arc<[Mailbox<M>]>,
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) slots: Vec<CoreSlot>,
     pub(crate) permits: Permits,
-    /// Where the fds of the seats are open.
+    /// Where the fds of the slots are open.
     tables: Tables,
     /// Sockets that fit into a core's own fd table; none when the table is shared.
     pub(crate) fds_max: Option<usize>,
 }
 
 /// The fds of one core that the others use.
-pub(crate) struct Seat {
+pub(crate) struct CoreSlot {
     pub(crate) eventfd: Arc<SharedFd>,
-    pub(crate) hatch: Hatch,
+    pub(crate) channel: FdChannel,
     /// Sockets for this core, where all cores share one fd table.
-    pub(crate) lobby: Lobby<OwnedFd>,
+    pub(crate) handoff: HandoffQueue<OwnedFd>,
 }
 
-impl Seat {
+impl CoreSlot {
     pub(crate) fn new(tables: Tables) -> Result<Self, Errno> {
         let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
         let eventfd = rustix::event::eventfd(0, flags)?;
         Ok(Self {
             eventfd: Arc::new(SharedFd::new(eventfd, tables)),
-            hatch: Hatch::new(tables)?,
-            lobby: Lobby::new(),
+            channel: FdChannel::new(tables)?,
+            handoff: HandoffQueue::new(),
         })
     }
 }
 
-impl<M> Shared<M> {
+impl<M> CoreSetState<M> {
     fn new(options: &CoresOptions, private_fds: bool, limit: usize) -> Result<Self, Errno> {
-        let mut seats = Vec::with_capacity(options.cores);
+        let mut slots = Vec::with_capacity(options.cores);
         let mut mailboxes = Vec::with_capacity(options.cores);
         let tables = Tables::of_new_cores();
         for _ in 0..options.cores {
-            let seat = Seat::new(tables)?;
-            mailboxes.push(Mailbox::new(options.mailbox_max, Arc::clone(&seat.eventfd)));
-            seats.push(seat);
+            let slot = CoreSlot::new(tables)?;
+            mailboxes.push(Mailbox::new(options.mailbox_max, Arc::clone(&slot.eventfd)));
+            slots.push(slot);
         }
         let fds_max = private_fds.then(|| fdtable::usable(limit, options.cores));
         Ok(Self {
             mailboxes: mailboxes.into(),
-            seats,
+            slots,
             permits: Permits::new(options.permits),
             tables,
             fds_max,
@@ -190,16 +190,16 @@ impl<M> Shared<M> {
     }
 
     fn kept_fds(&self) -> Vec<RawFd> {
-        let fds = |seat: &Seat| {
-            [seat.eventfd.as_raw_fd(), seat.hatch.into.as_raw_fd(), seat.hatch.out.as_raw_fd()]
+        let fds = |slot: &CoreSlot| {
+            [slot.eventfd.as_raw_fd(), slot.channel.into.as_raw_fd(), slot.channel.out.as_raw_fd()]
         };
-        self.seats.iter().flat_map(fds).collect()
+        self.slots.iter().flat_map(fds).collect()
     }
 }
 
-fn seat<M: Send>(
+fn slot<M: Send>(
     core: CoreId,
-    shared: &Arc<Shared<M>>,
+    shared: &Arc<CoreSetState<M>>,
     private_fds: bool,
 ) -> Result<EpollDriver<M>, Errno> {
     if private_fds {

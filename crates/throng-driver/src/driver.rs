@@ -29,7 +29,7 @@ pub trait Driver {
 
     /// Waits for events until `deadline` at the latest and appends a bounded batch of them. A deadline that is
     /// over, or [`Instant::ZERO`], only looks; [`Instant::FAR`] waits for as long as it takes.
-    fn wait(&mut self, deadline: Instant, events: &mut Vec<Event>);
+    fn wait(&mut self, deadline: Instant, events: &mut Vec<IoEvent>);
 
     /// Opens a listening socket. Its connects are told once it is watched.
     fn listen(&mut self, spec: &ListenSpec) -> Result<Self::Fd, Errno>;
@@ -71,7 +71,7 @@ pub trait Driver {
     /// Tells the other end that nothing more will be sent.
     fn finish(&mut self, fd: &Self::Fd) -> Result<(), Errno>;
     /// Ends the socket.
-    fn close(&mut self, fd: Self::Fd, how: CloseHow);
+    fn close(&mut self, fd: Self::Fd, how: SocketClose);
 
     /// Hands a socket over to another core, which is told by [`Token::PASSED`]. Batches until
     /// the next wait; what cannot be passed on then is counted in [`Self::pass_failures`]. The socket must not be
@@ -96,8 +96,8 @@ pub trait Driver {
         &mut self,
         to: CoreId,
         mail: Self::Mail,
-        kind: MailKind,
-    ) -> Result<(), MailFull<Self::Mail>>;
+        kind: MessagePriority,
+    ) -> Result<(), MailboxFull<Self::Mail>>;
     /// Appends a bounded batch of what other cores have posted; true when more is left.
     fn collect(&mut self, into: &mut Vec<Self::Mail>) -> bool;
     /// How many messages wait in this core's mailbox.
@@ -166,7 +166,7 @@ const LISTENERS: u32 = 2;
 
 /// Something became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct IoEvent {
     /// What.
     pub token: Token,
     /// For what.
@@ -197,7 +197,7 @@ pub enum Interest {
 
 /// How a socket ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CloseHow {
+pub enum SocketClose {
     /// In order: what was sent is delivered, then FIN.
     #[default]
     Finish,
@@ -224,14 +224,14 @@ pub struct ConnectSpec {
     /// To where.
     pub target: SocketAddr,
     /// From where.
-    pub source: Source,
+    pub source: SourceAddress,
     /// Options of the socket.
     pub options: SocketOptions,
 }
 
 /// From which address and port a connection leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Source {
+pub enum SourceAddress {
     /// The kernel chooses both.
     #[default]
     Any,
@@ -263,7 +263,7 @@ impl Default for SocketOptions {
 
 /// Whether a message may be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MailKind {
+pub enum MessagePriority {
     /// Never refused: what keeps the system's state right.
     Control,
     /// Refused by a full mailbox: what can be dropped and counted.
@@ -272,7 +272,7 @@ pub enum MailKind {
 
 /// The mailbox was full; here is the message again.
 #[derive(Debug, PartialEq, Eq)]
-pub struct MailFull<M>(pub M);
+pub struct MailboxFull<M>(pub M);
 
 #[cfg(test)]
 mod tests {

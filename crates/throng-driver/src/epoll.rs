@@ -11,13 +11,13 @@ use rustix::event::epoll;
 use throng_base::Instant;
 
 use crate::arrival::{self, ArrivalClock};
-use crate::cores::Shared;
+use crate::cores::CoreSetState;
 use crate::driver::{
-    CloseHow, ConnectSpec, CoreId, Driver, Event, Interest, ListenSpec, MailFull, MailKind, Ready,
-    Token,
+    ConnectSpec, CoreId, Driver, Interest, IoEvent, ListenSpec, MailboxFull, MessagePriority,
+    Ready, SocketClose, Token,
 };
-use crate::passing::{self, BATCH, Passing};
-use crate::wait::{Patience, Waiter};
+use crate::passing::{self, BATCH, FdPassing};
+use crate::wait::{WaitTimeout, Waiter};
 use crate::{Clock, Errno, Permits, socket};
 
 /// A socket. Its number means something only in the fd table of the core that opened it, so it cannot leave the thread.
@@ -42,11 +42,11 @@ impl AsFd for Fd {
 /// One core's view of Linux.
 pub struct EpollDriver<M> {
     core: CoreId,
-    shared: Arc<Shared<M>>,
+    shared: Arc<CoreSetState<M>>,
     set: OwnedFd,
     waiter: Waiter,
     buffer: Box<[MaybeUninit<libc::epoll_event>]>,
-    passing: Passing,
+    passing: FdPassing,
     /// Sockets open in this table, those on their way included.
     open: usize,
     clock: Clock,
@@ -55,19 +55,19 @@ pub struct EpollDriver<M> {
 
 impl<M> EpollDriver<M> {
     /// The driver of core `core`; called on the core's own thread.
-    pub(crate) fn new(core: CoreId, shared: Arc<Shared<M>>) -> Result<Self, Errno> {
+    pub(crate) fn new(core: CoreId, shared: Arc<CoreSetState<M>>) -> Result<Self, Errno> {
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let waiter = Waiter::new(set.as_fd(), Token::WAKE.bits())?;
-        let own = &shared.seats[core];
+        let own = &shared.slots[core];
         add(
             set.as_fd(),
             &*own.eventfd,
             Token::WAKE,
             epoll::EventFlags::IN | epoll::EventFlags::ET,
         )?;
-        add(set.as_fd(), &own.hatch.out, Token::PASSED, epoll::EventFlags::IN)?;
+        add(set.as_fd(), &own.channel.out, Token::PASSED, epoll::EventFlags::IN)?;
         let buffer = (0..BATCH_MAX).map(|_| MaybeUninit::uninit()).collect();
-        let passing = Passing::new(shared.seats.len(), shared.fds_max.is_none());
+        let passing = FdPassing::new(shared.slots.len(), shared.fds_max.is_none());
         let arrivals = ArrivalClock::default();
         Ok(Self { core, shared, set, waiter, buffer, passing, open: 0, clock: Clock, arrivals })
     }
@@ -87,16 +87,16 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 
     fn cores(&self) -> usize {
-        self.shared.seats.len()
+        self.shared.slots.len()
     }
 
     fn now(&self) -> Instant {
         self.clock.now()
     }
 
-    fn wait(&mut self, deadline: Instant, events: &mut Vec<Event>) {
+    fn wait(&mut self, deadline: Instant, events: &mut Vec<IoEvent>) {
         let failures = self.passing.failures;
-        self.passing.flush(&self.shared.seats);
+        self.passing.flush(&self.shared.slots);
         let deadline = if self.passing.failures > failures {
             // The core is to hear of it now, whatever it waits for.
             Instant::ZERO
@@ -106,11 +106,11 @@ impl<M: Send> Driver for EpollDriver<M> {
             deadline
         };
         let patience = if deadline == Instant::FAR {
-            Patience::Endless
+            WaitTimeout::Endless
         } else {
             match deadline.since(self.now()) {
-                span if span.is_zero() => Patience::None,
-                span => Patience::For(span),
+                span if span.is_zero() => WaitTimeout::None,
+                span => WaitTimeout::For(span),
             }
         };
         // The one error that can be met is an interruption by a signal, and the loop comes back by itself.
@@ -119,7 +119,7 @@ impl<M: Send> Driver for EpollDriver<M> {
         for event in &self.buffer[..count] {
             // SAFETY: the kernel has written the first `count` events.
             let libc::epoll_event { events: bits, u64: token } = unsafe { event.assume_init() };
-            events.push(Event { token: Token::from_bits(token), ready: ready(bits) });
+            events.push(IoEvent { token: Token::from_bits(token), ready: ready(bits) });
         }
     }
 
@@ -194,7 +194,7 @@ impl<M: Send> Driver for EpollDriver<M> {
         socket::finish(fd.as_fd())
     }
 
-    fn close(&mut self, fd: Fd, how: CloseHow) {
+    fn close(&mut self, fd: Fd, how: SocketClose) {
         self.open -= 1;
         socket::close(fd.fd, how);
     }
@@ -214,12 +214,12 @@ impl<M: Send> Driver for EpollDriver<M> {
         let taken = self.open + self.passing.held();
         let room =
             self.shared.fds_max.map_or(usize::MAX, |max| (max + BATCH).saturating_sub(taken));
-        self.passing.receive(&self.shared.seats[self.core], room);
+        self.passing.receive(&self.shared.slots[self.core], room);
         self.passing.take().map(|fd| self.opened(fd))
     }
 
     fn share(&mut self, listener: &Fd, to: CoreId) -> Result<(), Errno> {
-        passing::share(listener.as_fd(), &self.shared.seats[to].hatch)
+        passing::share(listener.as_fd(), &self.shared.slots[to].channel)
     }
 
     fn take_shared(&mut self) -> Option<Fd> {
@@ -235,7 +235,7 @@ impl<M: Send> Driver for EpollDriver<M> {
         Some(max.saturating_sub(self.open + self.passing.held()))
     }
 
-    fn post(&mut self, to: CoreId, mail: M, kind: MailKind) -> Result<(), MailFull<M>> {
+    fn post(&mut self, to: CoreId, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
         self.shared.mailboxes[to].post(mail, kind)
     }
 

@@ -109,7 +109,7 @@ pub fn is_a_link(error: &io::Error) -> bool {
 
 /// The process at the other end of a Unix socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
+pub struct UnixPeer {
     /// Its id; 0 when it is in a PID namespace that this process does not see.
     pub pid: u32,
     /// Its effective user when it connected, or began to listen.
@@ -120,7 +120,7 @@ pub struct Peer {
 ///
 /// # Errors
 /// `ENOTSOCK`, or `ENODATA` when it is not connected.
-pub fn peer(socket: impl AsFd) -> Result<Peer, Errno> {
+pub fn peer(socket: impl AsFd) -> Result<UnixPeer, Errno> {
     let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the option fills a `ucred` of this size, which lives over the call.
@@ -136,7 +136,7 @@ pub fn peer(socket: impl AsFd) -> Result<Peer, Errno> {
     if done != 0 {
         return Err(last_errno());
     }
-    Ok(Peer { pid: found.pid.unsigned_abs(), uid: found.uid })
+    Ok(UnixPeer { pid: found.pid.unsigned_abs(), uid: found.uid })
 }
 
 fn refuse(path: &Path, why: &str) -> io::Error {
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn the_other_end_of_a_socket_is_known() {
         let (one, _other) = UnixStream::pair().unwrap();
-        assert_eq!(peer(&one), Ok(Peer { pid: std::process::id(), uid: user() }));
+        assert_eq!(peer(&one), Ok(UnixPeer { pid: std::process::id(), uid: user() }));
         assert!(peer(File::open("/dev/null").unwrap()).is_err());
     }
 }

@@ -12,7 +12,7 @@ mod epoll;
 mod errno;
 pub mod fdtable;
 pub mod folder;
-mod lobby;
+mod handoff;
 mod mailbox;
 #[cfg(all(loom, test))]
 mod models;
@@ -29,11 +29,11 @@ mod wait;
 pub use clock::Clock;
 pub use cores::{Cores, CoresOptions, spawn};
 pub use driver::{
-    CloseHow, ConnectSpec, CoreId, Driver, Event, Interest, ListenSpec, MailFull, MailKind, Ready,
-    SocketOptions, Source, Token,
+    ConnectSpec, CoreId, Driver, Interest, IoEvent, ListenSpec, MailboxFull, MessagePriority,
+    Ready, SocketClose, SocketOptions, SourceAddress, Token,
 };
 pub use epoll::{EpollDriver, Fd};
 pub use errno::{Blame, Errno};
-pub use mailbox::{COLLECT_MAX, Post};
+pub use mailbox::{COLLECT_MAX, MailboxSender};
 pub use permits::Permits;
 pub use socket::{local_addr, peer_addr};

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard};
 use crate::tables::{SharedFd, Tables};
-use crate::{CoreId, MailFull, MailKind};
+use crate::{CoreId, MailboxFull, MessagePriority};
 
 /// What one core receives from the others.
 pub(crate) struct Mailbox<M, S = Arc<SharedFd>> {
@@ -47,11 +47,11 @@ impl<M, S: Signal> Mailbox<M, S> {
     }
 
     /// Adds a message and wakes the owner.
-    pub(crate) fn post(&self, mail: M, kind: MailKind) -> Result<(), MailFull<M>> {
+    pub(crate) fn post(&self, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
         {
             let mut queue = self.queue();
-            if kind == MailKind::Bulk && queue.len() >= self.bulk_max {
-                return Err(MailFull(mail));
+            if kind == MessagePriority::Bulk && queue.len() >= self.bulk_max {
+                return Err(MailboxFull(mail));
             }
             queue.push_back(mail);
         }
@@ -96,12 +96,12 @@ pub const COLLECT_MAX: usize = 256;
 /// its own ([`CoresOptions::private_fds`](crate::CoresOptions)), every method panics: there the same
 /// number is somebody else's socket. A thread that such a core started cannot be told apart, and must
 /// not use it.
-pub struct Post<M> {
+pub struct MailboxSender<M> {
     mailboxes: Arc<[Mailbox<M>]>,
     tables: Tables,
 }
 
-impl<M> Post<M> {
+impl<M> MailboxSender<M> {
     /// A way to post to the owners of `mailboxes`, whose fds are open in `tables`.
     pub(crate) fn new(mailboxes: Arc<[Mailbox<M>]>, tables: Tables) -> Self {
         Self { mailboxes, tables }
@@ -118,7 +118,7 @@ impl<M> Post<M> {
     /// On a core whose fd table is its own and not one of these.
     pub fn control(&self, to: CoreId, mail: M) {
         self.tables.assert_here();
-        let posted = self.mailboxes[to].post(mail, MailKind::Control);
+        let posted = self.mailboxes[to].post(mail, MessagePriority::Control);
         debug_assert!(posted.is_ok(), "control mail was refused");
     }
 
@@ -129,9 +129,9 @@ impl<M> Post<M> {
     ///
     /// # Panics
     /// On a core whose fd table is its own and not one of these.
-    pub fn bulk(&self, to: CoreId, mail: M) -> Result<(), MailFull<M>> {
+    pub fn bulk(&self, to: CoreId, mail: M) -> Result<(), MailboxFull<M>> {
         self.tables.assert_here();
-        self.mailboxes[to].post(mail, MailKind::Bulk)
+        self.mailboxes[to].post(mail, MessagePriority::Bulk)
     }
 
     /// Posts what `mail` makes for each core.
@@ -145,7 +145,7 @@ impl<M> Post<M> {
     }
 }
 
-impl<M> Clone for Post<M> {
+impl<M> Clone for MailboxSender<M> {
     fn clone(&self) -> Self {
         Self { mailboxes: Arc::clone(&self.mailboxes), tables: self.tables }
     }
@@ -174,10 +174,10 @@ mod tests {
     #[test]
     fn a_full_mailbox_refuses_bulk_and_takes_control() {
         let mailbox = mailbox(2);
-        assert!(mailbox.post(1, MailKind::Bulk).is_ok());
-        assert!(mailbox.post(2, MailKind::Bulk).is_ok());
-        assert_eq!(mailbox.post(3, MailKind::Bulk), Err(MailFull(3)));
-        assert!(mailbox.post(4, MailKind::Control).is_ok());
+        assert!(mailbox.post(1, MessagePriority::Bulk).is_ok());
+        assert!(mailbox.post(2, MessagePriority::Bulk).is_ok());
+        assert_eq!(mailbox.post(3, MessagePriority::Bulk), Err(MailboxFull(3)));
+        assert!(mailbox.post(4, MessagePriority::Control).is_ok());
         let mut mail = Vec::new();
         assert!(!mailbox.collect(&mut mail));
         assert_eq!(mail, [1, 2, 4]);
@@ -187,12 +187,12 @@ mod tests {
     fn a_sleeper_is_woken_once_for_many_messages() {
         let mailbox = mailbox(1_000);
         for n in 0..600 {
-            mailbox.post(n, MailKind::Bulk).unwrap();
+            mailbox.post(n, MessagePriority::Bulk).unwrap();
         }
         assert_eq!(mailbox.owner.0.take(), 1);
         let mut mail = Vec::new();
         assert!(mailbox.collect(&mut mail), "a batch is bounded");
-        mailbox.post(600, MailKind::Bulk).unwrap();
+        mailbox.post(600, MessagePriority::Bulk).unwrap();
         assert_eq!(mailbox.owner.0.take(), 1);
     }
 }

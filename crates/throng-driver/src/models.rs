@@ -6,7 +6,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use crate::lobby::Lobby;
+use crate::handoff::Lobby;
 use crate::mailbox::{Mailbox, Signal};
 use crate::{MailKind, Permits};
 
@@ -175,11 +175,11 @@ fn no_socket_is_left_in_the_lobby_whose_message_was_read() {
     check(|| {
         // A queue of messages that is full is as good as a message: here one holds no more than one.
         let event = Arc::new(Event::new());
-        let lobby = Arc::new(Lobby::new());
+        let handoff = Arc::new(Lobby::new());
         let senders: Vec<_> = [1, 2]
             .map(|socket| {
-                let (lobby, event) = (Arc::clone(&lobby), Arc::clone(&event));
-                thread::spawn(move || lobby.leave([socket].into_iter(), || event.signal()))
+                let (handoff, event) = (Arc::clone(&handoff), Arc::clone(&event));
+                thread::spawn(move || handoff.leave([socket].into_iter(), || event.signal()))
             })
             .into();
         let mut arrived = VecDeque::new();
@@ -187,7 +187,7 @@ fn no_socket_is_left_in_the_lobby_whose_message_was_read() {
             event.wait();
             // The wait was for readiness; the messages are read by `take`.
             event.signal();
-            lobby.take(|| event.clear(), &mut arrived);
+            handoff.take(|| event.clear(), &mut arrived);
         }
         senders.into_iter().for_each(|sender| sender.join().unwrap());
     });

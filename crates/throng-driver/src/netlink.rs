@@ -23,7 +23,7 @@ use rustix::net::{
 use wire::PortRange;
 
 pub use addresses::{Subnet, parse_addresses, subnets};
-pub use wire::{Diag, Malformed, Message, Messages, parse_diag};
+pub use wire::{Diag, DiagFormatError, DiagMessage, DiagMessages, parse_diag};
 
 /// A listening socket and its accept queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub enum DiagError {
     /// The kernel answered with an error; ENOENT means that it has no `inet_diag`.
     Refused(Errno),
     /// The answer makes no sense.
-    Malformed(Malformed),
+    Malformed(DiagFormatError),
 }
 
 impl fmt::Display for DiagError {
@@ -104,7 +104,7 @@ impl DiagError {
     fn refused(errno: i32) -> Self {
         match errno {
             1..=ERRNO_MAX => Self::Refused(Errno::from_raw_os_error(errno)),
-            _ => Self::Malformed(Malformed::Errno(errno)),
+            _ => Self::Malformed(DiagFormatError::Errno(errno)),
         }
     }
 }
@@ -216,17 +216,17 @@ impl DiagSocket {
                 answer => answer.map_err(DiagError::Receive)?,
             };
             let Some(datagram) = self.buffer.get(..length) else {
-                return Err(DiagError::Malformed(Malformed::Truncated));
+                return Err(DiagError::Malformed(DiagFormatError::Truncated));
             };
             if datagram.is_empty() {
-                return Err(DiagError::Malformed(Malformed::Empty));
+                return Err(DiagError::Malformed(DiagFormatError::Empty));
             }
             for message in parse_diag(datagram, self.sequence) {
                 match message.map_err(DiagError::Malformed)? {
-                    Message::Socket(diag) => each(&diag),
-                    Message::Done => return Ok(()),
-                    Message::Failed(errno) => return Err(DiagError::refused(errno)),
-                    Message::Other => {}
+                    DiagMessage::Socket(diag) => each(&diag),
+                    DiagMessage::Done => return Ok(()),
+                    DiagMessage::Failed(errno) => return Err(DiagError::refused(errno)),
+                    DiagMessage::Other => {}
                 }
             }
         }

@@ -14,17 +14,17 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-use crate::cores::Seat;
+use crate::cores::CoreSlot;
 use crate::tables::{SharedFd, Tables};
 use crate::{Blame, CoreId, Errno};
 
 /// Both ends of one core's pair. The fds are open under the same numbers in every core's table.
-pub(crate) struct Hatch {
+pub(crate) struct FdChannel {
     pub(crate) into: SharedFd,
     pub(crate) out: SharedFd,
 }
 
-impl Hatch {
+impl FdChannel {
     pub(crate) fn new(tables: Tables) -> Result<Self, Errno> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (into, out) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -33,7 +33,7 @@ impl Hatch {
 }
 
 /// One core's sockets that wait to leave, and those that have arrived.
-pub(crate) struct Passing {
+pub(crate) struct FdPassing {
     leaving: Vec<Vec<OwnedFd>>,
     waiting: usize,
     arrived: VecDeque<OwnedFd>,
@@ -44,7 +44,7 @@ pub(crate) struct Passing {
     pub(crate) failures: u64,
 }
 
-impl Passing {
+impl FdPassing {
     pub(crate) fn new(cores: usize, is_one_table: bool) -> Self {
         Self {
             leaving: (0..cores).map(|_| Vec::new()).collect(),
@@ -71,24 +71,24 @@ impl Passing {
         self.waiting += 1;
     }
 
-    /// Sends what waits, 32 sockets a message. What a full hatch does not take stays for the next time.
-    pub(crate) fn flush(&mut self, seats: &[Seat]) {
+    /// Sends what waits, 32 sockets a message. What a full fd channel does not take stays for the next time.
+    pub(crate) fn flush(&mut self, slots: &[CoreSlot]) {
         if self.waiting == 0 {
             return;
         }
         for (to, leaving) in self.leaving.iter_mut().enumerate() {
             if self.is_one_table && !leaving.is_empty() {
                 self.waiting -= leaving.len();
-                let Seat { lobby, hatch, .. } = &seats[to];
-                lobby.leave(leaving.drain(..), || {
-                    // A full hatch is as good: there is something in it that makes the other core look.
-                    let _ = send(hatch, std::iter::empty(), LOOK_INTO_THE_LOBBY);
+                let CoreSlot { handoff, channel, .. } = &slots[to];
+                handoff.leave(leaving.drain(..), || {
+                    // A full fd channel is as good: there is something in it that makes the other core look.
+                    let _ = send(channel, std::iter::empty(), LOOK_INTO_THE_LOBBY);
                 });
             }
             while !leaving.is_empty() {
                 let count = leaving.len().min(BATCH);
                 let sockets = leaving[..count].iter().map(AsFd::as_fd);
-                match send(&seats[to].hatch, sockets, count as u8) {
+                match send(&slots[to].channel, sockets, count as u8) {
                     Ok(()) => {}
                     Err(errno) if errno == Errno::AGAIN || errno.blame() == Blame::Limit => break,
                     Err(_) => self.failures += count as u64,
@@ -101,19 +101,19 @@ impl Passing {
     }
 
     /// Receives at most `room` sockets' worth of messages, so that none is lost to a full table.
-    pub(crate) fn receive(&mut self, own: &Seat, room: usize) {
+    pub(crate) fn receive(&mut self, own: &CoreSlot, room: usize) {
         if self.is_one_table {
             let mut in_lobby = VecDeque::new();
-            own.lobby.take(|| self.read_messages(own, room), &mut in_lobby);
+            own.handoff.take(|| self.read_messages(own, room), &mut in_lobby);
             self.arrived.append(&mut in_lobby);
         } else {
             self.read_messages(own, room);
         }
     }
 
-    fn read_messages(&mut self, own: &Seat, room: usize) {
+    fn read_messages(&mut self, own: &CoreSlot, room: usize) {
         for _ in 0..room / BATCH {
-            match receive(own.hatch.out.as_fd(), &mut self.arrived, &mut self.listeners) {
+            match receive(own.channel.out.as_fd(), &mut self.arrived, &mut self.listeners) {
                 Ok(lost) => self.failures += u64::from(lost),
                 Err(_) => break,
             }
@@ -130,7 +130,7 @@ impl Passing {
 }
 
 /// Sends another reference to a listener; this core keeps its own.
-pub(crate) fn share(listener: BorrowedFd<'_>, to: &Hatch) -> Result<(), Errno> {
+pub(crate) fn share(listener: BorrowedFd<'_>, to: &FdChannel) -> Result<(), Errno> {
     send(to, std::iter::once(listener), A_LISTENER)
 }
 
@@ -138,11 +138,11 @@ pub(crate) fn share(listener: BorrowedFd<'_>, to: &Hatch) -> Result<(), Errno> {
 pub(crate) const BATCH: usize = 32;
 /// What a message says instead of a number of connections when it carries one listener.
 const A_LISTENER: u8 = u8::MAX;
-/// What a message says that carries nothing: sockets wait in the lobby of the core's seat.
+/// What a message says that carries nothing: sockets wait in the handoff queue of the core's slot.
 const LOOK_INTO_THE_LOBBY: u8 = 0;
 
 fn send<'fd>(
-    hatch: &Hatch,
+    channel: &FdChannel,
     sockets: impl Iterator<Item = BorrowedFd<'fd>>,
     what: u8,
 ) -> Result<(), Errno> {
@@ -153,13 +153,13 @@ fn send<'fd>(
         let pushed = control.push(SendAncillaryMessage::ScmRights(&borrowed));
         debug_assert!(pushed, "the space is made for a whole batch");
     }
-    sendmsg(&hatch.into, &[IoSlice::new(&[what])], &mut control, SendFlags::NOSIGNAL)?;
+    sendmsg(&channel.into, &[IoSlice::new(&[what])], &mut control, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
 /// Receives one message; says how many of its connections the table had no room for.
 fn receive(
-    hatch: BorrowedFd<'_>,
+    channel: BorrowedFd<'_>,
     connections: &mut VecDeque<OwnedFd>,
     listeners: &mut VecDeque<OwnedFd>,
 ) -> Result<u32, Errno> {
@@ -167,7 +167,7 @@ fn receive(
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut what = [0u8];
     let received =
-        recvmsg(hatch, &mut [IoSliceMut::new(&mut what)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        recvmsg(channel, &mut [IoSliceMut::new(&mut what)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
     if received.bytes == 0 {
         return Err(Errno::AGAIN);
     }
@@ -193,26 +193,26 @@ mod tests {
 
     use super::*;
 
-    fn seats() -> [Seat; 2] {
+    fn slots() -> [CoreSlot; 2] {
         let tables = Tables::of_new_cores();
-        [Seat::new(tables).unwrap(), Seat::new(tables).unwrap()]
+        [CoreSlot::new(tables).unwrap(), CoreSlot::new(tables).unwrap()]
     }
 
     #[test]
     fn sockets_cross_in_order_and_beyond_a_batch() {
-        let seats = seats();
-        let mut from = Passing::new(2, false);
+        let slots = slots();
+        let mut from = FdPassing::new(2, false);
         let mut pipes = Vec::new();
         for _ in 0..50 {
             let (read, write) = std::io::pipe().unwrap();
             from.leave(write.into(), 1);
             pipes.push(read);
         }
-        from.flush(&seats);
+        from.flush(&slots);
         assert_eq!((from.held(), from.failures), (0, 0));
 
-        let mut to = Passing::new(2, false);
-        to.receive(&seats[1], 1_000);
+        let mut to = FdPassing::new(2, false);
+        to.receive(&slots[1], 1_000);
         for (n, mut read) in pipes.into_iter().enumerate() {
             let write = to.take().expect("all of them arrive");
             rustix::io::write(&write, &[n as u8]).unwrap();
@@ -226,15 +226,15 @@ mod tests {
 
     #[test]
     fn a_shared_listener_is_told_apart_from_connections_and_kept_by_its_owner() {
-        let seats = seats();
+        let slots = slots();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut from = Passing::new(2, false);
+        let mut from = FdPassing::new(2, false);
         from.leave(std::io::pipe().unwrap().0.into(), 1);
-        from.flush(&seats);
-        share(listener.as_fd(), &seats[1].hatch).unwrap();
+        from.flush(&slots);
+        share(listener.as_fd(), &slots[1].channel).unwrap();
 
-        let mut to = Passing::new(2, false);
-        to.receive(&seats[1], 1_000);
+        let mut to = FdPassing::new(2, false);
+        to.receive(&slots[1], 1_000);
         assert!(to.take().is_some() && to.take().is_none());
         let copy = to.take_listener().expect("the listener arrives");
         let copy = std::net::TcpListener::from(copy);
@@ -244,32 +244,32 @@ mod tests {
 
     #[test]
     fn in_one_table_a_socket_keeps_its_number() {
-        let seats = seats();
-        let (mut from, mut to) = (Passing::new(2, true), Passing::new(2, true));
+        let slots = slots();
+        let (mut from, mut to) = (FdPassing::new(2, true), FdPassing::new(2, true));
         let pipes: Vec<_> = (0..40).map(|_| OwnedFd::from(std::io::pipe().unwrap().0)).collect();
         let numbers: Vec<_> = pipes.iter().map(AsRawFd::as_raw_fd).collect();
         pipes.into_iter().for_each(|pipe| from.leave(pipe, 1));
-        from.flush(&seats);
+        from.flush(&slots);
         assert_eq!((from.held(), from.failures), (0, 0));
-        to.receive(&seats[1], 1_000);
+        to.receive(&slots[1], 1_000);
         let arrived: Vec<_> = std::iter::from_fn(|| to.take()).collect();
         assert_eq!(arrived.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>(), numbers);
-        to.receive(&seats[1], 1_000);
+        to.receive(&slots[1], 1_000);
         assert!(to.take().is_none(), "the hatch is empty too");
     }
 
     #[test]
     fn in_one_table_no_socket_is_left_whose_message_was_read() {
-        let seats = seats();
+        let slots = slots();
         let (sent, arrived) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut from = Passing::new(2, true);
+                let mut from = FdPassing::new(2, true);
                 let begun = Instant::now();
                 while sent.load(SeqCst) < SOCKETS_MAX && begun.elapsed() < ENOUGH {
                     from.leave(std::io::pipe().unwrap().0.into(), 1);
-                    from.flush(&seats);
+                    from.flush(&slots);
                     sent.fetch_add(1, SeqCst);
                     // The next one leaves while the other core looks whether there is one.
                     let mut spins = 0;
@@ -284,20 +284,20 @@ mod tests {
                 }
                 is_over.store(true, SeqCst);
             });
-            let mut to = Passing::new(2, true);
+            let mut to = FdPassing::new(2, true);
             while !is_over.load(SeqCst) || arrived.load(SeqCst) < sent.load(SeqCst) {
                 let on_its_way = sent.load(SeqCst);
                 let wait = Timespec { tv_sec: 1, tv_nsec: 0 };
-                let hatch = &mut [PollFd::new(&seats[1].hatch.out, PollFlags::IN)];
-                let is_told = poll(hatch, Some(&wait)).unwrap() > 0;
+                let channel = &mut [PollFd::new(&slots[1].channel.out, PollFlags::IN)];
+                let is_told = poll(channel, Some(&wait)).unwrap() > 0;
                 assert!(
                     is_told || arrived.load(SeqCst) >= on_its_way,
                     "nothing tells of those after {arrived:?}"
                 );
-                to.receive(&seats[1], 1_000);
+                to.receive(&slots[1], 1_000);
                 while to.take().is_some() {
                     arrived.fetch_add(1, SeqCst);
-                    to.receive(&seats[1], 1_000);
+                    to.receive(&slots[1], 1_000);
                 }
             }
         });

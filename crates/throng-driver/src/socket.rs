@@ -10,7 +10,7 @@ use rustix::net::{
 };
 
 use crate::arrival;
-use crate::{CloseHow, ConnectSpec, Errno, ListenSpec, SocketOptions, Source};
+use crate::{ConnectSpec, Errno, ListenSpec, SocketClose, SocketOptions, SourceAddress};
 
 /// The local address of a socket.
 pub fn local_addr(fd: impl AsFd) -> Option<SocketAddr> {
@@ -47,12 +47,12 @@ pub(crate) fn connect(spec: &ConnectSpec) -> Result<OwnedFd, Errno> {
     let fd = open(&spec.target)?;
     set_options(fd.as_fd(), &spec.options)?;
     match spec.source {
-        Source::Any => {}
-        Source::Late(address) => {
+        SourceAddress::Any => {}
+        SourceAddress::Late(address) => {
             bind_address_no_port(fd.as_fd())?;
             rustix::net::bind(&fd, &SocketAddr::new(address, 0))?;
         }
-        Source::Explicit(address) => {
+        SourceAddress::Explicit(address) => {
             // Lets a port in TIME-WAIT be taken again; whether that is safe for this pair, connect decides.
             sockopt::set_socket_reuseaddr(&fd, true)?;
             rustix::net::bind(&fd, &address)?;
@@ -82,8 +82,8 @@ pub(crate) fn finish(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::net::shutdown(fd, rustix::net::Shutdown::Write).map_err(Errno::from)
 }
 
-pub(crate) fn close(fd: OwnedFd, how: CloseHow) {
-    if how == CloseHow::Reset {
+pub(crate) fn close(fd: OwnedFd, how: SocketClose) {
+    if how == SocketClose::Reset {
         // A linger time of zero turns close into RST. Where it fails the connection ends with FIN.
         let _ = sockopt::set_socket_linger(&fd, Some(Duration::ZERO));
     }

@@ -17,7 +17,7 @@ pub(crate) struct Tables {
 
 /// Which table the calling thread has.
 #[derive(Clone, Copy)]
-struct Here {
+struct CurrentTable {
     table: u64,
     /// The set of cores that this thread belongs to, when its table is its own.
     cores: u64,
@@ -25,7 +25,7 @@ struct Here {
 
 thread_local! {
     /// A thread that is no core has the table of its process.
-    static HERE: Cell<Here> = const { Cell::new(Here { table: 0, cores: 0 }) };
+    static HERE: Cell<CurrentTable> = const { Cell::new(CurrentTable { table: 0, cores: 0 }) };
 }
 
 /// Numbers tables and sets of cores; 0 is the process' table, and no set of cores.
@@ -40,8 +40,8 @@ impl Tables {
     /// Notes that the calling thread is one of the cores, with a table of its own or the starter's.
     pub(crate) fn enter(self, is_private: bool) {
         HERE.set(match is_private {
-            true => Here { table: NEXT.fetch_add(1, Relaxed), cores: self.cores },
-            false => Here { table: self.home, cores: 0 },
+            true => CurrentTable { table: NEXT.fetch_add(1, Relaxed), cores: self.cores },
+            false => CurrentTable { table: self.home, cores: 0 },
         });
     }
 

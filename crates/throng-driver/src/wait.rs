@@ -16,7 +16,7 @@ use crate::socket::last_errno;
 
 /// How long to wait for events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum WaitTimeout {
     /// Only look.
     None,
     /// This long.
@@ -37,7 +37,7 @@ impl Waiter {
         // Only a hint: without it waits are late by 50 us more.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let mut none = [const { MaybeUninit::uninit() }; 1];
-        if pwait2(set, &mut none, Patience::None).is_ok() {
+        if pwait2(set, &mut none, WaitTimeout::None).is_ok() {
             return Ok(Self::Pwait2);
         }
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
@@ -52,15 +52,15 @@ impl Waiter {
         &self,
         set: BorrowedFd<'_>,
         events: &mut [MaybeUninit<libc::epoll_event>],
-        patience: Patience,
+        patience: WaitTimeout,
     ) -> Result<usize, Errno> {
         match self {
             Self::Pwait2 => pwait2(set, events, patience),
             Self::TimerFd(timer) => {
-                if let Patience::For(span) = patience {
+                if let WaitTimeout::For(span) = patience {
                     arm(timer, span)?;
                 }
-                plain(set, events, if patience == Patience::None { 0 } else { -1 })
+                plain(set, events, if patience == WaitTimeout::None { 0 } else { -1 })
             }
         }
     }
@@ -87,12 +87,12 @@ fn timespec(span: Duration) -> Timespec {
 fn pwait2(
     set: BorrowedFd<'_>,
     events: &mut [MaybeUninit<libc::epoll_event>],
-    patience: Patience,
+    patience: WaitTimeout,
 ) -> Result<usize, Errno> {
     let span = match patience {
-        Patience::None => Some(timespec(Duration::ZERO)),
-        Patience::For(span) => Some(timespec(span)),
-        Patience::Endless => None,
+        WaitTimeout::None => Some(timespec(Duration::ZERO)),
+        WaitTimeout::For(span) => Some(timespec(span)),
+        WaitTimeout::Endless => None,
     };
     let timeout = span.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: `events` is writable for its length, `timeout` is null or a valid timespec of the kernel's
@@ -140,11 +140,11 @@ mod tests {
     fn waits_for_the_span(waiter: &Waiter, set: &OwnedFd) {
         let mut events = [const { MaybeUninit::uninit() }; 4];
         let begun = Instant::now();
-        waiter.wait(set.as_fd(), &mut events, Patience::For(Duration::from_millis(5))).unwrap();
+        waiter.wait(set.as_fd(), &mut events, WaitTimeout::For(Duration::from_millis(5))).unwrap();
         assert!(begun.elapsed() >= Duration::from_millis(5));
         assert!(begun.elapsed() < FOREVER);
         let begun = Instant::now();
-        waiter.wait(set.as_fd(), &mut events, Patience::None).unwrap();
+        waiter.wait(set.as_fd(), &mut events, WaitTimeout::None).unwrap();
         assert!(begun.elapsed() < FOREVER);
     }
 

@@ -4,7 +4,7 @@ use throng_base::Instant;
 use throng_driver::{Driver, Errno};
 use throng_proto::Session;
 
-use crate::{Conn, Desk};
+use crate::{Conn, CoreContext};
 
 /// A state machine over connections: a server, or a generator.
 ///
@@ -28,19 +28,19 @@ pub trait App<D: Driver>: Sized {
     }
 
     /// The core begins.
-    fn started(&mut self, _desk: &mut Desk<D, Self>) {}
+    fn started(&mut self, _desk: &mut CoreContext<D, Self>) {}
 
     /// Listener `number` has connects waiting. Told again every turn until they are accepted or it is unwatched.
-    fn acceptable(&mut self, _desk: &mut Desk<D, Self>, _number: u32) {}
+    fn acceptable(&mut self, _desk: &mut CoreContext<D, Self>, _number: u32) {}
 
     /// Other cores have handed sockets over; [`Driver::take_passed`] yields them.
-    fn passed(&mut self, _desk: &mut Desk<D, Self>) {}
+    fn passed(&mut self, _desk: &mut CoreContext<D, Self>) {}
 
     /// Another core woke this one; perhaps a permit has come back.
-    fn woken(&mut self, _desk: &mut Desk<D, Self>) {}
+    fn woken(&mut self, _desk: &mut CoreContext<D, Self>) {}
 
     /// A message from another core or from the control thread.
-    fn mail(&mut self, _desk: &mut Desk<D, Self>, _mail: D::Mail) {}
+    fn mail(&mut self, _desk: &mut CoreContext<D, Self>, _mail: D::Mail) {}
 
     /// When [`Self::run_due`] is wanted: the app's own timers, exact.
     fn due(&self) -> Instant {
@@ -48,10 +48,10 @@ pub trait App<D: Driver>: Sized {
     }
 
     /// The moment of [`Self::due`] has come.
-    fn run_due(&mut self, _desk: &mut Desk<D, Self>) {}
+    fn run_due(&mut self, _desk: &mut CoreContext<D, Self>) {}
 
     /// The last thing of every turn.
-    fn turn_ended(&mut self, _desk: &mut Desk<D, Self>) {}
+    fn turn_ended(&mut self, _desk: &mut CoreContext<D, Self>) {}
 
     /// The connection is established.
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>);
@@ -71,16 +71,16 @@ pub trait App<D: Driver>: Sized {
     fn deadline(&mut self, _conn: &mut Conn<'_, D, Self>) {}
 
     /// [`Desk::nudge`] named this connection.
-    fn nudged(&mut self, _conn: &mut Conn<'_, D, Self>) {}
+    fn notified(&mut self, _conn: &mut Conn<'_, D, Self>) {}
 
     /// The socket is gone, or could not be opened. Says whether the entry stays in the
     /// table: a user stays, to connect again; a server's connection goes.
-    fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> After;
+    fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> AfterClose;
 }
 
 /// What becomes of an entry whose socket has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum AfterClose {
     /// It leaves the table.
     Free,
     /// It stays, without a socket.

@@ -3,27 +3,27 @@
 use std::net::SocketAddr;
 
 use throng_base::{Instant, Key};
-use throng_driver::{CloseHow, ConnectSpec, CoreId, Driver, MailFull, MailKind};
+use throng_driver::{ConnectSpec, CoreId, Driver, MailboxFull, MessagePriority, SocketClose};
 
+use crate::apply::{self, SendError};
 use crate::arrival::Arrival;
-use crate::desk::Shell;
-use crate::entry::{Entry, Link};
-use crate::pending::Pending;
-use crate::settle::{self, SendError};
-use crate::{App, CloseReason, Deadline, Part, Source};
+use crate::context::CoreIo;
+use crate::entry::{Entry, SocketState};
+use crate::send_queue::SendQueue;
+use crate::{App, ByteSource, CloseReason, Deadline, SendPart};
 
 /// One connection or user, during one of its callbacks.
 pub struct Conn<'a, D: Driver, A: App<D>> {
     pub(crate) entry: &'a mut Entry<D::Fd, A::Session, A::State>,
-    pub(crate) shell: &'a mut Shell<D>,
-    pub(crate) verdict: Verdict,
+    pub(crate) io: &'a mut CoreIo<D>,
+    pub(crate) verdict: Actions,
     key: Key,
 }
 
 /// What a callback asked for its own connection.
 #[derive(Default)]
-pub(crate) struct Verdict {
-    pub(crate) close: Option<(CloseReason, CloseHow)>,
+pub(crate) struct Actions {
+    pub(crate) close: Option<(CloseReason, SocketClose)>,
     pub(crate) finish: bool,
     pub(crate) connect: Option<ConnectSpec>,
     pub(crate) deadline: Option<Deadline>,
@@ -34,7 +34,7 @@ pub(crate) struct Verdict {
 
 /// What became of bytes that were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SendOutcome {
     /// Bytes that the kernel took now.
     pub taken: usize,
     /// Bytes that wait in this process for a slow peer.
@@ -44,11 +44,11 @@ pub struct Sent {
 impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     pub(crate) fn new(
         entry: &'a mut Entry<D::Fd, A::Session, A::State>,
-        shell: &'a mut Shell<D>,
+        io: &'a mut CoreIo<D>,
         key: Key,
     ) -> Self {
         let was_empty = entry.link.pending_bytes() == 0;
-        Self { entry, shell, verdict: Verdict { was_empty, ..Verdict::default() }, key }
+        Self { entry, io, verdict: Actions { was_empty, ..Actions::default() }, key }
     }
 
     /// Its key. A user's key changes with every connection.
@@ -58,17 +58,17 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
 
     /// The time at which the present event was taken up.
     pub fn now(&self) -> Instant {
-        self.shell.now
+        self.io.now
     }
 
     /// The time at this very moment.
     pub fn clock(&self) -> Instant {
-        self.shell.driver.now()
+        self.io.driver.now()
     }
 
     /// Returns what the kernel said of the bytes that the present event was read from.
     pub fn arrival(&self) -> Arrival {
-        self.shell.arrival
+        self.io.arrival
     }
 
     /// Asks the kernel from now on, or no longer, when bytes arrive. The socket must have been opened with
@@ -80,8 +80,8 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     /// Returns when the answer to a connect of `dialed_at`, which has just succeeded, reached the kernel:
     /// a round trip later, as the kernel has measured it.
     pub fn handshake_arrival(&mut self, dialed_at: Instant) -> Arrival {
-        let Some(weight) = self.shell.sampler.next_weight() else { return Arrival::Sampled };
-        let rtt = self.entry.link.fd().and_then(|fd| self.shell.driver.handshake_rtt(fd));
+        let Some(weight) = self.io.sampler.next_weight() else { return Arrival::Sampled };
+        let rtt = self.entry.link.fd().and_then(|fd| self.io.driver.handshake_rtt(fd));
         rtt.map_or(Arrival::Unknown { weight }, |rtt| Arrival::Stamped {
             at: dialed_at + rtt,
             weight,
@@ -95,51 +95,51 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
 
     /// Its protocol, and the buffer that takes what the protocol encodes.
     pub fn session(&mut self) -> (&mut A::Session, &mut Vec<u8>) {
-        (&mut self.entry.session, &mut self.shell.out)
+        (&mut self.entry.session, &mut self.io.out)
     }
 
     /// Sends `bytes` once the callback has returned, all of the callback's bytes in one call.
     pub fn send(&mut self, bytes: &[u8]) {
-        self.shell.out.extend_from_slice(bytes);
+        self.io.out.extend_from_slice(bytes);
     }
 
     /// The buffer of what is sent once the callback has returned; append only.
     pub fn out(&mut self) -> &mut Vec<u8> {
-        &mut self.shell.out
+        &mut self.io.out
     }
 
     /// Sends `bytes`, and everything appended before, now, and says how many bytes the kernel has really taken.
-    pub fn send_now(&mut self, bytes: &[u8]) -> Sent {
-        self.shell.out.extend_from_slice(bytes);
-        let before = self.shell.counters.bytes_sent;
-        if let Err(errno) = settle::flush(self.entry, self.shell, self.key) {
-            self.verdict.close.get_or_insert((CloseReason::Failed(errno), CloseHow::Finish));
+    pub fn send_now(&mut self, bytes: &[u8]) -> SendOutcome {
+        self.io.out.extend_from_slice(bytes);
+        let before = self.io.counters.bytes_sent;
+        if let Err(errno) = apply::flush(self.entry, self.io, self.key) {
+            self.verdict.close.get_or_insert((CloseReason::Failed(errno), SocketClose::Finish));
         }
-        Sent {
-            taken: (self.shell.counters.bytes_sent - before) as usize,
+        SendOutcome {
+            taken: (self.io.counters.bytes_sent - before) as usize,
             pending: self.entry.link.pending_bytes(),
         }
     }
 
     /// Sends `parts` now, behind everything appended before. Of a shared part a slow peer's queue
     /// holds a pointer.
-    pub fn send_parts(&mut self, parts: &[Part<'_>]) {
+    pub fn send_parts(&mut self, parts: &[SendPart<'_>]) {
         self.send_behind(|pending| pending.push_parts(parts));
     }
 
     /// Sends what `source` makes, behind everything appended before: as much as the kernel takes
     /// now, and the rest as it takes more. What is sent later is behind it.
-    pub fn send_source(&mut self, source: Box<dyn Source>) {
+    pub fn send_source(&mut self, source: Box<dyn ByteSource>) {
         self.send_behind(|pending| pending.push_source(source));
     }
 
-    fn send_behind(&mut self, fill: impl FnOnce(&mut Pending)) {
-        let close = match settle::send_behind(self.entry, self.shell, self.key, fill) {
+    fn send_behind(&mut self, fill: impl FnOnce(&mut SendQueue)) {
+        let close = match apply::send_behind(self.entry, self.io, self.key, fill) {
             Ok(()) => return,
-            Err(SendError::Socket(errno)) => (CloseReason::Failed(errno), CloseHow::Finish),
+            Err(SendError::Socket(errno)) => (CloseReason::Failed(errno), SocketClose::Finish),
             Err(SendError::SourcePanic) => {
-                self.shell.counters.panics += 1;
-                (CloseReason::Panicked, CloseHow::Reset)
+                self.io.counters.panics += 1;
+                (CloseReason::Panicked, SocketClose::Reset)
             }
         };
         self.verdict.close.get_or_insert(close);
@@ -147,7 +147,7 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
 
     /// Whether bytes wait for the peer to take what was sent before.
     pub fn is_blocked(&self) -> bool {
-        matches!(self.entry.link, Link::Blocked(..))
+        matches!(self.entry.link, SocketState::Blocked(..))
     }
 
     /// Whether it has an established socket.
@@ -157,7 +157,7 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
 
     /// Whether it has no socket.
     pub fn is_detached(&self) -> bool {
-        matches!(self.entry.link, Link::Detached)
+        matches!(self.entry.link, SocketState::Detached)
     }
 
     /// The socket, to look at.
@@ -167,12 +167,12 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
 
     /// The world below.
     pub fn driver(&mut self) -> &mut D {
-        &mut self.shell.driver
+        &mut self.io.driver
     }
 
     /// Which core this is.
     pub fn core(&self) -> CoreId {
-        self.shell.driver.core()
+        self.io.driver.core()
     }
 
     /// Bytes that wait for the kernel to take them.
@@ -183,40 +183,47 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     /// When the kernel last took some of the bytes that wait; [`Instant::ZERO`] when none has been taken, or none wait.
     pub fn taken_at(&self) -> Instant {
         match &self.entry.link {
-            Link::Blocked(_, pending) | Link::Draining(_, pending) => pending.taken_at,
-            Link::Detached | Link::Connecting(_) | Link::Open(_) => Instant::ZERO,
+            SocketState::Blocked(_, pending) | SocketState::Draining(_, pending) => {
+                pending.taken_at
+            }
+            SocketState::Detached | SocketState::Connecting(_) | SocketState::Open(_) => {
+                Instant::ZERO
+            }
         }
     }
 
     /// The address of the other end, while there is a socket.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
-        self.shell.driver.peer_addr(self.entry.link.fd()?)
+        self.io.driver.peer_addr(self.entry.link.fd()?)
     }
 
     /// The address of this end, while there is a socket.
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.shell.driver.local_addr(self.entry.link.fd()?)
+        self.io.driver.local_addr(self.entry.link.fd()?)
     }
 
     /// Connects once the callback has returned; [`App::opened`] or [`App::closed`] follows.
     pub fn connect(&mut self, spec: ConnectSpec) {
-        debug_assert!(matches!(self.entry.link, Link::Detached), "there is a socket already");
+        debug_assert!(
+            matches!(self.entry.link, SocketState::Detached),
+            "there is a socket already"
+        );
         self.verdict.connect = Some(spec);
     }
 
     /// Closes in order once the callback has returned and what was sent is taken; [`App::closed`] follows.
     pub fn close(&mut self) {
-        self.verdict.close = Some((CloseReason::Asked, CloseHow::Finish));
+        self.verdict.close = Some((CloseReason::Asked, SocketClose::Finish));
     }
 
     /// Closes by RST once the callback has returned.
     pub fn reset(&mut self) {
-        self.verdict.close = Some((CloseReason::Asked, CloseHow::Reset));
+        self.verdict.close = Some((CloseReason::Asked, SocketClose::Reset));
     }
 
     /// Closes in order for a reason of the app's choosing.
     pub fn close_because(&mut self, reason: CloseReason) {
-        self.verdict.close = Some((reason, CloseHow::Finish));
+        self.verdict.close = Some((reason, SocketClose::Finish));
     }
 
     /// Tells the other end, once the callback has returned and what was sent is taken, that nothing more will be
@@ -245,8 +252,8 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         &mut self,
         to: CoreId,
         mail: D::Mail,
-        kind: MailKind,
-    ) -> Result<(), MailFull<D::Mail>> {
-        self.shell.post(to, mail, kind)
+        kind: MessagePriority,
+    ) -> Result<(), MailboxFull<D::Mail>> {
+        self.io.post(to, mail, kind)
     }
 }

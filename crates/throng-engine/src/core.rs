@@ -4,20 +4,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use throng_base::{Instant, Key};
-use throng_driver::{CloseHow, Driver, Errno, Event, Ready, Token};
+use throng_driver::{Driver, Errno, IoEvent, Ready, SocketClose, Token};
 use throng_proto::{Input, Session};
 
+use crate::apply;
 use crate::arrival::Arrival;
 use crate::budget::{Budget, EVENT_WORK_BYTES};
-use crate::conn::{Conn, Verdict};
-use crate::desk::{Desk, Effect};
-use crate::entry::{Link, PackedDeadline};
-use crate::settle;
-use crate::{After, App, CloseReason, Deadline};
+use crate::conn::{Actions, Conn};
+use crate::context::{CoreContext, Effect};
+use crate::entry::{PackedDeadline, SocketState};
+use crate::{AfterClose, App, CloseReason, Deadline};
 
 /// Limits of a core.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct CoreLimits {
     /// Bytes that may wait for one slow peer. What one callback adds while nothing waits is beside
     /// it, up to eight times as much; so is one frame that many connections share, however long it
     /// is. Default 1 MiB.
@@ -35,7 +35,7 @@ pub struct Limits {
     pub turn_work_bytes_max: usize,
 }
 
-impl Default for Limits {
+impl Default for CoreLimits {
     fn default() -> Self {
         Self {
             pending_bytes_max: 1 << 20,
@@ -50,28 +50,28 @@ impl Default for Limits {
 /// An event loop with its connections and its app.
 pub struct Core<D: Driver, A: App<D>> {
     app: A,
-    desk: Desk<D, A>,
+    cx: CoreContext<D, A>,
     receive: Box<[u8]>,
     scratch: <A::Session as Session>::Scratch,
-    events: Vec<Event>,
+    events: Vec<IoEvent>,
     mail: Vec<D::Mail>,
     mail_left: bool,
 }
 
 impl<D: Driver, A: App<D>> Core<D, A> {
     /// A core at rest; its app's [`App::started`] has been called.
-    pub fn new(driver: D, app: A, limits: Limits) -> Self {
+    pub fn new(driver: D, app: A, limits: CoreLimits) -> Self {
         let mut core = Self {
             scratch: app.scratch(),
             app,
-            desk: Desk::new(driver, limits),
+            cx: CoreContext::new(driver, limits),
             receive: vec![0; limits.receive_bytes].into_boxed_slice(),
             events: Vec::new(),
             mail: Vec::new(),
             // Mail may have been posted before the first wait.
             mail_left: true,
         };
-        core.app.started(&mut core.desk);
+        core.app.started(&mut core.cx);
         core.run_effects();
         core
     }
@@ -83,13 +83,13 @@ impl<D: Driver, A: App<D>> Core<D, A> {
 
     /// One wait, a bounded batch of events, then what is due. False once the app has stopped the core.
     pub fn turn(&mut self) -> bool {
-        self.desk.shell.driver.wait(self.next_due(), &mut self.events);
+        self.cx.io.driver.wait(self.next_due(), &mut self.events);
         let begun = self.read_clock();
-        let counters = &mut self.desk.shell.counters;
+        let counters = &mut self.cx.io.counters;
         counters.turns += 1;
         counters.events += self.events.len() as u64;
-        self.desk.shell.budget = Budget::new(self.desk.shell.limits.turn_work_bytes_max);
-        self.desk.shell.sampler.begin_turn(begun);
+        self.cx.io.budget = Budget::new(self.cx.io.limits.turn_work_bytes_max);
+        self.cx.io.sampler.begin_turn(begun);
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             self.handle(event);
@@ -99,26 +99,26 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         self.read_mail();
         self.run_timers();
         if self.app.due() <= self.read_clock() {
-            self.app.run_due(&mut self.desk);
+            self.app.run_due(&mut self.cx);
             self.run_effects();
         }
-        self.app.turn_ended(&mut self.desk);
+        self.app.turn_ended(&mut self.cx);
         self.run_effects();
         let took_us = self.read_clock().micros_since(begun);
-        let counters = &mut self.desk.shell.counters;
+        let counters = &mut self.cx.io.counters;
         counters.turn_us_most = counters.turn_us_most.max(took_us);
-        !self.desk.shell.stopped
+        !self.cx.io.stopped
     }
 
     /// When the next turn has something to do even if nothing happens; [`Instant::ZERO`] for at once.
     pub fn next_due(&self) -> Instant {
-        let shell = &self.desk.shell;
-        // Effects are left only when somebody has used the desk between two turns.
-        let is_busy = self.mail_left || !shell.ready.is_empty() || !shell.effects.is_empty();
-        if is_busy || shell.stopped {
+        let io = &self.cx.io;
+        // Effects are left only when somebody has used the context between two turns.
+        let is_busy = self.mail_left || !io.ready.is_empty() || !io.effects.is_empty();
+        if is_busy || io.stopped {
             return Instant::ZERO;
         }
-        self.desk.timers.next_due().min(self.app.due())
+        self.cx.timers.next_due().min(self.app.due())
     }
 
     /// The app, to look at.
@@ -126,45 +126,47 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         &self.app
     }
 
-    /// The desk, to look at and to test with.
-    pub fn desk(&mut self) -> &mut Desk<D, A> {
-        &mut self.desk
+    /// The context, to look at and to test with.
+    pub fn cx(&mut self) -> &mut CoreContext<D, A> {
+        &mut self.cx
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: IoEvent) {
         if let Some(key) = event.token.as_connection() {
             self.read_clock();
             self.connection_ready(key, event.ready);
         } else if let Some(number) = event.token.as_listener() {
-            self.app.acceptable(&mut self.desk, number);
+            self.app.acceptable(&mut self.cx, number);
         } else if event.token == Token::PASSED {
-            self.app.passed(&mut self.desk);
+            self.app.passed(&mut self.cx);
         } else {
             self.mail_left = true;
-            self.app.woken(&mut self.desk);
+            self.app.woken(&mut self.cx);
         }
         self.run_effects();
     }
 
     fn connection_ready(&mut self, key: Key, ready: Ready) {
-        let Some(entry) = self.desk.table.0.get_mut(key) else { return };
+        let Some(entry) = self.cx.table.0.get_mut(key) else { return };
         match &entry.link {
-            Link::Connecting(fd) => {
+            SocketState::Connecting(fd) => {
                 if ready.error
-                    && let Err(errno) = self.desk.shell.driver.error(fd)
+                    && let Err(errno) = self.cx.io.driver.error(fd)
                 {
-                    return settle::close_now(
-                        &mut self.desk,
+                    return apply::close_now(
+                        &mut self.cx,
                         key,
                         CloseReason::ConnectFailed(errno),
-                        CloseHow::Finish,
+                        SocketClose::Finish,
                     );
                 }
                 if !ready.writable {
                     return;
                 }
-                if let Link::Connecting(fd) = std::mem::replace(&mut entry.link, Link::Detached) {
-                    entry.link = Link::Open(fd);
+                if let SocketState::Connecting(fd) =
+                    std::mem::replace(&mut entry.link, SocketState::Detached)
+                {
+                    entry.link = SocketState::Open(fd);
                 }
                 self.call(key, A::opened);
                 // Whatever came with it is read in its place, after what `opened` asked for.
@@ -173,14 +175,14 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     self.receive(key, ready.finished);
                 }
             }
-            Link::Open(_) => {
+            SocketState::Open(_) => {
                 if ready.readable || ready.error {
                     self.receive(key, ready.finished || ready.error);
                 }
             }
-            Link::Blocked(..) => {
+            SocketState::Blocked(..) => {
                 if ready.writable || ready.error {
-                    settle::resume(&mut self.desk, key);
+                    apply::resume(&mut self.cx, key);
                     // What it had waited to send comes before what has arrived.
                     self.run_effects();
                 }
@@ -188,178 +190,177 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     self.receive(key, ready.finished || ready.error);
                 }
             }
-            Link::Draining(..) => settle::resume(&mut self.desk, key),
-            Link::Detached => {}
+            SocketState::Draining(..) => apply::resume(&mut self.cx, key),
+            SocketState::Detached => {}
         }
     }
 
     /// Receives until nothing is left, or until others must have their turn. `to_the_end`: a short read does
     /// not mean that nothing is left.
     fn receive(&mut self, key: Key, to_the_end: bool) {
-        let mut share = Budget::new(self.desk.shell.limits.connection_work_bytes_max);
-        while !share.is_spent() && !self.desk.shell.budget.is_spent() {
-            let Some(entry) = self.desk.table.0.get_mut(key) else { return };
+        let mut share = Budget::new(self.cx.io.limits.connection_work_bytes_max);
+        while !share.is_spent() && !self.cx.io.budget.is_spent() {
+            let Some(entry) = self.cx.table.0.get_mut(key) else { return };
             let wants_arrival = entry.wants_arrival;
-            let shell = &mut self.desk.shell;
+            let io = &mut self.cx.io;
             let fd = match &entry.link {
-                Link::Open(fd) => fd,
-                Link::Blocked(fd, _) if A::READS_WHILE_BLOCKED => fd,
-                Link::Blocked(..) => {
+                SocketState::Open(fd) => fd,
+                SocketState::Blocked(fd, _) if A::READS_WHILE_BLOCKED => fd,
+                SocketState::Blocked(..) => {
                     entry.unread = true;
                     return;
                 }
                 _ => return,
             };
-            if let Some((length, arrival)) = shell.backlog.take(key, &mut self.receive) {
-                shell.arrival = arrival;
+            if let Some((length, arrival)) = io.backlog.take(key, &mut self.receive) {
+                io.arrival = arrival;
                 self.run_session(key, length, false, &mut share);
                 continue;
             }
             if entry.ended {
                 // A receive says nothing but the end again; an error is asked for.
-                if let Err(errno) = shell.driver.error(fd) {
+                if let Err(errno) = io.driver.error(fd) {
                     let reason = CloseReason::Failed(errno);
-                    settle::close_now(&mut self.desk, key, reason, CloseHow::Finish);
+                    apply::close_now(&mut self.cx, key, reason, SocketClose::Finish);
                 }
                 return;
             }
-            let received: usize = match shell.recv(fd, &mut self.receive, wants_arrival) {
+            let received: usize = match io.recv(fd, &mut self.receive, wants_arrival) {
                 Ok((0, _)) => {
                     entry.ended = true;
                     return self.call(key, A::finished);
                 }
                 Ok((received, arrival)) => {
-                    shell.arrival = arrival;
+                    io.arrival = arrival;
                     received
                 }
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => continue,
                 Err(errno) => {
                     let reason = CloseReason::Failed(errno);
-                    return settle::close_now(&mut self.desk, key, reason, CloseHow::Finish);
+                    return apply::close_now(&mut self.cx, key, reason, SocketClose::Finish);
                 }
             };
-            shell.counters.bytes_received += received as u64;
+            io.counters.bytes_received += received as u64;
             let whole = received < self.receive.len();
             self.run_session(key, received, false, &mut share);
-            if whole && !to_the_end && !self.desk.shell.backlog.holds(key) {
+            if whole && !to_the_end && !self.cx.io.backlog.holds(key) {
                 return;
             }
         }
-        self.desk.defer(key);
+        self.cx.defer(key);
     }
 
     /// Gives the session what was received, or tells it that its deadline has come; then lets the app answer
     /// every event that it has to tell. What is left when `share` is spent waits in the backlog.
     fn run_session(&mut self, key: Key, received: usize, timed_out: bool, share: &mut Budget) {
-        let Self { app, desk, receive, scratch, .. } = self;
-        let Some(entry) = desk.table.0.get_mut(key) else { return };
+        let Self { app, cx, receive, scratch, .. } = self;
+        let Some(entry) = cx.table.0.get_mut(key) else { return };
         let mut input = Input::new(&mut receive[..received]);
-        let mut conn = Conn::<D, A>::new(entry, &mut desk.shell, key);
+        let mut conn = Conn::<D, A>::new(entry, &mut cx.io, key);
         let (mut events, mut spent, mut is_cut) = (0, 0, false);
         let shielded = catch_unwind(AssertUnwindSafe(|| {
             if timed_out {
-                conn.entry.session.handle_timeout(conn.shell.now, &mut conn.shell.out);
+                conn.entry.session.handle_timeout(conn.io.now, &mut conn.io.out);
             }
             while conn.verdict.close.is_none() {
-                if share.is_spent() || conn.shell.budget.is_spent() {
+                if share.is_spent() || conn.io.budget.is_spent() {
                     is_cut = true;
                     break;
                 }
                 conn.verdict.was_empty = conn.entry.link.pending_bytes() == 0;
-                let shell = &mut *conn.shell;
+                let io = &mut *conn.io;
                 let session = &mut conn.entry.session;
-                let Some(event) = session.next(shell.now, &mut input, scratch, &mut shell.out)
-                else {
+                let Some(event) = session.next(io.now, &mut input, scratch, &mut io.out) else {
                     break;
                 };
                 app.event(&mut conn, event);
                 events += 1;
                 let work = input.work_since(received) + events * EVENT_WORK_BYTES;
-                conn.shell.budget.spend(work - spent);
+                conn.io.budget.spend(work - spent);
                 share.spend(work - spent);
                 spent = work;
                 // Many small questions may have large answers.
-                if conn.shell.out.len() >= settle::OUT_KEPT_BYTES {
+                if conn.io.out.len() >= apply::OUT_KEPT_BYTES {
                     conn.send_now(&[]);
                 }
-                let bytes_max = conn.shell.limits.pending_bytes_max;
-                if settle::overflows(&mut conn.entry.link, &conn.verdict, bytes_max) {
+                let bytes_max = conn.io.limits.pending_bytes_max;
+                if apply::overflows(&mut conn.entry.link, &conn.verdict, bytes_max) {
                     break;
                 }
             }
         }));
         let verdict = conn.verdict;
-        let arrival = std::mem::replace(&mut desk.shell.arrival, Arrival::UNKNOWN);
+        let arrival = std::mem::replace(&mut cx.io.arrival, Arrival::UNKNOWN);
         // What was consumed without an event: a part of a message.
         let silent_work = (input.work_since(received) + events * EVENT_WORK_BYTES) - spent;
         share.spend(silent_work);
-        desk.shell.budget.spend(silent_work);
+        cx.io.budget.spend(silent_work);
         if is_cut {
-            desk.shell.backlog.keep(key, input.peek(), arrival);
-            desk.defer(key);
+            cx.io.backlog.keep(key, input.peek(), arrival);
+            cx.defer(key);
         }
         self.settle(key, verdict, shielded.is_err());
     }
 
     /// Calls the app about one connection, unless it has closed it, then does what it asked for.
     fn call(&mut self, key: Key, callback: impl FnOnce(&mut A, &mut Conn<'_, D, A>)) {
-        let Self { app, desk, .. } = self;
-        let Some(entry) = desk.table.0.get_mut(key) else { return };
+        let Self { app, cx, .. } = self;
+        let Some(entry) = cx.table.0.get_mut(key) else { return };
         if entry.link.is_draining() {
             return;
         }
-        let mut conn = Conn::<D, A>::new(entry, &mut desk.shell, key);
+        let mut conn = Conn::<D, A>::new(entry, &mut cx.io, key);
         let shielded = catch_unwind(AssertUnwindSafe(|| callback(app, &mut conn)));
         let verdict = conn.verdict;
         self.settle(key, verdict, shielded.is_err());
     }
 
-    fn settle(&mut self, key: Key, verdict: Verdict, panicked: bool) {
+    fn settle(&mut self, key: Key, verdict: Actions, panicked: bool) {
         if panicked {
-            settle::panicked(&mut self.desk, key);
+            apply::panicked(&mut self.cx, key);
         } else {
-            settle::settle(&mut self.desk, key, verdict);
+            apply::apply(&mut self.cx, key, verdict);
         }
     }
 
     fn run_effects(&mut self) {
-        while let Some(effect) = self.desk.shell.effects.pop_front() {
+        while let Some(effect) = self.cx.io.effects.pop_front() {
             match effect {
                 Effect::Opened(key) => self.call(key, A::opened),
-                Effect::Nudged(key) => self.call(key, A::nudged),
+                Effect::Notified(key) => self.call(key, A::notified),
                 Effect::Drained(key) => self.call(key, A::drained),
-                Effect::Close(key, reason, how) => settle::close(&mut self.desk, key, reason, how),
+                Effect::Close(key, reason, how) => apply::close(&mut self.cx, key, reason, how),
                 Effect::Closed(key, reason) => self.closed(key, reason),
             }
         }
     }
 
     fn closed(&mut self, key: Key, reason: CloseReason) {
-        let Self { app, desk, .. } = self;
-        let Some(entry) = desk.table.0.get_mut(key) else { return };
-        let mut conn = Conn::<D, A>::new(entry, &mut desk.shell, key);
+        let Self { app, cx, .. } = self;
+        let Some(entry) = cx.table.0.get_mut(key) else { return };
+        let mut conn = Conn::<D, A>::new(entry, &mut cx.io, key);
         let after = catch_unwind(AssertUnwindSafe(|| app.closed(&mut conn, reason)));
         let verdict = conn.verdict;
         // What panics here is not asked a second time.
-        desk.shell.counters.panics += u64::from(after.is_err());
-        if let Ok(After::Keep) = after {
-            return settle::settle(desk, key, verdict);
+        cx.io.counters.panics += u64::from(after.is_err());
+        if let Ok(AfterClose::Keep) = after {
+            return apply::apply(cx, key, verdict);
         }
-        desk.shell.out.clear();
-        settle::free(desk, key);
+        cx.io.out.clear();
+        apply::free(cx, key);
     }
 
     /// Entries that have more to be read than one turn's share.
     fn read_rest(&mut self) {
         // Events cannot use up what those are given who wait since the turn before.
-        self.desk.shell.budget = Budget::new(self.desk.shell.limits.turn_work_bytes_max);
-        for _ in 0..self.desk.shell.ready.len() {
-            if self.desk.shell.budget.is_spent() {
+        self.cx.io.budget = Budget::new(self.cx.io.limits.turn_work_bytes_max);
+        for _ in 0..self.cx.io.ready.len() {
+            if self.cx.io.budget.is_spent() {
                 return;
             }
-            let Some(key) = self.desk.shell.ready.pop_front() else { return };
-            let Some(entry) = self.desk.table.0.get_mut(key) else { continue };
+            let Some(key) = self.cx.io.ready.pop_front() else { return };
+            let Some(entry) = self.cx.table.0.get_mut(key) else { continue };
             entry.queued = false;
             self.read_clock();
             self.receive(key, true);
@@ -371,11 +372,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         if !std::mem::take(&mut self.mail_left) {
             return;
         }
-        self.mail_left = self.desk.shell.driver.collect(&mut self.mail);
+        self.mail_left = self.cx.io.driver.collect(&mut self.mail);
         let mut mail = std::mem::take(&mut self.mail);
-        self.desk.shell.counters.mail_received += mail.len() as u64;
+        self.cx.io.counters.mail_received += mail.len() as u64;
         for message in mail.drain(..) {
-            self.app.mail(&mut self.desk, message);
+            self.app.mail(&mut self.cx, message);
             self.run_effects();
         }
         self.mail = mail;
@@ -383,16 +384,16 @@ impl<D: Driver, A: App<D>> Core<D, A> {
 
     fn run_timers(&mut self) {
         let now = self.read_clock();
-        if self.desk.timers.next_due() > now {
+        if self.cx.timers.next_due() > now {
             return;
         }
-        self.desk.timers.advance(&mut self.desk.table, now);
-        self.desk.shell.budget = Budget::new(self.desk.shell.limits.turn_work_bytes_max);
+        self.cx.timers.advance(&mut self.cx.table, now);
+        self.cx.io.budget = Budget::new(self.cx.io.limits.turn_work_bytes_max);
         for _ in 0..TIMERS_MAX {
-            if self.desk.shell.budget.is_spent() {
+            if self.cx.io.budget.is_spent() {
                 return;
             }
-            let Some(key) = self.desk.timers.pop(&mut self.desk.table) else { return };
+            let Some(key) = self.cx.timers.pop(&mut self.cx.table) else { return };
             self.read_clock();
             self.timer_due(key);
             self.run_effects();
@@ -400,8 +401,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     }
 
     fn timer_due(&mut self, key: Key) {
-        let Some(entry) = self.desk.table.0.get_mut(key) else { return };
-        let now = self.desk.shell.now;
+        let Some(entry) = self.cx.table.0.get_mut(key) else { return };
+        let now = self.cx.io.now;
         let is_patience = entry.session.deadline() <= now
             || matches!(entry.wanted.get(), Deadline::Coarse(moment) if moment <= now);
         if entry.link.is_live() && is_patience {
@@ -409,37 +410,37 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             self.receive(key, false);
             self.run_effects();
         }
-        let Some(entry) = self.desk.table.0.get_mut(key) else { return };
+        let Some(entry) = self.cx.table.0.get_mut(key) else { return };
         let sequence = entry.sequence;
         // A connection whose input waits here is not silent: it is timed out once that was read.
         let is_live = entry.link.is_live();
-        let is_silent = !(is_live && self.desk.shell.backlog.holds(key));
+        let is_silent = !(is_live && self.cx.io.backlog.holds(key));
         if is_live && is_silent && entry.session.deadline() <= now {
-            let mut share = Budget::new(self.desk.shell.limits.connection_work_bytes_max);
+            let mut share = Budget::new(self.cx.io.limits.connection_work_bytes_max);
             self.run_session(key, 0, true, &mut share);
         }
-        let Some(entry) = self.desk.table.0.get_mut(key) else { return };
+        let Some(entry) = self.cx.table.0.get_mut(key) else { return };
         let wanted = entry.wanted.get();
         let may_be_due = is_silent || matches!(wanted, Deadline::Exact(_));
         if may_be_due && wanted.moment() <= now {
             entry.wanted = PackedDeadline::NEVER;
             if entry.link.is_draining() {
-                self.desk.shell.counters.pending_overflows += 1;
+                self.cx.io.counters.pending_overflows += 1;
                 let reason = CloseReason::Overflow;
-                return settle::close_now(&mut self.desk, key, reason, CloseHow::Reset);
+                return apply::close_now(&mut self.cx, key, reason, SocketClose::Reset);
             }
             self.call(key, A::deadline);
         }
         // Whatever was not due is still to come, unless a callback has set it anew.
-        let Desk { table, timers, .. } = &mut self.desk;
+        let CoreContext { table, timers, .. } = &mut self.cx;
         if table.0.get_mut(key).is_some_and(|entry| entry.sequence == sequence) {
             timers.set(table, key, now);
         }
     }
 
     fn read_clock(&mut self) -> Instant {
-        self.desk.shell.now = self.desk.shell.driver.now();
-        self.desk.shell.now
+        self.cx.io.now = self.cx.io.driver.now();
+        self.cx.io.now
     }
 }
 

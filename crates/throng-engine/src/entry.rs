@@ -4,12 +4,12 @@ use throng_base::Instant;
 use throng_base::wheel::Timer;
 use throng_proto::Session;
 
-use crate::pending::Pending;
+use crate::send_queue::SendQueue;
 
 /// An entry. Everything that only a few connections need at a time is behind one pointer, so that an idle
 /// one costs 48 bytes beside its session and the app's state.
 pub(crate) struct Entry<F, S, T> {
-    pub(crate) link: Link<F>,
+    pub(crate) link: SocketState<F>,
     /// Where the entry stands in the wheel, while its deadline is far.
     pub(crate) timer: Timer,
     /// When the app wants to be called, and how exactly.
@@ -30,9 +30,9 @@ pub(crate) struct Entry<F, S, T> {
 
 impl<F, S, T> Entry<F, S, T> {
     /// The open socket's peer is slow: `pending` waits for it.
-    pub(crate) fn block(&mut self, pending: Box<Pending>) {
-        if let Link::Open(fd) = std::mem::replace(&mut self.link, Link::Detached) {
-            self.link = Link::Blocked(fd, pending);
+    pub(crate) fn block(&mut self, pending: Box<SendQueue>) {
+        if let SocketState::Open(fd) = std::mem::replace(&mut self.link, SocketState::Detached) {
+            self.link = SocketState::Blocked(fd, pending);
         }
     }
 }
@@ -51,7 +51,7 @@ impl<F, S: Session, T> Entry<F, S, T> {
 }
 
 /// What the entry's socket is doing. One state, one enum.
-pub(crate) enum Link<F> {
+pub(crate) enum SocketState<F> {
     /// There is none.
     Detached,
     /// Its connect is not decided.
@@ -59,12 +59,12 @@ pub(crate) enum Link<F> {
     /// It is established, and the kernel has taken everything that was sent.
     Open(F),
     /// It is established, and bytes wait for the kernel to take them.
-    Blocked(F, Box<Pending>),
+    Blocked(F, Box<SendQueue>),
     /// It ends as soon as the kernel has taken the bytes that wait.
-    Draining(F, Box<Pending>),
+    Draining(F, Box<SendQueue>),
 }
 
-impl<F> Link<F> {
+impl<F> SocketState<F> {
     pub(crate) fn fd(&self) -> Option<&F> {
         match self {
             Self::Detached => None,

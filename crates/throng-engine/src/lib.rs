@@ -9,22 +9,22 @@
 //! asked for is done, after it has returned (`settle.rs`) → effects on other connections, until none is left.
 
 mod app;
+mod apply;
 mod arrival;
 mod budget;
 mod conn;
+mod context;
 mod core;
 mod deliver;
-mod desk;
 mod entry;
-mod pending;
-mod settle;
+mod send_queue;
 mod timers;
 
-pub use app::{After, App, CloseReason};
+pub use app::{AfterClose, App, CloseReason};
 pub use arrival::Arrival;
-pub use conn::{Conn, Sent};
-pub use core::{Core, Limits};
-pub use deliver::Delivered;
-pub use desk::Desk;
+pub use conn::{Conn, SendOutcome};
+pub use context::CoreContext;
+pub use core::{Core, CoreLimits};
+pub use deliver::DeliveryOutcome;
 pub use entry::Deadline;
-pub use pending::{Part, Queued, Source};
+pub use send_queue::{ByteSource, QueueOutcome, SendPart};

@@ -9,7 +9,7 @@ use throng_driver::Driver;
 use throng_proto::Session;
 
 use crate::App;
-use crate::desk::Table;
+use crate::context::EntryTable;
 use crate::entry::PackedDeadline;
 
 /// The deadlines of one core's entries.
@@ -36,7 +36,7 @@ impl TimerQueue {
     /// Sets the deadline of `key` from what its app wants and what its session needs.
     pub(crate) fn set<D: Driver, A: App<D>>(
         &mut self,
-        table: &mut Table<D, A>,
+        table: &mut EntryTable<D, A>,
         key: Key,
         now: Instant,
     ) {
@@ -60,7 +60,7 @@ impl TimerQueue {
     /// set too early is left: what a session puts off with every message costs nothing here.
     pub(crate) fn hasten<D: Driver, A: App<D>>(
         &mut self,
-        table: &mut Table<D, A>,
+        table: &mut EntryTable<D, A>,
         key: Key,
         now: Instant,
     ) {
@@ -73,7 +73,7 @@ impl TimerQueue {
     }
 
     /// Forgets the deadline of `key`.
-    pub(crate) fn cancel<D: Driver, A: App<D>>(&mut self, table: &mut Table<D, A>, key: Key) {
+    pub(crate) fn cancel<D: Driver, A: App<D>>(&mut self, table: &mut EntryTable<D, A>, key: Key) {
         if let Some(entry) = table.0.get_mut(key) {
             entry.wanted = PackedDeadline::NEVER;
             // No timer has this number until the counter has gone round.
@@ -93,7 +93,11 @@ impl TimerQueue {
     }
 
     /// Collects what has expired by `now`.
-    pub(crate) fn advance<D: Driver, A: App<D>>(&mut self, table: &mut Table<D, A>, now: Instant) {
+    pub(crate) fn advance<D: Driver, A: App<D>>(
+        &mut self,
+        table: &mut EntryTable<D, A>,
+        now: Instant,
+    ) {
         self.wheel.advance(table, now, &mut self.expired);
         let mut expired = std::mem::take(&mut self.expired);
         for index in expired.drain(..) {
@@ -113,7 +117,10 @@ impl TimerQueue {
     }
 
     /// The next entry that is to be called.
-    pub(crate) fn pop<D: Driver, A: App<D>>(&mut self, table: &mut Table<D, A>) -> Option<Key> {
+    pub(crate) fn pop<D: Driver, A: App<D>>(
+        &mut self,
+        table: &mut EntryTable<D, A>,
+    ) -> Option<Key> {
         while let Some((index, sequence)) = self.due.pop_front() {
             if table.0.at(index).is_some_and(|entry| entry.sequence == sequence) {
                 return table.0.key_at(index);

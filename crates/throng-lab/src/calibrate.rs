@@ -7,16 +7,16 @@
 
 use throng_report::render::rate as show_rate;
 
-use crate::ends::{Go, LoadSpec, ServerSpec};
 use crate::lab::{Lab, LabError, LabProgress, without_events};
 use crate::measure::{Within, steady};
+use crate::test_bed::{LoadSpec, NextStep, ServerSpec};
 
 /// How long it takes, in seconds.
 pub(crate) const SECONDS: u64 = 3;
 
 /// What a calibration came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Calibrated {
+pub(crate) struct CalibrationOutcome {
     /// Connections per second; none when there were none.
     pub(crate) rate: Option<f64>,
     /// Whether the user ended it early.
@@ -29,7 +29,7 @@ pub(crate) fn calibrate(
     user: &str,
     rows: usize,
     progress: &mut dyn FnMut(LabProgress<'_>),
-) -> Result<Calibrated, LabError> {
+) -> Result<CalibrationOutcome, LabError> {
     progress(LabProgress::Row { name: ROW, number: 1, of: rows, seconds: SECONDS });
     let users = USERS_PER_CPU * lab.machine.cpus;
     let text = scenario(users, user);
@@ -37,12 +37,12 @@ pub(crate) fn calibrate(
     let spec = ServerSpec::new(ROW, "ok", cores);
     let server = lab.stage.serve(spec)?;
     let spec = LoadSpec::tcp(ROW, &text, SECONDS);
-    let run = lab.stage.load(&spec, &server.at, &mut without_events(progress), |_| Go::On)?;
+    let run = lab.stage.load(&spec, &server.at, &mut without_events(progress), |_| NextStep::On)?;
     server.stop();
     // It asks for all that there is: that it was late says nothing about the lab's own rows.
     lab.stage.forget(ROW);
     let rate = steady(&run.file.intervals, WHOLE_SECONDS, |counters| counters.connects_ok);
-    let found = Calibrated { rate, interrupted: run.interrupted };
+    let found = CalibrationOutcome { rate, interrupted: run.interrupted };
     if let Some(found) = found.rate {
         progress(LabProgress::Note(&format!(
             "with both ends on it, this machine takes {} right now",

@@ -6,24 +6,24 @@
 //! there and let their timers run. Each does what the scenario does, in the scenario's protocol, and nothing else.
 //! One of the first two that tells nothing, as on a busy machine, is run again.
 
-mod parts;
+mod traffic;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use throng_doctor::Root;
+use throng_doctor::ProcRoot;
 use throng_doctor::cgroup::{CgroupCpu, CgroupReader};
 use throng_load::scenario::Protocol;
 use throng_report::runfile::Ceiling;
 use throng_report::{Histogram, Interval, LoadCounters, Summary};
 
-use crate::ends::{Go, LoadSpec, ServerAt, ServerSpec, Stage};
 use crate::lab::{LabError, LabOptions};
 use crate::measure::{steady, steps};
-pub use parts::Talk;
-use parts::{Part, Parts};
+use crate::test_bed::{LoadSpec, NextStep, ServerAt, ServerSpec, TestBed};
+pub use traffic::Traffic;
+use traffic::{Part, Parts};
 
 /// What to measure, and how long it may take.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct CeilingOptions {
     /// What is spoken.
     pub protocol: Protocol,
     /// What users say.
-    pub talk: Talk,
+    pub talk: Traffic,
     /// Event loops of the generator, which are more useful than CPUs only for their fd tables. Default: one a CPU.
     pub cores: Option<usize>,
     /// Connections for which both ends have room.
@@ -52,7 +52,7 @@ impl Default for CeilingOptions {
         Self {
             length: Duration::from_secs(2),
             protocol: Protocol::Tcp,
-            talk: Talk::Silent,
+            talk: Traffic::Silent,
             cores: None,
             users_most: USERS_MOST,
             target_is_elsewhere: false,
@@ -96,7 +96,7 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
         stop: Arc::clone(&options.stop),
         ..LabOptions::default()
     };
-    let stage = Stage::new(NAME, &lab)?;
+    let stage = TestBed::new(NAME, &lab)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = options.cores.map_or(cpus, |cores| cores.min(cpus));
     let parts = Parts::new(options.protocol, options.talk, options.length);
@@ -121,7 +121,7 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
         let messages = |counters: &LoadCounters| {
             counters.pushes_ok
                 + match options.talk {
-                    Talk::Answered => counters.messages_answered,
+                    Traffic::Answered => counters.messages_answered,
                     _ => counters.messages_sent,
                 }
         };
@@ -176,12 +176,12 @@ impl Quota {
 }
 
 fn quota() -> Option<CgroupCpu> {
-    CgroupReader::locate(&Root::default(), std::process::id()).cpu().known().cloned()
+    CgroupReader::locate(&ProcRoot::default(), std::process::id()).cpu().known().cloned()
 }
 
 /// Runs one part to its end.
 fn load(
-    stage: &Stage,
+    stage: &TestBed,
     part: &Part,
     server: &ServerAt,
     cores: usize,
@@ -193,7 +193,7 @@ fn load(
         is_brief: true,
         ..LoadSpec::tcp(part.name, &part.scenario, part.seconds)
     };
-    let run = stage.load(&spec, server, &mut |_| {}, |_| Go::On)?;
+    let run = stage.load(&spec, server, &mut |_| {}, |_| NextStep::On)?;
     let summary = Summary::of(&run.file);
     Ok((run.file.intervals, summary))
 }

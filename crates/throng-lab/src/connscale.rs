@@ -6,16 +6,16 @@ use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_load::scenario::Protocol;
 use throng_report::render::{bytes, count, micros, or_dash, rate};
-use throng_report::{EventKind, Finding, Interval, Summary, Tally};
+use throng_report::{Finding, Interval, RunEventKind, Summary, Tally};
 
-use crate::crowd::{CrowdSpec, arrivals_per_second, crowd, report, users_by_default};
-use crate::ends::{Go, TCP};
 use crate::handshake;
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::{MANY, MemoryEach, grown, most};
-use crate::reconcile::{Reconciled, reconcile};
+use crate::reconcile::{Reconciliation, reconcile};
 use crate::report::{LabReport, LabTable};
+use crate::test_bed::{NextStep, TCP};
 use crate::throughput::Throughput;
+use crate::user_run::{UserRunSpec, arrivals_per_second, report, run_users, users_by_default};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "connscale",
@@ -26,7 +26,7 @@ pub(crate) const INFO: LabInfo = LabInfo {
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-struct Held {
+struct HoldResult {
     users: u64,
     connected_most: u64,
     server_open_most: Option<u64>,
@@ -37,7 +37,7 @@ struct Held {
     /// Failed connects by errno, other errors by kind.
     errors: Tally,
     /// What both ends said of the same connections; none where they could not be compared.
-    reconciled: Option<Reconciled>,
+    reconciled: Option<Reconciliation>,
     /// Handshakes that did not end well, by name.
     handshakes: Option<Finding>,
     overflows: Option<u64>,
@@ -65,7 +65,7 @@ pub(crate) fn run(
         "steer it from another terminal:\n  throng ctl --control {} start 100 | stop 100 | count",
         lab.stage.load_control(ROW).display()
     )));
-    let spec = CrowdSpec {
+    let spec = UserRunSpec {
         row: ROW,
         handler: "pingpong",
         target: TCP,
@@ -75,7 +75,7 @@ pub(crate) fn run(
         seconds,
         idle_timeout: None,
     };
-    let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
+    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::On)?;
     let held = held(users, &run.file.intervals, &summary);
     let setup = format!(
         "{} connections at {}, held for {}, each pings every {} and waits {} for the answer, on {} CPUs",
@@ -140,7 +140,7 @@ on_error: stop
     )
 }
 
-fn held(users: u64, intervals: &[Interval], summary: &Summary) -> Held {
+fn held(users: u64, intervals: &[Interval], summary: &Summary) -> HoldResult {
     let last = intervals.iter().rev().find_map(|interval| interval.load.as_ref());
     let mut errors = last.map_or_else(Tally::default, |load| load.errors.clone());
     for (errno, n) in last.iter().flat_map(|load| &load.connect_failed.0) {
@@ -148,9 +148,9 @@ fn held(users: u64, intervals: &[Interval], summary: &Summary) -> Held {
     }
     let connected_most = summary.users.connected_most;
     let mut events = intervals.iter().flat_map(|interval| &interval.events);
-    let steered = events.any(|event| matches!(event.kind, EventKind::Steered { .. }));
+    let steered = events.any(|event| matches!(event.kind, RunEventKind::Steered { .. }));
     let memory = MemoryEach::of(intervals, summary);
-    Held {
+    HoldResult {
         users,
         connected_most,
         server_open_most: summary.server.as_ref().map(|server| server.open_most),
@@ -171,7 +171,7 @@ fn held(users: u64, intervals: &[Interval], summary: &Summary) -> Held {
     }
 }
 
-fn tables(held: &Held) -> Vec<LabTable> {
+fn tables(held: &HoldResult) -> Vec<LabTable> {
     let mut counts = LabTable::new("Connections", ["", "here", "the article"]);
     let mut row = |name: &str, here: String, article: &str| {
         counts.row([name.to_owned(), here, article.to_owned()]);
@@ -202,7 +202,7 @@ fn tables(held: &Held) -> Vec<LabTable> {
 }
 
 /// Sentences about what was held. Pure.
-fn verdict(held: &Held) -> Vec<String> {
+fn verdict(held: &HoldResult) -> Vec<String> {
     let mut said = Vec::new();
     let errors = held.errors.total();
     said.push(match (held.connected_most >= held.users, errors) {
@@ -295,14 +295,14 @@ mod tests {
         assert_eq!(Pace::of(7_000, &slow, None), pace(100_000, 58));
     }
 
-    fn held(connected_most: u64, half_open_most: u64, errors: &[(&str, u64)]) -> Held {
+    fn held(connected_most: u64, half_open_most: u64, errors: &[(&str, u64)]) -> HoldResult {
         let mut tally = Tally::default();
         errors.iter().for_each(|(kind, n)| tally.add(kind, *n));
-        Held {
+        HoldResult {
             users: 1000,
             connected_most,
             errors: tally,
-            reconciled: Some(Reconciled { seconds: 9, half_open_most, ..Default::default() }),
+            reconciled: Some(Reconciliation { seconds: 9, half_open_most, ..Default::default() }),
             overflows: Some(0),
             drops: Some(0),
             ..Default::default()
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(held: &Held, says: &[&str], never: &[&str]) {
+    fn check(held: &HoldResult, says: &[&str], never: &[&str]) {
         let said = verdict(held).join("\n");
         for text in says {
             assert!(said.contains(text), "no {text:?} in:\n{said}");
@@ -330,7 +330,7 @@ mod tests {
     fn handshakes_that_ended_badly_are_named_with_the_remedy() {
         let found = Finding::new("half_open", Side::Kernel, "498 connections were half-open.");
         let found = Some(found.remedied_by("raise --backlog"));
-        let half_open = Held { handshakes: found, ..held(1000, 498, &[]) };
+        let half_open = HoldResult { handshakes: found, ..held(1000, 498, &[]) };
         check(
             &half_open,
             &["498 connections were half-open. Remedy: raise --backlog."],
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn a_run_that_was_steered_did_not_fall_short() {
         check(
-            &Held { steered: true, ..held(500, 0, &[]) },
+            &HoldResult { steered: true, ..held(500, 0, &[]) },
             &["somebody steered"],
             &["500 of 1000"],
         );
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn without_the_server_s_count_nothing_is_claimed() {
-        let alone = Held { reconciled: None, ..held(1000, 0, &[]) };
+        let alone = HoldResult { reconciled: None, ..held(1000, 0, &[]) };
         check(&alone, &["could not be compared"], &["no connection was half-open"]);
     }
 }

@@ -7,7 +7,7 @@ use throng_report::render::{count, micros, or_dash, rate};
 
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::report::{LabReport, LabTable, Next, SCHEMA};
-use crate::stressgrid_100k::{Compared, Row, compare, grade, side_by_side};
+use crate::stressgrid_100k::{Row, TopologyComparison, compare, grade, side_by_side};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "demo",
@@ -21,7 +21,7 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let seconds = lab.options.seconds.unwrap_or(ROW_SECONDS);
-    let Compared { offer, rows, interrupted } = compare(lab, seconds, WITHIN, progress)?;
+    let TopologyComparison { offer, rows, interrupted } = compare(lab, seconds, WITHIN, progress)?;
     let cpus = lab.machine.cpus;
     let setup = format!(
         "{} users connect, wait a second, close and come back; both ends here, {}",

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use crate::ends::{ServerEnd, Stage};
 use crate::lab::LabError;
+use crate::test_bed::{ServerEnd, TestBed};
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
@@ -20,10 +20,10 @@ pub(crate) struct Article {
 }
 
 /// The servers that receive messages, or a sentence about why there are none.
-pub(crate) fn prepare(stage: &Stage) -> Result<Vec<Article>, String> {
+pub(crate) fn prepare(stage: &TestBed) -> Result<Vec<Article>, String> {
     // Not among the files that are kept: what lies here is run.
     let source = stage.work_path("gen_tcp_ok.erl");
-    Stage::write(&source, MODULE).map_err(|error| format!("{}: {error}", source.display()))?;
+    TestBed::write(&source, MODULE).map_err(|error| format!("{}: {error}", source.display()))?;
     let folder = source.parent().unwrap_or(&source);
     let mut erlc = Command::new("erlc");
     erlc.arg("-o").arg(folder).arg(&source).stdin(Stdio::null());
@@ -43,7 +43,7 @@ pub(crate) fn prepare(stage: &Stage) -> Result<Vec<Article>, String> {
 
 impl Article {
     /// Starts it with `schedulers` schedulers that do not spin while they wait.
-    pub(crate) fn start(&self, stage: &Stage, schedulers: u64) -> Result<ServerEnd, LabError> {
+    pub(crate) fn start(&self, stage: &TestBed, schedulers: u64) -> Result<ServerEnd, LabError> {
         let addr = stage
             .listen_at(free_port().map_err(|error| LabError::File("127.0.0.1:0".into(), error))?);
         let mut erl: Vec<&OsStr> = ["erl", "-noinput"].map(OsStr::new).to_vec();

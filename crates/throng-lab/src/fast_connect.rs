@@ -8,11 +8,11 @@ use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::validity::LAG_INVALID_US;
 use throng_report::{Interval, LoadInterval, Summary};
 
-use crate::calibrate::{Calibrated, calibrate};
-use crate::ends::{Go, LoadSpec, ServerSpec};
+use crate::calibrate::{CalibrationOutcome, calibrate};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::{failures, grown, latency, steps, timeouts, valid_until, validity_until};
 use crate::report::{LabReport, LabTable, SCHEMA};
+use crate::test_bed::{LoadSpec, NextStep, ServerSpec};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "fast-connect",
@@ -23,7 +23,7 @@ pub(crate) const INFO: LabInfo = LabInfo {
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-struct Found {
+struct FastConnectResult {
     /// By how much the rate of arrivals grew each second.
     slope: f64,
     /// The best second without time-outs, and before what timed out first had arrived.
@@ -68,7 +68,8 @@ pub(crate) fn run(
     let (rate_end, capacity, stopped) = match lab.options.users {
         Some(users) => (2.0 * users as f64 / seconds as f64, None, false),
         None => {
-            let Calibrated { rate, interrupted } = calibrate(lab, &user(TIMEOUT), of, progress)?;
+            let CalibrationOutcome { rate, interrupted } =
+                calibrate(lab, &user(TIMEOUT), of, progress)?;
             (RATE_END_TIMES * rate.unwrap_or(1_000.0), rate, interrupted)
         }
     };
@@ -80,23 +81,23 @@ pub(crate) fn run(
     let cores = lab.machine.cores_for(open);
     let server = lab.stage.serve(ServerSpec::new(ROW, "ok", cores))?;
     let spec = LoadSpec::tcp(ROW, &text, seconds);
-    let mut watch = Watch::new(TIMEOUT);
+    let mut watch = RateWatch::new(TIMEOUT);
     let mut run = lab.stage.load(&spec, &server.at, progress, |interval| {
         watch.see(interval);
         // More of the same would say nothing new, and the machine is suffering.
-        if stopped || watch.end.is_some() { Go::Stop } else { Go::On }
+        if stopped || watch.end.is_some() { NextStep::Stop } else { NextStep::On }
     })?;
     run.interrupted |= stopped;
     server.stop();
 
     let slope = rate_end / seconds as f64;
     let found = find(&run.file.intervals, TIMEOUT, valid_until(&run.file));
-    let found = Found { slope, ..found };
+    let found = FastConnectResult { slope, ..found };
     let until_ms = if found.end == Limit::None { u64::MAX } else { found.end_ms };
     let validity = validity_until(&run.file, until_ms);
     let summary = Summary::of(&run.file);
     let server = summary.server.as_ref();
-    let found = Found {
+    let found = FastConnectResult {
         overflows: grown(&run.file.intervals, "TcpExt.ListenOverflows"),
         server_cpu_us: server.and_then(|server| server.cpu_us_per_connection),
         load_cpu_us: summary.generator.cpu_us_per_connect,
@@ -164,7 +165,7 @@ fn user(timeout: Duration) -> String {
 
 /// Sees one interval after the other and says when the rate can go no further.
 #[derive(Debug)]
-struct Watch {
+struct RateWatch {
     /// How long users wait, before they time out.
     timeout: Duration,
     before: Option<LoadInterval>,
@@ -175,7 +176,7 @@ struct Watch {
     end: Option<(Limit, u64)>,
 }
 
-impl Watch {
+impl RateWatch {
     fn new(timeout: Duration) -> Self {
         Self { timeout, before: None, behind_since_ms: None, seconds_behind: 0, end: None }
     }
@@ -219,9 +220,13 @@ fn is_behind(before: &LoadInterval, now: &LoadInterval) -> bool {
 }
 
 /// The best rate before the end that [`Watch`] sees, or before the generator was late, if that is sooner. Pure.
-fn find(intervals: &[Interval], timeout: Duration, valid_until_ms: Option<u64>) -> Found {
-    let mut found = Found::default();
-    let mut watch = Watch::new(timeout);
+fn find(
+    intervals: &[Interval],
+    timeout: Duration,
+    valid_until_ms: Option<u64>,
+) -> FastConnectResult {
+    let mut found = FastConnectResult::default();
+    let mut watch = RateWatch::new(timeout);
     intervals.iter().for_each(|interval| watch.see(interval));
     let last = intervals.last().and_then(|interval| interval.load.as_ref());
     found.timeouts = last.map_or(0, timeouts);
@@ -250,7 +255,7 @@ fn find(intervals: &[Interval], timeout: Duration, valid_until_ms: Option<u64>) 
     found
 }
 
-fn table(found: &Found) -> LabTable {
+fn table(found: &FastConnectResult) -> LabTable {
     let mut table = LabTable::new(
         "The highest rate without time-outs",
         ["server", "rate", "connect p99", "answer p99", "its CPU, each"],
@@ -270,7 +275,7 @@ fn table(found: &Found) -> LabTable {
 }
 
 /// Sentences about what was found. Pure.
-fn verdict(found: &Found) -> Vec<String> {
+fn verdict(found: &FastConnectResult) -> Vec<String> {
     let Some(most) = found.rate_most else {
         return vec![
             "Nobody was answered before the first failure: there is no rate to report.".to_owned(),
@@ -441,19 +446,19 @@ mod tests {
     #[test]
     fn a_server_that_never_answers_has_no_rate() {
         check(&[(0, 0, 0), (0, 9, 0)], None, Limit::Timeouts, 0);
-        let said = verdict(&Found::default());
+        let said = verdict(&FastConnectResult::default());
         assert!(said[0].contains("there is no rate"), "{said:?}");
     }
 
     #[test]
     fn the_verdict_names_the_limit_and_compares_with_the_article() {
-        let found = Found {
+        let found = FastConnectResult {
             rate_most: Some(16_000.0),
             end: Limit::Timeouts,
             end_ms: 31_000,
             machine_busy_share: Some(0.97),
             overflows: Some(12),
-            ..Found::default()
+            ..FastConnectResult::default()
         };
         let said = verdict(&found).join("\n");
         for text in

@@ -7,12 +7,12 @@ use throng_base::units::show_duration;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Grade, Interval, LoadInterval, Summary};
 
-use crate::ends::{Go, LoadSpec, Run, ServerSpec};
 use crate::erlang::{self, Article};
 use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::{failures, latency, steps, validity_until};
 use crate::report::{LabReport, LabTable, SCHEMA};
+use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "fast-receive",
@@ -72,7 +72,7 @@ pub(crate) fn run(
     let cores = lab.machine.cores_for(users);
     let server = lab.stage.serve(ServerSpec::new(THRONG, "ok", cores))?;
     let spec = LoadSpec::tcp(THRONG, &text, seconds);
-    let mut watch = Watch::default();
+    let mut watch = KneeWatch::default();
     let run = lab.stage.load(&spec, &server.at, progress, |interval| watch.see(interval))?;
     server.stop();
     let mut interrupted = run.interrupted;
@@ -155,7 +155,7 @@ fn peer_row(
 ) -> Result<(Row, bool), LabError> {
     let server = peer.start(lab.stage, lab.machine.cpus)?;
     let spec = LoadSpec::tcp(peer.row, text, seconds);
-    let mut watch = Watch::default();
+    let mut watch = KneeWatch::default();
     let run = lab.stage.load(&spec, &server.at, progress, |interval| watch.see(interval))?;
     server.stop();
     Ok((row(peer.title, peer.messages_per_second, &run), run.interrupted))
@@ -197,7 +197,7 @@ on_error: stop
     )
 }
 
-fn row(server: &str, article: Option<f64>, run: &Run) -> Row {
+fn row(server: &str, article: Option<f64>, run: &FinishedRun) -> Row {
     let summary = Summary::of(&run.file);
     let points = points(&run.file.intervals);
     let found = knee(&points);
@@ -246,14 +246,14 @@ fn point(interval: &Interval, before: &LoadInterval, now: &LoadInterval) -> Opti
 
 /// Ends a row soon after its knee: what is due after it only queues up.
 #[derive(Default)]
-struct Watch {
+struct KneeWatch {
     before: Option<LoadInterval>,
     points: Vec<Point>,
 }
 
-impl Watch {
-    fn see(&mut self, interval: &Interval) -> Go {
-        let Some(now) = &interval.load else { return Go::On };
+impl KneeWatch {
+    fn see(&mut self, interval: &Interval) -> NextStep {
+        let Some(now) = &interval.load else { return NextStep::On };
         if let Some(before) = self.before.replace(now.clone()) {
             self.points.extend(point(interval, &before, now));
         }
@@ -261,7 +261,11 @@ impl Watch {
         // A knee that the next seconds could still take back is none yet.
         let is_known = |knee: Knee| last_ms >= knee.at_ms + 1000 * STAYS_UP as u64;
         let enough = self.points.len() >= POINTS_LEAST;
-        if enough && knee(&self.points).is_some_and(is_known) { Go::Stop } else { Go::On }
+        if enough && knee(&self.points).is_some_and(is_known) {
+            NextStep::Stop
+        } else {
+            NextStep::On
+        }
     }
 }
 
@@ -367,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_row_ends_when_its_knee_is_certain_and_not_before() {
-        let mut watch = Watch::default();
+        let mut watch = KneeWatch::default();
         let mut load = LoadInterval::default();
         let mut see = |second: u64, p99_ms: u64| {
             load.counters.turns_intended += 1000 * second;
@@ -378,9 +382,9 @@ mod tests {
             let at_ms = 1000 * second;
             watch.see(&Interval { at_ms, span_ms: 1000, load, ..Interval::default() })
         };
-        assert!((0..=14).all(|second| see(second, 1) == Go::On));
-        assert!((15..=17).all(|second| see(second, 80) == Go::On));
-        assert_eq!(see(18, 80), Go::Stop);
+        assert!((0..=14).all(|second| see(second, 1) == NextStep::On));
+        assert!((15..=17).all(|second| see(second, 80) == NextStep::On));
+        assert_eq!(see(18, 80), NextStep::Stop);
     }
 
     fn row(server: &str, rate: f64, has_knee: bool) -> Row {

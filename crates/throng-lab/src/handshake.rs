@@ -13,9 +13,9 @@ use crate::reconcile::reconcile;
 /// The worse of the two that `intervals` show; none where both ends agree and nothing was dropped, or
 /// where the ends could not be compared. Pure.
 pub fn finding(intervals: &[Interval]) -> Option<Finding> {
-    let drops = Moved::of(DROPS, intervals);
-    let overflows = Moved::of(OVERFLOWS, intervals);
-    let moved = |of: &Option<Moved>| of.as_ref().map_or(0, Moved::by);
+    let drops = KernelGrowth::of(DROPS, intervals);
+    let overflows = KernelGrowth::of(OVERFLOWS, intervals);
+    let moved = |of: &Option<KernelGrowth>| of.as_ref().map_or(0, KernelGrowth::by);
     let half_open = reconcile(intervals)?.half_open_most;
     let found = if half_open > 0 {
         Finding::new(
@@ -72,7 +72,7 @@ const DROPS: &str = "TcpExt.ListenDrops";
 const OVERFLOWS: &str = "TcpExt.ListenOverflows";
 
 /// A counter of the kernel over a run.
-struct Moved {
+struct KernelGrowth {
     counter: &'static str,
     from: i64,
     to: i64,
@@ -80,7 +80,7 @@ struct Moved {
     at_ms: u64,
 }
 
-impl Moved {
+impl KernelGrowth {
     fn of(counter: &'static str, intervals: &[Interval]) -> Option<Self> {
         let kernel = server_side(intervals);
         let values = || {

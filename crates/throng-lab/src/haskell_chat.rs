@@ -9,14 +9,14 @@ use throng_load::scenario::Protocol;
 use throng_report::render::{bytes, count, micros, or_dash, rate};
 use throng_report::{Interval, ProbeReport, Summary};
 
-use crate::crowd::{
-    Cost, CrowdSpec, arrivals_per_second, broadcast_seconds, crowd, delivery_cells,
-    delivery_sentence, errors_sentence, report, server_cpu_us, users_by_default,
-};
-use crate::ends::{CHAT, Go};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::report::{LabReport, LabTable};
+use crate::test_bed::{CHAT, NextStep};
 use crate::throughput::Throughput;
+use crate::user_run::{
+    Cost, UserRunSpec, arrivals_per_second, broadcast_seconds, delivery_cells, delivery_sentence,
+    errors_sentence, report, run_users, server_cpu_us, users_by_default,
+};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "haskell-chat",
@@ -82,7 +82,7 @@ pub(crate) fn run(
     let pace = Pace::of(users, &does, lab.options.rate, lab.options.seconds);
     let text = scenario(&pace);
     let seconds = pace.length().as_secs();
-    let spec = CrowdSpec {
+    let spec = UserRunSpec {
         row: ROW,
         handler: "chat",
         target: CHAT,
@@ -91,7 +91,7 @@ pub(crate) fn run(
         seconds,
         idle_timeout: None,
     };
-    let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
+    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::On)?;
     let room = room(&pace, &run.file.intervals, &summary, cpus);
     let sizes = pace.sizes.map(|users| count(users as f64)).join(", ");
     let setup = format!(

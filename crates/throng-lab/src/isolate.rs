@@ -21,7 +21,7 @@ use std::process::{Child, Command};
 use throng_driver::Errno;
 
 use namespace::Namespace;
-pub(crate) use roomy::Roomy;
+pub(crate) use roomy::RoomyNamespace;
 
 /// The two namespaces and the veth pair between them, until it is dropped and its processes have ended.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use throng_base::units::{nearest, show_count};
 use throng_doctor::preflight::Preflight;
 use throng_report::Interval;
 
-use crate::ends::Stage;
 use crate::isolate::IsolateError;
-use crate::machine::Machine;
+use crate::machine::LabMachine;
 use crate::report::LabReport;
+use crate::test_bed::TestBed;
 use crate::{
     connscale, demo, fast_connect, fast_receive, haskell_chat, phoenix_2m, reconnect_storm, rooms,
     simulated_chat, stressgrid_100k,
@@ -43,7 +43,7 @@ pub struct LabOptions {
     pub seconds: Option<u64>,
     /// Whether each end gets a network namespace of its own; needs root.
     pub isolate: bool,
-    /// Whether the ends stay in the machine's own network namespace even where they crowd its table of connections.
+    /// Whether the ends stay in the machine's own network namespace even where they users its table of connections.
     /// Default: as root, a lab then takes a namespace with a larger one.
     pub no_namespace: bool,
     /// Users that arrive each second, in a lab whose users come at a steady rate. Default: what this machine takes
@@ -164,8 +164,8 @@ pub fn run(
     if let Some(info) = info.filter(|lab| options.rate.is_some() && !lab.takes_rate) {
         return Err(LabError::NoRate(info.name));
     }
-    let machine = Machine::read(options.isolate);
-    let stage = Stage::new(name, options)?;
+    let machine = LabMachine::read(options.isolate);
+    let stage = TestBed::new(name, options)?;
     let lab = Lab { options, machine, stage: &stage, is_calibrated: Cell::new(false) };
     let report = run(&lab, progress)?;
     let setup = match stage.network_note() {
@@ -183,8 +183,8 @@ pub fn run(
 /// What every lab works with.
 pub(crate) struct Lab<'a> {
     pub(crate) options: &'a LabOptions,
-    pub(crate) machine: Machine,
-    pub(crate) stage: &'a Stage,
+    pub(crate) machine: LabMachine,
+    pub(crate) stage: &'a TestBed,
     /// Whether a calibration was its first row.
     pub(crate) is_calibrated: Cell<bool>,
 }

@@ -7,9 +7,7 @@
 mod calibrate;
 pub mod ceiling;
 mod connscale;
-mod crowd;
 mod demo;
-mod ends;
 mod erlang;
 mod fast_connect;
 mod fast_receive;
@@ -20,6 +18,7 @@ mod knee;
 mod lab;
 mod machine;
 mod measure;
+mod message_window;
 mod phoenix_2m;
 mod reconcile;
 mod reconnect_storm;
@@ -28,8 +27,9 @@ mod report;
 mod rooms;
 mod simulated_chat;
 mod stressgrid_100k;
-mod talk;
+mod test_bed;
 mod throughput;
+mod user_run;
 pub mod watch;
 
 pub use lab::{LabError, LabInfo, LabOptions, LabProgress, labs, run};

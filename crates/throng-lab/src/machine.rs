@@ -1,12 +1,14 @@
 //! What this machine can hold with both ends on it: the doctor's preflight, asked as a lab asks.
 
-use throng_doctor::Root;
-use throng_doctor::preflight::{Ask, MachineLimits, Preflight, Role, cores_for, preflight};
+use throng_doctor::ProcRoot;
+use throng_doctor::preflight::{
+    MachineLimits, MachineRole, Preflight, Requirements, cores_for, preflight,
+};
 use throng_driver::fdtable;
 
 /// The machine that a lab runs on.
 #[derive(Clone, Debug)]
-pub(crate) struct Machine {
+pub(crate) struct LabMachine {
     /// CPUs that this process may use.
     pub(crate) cpus: u64,
     /// Connections that fit into one fd table.
@@ -16,10 +18,10 @@ pub(crate) struct Machine {
     isolated: bool,
 }
 
-impl Machine {
+impl LabMachine {
     /// Reads it.
     pub(crate) fn read(isolated: bool) -> Self {
-        let limits = MachineLimits::read(&Root::default(), std::process::id());
+        let limits = MachineLimits::read(&ProcRoot::default(), std::process::id());
         let cpus = limits.cpus;
         let fds_per_table = fdtable::usable(fdtable::raise_limit(), cpus as usize) as u64;
         Self { cpus, fds_per_table, limits, isolated }
@@ -47,8 +49,8 @@ impl Machine {
     }
 
     /// The ports are left out: a lab takes as many addresses as it needs.
-    fn ask(&self, pairs: u64) -> Ask {
-        Ask { isolated: self.isolated, ..Ask::new(pairs, Role::Both) }
+    fn ask(&self, pairs: u64) -> Requirements {
+        Requirements { isolated: self.isolated, ..Requirements::new(pairs, MachineRole::Both) }
     }
 }
 
@@ -58,8 +60,8 @@ mod tests {
 
     use super::*;
 
-    fn machine(private_fds: bool) -> Machine {
-        let nowhere = MachineLimits::read(&Root::new("/nowhere"), 1);
+    fn machine(private_fds: bool) -> LabMachine {
+        let nowhere = MachineLimits::read(&ProcRoot::new("/nowhere"), 1);
         let limits = MachineLimits {
             cpus: 2,
             fds_hard: Fact::Known(Some(20_000)),
@@ -67,7 +69,7 @@ mod tests {
             epoll_watches_max: Fact::Known(1_001_024),
             ..nowhere
         };
-        Machine { cpus: 2, fds_per_table: 19_900, limits, isolated: false }
+        LabMachine { cpus: 2, fds_per_table: 19_900, limits, isolated: false }
     }
 
     #[test]

@@ -143,7 +143,7 @@ pub(crate) const MANY: u64 = 300_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::runfile::Header;
+    use throng_report::runfile::RunHeader;
 
     use super::*;
 
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_run_is_valid_until_its_generator_is_late() {
         let mut run = RunFile {
-            header: Header::default(),
+            header: RunHeader::default(),
             intervals: connecting(&[100, 100, 100, 100]),
             end: None,
             lines_torn: 0,

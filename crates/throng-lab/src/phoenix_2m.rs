@@ -9,15 +9,15 @@ use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, ProbeReport, Summary};
 
-use crate::crowd::{
-    Cost, CrowdSpec, arrivals_per_second, broadcast_seconds, crowd, delivery_cells,
-    delivery_sentence, errors_sentence, report, users_by_default,
-};
-use crate::ends::{CHANNELS, Go};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::MANY;
 use crate::report::{LabReport, LabTable};
+use crate::test_bed::{CHANNELS, NextStep};
 use crate::throughput::Throughput;
+use crate::user_run::{
+    Cost, UserRunSpec, arrivals_per_second, broadcast_seconds, delivery_cells, delivery_sentence,
+    errors_sentence, report, run_users, users_by_default,
+};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "phoenix-2m",
@@ -39,13 +39,13 @@ struct Lobby {
     join_p99_us: u64,
     heartbeats_sent: u64,
     heartbeats_missed: u64,
-    growth: Vec<Moment>,
+    growth: Vec<BroadcastResult>,
     cost: Cost,
 }
 
 /// A broadcast, and who was there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-struct Moment {
+struct BroadcastResult {
     /// Users that should have come by then.
     due: u64,
     connected: u64,
@@ -64,7 +64,7 @@ pub(crate) fn run(
     let pace = Pace::of(users, &does, lab.options.rate, lab.options.seconds);
     let text = scenario(users, &pace);
     let seconds = pace.length().as_secs();
-    let spec = CrowdSpec {
+    let spec = UserRunSpec {
         row: ROW,
         handler: "channels",
         target: CHANNELS,
@@ -74,7 +74,7 @@ pub(crate) fn run(
         // A server that hears of somebody once in a heartbeat must not take the first that is late for the last.
         idle_timeout: (pace.heartbeat > HEARTBEAT).then_some(2 * pace.heartbeat),
     };
-    let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
+    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::On)?;
     let lobby = lobby(users, &pace, &run.file.intervals, &summary, cpus);
     let setup = format!(
         "{} users arrive at {}{}, each joins rooms:lobby and stays, with a heartbeat every {}; a broadcast every {}; on {cpus} CPUs",
@@ -200,7 +200,7 @@ fn lobby(users: u64, pace: &Pace, intervals: &[Interval], summary: &Summary, cpu
     };
     let moment = |probe: &ProbeReport| {
         let load = at(probe.due_ms).map(|(_, load)| &load.counters);
-        Moment {
+        BroadcastResult {
             due: load.map_or(0, |counters| counters.users_intended),
             connected: load.map_or(0, |counters| counters.connected),
             joined: load.map_or(0, |counters| counters.joined),
@@ -230,7 +230,7 @@ fn to_all(lobby: &Lobby) -> Option<&ProbeReport> {
 }
 
 /// Some of them: while users come, ten or so, evenly; of those after, the first, one in the midst, and the last.
-fn shown(growth: &[Moment], users: u64) -> Vec<&Moment> {
+fn shown(growth: &[BroadcastResult], users: u64) -> Vec<&BroadcastResult> {
     let full = growth.iter().position(|moment| moment.joined >= users).unwrap_or(growth.len());
     let (coming, there) = growth.split_at(full);
     let some = coming.iter().step_by(coming.len().div_ceil(ROWS_MOST).max(1));
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_long_run_is_shown_in_a_few_rows() {
-        let moment = |joined| Moment { joined, ..Moment::default() };
+        let moment = |joined| BroadcastResult { joined, ..BroadcastResult::default() };
         let growth: Vec<_> = (1..=60).map(|n| moment(100 * n.min(40))).collect();
         let rows: Vec<_> = shown(&growth, 4_000).iter().map(|moment| moment.joined).collect();
         assert_eq!(rows.len(), 13);
@@ -393,7 +393,7 @@ mod tests {
             all_joined_ms: (joined_most == 1000).then_some(2_500),
             heartbeats_sent: 50,
             heartbeats_missed: missed,
-            growth: vec![Moment { broadcast, ..Moment::default() }],
+            growth: vec![BroadcastResult { broadcast, ..BroadcastResult::default() }],
             ..Lobby::default()
         }
     }

@@ -10,7 +10,7 @@ use throng_report::{Interval, server_side};
 /// server has never heard of it. The two ends are not asked at the very same moment, so only seconds count
 /// in which the number of connections hardly moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Reconciled {
+pub(crate) struct Reconciliation {
     /// Seconds in which the counts could be compared.
     pub(crate) seconds: u64,
     /// The most half-open connections in one of them.
@@ -22,8 +22,8 @@ pub(crate) struct Reconciled {
 }
 
 /// Compares the two ends; none where no second was quiet or the server did not answer.
-pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciled> {
-    let mut found = Reconciled::default();
+pub(crate) fn reconcile(intervals: &[Interval]) -> Option<Reconciliation> {
+    let mut found = Reconciliation::default();
     let kernel = server_side(intervals);
     let both = |interval: &Interval| {
         let server = interval.server.as_ref()?.counters.open;

@@ -8,12 +8,12 @@ use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, LoadInterval, Summary, Tally, server_side};
 
-use crate::crowd::{Cost, arrivals_per_second, errors_sentence, report};
-use crate::ends::{CHANNELS, Go, LoadSpec, ServerEnd, ServerSpec, Stage};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::latency;
 use crate::report::{LabReport, LabTable};
+use crate::test_bed::{CHANNELS, LoadSpec, NextStep, ServerEnd, ServerSpec, TestBed};
 use crate::throughput::Throughput;
+use crate::user_run::{Cost, arrivals_per_second, errors_sentence, report};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "reconnect-storm",
@@ -107,7 +107,7 @@ user:
 
 /// Restarts the server when everybody has been there for a while, and ends the load when they are back.
 struct Restart<'a> {
-    stage: &'a Stage,
+    stage: &'a TestBed,
     spec: ServerSpec<'a>,
     users: u64,
     state: State,
@@ -125,8 +125,8 @@ enum State {
 }
 
 impl Restart<'_> {
-    fn see(&mut self, interval: &Interval) -> Go {
-        let Some(load) = &interval.load else { return Go::On };
+    fn see(&mut self, interval: &Interval) -> NextStep {
+        let Some(load) = &interval.load else { return NextStep::On };
         let is_full = load.counters.joined >= self.users;
         let calm_for = |since: &mut Option<u64>| {
             *since = is_full.then(|| since.unwrap_or(interval.at_ms));
@@ -137,13 +137,13 @@ impl Restart<'_> {
                 if calm_for(since) {
                     self.restart();
                 }
-                Go::On
+                NextStep::On
             }
             State::Storm { since, .. } => match calm_for(since) {
-                true => Go::Stop,
-                false => Go::On,
+                true => NextStep::Stop,
+                false => NextStep::On,
             },
-            State::Failed(_) | State::Moving => Go::Stop,
+            State::Failed(_) | State::Moving => NextStep::Stop,
         }
     }
 

@@ -7,11 +7,11 @@
 //!
 //! ```no_run
 //! # fn load() -> throng_load::run::Load { unimplemented!() }
-//! use throng_lab::recorder::{Recorder, RecorderOptions, Sources};
+//! use throng_lab::recorder::{Recorder, RecorderOptions, RunProbes};
 //!
 //! let options = RecorderOptions { run_file: Some("run.jsonl".into()), ..Default::default() };
 //! let recorder = Recorder::create(options)?; // fails here when the file cannot be written
-//! let recording = recorder.start(Sources::new(load()), |interval, previous| {
+//! let recording = recorder.start(RunProbes::new(load()), |interval, previous| {
 //!     println!("{}", throng_report::render::progress_line(interval, previous));
 //! });
 //! let outcome = recording.wait();
@@ -19,15 +19,15 @@
 //! # Ok::<(), throng_lab::recorder::RecordError>(())
 //! ```
 
-mod beat;
 pub(crate) mod facts;
 pub(crate) mod kernel;
 mod load;
 mod place;
+mod probes;
+mod recorder_loop;
 pub(crate) mod server;
 mod server_kernel;
 mod server_process;
-mod sources;
 
 use std::fs::File;
 use std::io::Write;
@@ -38,14 +38,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{fmt, io};
 
-use throng_report::runfile::{End, Header, RunFileWriter, Truncate};
-use throng_report::{Diagnosis, EventKind, Interval, Judgement, RunExit, Summary, Threshold};
+use throng_report::runfile::{RunEnd, RunFileWriter, RunHeader, Truncate};
+use throng_report::{Diagnosis, Interval, Judgement, RunEventKind, RunExit, Summary, Threshold};
 
-use beat::Beat;
 pub use facts::FactsStream;
 pub use kernel::LiveKernel;
+pub use probes::{GeneratorProbe, KernelProbe, KernelReading, RunProbes, ServerProbe};
+use recorder_loop::RecorderLoop;
 pub use server::{ControlProbe, SERVER_TIMEOUT};
-pub use sources::{Generator, KernelProbe, KernelSample, ServerProbe, Sources};
 
 /// How a run is recorded.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub struct RecorderOptions {
     /// Where the run file goes; it is overwritten. None: the summary is all that stays.
     pub run_file: Option<PathBuf>,
     /// The first line of the run file.
-    pub header: Header,
+    pub header: RunHeader,
     /// The length of an interval. Default 1 s.
     pub interval: Duration,
     /// What the run should meet.
@@ -69,7 +69,7 @@ impl Default for RecorderOptions {
     fn default() -> Self {
         Self {
             run_file: None,
-            header: Header::default(),
+            header: RunHeader::default(),
             interval: Duration::from_secs(1),
             thresholds: Vec::new(),
             server_patience: Duration::from_secs(3),
@@ -130,14 +130,15 @@ impl<W: Write + Truncate + Send + 'static> Recorder<W> {
     /// has finished. `progress` gets each interval with the one before it, on the recorder's thread.
     pub fn start(
         self,
-        sources: Sources,
+        sources: RunProbes,
         progress: impl FnMut(&Interval, Option<&Interval>) + Send + 'static,
     ) -> Recording {
         let (tell, told) = mpsc::channel();
         let handle = RecordingHandle { tell, latest: Arc::default() };
         let latest = Arc::clone(&handle.latest);
         let run = move || {
-            Beat::new(self.options, self.out, sources, latest, Box::new(progress)).run(&told)
+            RecorderLoop::new(self.options, self.out, sources, latest, Box::new(progress))
+                .run(&told)
         };
         let thread = std::thread::Builder::new().name("recorder".into()).spawn(run);
         Recording { handle, thread: thread.expect("a thread for the recorder") }
@@ -174,7 +175,7 @@ impl Recording {
 /// Steers a recording and tells how it stands. It does nothing once the recording is over.
 #[derive(Clone, Debug)]
 pub struct RecordingHandle {
-    tell: Sender<Tell>,
+    tell: Sender<RecorderCommand>,
     latest: Arc<Mutex<Option<Interval>>>,
 }
 
@@ -182,12 +183,12 @@ impl RecordingHandle {
     /// Asks the generator to ramp down, and names who asked (`SIGINT`). Asked a second time, the recorder
     /// does not wait for that any longer.
     pub fn stop(&self, by: &str) {
-        let _ = self.tell.send(Tell::Stop(by.to_owned()));
+        let _ = self.tell.send(RecorderCommand::Stop(by.to_owned()));
     }
 
     /// Writes an event into the next interval.
-    pub fn note(&self, event: EventKind) {
-        let _ = self.tell.send(Tell::Note(event));
+    pub fn note(&self, event: RunEventKind) {
+        let _ = self.tell.send(RecorderCommand::Note(event));
     }
 
     /// The last interval that was recorded.
@@ -206,7 +207,7 @@ pub struct Outcome {
     /// What stopped it.
     pub diagnosis: Diagnosis,
     /// The last line of the run file.
-    pub end: End,
+    pub end: RunEnd,
     /// The last error of the run file, even if it was written again later.
     pub run_file_error: Option<String>,
 }
@@ -237,9 +238,9 @@ impl std::error::Error for RecordError {}
 
 /// What others tell the recorder's thread.
 #[derive(Debug)]
-enum Tell {
+enum RecorderCommand {
     Stop(String),
-    Note(EventKind),
+    Note(RunEventKind),
 }
 
 /// An interval is replaced whole, so one that a panic left behind is still good.

@@ -10,17 +10,17 @@ use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::runfile::RunFile;
 use throng_report::{Interval, LoadInterval, ProbeReport, Summary};
 
-use crate::crowd::{
-    Cost, CrowdSpec, arrivals_per_second, crowd, delivery_sentence, errors_sentence, report,
-    users_by_default,
-};
-use crate::ends::{CHANNELS, Go};
 use crate::knee::{CEILING_US, FLOOR_US, Knee, Point, STAYS_UP, TIMES_GROUND, knee};
 use crate::lab::{Lab, LabError, LabInfo, LabOptions, LabProgress};
 use crate::measure::{valid_until, validity_until};
+use crate::message_window::{self, MessageWindow};
 use crate::report::{LabReport, LabTable};
-use crate::talk::{self, Talk};
+use crate::test_bed::{CHANNELS, NextStep};
 use crate::throughput::Throughput;
+use crate::user_run::{
+    Cost, UserRunSpec, arrivals_per_second, delivery_sentence, errors_sentence, report, run_users,
+    users_by_default,
+};
 
 pub(crate) const ONE_ROOM: LabInfo = LabInfo {
     name: "one-room",
@@ -38,13 +38,13 @@ pub(crate) const MANY_ROOMS: LabInfo = LabInfo {
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-struct Found {
+struct RoomsResult {
     users: u64,
     rooms: u64,
     members: u64,
     joined_most: u64,
     /// The growing part of the run, in five or fewer.
-    parts: Vec<Talk>,
+    parts: Vec<MessageWindow>,
     /// Deliveries per second that were due before they became late; none when they never did.
     late_from: Option<f64>,
     /// Until when nothing was late, neither deliveries nor the generator; none where that was so to the end.
@@ -81,9 +81,9 @@ fn run(
     let per_cpu = if info.name == ONE_ROOM.name { ONE_ROOM_PER_CPU } else { MANY_ROOMS_PER_CPU };
     let users = users_by_default(lab, per_cpu, &does);
     lab.check(users)?;
-    let plan = Plan::of(users, members(users), &does, lab.options);
+    let plan = RoomsPlan::of(users, members(users), &does, lab.options);
     let text = plan.scenario();
-    let spec = CrowdSpec {
+    let spec = UserRunSpec {
         row: info.name,
         handler: "channels",
         target: CHANNELS,
@@ -92,8 +92,8 @@ fn run(
         seconds: (plan.ramp + plan.hold()).as_secs(),
         idle_timeout: None,
     };
-    let mut watch = Watch::new(&plan);
-    let (run, summary) = crowd(lab, &spec, progress, |interval| watch.see(interval))?;
+    let mut watch = LatenessWatch::new(&plan);
+    let (run, summary) = run_users(lab, &spec, progress, |interval| watch.see(interval))?;
     let found = found(&plan, &run.file, &summary, cpus);
     // What is due after that only queues up, at both ends.
     let validity = validity_until(&run.file, found.in_time_until_ms.unwrap_or(u64::MAX));
@@ -121,7 +121,7 @@ fn run(
 
 /// Who is there and how much they say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Plan {
+struct RoomsPlan {
     users: u64,
     rooms: u64,
     /// Of a room.
@@ -133,7 +133,7 @@ struct Plan {
     grows: Duration,
 }
 
-impl Plan {
+impl RoomsPlan {
     /// Rooms of `members` at most, as equal as can be. What is said grows from a tenth of what the machine may deliver to more than it can.
     fn of(users: u64, members: u64, does: &Throughput, asked: &LabOptions) -> Self {
         let rooms = users.div_ceil(members.max(1));
@@ -209,24 +209,24 @@ probe:
 }
 
 /// Ends the load when it is certain that messages are late.
-struct Watch {
+struct LatenessWatch {
     members: u64,
     grows_from_ms: u64,
     before: Option<LoadInterval>,
     points: Vec<Point>,
 }
 
-impl Watch {
-    fn new(plan: &Plan) -> Self {
+impl LatenessWatch {
+    fn new(plan: &RoomsPlan) -> Self {
         let (members, grows_from_ms) = (plan.members, plan.grows_from_ms());
         Self { members, grows_from_ms, before: None, points: Vec::new() }
     }
 
-    fn see(&mut self, interval: &Interval) -> Go {
-        let Some(now) = &interval.load else { return Go::On };
+    fn see(&mut self, interval: &Interval) -> NextStep {
+        let Some(now) = &interval.load else { return NextStep::On };
         let before = self.before.replace(now.clone());
         if interval.at_ms < self.grows_from_ms || now.is_leaving() {
-            return Go::On;
+            return NextStep::On;
         }
         if let Some(before) = before.filter(|_| !now.latencies().broadcast.is_empty()) {
             self.points.push(point(self.members, &before, (interval, now)));
@@ -234,17 +234,22 @@ impl Watch {
         let last_ms = self.points.last().map_or(0, |point| point.at_ms);
         let is_certain = |knee: Knee| last_ms >= knee.at_ms + 1000 * STAYS_UP as u64;
         let enough = self.points.len() >= POINTS_LEAST;
-        if enough && knee(&self.points).is_some_and(is_certain) { Go::Stop } else { Go::On }
+        if enough && knee(&self.points).is_some_and(is_certain) {
+            NextStep::Stop
+        } else {
+            NextStep::On
+        }
     }
 }
 
-fn found(plan: &Plan, run: &RunFile, summary: &Summary, cpus: u64) -> Found {
+fn found(plan: &RoomsPlan, run: &RunFile, summary: &Summary, cpus: u64) -> RoomsResult {
     let intervals = &run.intervals;
     let (from, grows) = (plan.grows_from_ms(), plan.grows.as_millis() as u64);
     // Of two seconds each, or more.
     let parts = (grows / 2000).clamp(1, PARTS_MOST);
-    let part =
-        |i: u64| Talk::between(intervals, from + grows * i / parts, from + grows * (i + 1) / parts);
+    let part = |i: u64| {
+        MessageWindow::between(intervals, from + grows * i / parts, from + grows * (i + 1) / parts)
+    };
     let growing: Vec<_> = intervals
         .iter()
         .filter(|interval| (from..=from + grows).contains(&interval.at_ms))
@@ -265,7 +270,7 @@ fn found(plan: &Plan, run: &RunFile, summary: &Summary, cpus: u64) -> Found {
     let is_the_generators = late.is_some_and(|late| knee.is_none_or(|knee| late.0 < knee.0));
     let first = if is_the_generators { late } else { knee };
     let probes = summary.broadcast.as_ref().map_or(&[][..], |broadcast| &broadcast.probes);
-    Found {
+    RoomsResult {
         users: plan.users,
         rooms: plan.rooms,
         members: plan.members,
@@ -296,8 +301,8 @@ fn point(
     }
 }
 
-fn tables(found: &Found) -> Vec<LabTable> {
-    let parts = talk::table("As more is said", &found.parts);
+fn tables(found: &RoomsResult) -> Vec<LabTable> {
+    let parts = message_window::table("As more is said", &found.parts);
     let mut beside = LabTable::new("Beside the article", ["", "here", "the article"]);
     for (name, here, article) in [
         ("users", count(found.joined_most as f64), "wished for, not measured"),
@@ -324,7 +329,7 @@ fn tables(found: &Found) -> Vec<LabTable> {
 }
 
 /// Sentences about how much was heard in time. Pure.
-fn verdict(found: &Found, summary: &Summary) -> Vec<String> {
+fn verdict(found: &RoomsResult, summary: &Summary) -> Vec<String> {
     let mut said = Vec::new();
     if found.joined_most < found.users {
         said.push(format!(
@@ -373,9 +378,9 @@ mod tests {
     fn the_sizes_of_two_cpus_give_the_bundled_scenarios() {
         let does = Throughput { connects: 20_000.0, messages: 80_000.0 };
         let asked = LabOptions { seconds: Some(30), ..LabOptions::default() };
-        let one = Plan::of(2_000, 2_000, &does, &asked).scenario();
+        let one = RoomsPlan::of(2_000, 2_000, &does, &asked).scenario();
         assert_same_scenario(&one, include_str!("../../../labs/one-room.yaml"));
-        let many = Plan::of(20_000, 1_000, &does, &asked).scenario();
+        let many = RoomsPlan::of(20_000, 1_000, &does, &asked).scenario();
         assert_same_scenario(&many, include_str!("../../../labs/many-rooms.yaml"));
     }
 
@@ -385,7 +390,7 @@ mod tests {
         {
             for (connects, messages) in [(90.0, 500.0), (1e6, 9e6)] {
                 let does = Throughput { connects, messages };
-                let plan = Plan::of(users, members, &does, &LabOptions::default());
+                let plan = RoomsPlan::of(users, members, &does, &LabOptions::default());
                 assert!(plan.talkers <= users && plan.said(0) < plan.said(1), "{plan:?}");
                 Scenario::parse(&plan.scenario(), "scaled").unwrap();
             }
@@ -394,19 +399,20 @@ mod tests {
 
     #[test]
     fn what_is_late_is_said_with_both_rates() {
-        let found = Found {
+        let found = RoomsResult {
             users: 1000,
             joined_most: 1000,
             members: 500,
             late_from: Some(60_000.0),
-            ..Found::default()
+            ..RoomsResult::default()
         };
         let said = verdict(&found, &Summary::default()).join("\n");
         assert!(said.contains("up to 60k/s deliveries, 120/s messages to 500 each"), "{said}");
-        let late = Found { is_the_generators: true, ..found.clone() };
+        let late = RoomsResult { is_the_generators: true, ..found.clone() };
         let said = verdict(&late, &Summary::default()).join("\n");
         assert!(said.contains("beyond that the generator itself is late"), "{said}");
-        let said = verdict(&Found { late_from: None, ..found }, &Summary::default()).join("\n");
+        let said =
+            verdict(&RoomsResult { late_from: None, ..found }, &Summary::default()).join("\n");
         assert!(said.contains("to the end of the load"), "{said}");
     }
 }

@@ -8,12 +8,12 @@ use throng_load::scenario::Protocol;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Interval, ProbeReport, Summary};
 
-use crate::crowd::{Cost, CrowdSpec, crowd, delivery_sentence, errors_sentence, report};
-use crate::ends::{CHANNELS, Go};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
+use crate::message_window::{self, MessageWindow};
 use crate::report::{LabReport, LabTable};
-use crate::talk::{self, Talk};
+use crate::test_bed::{CHANNELS, NextStep};
 use crate::throughput::Throughput;
+use crate::user_run::{Cost, UserRunSpec, delivery_sentence, errors_sentence, report, run_users};
 
 pub(crate) const INFO: LabInfo = LabInfo {
     name: "simulated-chat",
@@ -24,12 +24,12 @@ pub(crate) const INFO: LabInfo = LabInfo {
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-struct Chat {
+struct ChatResult {
     /// Users that are there at one time, on average, when everything goes as planned.
     users: u64,
     rooms: u64,
     /// From when as many leave as come.
-    steady: Option<Talk>,
+    steady: Option<MessageWindow>,
     connected_most: u64,
     iterations: u64,
     finished: u64,
@@ -49,9 +49,9 @@ pub(crate) fn run(
     // Chance brings more at one time than there are on average.
     let most = users + users / 5 + 50;
     lab.check(most)?;
-    let plan = Plan::of(users, lab.options.seconds);
+    let plan = ChatPlan::of(users, lab.options.seconds);
     let text = plan.scenario();
-    let spec = CrowdSpec {
+    let spec = UserRunSpec {
         row: INFO.name,
         handler: "channels",
         target: CHANNELS,
@@ -60,7 +60,7 @@ pub(crate) fn run(
         seconds: plan.length().as_secs(),
         idle_timeout: None,
     };
-    let (run, summary) = crowd(lab, &spec, progress, |_| Go::On)?;
+    let (run, summary) = run_users(lab, &spec, progress, |_| NextStep::On)?;
     let chat = chat(&plan, &run.file.intervals, &summary, cpus);
     let setup = format!(
         "about {} users at one time in {} rooms: {:.1} arrive a second, stay for {:.0} s ± 100 %, a third of them say {} things each; on {cpus} CPUs",
@@ -76,7 +76,7 @@ pub(crate) fn run(
 
 /// Who comes and what they do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Plan {
+struct ChatPlan {
     users: u64,
     rooms: u64,
     arrivals_per_hour: u64,
@@ -86,7 +86,7 @@ struct Plan {
     steady: Duration,
 }
 
-impl Plan {
+impl ChatPlan {
     fn of(users: u64, seconds: Option<u64>) -> Self {
         let steady = Duration::from_secs(seconds.unwrap_or(STEADY_SECONDS).max(1));
         // Nobody stays for longer than the chat is looked at, so that it is steady after as long.
@@ -145,13 +145,13 @@ users:
     }
 }
 
-fn chat(plan: &Plan, intervals: &[Interval], summary: &Summary, cpus: u64) -> Chat {
+fn chat(plan: &ChatPlan, intervals: &[Interval], summary: &Summary, cpus: u64) -> ChatResult {
     let [from, to] = [plan.warm(), plan.length()].map(|at| at.as_millis() as u64);
     let probes = summary.broadcast.as_ref().map_or(&[][..], |broadcast| &broadcast.probes);
-    Chat {
+    ChatResult {
         users: plan.users,
         rooms: plan.rooms,
-        steady: Talk::between(intervals, from, to),
+        steady: MessageWindow::between(intervals, from, to),
         connected_most: summary.users.connected_most,
         iterations: summary.users.iterations,
         finished: summary.users.finished,
@@ -161,8 +161,8 @@ fn chat(plan: &Plan, intervals: &[Interval], summary: &Summary, cpus: u64) -> Ch
     }
 }
 
-fn tables(chat: &Chat) -> Vec<LabTable> {
-    let steady = talk::table("While as many leave as come", chat.steady.as_slice());
+fn tables(chat: &ChatResult) -> Vec<LabTable> {
+    let steady = message_window::table("While as many leave as come", chat.steady.as_slice());
     let mut beside = LabTable::new("Beside the article", ["", "here", "the article"]);
     for (name, here, article) in [
         ("users at one time", count(chat.connected_most as f64), "wished for, not measured"),
@@ -179,7 +179,7 @@ fn tables(chat: &Chat) -> Vec<LabTable> {
 }
 
 /// Sentences about what was said and heard. Pure.
-fn verdict(chat: &Chat, summary: &Summary) -> Vec<String> {
+fn verdict(chat: &ChatResult, summary: &Summary) -> Vec<String> {
     let mut said = Vec::new();
     said.push(match chat.steady {
         None => "It was over before as many left as came.".to_owned(),
@@ -224,29 +224,30 @@ mod tests {
     #[test]
     fn the_sizes_of_two_cpus_give_the_bundled_scenario() {
         let bundled = include_str!("../../../labs/simulated-chat.yaml");
-        assert_same_scenario(&Plan::of(10_000, None).scenario(), bundled);
+        assert_same_scenario(&ChatPlan::of(10_000, None).scenario(), bundled);
     }
 
     #[test]
     fn as_many_come_as_are_to_be_there() {
-        let plan = Plan::of(7_000, Some(70));
+        let plan = ChatPlan::of(7_000, Some(70));
         assert_eq!((plan.think, plan.arrivals_per_hour), (Duration::from_secs(5), 200 * 3600));
         assert_eq!((plan.rooms, plan.warm()), (140, Duration::from_secs(70)));
         for (users, seconds) in [(1, 1), (49, 3), (500_000, 600)] {
-            Scenario::parse(&Plan::of(users, Some(seconds)).scenario(), "scaled").unwrap();
+            Scenario::parse(&ChatPlan::of(users, Some(seconds)).scenario(), "scaled").unwrap();
         }
     }
 
     #[test]
     fn what_was_said_and_heard_is_the_first_sentence() {
-        let talk = Talk {
+        let talk = MessageWindow {
             connected: 990,
             said_per_second: 60.0,
             heard_per_second: 3_000.0,
             delivery_p99_us: Some(4_000),
-            ..Talk::default()
+            ..MessageWindow::default()
         };
-        let chat = Chat { rooms: 20, finished: 300, steady: Some(talk), ..Chat::default() };
+        let chat =
+            ChatResult { rooms: 20, finished: 300, steady: Some(talk), ..ChatResult::default() };
         let said = verdict(&chat, &Summary::default()).join("\n");
         assert!(said.contains("990 users in 20 rooms said 60/s and heard 3k/s"), "{said}");
         assert!(said.contains("of the deliveries within 4.00 ms"), "{said}");

@@ -10,10 +10,10 @@ use throng_base::units::show_duration;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_report::{Grade, Interval, Summary};
 
-use crate::ends::{Go, LoadSpec, Run, ServerSpec};
 use crate::lab::{Lab, LabError, LabInfo, LabProgress};
 use crate::measure::{grown, latency, most};
 use crate::report::{LabReport, LabTable, SCHEMA};
+use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 pub(crate) use offer::Offer;
 
 pub(crate) const INFO: LabInfo = LabInfo {
@@ -59,7 +59,7 @@ pub(crate) struct Row {
 }
 
 /// The three ways under one load.
-pub(crate) struct Compared {
+pub(crate) struct TopologyComparison {
     pub(crate) offer: Offer,
     pub(crate) rows: Vec<Row>,
     pub(crate) interrupted: bool,
@@ -70,7 +70,8 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<LabReport, LabError> {
     let seconds = lab.options.seconds.unwrap_or(30);
-    let Compared { offer, rows, interrupted } = compare(lab, seconds, Duration::MAX, progress)?;
+    let TopologyComparison { offer, rows, interrupted } =
+        compare(lab, seconds, Duration::MAX, progress)?;
     let mut setup = format!(
         "{} users, each connects, waits 1 s ±10 %, closes, comes back; {seconds} s a row on {} CPUs{}",
         count(offer.users as f64),
@@ -104,7 +105,7 @@ pub(crate) fn compare(
     seconds: u64,
     within: Duration,
     progress: &mut dyn FnMut(LabProgress<'_>),
-) -> Result<Compared, LabError> {
+) -> Result<TopologyComparison, LabError> {
     let began = Instant::now();
     let before = if lab.options.users.is_none() { 2 } else { 0 };
     let (mut offer, mut interrupted) = Offer::find(lab, before + VARIANTS.len(), progress)?;
@@ -139,7 +140,7 @@ pub(crate) fn compare(
             count(offer.users as f64)
         )));
     }
-    Ok(Compared { offer, rows, interrupted })
+    Ok(TopologyComparison { offer, rows, interrupted })
 }
 
 /// Runs one way to accept under the article's script.
@@ -150,13 +151,13 @@ fn run_row(
     users: u64,
     seconds: u64,
     progress: &mut dyn FnMut(LabProgress<'_>),
-) -> Result<Run, LabError> {
+) -> Result<FinishedRun, LabError> {
     // A connection that its client has closed is open at the server for a moment more.
     let cores = lab.machine.cores_for(users + users / 4);
     let server = lab.stage.serve(ServerSpec { accept, ..ServerSpec::new(name, "ok", cores) })?;
     let text = scenario(users, seconds);
     let spec = LoadSpec::tcp(name, &text, seconds);
-    let run = lab.stage.load(&spec, &server.at, progress, |_| Go::On)?;
+    let run = lab.stage.load(&spec, &server.at, progress, |_| NextStep::On)?;
     server.stop();
     Ok(run)
 }
@@ -189,7 +190,7 @@ user:
     )
 }
 
-fn row(accept: &str, run: &Run) -> Row {
+fn row(accept: &str, run: &FinishedRun) -> Row {
     let intervals = &run.file.intervals;
     let summary = Summary::of(&run.file);
     let at_height = |interval: &&Interval| {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use throng_load::scenario::Protocol;
 use throng_report::render::rate;
 
-use crate::ceiling::{self, CeilingOptions, Talk};
+use crate::ceiling::{self, CeilingOptions, Traffic};
 use crate::lab::{Lab, LabError, LabProgress};
 
 /// The most that both ends did together.
@@ -42,7 +42,7 @@ impl Throughput {
         let options = CeilingOptions {
             length: LENGTH,
             protocol,
-            talk: Talk::Answered,
+            talk: Traffic::Answered,
             users_most: lab.machine.pairs_most(),
             program: lab.options.program.clone(),
             stop: Arc::clone(&lab.options.stop),

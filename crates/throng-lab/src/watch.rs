@@ -8,9 +8,9 @@ mod publisher;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use throng_control::{Role, processes};
+use throng_control::{ProcessRole, processes};
 use throng_doctor::owner::Owner;
-use throng_doctor::{Fact, Root, Sampler, SamplerOptions, listening_process};
+use throng_doctor::{Fact, ProcRoot, Sampler, SamplerOptions, listening_process};
 use throng_driver::{Clock, netns};
 use throng_report::ServerSnapshot;
 use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
@@ -19,7 +19,7 @@ use crate::recorder::ControlProbe;
 use crate::recorder::facts::{boot_id, net_namespace};
 use crate::recorder::kernel::{sentences, watched};
 use crate::recorder::server::ServerWatch;
-pub use publisher::{Bound, Publisher, READERS_MAX};
+pub use publisher::{BoundPublisher, Publisher, READERS_MAX};
 
 /// What to watch.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ pub struct WatchOptions {
 
 /// Looks at a host. It stays on the thread that made it, which moves into the server's network namespace.
 #[derive(Debug)]
-pub struct Watch {
+pub struct HostWatch {
     options: WatchOptions,
     sampler: Sampler,
     /// Why the namespace that is watched may not be the server's.
@@ -49,7 +49,7 @@ pub struct Watch {
     search_at: Instant,
 }
 
-impl Watch {
+impl HostWatch {
     /// Finds the server.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl Watch {
     }
 
     fn is_alive(&self) -> bool {
-        let root = Root::default();
+        let root = ProcRoot::default();
         let is_alive = |owner: &Owner| throng_doctor::process::process_use(&root, owner.pid);
         self.owner.as_ref().is_ok_and(|owner| is_alive(owner).known().is_some())
     }
@@ -156,7 +156,7 @@ impl Watch {
             None if self.options.ports.is_empty() => {
                 Err("the server's process: which one is not said (--port, --pid)".to_owned())
             }
-            None => match listening_process(&Root::default(), &self.options.ports) {
+            None => match listening_process(&ProcRoot::default(), &self.options.ports) {
                 Fact::Known(owner) => Ok(owner),
                 Fact::Unknown(why) => Err(format!("the server's process: {why}")),
             },
@@ -179,7 +179,7 @@ impl Watch {
 /// A process by its id.
 fn named(pid: u32) -> Result<Owner, String> {
     let path = format!("proc/{pid}/stat");
-    match Root::default().read(&path, throng_doctor::process::parse_stat) {
+    match ProcRoot::default().read(&path, throng_doctor::process::parse_stat) {
         Fact::Known(stat) => Ok(Owner { pid, program: stat.name, others: Vec::new() }),
         Fact::Unknown(why) => Err(format!("the server's process: {why}")),
     }
@@ -198,7 +198,7 @@ fn sampler(options: &WatchOptions, pid: Option<u32>) -> Sampler {
 fn control(options: &WatchOptions, owner: Option<&Owner>) -> Option<PathBuf> {
     let of = |owner: &Owner| {
         let mut all = processes().into_iter();
-        all.find(|process| process.role == Role::Server && process.pid == owner.pid)
+        all.find(|process| process.role == ProcessRole::Server && process.pid == owner.pid)
     };
     options.control.clone().or_else(|| Some(of(owner?)?.path))
 }
@@ -219,7 +219,7 @@ mod tests {
     fn a_server_that_is_not_ours_is_found_by_its_port_and_looked_at() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let ports = vec![server.local_addr().unwrap().port()];
-        let mut watch = Watch::new(WatchOptions { ports, ..Default::default() }).unwrap();
+        let mut watch = HostWatch::new(WatchOptions { ports, ..Default::default() }).unwrap();
         assert_eq!(watch.owner().unwrap().pid, std::process::id());
         let (first, second) = (watch.look(), watch.look());
         assert_eq!(first.span_ms, 0);
@@ -234,7 +234,7 @@ mod tests {
     fn a_port_on_which_nobody_listens_is_watched_all_the_same() {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut watch =
-            Watch::new(WatchOptions { ports: vec![closed], ..Default::default() }).unwrap();
+            HostWatch::new(WatchOptions { ports: vec![closed], ..Default::default() }).unwrap();
         assert!(watch.owner().unwrap_err().contains("nobody listens"));
         let line = watch.look();
         assert_eq!((line.kernel["listener.count"], line.process), (0, None));
@@ -248,6 +248,6 @@ mod tests {
     #[test]
     fn a_process_that_does_not_exist_is_refused() {
         let options = WatchOptions { pid: Some(u32::MAX), ..Default::default() };
-        assert!(Watch::new(options).unwrap_err().contains("4294967295"));
+        assert!(HostWatch::new(options).unwrap_err().contains("4294967295"));
     }
 }

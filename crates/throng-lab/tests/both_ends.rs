@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
 use throng_report::runfile::{RunFile, read};
-use throng_report::{EventKind, Interval};
+use throng_report::{Interval, RunEventKind};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const OVERFLOWS: &str = "TcpExt.ListenOverflows";
@@ -143,12 +143,12 @@ fn a_server_that_never_accepts() {
     let _ = std::io::stdin().read(&mut [0]);
 }
 
-fn is_lost(event: &throng_report::Event) -> bool {
-    matches!(event.kind, EventKind::FactsLost { .. })
+fn is_lost(event: &throng_report::RunEvent) -> bool {
+    matches!(event.kind, RunEventKind::FactsLost { .. })
 }
 
-fn is_back(event: &throng_report::Event) -> bool {
-    matches!(event.kind, EventKind::FactsBack { .. })
+fn is_back(event: &throng_report::RunEvent) -> bool {
+    matches!(event.kind, RunEventKind::FactsBack { .. })
 }
 
 fn is_after_the_loss(stage: &Stage, interval: &Interval) -> bool {

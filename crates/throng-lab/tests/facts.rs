@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use throng_lab::recorder::{FactsStream, KernelProbe, KernelSample, LiveKernel};
+use throng_lab::recorder::{FactsStream, KernelProbe, KernelReading, LiveKernel};
 use throng_lab::watch::Publisher;
 use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
-use throng_report::{EventKind, MachineUse, ServerSnapshot};
+use throng_report::{MachineUse, RunEventKind, ServerSnapshot};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -52,8 +52,8 @@ fn until<T>(mut what: impl FnMut() -> Option<T>) -> T {
 fn sampled(
     kernel: &mut LiveKernel,
     publisher: Option<&Publisher>,
-    is_so: impl Fn(&KernelSample) -> bool,
-) -> KernelSample {
+    is_so: impl Fn(&KernelReading) -> bool,
+) -> KernelReading {
     until(|| {
         publisher.inspect(|publisher| publisher.publish(&line()));
         Some(kernel.sample()).filter(&is_so)
@@ -88,7 +88,7 @@ fn a_stream_that_is_lost_and_comes_back_is_told_and_stops_nobody() {
     drop(first);
     let lost = sampled(&mut kernel, None, |sample| !sample.events.is_empty());
     let reason = "the watch has ended".to_owned();
-    assert_eq!(lost.events, [EventKind::FactsLost { address: addr.to_string(), reason }]);
+    assert_eq!(lost.events, [RunEventKind::FactsLost { address: addr.to_string(), reason }]);
     assert!(
         lost.unseen.iter().flatten().any(|what| what.contains("the watch has ended")),
         "{:?}",
@@ -100,7 +100,7 @@ fn a_stream_that_is_lost_and_comes_back_is_told_and_stops_nobody() {
 
     let second = publisher(addr);
     let back = sampled(&mut kernel, Some(&second), |sample| !sample.events.is_empty());
-    assert_eq!(back.events, [EventKind::FactsBack { address: addr.to_string() }]);
+    assert_eq!(back.events, [RunEventKind::FactsBack { address: addr.to_string() }]);
     sampled(&mut kernel, Some(&second), |sample| !sample.server_counters.is_empty());
 }
 
@@ -112,7 +112,7 @@ fn a_watch_that_falls_silent_is_lost_as_well() {
     // It is connected, and says nothing.
     let lost = sampled(&mut kernel, None, |sample| !sample.events.is_empty());
     assert!(
-        matches!(&lost.events[0], EventKind::FactsLost { reason, .. } if reason.contains("nothing came")),
+        matches!(&lost.events[0], RunEventKind::FactsLost { reason, .. } if reason.contains("nothing came")),
         "{:?}",
         lost.events
     );

@@ -8,21 +8,21 @@ mod accounts;
 mod answers;
 mod channels;
 mod connection;
+mod core_stats;
+mod departures;
+mod encode_buffers;
+mod error_samples;
+mod inbox;
 mod incidents;
-mod leaving;
 mod marker;
-mod pens;
 mod phoenix;
-mod prober;
-mod probing;
+mod probe_coordinator;
+mod probe_ledger;
 mod receipts;
-mod samples;
 mod session;
-mod slate;
 mod starts;
 mod steps;
 mod timing;
-mod unasked;
 mod user;
 mod websocket;
 
@@ -32,35 +32,35 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::{CoreId, Driver, SocketOptions};
-use throng_engine::{After, App, CloseReason, Conn, Desk};
-use throng_proto::websocket::{Deflater, Limits, Scratch};
+use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
+use throng_proto::websocket::{Deflater, Scratch, WebSocketLimits};
 
+pub(crate) use core_stats::close_name;
+pub use core_stats::{ConnectFailure, CoreStats, ErrorKind};
+pub use error_samples::ErrorSample;
 pub use incidents::Incidents;
 pub(crate) use incidents::{gap_of_all, outage_of_all};
-pub use prober::ProbeTally;
-pub use probing::ProbeMail;
-pub use samples::Sample;
+pub use probe_coordinator::ProbeMessage;
+pub use probe_ledger::ProbeTally;
 pub use session::{UserEvent, UserSession, WebSocket};
-pub(crate) use slate::close_name;
-pub use slate::{ConnectFailure, ErrorKind, Slate};
 pub(crate) use steps::SEND_BYTES_MAX;
 
 use crate::program::{Program, Protocol};
 use crate::scenario::{Model, Phase};
 use crate::source::SourcePlan;
-use leaving::Leaving;
-use pens::Pens;
-use prober::Prober;
-use probing::Lead;
-use samples::{Samples, shown};
+use departures::Departures;
+use encode_buffers::EncodeBuffers;
+use error_samples::{ErrorSamples, shown};
+use probe_coordinator::ProbeCoordinator;
+use probe_ledger::ProbeLedger;
 use starts::{Action, Starts};
-use timing::Timing;
-use user::Doing;
+use timing::AnswerTiming;
 pub use user::User;
+use user::UserState;
 
 /// What all cores of a generator know.
 #[derive(Debug)]
-pub struct Config {
+pub struct GeneratorConfig {
     /// What users do.
     pub program: Program,
     /// When they begin.
@@ -82,9 +82,9 @@ pub struct Config {
 
 /// What the control thread tells a core, and what cores tell one another.
 #[derive(Debug)]
-pub enum Mail {
-    /// Hand over what was measured, and measure on in this slate.
-    Collect(Box<Slate>, Sender<Box<Slate>>),
+pub enum GeneratorMessage {
+    /// Hand over what was measured, and measure on in this stats.
+    Collect(Box<CoreStats>, Sender<Box<CoreStats>>),
     /// So many more users, one a millisecond over all cores.
     AddUsers(u64),
     /// So many users leave, the newest first as far as that is known.
@@ -98,17 +98,17 @@ pub enum Mail {
     /// The core ends at once.
     Stop,
     /// Something about probes, from another core.
-    Probe(ProbeMail),
+    Probe(ProbeMessage),
 }
 
 /// One core of the generator.
 pub struct Generator {
-    config: Arc<Config>,
+    config: Arc<GeneratorConfig>,
     model: Model,
     starts: Starts,
-    leaving: Leaving,
-    stage: Stage,
-    sources: crate::source::Sources,
+    leaving: Departures,
+    stage: RunPhase,
+    sources: crate::source::SourceAddresses,
     /// Whether a class has an `expect` at all; what arrives for another is nobody's.
     expects: Vec<bool>,
     /// Whether a class's users end their connections by a reset: those that the end of a run finds do too.
@@ -117,24 +117,24 @@ pub struct Generator {
     skips_others: Vec<bool>,
     /// Cores of this generator.
     cores: usize,
-    pens: Pens,
+    buffers: EncodeBuffers,
     deflater: Deflater,
-    prober: Option<Prober>,
+    probes: Option<ProbeLedger>,
     /// On the core that leads the probes.
-    lead: Option<Lead>,
+    lead: Option<ProbeCoordinator>,
     /// The user that pushed the last probe, and the ref of that push.
     probe_asked: Option<(u64, u32)>,
     /// The schedule is over; what was sent to everybody is still being delivered.
     concluding: bool,
     /// When the schedule of the open model was over; [`Instant::FAR`] before.
     schedule_over_at: Instant,
-    samples: Samples,
-    slate: Box<Slate>,
+    samples: ErrorSamples,
+    stats: Box<CoreStats>,
 }
 
 /// How far the run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum RunPhase {
     /// The schedule goes on.
     Running,
     /// The schedule is over: who stays leaves, who is busy may finish until then.
@@ -146,79 +146,79 @@ enum Stage {
 
 impl Generator {
     /// The core `core` of `cores` of the generator that `config` describes.
-    pub fn new(config: Arc<Config>, core: CoreId, cores: usize) -> Self {
-        let slate = Box::new(Slate::new(core, config.program.classes().len()));
+    pub fn new(config: Arc<GeneratorConfig>, core: CoreId, cores: usize) -> Self {
+        let stats = Box::new(CoreStats::new(core, config.program.classes().len()));
         let classes = 0..config.program.classes().len();
-        let prober = Prober::new(&config);
+        let probes = ProbeLedger::new(&config);
         Self {
             model: Model::of(&config.phases),
             starts: Starts::new(&config, core, cores),
-            leaving: Leaving::default(),
-            stage: Stage::Running,
+            leaving: Departures::default(),
+            stage: RunPhase::Running,
             sources: config.sources.of_core(core, cores),
             expects: classes.clone().map(|class| config.program.expects(class)).collect(),
             resets: classes.clone().map(|class| config.program.resets(class)).collect(),
             skips_others: classes.map(|class| config.program.skips_others(class)).collect(),
             cores,
-            pens: Pens::default(),
+            buffers: EncodeBuffers::default(),
             deflater: Deflater::new(),
-            lead: (core == 0 && prober.is_some()).then(Lead::new),
-            prober,
+            lead: (core == 0 && probes.is_some()).then(ProbeCoordinator::new),
+            probes,
             probe_asked: None,
             concluding: false,
             schedule_over_at: Instant::FAR,
-            samples: Samples::default(),
-            slate,
+            samples: ErrorSamples::default(),
+            stats,
             config,
         }
     }
 
     /// What was counted so far.
-    pub fn slate(&self) -> &Slate {
-        &self.slate
+    pub fn stats(&self) -> &CoreStats {
+        &self.stats
     }
 
     /// Whether the schedule is over and everybody has left.
     pub fn is_finished(&self) -> bool {
-        self.slate.finished
+        self.stats.finished
     }
 
-    fn start_user<D: Driver<Mail = Mail>>(
+    fn start_user<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
-        desk: &mut Desk<D, Self>,
+        cx: &mut CoreContext<D, Self>,
         id: u64,
         due: Instant,
     ) {
         let class = self.config.program.class_of(id);
-        self.slate.counters.users_started += 1;
-        self.slate.lag.record_us(desk.now().micros_since(due));
+        self.stats.counters.users_started += 1;
+        self.stats.lag.record_us(cx.now().micros_since(due));
         let user = User::new(id, class as u16, self.config.seed, due);
-        let key = desk.insert(UserSession::Raw, user);
+        let key = cx.insert(UserSession::Raw, user);
         self.starts.started(id, key.index());
-        desk.nudge(key);
+        cx.notify(key);
     }
 
     /// Takes the user at place `index` out, if the user who lives there is meant.
-    fn stop_user<D: Driver<Mail = Mail>>(
+    fn stop_user<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
-        desk: &mut Desk<D, Self>,
+        cx: &mut CoreContext<D, Self>,
         index: u32,
         id: Option<u64>,
     ) {
-        let Some(key) = desk.key_at(index) else { return };
-        if id.is_some_and(|id| desk.state(key).is_none_or(|user| user.id != id)) {
+        let Some(key) = cx.key_at(index) else { return };
+        if id.is_some_and(|id| cx.state(key).is_none_or(|user| user.id != id)) {
             return;
         }
-        desk.with(key, |conn| {
+        cx.with(key, |conn| {
             let now = conn.now();
             let user = conn.state();
-            if user.doing == Doing::Stopping {
+            if user.doing == UserState::Stopping {
                 // The end of its connection is still to come.
                 return;
             }
             self.close_account(user, now);
-            if std::mem::replace(&mut user.doing, Doing::Stopping) == Doing::Resting {
-                self.slate.resting -= 1;
+            if std::mem::replace(&mut user.doing, UserState::Stopping) == UserState::Resting {
+                self.stats.resting -= 1;
             }
             if conn.is_detached() {
                 conn.leave();
@@ -231,27 +231,31 @@ impl Generator {
     }
 
     /// The schedule is over, or somebody ends the run.
-    fn end<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>, at_once: bool) {
-        let now = desk.now();
+    fn end<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        cx: &mut CoreContext<D, Self>,
+        at_once: bool,
+    ) {
+        let now = cx.now();
         self.starts.end(now);
         if let Some(lead) = &mut self.lead {
             lead.end();
         }
         if at_once || self.model == Model::Closed {
             // Once they are closed, a run that is ended again has nothing to close.
-            self.close_accounts(desk);
-            self.stage = Stage::Leaving;
+            self.close_accounts(cx);
+            self.stage = RunPhase::Leaving;
             self.close_probes();
-            let everybody = desk.keys().iter().map(|key| key.index()).collect();
+            let everybody = cx.keys().iter().map(|key| key.index()).collect();
             self.leaving.begin(everybody, now, RAMP_DOWN);
             return;
         }
-        self.stage = Stage::Finishing(now + FINISH_TIMEOUT);
+        self.stage = RunPhase::Finishing(now + FINISH_TIMEOUT);
         self.schedule_over_at = now;
-        let mut stayers = desk.keys();
+        let mut stayers = cx.keys();
         stayers.retain(|key| {
-            desk.state(*key)
-                .is_some_and(|user| user.doing == Doing::Staying || self.is_idle(user, now))
+            cx.state(*key)
+                .is_some_and(|user| user.doing == UserState::Staying || self.is_idle(user, now))
         });
         let stayers = stayers.iter().map(|key| key.index()).collect();
         self.leaving.begin(stayers, now, RAMP_DOWN);
@@ -259,120 +263,120 @@ impl Generator {
 
     /// The schedule is over. Nothing new is sent to everybody, and nobody leaves before what was sent has come, or is
     /// missing.
-    fn conclude<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>) {
+    fn conclude<D: Driver<Mail = GeneratorMessage>>(&mut self, cx: &mut CoreContext<D, Self>) {
         self.concluding = true;
         if let Some(lead) = &mut self.lead {
             lead.end();
         }
         if self.probes_are_idle() {
-            self.end(desk, false);
+            self.end(cx, false);
         }
     }
 
-    /// Completes the gauges and hands the slate over for a fresh one.
-    fn hand_over<D: Driver<Mail = Mail>>(
+    /// Completes the gauges and hands the stats over for a fresh one.
+    fn hand_over<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
-        desk: &mut Desk<D, Self>,
-        blank: Box<Slate>,
-    ) -> Box<Slate> {
-        let slate = &mut self.slate;
-        slate.handed_over_at = desk.driver().now();
-        slate.counters.users_intended = self.starts.intended_by(desk.now());
-        slate.counters.users_active = desk.len() as u64 - slate.resting;
-        slate.phase = match self.stage {
-            Stage::Leaving => self.config.phases.len(),
-            Stage::Running | Stage::Finishing(_) => self.starts.phase(desk.now()),
+        cx: &mut CoreContext<D, Self>,
+        blank: Box<CoreStats>,
+    ) -> Box<CoreStats> {
+        let stats = &mut self.stats;
+        stats.handed_over_at = cx.driver().now();
+        stats.counters.users_intended = self.starts.intended_by(cx.now());
+        stats.counters.users_active = cx.len() as u64 - stats.resting;
+        stats.phase = match self.stage {
+            RunPhase::Leaving => self.config.phases.len(),
+            RunPhase::Running | RunPhase::Finishing(_) => self.starts.phase(cx.now()),
         };
-        slate.core = desk.counters();
-        let fresh = blank.carry_on(slate);
-        std::mem::replace(&mut self.slate, fresh)
+        stats.core = cx.counters();
+        let fresh = blank.carry_on(stats);
+        std::mem::replace(&mut self.stats, fresh)
     }
 }
 
-impl<D: Driver<Mail = Mail>> App<D> for Generator {
+impl<D: Driver<Mail = GeneratorMessage>> App<D> for Generator {
     type Session = UserSession;
     type State = User;
 
     const READS_WHILE_BLOCKED: bool = true;
 
     fn scratch(&self) -> Scratch {
-        let limits = Limits {
+        let limits = WebSocketLimits {
             message_bytes_max: MESSAGE_BYTES_MAX,
             frame_bytes_max: MESSAGE_BYTES_MAX,
-            ..Limits::default()
+            ..WebSocketLimits::default()
         };
-        Scratch::new(limits, self.config.seed ^ self.slate.core_id as u64)
+        Scratch::new(limits, self.config.seed ^ self.stats.core_id as u64)
     }
 
-    fn mail(&mut self, desk: &mut Desk<D, Self>, mail: Mail) {
+    fn mail(&mut self, cx: &mut CoreContext<D, Self>, mail: GeneratorMessage) {
         match mail {
-            Mail::Collect(blank, reply) => {
-                let slate = self.hand_over(desk, blank);
+            GeneratorMessage::Collect(blank, reply) => {
+                let stats = self.hand_over(cx, blank);
                 // The control thread may have ended; then nobody wants it.
-                let _ = reply.send(slate);
+                let _ = reply.send(stats);
             }
-            Mail::AddUsers(count) => {
-                if self.stage == Stage::Running {
-                    self.starts.add(count, desk.now());
+            GeneratorMessage::AddUsers(count) => {
+                if self.stage == RunPhase::Running {
+                    self.starts.add(count, cx.now());
                 }
             }
-            Mail::StopUsers(count) => {
-                let mut keys = desk.keys();
+            GeneratorMessage::StopUsers(count) => {
+                let mut keys = cx.keys();
                 // Those who are on their way out already are not asked twice.
                 keys.retain(|key| {
-                    desk.state(*key).is_some_and(|user| user.doing != Doing::Stopping)
+                    cx.state(*key).is_some_and(|user| user.doing != UserState::Stopping)
                 });
                 let mut places: Vec<u32> = keys.iter().map(|key| key.index()).collect();
                 let kept = places.len().saturating_sub(count as usize);
                 for index in places.drain(kept..) {
-                    self.stop_user(desk, index, None);
+                    self.stop_user(cx, index, None);
                 }
             }
-            Mail::Pause => self.starts.pause(desk.now()),
-            Mail::Resume => self.starts.resume(desk.now()),
-            Mail::RampDown => self.end(desk, true),
-            Mail::Stop => desk.stop(),
-            Mail::Probe(mail) => self.probe_mail(desk, mail),
+            GeneratorMessage::Pause => self.starts.pause(cx.now()),
+            GeneratorMessage::Resume => self.starts.resume(cx.now()),
+            GeneratorMessage::RampDown => self.end(cx, true),
+            GeneratorMessage::Stop => cx.stop(),
+            GeneratorMessage::Probe(mail) => self.probe_mail(cx, mail),
         }
     }
 
     fn due(&self) -> Instant {
         let stage = match self.stage {
-            Stage::Running if self.concluding && self.probes_are_idle() => Instant::ZERO,
-            Stage::Running if self.concluding => Instant::FAR,
-            Stage::Running => self.starts.due(),
-            Stage::Finishing(until) => until,
-            Stage::Leaving => Instant::FAR,
+            RunPhase::Running if self.concluding && self.probes_are_idle() => Instant::ZERO,
+            RunPhase::Running if self.concluding => Instant::FAR,
+            RunPhase::Running => self.starts.due(),
+            RunPhase::Finishing(until) => until,
+            RunPhase::Leaving => Instant::FAR,
         };
         stage.min(self.leaving.due()).min(self.probes_due())
     }
 
-    fn run_due(&mut self, desk: &mut Desk<D, Self>) {
-        let now = desk.now();
+    fn run_due(&mut self, cx: &mut CoreContext<D, Self>) {
+        let now = cx.now();
         for _ in 0..STARTS_MAX {
             match self.starts.pop(now) {
-                Some(Action::Start { id, due }) => self.start_user(desk, id, due),
-                Some(Action::Stop { id, index }) => self.stop_user(desk, index, Some(id)),
+                Some(Action::Start { id, due }) => self.start_user(cx, id, due),
+                Some(Action::Stop { id, index }) => self.stop_user(cx, index, Some(id)),
                 None => break,
             }
         }
-        self.run_probes(desk);
+        self.run_probes(cx);
         match self.stage {
-            Stage::Running if self.concluding || self.starts.is_over(now) => self.conclude(desk),
-            Stage::Finishing(until) if until <= now => self.end(desk, true),
+            RunPhase::Running if self.concluding || self.starts.is_over(now) => self.conclude(cx),
+            RunPhase::Finishing(until) if until <= now => self.end(cx, true),
             _ => {}
         }
         for index in self.leaving.take(now) {
-            self.stop_user(desk, index, None);
+            self.stop_user(cx, index, None);
         }
     }
 
-    fn turn_ended(&mut self, desk: &mut Desk<D, Self>) {
-        self.slate.finished = self.stage != Stage::Running && desk.is_empty();
+    fn turn_ended(&mut self, cx: &mut CoreContext<D, Self>) {
+        self.stats.finished = self.stage != RunPhase::Running && cx.is_empty();
     }
 
-    fn nudged(&mut self, conn: &mut Conn<'_, D, Self>) {
-        if self.stage == Stage::Leaving {
+    fn notified(&mut self, conn: &mut Conn<'_, D, Self>) {
+        if self.stage == RunPhase::Leaving {
             return self.begin_too_late(conn);
         }
         self.begin(conn);
@@ -388,7 +392,7 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
         } else if self.config.program.protocol() == Protocol::Tcp {
             let dialed_at = conn.state().message_from;
             let arrival = conn.handshake_arrival(dialed_at);
-            let timing = Timing { seen_at: conn.now(), arrival };
+            let timing = AnswerTiming { seen_at: conn.now(), arrival };
             self.established(conn, timing);
         } else {
             self.ask_for_upgrade(conn);
@@ -407,10 +411,10 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     }
 
     fn finished(&mut self, conn: &mut Conn<'_, D, Self>) {
-        if conn.state().doing == Doing::Yielding {
+        if conn.state().doing == UserState::Yielding {
             // It only let others have their turn; the answer that it is about to expect may be here.
             self.advance(conn);
-            if matches!(conn.state().doing, Doing::Closing | Doing::Failing) {
+            if matches!(conn.state().doing, UserState::Closing | UserState::Failing) {
                 return;
             }
         }
@@ -418,50 +422,50 @@ impl<D: Driver<Mail = Mail>> App<D> for Generator {
     }
 
     fn drained(&mut self, conn: &mut Conn<'_, D, Self>) {
-        if conn.state().doing == Doing::Blocked {
+        if conn.state().doing == UserState::Blocked {
             self.advance(conn);
         }
     }
 
     fn deadline(&mut self, conn: &mut Conn<'_, D, Self>) {
-        if self.stage == Stage::Leaving {
+        if self.stage == RunPhase::Leaving {
             return;
         }
         let now = conn.now();
         let user = conn.state();
         match user.doing {
-            Doing::Connecting | Doing::Upgrading => {
-                self.connect_failed(user, now, slate::ConnectFailure::Timeout);
+            UserState::Connecting | UserState::Upgrading => {
+                self.connect_failed(user, now, core_stats::ConnectFailure::Timeout);
                 conn.reset();
             }
-            Doing::Expecting => self.expect_timed_out(conn),
-            Doing::Asking => self.ask_timed_out(conn),
-            Doing::Waiting => {
-                self.slate.lag.record_us(now.micros_since(user.intended));
+            UserState::Expecting => self.expect_timed_out(conn),
+            UserState::Asking => self.ask_timed_out(conn),
+            UserState::Waiting => {
+                self.stats.lag.record_us(now.micros_since(user.intended));
                 self.wait_over(conn);
             }
-            Doing::Resting => {
-                self.slate.lag.record_us(now.micros_since(user.intended));
-                self.slate.resting -= 1;
+            UserState::Resting => {
+                self.stats.lag.record_us(now.micros_since(user.intended));
+                self.stats.resting -= 1;
                 self.begin(conn);
             }
-            Doing::Yielding => self.advance(conn),
-            Doing::Blocked
-            | Doing::Staying
-            | Doing::GivingUp
-            | Doing::Closing
-            | Doing::Failing
-            | Doing::Stopping => {}
+            UserState::Yielding => self.advance(conn),
+            UserState::Blocked
+            | UserState::Staying
+            | UserState::GivingUp
+            | UserState::Closing
+            | UserState::Failing
+            | UserState::Stopping => {}
         }
     }
 
-    fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> After {
+    fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> AfterClose {
         self.connection_ended(conn, reason)
     }
 }
 
 /// Whether both ends of a connection are the same socket.
-fn is_its_own_peer<D: Driver<Mail = Mail>>(conn: &Conn<'_, D, Generator>) -> bool {
+fn is_its_own_peer<D: Driver<Mail = GeneratorMessage>>(conn: &Conn<'_, D, Generator>) -> bool {
     conn.local_addr().is_some_and(|local| conn.peer_addr() == Some(local))
 }
 

@@ -3,7 +3,7 @@
 //! A user is a place in this list and a few counters. Payloads, patterns and loops stand in side
 //! tables that all users of a core share; no op allocates.
 
-mod ask;
+mod channel_request;
 mod compile;
 mod dialogue;
 mod handshake;
@@ -11,19 +11,19 @@ mod matcher;
 mod message;
 
 pub use crate::scenario::{
-    Broadcast, CloseHow, LOOPS_MAX, OnError, Probe, Protocol, Template, TemplateVars,
+    Broadcast, CloseAction, LOOPS_MAX, OnError, Probe, Protocol, Template, TemplateVars,
 };
-pub use ask::{Ask, Asked, Topic};
+pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
 pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
-pub use matcher::{Fed, Matcher};
-pub use message::{Message, MessagePattern};
+pub use matcher::{MatchProgress, Matcher};
+pub use message::{MessagePattern, MessageTemplate};
 
 use std::time::Duration;
 
 use throng_base::Prng;
 
-use crate::schedule::Paced;
+use crate::schedule::PacedTurns;
 use dialogue::Dialogue;
 
 /// All classes of a scenario, compiled.
@@ -36,8 +36,8 @@ pub struct Program {
     protocol: Protocol,
     handshakes: Vec<Handshake>,
     patterns: Vec<MessagePattern>,
-    topics: Vec<Topic>,
-    asks: Vec<Ask>,
+    topics: Vec<TopicTemplate>,
+    asks: Vec<ChannelRequest>,
     probe: Option<Probe>,
     classes: Vec<ProgramClass>,
     weight_total: u64,
@@ -122,7 +122,7 @@ pub enum Op {
     /// Close the connection.
     Close {
         /// How.
-        how: CloseHow,
+        how: CloseAction,
     },
     /// The user has ended. A connection that is still open is closed.
     End,
@@ -171,7 +171,7 @@ pub enum Turns {
     /// Turn `k` is due at `pace.due(k)` after the loop began; there are `turns` of them.
     Every {
         /// When each is due.
-        pace: Paced,
+        pace: PacedTurns,
         /// `u64::MAX` for a loop that ends with its user.
         turns: u64,
     },
@@ -259,9 +259,9 @@ impl Program {
                 Some(Question::Message)
             }
             Op::Ask { ask } => match self.ask(ask).asked {
-                Asked::Join => Some(Question::Join),
-                Asked::Push => Some(Question::Push),
-                Asked::Leave => None,
+                ChannelRequestKind::Join => Some(Question::Join),
+                ChannelRequestKind::Push => Some(Question::Push),
+                ChannelRequestKind::Leave => None,
             },
             Op::Wait { .. }
             | Op::LoopBegin { .. }
@@ -299,12 +299,12 @@ impl Program {
     }
 
     /// What an [`Op::Ask`] asks.
-    pub fn ask(&self, index: u32) -> &Ask {
+    pub fn ask(&self, index: u32) -> &ChannelRequest {
         &self.asks[index as usize]
     }
 
     /// What an [`Ask`] is about.
-    pub fn topic(&self, index: u16) -> &Topic {
+    pub fn topic(&self, index: u16) -> &TopicTemplate {
         &self.topics[usize::from(index)]
     }
 
@@ -337,7 +337,7 @@ impl Program {
             Op::Close { how } => Some(*how),
             _ => None,
         });
-        closes.next() == Some(CloseHow::Reset) && closes.all(|how| how == CloseHow::Reset)
+        closes.next() == Some(CloseAction::Reset) && closes.all(|how| how == CloseAction::Reset)
     }
 
     fn ops_of(&self, class: usize) -> impl Iterator<Item = &Op> {

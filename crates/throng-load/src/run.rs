@@ -15,12 +15,14 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant as WallClock};
 
 use throng_base::units::{brief_count, show_count, show_duration};
-use throng_driver::{Clock, Cores, CoresOptions, Errno, Post, SocketOptions, fdtable, process};
-use throng_engine::{Core, Limits};
-use throng_report::{EventKind, LoadInterval};
+use throng_driver::{
+    Clock, Cores, CoresOptions, Errno, MailboxSender, SocketOptions, fdtable, process,
+};
+use throng_engine::{Core, CoreLimits};
+use throng_report::{LoadInterval, RunEventKind};
 
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
-use crate::generator::{Config, Generator, Mail, SEND_BYTES_MAX, Slate};
+use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage, SEND_BYTES_MAX};
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target};
 use crate::source::SourcePlan;
@@ -163,11 +165,11 @@ impl LoadPlan {
 
 /// A generator that runs.
 pub struct Load {
-    cores: Cores<Mail>,
-    post: Post<Mail>,
+    cores: Cores<GeneratorMessage>,
+    post: MailboxSender<GeneratorMessage>,
     collector: Collector,
-    replies: Receiver<Box<Slate>>,
-    reply: Sender<Box<Slate>>,
+    replies: Receiver<Box<CoreStats>>,
+    reply: Sender<Box<CoreStats>>,
     shortages: Shortages,
     rss_bytes_at_start: u64,
     /// Set by [`Self::pause`], which needs no more than a shared reference.
@@ -189,7 +191,7 @@ impl Load {
         let may_meet_itself = plan.may_meet_itself();
         let probe = plan.program.probe().cloned();
         let shortages = Shortages::new(&plan.sources, &plan.targets, cores);
-        let config = Arc::new(Config {
+        let config = Arc::new(GeneratorConfig {
             program: plan.program,
             phases: plan.phases,
             targets: plan.targets,
@@ -230,13 +232,13 @@ impl Load {
     /// measured comes with a later call.
     pub fn snapshot(&mut self) -> LoadInterval {
         for (core, blank) in self.collector.ask() {
-            self.post.control(core, Mail::Collect(blank, self.reply.clone()));
+            self.post.control(core, GeneratorMessage::Collect(blank, self.reply.clone()));
         }
         let give_up_at = WallClock::now() + COLLECT_TIMEOUT;
         while self.collector.is_waiting() {
             let patience = give_up_at.saturating_duration_since(WallClock::now());
-            let Ok(slate) = self.replies.recv_timeout(patience) else { break };
-            self.collector.take_in(slate);
+            let Ok(stats) = self.replies.recv_timeout(patience) else { break };
+            self.collector.take_in(stats);
         }
         let mut interval = self.collector.interval();
         interval.paused = self.is_paused.load(Relaxed) && !interval.is_leaving();
@@ -246,10 +248,10 @@ impl Load {
     }
 
     /// What it has run out of since the last call, as of the last [`Self::snapshot`].
-    pub fn events(&mut self) -> Vec<EventKind> {
+    pub fn events(&mut self) -> Vec<RunEventKind> {
         let cores = self.collector.latest().enumerate();
         let shortages =
-            cores.flat_map(|(core, slate)| self.shortages.tell(core, &slate.connect_failures));
+            cores.flat_map(|(core, stats)| self.shortages.tell(core, &stats.connect_failures));
         let mut events: Vec<_> = shortages.collect();
         events.extend(self.collector.errors_to_show());
         events
@@ -257,7 +259,7 @@ impl Load {
 
     /// Whether the schedule is over and everybody has left, as of the last [`Self::snapshot`].
     pub fn is_finished(&self) -> bool {
-        self.collector.latest().all(|slate| slate.finished)
+        self.collector.latest().all(|stats| stats.finished)
     }
 
     /// Whether a core has ended that nobody stopped: a fault of throng.
@@ -267,44 +269,44 @@ impl Load {
 
     /// Users in their program, and connections established, as of the last [`Self::snapshot`].
     pub fn counts(&self) -> (u64, u64) {
-        let sum = |f: fn(&Slate) -> u64| self.collector.latest().map(f).sum();
-        (sum(|slate| slate.counters.users_active), sum(|slate| slate.counters.connected))
+        let sum = |f: fn(&CoreStats) -> u64| self.collector.latest().map(f).sum();
+        (sum(|stats| stats.counters.users_active), sum(|stats| stats.counters.connected))
     }
 
     /// Begins `count` more users, one a millisecond.
     pub fn add_users(&self, count: u64) {
-        self.share(count, Mail::AddUsers);
+        self.share(count, GeneratorMessage::AddUsers);
     }
 
     /// Lets `count` users leave.
     pub fn stop_users(&self, count: u64) {
-        self.share(count, Mail::StopUsers);
+        self.share(count, GeneratorMessage::StopUsers);
     }
 
     /// Nobody new begins until [`Self::resume`].
     pub fn pause(&self) {
         self.is_paused.store(true, Relaxed);
-        self.post.each(|_| Mail::Pause);
+        self.post.each(|_| GeneratorMessage::Pause);
     }
 
     /// The schedule goes on where it was.
     pub fn resume(&self) {
         self.is_paused.store(false, Relaxed);
-        self.post.each(|_| Mail::Resume);
+        self.post.each(|_| GeneratorMessage::Resume);
     }
 
     /// Ends the run in order: nobody new begins, everybody leaves.
     pub fn ramp_down(&self) {
-        self.post.each(|_| Mail::RampDown);
+        self.post.each(|_| GeneratorMessage::RampDown);
     }
 
     /// Ends the cores, whatever their users are doing. True when none of them had panicked.
     pub fn join(mut self) -> bool {
-        self.post.each(|_| Mail::Stop);
+        self.post.each(|_| GeneratorMessage::Stop);
         self.cores.join()
     }
 
-    fn share(&self, count: u64, mail: impl Fn(u64) -> Mail) {
+    fn share(&self, count: u64, mail: impl Fn(u64) -> GeneratorMessage) {
         let cores = self.post.cores() as u64;
         self.post.each(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
     }
@@ -343,10 +345,10 @@ fn retargeted(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario, 
 
 /// A user does not send while the other end has not taken what it sent before; so what waits for one connection is
 /// at most one message, and what was appended to the same send before it.
-fn limits(program: &Program) -> Limits {
-    let limits = Limits::default();
+fn limits(program: &Program) -> CoreLimits {
+    let limits = CoreLimits::default();
     let needed = program.message_bytes_most() + SEND_BYTES_MAX;
-    Limits { pending_bytes_max: limits.pending_bytes_max.max(needed), ..limits }
+    CoreLimits { pending_bytes_max: limits.pending_bytes_max.max(needed), ..limits }
 }
 
 fn phase_name(phase: &Phase) -> String {

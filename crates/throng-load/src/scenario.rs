@@ -24,14 +24,14 @@ pub use channel::ANSWER_TIMEOUT_DEFAULT;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use load::{Model, Phase, Spacing};
 pub use message::{
-    EXPECT_TIMEOUT_DEFAULT, Expected, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, Payload,
+    EXPECT_TIMEOUT_DEFAULT, Expectation, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, SendPayload,
 };
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
 pub use protocol::Protocol;
-pub use steps::{Action, CONNECT_TIMEOUT_DEFAULT, CloseHow, LOOPS_MAX, Pace, Repeat, Step};
+pub use steps::{Action, CONNECT_TIMEOUT_DEFAULT, CloseAction, LOOPS_MAX, Pace, Repeat, Step};
 pub use target::{Reach, Scheme, Target, TargetError, needs_no_permission};
 pub use template::{Segment, Template, TemplateError, TemplateVars};
-pub use websocket::{HEARTBEAT_DEFAULT, Pattern, Upgrade};
+pub use websocket::{HEARTBEAT_DEFAULT, Pattern, UpgradeOptions};
 
 use throng_report::Threshold;
 

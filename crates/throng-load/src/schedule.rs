@@ -12,9 +12,9 @@ mod paced;
 
 use std::time::Duration;
 
-pub use closed::{Change, ClosedSchedule, Event};
+pub use closed::{ClosedSchedule, ScheduleEvent, UserChange};
 pub use open::Arrivals;
-pub use paced::Paced;
+pub use paced::PacedTurns;
 
 use crate::scenario::Phase;
 use curve::Curve;

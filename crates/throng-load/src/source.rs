@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use throng_driver::Source;
+use throng_driver::SourceAddress;
 
 use crate::generator::User;
 
@@ -27,7 +27,7 @@ pub enum SourcePlan {
 
 /// One core's share of the sources: no two cores hand out the same explicit port.
 #[derive(Debug)]
-pub struct Sources {
+pub struct SourceAddresses {
     plan: SourcePlan,
     /// The next place among the addresses (late) or among all pairs of port and address (explicit).
     place: u64,
@@ -80,14 +80,14 @@ impl SourcePlan {
     }
 
     /// The share of core `core` of `cores`.
-    pub fn of_core(&self, core: usize, cores: usize) -> Sources {
+    pub fn of_core(&self, core: usize, cores: usize) -> SourceAddresses {
         let (place, stride) = match self {
             Self::Any => (0, 0),
             // Cores begin far from one another and all go over all addresses.
             Self::Late(addresses) => ((core * addresses.len() / cores.max(1)) as u64, 1),
             Self::Explicit(..) => (core as u64, cores as u64),
         };
-        Sources { plan: self.clone(), place, stride }
+        SourceAddresses { plan: self.clone(), place, stride }
     }
 }
 
@@ -105,22 +105,22 @@ impl fmt::Display for SourcePlan {
     }
 }
 
-impl Sources {
+impl SourceAddresses {
     /// Where the next connection leaves from.
-    pub fn choose(&mut self) -> Source {
+    pub fn choose(&mut self) -> SourceAddress {
         let place = self.place;
         self.place = place.wrapping_add(self.stride);
         match &self.plan {
-            SourcePlan::Any => Source::Any,
+            SourcePlan::Any => SourceAddress::Any,
             SourcePlan::Late(addresses) => {
-                Source::Late(addresses[(place % addresses.len() as u64) as usize])
+                SourceAddress::Late(addresses[(place % addresses.len() as u64) as usize])
             }
             SourcePlan::Explicit(addresses, ports) => {
                 // All addresses at one port, then the next port: a port is used again as late as possible.
                 let address = addresses[(place % addresses.len() as u64) as usize];
                 let count = u64::from(ports.end() - ports.start()) + 1;
                 let offset = (place / addresses.len() as u64) % count;
-                Source::Explicit(SocketAddr::new(address, ports.start() + offset as u16))
+                SourceAddress::Explicit(SocketAddr::new(address, ports.start() + offset as u16))
             }
         }
     }
@@ -159,7 +159,7 @@ mod tests {
         for core in 0..3 {
             let mut sources = plan.of_core(core, 3);
             for _ in 0..10 {
-                let Source::Explicit(source) = sources.choose() else { panic!("{plan:?}") };
+                let SourceAddress::Explicit(source) = sources.choose() else { panic!("{plan:?}") };
                 assert!(seen.insert(source), "{source} twice");
             }
         }

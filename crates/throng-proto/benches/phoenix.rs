@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use throng_proto::phoenix::{self, Payload, Vsn, client};
+use throng_proto::phoenix::{self, PhoenixPayload, Vsn, client};
 
 fn main() {
     let text = r#"["12","345","rooms:lobby","new_msg",{"body":"hello, everyone in this room","user":"4711"}]"#;
@@ -15,7 +15,7 @@ fn main() {
         "hello, you ".repeat(372)
     );
     let binary = b"\x00\x02\x03\x0b\x0712345rooms:lobbynew_msgdata of a binary push";
-    let payload = Payload::Json(r#"{"body":"hello, everyone in this room","user":"4711"}"#);
+    let payload = PhoenixPayload::Json(r#"{"body":"hello, everyone in this room","user":"4711"}"#);
 
     cost("server: decode a V2 push of 90 bytes", || {
         phoenix::decode_text(Vsn::V2, black_box(text)).is_ok()
@@ -43,7 +43,7 @@ fn main() {
             Some("345"),
             "rooms:lobby",
             "ok",
-            Payload::EMPTY,
+            PhoenixPayload::EMPTY,
             black_box(&mut out),
         )
         .is_ok()

@@ -5,8 +5,8 @@ use std::time::Instant as Clock;
 
 use throng_base::Instant;
 use throng_proto::websocket::{
-    Client, ClientEvent, ClientHandshake, Deflater, Opcode, Scratch, Server, ServerEvent,
-    encode_deflated, encode_frame,
+    ClientEvent, ClientHandshake, Deflater, Opcode, Scratch, ServerEvent, WebSocketClient,
+    WebSocketServer, encode_deflated, encode_frame,
 };
 use throng_proto::{Input, Session};
 
@@ -22,7 +22,7 @@ const HANDSHAKE: ClientHandshake<'_> = ClientHandshake {
 fn main() {
     let mut scratch = Scratch::default();
     let mut request = Vec::new();
-    Client::new().begin(&HANDSHAKE, &mut request);
+    WebSocketClient::new().begin(&HANDSHAKE, &mut request);
     let (mut server, mut client, mut answer) = opened(&request, &mut scratch);
     let (mut out, mut deflater) = (Vec::with_capacity(16 << 10), Deflater::new());
 
@@ -65,7 +65,7 @@ fn main() {
     });
     cost("client: write the request and read the answer", || {
         out.clear();
-        let mut client = Client::new();
+        let mut client = WebSocketClient::new();
         client.begin(&HANDSHAKE, &mut out);
         let mut input = Input::new(&mut answer);
         let event = client.next(Instant::ZERO, &mut input, &mut scratch, &mut out);
@@ -95,8 +95,8 @@ fn main() {
 }
 
 /// Both ends after a handshake, and what the server answered.
-fn opened(request: &[u8], scratch: &mut Scratch) -> (Server, Client, Vec<u8>) {
-    let (mut client, mut out) = (Client::new(), Vec::new());
+fn opened(request: &[u8], scratch: &mut Scratch) -> (WebSocketServer, WebSocketClient, Vec<u8>) {
+    let (mut client, mut out) = (WebSocketClient::new(), Vec::new());
     client.begin(&HANDSHAKE, &mut out);
     out.clear();
     let server = accept(&mut request.to_vec(), scratch, &mut out);
@@ -106,8 +106,8 @@ fn opened(request: &[u8], scratch: &mut Scratch) -> (Server, Client, Vec<u8>) {
     (server, client, answer)
 }
 
-fn accept(request: &mut [u8], scratch: &mut Scratch, out: &mut Vec<u8>) -> Server {
-    let mut server = Server::new(Instant::ZERO, scratch.limits());
+fn accept(request: &mut [u8], scratch: &mut Scratch, out: &mut Vec<u8>) -> WebSocketServer {
+    let mut server = WebSocketServer::new(Instant::ZERO, scratch.limits());
     let mut input = Input::new(request);
     if let Some(ServerEvent::Request(request)) =
         server.next(Instant::ZERO, &mut input, scratch, out)

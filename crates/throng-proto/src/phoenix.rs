@@ -18,8 +18,8 @@ mod text;
 mod vsn;
 
 pub use decimal::Decimal;
-pub use error::{DecodeError, EncodeError};
-pub use message::{Kind, Message, Payload};
+pub use error::{FrameDecodeError, FrameEncodeError};
+pub use message::{FrameKind, PhoenixMessage, PhoenixPayload};
 pub use server::{
     broadcast, channel_closed, channel_crashed, decode_binary, decode_text, push, push_around,
     reply,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use throng_base::{Key, Slab};
 
 use crate::members::{Members, NONE};
-use crate::topic::{Queued, Render, Topic};
+use crate::topic::{QueuedPublication, Render, Topic};
 use crate::{
     Dialect, Frames, Lane, Membership, Memberships, Publication, Subscription, TopicRules,
 };
@@ -26,7 +26,7 @@ pub struct Hub {
 
 /// What became of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct PublishOutcome {
     /// Whether anybody here is in its topic.
     pub has_members: bool,
     /// Publications that the topic's policy dropped, because too many wait already.
@@ -45,12 +45,12 @@ pub struct Delivery<'a> {
     /// What its queue is to know of the topic.
     pub lane: Lane,
     /// What it gets.
-    pub what: What<'a>,
+    pub what: DeliveryContent<'a>,
 }
 
 /// What a member gets.
 #[derive(Debug)]
-pub enum What<'a> {
+pub enum DeliveryContent<'a> {
     /// These of the frames.
     Frames(&'a Frames, Range<usize>),
     /// The publication itself: it intercepts.
@@ -130,16 +130,21 @@ impl Hub {
     }
 
     /// Queues `publication` for the members that its topic has now, but not for `except`.
-    pub fn publish(&mut self, publication: &Arc<Publication>, except: Option<Key>) -> Accepted {
+    pub fn publish(
+        &mut self,
+        publication: &Arc<Publication>,
+        except: Option<Key>,
+    ) -> PublishOutcome {
         let id = self.names.get(publication.topic());
         let Some((id, topic)) = id.and_then(|id| Some((*id, self.topics.get_mut(*id)?))) else {
-            return Accepted { has_members: false, dropped: 0 };
+            return PublishOutcome { has_members: false, dropped: 0 };
         };
-        let dropped = topic.queue(Queued { publication: Arc::clone(publication), except });
+        let dropped =
+            topic.queue(QueuedPublication { publication: Arc::clone(publication), except });
         if !std::mem::replace(&mut topic.is_turning, true) {
             self.turns.push_back(id);
         }
-        Accepted { has_members: true, dropped }
+        PublishOutcome { has_members: true, dropped }
     }
 
     /// The next thing to be told to a member; none when everybody has been told everything. Costs the same however many
@@ -162,14 +167,14 @@ impl Hub {
             pass.cursor = member.next;
         }
         let what = if end == from {
-            What::Nothing
+            DeliveryContent::Nothing
         } else if member.intercepts {
-            What::Publication(Arc::clone(&pass.publications[from].publication))
+            DeliveryContent::Publication(Arc::clone(&pass.publications[from].publication))
         } else {
             let frames = pass.frames(member.dialect, render);
             match frames.span(from..end).is_empty() {
-                true => What::Nothing,
-                false => What::Frames(frames, from..end),
+                true => DeliveryContent::Nothing,
+                false => DeliveryContent::Frames(frames, from..end),
             }
         };
         let TopicRules { policy, queue_bytes_max, .. } = topic.rules;

@@ -20,7 +20,7 @@ mod topic;
 
 pub use dialect::Dialect;
 pub use frames::Frames;
-pub use hub::{Accepted, Delivery, Hub, What};
+pub use hub::{Delivery, DeliveryContent, Hub, PublishOutcome};
 pub use members::{Membership, Memberships, Subscription};
 pub use publication::Publication;
 pub use rulebook::Rulebook;

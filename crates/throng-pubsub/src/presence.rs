@@ -25,10 +25,10 @@ use throng_proto::phoenix::json;
 
 pub use diff::Diff;
 pub use limits::PresenceLimits;
-pub use member::{Member, Ref};
+pub use member::{PresenceMember, PresenceRef};
 pub use members::Listing;
 
-use diff::Draft;
+use diff::DiffBuilder;
 use members::Members;
 
 /// One core's knowledge of who is present where. `O` names what tracks (a channel of a connection) on this core.
@@ -43,8 +43,8 @@ pub struct Presence<O> {
     /// The moment of the latest ref: no two are equal.
     latest_ns: u64,
     topics: HashMap<Arc<str>, Rc<Members>>,
-    own: BTreeMap<(O, u64), Arc<Member>>,
-    drafts: BTreeMap<Arc<str>, Draft>,
+    own: BTreeMap<(O, u64), Arc<PresenceMember>>,
+    drafts: BTreeMap<Arc<str>, DiffBuilder>,
 }
 
 /// Why nothing changed: the application's fault.
@@ -103,7 +103,7 @@ impl<O: Clone + Ord> Presence<O> {
         topic: &str,
         key: &str,
         meta: &str,
-    ) -> Result<Ref, PresenceError> {
+    ) -> Result<PresenceRef, PresenceError> {
         if self.place(&owner, topic, key).is_some() {
             return Err(PresenceError::AlreadyTracked);
         }
@@ -119,7 +119,7 @@ impl<O: Clone + Ord> Presence<O> {
         topic: &str,
         key: &str,
         meta: &str,
-    ) -> Result<Ref, PresenceError> {
+    ) -> Result<PresenceRef, PresenceError> {
         let place = self.place(&owner, topic, key).ok_or(PresenceError::NotTracked)?;
         self.check(key, meta)?;
         let r#ref = self.join(now, owner, topic, key, meta, Some(place.1));
@@ -178,7 +178,7 @@ impl<O: Clone + Ord> Presence<O> {
     /// Where the member is that `owner` tracks: an owner has few.
     fn place(&self, owner: &O, topic: &str, key: &str) -> Option<(O, u64)> {
         let all = (owner.clone(), 0)..=(owner.clone(), u64::MAX);
-        let found = |member: &Member| member.topic() == topic && member.key() == key;
+        let found = |member: &PresenceMember| member.topic() == topic && member.key() == key;
         self.own.range(all).find(|(_, member)| found(member)).map(|(place, _)| place.clone())
     }
 
@@ -190,13 +190,13 @@ impl<O: Clone + Ord> Presence<O> {
         key: &str,
         meta: &str,
         previous: Option<u64>,
-    ) -> Ref {
+    ) -> PresenceRef {
         self.latest_ns = (self.latest_ns + 1).max(self.origin_ns.saturating_add(now.as_nanos()));
-        let r#ref = Ref::new(self.latest_ns, self.core);
-        let previous = previous.map(|moment_ns| Ref::new(moment_ns, self.core));
+        let r#ref = PresenceRef::new(self.latest_ns, self.core);
+        let previous = previous.map(|moment_ns| PresenceRef::new(moment_ns, self.core));
         let topic =
             self.topics.get_key_value(topic).map_or_else(|| topic.into(), |(t, _)| t.clone());
-        let member = Arc::new(Member::new(topic.clone(), key, r#ref, previous, meta));
+        let member = Arc::new(PresenceMember::new(topic.clone(), key, r#ref, previous, meta));
         insert(&mut self.topics, &member);
         self.own.insert((owner, self.latest_ns), member.clone());
         self.drafts.entry(topic).or_default().joins.push(member);
@@ -235,12 +235,12 @@ impl std::error::Error for PresenceError {}
 
 type Topics = HashMap<Arc<str>, Rc<Members>>;
 
-fn insert(topics: &mut Topics, member: &Arc<Member>) {
+fn insert(topics: &mut Topics, member: &Arc<PresenceMember>) {
     topics.entry(member.shared_topic()).or_default().insert(member);
 }
 
 /// A topic without members is forgotten.
-fn remove(topics: &mut Topics, member: &Arc<Member>) {
+fn remove(topics: &mut Topics, member: &Arc<PresenceMember>) {
     if topics.get(member.topic()).is_some_and(|members| members.remove(member)) {
         topics.remove(member.topic());
     }

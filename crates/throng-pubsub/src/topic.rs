@@ -17,7 +17,7 @@ pub(crate) struct Topic {
     pub(crate) lane: u32,
     pub(crate) list: List,
     /// Published, and in no pass yet.
-    queue: VecDeque<Queued>,
+    queue: VecDeque<QueuedPublication>,
     /// What the queue weighs.
     queue_bytes: usize,
     /// The number of the first in the queue, or of the next to come.
@@ -29,7 +29,7 @@ pub(crate) struct Topic {
 
 /// A publication, and who does not get it.
 #[derive(Clone, Debug)]
-pub(crate) struct Queued {
+pub(crate) struct QueuedPublication {
     pub(crate) publication: Arc<Publication>,
     pub(crate) except: Option<Key>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Pass {
     pub(crate) cursor: u32,
     /// The number of the first publication.
     first: u32,
-    pub(crate) publications: Vec<Queued>,
+    pub(crate) publications: Vec<QueuedPublication>,
     /// Who does not get which, in order.
     excepted: Vec<(Key, usize)>,
     frames: [Option<Frames>; Dialect::COUNT],
@@ -71,7 +71,7 @@ impl Topic {
     }
 
     /// Queues a publication; says how many the policy has dropped for it, itself perhaps.
-    pub(crate) fn queue(&mut self, queued: Queued) -> usize {
+    pub(crate) fn queue(&mut self, queued: QueuedPublication) -> usize {
         let weight = queued.publication.weight();
         let mut dropped = 0;
         loop {
@@ -100,7 +100,8 @@ impl Topic {
         }
         let count = self.count_of_pass();
         let first = self.first;
-        let publications: Vec<Queued> = (0..count).filter_map(|_| self.take_first()).collect();
+        let publications: Vec<QueuedPublication> =
+            (0..count).filter_map(|_| self.take_first()).collect();
         let mut excepted: Vec<(Key, usize)> = publications
             .iter()
             .enumerate()
@@ -117,7 +118,7 @@ impl Topic {
         true
     }
 
-    fn take_first(&mut self) -> Option<Queued> {
+    fn take_first(&mut self) -> Option<QueuedPublication> {
         let queued = self.queue.pop_front()?;
         self.queue_bytes -= queued.publication.weight();
         self.first = self.first.wrapping_add(1);
@@ -132,7 +133,7 @@ impl Topic {
     /// How many publications a member is written in one go.
     fn count_of_pass(&self) -> usize {
         let mut bytes = 0;
-        let fits = |queued: &&Queued| {
+        let fits = |queued: &&QueuedPublication| {
             bytes += queued.publication.weight();
             bytes <= BYTES_OF_PASS_MAX
         };

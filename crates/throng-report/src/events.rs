@@ -11,22 +11,22 @@ pub const SERVER_SILENT: &str = "no answer on its control socket";
 
 /// An event and when it happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct RunEvent {
     /// Milliseconds since the run began.
     pub at_ms: u64,
     /// What happened.
     #[serde(flatten)]
-    pub kind: EventKind,
+    pub kind: RunEventKind,
 }
 
-impl Event {
+impl RunEvent {
     /// `kind`, at `at_ms` milliseconds since the run began.
-    pub fn new(at_ms: u64, kind: EventKind) -> Self {
+    pub fn new(at_ms: u64, kind: RunEventKind) -> Self {
         Self { at_ms, kind }
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for RunEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{} s: {}", self.at_ms / 1000, self.at_ms % 1000 / 100, self.kind)
     }
@@ -35,7 +35,7 @@ impl fmt::Display for Event {
 /// What happened. In JSON, `{"event": "fd_table_full", …}` with the fields beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum EventKind {
+pub enum RunEventKind {
     /// A core stopped accepting because an fd table was full, or for want of what else the errno names. Raise
     /// `RLIMIT_NOFILE` (`fs.file-max` when the errno is `ENFILE`, `fs.epoll.max_user_watches` when it is `ENOSPC`), or give
     /// the server more cores with private tables.
@@ -181,7 +181,7 @@ pub enum EventKind {
     Unknown,
 }
 
-impl fmt::Display for EventKind {
+impl fmt::Display for RunEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FdTableFull { core, errno, open } => {
@@ -260,28 +260,28 @@ mod tests {
 
     #[test]
     fn an_event_is_one_flat_object_and_comes_back() {
-        let event = Event::new(
+        let event = RunEvent::new(
             12_340,
-            EventKind::FdTableFull { core: 1, errno: "EMFILE".into(), open: 1017 },
+            RunEventKind::FdTableFull { core: 1, errno: "EMFILE".into(), open: 1017 },
         );
         let json = serde_json::to_string(&event).unwrap();
         assert_eq!(
             json,
             r#"{"at_ms":12340,"event":"fd_table_full","core":1,"errno":"EMFILE","open":1017}"#
         );
-        assert_eq!(serde_json::from_str::<Event>(&json).unwrap(), event);
+        assert_eq!(serde_json::from_str::<RunEvent>(&json).unwrap(), event);
         assert_eq!(
             event.to_string(),
             "12.3 s: core 1 stopped accepting with 1017 connections open: fd table full (EMFILE)"
         );
-        let watches = EventKind::FdTableFull { core: 0, errno: "ENOSPC".into(), open: 349 };
+        let watches = RunEventKind::FdTableFull { core: 0, errno: "ENOSPC".into(), open: 349 };
         assert!(watches.to_string().ends_with("no epoll watches left (ENOSPC)"), "{watches}");
     }
 
     #[test]
     fn an_event_of_a_newer_version_is_kept_as_unknown() {
-        let event: Event =
+        let event: RunEvent =
             serde_json::from_str(r#"{"at_ms":1,"event":"moon_rose","height":3}"#).unwrap();
-        assert_eq!(event.kind, EventKind::Unknown);
+        assert_eq!(event.kind, RunEventKind::Unknown);
     }
 }

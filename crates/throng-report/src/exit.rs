@@ -1,7 +1,7 @@
 //! What came of a run, as the exit code of `throng run` and `throng report` says it.
 
 use crate::render::count;
-use crate::runfile::EndReason;
+use crate::runfile::RunEndReason;
 use crate::{Grade, Judgement, Summary};
 
 /// What came of a run.
@@ -28,7 +28,7 @@ impl RunExit {
         let missed = judgements.iter().any(|judgement| !judgement.met);
         match summary.run.end {
             // Not even this generator's numbers are whole.
-            Some(EndReason::Failed) => Self::Invalid,
+            Some(RunEndReason::Failed) => Self::Invalid,
             _ if summary.run.incomplete.is_some() => Self::Incomplete,
             _ if summary.is_unreached() && judgements.is_empty() => Self::Unreached,
             _ if invalid => Self::Invalid,
@@ -59,7 +59,7 @@ impl Summary {
 
     /// Why the run is no success whatever its thresholds say, in a sentence without its point.
     pub fn shortcoming(&self) -> Option<String> {
-        if self.run.end == Some(EndReason::TargetLost) {
+        if self.run.end == Some(RunEndReason::TargetLost) {
             return Some("the target did not answer any more when the run ended".to_owned());
         }
         let users = &self.users;
@@ -93,7 +93,7 @@ mod tests {
 
     fn met() -> Summary {
         let mut summary = Summary::default();
-        summary.run.end = Some(EndReason::Finished);
+        summary.run.end = Some(RunEndReason::Finished);
         (summary.connect.intended, summary.connect.ok) = (10, 10);
         (summary.users.started, summary.users.finished) = (10, 10);
         summary
@@ -126,13 +126,13 @@ mod tests {
         check(|_| {}, &[true, true], RunExit::Met);
         check(|_| {}, &[true, false], RunExit::Missed);
         check(invalid, &[false], RunExit::Invalid);
-        check(|run| run.run.end = Some(EndReason::Failed), &[], RunExit::Invalid);
+        check(|run| run.run.end = Some(RunEndReason::Failed), &[], RunExit::Invalid);
     }
 
     #[test]
     fn what_was_over_before_its_plan_is_incomplete_whatever_else_it_is() {
         let interrupted = |run: &mut Summary| {
-            run.run.end = Some(EndReason::Interrupted);
+            run.run.end = Some(RunEndReason::Interrupted);
             run.run.incomplete = Some("Ctrl-C ended it".to_owned());
         };
         check(interrupted, &[true], RunExit::Incomplete);
@@ -173,6 +173,6 @@ mod tests {
             run.message.answered = 1;
         };
         check(slow, &[], RunExit::Met);
-        check(|run| run.run.end = Some(EndReason::TargetLost), &[true], RunExit::Missed);
+        check(|run| run.run.end = Some(RunEndReason::TargetLost), &[true], RunExit::Missed);
     }
 }

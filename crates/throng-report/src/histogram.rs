@@ -146,11 +146,12 @@ impl Histogram {
 
     /// Reads what [`encode`](Self::encode) or any other HdrHistogram library wrote; values keep three
     /// significant digits and are capped at two minutes.
-    pub fn decode(text: &str) -> Result<Self, DecodeError> {
-        let packed = BASE64.decode(text.trim()).map_err(DecodeError::new)?;
+    pub fn decode(text: &str) -> Result<Self, HistogramDecodeError> {
+        let packed = BASE64.decode(text.trim()).map_err(HistogramDecodeError::new)?;
         let bytes = inflate(&packed)?;
-        let wire: hdrhistogram::Histogram<u64> =
-            Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(DecodeError::new)?;
+        let wire: hdrhistogram::Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(HistogramDecodeError::new)?;
         let mut histogram = Self::new();
         for cell in wire.iter_recorded() {
             let n = u32::try_from(cell.count_at_value()).unwrap_or(u32::MAX);
@@ -236,33 +237,33 @@ impl From<&Histogram> for LatencySummary {
 
 /// A text that is not an encoded histogram.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DecodeError(String);
+pub struct HistogramDecodeError(String);
 
-impl DecodeError {
+impl HistogramDecodeError {
     fn new(error: impl fmt::Display) -> Self {
         Self(error.to_string())
     }
 }
 
-impl fmt::Display for DecodeError {
+impl fmt::Display for HistogramDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not an HdrHistogram in base64: {}", self.0)
     }
 }
 
-impl std::error::Error for DecodeError {}
+impl std::error::Error for HistogramDecodeError {}
 
 /// The V2 form inside the deflated one, which must be as long as it says: the deserializer reserves what
 /// the length field asks for, and four flipped bits should not ask for gigabytes.
-fn inflate(packed: &[u8]) -> Result<Vec<u8>, DecodeError> {
-    let deflated = packed.get(8..).ok_or_else(|| DecodeError::new("it is too short"))?;
+fn inflate(packed: &[u8]) -> Result<Vec<u8>, HistogramDecodeError> {
+    let deflated = packed.get(8..).ok_or_else(|| HistogramDecodeError::new("it is too short"))?;
     let mut bytes = Vec::new();
     let inflated = ZlibDecoder::new(deflated).take(ENCODED_BYTES_MAX).read_to_end(&mut bytes);
-    inflated.map_err(DecodeError::new)?;
+    inflated.map_err(HistogramDecodeError::new)?;
     let length = bytes.get(4..8).and_then(|field| Some(u32::from_be_bytes(field.try_into().ok()?)));
     match length {
         Some(length) if length as usize + HEADER_BYTES == bytes.len() => Ok(bytes),
-        _ => Err(DecodeError::new("its length is not what it says")),
+        _ => Err(HistogramDecodeError::new("its length is not what it says")),
     }
 }
 

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Event, Histogram, Latencies,
-    LoadCounters, MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse,
-    ServerSnapshot, Tally, Unanswered,
+    AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, Histogram, Latencies, LoadCounters,
+    MachineUse, Outage, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
+    ServerSnapshot, Tally, UnansweredWaits,
 };
 
 /// The phase of a run whose schedule is over, or was ended: nobody begins anything, whoever is connected leaves,
@@ -57,7 +57,7 @@ pub struct Interval {
     pub unseen: Option<Vec<String>>,
     /// What happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub events: Vec<Event>,
+    pub events: Vec<RunEvent>,
 }
 
 /// Where the intervals of a run have the kernel that the server runs on: in one of its own, if any of them has that, else in the
@@ -110,8 +110,8 @@ pub struct LoadInterval {
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub push: Histogram,
     /// How long users waited for what they did not get, until it timed out or they were stopped.
-    #[serde(skip_serializing_if = "Unanswered::is_empty")]
-    pub unanswered: Unanswered,
+    #[serde(skip_serializing_if = "UnansweredWaits::is_empty")]
+    pub unanswered: UnansweredWaits,
     /// From the intended moment of a probe until each user had it.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub broadcast: Histogram,

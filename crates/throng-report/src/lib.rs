@@ -38,7 +38,7 @@ pub mod watch;
 
 pub use arrival::{ArrivalLatencies, Latencies};
 pub use diagnosis::Diagnosis;
-pub use events::{Event, EventKind, SERVER_SILENT};
+pub use events::{RunEvent, RunEventKind, SERVER_SILENT};
 pub use exit::RunExit;
 pub use finding::{Evidence, Finding, Severity, Side};
 pub use histogram::{Histogram, LatencySummary};
@@ -48,6 +48,6 @@ pub use probe::ProbeReport;
 pub use snapshot::*;
 pub use summary::{Summary, SummaryFold};
 pub use threshold::{Judgement, Threshold};
-pub use unanswered::Unanswered;
+pub use unanswered::UnansweredWaits;
 pub use validity::{Grade, Validity};
 pub use watch::{WatchHeader, WatchLine};

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use reader::{LINE_BYTES_MAX, ReadError, RunFile, RunFileReader, read};
-pub use writer::{Appended, RunFileWriter, Truncate};
+pub use writer::{AppendOutcome, RunFileWriter, Truncate};
 
 use crate::{Interval, Validity};
 
@@ -33,7 +33,7 @@ pub const HEAD_BYTES: usize = MARK.len();
 /// What was to be run, and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Header {
+pub struct RunHeader {
     /// [`SCHEMA`].
     pub schema: String,
     /// When the run began, RFC 3339.
@@ -65,7 +65,7 @@ pub struct Header {
     pub machine: BTreeMap<String, String>,
 }
 
-impl Default for Header {
+impl Default for RunHeader {
     fn default() -> Self {
         Self {
             schema: SCHEMA.to_owned(),
@@ -116,9 +116,9 @@ pub struct ScenarioSource {
 /// How a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct End {
+pub struct RunEnd {
     /// Why it ended.
-    pub reason: EndReason,
+    pub reason: RunEndReason,
     /// More about that, when there is more: an error, a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -131,7 +131,7 @@ pub struct End {
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EndReason {
+pub enum RunEndReason {
     /// The scenario was over.
     #[default]
     Finished,
@@ -150,15 +150,15 @@ pub enum EndReason {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Line<'a> {
-    Header(&'a Header),
+    Header(&'a RunHeader),
     Interval(&'a Interval),
-    End { end: &'a End },
+    End { end: &'a RunEnd },
 }
 
 /// The last line, for reading.
 #[derive(Deserialize)]
 struct EndLine {
-    end: End,
+    end: RunEnd,
 }
 
 #[cfg(test)]
@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn a_run_file_is_known_by_its_first_bytes_however_early_it_was_cut() {
-        let written = RunFileWriter::create(Vec::new(), &Header::default()).unwrap().into_inner();
+        let written =
+            RunFileWriter::create(Vec::new(), &RunHeader::default()).unwrap().into_inner();
         for cut in 0..written.len() {
             assert!(is_run_file(&written[..cut]), "cut at {cut}");
         }

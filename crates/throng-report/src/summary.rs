@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 pub use fold::SummaryFold;
 
 use crate::render::{count, micros};
-use crate::runfile::{EndReason, ReadError, RunFile, RunFileReader};
+use crate::runfile::{ReadError, RunEndReason, RunFile, RunFileReader};
 use crate::{
     ClassCounters, Grade, LatencySummary, ProbeCounters, ProbeReport, ServerCounters, Tally,
     Validity,
@@ -116,7 +116,7 @@ pub struct RunSummary {
     /// The version of throng.
     pub throng_version: String,
     /// How it ended; `null` when the file does not say.
-    pub end: Option<EndReason>,
+    pub end: Option<RunEndReason>,
     /// Why it was over before its plan was, in a sentence without its point; `null` when it was
     /// not.
     pub incomplete: Option<String>,

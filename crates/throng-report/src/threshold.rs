@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::units::{self, UnitError};
 
 use crate::Summary;
-use metric::{Measured, Metric, Unit};
+use metric::{Measurement, Metric, Unit};
 
 pub use metric::names;
 
@@ -106,15 +106,15 @@ impl Threshold {
         }
     }
 
-    fn show(&self, measured: &Measured) -> String {
+    fn show(&self, measured: &Measurement) -> String {
         match measured {
-            Measured::Value(value) => self.unit.show(*value),
-            Measured::AtLeast(value) => format!("at least {}", self.unit.show(*value)),
-            Measured::Unanswered { count, us_most } => {
+            Measurement::Value(value) => self.unit.show(*value),
+            Measurement::AtLeast(value) => format!("at least {}", self.unit.show(*value)),
+            Measurement::Unanswered { count, us_most } => {
                 let most = crate::render::micros(*us_most);
                 format!("no answer, of {count} that were waited for, the longest for {most}")
             }
-            Measured::Nothing => "nothing".to_owned(),
+            Measurement::Nothing => "nothing".to_owned(),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{Histogram, LatencySummary};
 /// due. The answer would have taken at least as long as the wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Unanswered {
+pub struct UnansweredWaits {
     /// For a connect: until it would have been established, the upgrade of a WebSocket included.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub connect: Histogram,
@@ -29,7 +29,7 @@ pub struct Unanswered {
     pub push: Histogram,
 }
 
-impl Unanswered {
+impl UnansweredWaits {
     /// Adds everything that `other` recorded.
     pub fn merge(&mut self, other: &Self) {
         self.connect.merge(&other.connect);
@@ -109,11 +109,11 @@ mod tests {
 
     #[test]
     fn an_empty_one_is_left_out_of_json() {
-        let mut unanswered = Unanswered::default();
+        let mut unanswered = UnansweredWaits::default();
         assert_eq!(serde_json::to_string(&unanswered).unwrap(), "{}");
         unanswered.push.record_us(7);
         let json = serde_json::to_string(&unanswered).unwrap();
         assert!(json.starts_with("{\"push\":\"HISTF"), "{json}");
-        assert_eq!(serde_json::from_str::<Unanswered>(&json).unwrap(), unanswered);
+        assert_eq!(serde_json::from_str::<UnansweredWaits>(&json).unwrap(), unanswered);
     }
 }

@@ -88,7 +88,7 @@ pub struct Validity {
 
 /// What the grade depends on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct ValidityFacts {
     /// Intervals in which the generator said something.
     pub intervals: u64,
     /// How late the generator's steps were.
@@ -98,7 +98,7 @@ pub struct Facts {
     /// Whether the kernel told when answers arrived: a generator that reads late is no part of a latency.
     pub arrivals_are_known: bool,
     /// What the report shows.
-    pub latencies: Vec<Latency>,
+    pub latencies: Vec<ShownLatency>,
     /// Answers that an `expect` took.
     pub answers: u64,
     /// Those of them that may be another user's, or another question's.
@@ -131,7 +131,7 @@ pub struct Facts {
 
 /// A latency that the report shows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Latency {
+pub struct ShownLatency {
     /// Its name, as in a threshold.
     pub name: &'static str,
     /// What was measured.
@@ -142,7 +142,7 @@ pub struct Latency {
 
 impl Validity {
     /// Grades a run by the rules in the module's documentation.
-    pub fn of(facts: &Facts) -> Self {
+    pub fn of(facts: &ValidityFacts) -> Self {
         let mut found: Vec<(Grade, String)> = Vec::new();
         if facts.intervals == 0 {
             found.push((Grade::Invalid, "the generator reported nothing".to_owned()));
@@ -192,14 +192,15 @@ impl Validity {
     }
 }
 
-impl Facts {
+impl ValidityFacts {
     /// Returns the grade that the generator's lateness alone gives, and why, where it is not valid.
     pub fn lag(&self) -> Option<(Grade, String)> {
         let lag_us = self.lag_us.p99;
         let grade = above(lag_us, LAG_DEGRADED_US, LAG_INVALID_US)?;
         let late = format!("the generator was late by {} (p99)", micros(lag_us));
         let smallest = self.latencies.iter().min_by_key(|latency| latency.us.p99);
-        let Some(Latency { name, us, .. }) = smallest.filter(|_| self.arrivals_are_known) else {
+        let Some(ShownLatency { name, us, .. }) = smallest.filter(|_| self.arrivals_are_known)
+        else {
             return Some((grade, late));
         };
         let part = lag_us as f64 / us.p99.max(1) as f64;
@@ -225,7 +226,7 @@ impl Facts {
 
     /// What of the slowest is the generator's own although it was hardly ever late.
     fn owned_tail(&self) -> Option<String> {
-        let has_tail = |latency: &&Latency| {
+        let has_tail = |latency: &&ShownLatency| {
             self.lag_us.count.min(latency.us.count) >= TAIL_VALUES_MIN
                 && is_owned(latency.us.p999, self.lag_us.p999)
         };
@@ -234,7 +235,7 @@ impl Facts {
             return Some(self.late(&format!("p99.9 and above ({}) are", owned.join(", "))));
         }
         let judged = self.latencies.iter().find_map(|latency| {
-            let Latency { name, us, judged } = latency;
+            let ShownLatency { name, us, judged } = latency;
             let stats = [("p999", us.p999, self.lag_us.p999), ("max", us.max, self.lag_us.max)];
             let owned = |(stat, us, lag_us): &(&str, u64, u64)| {
                 judged.contains(stat) && is_owned(*us, *lag_us)
@@ -290,12 +291,12 @@ fn shortfall(what: &str, missing: u64, intended: u64) -> Option<(Grade, String)>
 mod tests {
     use super::*;
 
-    fn sound() -> Facts {
-        Facts {
+    fn sound() -> ValidityFacts {
+        ValidityFacts {
             intervals: 10,
             arrivals_intended: 1000,
             arrivals_achieved: 1000,
-            ..Facts::default()
+            ..ValidityFacts::default()
         }
     }
 
@@ -304,7 +305,7 @@ mod tests {
     }
 
     /// A stall of two seconds in ten minutes: 0.33 % of everything that was due.
-    fn stalled(latency_us_p999: u64, count: u64, judged: &[&'static str]) -> Facts {
+    fn stalled(latency_us_p999: u64, count: u64, judged: &[&'static str]) -> ValidityFacts {
         let lag_us = LatencySummary {
             p99: 80,
             p999: 1_400_000,
@@ -320,9 +321,9 @@ mod tests {
             count,
             ..Default::default()
         };
-        let latency = Latency { name: "message", us, judged: judged.to_vec() };
+        let latency = ShownLatency { name: "message", us, judged: judged.to_vec() };
         let lag_most_at_ms = Some(312_400);
-        Facts { lag_us, lag_most_at_ms, latencies: vec![latency], ..sound() }
+        ValidityFacts { lag_us, lag_most_at_ms, latencies: vec![latency], ..sound() }
     }
 
     #[test]
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(facts: Facts, grade: Grade, reason: &str) {
+    fn check(facts: ValidityFacts, grade: Grade, reason: &str) {
         let validity = Validity::of(&facts);
         assert_eq!(validity.grade, grade, "{validity:?}");
         match reason {
@@ -362,22 +363,31 @@ mod tests {
     #[test]
     fn a_generator_on_time_is_valid_up_to_the_thresholds() {
         check(sound(), Grade::Valid, "");
-        let edge = Facts { lag_us: late(LAG_DEGRADED_US), arrivals_achieved: 990, ..sound() };
+        let edge =
+            ValidityFacts { lag_us: late(LAG_DEGRADED_US), arrivals_achieved: 990, ..sound() };
         check(edge, Grade::Valid, "");
     }
 
     #[test]
     fn lag_degrades_above_ten_and_invalidates_above_a_hundred_milliseconds() {
-        check(Facts { lag_us: late(10_001), ..sound() }, Grade::Degraded, "late by 10.0 ms");
-        check(Facts { lag_us: late(100_000), ..sound() }, Grade::Degraded, "late by 100 ms");
-        check(Facts { lag_us: late(100_001), ..sound() }, Grade::Invalid, "late by 100 ms");
+        check(
+            ValidityFacts { lag_us: late(10_001), ..sound() },
+            Grade::Degraded,
+            "late by 10.0 ms",
+        );
+        check(
+            ValidityFacts { lag_us: late(100_000), ..sound() },
+            Grade::Degraded,
+            "late by 100 ms",
+        );
+        check(ValidityFacts { lag_us: late(100_001), ..sound() }, Grade::Invalid, "late by 100 ms");
     }
 
     /// A run in which the kernel told when answers arrived; `p99_us` is of the quickest of them.
-    fn timed_by_kernel(lag_us: u64, p99_us: u64) -> Facts {
-        let latency = |name, p99| Latency { name, us: late(p99), judged: Vec::new() };
+    fn timed_by_kernel(lag_us: u64, p99_us: u64) -> ValidityFacts {
+        let latency = |name, p99| ShownLatency { name, us: late(p99), judged: Vec::new() };
         let latencies = vec![latency("message", p99_us), latency("join", 30_000_000)];
-        Facts { lag_us: late(lag_us), arrivals_are_known: true, latencies, ..sound() }
+        ValidityFacts { lag_us: late(lag_us), arrivals_are_known: true, latencies, ..sound() }
     }
 
     #[test]
@@ -389,15 +399,17 @@ mod tests {
         check(timed_by_kernel(200_000, 5_000_000), Grade::Valid, "");
         check(timed_by_kernel(200_000, 900_000), Grade::Degraded, "up to 22 %");
         check(timed_by_kernel(200_000, 300_000), Grade::Invalid, "up to 67 %");
-        let unknown = Facts { arrivals_are_known: false, ..timed_by_kernel(15_000, 400_000) };
+        let unknown =
+            ValidityFacts { arrivals_are_known: false, ..timed_by_kernel(15_000, 400_000) };
         check(unknown, Grade::Degraded, "late by 15.0 ms (p99)");
-        let nothing_shown = Facts { latencies: Vec::new(), ..timed_by_kernel(15_000, 1) };
+        let nothing_shown = ValidityFacts { latencies: Vec::new(), ..timed_by_kernel(15_000, 1) };
         check(nothing_shown, Grade::Degraded, "late by 15.0 ms (p99)");
     }
 
     #[test]
     fn answers_that_may_be_anothers_degrade_above_one_and_invalidate_above_five_per_cent() {
-        let doubtful = |answers_doubtful| Facts { answers: 1000, answers_doubtful, ..sound() };
+        let doubtful =
+            |answers_doubtful| ValidityFacts { answers: 1000, answers_doubtful, ..sound() };
         check(doubtful(10), Grade::Valid, "");
         check(doubtful(11), Grade::Degraded, "11 of 1000 answers (1.1 %) may be another's");
         check(doubtful(50), Grade::Degraded, "50 of 1000");
@@ -407,49 +419,61 @@ mod tests {
     #[test]
     fn missing_arrivals_degrade_above_one_and_invalidate_above_five_per_cent() {
         check(
-            Facts { arrivals_achieved: 989, ..sound() },
+            ValidityFacts { arrivals_achieved: 989, ..sound() },
             Grade::Degraded,
             "11 of 1000 arrivals (1.1 %)",
         );
-        check(Facts { arrivals_achieved: 950, ..sound() }, Grade::Degraded, "50 of 1000");
-        check(Facts { arrivals_achieved: 949, ..sound() }, Grade::Invalid, "51 of 1000");
-        check(Facts { arrivals_achieved: 2000, ..sound() }, Grade::Valid, "");
+        check(ValidityFacts { arrivals_achieved: 950, ..sound() }, Grade::Degraded, "50 of 1000");
+        check(ValidityFacts { arrivals_achieved: 949, ..sound() }, Grade::Invalid, "51 of 1000");
+        check(ValidityFacts { arrivals_achieved: 2000, ..sound() }, Grade::Valid, "");
     }
 
     #[test]
     fn turns_that_the_generator_missed_count_as_arrivals_do() {
-        let facts = Facts { turns_intended: 100, turns_missed: 6, ..sound() };
+        let facts = ValidityFacts { turns_intended: 100, turns_missed: 6, ..sound() };
         check(facts, Grade::Invalid, "6 of 100 turns of `every`");
     }
 
     #[test]
     fn probes_that_were_not_sent_and_accounts_that_do_not_close_are_told() {
-        let facts = Facts { probes_intended: 50, probes_sent: 49, ..sound() };
+        let facts = ValidityFacts { probes_intended: 50, probes_sent: 49, ..sound() };
         check(facts, Grade::Degraded, "1 of 50 probes");
-        check(Facts { probes_intended: 10, probes_sent: 9, ..sound() }, Grade::Invalid, "1 of 10");
-        check(Facts { deliveries_unaccounted: 3, ..sound() }, Grade::Invalid, "3 deliveries");
+        check(
+            ValidityFacts { probes_intended: 10, probes_sent: 9, ..sound() },
+            Grade::Invalid,
+            "1 of 10",
+        );
+        check(
+            ValidityFacts { deliveries_unaccounted: 3, ..sound() },
+            Grade::Invalid,
+            "3 deliveries",
+        );
     }
 
     #[test]
     fn losses_and_exhaustion_degrade() {
-        check(Facts { lines_lost: 2, ..sound() }, Grade::Degraded, "2 lines");
-        check(Facts { ports_exhausted: 1, ..sound() }, Grade::Degraded, "no free port");
-        check(Facts { fds_exhausted: 1, ..sound() }, Grade::Degraded, "no free fd");
-        check(Facts { end_missing: true, ..sound() }, Grade::Degraded, "killed");
+        check(ValidityFacts { lines_lost: 2, ..sound() }, Grade::Degraded, "2 lines");
+        check(ValidityFacts { ports_exhausted: 1, ..sound() }, Grade::Degraded, "no free port");
+        check(ValidityFacts { fds_exhausted: 1, ..sound() }, Grade::Degraded, "no free fd");
+        check(ValidityFacts { end_missing: true, ..sound() }, Grade::Degraded, "killed");
     }
 
     #[test]
     fn a_run_near_the_generators_ceiling_is_degraded_though_nothing_was_late() {
-        check(Facts { ceiling_share: Some(0.2), ..sound() }, Grade::Valid, "");
-        check(Facts { ceiling_share: Some(CEILING_SHARE_DEGRADED), ..sound() }, Grade::Valid, "");
-        check(Facts { ceiling_share: Some(0.81), ..sound() }, Grade::Degraded, "took 81 %");
-        check(Facts { ceiling_share: Some(1.2), ..sound() }, Grade::Degraded, "took 120 %");
+        check(ValidityFacts { ceiling_share: Some(0.2), ..sound() }, Grade::Valid, "");
+        check(
+            ValidityFacts { ceiling_share: Some(CEILING_SHARE_DEGRADED), ..sound() },
+            Grade::Valid,
+            "",
+        );
+        check(ValidityFacts { ceiling_share: Some(0.81), ..sound() }, Grade::Degraded, "took 81 %");
+        check(ValidityFacts { ceiling_share: Some(1.2), ..sound() }, Grade::Degraded, "took 120 %");
     }
 
     #[test]
     fn the_worst_reason_comes_first() {
-        let facts = Facts { lines_lost: 1, arrivals_achieved: 0, ..sound() };
+        let facts = ValidityFacts { lines_lost: 1, arrivals_achieved: 0, ..sound() };
         check(facts, Grade::Invalid, "arrivals");
-        check(Facts::default(), Grade::Invalid, "reported nothing");
+        check(ValidityFacts::default(), Grade::Invalid, "reported nothing");
     }
 }

@@ -74,7 +74,7 @@ pub struct WatchEnd {
     /// Seconds between the first and the last.
     pub seconds: f64,
     /// Counters that stand still on a machine that has no trouble, and moved.
-    pub moved: Vec<Moved>,
+    pub moved: Vec<CounterDelta>,
     /// What the rules say that need to know nothing of a load.
     pub findings: Vec<Finding>,
 }
@@ -82,7 +82,7 @@ pub struct WatchEnd {
 /// A counter of trouble that moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Moved {
+pub struct CounterDelta {
     /// Its name in the run file.
     pub counter: String,
     /// What it means.

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use throng_report::ArrivalLatencies;
-use throng_report::runfile::{Ceiling, End, EndReason, Header, ScenarioSource};
+use throng_report::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader, ScenarioSource};
 use throng_report::summary::{BroadcastSummary, MEMORY_CONNECTIONS_MIN};
-use throng_report::watch::{Moved, WATCH_LINE_BYTES_MAX, WatchEnd};
+use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
-    AnswerGap, ClassCounters, Event, EventKind, Histogram, Interval, Judgement, LEAVING,
-    LoadInterval, MachineUse, Outage, ProbeCounters, ProbeReport, ProgramUse, ServerSnapshot,
-    Summary, Tally, Unanswered, WatchHeader, WatchLine, validity,
+    AnswerGap, ClassCounters, Histogram, Interval, Judgement, LEAVING, LoadInterval, MachineUse,
+    Outage, ProbeCounters, ProbeReport, ProgramUse, RunEvent, RunEventKind, ServerSnapshot,
+    Summary, Tally, UnansweredWaits, WatchHeader, WatchLine, validity,
 };
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file.md");
@@ -18,7 +18,7 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file
 #[test]
 fn every_field_of_the_header_is_documented() {
     // Nothing here is left to `..Default`: a new field does not compile until somebody looks at this test.
-    let header = Header {
+    let header = RunHeader {
         schema: String::new(),
         started: String::new(),
         throng_version: String::new(),
@@ -60,7 +60,7 @@ fn every_field_of_an_interval_is_documented() {
         join: latency.clone(),
         push: latency.clone(),
         broadcast: latency.clone(),
-        unanswered: Unanswered {
+        unanswered: UnansweredWaits {
             connect: latency.clone(),
             tcp: latency.clone(),
             message: latency.clone(),
@@ -101,7 +101,7 @@ fn every_field_of_an_interval_is_documented() {
         programs: vec![ProgramUse::default()],
         server_programs: vec![ProgramUse::default()],
         unseen: Some(vec![String::new()]),
-        events: vec![Event::new(1, EventKind::Unknown)],
+        events: vec![RunEvent::new(1, RunEventKind::Unknown)],
     };
     check("An interval", &serde_json::to_value(interval).unwrap());
 }
@@ -130,7 +130,7 @@ fn every_field_of_a_watch_is_documented() {
         verdict: String::new(),
         looks: 0,
         seconds: 0.0,
-        moved: vec![Moved::default()],
+        moved: vec![CounterDelta::default()],
         findings: Vec::new(),
     };
     let mut both = serde_json::to_value(header).unwrap();
@@ -148,8 +148,8 @@ fn every_field_of_a_watch_is_documented() {
 
 #[test]
 fn every_field_of_the_last_line_is_documented() {
-    let end = End {
-        reason: EndReason::Finished,
+    let end = RunEnd {
+        reason: RunEndReason::Finished,
         detail: Some(String::new()),
         lines_lost: 0,
         validity: Default::default(),
@@ -331,58 +331,58 @@ fn joined(path: &str, name: &str) -> String {
 }
 
 /// One of each kind.
-fn events() -> Vec<EventKind> {
+fn events() -> Vec<RunEventKind> {
     let text = String::new;
     let all = vec![
-        EventKind::FdTableFull { core: 0, errno: text(), open: 0 },
-        EventKind::AcceptResumed { core: 0, paused_ms: 0 },
-        EventKind::ConnectionsMaxReached { connections_max: 0 },
-        EventKind::HandlerPanicked { core: 0, message: text() },
-        EventKind::Draining { open: 0 },
-        EventKind::RunFileFailed { error: text() },
-        EventKind::RunFileResumed { lines_lost: 0 },
-        EventKind::ServerLost { reason: text() },
-        EventKind::ServerBack { pid: 0 },
-        EventKind::ServerProcess { pid: 0, program: text() },
-        EventKind::ServerProcessEnded { pid: 0, program: text() },
-        EventKind::PortTaken { port: 0, connection: text(), holder: text() },
-        EventKind::FirstError { kind: text(), expected: text(), got: text() },
-        EventKind::FactsLost { address: text(), reason: text() },
-        EventKind::FactsBack { address: text() },
-        EventKind::UserLimit { users_max: 0 },
-        EventKind::PortsExhausted { source: text() },
-        EventKind::GeneratorFdsExhausted { core: 0 },
-        EventKind::SelfConnected { ports: text() },
-        EventKind::GeneratorBehind { lag_us_p99: 0 },
-        EventKind::Steered { command: text() },
-        EventKind::Interrupted { by: text() },
+        RunEventKind::FdTableFull { core: 0, errno: text(), open: 0 },
+        RunEventKind::AcceptResumed { core: 0, paused_ms: 0 },
+        RunEventKind::ConnectionsMaxReached { connections_max: 0 },
+        RunEventKind::HandlerPanicked { core: 0, message: text() },
+        RunEventKind::Draining { open: 0 },
+        RunEventKind::RunFileFailed { error: text() },
+        RunEventKind::RunFileResumed { lines_lost: 0 },
+        RunEventKind::ServerLost { reason: text() },
+        RunEventKind::ServerBack { pid: 0 },
+        RunEventKind::ServerProcess { pid: 0, program: text() },
+        RunEventKind::ServerProcessEnded { pid: 0, program: text() },
+        RunEventKind::PortTaken { port: 0, connection: text(), holder: text() },
+        RunEventKind::FirstError { kind: text(), expected: text(), got: text() },
+        RunEventKind::FactsLost { address: text(), reason: text() },
+        RunEventKind::FactsBack { address: text() },
+        RunEventKind::UserLimit { users_max: 0 },
+        RunEventKind::PortsExhausted { source: text() },
+        RunEventKind::GeneratorFdsExhausted { core: 0 },
+        RunEventKind::SelfConnected { ports: text() },
+        RunEventKind::GeneratorBehind { lag_us_p99: 0 },
+        RunEventKind::Steered { command: text() },
+        RunEventKind::Interrupted { by: text() },
     ];
     // A new kind does not compile until it is named here, and then belongs into the list above.
     for kind in &all {
         match kind {
-            EventKind::FdTableFull { .. }
-            | EventKind::AcceptResumed { .. }
-            | EventKind::ConnectionsMaxReached { .. }
-            | EventKind::HandlerPanicked { .. }
-            | EventKind::Draining { .. }
-            | EventKind::RunFileFailed { .. }
-            | EventKind::RunFileResumed { .. }
-            | EventKind::ServerLost { .. }
-            | EventKind::ServerBack { .. }
-            | EventKind::ServerProcess { .. }
-            | EventKind::ServerProcessEnded { .. }
-            | EventKind::PortTaken { .. }
-            | EventKind::FirstError { .. }
-            | EventKind::FactsLost { .. }
-            | EventKind::FactsBack { .. }
-            | EventKind::UserLimit { .. }
-            | EventKind::PortsExhausted { .. }
-            | EventKind::GeneratorFdsExhausted { .. }
-            | EventKind::SelfConnected { .. }
-            | EventKind::GeneratorBehind { .. }
-            | EventKind::Steered { .. }
-            | EventKind::Interrupted { .. }
-            | EventKind::Unknown => {}
+            RunEventKind::FdTableFull { .. }
+            | RunEventKind::AcceptResumed { .. }
+            | RunEventKind::ConnectionsMaxReached { .. }
+            | RunEventKind::HandlerPanicked { .. }
+            | RunEventKind::Draining { .. }
+            | RunEventKind::RunFileFailed { .. }
+            | RunEventKind::RunFileResumed { .. }
+            | RunEventKind::ServerLost { .. }
+            | RunEventKind::ServerBack { .. }
+            | RunEventKind::ServerProcess { .. }
+            | RunEventKind::ServerProcessEnded { .. }
+            | RunEventKind::PortTaken { .. }
+            | RunEventKind::FirstError { .. }
+            | RunEventKind::FactsLost { .. }
+            | RunEventKind::FactsBack { .. }
+            | RunEventKind::UserLimit { .. }
+            | RunEventKind::PortsExhausted { .. }
+            | RunEventKind::GeneratorFdsExhausted { .. }
+            | RunEventKind::SelfConnected { .. }
+            | RunEventKind::GeneratorBehind { .. }
+            | RunEventKind::Steered { .. }
+            | RunEventKind::Interrupted { .. }
+            | RunEventKind::Unknown => {}
         }
     }
     all

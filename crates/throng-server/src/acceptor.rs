@@ -1,26 +1,26 @@
 //! How one core accepts: a permit first, then the connection, then the core that it goes to.
 //!
-//! While there is a reason not to accept, the [gate](crate::gate) is shut. Whoever goes on first accepts and
+//! While there is a reason not to accept, the [accept state](crate::gate) is shut. Whoever goes on first accepts and
 //! only then watches again, so that a busy acceptor costs no calls to epoll.
 
 use std::sync::mpsc::Sender;
 
 use throng_base::Instant;
-use throng_driver::{Blame, CloseHow, CoreId, Driver, Errno};
-use throng_engine::Desk;
+use throng_driver::{Blame, CoreId, Driver, Errno, SocketClose};
+use throng_engine::CoreContext;
 
+use crate::accept_state::{AcceptState, Pause, PauseReason};
 use crate::app::{ServerApp, Slot};
+use crate::core_message::{CoreMessage, CoreMessageKind, ListenReport};
 use crate::events::handler_panicked;
-use crate::gate::{Gate, Pause, Why};
-use crate::mail::{Listening, Mail, Parcel};
-use crate::{Accept, Handler};
+use crate::{AcceptTopology, Handler};
 
 /// What a core knows about its accepting.
 pub(crate) struct Acceptor<F> {
     pub(crate) core: CoreId,
     cores: usize,
     pub(crate) listener: Option<F>,
-    pub(crate) gate: Gate,
+    pub(crate) state: AcceptState,
     /// Accepts of the next batch: as many as the queue held last time, so that a quiet one costs no empty accept. It
     /// grows when batches fill turn after turn.
     burst: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Acceptor<F> {
     /// Dispatch: accepted, and waiting to hear where it goes.
     pub(crate) asking: Option<F>,
     /// Who waits for the listener that core 0 shares.
-    pub(crate) expects: Option<Sender<Listening>>,
+    pub(crate) expects: Option<Sender<ListenReport>>,
     /// Connections of this core that ended in this turn and are not booked yet.
     pub(crate) ended: usize,
     /// A connection has ended since this core looked last.
@@ -49,13 +49,13 @@ pub(crate) struct Acceptor<F> {
 }
 
 /// What came of one accept.
-pub(crate) enum Step {
+pub(crate) enum AcceptStep {
     Again,
     Empty,
     /// The table can hold no more that are on their way to others.
     Enough,
     Asking,
-    Pause(Why),
+    Pause(PauseReason),
     Closed,
 }
 
@@ -65,7 +65,7 @@ impl<F> Default for Acceptor<F> {
             core: 0,
             cores: 1,
             listener: None,
-            gate: Gate::Closed,
+            state: AcceptState::Closed,
             burst: 1,
             has_filled: false,
             had_filled: false,
@@ -94,14 +94,14 @@ impl<F> Acceptor<F> {
     }
 
     pub(crate) fn is_paused(&self) -> bool {
-        matches!(self.gate, Gate::Paused(_))
+        matches!(self.state, AcceptState::Paused(_))
     }
 
     /// When the core must be awake: to try again, or at once, to book what ended when the turn was over already.
     pub(crate) fn due(&self) -> Instant {
-        match self.gate {
+        match self.state {
             _ if self.ended > 0 || self.was_named => Instant::ZERO,
-            Gate::Paused(pause) => pause.until,
+            AcceptState::Paused(pause) => pause.until,
             _ => Instant::FAR,
         }
     }
@@ -134,56 +134,56 @@ impl<F> Acceptor<F> {
 impl<H, D> ServerApp<H, D>
 where
     H: Handler,
-    D: Driver<Mail = Mail<H::Message>>,
+    D: Driver<Mail = CoreMessage<H::Message>>,
 {
     /// Accepts a batch, and watches the listener from then on unless there is a reason not to.
-    pub(crate) fn accept(&mut self, desk: &mut Desk<D, Self>) {
+    pub(crate) fn accept(&mut self, cx: &mut CoreContext<D, Self>) {
         let mut accepted = 0;
         while accepted < self.acceptor.burst {
-            match self.accept_one(desk) {
-                Step::Again => accepted += 1,
-                Step::Empty => {
+            match self.accept_one(cx) {
+                AcceptStep::Again => accepted += 1,
+                AcceptStep::Empty => {
                     self.acceptor.burst = accepted.max(1);
-                    return self.open_gate(desk);
+                    return self.resume_accepting(cx);
                 }
-                Step::Enough => return self.open_gate(desk),
-                Step::Asking => return self.shut_gate(desk, Gate::Asking),
-                Step::Pause(why) => return self.pause(desk, why),
-                Step::Closed => return,
+                AcceptStep::Enough => return self.resume_accepting(cx),
+                AcceptStep::Asking => return self.stop_accepting(cx, AcceptState::Asking),
+                AcceptStep::Pause(why) => return self.pause(cx, why),
+                AcceptStep::Closed => return,
             }
         }
         self.acceptor.has_filled = true;
         if self.acceptor.had_filled {
             self.acceptor.burst = (self.acceptor.burst * 2).min(BURST_MAX);
         }
-        self.open_gate(desk);
+        self.resume_accepting(cx);
     }
 
     /// Tries again what the kernel refused a while ago.
-    pub(crate) fn retry(&mut self, desk: &mut Desk<D, Self>) {
-        if let Gate::Paused(pause) = self.acceptor.gate
-            && pause.until <= desk.now()
+    pub(crate) fn retry(&mut self, cx: &mut CoreContext<D, Self>) {
+        if let AcceptState::Paused(pause) = self.acceptor.state
+            && pause.until <= cx.now()
         {
-            self.accept(desk);
+            self.accept(cx);
         }
     }
 
-    pub(crate) fn accept_one(&mut self, desk: &mut Desk<D, Self>) -> Step {
-        let Some(listener) = &self.acceptor.listener else { return Step::Closed };
+    pub(crate) fn accept_one(&mut self, cx: &mut CoreContext<D, Self>) -> AcceptStep {
+        let Some(listener) = &self.acceptor.listener else { return AcceptStep::Closed };
         if self.acceptor.asking.is_some() {
-            return Step::Asking;
+            return AcceptStep::Asking;
         }
         if self.acceptor.leaving >= LEAVING_MAX {
-            return Step::Enough;
+            return AcceptStep::Enough;
         }
-        let driver = desk.driver();
+        let driver = cx.driver();
         if !driver.permits().take(self.acceptor.core) {
-            return Step::Pause(Why::Permits);
+            return AcceptStep::Pause(PauseReason::Permits);
         }
         let errno = match driver.accept(listener) {
             Ok(fd) => {
                 self.counters.accepted += 1;
-                return self.accepted(desk, fd);
+                return self.accepted(cx, fd);
             }
             Err(errno) => errno,
         };
@@ -191,81 +191,81 @@ where
         match errno {
             Errno::AGAIN => {
                 self.counters.accepts_empty += 1;
-                return Step::Empty;
+                return AcceptStep::Empty;
             }
-            Errno::INTR => return Step::Again,
+            Errno::INTR => return AcceptStep::Again,
             _ => self.acceptor.count_error(errno),
         }
         match errno.blame() {
             // The connection ended before it was accepted; the next one is fine.
-            Blame::Peer | Blame::Transient => Step::Again,
-            Blame::Limit | Blame::Misuse => Step::Pause(Why::Kernel(errno)),
+            Blame::Peer | Blame::Transient => AcceptStep::Again,
+            Blame::Limit | Blame::Misuse => AcceptStep::Pause(PauseReason::Kernel(errno)),
         }
     }
 
-    fn accepted(&mut self, desk: &mut Desk<D, Self>, fd: D::Fd) -> Step {
-        if self.config.accept == Accept::Dispatch {
+    fn accepted(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) -> AcceptStep {
+        if self.config.accept == AcceptTopology::Dispatch {
             debug_assert!(self.acceptor.asking.is_none(), "one accept at a time waits");
             self.acceptor.asking = Some(fd);
-            self.tell_registry(desk.driver(), Parcel::Ask(self.acceptor.core));
-            return Step::Asking;
+            self.tell_registry(cx.driver(), CoreMessageKind::Ask(self.acceptor.core));
+            return AcceptStep::Asking;
         }
-        match self.place(desk, fd) {
-            Ok(()) => Step::Again,
-            Err(errno) => Step::Pause(Why::Kernel(errno)),
+        match self.place(cx, fd) {
+            Ok(()) => AcceptStep::Again,
+            Err(errno) => AcceptStep::Pause(PauseReason::Kernel(errno)),
         }
     }
 
     /// The registry has said where the connection goes that waits here.
-    pub(crate) fn go(&mut self, desk: &mut Desk<D, Self>, to: CoreId) {
+    pub(crate) fn go(&mut self, cx: &mut CoreContext<D, Self>, to: CoreId) {
         let Some(fd) = self.acceptor.asking.take() else { return };
         if to != self.acceptor.core {
-            self.pass(desk.driver(), fd, to);
-        } else if let Err(errno) = self.place(desk, fd) {
-            return self.pause(desk, Why::Kernel(errno));
+            self.pass(cx.driver(), fd, to);
+        } else if let Err(errno) = self.place(cx, fd) {
+            return self.pause(cx, PauseReason::Kernel(errno));
         }
-        self.accept(desk);
+        self.accept(cx);
     }
 
     /// Another core has handed a connection over.
-    pub(crate) fn arrived(&mut self, desk: &mut Desk<D, Self>, fd: D::Fd) {
-        if let Err(errno) = self.place(desk, fd) {
-            self.pause(desk, Why::Kernel(errno));
+    pub(crate) fn arrived(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) {
+        if let Err(errno) = self.place(cx, fd) {
+            self.pause(cx, PauseReason::Kernel(errno));
         }
     }
 
     /// Takes a connection, or passes it on when the fd table is full. A permit was taken for it, and there are no more
     /// permits than places: somewhere is one.
-    fn place(&mut self, desk: &mut Desk<D, Self>, fd: D::Fd) -> Result<(), Errno> {
+    fn place(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) -> Result<(), Errno> {
         if self.is_closing {
-            desk.driver().close(fd, CloseHow::Finish);
-            self.ended(desk.driver(), self.acceptor.core);
+            cx.driver().close(fd, SocketClose::Finish);
+            self.ended(cx.driver(), self.acceptor.core);
             return Ok(());
         }
-        if self.connections(desk) >= self.acceptor.room {
+        if self.connections(cx) >= self.acceptor.room {
             let to = self.acceptor.next_overflow();
-            self.pass(desk.driver(), fd, to);
+            self.pass(cx.driver(), fd, to);
             return Ok(());
         }
         // The handler's state is made by the user's code, and no connection has it yet that could end for a panic.
-        let now = desk.now();
-        let made = desk.shield(|| (self.handler.session(now), Slot::default()));
+        let now = cx.now();
+        let made = cx.shield(|| (self.handler.session(now), Slot::default()));
         let Some((session, slot)) = made else {
-            self.teller.panicked(desk.now(), || handler_panicked::<H>(self.acceptor.core));
-            self.refuse(desk.driver(), fd);
+            self.events.panicked(cx.now(), || handler_panicked::<H>(self.acceptor.core));
+            self.refuse(cx.driver(), fd);
             return Ok(());
         };
-        desk.adopt(fd, session, slot).map(drop).map_err(|(fd, errno)| {
+        cx.adopt(fd, session, slot).map(drop).map_err(|(fd, errno)| {
             // No epoll watches left, or no memory.
             self.acceptor.count_error(errno);
-            self.refuse(desk.driver(), fd);
+            self.refuse(cx.driver(), fd);
             errno
         })
     }
 
     /// Ends a connection that has a permit and no place.
     fn refuse(&mut self, driver: &mut D, fd: D::Fd) {
-        driver.close(fd, CloseHow::Reset);
+        driver.close(fd, SocketClose::Reset);
         self.ended(driver, self.acceptor.core);
     }
 
@@ -278,29 +278,30 @@ where
     }
 
     /// The last thing of a turn: what other cores, and this one's closes, have made possible.
-    pub(crate) fn after_turn(&mut self, desk: &mut Desk<D, Self>) {
+    pub(crate) fn after_turn(&mut self, cx: &mut CoreContext<D, Self>) {
         self.acceptor.leaving = 0;
         self.acceptor.had_filled = std::mem::take(&mut self.acceptor.has_filled);
         for _ in 0..std::mem::take(&mut self.acceptor.ended) {
-            self.ended(desk.driver(), self.acceptor.core);
+            self.ended(cx.driver(), self.acceptor.core);
         }
-        self.book_pass_failures(desk.driver());
+        self.book_pass_failures(cx.driver());
         if std::mem::take(&mut self.acceptor.has_freed)
-            && let Gate::Paused(Pause { why: Why::Kernel(_), .. }) = self.acceptor.gate
+            && let AcceptState::Paused(Pause { why: PauseReason::Kernel(_), .. }) =
+                self.acceptor.state
         {
-            self.accept(desk);
+            self.accept(cx);
         }
         while std::mem::take(&mut self.acceptor.was_named) {
-            self.permit_came(desk);
+            self.permit_came(cx);
         }
     }
 
     /// A permit may have come back for this core. When it has no use for it, the next core that waits is to hear of it.
-    fn permit_came(&mut self, desk: &mut Desk<D, Self>) {
-        if let Gate::Paused(Pause { why: Why::Permits, .. }) = self.acceptor.gate {
-            return self.accept(desk);
+    fn permit_came(&mut self, cx: &mut CoreContext<D, Self>) {
+        if let AcceptState::Paused(Pause { why: PauseReason::Permits, .. }) = self.acceptor.state {
+            return self.accept(cx);
         }
-        let driver = desk.driver();
+        let driver = cx.driver();
         if driver.permits().anyone_waits() && driver.permits().try_take() {
             self.acceptor.give(driver);
         }

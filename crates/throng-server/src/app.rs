@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Instant, Key};
-use throng_driver::{CloseHow, CoreId, Driver, MailKind};
-use throng_engine::{After, App, CloseReason, Conn, Deadline, Desk};
+use throng_driver::{CoreId, Driver, MessagePriority, SocketClose};
+use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext, Deadline};
 use throng_proto::Session;
 use throng_pubsub::Memberships;
 use throng_report::ServerCounters;
 
 use crate::acceptor::Acceptor;
-use crate::events::{Teller, handler_panicked};
+use crate::core_message::{Control, CoreMessage, CoreMessageKind, CoreReport};
+use crate::events::{EventSink, handler_panicked};
 use crate::fanout::Fanout;
-use crate::mail::{Control, CoreReport, Mail, Parcel};
 use crate::registry::Registry;
-use crate::{Accept, Connection, Corewide, Ended, EventOf, Handler, ServerConfig};
+use crate::{
+    AcceptTopology, Connection, DisconnectReason, EventOf, Handler, HandlerContext, ServerConfig,
+};
 
 /// The server as an app of the engine, generic over the driver: Linux, or the simulation.
 pub struct ServerApp<H: Handler, D: Driver> {
@@ -28,10 +30,10 @@ pub struct ServerApp<H: Handler, D: Driver> {
     pub(crate) counters: ServerCounters,
     pub(crate) fanout: Fanout,
     /// Connections without a socket that are to begin.
-    spawned: Vec<H::Conn>,
+    spawned: Vec<H::State>,
     /// How many of those there are.
     pub(crate) detached: usize,
-    pub(crate) teller: Teller,
+    pub(crate) events: EventSink,
     /// Connections that have not been told yet that the server is about to end.
     draining: Vec<Key>,
     /// The message for the connection that is being nudged.
@@ -86,11 +88,11 @@ impl<C> Slot<C> {
 impl<H, D> ServerApp<H, D>
 where
     H: Handler,
-    D: Driver<Mail = Mail<H::Message>>,
+    D: Driver<Mail = CoreMessage<H::Message>>,
 {
     /// A core's app. It listens once it is told to by [`Mail::listen`].
     pub fn new(config: Arc<ServerConfig>, handler: H) -> Self {
-        let teller = Teller::new(config.events.clone(), config.epoch);
+        let events = EventSink::new(config.events.clone(), config.epoch);
         Self {
             fanout: Fanout::new(handler.topics()),
             config,
@@ -100,7 +102,7 @@ where
             acceptor: Acceptor::default(),
             registry: None,
             counters: ServerCounters::default(),
-            teller,
+            events,
             draining: Vec::new(),
             inbox: None,
             is_closing: false,
@@ -114,27 +116,27 @@ where
     }
 
     /// What this core has counted.
-    pub fn report(&mut self, desk: &mut Desk<D, Self>) -> CoreReport {
+    pub fn report(&mut self, cx: &mut CoreContext<D, Self>) -> CoreReport {
         let mut server = self.counters.clone();
         server.closed += self.acceptor.ended as u64;
-        server.open = self.connections(desk) as u64;
+        server.open = self.connections(cx) as u64;
         server.paused_cores = u64::from(self.acceptor.is_paused());
         self.fanout.report(&mut server);
-        desk.shield(|| self.handler.count(&mut server));
+        cx.shield(|| self.handler.count(&mut server));
         if let Some(registry) = &mut self.registry {
             server.registry_mailbox_most = registry.take_mailbox_most();
         }
         CoreReport {
-            core: desk.core(),
+            core: cx.core(),
             server,
-            turns: desk.counters(),
+            turns: cx.counters(),
             accept_errors: self.acceptor.errors.clone(),
         }
     }
 
     /// Connections that have sockets.
-    pub(crate) fn connections(&self, desk: &Desk<D, Self>) -> usize {
-        desk.len() - self.detached
+    pub(crate) fn connections(&self, cx: &CoreContext<D, Self>) -> usize {
+        cx.len() - self.detached
     }
 
     /// Lets the handler act on a connection.
@@ -153,19 +155,19 @@ where
     }
 
     /// Lets the handler act for the whole core. What panics there harms nobody else.
-    fn corewide(
+    fn context(
         &mut self,
-        desk: &mut Desk<D, Self>,
-        act: impl FnOnce(&mut H, &mut Corewide<'_, H>),
+        cx: &mut CoreContext<D, Self>,
+        act: impl FnOnce(&mut H, &mut HandlerContext<'_, H>),
     ) {
         let Self { handler, fanout, .. } = self;
         let acted = catch_unwind(AssertUnwindSafe(|| {
-            act(handler, &mut Corewide { floor: desk, fanout });
+            act(handler, &mut HandlerContext { ops: cx, fanout });
         }));
         if let Err(panic) = acted {
             // Counted as any other.
-            desk.shield(|| resume_unwind(panic));
-            self.teller.panicked(desk.now(), || handler_panicked::<H>(desk.core()));
+            cx.shield(|| resume_unwind(panic));
+            self.events.panicked(cx.now(), || handler_panicked::<H>(cx.core()));
         }
     }
 
@@ -174,37 +176,37 @@ where
         self.counters.closed += 1;
         self.acceptor.has_freed = true;
         self.acceptor.give(driver);
-        if self.config.accept == Accept::Dispatch {
-            self.tell_registry(driver, Parcel::End(core));
+        if self.config.accept == AcceptTopology::Dispatch {
+            self.tell_registry(driver, CoreMessageKind::End(core));
         }
     }
 
-    pub(crate) fn tell_registry(&self, driver: &mut D, parcel: Parcel<H::Message>) {
+    pub(crate) fn tell_registry(&self, driver: &mut D, kind: CoreMessageKind<H::Message>) {
         // Control mail is never refused.
-        let _ = driver.post(REGISTRY_CORE, Mail(parcel), MailKind::Control);
+        let _ = driver.post(REGISTRY_CORE, CoreMessage(kind), MessagePriority::Control);
     }
 
-    fn deliver(&mut self, desk: &mut Desk<D, Self>, key: Key, message: H::Message) {
+    fn deliver(&mut self, cx: &mut CoreContext<D, Self>, key: Key, message: H::Message) {
         let listens = |conn: &mut Conn<'_, D, Self>| conn.is_open() || conn.state().is_detached;
-        let is_open = desk.with(key, listens).unwrap_or(false);
+        let is_open = cx.with(key, listens).unwrap_or(false);
         if is_open {
             // By way of the engine, which catches what panics. It comes at once: nothing else is queued now.
             self.inbox = Some(message);
-            desk.nudge(key);
+            cx.notify(key);
         } else {
-            self.corewide(desk, |handler, core| handler.undelivered(core, message));
+            self.context(cx, |handler, core| handler.undelivered(core, message));
         }
     }
 
     /// Begins the connections without sockets that callbacks have asked for.
-    fn spawn(&mut self, desk: &mut Desk<D, Self>) {
+    fn spawn(&mut self, cx: &mut CoreContext<D, Self>) {
         while let Some(own) = self.spawned.pop() {
-            let now = desk.now();
-            let Some(session) = desk.shield(|| self.handler.session(now)) else { continue };
+            let now = cx.now();
+            let Some(session) = cx.shield(|| self.handler.session(now)) else { continue };
             self.detached += 1;
             let slot = Slot { is_detached: true, ..Slot::new(own) };
-            let key = desk.insert(session, slot);
-            desk.with(key, |conn| self.handle(conn, H::open));
+            let key = cx.insert(session, slot);
+            cx.with(key, |conn| self.handle(conn, H::open));
             if self.is_draining {
                 self.draining.push(key);
             }
@@ -212,23 +214,27 @@ where
     }
 
     /// Tells some of the connections that the server is about to end.
-    fn drain(&mut self, desk: &mut Desk<D, Self>) {
+    fn drain(&mut self, cx: &mut CoreContext<D, Self>) {
         let kept = self.draining.len().saturating_sub(DRAINED_OF_TURN);
         for key in self.draining.split_off(kept) {
-            desk.with(key, |conn| self.handle(conn, H::draining));
+            cx.with(key, |conn| self.handle(conn, H::draining));
         }
     }
 
-    fn registry_mail(&mut self, desk: &mut Desk<D, Self>, parcel: &Parcel<H::Message>) {
+    fn registry_mail(&mut self, cx: &mut CoreContext<D, Self>, kind: &CoreMessageKind<H::Message>) {
         let Some(registry) = &mut self.registry else { return };
-        registry.heard(|| desk.driver().mail_waiting());
-        let go = match *parcel {
-            Parcel::Ask(acceptor) => registry.ask(acceptor),
-            Parcel::End(core) => registry.ended(core),
+        registry.heard(|| cx.driver().mail_waiting());
+        let go = match *kind {
+            CoreMessageKind::Ask(acceptor) => registry.ask(acceptor),
+            CoreMessageKind::End(core) => registry.ended(core),
             _ => None,
         };
         if let Some(go) = go {
-            let _ = desk.post(go.acceptor, Mail(Parcel::Go(go.to)), MailKind::Control);
+            let _ = cx.post(
+                go.acceptor,
+                CoreMessage(CoreMessageKind::Go(go.to)),
+                MessagePriority::Control,
+            );
         }
     }
 
@@ -239,38 +245,38 @@ where
         self.draining.clear();
     }
 
-    fn control(&mut self, desk: &mut Desk<D, Self>, control: Control) {
+    fn control(&mut self, cx: &mut CoreContext<D, Self>, control: Control) {
         match control {
             Control::Listen { addr, shared_with_all, reply } => {
                 self.begin_again();
-                let listening = self.listen(desk, addr, shared_with_all);
-                let _ = reply.send((desk.core(), listening.map(Some)));
+                let listening = self.listen(cx, addr, shared_with_all);
+                let _ = reply.send((cx.core(), listening.map(Some)));
             }
             Control::Expect { reply } => {
                 self.begin_again();
-                let _ = reply.send((desk.core(), Ok(None)));
+                let _ = reply.send((cx.core(), Ok(None)));
                 self.acceptor.expects = Some(reply);
             }
             Control::Suspend { reply } => {
-                self.suspend(desk);
-                let _ = reply.send(desk.core());
+                self.suspend(cx);
+                let _ = reply.send(cx.core());
             }
             Control::Drain => {
                 self.is_draining = true;
-                self.draining = desk.keys();
+                self.draining = cx.keys();
             }
             Control::CloseAll => {
                 self.is_closing = true;
-                for key in desk.keys() {
-                    desk.close(key, CloseHow::Finish);
+                for key in cx.keys() {
+                    cx.close(key, SocketClose::Finish);
                 }
             }
             Control::Collect { reply } => {
-                let _ = reply.send(self.report(desk));
+                let _ = reply.send(self.report(cx));
             }
             Control::Stop => {
-                self.close_listener(desk);
-                desk.stop();
+                self.close_listener(cx);
+                cx.stop();
             }
         }
     }
@@ -279,58 +285,58 @@ where
 impl<H, D> App<D> for ServerApp<H, D>
 where
     H: Handler,
-    D: Driver<Mail = Mail<H::Message>>,
+    D: Driver<Mail = CoreMessage<H::Message>>,
 {
     type Session = H::Session;
-    type State = Slot<H::Conn>;
+    type State = Slot<H::State>;
 
     fn scratch(&self) -> <H::Session as Session>::Scratch {
         self.handler.scratch()
     }
 
-    fn started(&mut self, desk: &mut Desk<D, Self>) {
-        let cores = desk.driver().cores();
+    fn started(&mut self, cx: &mut CoreContext<D, Self>) {
+        let cores = cx.driver().cores();
         // One place of the table is the listener's.
-        let room = desk.driver().fd_room().map_or(usize::MAX, |room| room.saturating_sub(1));
-        self.acceptor.started(desk.core(), cores, room);
-        self.fanout.started(desk.core(), cores);
-        if self.config.accept == Accept::Dispatch && desk.core() == REGISTRY_CORE {
+        let room = cx.driver().fd_room().map_or(usize::MAX, |room| room.saturating_sub(1));
+        self.acceptor.started(cx.core(), cores, room);
+        self.fanout.started(cx.core(), cores);
+        if self.config.accept == AcceptTopology::Dispatch && cx.core() == REGISTRY_CORE {
             self.registry = Some(Registry::new(cores, room));
         }
     }
 
-    fn acceptable(&mut self, desk: &mut Desk<D, Self>, _number: u32) {
-        self.accept(desk);
+    fn acceptable(&mut self, cx: &mut CoreContext<D, Self>, _number: u32) {
+        self.accept(cx);
     }
 
-    fn passed(&mut self, desk: &mut Desk<D, Self>) {
-        while let Some(fd) = desk.driver().take_passed() {
-            self.arrived(desk, fd);
+    fn passed(&mut self, cx: &mut CoreContext<D, Self>) {
+        while let Some(fd) = cx.driver().take_passed() {
+            self.arrived(cx, fd);
         }
-        while let Some(listener) = desk.driver().take_shared() {
-            self.listener_arrived(desk, listener);
+        while let Some(listener) = cx.driver().take_shared() {
+            self.listener_arrived(cx, listener);
         }
     }
 
-    fn woken(&mut self, _desk: &mut Desk<D, Self>) {
+    fn woken(&mut self, _desk: &mut CoreContext<D, Self>) {
         // Perhaps a permit came back; the end of the turn looks.
         self.acceptor.was_named = true;
     }
 
-    fn mail(&mut self, desk: &mut Desk<D, Self>, Mail(parcel): Mail<H::Message>) {
-        match parcel {
-            Parcel::Message(key, message) => self.deliver(desk, key, message),
-            Parcel::Core(message) => {
-                self.corewide(desk, |handler, core| handler.mail(core, message));
+    fn mail(&mut self, cx: &mut CoreContext<D, Self>, CoreMessage(kind): CoreMessage<H::Message>) {
+        match kind {
+            CoreMessageKind::Message(key, message) => self.deliver(cx, key, message),
+            CoreMessageKind::Core(message) => {
+                self.context(cx, |handler, core| handler.mail(core, message));
             }
-            Parcel::Publish(publication, except) => {
+            CoreMessageKind::Publish(publication, except) => {
                 self.fanout.counters.publishes_received += 1;
                 self.fanout.publish_here(&publication, except);
             }
-            Parcel::Relay(publication) => self.fanout.publish(&publication, None),
-            Parcel::Ask(_) | Parcel::End(_) => self.registry_mail(desk, &parcel),
-            Parcel::Go(to) => self.go(desk, to),
-            Parcel::Control(control) => self.control(desk, control),
+            CoreMessageKind::Relay(publication) => self.fanout.publish(&publication, None),
+            CoreMessageKind::Ask(_) | CoreMessageKind::End(_) => self.registry_mail(cx, &kind),
+            CoreMessageKind::Go(to) => self.go(cx, to),
+            CoreMessageKind::Control(control) => self.control(cx, control),
         }
     }
 
@@ -339,19 +345,19 @@ where
         self.acceptor.due().min(self.fanout.due()).min(draining)
     }
 
-    fn run_due(&mut self, desk: &mut Desk<D, Self>) {
-        self.drain(desk);
-        self.retry(desk);
-        self.fan_out(desk);
+    fn run_due(&mut self, cx: &mut CoreContext<D, Self>) {
+        self.drain(cx);
+        self.retry(cx);
+        self.fan_out(cx);
     }
 
-    fn turn_ended(&mut self, desk: &mut Desk<D, Self>) {
+    fn turn_ended(&mut self, cx: &mut CoreContext<D, Self>) {
         if let Some(registry) = &mut self.registry {
             registry.turn_ended();
         }
-        self.spawn(desk);
-        self.corewide(desk, H::turn_ended);
-        self.after_turn(desk);
+        self.spawn(cx);
+        self.context(cx, H::turn_ended);
+        self.after_turn(cx);
     }
 
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
@@ -380,7 +386,7 @@ where
         self.handle(conn, H::drained);
     }
 
-    fn nudged(&mut self, conn: &mut Conn<'_, D, Self>) {
+    fn notified(&mut self, conn: &mut Conn<'_, D, Self>) {
         if let Some(message) = self.inbox.take() {
             self.handle(conn, |handler, conn| handler.message(conn, message));
         }
@@ -410,7 +416,7 @@ where
         }
     }
 
-    fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> After {
+    fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> AfterClose {
         // Booked at the end of the turn, whether the handler panics or not: its permit is another connection's only
         // once the handler has heard of the end.
         let is_detached = conn.state().is_detached;
@@ -422,23 +428,23 @@ where
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         let core = conn.core();
         let why = match reason {
-            CloseReason::Asked if conn.state().is_idle => Ended::Idle,
-            CloseReason::Asked => Ended::Asked,
-            CloseReason::Finished => Ended::Finished,
+            CloseReason::Asked if conn.state().is_idle => DisconnectReason::Idle,
+            CloseReason::Asked => DisconnectReason::Asked,
+            CloseReason::Finished => DisconnectReason::Finished,
             CloseReason::Failed(errno) | CloseReason::ConnectFailed(errno) => {
                 self.counters.resets += 1;
-                Ended::Failed(errno)
+                DisconnectReason::Failed(errno)
             }
-            CloseReason::Overflow => Ended::Overflow,
+            CloseReason::Overflow => DisconnectReason::Overflow,
             CloseReason::Panicked => {
-                self.teller.panicked(conn.now(), || handler_panicked::<H>(core));
-                Ended::Panicked
+                self.events.panicked(conn.now(), || handler_panicked::<H>(core));
+                DisconnectReason::Panicked
             }
         };
         self.handle(conn, |handler, conn| handler.close(conn, why));
         // Whatever it joined as it closed.
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
-        After::Free
+        AfterClose::Free
     }
 }
 

@@ -56,16 +56,16 @@ mod pattern;
 mod refs;
 mod socket;
 
-pub use channel::{Channel, Info, Left, Refused};
-pub use config::{Channels, Connect, Connected, Rejected, Transport};
-pub use conn::Conn;
+pub use channel::{Channel, Info, JoinRefusal, LeaveReason};
+pub use config::{Channels, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
+pub use conn::ClientState;
 pub use demo::demo;
 pub use handler::ChannelHandler;
-pub use message::Message;
+pub use message::ChannelMessage;
 pub use pattern::PatternError;
 pub use socket::{Address, Joining, Reference, Socket};
-pub use throng_proto::phoenix::Payload;
-pub use throng_proto::websocket::Limits;
-pub use throng_pubsub::presence::{Member, PresenceError, PresenceLimits};
+pub use throng_proto::phoenix::PhoenixPayload;
+pub use throng_proto::websocket::WebSocketLimits;
+pub use throng_pubsub::presence::{PresenceError, PresenceLimits, PresenceMember};
 
 pub use crate::origin::{CheckOrigin, Origin, OriginError};

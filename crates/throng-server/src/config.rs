@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::SocketOptions;
-use throng_report::Event;
+use throng_report::RunEvent;
 
-use crate::Accept;
+use crate::AcceptTopology;
 
 /// The options as the cores need them. [`Server`](crate::Server) makes one out of its options; the simulation makes
 /// its own.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// How connections find their core.
-    pub accept: Accept,
+    pub accept: AcceptTopology,
     /// Established connections that may wait for accept.
     pub backlog: u32,
     /// Options of accepted sockets.
@@ -26,7 +26,7 @@ pub struct ServerConfig {
     /// Whether it is the fd tables that set `connections_max`: then reaching it is told as a full table.
     pub limited_by_fds: bool,
     /// Where events go.
-    pub events: Option<SyncSender<Event>>,
+    pub events: Option<SyncSender<RunEvent>>,
     /// The moment from which events count.
     pub epoch: Instant,
 }
@@ -34,7 +34,7 @@ pub struct ServerConfig {
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
-            accept: Accept::default(),
+            accept: AcceptTopology::default(),
             backlog: 4_096,
             sockets: SocketOptions::default(),
             idle_timeout: None,

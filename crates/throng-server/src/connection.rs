@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{Driver, MailKind};
-use throng_engine::{Conn, Part, Sent, Source};
+use throng_driver::{Driver, MessagePriority};
+use throng_engine::{ByteSource, Conn, SendOutcome, SendPart};
 use throng_pubsub::{Membership, Memberships, Publication, Subscription};
 
 use crate::app::ServerApp;
+use crate::core_message::{CoreMessage, CoreMessageKind};
 use crate::fanout::Fanout;
-use crate::mail::{Mail, Parcel};
 use crate::{ConnectionId, Handler};
 
 /// One connection, for the length of one call of its [`Handler`].
 pub struct Connection<'a, H: Handler> {
-    pub(crate) wire: &'a mut dyn Wire<H>,
+    pub(crate) wire: &'a mut dyn ConnectionOps<H>,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) fanout: &'a mut Fanout,
     /// Connections without a socket that are to begin.
-    pub(crate) spawned: &'a mut Vec<H::Conn>,
+    pub(crate) spawned: &'a mut Vec<H::State>,
     /// The server is about to end.
     pub(crate) is_draining: bool,
     /// Sends of this call.
@@ -46,7 +46,7 @@ impl<H: Handler> Connection<'_, H> {
     }
 
     /// What the handler keeps for it.
-    pub fn state(&mut self) -> &mut H::Conn {
+    pub fn state(&mut self) -> &mut H::State {
         self.wire.state()
     }
 
@@ -80,19 +80,19 @@ impl<H: Handler> Connection<'_, H> {
 
     /// Sends `bytes`, and all that was sent before in this call, now. Says how many bytes the kernel has
     /// really taken, and how many wait in this process.
-    pub fn send_now(&mut self, bytes: &[u8]) -> Sent {
+    pub fn send_now(&mut self, bytes: &[u8]) -> SendOutcome {
         self.sent += 1;
         self.wire.send_now(bytes)
     }
 
     /// Sends `parts` now, behind all that was sent before in this call. Of a shared part a pointer
     /// waits where the other end does not read.
-    pub(crate) fn send_parts(&mut self, parts: &[Part<'_>]) {
+    pub(crate) fn send_parts(&mut self, parts: &[SendPart<'_>]) {
         self.wire.send_parts(parts);
     }
 
     /// Sends what `source` makes, as the other end reads it: none of it waits here.
-    pub(crate) fn send_source(&mut self, source: Box<dyn Source>) {
+    pub(crate) fn send_source(&mut self, source: Box<dyn ByteSource>) {
         self.sent += 1;
         self.wire.send_source(source);
     }
@@ -201,7 +201,7 @@ impl<H: Handler> Connection<'_, H> {
     /// Messages, timeouts and intercepted publications reach it like any other; [`Self::close`] ends it, and so does
     /// the server's end. It has no idle timeout and counts towards none of the server's limits: a handler that begins
     /// some has a limit of its own for them, as the channels have for their long-poll sessions.
-    pub fn spawn(&mut self, own: H::Conn) {
+    pub fn spawn(&mut self, own: H::State) {
         self.spawned.push(own);
     }
 
@@ -223,17 +223,17 @@ impl<H: Handler> Connection<'_, H> {
 }
 
 /// A connection with the driver behind it out of sight, so that handlers are not generic over it.
-pub(crate) trait Wire<H: Handler> {
+pub(crate) trait ConnectionOps<H: Handler> {
     fn id(&self) -> ConnectionId;
-    fn state(&mut self) -> &mut H::Conn;
+    fn state(&mut self) -> &mut H::State;
     fn heard(&mut self) -> Instant;
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>);
     fn memberships(&mut self) -> &mut Memberships;
     fn is_detached(&mut self) -> bool;
     fn send(&mut self, bytes: &[u8]);
-    fn send_now(&mut self, bytes: &[u8]) -> Sent;
-    fn send_parts(&mut self, parts: &[Part<'_>]);
-    fn send_source(&mut self, source: Box<dyn Source>);
+    fn send_now(&mut self, bytes: &[u8]) -> SendOutcome;
+    fn send_parts(&mut self, parts: &[SendPart<'_>]);
+    fn send_source(&mut self, source: Box<dyn ByteSource>);
     fn pending_bytes(&self) -> usize;
     fn close(&mut self);
     fn finish(&mut self);
@@ -246,16 +246,16 @@ pub(crate) trait Wire<H: Handler> {
     fn tell(&mut self, to: ConnectionId, message: H::Message);
 }
 
-impl<H, D> Wire<H> for Conn<'_, D, ServerApp<H, D>>
+impl<H, D> ConnectionOps<H> for Conn<'_, D, ServerApp<H, D>>
 where
     H: Handler,
-    D: Driver<Mail = Mail<H::Message>>,
+    D: Driver<Mail = CoreMessage<H::Message>>,
 {
     fn id(&self) -> ConnectionId {
         ConnectionId::new(self.core(), self.key())
     }
 
-    fn state(&mut self) -> &mut H::Conn {
+    fn state(&mut self) -> &mut H::State {
         &mut self.state().own
     }
 
@@ -280,15 +280,15 @@ where
         self.send(bytes);
     }
 
-    fn send_now(&mut self, bytes: &[u8]) -> Sent {
+    fn send_now(&mut self, bytes: &[u8]) -> SendOutcome {
         self.send_now(bytes)
     }
 
-    fn send_parts(&mut self, parts: &[Part<'_>]) {
+    fn send_parts(&mut self, parts: &[SendPart<'_>]) {
         self.send_parts(parts);
     }
 
-    fn send_source(&mut self, source: Box<dyn Source>) {
+    fn send_source(&mut self, source: Box<dyn ByteSource>) {
         self.send_source(source);
     }
 
@@ -328,15 +328,19 @@ where
     }
 
     fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
-        let mail = Mail(Parcel::Message(to.key(), message));
-        self.post(to.core(), mail, MailKind::Bulk).map_err(|full| match full.0.0 {
-            Parcel::Message(_, message) => message,
+        let mail = CoreMessage(CoreMessageKind::Message(to.key(), message));
+        self.post(to.core(), mail, MessagePriority::Bulk).map_err(|full| match full.0.0 {
+            CoreMessageKind::Message(_, message) => message,
             _ => unreachable!("what comes back is what was sent"),
         })
     }
 
     fn tell(&mut self, to: ConnectionId, message: H::Message) {
         // Control mail is never refused.
-        let _ = self.post(to.core(), Mail(Parcel::Message(to.key(), message)), MailKind::Control);
+        let _ = self.post(
+            to.core(),
+            CoreMessage(CoreMessageKind::Message(to.key(), message)),
+            MessagePriority::Control,
+        );
     }
 }

@@ -5,25 +5,25 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
-use throng_report::{Event, EventKind};
+use throng_report::{RunEvent, RunEventKind};
 
 use crate::Handler;
 
 /// One core's way to the server's queue of events. What repeats is told once a second at most; counters have all of it.
-pub(crate) struct Teller {
-    queue: Option<SyncSender<Event>>,
+pub(crate) struct EventSink {
+    queue: Option<SyncSender<RunEvent>>,
     epoch: Instant,
     pause_quiet_until: Instant,
     panic_quiet_until: Instant,
 }
 
-impl Teller {
-    pub(crate) fn new(queue: Option<SyncSender<Event>>, epoch: Instant) -> Self {
+impl EventSink {
+    pub(crate) fn new(queue: Option<SyncSender<RunEvent>>, epoch: Instant) -> Self {
         Self { queue, epoch, pause_quiet_until: Instant::ZERO, panic_quiet_until: Instant::ZERO }
     }
 
     /// Accepting pauses; says whether that was told, so that its end is told too.
-    pub(crate) fn paused(&mut self, now: Instant, event: impl FnOnce() -> EventKind) -> bool {
+    pub(crate) fn paused(&mut self, now: Instant, event: impl FnOnce() -> RunEventKind) -> bool {
         if now < self.pause_quiet_until {
             return false;
         }
@@ -32,23 +32,23 @@ impl Teller {
         true
     }
 
-    pub(crate) fn panicked(&mut self, now: Instant, event: impl FnOnce() -> EventKind) {
+    pub(crate) fn panicked(&mut self, now: Instant, event: impl FnOnce() -> RunEventKind) {
         if now >= self.panic_quiet_until {
             self.panic_quiet_until = now + QUIET;
             self.tell(now, event());
         }
     }
 
-    pub(crate) fn tell(&self, now: Instant, event: EventKind) {
+    pub(crate) fn tell(&self, now: Instant, event: RunEventKind) {
         if let Some(queue) = &self.queue {
             // Full, nobody has read for long; the counters tell the rest.
-            let _ = queue.try_send(Event::new(now.since(self.epoch).as_millis() as u64, event));
+            let _ = queue.try_send(RunEvent::new(now.since(self.epoch).as_millis() as u64, event));
         }
     }
 }
 
-pub(crate) fn handler_panicked<H: Handler>(core: CoreId) -> EventKind {
-    EventKind::HandlerPanicked { core: core as u32, message: format!("in {}", H::NAME) }
+pub(crate) fn handler_panicked<H: Handler>(core: CoreId) -> RunEventKind {
+    RunEventKind::HandlerPanicked { core: core as u32, message: format!("in {}", H::NAME) }
 }
 
 const QUIET: Duration = Duration::from_secs(1);

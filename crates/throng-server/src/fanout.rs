@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::{Instant, Key};
-use throng_driver::{CoreId, Driver, MailFull, MailKind};
-use throng_engine::{Delivered, Desk};
-use throng_pubsub::{Delivery, Dialect, Frames, Hub, Policy, Publication, Rulebook, What};
+use throng_driver::{CoreId, Driver, MailboxFull, MessagePriority};
+use throng_engine::{CoreContext, DeliveryOutcome};
+use throng_pubsub::{
+    Delivery, DeliveryContent, Dialect, Frames, Hub, Policy, Publication, Rulebook,
+};
 use throng_report::ServerCounters;
 
 use crate::app::ServerApp;
-use crate::mail::{Mail, Parcel};
-use crate::{ConnectionId, Handler, Intercepted};
+use crate::core_message::{CoreMessage, CoreMessageKind};
+use crate::{ConnectionId, Handler, InterceptAction};
 
 /// One core's hub, and what other cores have not been told yet.
 pub(crate) struct Fanout {
@@ -164,13 +166,13 @@ impl Outbox {
 }
 
 impl FanoutCounters {
-    fn count(&mut self, frames: usize, delivered: Delivered) {
+    fn count(&mut self, frames: usize, delivered: DeliveryOutcome) {
         match delivered {
-            Delivered::Sent => {
+            DeliveryOutcome::Sent => {
                 self.fanout_writes += 1;
                 self.fanned_out += frames as u64;
             }
-            Delivered::Queued(what) => {
+            DeliveryOutcome::Queued(what) => {
                 self.fanned_out += (what.sent + what.queued) as u64;
                 self.queued += what.queued as u64;
                 self.dropped_newest += what.dropped_newest as u64;
@@ -178,7 +180,7 @@ impl FanoutCounters {
                 self.replaced += what.replaced as u64;
                 self.slow_closed += u64::from(what.closes);
             }
-            Delivered::Gone => {}
+            DeliveryOutcome::Gone => {}
         }
     }
 }
@@ -186,45 +188,45 @@ impl FanoutCounters {
 impl<H, D> ServerApp<H, D>
 where
     H: Handler,
-    D: Driver<Mail = Mail<H::Message>>,
+    D: Driver<Mail = CoreMessage<H::Message>>,
 {
     /// Tells other cores what was published, then delivers one batch here.
-    pub(crate) fn fan_out(&mut self, desk: &mut Desk<D, Self>) {
-        self.post_outgoing(desk);
+    pub(crate) fn fan_out(&mut self, cx: &mut CoreContext<D, Self>) {
+        self.post_outgoing(cx);
         let mut bytes = 0;
         for _ in 0..DELIVERIES_OF_BATCH {
             let Self { fanout, handler, .. } = self;
             let delivery = fanout
                 .hub
-                .next(&mut |publication, dialect| frame_of(handler, desk, publication, dialect));
+                .next(&mut |publication, dialect| frame_of(handler, cx, publication, dialect));
             let Some(Delivery { key, tag, dialect, lane, what }) = delivery else { return };
             match what {
-                What::Frames(frames, range) => {
+                DeliveryContent::Frames(frames, range) => {
                     let count = range.len();
                     bytes += frames.span(range.clone()).len();
-                    let delivered = desk.deliver(key, frames, range, &lane);
+                    let delivered = cx.deliver(key, frames, range, &lane);
                     fanout.counters.count(count, delivered);
                 }
-                What::Publication(publication) => {
-                    let mut intercepted = Intercepted::Handled;
-                    desk.with(key, |conn| {
+                DeliveryContent::Publication(publication) => {
+                    let mut intercepted = InterceptAction::Handled;
+                    cx.with(key, |conn| {
                         self.handle(conn, |handler, conn| {
                             intercepted = handler.delivery(conn, &publication, tag);
                         });
                     });
                     match intercepted {
-                        Intercepted::Handled => self.fanout.counters.intercepted += 1,
-                        Intercepted::Declined => {
-                            let frame = frame_of(&mut self.handler, desk, &publication, dialect);
+                        InterceptAction::Handled => self.fanout.counters.intercepted += 1,
+                        InterceptAction::Declined => {
+                            let frame = frame_of(&mut self.handler, cx, &publication, dialect);
                             bytes += frame.len();
                             if !frame.is_empty() {
-                                let delivered = desk.deliver(key, &Frames::one(frame), 0..1, &lane);
+                                let delivered = cx.deliver(key, &Frames::one(frame), 0..1, &lane);
                                 self.fanout.counters.count(1, delivered);
                             }
                         }
                     }
                 }
-                What::Nothing => {}
+                DeliveryContent::Nothing => {}
             }
             if bytes >= BYTES_OF_BATCH {
                 return;
@@ -233,7 +235,7 @@ where
     }
 
     /// Hands over what was published, as far as the mailboxes take it.
-    fn post_outgoing(&mut self, desk: &mut Desk<D, Self>) {
+    fn post_outgoing(&mut self, cx: &mut CoreContext<D, Self>) {
         let Fanout { outgoing, waiting, retry_at, .. } = &mut self.fanout;
         if *waiting == 0 {
             return;
@@ -242,13 +244,14 @@ where
         for (core, outbox) in outgoing.iter_mut().enumerate() {
             while let Some(Outgoing { publication, except }) = outbox.queue.pop_front() {
                 let weight = publication.weight();
-                let mail = Mail(Parcel::Publish(publication, except));
-                if let Err(MailFull(Mail(refused))) = desk.driver().post(core, mail, MailKind::Bulk)
+                let mail = CoreMessage(CoreMessageKind::Publish(publication, except));
+                if let Err(MailboxFull(CoreMessage(refused))) =
+                    cx.driver().post(core, mail, MessagePriority::Bulk)
                 {
-                    if let Parcel::Publish(publication, except) = refused {
+                    if let CoreMessageKind::Publish(publication, except) = refused {
                         outbox.queue.push_front(Outgoing { publication, except });
                     }
-                    *retry_at = desk.now() + RETRY_AFTER;
+                    *retry_at = cx.now() + RETRY_AFTER;
                     break;
                 }
                 outbox.bytes -= weight;
@@ -261,16 +264,16 @@ where
 /// The frame that all who speak `dialect` share. Empty when it cannot be rendered: that is not told.
 fn frame_of<H, D>(
     handler: &mut H,
-    desk: &mut Desk<D, ServerApp<H, D>>,
+    cx: &mut CoreContext<D, ServerApp<H, D>>,
     publication: &Publication,
     dialect: Dialect,
 ) -> Arc<[u8]>
 where
     H: Handler,
-    D: Driver<Mail = Mail<H::Message>>,
+    D: Driver<Mail = CoreMessage<H::Message>>,
 {
     let render = |out: &mut Vec<u8>| handler.render(publication, dialect, out);
-    desk.shield(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
+    cx.shield(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
 }
 
 /// Deliveries after which everything else on the core has its turn: about a millisecond, at 8 us each.

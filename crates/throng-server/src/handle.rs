@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use throng_driver::Post;
+use throng_driver::MailboxSender;
 use throng_pubsub::Publication;
 
-use crate::mail::{Mail, Parcel};
+use crate::core_message::{CoreMessage, CoreMessageKind};
 use crate::{ConnectionId, Handler};
 
 /// Sends messages to connections, and publishes, from any thread that shares the fd table of the one that started the
 /// server, and from the server's own cores. On a core of another engine that has an fd table of its own every method
 /// panics: see [`ServerOptions::private_fds`](crate::ServerOptions::private_fds).
 pub struct ServerHandle<H: Handler> {
-    post: Post<Mail<H::Message>>,
+    post: MailboxSender<CoreMessage<H::Message>>,
 }
 
 impl<H: Handler> ServerHandle<H> {
-    pub(crate) const fn new(post: Post<Mail<H::Message>>) -> Self {
+    pub(crate) const fn new(post: MailboxSender<CoreMessage<H::Message>>) -> Self {
         Self { post }
     }
 
@@ -25,12 +25,12 @@ impl<H: Handler> ServerHandle<H> {
     /// # Errors
     /// The message again, when `mailbox_max` messages wait for that core.
     pub fn send_message(&self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
-        self.post.bulk(to.core(), Mail(Parcel::Message(to.key(), message))).map_err(|full| {
-            match full.0.0 {
-                Parcel::Message(_, message) => message,
+        self.post.bulk(to.core(), CoreMessage(CoreMessageKind::Message(to.key(), message))).map_err(
+            |full| match full.0.0 {
+                CoreMessageKind::Message(_, message) => message,
                 _ => unreachable!("what comes back is what was sent"),
-            }
-        })
+            },
+        )
     }
 
     /// Publishes to the members of its topic on every core, by way of core 0. What one thread publishes
@@ -42,9 +42,11 @@ impl<H: Handler> ServerHandle<H> {
         &self,
         publication: impl Into<Arc<Publication>>,
     ) -> Result<(), Arc<Publication>> {
-        self.post.bulk(0, Mail(Parcel::Relay(publication.into()))).map_err(|full| match full.0.0 {
-            Parcel::Relay(publication) => publication,
-            _ => unreachable!("what comes back is what was sent"),
+        self.post.bulk(0, CoreMessage(CoreMessageKind::Relay(publication.into()))).map_err(|full| {
+            match full.0.0 {
+                CoreMessageKind::Relay(publication) => publication,
+                _ => unreachable!("what comes back is what was sent"),
+            }
         })
     }
 }

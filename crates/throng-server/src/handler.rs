@@ -8,7 +8,7 @@ use throng_proto::Session;
 use throng_pubsub::{Dialect, Publication, Rulebook};
 use throng_report::ServerCounters;
 
-use crate::{Connection, Corewide};
+use crate::{Connection, HandlerContext};
 
 /// The behaviour of a server. Every core has its own handler, so nothing here is shared and nothing locks.
 ///
@@ -21,7 +21,7 @@ pub trait Handler: Sized + 'static {
     /// The protocol of its connections; [`Raw`](throng_proto::Raw) for bytes as they come.
     type Session: Session + Default;
     /// What is kept for each connection, made anew for every one. Small: there are millions.
-    type Conn: Default;
+    type State: Default;
     /// What reaches a connection from elsewhere: from another connection, or from a
     /// [`ServerHandle`](crate::ServerHandle). `std::convert::Infallible` when nothing does.
     type Message: Send + 'static;
@@ -67,18 +67,18 @@ pub trait Handler: Sized + 'static {
         _conn: &mut Connection<'_, Self>,
         _publication: &Publication,
         _tag: u16,
-    ) -> Intercepted {
-        Intercepted::Handled
+    ) -> InterceptAction {
+        InterceptAction::Handled
     }
 
     /// A message for a connection of this core that has ended. Drops it, unless overridden.
-    fn undelivered(&mut self, _core: &mut Corewide<'_, Self>, _message: Self::Message) {}
+    fn undelivered(&mut self, _core: &mut HandlerContext<'_, Self>, _message: Self::Message) {}
 
     /// A message that a core has sent this one: see [`Corewide::mail`].
-    fn mail(&mut self, _core: &mut Corewide<'_, Self>, _message: Self::Message) {}
+    fn mail(&mut self, _core: &mut HandlerContext<'_, Self>, _message: Self::Message) {}
 
     /// The last thing of every turn: what its callbacks piled up can be told to other cores together.
-    fn turn_ended(&mut self, _core: &mut Corewide<'_, Self>) {}
+    fn turn_ended(&mut self, _core: &mut HandlerContext<'_, Self>) {}
 
     /// The moment that [`Connection::set_timeout`] set has come. It is not set any more.
     fn timeout(&mut self, _conn: &mut Connection<'_, Self>) {}
@@ -94,12 +94,12 @@ pub trait Handler: Sized + 'static {
     fn draining(&mut self, _conn: &mut Connection<'_, Self>) {}
 
     /// The connection has ended; sending is of no use any more.
-    fn close(&mut self, _conn: &mut Connection<'_, Self>, _why: Ended) {}
+    fn close(&mut self, _conn: &mut Connection<'_, Self>, _why: DisconnectReason) {}
 }
 
 /// What a handler makes of a publication that its connection intercepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intercepted {
+pub enum InterceptAction {
     /// The handler has done with it whatever there is to do. What it sent is the connection's own: no topic's policy
     /// applies to it, and too much of it for a slow reader ends the connection.
     Handled,
@@ -113,7 +113,7 @@ pub type EventOf<'a, H> = <<H as Handler>::Session as Session>::Event<'a>;
 
 /// Why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum DisconnectReason {
     /// This end closed it: the handler, or the server's end.
     Asked,
     /// The other end finished.

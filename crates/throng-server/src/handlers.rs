@@ -16,7 +16,7 @@ pub struct Ok;
 
 impl Handler for Ok {
     type Session = Raw;
-    type Conn = ();
+    type State = ();
     type Message = Infallible;
     const NAME: &'static str = "ok";
 
@@ -31,7 +31,7 @@ pub struct Echo;
 
 impl Handler for Echo {
     type Session = Raw;
-    type Conn = ();
+    type State = ();
     type Message = Infallible;
     const NAME: &'static str = "echo";
 
@@ -46,7 +46,7 @@ pub struct Hold;
 
 impl Handler for Hold {
     type Session = Raw;
-    type Conn = ();
+    type State = ();
     type Message = Infallible;
     const NAME: &'static str = "hold";
 
@@ -61,7 +61,7 @@ pub struct PingPong;
 impl Handler for PingPong {
     type Session = Raw;
     /// How many bytes of a `Ping` have arrived.
-    type Conn = u8;
+    type State = u8;
     type Message = Infallible;
     const NAME: &'static str = "pingpong";
 

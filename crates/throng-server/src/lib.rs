@@ -7,7 +7,7 @@
 //!
 //! impl Handler for Shout {
 //!     type Session = Raw; // plain TCP
-//!     type Conn = u64; // bytes of this connection so far
+//!     type State = u64; // bytes of this connection so far
 //!     type Message = std::convert::Infallible;
 //!
 //!     fn event(&mut self, conn: &mut Connection<'_, Self>, bytes: &[u8]) {
@@ -32,21 +32,21 @@
 //! places it on a core; the engine receives, the handler answers; the close gives the permit back and names the
 //! core that waits for one.
 
+mod accept_state;
 mod acceptor;
 mod app;
 pub mod channels;
 mod config;
 mod connection;
-mod corewide;
+mod core_message;
 mod events;
 mod fanout;
-mod gate;
 mod handle;
 mod handler;
+mod handler_context;
 pub mod handlers;
 mod linger;
 mod listener;
-mod mail;
 mod options;
 mod origin;
 mod registry;
@@ -55,14 +55,14 @@ mod server;
 pub use app::{ServerApp, Slot};
 pub use config::ServerConfig;
 pub use connection::Connection;
-pub use corewide::Corewide;
+pub use core_message::{CoreMessage, CoreReport, ListenReport};
 pub use handle::ServerHandle;
-pub use handler::{ConnectionId, Ended, EventOf, Handler, Intercepted};
-pub use mail::{CoreReport, Listening, Mail};
-pub use options::{Accept, ServerOptions};
+pub use handler::{ConnectionId, DisconnectReason, EventOf, Handler, InterceptAction};
+pub use handler_context::HandlerContext;
+pub use options::{AcceptTopology, ServerOptions};
 pub use origin::{CheckOrigin, Origin, OriginError};
-pub use server::{Is, Server, StartError};
-pub use throng_engine::Sent;
-pub use throng_proto::websocket::Limits;
+pub use server::{CountCondition, Server, StartError};
+pub use throng_engine::SendOutcome;
+pub use throng_proto::websocket::WebSocketLimits;
 pub use throng_proto::{Raw, Session};
 pub use throng_pubsub as pubsub;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_proto::http::Fault;
-use throng_proto::websocket::{Limits, Violation};
+use throng_proto::websocket::{Violation, WebSocketLimits};
 use throng_report::ServerCounters;
 
 use crate::{Connection, Handler};
@@ -15,7 +15,11 @@ use crate::{Connection, Handler};
 /// Then the handler's timeout is called, which closes.
 ///
 /// A client that has been waited for already is closed at once.
-pub(crate) fn end<H: Handler>(conn: &mut Connection<'_, H>, violation: Violation, limits: &Limits) {
+pub(crate) fn end<H: Handler>(
+    conn: &mut Connection<'_, H>,
+    violation: Violation,
+    limits: &WebSocketLimits,
+) {
     match violation {
         Violation::CloseTimeout | Violation::Http(Fault::Timeout) => conn.close(),
         _ => {

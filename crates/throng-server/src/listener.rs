@@ -2,95 +2,95 @@
 
 use std::net::SocketAddr;
 
-use throng_driver::{CloseHow, Driver, Errno, ListenSpec};
-use throng_engine::Desk;
+use throng_driver::{Driver, Errno, ListenSpec, SocketClose};
+use throng_engine::CoreContext;
 
-use crate::acceptor::Step;
+use crate::accept_state::AcceptState;
+use crate::acceptor::AcceptStep;
 use crate::app::ServerApp;
-use crate::gate::Gate;
-use crate::mail::Mail;
-use crate::{Accept, Handler};
+use crate::core_message::CoreMessage;
+use crate::{AcceptTopology, Handler};
 
 impl<H, D> ServerApp<H, D>
 where
     H: Handler,
-    D: Driver<Mail = Mail<H::Message>>,
+    D: Driver<Mail = CoreMessage<H::Message>>,
 {
     /// Opens the listening socket and begins to accept.
     pub(crate) fn listen(
         &mut self,
-        desk: &mut Desk<D, Self>,
+        cx: &mut CoreContext<D, Self>,
         addr: SocketAddr,
         shared_with_all: bool,
     ) -> Result<SocketAddr, Errno> {
-        self.close_listener(desk);
+        self.close_listener(cx);
         let spec = ListenSpec {
             addr,
             backlog: self.config.backlog,
             reuseport: !shared_with_all,
             options: self.config.sockets,
         };
-        let driver = desk.driver();
+        let driver = cx.driver();
         if spec.reuseport && self.acceptor.core == 0 && addr.port() != 0 {
             // SO_REUSEPORT would let another server of the same user listen here too, and take half of the connects.
             let alone =
                 driver.listen(&ListenSpec { reuseport: false, backlog: 1, ..spec.clone() })?;
-            driver.close(alone, CloseHow::Finish);
+            driver.close(alone, SocketClose::Finish);
         }
         let listener = driver.listen(&spec)?;
         let addr = driver.local_addr(&listener).unwrap_or(addr);
         if shared_with_all {
             for core in (0..driver.cores()).filter(|&core| core != self.acceptor.core) {
                 if let Err(errno) = driver.share(&listener, core) {
-                    driver.close(listener, CloseHow::Finish);
+                    driver.close(listener, SocketClose::Finish);
                     return Err(errno);
                 }
             }
         }
-        self.begin(desk, listener);
+        self.begin(cx, listener);
         Ok(addr)
     }
 
     /// Core 0 has shared its listening socket.
-    pub(crate) fn listener_arrived(&mut self, desk: &mut Desk<D, Self>, listener: D::Fd) {
+    pub(crate) fn listener_arrived(&mut self, cx: &mut CoreContext<D, Self>, listener: D::Fd) {
         let Some(reply) = self.acceptor.expects.take() else {
             // Suspended meanwhile: kept, it would swallow connects.
-            return desk.driver().close(listener, CloseHow::Finish);
+            return cx.driver().close(listener, SocketClose::Finish);
         };
-        self.close_listener(desk);
-        self.begin(desk, listener);
+        self.close_listener(cx);
+        self.begin(cx, listener);
         let _ = reply.send((self.acceptor.core, Ok(None)));
     }
 
-    fn begin(&mut self, desk: &mut Desk<D, Self>, listener: D::Fd) {
+    fn begin(&mut self, cx: &mut CoreContext<D, Self>, listener: D::Fd) {
         self.acceptor.listener = Some(listener);
         if self.acceptor.asking.is_some() {
-            self.acceptor.gate = Gate::Asking;
+            self.acceptor.state = AcceptState::Asking;
         } else {
-            self.open_gate(desk);
+            self.resume_accepting(cx);
         }
     }
 
     /// Accepts what is established already, as far as there are permits and room, and closes the listening socket: the
     /// kernel resets what is left in its queue, and refuses what connects later. In `dispatch` each accept waits for the
     /// registry, so nothing more is accepted there.
-    pub(crate) fn suspend(&mut self, desk: &mut Desk<D, Self>) {
-        if self.config.accept != Accept::Dispatch {
+    pub(crate) fn suspend(&mut self, cx: &mut CoreContext<D, Self>) {
+        if self.config.accept != AcceptTopology::Dispatch {
             // The kernel lets one more wait than the backlog says.
             for _ in 0..=self.config.backlog {
-                if !matches!(self.accept_one(desk), Step::Again) {
+                if !matches!(self.accept_one(cx), AcceptStep::Again) {
                     break;
                 }
             }
         }
-        self.close_listener(desk);
+        self.close_listener(cx);
     }
 
-    pub(crate) fn close_listener(&mut self, desk: &mut Desk<D, Self>) {
+    pub(crate) fn close_listener(&mut self, cx: &mut CoreContext<D, Self>) {
         self.acceptor.expects = None;
-        self.shut_gate(desk, Gate::Closed);
+        self.stop_accepting(cx, AcceptState::Closed);
         if let Some(listener) = self.acceptor.listener.take() {
-            desk.driver().close(listener, CloseHow::Finish);
+            cx.driver().close(listener, SocketClose::Finish);
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct ServerOptions {
     /// private and smaller than it, whichever is more.
     pub cores: Option<usize>,
     /// How accepted connections find their core. Default [`Accept::Reuseport`].
-    pub accept: Accept,
+    pub accept: AcceptTopology,
     /// Established connections that may wait for accept, for each listening socket; the kernel clamps it to
     /// `net.core.somaxconn`. Default 4,096.
     pub backlog: u32,
@@ -60,7 +60,7 @@ impl Default for ServerOptions {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             cores: None,
-            accept: Accept::default(),
+            accept: AcceptTopology::default(),
             backlog: 4_096,
             connections_max: None,
             idle_timeout: None,
@@ -87,7 +87,7 @@ impl ServerOptions {
 
 /// How accepted connections find their core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Accept {
+pub enum AcceptTopology {
     /// Every core has a listening socket of its own (SO_REUSEPORT); the kernel's hash spreads connects over them.
     #[default]
     Reuseport,
@@ -98,7 +98,7 @@ pub enum Accept {
     Dispatch,
 }
 
-impl Accept {
+impl AcceptTopology {
     /// As it is written on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -109,13 +109,13 @@ impl Accept {
     }
 }
 
-impl std::fmt::Display for Accept {
+impl std::fmt::Display for AcceptTopology {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl std::str::FromStr for Accept {
+impl std::str::FromStr for AcceptTopology {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn an_accept_topology_is_read_as_it_is_written() {
-        assert_eq!("shared".parse(), Ok(Accept::Shared));
-        assert!("ranch".parse::<Accept>().unwrap_err().contains("dispatch"));
+        assert_eq!("shared".parse(), Ok(AcceptTopology::Shared));
+        assert!("ranch".parse::<AcceptTopology>().unwrap_err().contains("dispatch"));
     }
 }

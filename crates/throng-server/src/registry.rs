@@ -19,7 +19,7 @@ pub(crate) struct Registry {
 
 /// The answer to an acceptor: its connection goes to core `to`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Go {
+pub(crate) struct Placement {
     pub(crate) acceptor: CoreId,
     pub(crate) to: CoreId,
 }
@@ -37,13 +37,13 @@ impl Registry {
     }
 
     /// `acceptor` has accepted a connection and waits to hear where it belongs.
-    pub(crate) fn ask(&mut self, acceptor: CoreId) -> Option<Go> {
+    pub(crate) fn ask(&mut self, acceptor: CoreId) -> Option<Placement> {
         self.waiting.push_back(acceptor);
         self.answer()
     }
 
     /// A connection of `core` has ended.
-    pub(crate) fn ended(&mut self, core: CoreId) -> Option<Go> {
+    pub(crate) fn ended(&mut self, core: CoreId) -> Option<Placement> {
         self.live[core] = self.live[core].saturating_sub(1);
         self.answer()
     }
@@ -68,7 +68,7 @@ impl Registry {
         std::mem::take(&mut self.mailbox_most)
     }
 
-    fn answer(&mut self) -> Option<Go> {
+    fn answer(&mut self) -> Option<Placement> {
         let acceptor = *self.waiting.front()?;
         let cores = self.live.len();
         let to = (0..cores)
@@ -77,7 +77,7 @@ impl Registry {
         self.waiting.pop_front();
         self.live[to] += 1;
         self.next = (to + 1) % cores;
-        Some(Go { acceptor, to })
+        Some(Placement { acceptor, to })
     }
 }
 
@@ -95,10 +95,10 @@ mod tests {
     #[test]
     fn a_full_core_is_left_out_and_an_accept_waits_for_an_end() {
         let mut registry = Registry::new(2, 1);
-        assert_eq!(registry.ask(0), Some(Go { acceptor: 0, to: 0 }));
-        assert_eq!(registry.ask(0), Some(Go { acceptor: 0, to: 1 }));
+        assert_eq!(registry.ask(0), Some(Placement { acceptor: 0, to: 0 }));
+        assert_eq!(registry.ask(0), Some(Placement { acceptor: 0, to: 1 }));
         assert_eq!(registry.ask(1), None);
-        assert_eq!(registry.ended(0), Some(Go { acceptor: 1, to: 0 }));
+        assert_eq!(registry.ended(0), Some(Placement { acceptor: 1, to: 0 }));
     }
 
     #[test]

@@ -8,30 +8,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use throng_driver::{
-    Clock, CoreId, Cores, CoresOptions, EpollDriver, Errno, Post, cores, fdtable, process,
+    Clock, CoreId, Cores, CoresOptions, EpollDriver, Errno, MailboxSender, cores, fdtable, process,
 };
-use throng_engine::{Core, Limits};
-use throng_report::{Event, EventKind, Merge, ServerSnapshot};
+use throng_engine::{Core, CoreLimits};
+use throng_report::{Merge, RunEvent, RunEventKind, ServerSnapshot};
 
-use crate::mail::{CoreReport, Listening, Mail};
+use crate::core_message::{CoreMessage, CoreReport, ListenReport};
 use crate::options::Size;
-use crate::{Accept, Handler, ServerApp, ServerConfig, ServerHandle, ServerOptions};
+use crate::{AcceptTopology, Handler, ServerApp, ServerConfig, ServerHandle, ServerOptions};
 
 /// A server that runs. All methods may be called from any thread that shares the fd table of the one that started it;
 /// that is every thread but another engine's cores, where they panic if those have fd tables of their own. Dropping it stops
 /// it.
 pub struct Server<H: Handler> {
-    post: Post<Mail<H::Message>>,
-    cores: Mutex<Option<Cores<Mail<H::Message>>>>,
-    accept: Accept,
+    post: MailboxSender<CoreMessage<H::Message>>,
+    cores: Mutex<Option<Cores<CoreMessage<H::Message>>>>,
+    accept: AcceptTopology,
     size: Size,
     addr: SocketAddr,
     private_fds: bool,
     /// Connections that were asked to be let wait for accept; the kernel may allow fewer.
     backlog: u32,
     epoch: throng_base::Instant,
-    events: Mutex<Receiver<Event>>,
-    to_events: SyncSender<Event>,
+    events: Mutex<Receiver<RunEvent>>,
+    to_events: SyncSender<RunEvent>,
     is_suspended: AtomicBool,
     /// What each core said last.
     last: Mutex<Vec<CoreReport>>,
@@ -71,10 +71,10 @@ impl<H: Handler> Server<H> {
             events: Some(to_events.clone()),
             epoch,
         });
-        let limits = Limits {
+        let limits = CoreLimits {
             pending_bytes_max: options.pending_bytes_max,
             drain_timeout: options.close_timeout,
-            ..Limits::default()
+            ..CoreLimits::default()
         };
         let cores_options = CoresOptions {
             name: "server",
@@ -83,7 +83,7 @@ impl<H: Handler> Server<H> {
             mailbox_max: options.mailbox_max,
             private_fds,
         };
-        let run = move |driver: EpollDriver<Mail<H::Message>>| {
+        let run = move |driver: EpollDriver<CoreMessage<H::Message>>| {
             let handler = make(throng_driver::Driver::core(&driver));
             let app = ServerApp::new(Arc::clone(&config), handler);
             Core::new(driver, app, limits).run();
@@ -147,7 +147,7 @@ impl<H: Handler> Server<H> {
         let _steering = lock(&self.steering);
         self.is_suspended.store(true, SeqCst);
         let (reply, answers) = channel();
-        self.post.each(|_| Mail::suspend(reply.clone()));
+        self.post.each(|_| CoreMessage::suspend(reply.clone()));
         drop(reply);
         let _: Vec<CoreId> = answers_until(&answers, self.size.cores, STEERING_MAX);
     }
@@ -171,11 +171,11 @@ impl<H: Handler> Server<H> {
         self.suspend();
         let open = self.open();
         let at_ms = (Clock.now() - self.epoch).as_millis() as u64;
-        let _ = self.to_events.try_send(Event::new(at_ms, EventKind::Draining { open }));
-        self.post.each(|_| Mail::drain());
+        let _ = self.to_events.try_send(RunEvent::new(at_ms, RunEventKind::Draining { open }));
+        self.post.each(|_| CoreMessage::drain());
         let ended = wait_until(timeout, || self.is_empty());
         if !ended {
-            self.post.each(|_| Mail::close_all());
+            self.post.each(|_| CoreMessage::close_all());
             wait_until(CLOSE_MAX, || self.is_empty());
         }
         ended
@@ -191,7 +191,7 @@ impl<H: Handler> Server<H> {
     /// ended by itself, which is a defect.
     pub fn stop(&self) -> bool {
         let Some(mut cores) = lock(&self.cores).take() else { return true };
-        self.post.each(|_| Mail::stop());
+        self.post.each(|_| CoreMessage::stop());
         cores.join()
     }
 
@@ -206,7 +206,7 @@ impl<H: Handler> Server<H> {
     }
 
     /// Waits until the number of open connections is as asked for. False when it was not within `timeout`.
-    pub fn wait_for_connections(&self, is: Is, n: u64, timeout: Duration) -> bool {
+    pub fn wait_for_connections(&self, is: CountCondition, n: u64, timeout: Duration) -> bool {
         wait_until(timeout, || is.holds(self.open(), n))
     }
 
@@ -240,7 +240,7 @@ impl<H: Handler> Server<H> {
     }
 
     /// What has happened since the last call.
-    pub fn events(&self) -> Vec<Event> {
+    pub fn events(&self) -> Vec<RunEvent> {
         lock(&self.events).try_iter().collect()
     }
 
@@ -249,7 +249,7 @@ impl<H: Handler> Server<H> {
         let mut last = lock(&self.last);
         let (reply, answers) = channel();
         if lock(&self.cores).is_some() {
-            self.post.each(|_| Mail::collect(reply.clone()));
+            self.post.each(|_| CoreMessage::collect(reply.clone()));
         }
         drop(reply);
         let mut silent = self.size.cores as u64;
@@ -267,11 +267,11 @@ impl<H: Handler> Server<H> {
 
     fn listen(&self) -> Result<SocketAddr, StartError> {
         let listening = match self.accept {
-            Accept::Reuseport => self.listen_each(),
-            Accept::Shared | Accept::Dispatch => self.listen_once(),
+            AcceptTopology::Reuseport => self.listen_each(),
+            AcceptTopology::Shared | AcceptTopology::Dispatch => self.listen_once(),
         };
         listening.map_err(|errno| {
-            self.post.each(|_| Mail::suspend(channel().0));
+            self.post.each(|_| CoreMessage::suspend(channel().0));
             StartError::Listen(self.addr, errno)
         })
     }
@@ -279,10 +279,10 @@ impl<H: Handler> Server<H> {
     /// Every core has its listening socket; the first one finds the port for all.
     fn listen_each(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
-        self.post.control(0, Mail::listen(self.addr, reply.clone()));
+        self.post.control(0, CoreMessage::listen(self.addr, reply.clone()));
         let addr = listening(&answers, 1)?.unwrap_or(self.addr);
         for core in 1..self.size.cores {
-            self.post.control(core, Mail::listen(addr, reply.clone()));
+            self.post.control(core, CoreMessage::listen(addr, reply.clone()));
         }
         listening(&answers, self.size.cores - 1)?;
         Ok(addr)
@@ -293,9 +293,9 @@ impl<H: Handler> Server<H> {
     fn listen_once(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
         let others = self.size.cores - 1;
-        (1..=others).for_each(|core| self.post.control(core, Mail::expect(reply.clone())));
+        (1..=others).for_each(|core| self.post.control(core, CoreMessage::expect(reply.clone())));
         listening(&answers, others)?;
-        self.post.control(0, Mail::listen_for_all(self.addr, reply));
+        self.post.control(0, CoreMessage::listen_for_all(self.addr, reply));
         Ok(listening(&answers, others + 1)?.unwrap_or(self.addr))
     }
 }
@@ -308,7 +308,7 @@ impl<H: Handler> Drop for Server<H> {
 
 /// How a number of connections is to compare with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Is {
+pub enum CountCondition {
     /// `==`
     Exactly,
     /// `>=`
@@ -317,7 +317,7 @@ pub enum Is {
     AtMost,
 }
 
-impl Is {
+impl CountCondition {
     const fn holds(self, open: u64, n: u64) -> bool {
         match self {
             Self::Exactly => open == n,
@@ -370,7 +370,7 @@ fn answers_until<T>(answers: &Receiver<T>, count: usize, timeout: Duration) -> V
 }
 
 /// Where `count` cores say that they listen, or what the first says that cannot.
-fn listening(answers: &Receiver<Listening>, count: usize) -> Result<Option<SocketAddr>, Errno> {
+fn listening(answers: &Receiver<ListenReport>, count: usize) -> Result<Option<SocketAddr>, Errno> {
     let deadline = Instant::now() + STEERING_MAX;
     let mut addr = None;
     for _ in 0..count {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use support::*;
-use throng_report::EventKind;
-use throng_server::{Accept, Is, Server, ServerOptions, handlers};
+use throng_report::RunEventKind;
+use throng_server::{AcceptTopology, CountCondition, Server, ServerOptions, handlers};
 
 #[test]
 fn every_topology_accepts_on_many_cores() {
@@ -23,13 +23,15 @@ fn every_topology_accepts_on_many_cores() {
         assert_eq!(counted.open_per_core.iter().sum::<u64>(), 200, "{accept}");
         match accept {
             // The one registry hands out in turn.
-            Accept::Dispatch => assert_eq!(counted.open_per_core, [50; 4]),
-            Accept::Reuseport => assert!(counted.open_per_core.iter().all(|&open| open > 10)),
+            AcceptTopology::Dispatch => assert_eq!(counted.open_per_core, [50; 4]),
+            AcceptTopology::Reuseport => {
+                assert!(counted.open_per_core.iter().all(|&open| open > 10))
+            }
             // Who wakes first takes; nothing is promised.
-            Accept::Shared => {}
+            AcceptTopology::Shared => {}
         }
         drop(clients);
-        assert!(server.wait_for_connections(Is::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
         let counters = snapshot(&server).counters;
         assert_eq!((counters.closed, counters.open), (200, 0), "{accept}");
         assert!(server.stop(), "{accept}: no core has panicked");
@@ -77,10 +79,10 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
         assert_eq!(served.load(SeqCst), 8 * 40 * 10, "{accept}");
         assert!(MOST_OPEN.load(SeqCst) <= MAX, "{accept}: {} were open", MOST_OPEN.load(SeqCst));
         assert_eq!(MOST_OPEN.swap(0, SeqCst), MAX, "{accept}: the limit was never reached");
-        assert!(server.wait_for_connections(Is::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
         let events = server.events();
-        let reached = |kind: &EventKind| {
-            matches!(kind, EventKind::ConnectionsMaxReached { connections_max: MAX })
+        let reached = |kind: &RunEventKind| {
+            matches!(kind, RunEventKind::ConnectionsMaxReached { connections_max: MAX })
         };
         assert!(events.iter().any(|event| reached(&event.kind)), "{accept}: {events:?}");
         assert!(server.stop());
@@ -115,7 +117,7 @@ struct Counting;
 
 impl throng_server::Handler for Counting {
     type Session = throng_server::Raw;
-    type Conn = ();
+    type State = ();
     type Message = std::convert::Infallible;
 
     fn open(&mut self, _conn: &mut throng_server::Connection<'_, Self>) {
@@ -129,7 +131,7 @@ impl throng_server::Handler for Counting {
     fn close(
         &mut self,
         _conn: &mut throng_server::Connection<'_, Self>,
-        _why: throng_server::Ended,
+        _why: throng_server::DisconnectReason,
     ) {
         OPEN.fetch_sub(1, SeqCst);
     }
@@ -155,7 +157,7 @@ fn a_waiting_connect_is_served_when_any_core_frees_a_place() {
         }
         waiting.iter_mut().for_each(support::read_ok);
         drop(waiting);
-        assert!(server.wait_for_connections(Is::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
     }
 }
 
@@ -167,18 +169,18 @@ fn accepting_goes_on_after_a_storm_of_connects_that_are_gone_already() {
             drop(connect(server.addr()));
         }
         ask(&mut connect(server.addr()));
-        assert!(server.wait_for_connections(Is::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
     }
 }
 
 #[test]
 fn a_registrys_mailbox_is_measured() {
-    let server = Server::start(options(Accept::Dispatch, 2), |_| handlers::Ok).unwrap();
+    let server = Server::start(options(AcceptTopology::Dispatch, 2), |_| handlers::Ok).unwrap();
     let clients: Vec<_> = (0..50).map(|_| connect(server.addr())).collect();
-    assert!(server.wait_for_connections(Is::Exactly, 50, PATIENCE));
+    assert!(server.wait_for_connections(CountCondition::Exactly, 50, PATIENCE));
     drop(clients);
     // Whoever counts connections takes nothing away from the snapshot.
-    assert!(server.wait_for_connections(Is::Exactly, 0, PATIENCE));
+    assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE));
     assert_eq!(server.open(), 0);
     let first = snapshot(&server);
     assert!(first.counters.registry_mailbox_most >= 1);

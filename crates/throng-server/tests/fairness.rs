@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use flate2::{Compress, Compression, FlushCompress};
 use throng_base::Instant;
-use throng_driver::{CloseHow, ConnectSpec, Driver, SocketOptions, Source};
-use throng_engine::{Core, Limits};
-use throng_proto::websocket::{Server, ServerEvent};
-use throng_server::{Connection, ConnectionId, Handler, Listening, Mail, ServerApp, ServerConfig};
+use throng_driver::{ConnectSpec, Driver, SocketClose, SocketOptions, SourceAddress};
+use throng_engine::{Core, CoreLimits};
+use throng_proto::websocket::{ServerEvent, WebSocketServer};
+use throng_server::{
+    Connection, ConnectionId, CoreMessage, Handler, ListenReport, ServerApp, ServerConfig,
+};
 use throng_sim::{Faults, Sim, SimCoresOptions, SimDriver, SimFd, check};
 
 type Never = std::convert::Infallible;
@@ -35,8 +37,8 @@ struct Served {
 }
 
 impl Handler for Answerer {
-    type Session = Server;
-    type Conn = ();
+    type Session = WebSocketServer;
+    type State = ();
     type Message = Never;
 
     fn event(&mut self, conn: &mut Connection<'_, Self>, event: ServerEvent<'_>) {
@@ -84,14 +86,14 @@ impl Flood {
     /// Each of them has a share of the work when its bytes arrive, and another one when it waits in
     /// front of the other client. A message may begin with one byte of the share left.
     fn served_most(&self, hostile: usize) -> usize {
-        let share = Limits::default().connection_work_bytes_max / self.message_work_bytes + 1;
+        let share = CoreLimits::default().connection_work_bytes_max / self.message_work_bytes + 1;
         2 * share * hostile
     }
 }
 
 /// Has `hostile` clients send `flood` and one other client a question, all at one moment. Returns
 /// how many messages of the floods are served before the question.
-fn served_before(sim: &mut Sim, limits: Limits, flood: &Flood, hostile: usize) -> usize {
+fn served_before(sim: &mut Sim, limits: CoreLimits, flood: &Flood, hostile: usize) -> usize {
     sim.set_faults(Faults {
         segment_bytes_max: WINDOW_BYTES,
         window_bytes_min: WINDOW_BYTES,
@@ -99,11 +101,11 @@ fn served_before(sim: &mut Sim, limits: Limits, flood: &Flood, hostile: usize) -
         ..Faults::none()
     });
     let answerer = Answerer::default();
-    let cores = sim.cores::<Mail<Never>>(&SimCoresOptions::default());
+    let cores = sim.cores::<CoreMessage<Never>>(&SimCoresOptions::default());
     let app = ServerApp::new(Arc::new(ServerConfig::default()), answerer.clone());
     sim.spawn(Core::new(cores.drivers().remove(0), app, limits));
-    let (reply, answers) = channel::<Listening>();
-    cores.post(0, Mail::listen(addr(), reply));
+    let (reply, answers) = channel::<ListenReport>();
+    cores.post(0, CoreMessage::listen(addr(), reply));
     assert!(sim.run_until(A_MOMENT, |_| answers.try_recv().is_ok()));
 
     let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
@@ -123,13 +125,13 @@ fn served_before(sim: &mut Sim, limits: Limits, flood: &Flood, hostile: usize) -
     // Only what had arrived by then can have been served before.
     let before = served[..place].iter().filter(|one| one.at == served[place].at).count();
     assert_eq!(before, place, "all of it arrives at one moment");
-    clients.into_iter().for_each(|client| driver.close(client, CloseHow::Reset));
+    clients.into_iter().for_each(|client| driver.close(client, SocketClose::Reset));
     before
 }
 
 /// Connects and has a WebSocket that may send compressed messages.
 fn open(sim: &mut Sim, driver: &mut SimDriver<()>) -> SimFd {
-    let (source, options) = (Source::Any, SocketOptions::default());
+    let (source, options) = (SourceAddress::Any, SocketOptions::default());
     let client = driver.connect(&ConnectSpec { target: addr(), source, options }).unwrap();
     sim.run_for(A_MOMENT);
     assert_eq!(driver.send(&client, UPGRADE.as_bytes()), Ok(UPGRADE.len()));
@@ -150,13 +152,13 @@ fn check_flood(flood: &Flood) {
         let all = hostile * flood.messages;
         assert!(most < all / 2, "a flood of {all} tells nothing when {most} may be served");
         check(SEEDS, |sim| {
-            let before = served_before(sim, Limits::default(), flood, hostile);
+            let before = served_before(sim, CoreLimits::default(), flood, hostile);
             assert!(before <= most, "{before} messages of {hostile} came first, of at most {most}");
         });
-        let endless = Limits {
+        let endless = CoreLimits {
             connection_work_bytes_max: usize::MAX,
             turn_work_bytes_max: usize::MAX,
-            ..Limits::default()
+            ..CoreLimits::default()
         };
         // Where the seed has the question come first, all is well without a budget, too.
         let mut worlds = (0..4 * SEEDS).map(Sim::new);
@@ -168,7 +170,7 @@ fn check_flood(flood: &Flood) {
 
 #[test]
 fn messages_that_inflate_to_the_limit_leave_others_their_turn() {
-    let inflated = throng_proto::websocket::Limits::default().message_bytes_max;
+    let inflated = throng_proto::websocket::WebSocketLimits::default().message_bytes_max;
     let payload = deflated(&vec![0; inflated]);
     assert!(payload.len() < inflated / 500, "{} bytes", payload.len());
     check_flood(&Flood::of(&frame(0xc2, &payload), 20, inflated));

@@ -7,8 +7,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use support::*;
-use throng_report::EventKind;
-use throng_server::{Accept, Server, ServerOptions, handlers};
+use throng_report::RunEventKind;
+use throng_server::{AcceptTopology, Server, ServerOptions, handlers};
 
 #[test]
 fn a_full_private_table_passes_connections_on_until_all_tables_are_full() {
@@ -131,7 +131,7 @@ fn answer(from: &mut impl BufRead, what: &str) -> String {
 fn the_server() {
     let Ok(what) = std::env::var("THRONG_TEST_SERVER") else { return };
     let (accept, tables) = what.split_once(' ').unwrap();
-    let accept: Accept = accept.parse().unwrap();
+    let accept: AcceptTopology = accept.parse().unwrap();
     let private_fds = tables == "private";
     let options = ServerOptions {
         private_fds,
@@ -146,8 +146,8 @@ fn the_server() {
         let snapshot = snapshot(&server);
         events.extend(server.events());
         let counters = &snapshot.counters;
-        let is_full = |kind: &EventKind| matches!(kind, EventKind::FdTableFull { errno, .. } if errno == "EMFILE");
-        let is_resumed = |kind: &EventKind| matches!(kind, EventKind::AcceptResumed { .. });
+        let is_full = |kind: &RunEventKind| matches!(kind, RunEventKind::FdTableFull { errno, .. } if errno == "EMFILE");
+        let is_resumed = |kind: &RunEventKind| matches!(kind, RunEventKind::AcceptResumed { .. });
         let number = match what.as_str() {
             "room" => snapshot.connections_max,
             "open" => counters.open,

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use support::*;
-use throng_report::EventKind;
+use throng_report::RunEventKind;
 use throng_server::{
-    Accept, Connection, ConnectionId, Ended, Handler, Is, Raw, Sent, Server, ServerOptions,
-    handlers,
+    AcceptTopology, Connection, ConnectionId, CountCondition, DisconnectReason, Handler, Raw,
+    SendOutcome, Server, ServerOptions, handlers,
 };
 
 /// Does what the first byte of a packet says, and reports.
@@ -21,16 +21,16 @@ struct Puppet(Sender<Told>);
 #[derive(Debug, PartialEq)]
 enum Told {
     Open(ConnectionId),
-    Sent(Sent),
+    Sent(SendOutcome),
     Message(u32),
     Timeout,
     Drained,
-    Ended(Ended),
+    Ended(DisconnectReason),
 }
 
 impl Handler for Puppet {
     type Session = Raw;
-    type Conn = ();
+    type State = ();
     type Message = (Option<ConnectionId>, u32);
 
     fn open(&mut self, conn: &mut Connection<'_, Self>) {
@@ -77,7 +77,7 @@ impl Handler for Puppet {
         let _ = self.0.send(Told::Drained);
     }
 
-    fn close(&mut self, _conn: &mut Connection<'_, Self>, why: Ended) {
+    fn close(&mut self, _conn: &mut Connection<'_, Self>, why: DisconnectReason) {
         let _ = self.0.send(Told::Ended(why));
     }
 }
@@ -89,7 +89,8 @@ fn puppets(options: ServerOptions) -> (Server<Puppet>, std::sync::mpsc::Receiver
 
 #[test]
 fn send_now_says_what_the_kernel_has_taken() {
-    let options = ServerOptions { sndbuf_bytes: Some(64 << 10), ..options(Accept::Reuseport, 1) };
+    let options =
+        ServerOptions { sndbuf_bytes: Some(64 << 10), ..options(AcceptTopology::Reuseport, 1) };
     let (server, told) = puppets(options);
     let mut client = connect(server.addr());
     let (mut taken, mut pending) = (0, 0);
@@ -113,7 +114,8 @@ fn send_now_says_what_the_kernel_has_taken() {
 
 #[test]
 fn a_peer_that_never_reads_is_reset_at_the_limit() {
-    let options = ServerOptions { sndbuf_bytes: Some(64 << 10), ..options(Accept::Reuseport, 1) };
+    let options =
+        ServerOptions { sndbuf_bytes: Some(64 << 10), ..options(AcceptTopology::Reuseport, 1) };
     let (server, told) = puppets(options);
     let mut client = connect(server.addr());
     let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not open") };
@@ -122,7 +124,7 @@ fn a_peer_that_never_reads_is_reset_at_the_limit() {
     eventually("much waits", || snapshot(&server).core.pending_bytes > 1 << 20);
     assert_eq!((snapshot(&server).core.pending_overflows, server.open()), (0, 1));
     server.sender().send_message(id, (None, 64)).unwrap();
-    let overflow = Told::Ended(Ended::Overflow);
+    let overflow = Told::Ended(DisconnectReason::Overflow);
     eventually("the reset", || told.try_iter().any(|told| told == overflow));
     assert_eq!(snapshot(&server).core.pending_overflows, 1);
     assert_eq!(snapshot(&server).core.pending_bytes, 0);
@@ -131,18 +133,19 @@ fn a_peer_that_never_reads_is_reset_at_the_limit() {
 
 #[test]
 fn one_call_may_not_send_whatever_it_wants_to_a_peer_that_does_not_read() {
-    let (server, told) = puppets(options(Accept::Reuseport, 1));
+    let (server, told) = puppets(options(AcceptTopology::Reuseport, 1));
     let _client = connect(server.addr());
     let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not open") };
     server.sender().send_message(id, (None, 64)).unwrap();
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(Ended::Overflow)));
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(DisconnectReason::Overflow)));
     assert_eq!(snapshot(&server).core.pending_overflows, 1);
 }
 
 #[test]
 fn an_idle_connection_is_closed_after_the_timeout_and_a_talking_one_is_not() {
     let idle = Duration::from_secs(2);
-    let options = ServerOptions { idle_timeout: Some(idle), ..options(Accept::Reuseport, 2) };
+    let options =
+        ServerOptions { idle_timeout: Some(idle), ..options(AcceptTopology::Reuseport, 2) };
     let (server, told) = puppets(options);
     let mut talks = connect(server.addr());
     let begun = Instant::now();
@@ -155,7 +158,7 @@ fn an_idle_connection_is_closed_after_the_timeout_and_a_talking_one_is_not() {
     assert!(begun.elapsed() >= idle);
     ask(&mut talks);
     eventually("the handler hears", || {
-        told.try_iter().any(|told| told == Told::Ended(Ended::Idle))
+        told.try_iter().any(|told| told == Told::Ended(DisconnectReason::Idle))
     });
     assert_eq!(snapshot(&server).counters.idle_timeouts, 1);
     assert!(is_closed_by_peer(&mut talks), "its turn comes too");
@@ -164,21 +167,22 @@ fn an_idle_connection_is_closed_after_the_timeout_and_a_talking_one_is_not() {
 #[test]
 fn a_timeout_comes_once_and_does_not_disturb_the_idle_timeout() {
     let idle = Duration::from_secs(2);
-    let options = ServerOptions { idle_timeout: Some(idle), ..options(Accept::Reuseport, 1) };
+    let options =
+        ServerOptions { idle_timeout: Some(idle), ..options(AcceptTopology::Reuseport, 1) };
     let (server, told) = puppets(options);
     let mut client = connect(server.addr());
     client.write_all(b"t").unwrap();
     read_ok(&mut client);
     assert!(is_closed_by_peer(&mut client));
     let heard: Vec<_> = (0..3).map(|_| told.recv_timeout(PATIENCE).unwrap()).skip(1).collect();
-    assert_eq!(heard, [Told::Timeout, Told::Ended(Ended::Idle)]);
+    assert_eq!(heard, [Told::Timeout, Told::Ended(DisconnectReason::Idle)]);
     drop(server);
     assert_eq!(told.iter().next(), None, "nothing came twice");
 }
 
 #[test]
 fn a_message_reaches_a_connection_from_any_thread_and_from_any_core() {
-    let (server, told) = puppets(options(Accept::Dispatch, 2));
+    let (server, told) = puppets(options(AcceptTopology::Dispatch, 2));
     let mut clients = [connect(server.addr()), connect(server.addr())];
     let mut ids = Vec::new();
     while ids.len() < 2 {
@@ -206,12 +210,12 @@ fn a_message_reaches_a_connection_from_any_thread_and_from_any_core() {
 
 #[test]
 fn a_message_to_a_connection_that_has_ended_is_lost_and_nothing_else() {
-    let (server, told) = puppets(options(Accept::Reuseport, 1));
+    let (server, told) = puppets(options(AcceptTopology::Reuseport, 1));
     let mut client = connect(server.addr());
     let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not opened") };
     client.write_all(b"c").unwrap();
     assert!(is_closed_by_peer(&mut client));
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(Ended::Asked)));
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(DisconnectReason::Asked)));
     // The next connection lives in the same place of the table.
     let mut next = connect(server.addr());
     ask(&mut next);
@@ -227,7 +231,7 @@ fn a_full_mailbox_refuses_messages_and_gives_them_back() {
     struct Deaf(Sender<ConnectionId>, Arc<Mutex<()>>);
     impl Handler for Deaf {
         type Session = Raw;
-        type Conn = ();
+        type State = ();
         type Message = u32;
         fn open(&mut self, conn: &mut Connection<'_, Self>) {
             let _ = self.0.send(conn.id());
@@ -236,7 +240,7 @@ fn a_full_mailbox_refuses_messages_and_gives_them_back() {
         fn event(&mut self, _conn: &mut Connection<'_, Self>, _bytes: &[u8]) {}
     }
     let (tell, told) = channel();
-    let options = ServerOptions { mailbox_max: 3, ..options(Accept::Reuseport, 1) };
+    let options = ServerOptions { mailbox_max: 3, ..options(AcceptTopology::Reuseport, 1) };
     let is_deaf = Arc::new(Mutex::new(()));
     let deafness = Arc::clone(&is_deaf);
     let server =
@@ -264,21 +268,22 @@ fn a_panic_ends_its_connection_and_frees_its_permit() {
             assert!(is_closed_by_peer(&mut client));
         }
         ask(&mut stays);
-        let by_panic =
-            || told.try_iter().filter(|told| *told == Told::Ended(Ended::Panicked)).count();
+        let by_panic = || {
+            told.try_iter().filter(|told| *told == Told::Ended(DisconnectReason::Panicked)).count()
+        };
         let mut panics = 0;
         eventually("ten panics", || {
             panics += by_panic();
             panics == 10
         });
-        assert!(server.wait_for_connections(Is::Exactly, 1, PATIENCE));
+        assert!(server.wait_for_connections(CountCondition::Exactly, 1, PATIENCE));
         let counted = snapshot(&server);
         assert_eq!((counted.core.panics, counted.counters.closed), (10, 10), "{accept}");
         assert!(
             server
                 .events()
                 .iter()
-                .any(|event| matches!(event.kind, EventKind::HandlerPanicked { .. }))
+                .any(|event| matches!(event.kind, RunEventKind::HandlerPanicked { .. }))
         );
         assert!(server.stop(), "no core has panicked");
     }
@@ -286,7 +291,7 @@ fn a_panic_ends_its_connection_and_frees_its_permit() {
 
 #[test]
 fn a_panic_about_a_message_ends_its_connection_only() {
-    let (server, told) = puppets(options(Accept::Reuseport, 1));
+    let (server, told) = puppets(options(AcceptTopology::Reuseport, 1));
     let mut client = connect(server.addr());
     let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not opened") };
     server.sender().send_message(id, (None, 666)).unwrap();
@@ -315,7 +320,7 @@ fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
     struct Fragile(Sender<ConnectionId>);
     impl Handler for Fragile {
         type Session = Raw;
-        type Conn = Touchy;
+        type State = Touchy;
         type Message = Touchy;
         fn open(&mut self, conn: &mut Connection<'_, Self>) {
             let _ = self.0.send(conn.id());
@@ -327,13 +332,14 @@ fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
     }
 
     let (tell, told) = channel();
-    let options = ServerOptions { connections_max: Some(1), ..options(Accept::Reuseport, 1) };
+    let options =
+        ServerOptions { connections_max: Some(1), ..options(AcceptTopology::Reuseport, 1) };
     let server = Server::start(options, move |_| Fragile(tell.clone())).unwrap();
     let mut client = connect(server.addr());
     client.write_all(b"!").unwrap();
     read_ok(&mut client);
     drop(client);
-    assert!(server.wait_for_connections(Is::Exactly, 0, PATIENCE));
+    assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE));
     assert!(is_closed_by_peer(&mut connect(server.addr())), "its state could not be made");
     // The one permit has come back both times.
     let mut client = connect(server.addr());
@@ -349,7 +355,7 @@ fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
 #[test]
 #[should_panic = "a handler could not be made"]
 fn a_server_whose_handler_cannot_be_made_does_not_start() {
-    let _ = Server::start(options(Accept::Reuseport, 2), |core| {
+    let _ = Server::start(options(AcceptTopology::Reuseport, 2), |core| {
         assert_eq!(core, 0, "as asked (this is the test's)");
         handlers::Ok
     });
@@ -357,7 +363,7 @@ fn a_server_whose_handler_cannot_be_made_does_not_start() {
 
 #[test]
 fn a_connection_knows_its_addresses() {
-    let (server, _told) = puppets(options(Accept::Reuseport, 1));
+    let (server, _told) = puppets(options(AcceptTopology::Reuseport, 1));
     let mut client = connect(server.addr());
     client.write_all(b"a").unwrap();
     let expected = format!("{:?}", (client.local_addr().unwrap(), server.addr()));
@@ -368,19 +374,20 @@ fn a_connection_knows_its_addresses() {
 
 #[test]
 fn a_reset_is_a_reset() {
-    let (server, told) = puppets(options(Accept::Reuseport, 1));
+    let (server, told) = puppets(options(AcceptTopology::Reuseport, 1));
     let mut client = connect(server.addr());
     client.write_all(b"r").unwrap();
     let error = client.read(&mut [0; 1]).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     assert!(matches!(told.recv_timeout(PATIENCE), Ok(Told::Open(_))));
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(Ended::Asked)));
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(DisconnectReason::Asked)));
     drop(server);
 }
 
 #[test]
 fn pongs_follow_pings_however_they_are_cut() {
-    let server = Server::start(options(Accept::Reuseport, 1), |_| handlers::PingPong).unwrap();
+    let server =
+        Server::start(options(AcceptTopology::Reuseport, 1), |_| handlers::PingPong).unwrap();
     let mut client = connect(server.addr());
     for part in [&b"Pi"[..], b"ngPing", b"P", b"ing"] {
         client.write_all(part).unwrap();
@@ -395,14 +402,14 @@ fn pongs_follow_pings_however_they_are_cut() {
 
 #[test]
 fn an_echo_returns_and_a_hold_keeps_silent() {
-    let echo = Server::start(options(Accept::Reuseport, 1), |_| handlers::Echo).unwrap();
+    let echo = Server::start(options(AcceptTopology::Reuseport, 1), |_| handlers::Echo).unwrap();
     let mut client = connect(echo.addr());
     client.write_all(b"hello").unwrap();
     let mut answer = [0; 5];
     client.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"hello");
 
-    let hold = Server::start(options(Accept::Reuseport, 1), |_| handlers::Hold).unwrap();
+    let hold = Server::start(options(AcceptTopology::Reuseport, 1), |_| handlers::Hold).unwrap();
     let mut client = connect(hold.addr());
     client.write_all(b"hello").unwrap();
     assert!(!is_answered(&mut client));

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use support::*;
 use throng_server::{
-    Accept, Connection, Handler, Raw, Server, ServerHandle, ServerOptions, handlers,
+    AcceptTopology, Connection, Handler, Raw, Server, ServerHandle, ServerOptions, handlers,
 };
 
 /// Writes to logs that it has captured, and answers `ok`.
@@ -24,7 +24,7 @@ struct Logging {
 
 impl Handler for Logging {
     type Session = Raw;
-    type Conn = ();
+    type State = ();
     type Message = std::convert::Infallible;
 
     fn event(&mut self, conn: &mut Connection<'_, Self>, _bytes: &[u8]) {
@@ -47,7 +47,7 @@ const LOGS: usize = 40;
 const CLIENTS: usize = 200;
 
 /// What the handlers' logs got, how often a write failed, and what the clients got besides their answers.
-fn run(accept: Accept, private_fds: bool) -> (Vec<u8>, u64, Vec<u8>) {
+fn run(accept: AcceptTopology, private_fds: bool) -> (Vec<u8>, u64, Vec<u8>) {
     let (mut read, write): (Vec<_>, Vec<_>) = (0..LOGS).map(|_| std::io::pipe().unwrap()).unzip();
     let logs: Vec<File> = write.into_iter().map(|write| File::from(OwnedFd::from(write))).collect();
     let failures = Arc::<AtomicU64>::default();
@@ -85,7 +85,7 @@ fn no_client_gets_what_a_handler_writes_to_an_fd_that_it_captured() {
 #[test]
 fn with_one_table_for_all_a_captured_fd_works() {
     assert!(!ServerOptions::default().private_fds, "a library's default is the safe one");
-    let (logged, failures, besides) = run(Accept::Reuseport, false);
+    let (logged, failures, besides) = run(AcceptTopology::Reuseport, false);
     assert_eq!((failures, besides.len()), (0, 0));
     let whole = 2 * LOGS * CLIENTS * b"secret".len();
     assert_eq!(logged.len(), whole, "each log gets each line twice");
@@ -99,7 +99,7 @@ struct Relaying {
 
 impl Handler for Relaying {
     type Session = Raw;
-    type Conn = ();
+    type State = ();
     type Message = std::convert::Infallible;
 
     fn event(&mut self, conn: &mut Connection<'_, Self>, _bytes: &[u8]) {
@@ -114,13 +114,13 @@ impl Handler for Relaying {
 #[test]
 fn a_handle_to_a_server_elsewhere_panics_on_a_core_with_a_table_of_its_own() {
     for (private_fds, works) in [(false, true), (true, false)] {
-        let chat = Server::start(options(Accept::Reuseport, 1), |_| {
+        let chat = Server::start(options(AcceptTopology::Reuseport, 1), |_| {
             handlers::Chat::new(handlers::ChatOptions::default())
         });
         let chat = chat.unwrap();
         let (tell, told) = channel();
         let to = chat.sender();
-        let options = ServerOptions { private_fds, ..options(Accept::Reuseport, 1) };
+        let options = ServerOptions { private_fds, ..options(AcceptTopology::Reuseport, 1) };
         let relay =
             Server::start(options, move |_| Relaying { to: to.clone(), told: tell.clone() });
         let relay = relay.unwrap();

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use support::{connect, eventually, options};
 use throng_server::pubsub::{Dialect, Publication, Subscription};
-use throng_server::{Accept, Connection, Handler, Raw, Server};
+use throng_server::{AcceptTopology, Connection, Handler, Raw, Server};
 
 /// Whoever says anything becomes a member.
 struct Listeners;
 
 impl Handler for Listeners {
     type Session = Raw;
-    type Conn = ();
+    type State = ();
     type Message = std::convert::Infallible;
 
     fn event(&mut self, conn: &mut Connection<'_, Self>, _bytes: &[u8]) {
@@ -33,7 +33,7 @@ const PANICS_AT: u32 = 250;
 
 #[test]
 fn what_another_thread_publishes_reaches_all_cores_in_order() {
-    let server = Server::start(options(Accept::Reuseport, 3), |_| Listeners).unwrap();
+    let server = Server::start(options(AcceptTopology::Reuseport, 3), |_| Listeners).unwrap();
     let mut members: Vec<_> = (0..12).map(|_| connect(server.addr())).collect();
     for member in &mut members {
         member.write_all(b"?").unwrap();

@@ -10,19 +10,23 @@ use std::time::Duration;
 
 use throng_base::Prng;
 use throng_base::wheel::TICK;
-use throng_driver::{ConnectSpec, SocketOptions, Source};
-use throng_engine::{After, App, CloseReason, Conn, Core, Deadline, Desk, Limits};
+use throng_driver::{ConnectSpec, SocketOptions, SourceAddress};
+use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext, CoreLimits, Deadline};
 use throng_proto::Raw;
 use throng_report::{Merge, ServerCounters};
-use throng_server::{Accept, Connection, Ended, Handler, Listening, Mail, ServerApp, ServerConfig};
-use throng_sim::{Faults, Faulty, Sim, SimCores, SimCoresOptions, SimDriver, check};
+use throng_server::{
+    AcceptTopology, Connection, CoreMessage, DisconnectReason, Handler, ListenReport, ServerApp,
+    ServerConfig,
+};
+use throng_sim::{Faults, FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver, check};
 
 type Message = std::convert::Infallible;
-type ServerDriver = Faulty<SimDriver<Mail<Message>>>;
+type ServerDriver = FaultyDriver<SimDriver<CoreMessage<Message>>>;
 type UsersCore = Rc<RefCell<Core<SimDriver<()>, Users>>>;
 type ServerCore = Rc<RefCell<Core<ServerDriver, ServerApp<Watcher, ServerDriver>>>>;
 
-const TOPOLOGIES: [Accept; 3] = [Accept::Reuseport, Accept::Shared, Accept::Dispatch];
+const TOPOLOGIES: [AcceptTopology; 3] =
+    [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch];
 /// Longer than any run takes in which nobody is stuck.
 const PATIENCE: Duration = Duration::from_secs(900);
 
@@ -38,7 +42,7 @@ struct Watcher {
 
 impl Handler for Watcher {
     type Session = Raw;
-    type Conn = ();
+    type State = ();
     type Message = Message;
 
     fn open(&mut self, conn: &mut Connection<'_, Self>) {
@@ -55,7 +59,7 @@ impl Handler for Watcher {
         self.served.set(self.served.get() + 1);
     }
 
-    fn close(&mut self, _conn: &mut Connection<'_, Self>, _why: Ended) {
+    fn close(&mut self, _conn: &mut Connection<'_, Self>, _why: DisconnectReason) {
         self.open.set(self.open.get() - 1);
     }
 }
@@ -85,11 +89,11 @@ impl App<SimDriver<()>> for Users {
     type Session = Raw;
     type State = User;
 
-    fn started(&mut self, desk: &mut Desk<SimDriver<()>, Self>) {
+    fn started(&mut self, cx: &mut CoreContext<SimDriver<()>, Self>) {
         for _ in 0..self.count {
-            let key = desk.insert(Raw, User { rounds_left: self.rounds, ..User::default() });
+            let key = cx.insert(Raw, User { rounds_left: self.rounds, ..User::default() });
             let span = Duration::from_millis(self.prng.below(30));
-            desk.with(key, |conn| conn.set_deadline(Deadline::Exact(conn.now() + span)));
+            cx.with(key, |conn| conn.set_deadline(Deadline::Exact(conn.now() + span)));
         }
     }
 
@@ -116,7 +120,11 @@ impl App<SimDriver<()>> for Users {
         }
     }
 
-    fn closed(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, reason: CloseReason) -> After {
+    fn closed(
+        &mut self,
+        conn: &mut Conn<'_, SimDriver<()>, Self>,
+        reason: CloseReason,
+    ) -> AfterClose {
         let was_connected = !matches!(reason, CloseReason::ConnectFailed(_));
         let user = conn.state();
         if was_connected && (user.received == 2 || user.provokes) {
@@ -124,26 +132,26 @@ impl App<SimDriver<()>> for Users {
             self.served += 1;
         }
         if user.rounds_left == 0 {
-            return After::Free;
+            return AfterClose::Free;
         }
         let pause = Duration::from_millis(1 + self.prng.below(20));
         conn.set_deadline(Deadline::Exact(conn.now() + pause));
-        After::Keep
+        AfterClose::Keep
     }
 }
 
 /// A server in a simulated world.
 struct Simulated {
-    cores: SimCores<Mail<Message>>,
+    cores: SimCores<CoreMessage<Message>>,
     running: Vec<ServerCore>,
-    accept: Accept,
+    accept: AcceptTopology,
     watcher: Watcher,
 }
 
 impl Simulated {
     fn start(
         sim: &mut Sim,
-        accept: Accept,
+        accept: AcceptTopology,
         options: &SimCoresOptions,
         idle: Option<Duration>,
     ) -> Self {
@@ -158,9 +166,9 @@ impl Simulated {
         let watcher = Watcher::default();
         let mut running = Vec::new();
         for driver in cores.drivers() {
-            let driver = Faulty::new(driver, sim.faults(), sim.prng());
+            let driver = FaultyDriver::new(driver, sim.faults(), sim.prng());
             let app = ServerApp::new(Arc::clone(&config), watcher.clone());
-            running.push(sim.spawn(Core::new(driver, app, Limits::default())));
+            running.push(sim.spawn(Core::new(driver, app, CoreLimits::default())));
         }
         let server = Self { cores, running, accept, watcher };
         server.listen(sim);
@@ -169,7 +177,7 @@ impl Simulated {
 
     /// As the control thread does it.
     fn listen(&self, sim: &mut Sim) {
-        let (reply, answers) = channel::<Listening>();
+        let (reply, answers) = channel::<ListenReport>();
         let others = 1..self.running.len();
         let heard = |sim: &mut Sim, count: usize| {
             let mut left = count;
@@ -179,15 +187,16 @@ impl Simulated {
             });
             assert!(listens, "the cores listen");
         };
-        if self.accept == Accept::Reuseport {
-            self.cores.post(0, Mail::listen(addr(), reply.clone()));
+        if self.accept == AcceptTopology::Reuseport {
+            self.cores.post(0, CoreMessage::listen(addr(), reply.clone()));
             heard(sim, 1);
-            others.for_each(|core| self.cores.post(core, Mail::listen(addr(), reply.clone())));
+            others
+                .for_each(|core| self.cores.post(core, CoreMessage::listen(addr(), reply.clone())));
             heard(sim, self.running.len() - 1);
         } else {
-            others.for_each(|core| self.cores.post(core, Mail::expect(reply.clone())));
+            others.for_each(|core| self.cores.post(core, CoreMessage::expect(reply.clone())));
             heard(sim, self.running.len() - 1);
-            self.cores.post(0, Mail::listen_for_all(addr(), reply.clone()));
+            self.cores.post(0, CoreMessage::listen_for_all(addr(), reply.clone()));
             heard(sim, self.running.len());
         }
     }
@@ -195,7 +204,7 @@ impl Simulated {
     fn suspend(&self, sim: &mut Sim) {
         let (reply, answers) = channel();
         (0..self.running.len())
-            .for_each(|core| self.cores.post(core, Mail::suspend(reply.clone())));
+            .for_each(|core| self.cores.post(core, CoreMessage::suspend(reply.clone())));
         let mut left = self.running.len();
         assert!(sim.run_until(PATIENCE, |_| {
             left -= answers.try_iter().count();
@@ -207,7 +216,7 @@ impl Simulated {
     fn counters(&self, sim: &mut Sim) -> ServerCounters {
         let (reply, answers) = channel();
         (0..self.running.len())
-            .for_each(|core| self.cores.post(core, Mail::collect(reply.clone())));
+            .for_each(|core| self.cores.post(core, CoreMessage::collect(reply.clone())));
         let (mut sum, mut left) = (ServerCounters::default(), self.running.len());
         assert!(sim.run_until(PATIENCE, |_| {
             for report in answers.try_iter() {
@@ -235,8 +244,11 @@ fn addr() -> SocketAddr {
 }
 
 fn users(sim: &mut Sim, rounds: u32, panics: f64) -> UsersCore {
-    let target =
-        ConnectSpec { target: addr(), source: Source::Any, options: SocketOptions::default() };
+    let target = ConnectSpec {
+        target: addr(),
+        source: SourceAddress::Any,
+        options: SocketOptions::default(),
+    };
     let prng = sim.prng();
     spawn(sim, Users { target, count: USERS, rounds, panics, stays: false, prng, served: 0 })
 }
@@ -244,11 +256,11 @@ fn users(sim: &mut Sim, rounds: u32, panics: f64) -> UsersCore {
 fn spawn(sim: &mut Sim, users: Users) -> UsersCore {
     let cores = sim.cores(&SimCoresOptions::default());
     let driver = cores.drivers().pop().unwrap();
-    sim.spawn(Core::new(driver, users, Limits::default()))
+    sim.spawn(Core::new(driver, users, CoreLimits::default()))
 }
 
 fn runs_to_the_end(
-    accept: Accept,
+    accept: AcceptTopology,
     options: &SimCoresOptions,
     faults: fn(&mut Prng) -> Faults,
     panics: f64,
@@ -262,7 +274,7 @@ fn runs_to_the_end(
         let room = options.fds_max.saturating_sub(options.fds_reserved + 1);
         let done = sim.run_until(PATIENCE, |_| {
             is_exact &= server.cores.permits().taken() <= options.permits;
-            is_exact &= server.running.iter().all(|core| core.borrow_mut().desk().len() <= room);
+            is_exact &= server.running.iter().all(|core| core.borrow_mut().cx().len() <= room);
             users.borrow().app().served == USERS * ROUNDS as usize
         });
         assert!(is_exact && server.watcher.most.get() <= options.permits, "more than the limit");
@@ -390,9 +402,12 @@ fn an_idle_connection_is_closed_within_a_tick_of_its_time() {
     check(RUNS, |sim| {
         let idle = Duration::from_secs(30);
         let options = SimCoresOptions { cores: 2, ..SimCoresOptions::default() };
-        let server = Simulated::start(sim, Accept::Reuseport, &options, Some(idle));
-        let target =
-            ConnectSpec { target: addr(), source: Source::Any, options: SocketOptions::default() };
+        let server = Simulated::start(sim, AcceptTopology::Reuseport, &options, Some(idle));
+        let target = ConnectSpec {
+            target: addr(),
+            source: SourceAddress::Any,
+            options: SocketOptions::default(),
+        };
         let prng = sim.prng();
         let sleepers =
             Users { target, count: 20, rounds: 1, panics: 0.0, stays: true, prng, served: 0 };

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use support::*;
 use throng_driver::Errno;
-use throng_report::EventKind;
-use throng_server::{Accept, Is, Server, ServerOptions, StartError, handlers};
+use throng_report::RunEventKind;
+use throng_server::{AcceptTopology, CountCondition, Server, ServerOptions, StartError, handlers};
 
 #[test]
 fn a_suspended_server_refuses_connects_and_serves_those_it_has() {
@@ -40,7 +40,7 @@ fn a_suspended_server_refuses_connects_and_serves_those_it_has() {
 
 #[test]
 fn what_has_connected_before_the_suspension_is_accepted() {
-    let server = Server::start(options(Accept::Reuseport, 2), |_| handlers::Ok).unwrap();
+    let server = Server::start(options(AcceptTopology::Reuseport, 2), |_| handlers::Ok).unwrap();
     for _ in 0..20 {
         let mut streams: Vec<_> = (0..20).map(|_| connect(server.addr())).collect();
         server.suspend();
@@ -62,8 +62,8 @@ fn a_drain_lets_connections_end_and_closes_the_rest() {
         assert!(is_closed_by_peer(&mut stays));
         assert_eq!(server.open(), 0);
         assert!(
-            matches!(server.events()[..], [ref event] if event.kind == EventKind::Draining { open: 1 }
-            || event.kind == EventKind::Draining { open: 2 })
+            matches!(server.events()[..], [ref event] if event.kind == RunEventKind::Draining { open: 1 }
+            || event.kind == RunEventKind::Draining { open: 2 })
         );
 
         server.resume().unwrap();
@@ -83,7 +83,7 @@ fn a_drain_lets_connections_end_and_closes_the_rest() {
 
 #[test]
 fn connections_end_with_their_server() {
-    let server = Server::start(options(Accept::Shared, 3), |_| handlers::Ok).unwrap();
+    let server = Server::start(options(AcceptTopology::Shared, 3), |_| handlers::Ok).unwrap();
     let mut clients: Vec<_> = (0..30).map(|_| connect(server.addr())).collect();
     clients.iter_mut().for_each(ask);
     let addr = server.addr();
@@ -112,7 +112,7 @@ fn a_core_that_stalls_is_reported_as_it_was_last() {
     struct Stall(Sender<()>, Arc<Mutex<Receiver<()>>>);
     impl throng_server::Handler for Stall {
         type Session = throng_server::Raw;
-        type Conn = ();
+        type State = ();
         type Message = std::convert::Infallible;
         fn event(&mut self, _conn: &mut throng_server::Connection<'_, Self>, _bytes: &[u8]) {
             let _ = self.0.send(());
@@ -123,9 +123,9 @@ fn a_core_that_stalls_is_reported_as_it_was_last() {
     let (go_on, is_over) = channel();
     let is_over = Arc::new(Mutex::new(is_over));
     let stall = move |_| Stall(tell.clone(), Arc::clone(&is_over));
-    let server = Server::start(options(Accept::Dispatch, 2), stall).unwrap();
+    let server = Server::start(options(AcceptTopology::Dispatch, 2), stall).unwrap();
     let mut clients: Vec<_> = (0..2).map(|_| connect(server.addr())).collect();
-    assert!(server.wait_for_connections(Is::Exactly, 2, PATIENCE));
+    assert!(server.wait_for_connections(CountCondition::Exactly, 2, PATIENCE));
     clients[0].write_all(b"x").unwrap();
     told.recv_timeout(PATIENCE).unwrap();
     // Nobody waits for a stalled core: its handler does not go on before this has been told.

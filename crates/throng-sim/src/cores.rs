@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{COLLECT_MAX, CoreId, MailFull, MailKind, Permits};
+use throng_driver::{COLLECT_MAX, CoreId, MailboxFull, MessagePriority, Permits};
 
 use crate::SimDriver;
 use crate::world::{Action, State, World};
@@ -70,7 +70,8 @@ impl<M> SimCores<M> {
 
     /// Posts a control message, which is never refused, as the control thread does.
     pub fn post(&self, to: CoreId, mail: M) {
-        let posted = self.shared.post(&mut self.world.borrow_mut(), to, mail, MailKind::Control);
+        let posted =
+            self.shared.post(&mut self.world.borrow_mut(), to, mail, MessagePriority::Control);
         debug_assert!(posted.is_ok(), "control mail was refused");
     }
 
@@ -105,14 +106,14 @@ struct Mailbox<M> {
 
 impl<M> Shared<M> {
     fn new(world: &mut State, options: &SimCoresOptions) -> Self {
-        use crate::readiness::Seat;
+        use crate::readiness::DriverSlot;
         use crate::world::Table;
         let tables = if options.private_fds { options.cores } else { 1 };
         let first_table = world.tables.len();
         let first_seat = world.seats.len();
         let table = || Table { open: 0, max: options.fds_max };
         world.tables.extend(std::iter::repeat_with(table).take(tables));
-        let seat = |core| Seat::new(first_table + core % tables, options.turn_max);
+        let seat = |core| DriverSlot::new(first_table + core % tables, options.turn_max);
         world.seats.extend((0..options.cores).map(seat));
         let mailbox =
             || RefCell::new(Mailbox { queue: BTreeMap::new(), posted: 0, last: Instant::ZERO });
@@ -131,11 +132,11 @@ impl<M> Shared<M> {
         world: &mut State,
         to: CoreId,
         mail: M,
-        kind: MailKind,
-    ) -> Result<(), MailFull<M>> {
+        kind: MessagePriority,
+    ) -> Result<(), MailboxFull<M>> {
         let mailbox = &mut *self.mailboxes[to].borrow_mut();
-        if kind == MailKind::Bulk && mailbox.queue.len() >= self.mailbox_max {
-            return Err(MailFull(mail));
+        if kind == MessagePriority::Bulk && mailbox.queue.len() >= self.mailbox_max {
+            return Err(MailboxFull(mail));
         }
         mailbox.last = mailbox.last.max(world.mail_arrival());
         mailbox.posted += 1;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{
-    CloseHow, ConnectSpec, CoreId, Driver, Errno, Event, Interest, ListenSpec, MailFull, MailKind,
-    Permits, Token,
+    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, MailboxFull,
+    MessagePriority, Permits, SocketClose, Token,
 };
 
 use crate::cores::Shared;
@@ -33,12 +33,12 @@ pub struct SimFd {
 }
 
 /// A driver whose core can take part in a simulation.
-pub trait Simulated: Driver {
+pub trait SimulatedDriver: Driver {
     /// The number of the core among all cores of the world.
     fn seat(&self) -> usize;
 }
 
-impl<M> Simulated for SimDriver<M> {
+impl<M> SimulatedDriver for SimDriver<M> {
     fn seat(&self) -> usize {
         self.seat
     }
@@ -96,7 +96,7 @@ impl<M> Driver for SimDriver<M> {
     }
 
     /// Never waits: the scheduler turns a core when something is there for it.
-    fn wait(&mut self, _deadline: Instant, events: &mut Vec<Event>) {
+    fn wait(&mut self, _deadline: Instant, events: &mut Vec<IoEvent>) {
         self.world.borrow_mut().wait(self.seat, events);
     }
 
@@ -191,7 +191,7 @@ impl<M> Driver for SimDriver<M> {
         self.world.borrow_mut().finish(fd.socket)
     }
 
-    fn close(&mut self, mut fd: SimFd, how: CloseHow) {
+    fn close(&mut self, mut fd: SimFd, how: SocketClose) {
         fd.close(how);
     }
 
@@ -234,7 +234,7 @@ impl<M> Driver for SimDriver<M> {
         self.shared.private_fds.then(|| told.saturating_sub(table.open))
     }
 
-    fn post(&mut self, to: CoreId, mail: M, kind: MailKind) -> Result<(), MailFull<M>> {
+    fn post(&mut self, to: CoreId, mail: M, kind: MessagePriority) -> Result<(), MailboxFull<M>> {
         self.shared.post(&mut self.world.borrow_mut(), to, mail, kind)
     }
 
@@ -265,7 +265,7 @@ impl SimFd {
         (socket, Rc::clone(&self.world))
     }
 
-    fn close(&mut self, how: CloseHow) {
+    fn close(&mut self, how: SocketClose) {
         let (socket, world) = self.release();
         world.borrow_mut().close(socket, self.table, how);
     }
@@ -275,14 +275,14 @@ impl Drop for SimFd {
     fn drop(&mut self) {
         if self.socket != NO_SOCKET {
             self.world.borrow_mut().dropped += 1;
-            self.close(CloseHow::Finish);
+            self.close(SocketClose::Finish);
         }
     }
 }
 
 impl State {
     /// Closes a reference that the cores of `table` had.
-    fn close(&mut self, socket: Key, table: usize, how: CloseHow) {
+    fn close(&mut self, socket: Key, table: usize, how: SocketClose) {
         for seat in self.seats.iter_mut().filter(|seat| seat.table == table) {
             seat.unwatch(socket);
         }
@@ -304,7 +304,7 @@ impl State {
                 // The wait returns at once, so that the core can book it.
                 self.schedule(self.now, Action::Wake { seat });
                 self.note(Note::PassLost { socket });
-                self.close(socket, self.seats[seat].table, CloseHow::Finish);
+                self.close(socket, self.seats[seat].table, SocketClose::Finish);
                 continue;
             }
             self.note(Note::Passed { socket, to });

@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use throng_base::{Instant, Prng};
 use throng_driver::{
-    CloseHow, ConnectSpec, CoreId, Driver, Errno, Event, Interest, ListenSpec, MailFull, MailKind,
-    Permits, Token,
+    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, MailboxFull,
+    MessagePriority, Permits, SocketClose, Token,
 };
 
 use crate::Faults;
-use crate::driver::Simulated;
+use crate::driver::SimulatedDriver;
 use crate::faults::happens;
 
 /// A driver around another one, simulated or real. A call that fails has not happened below: what was to be received
 /// is still there, what was to be sent has not left.
-pub struct Faulty<D> {
+pub struct FaultyDriver<D> {
     inner: D,
     faults: Faults,
     prng: Prng,
 }
 
-impl<D: Driver> Faulty<D> {
+impl<D: Driver> FaultyDriver<D> {
     /// `inner` with the faults of system calls of `faults`, drawn from `prng`.
     pub const fn new(inner: D, faults: Faults, prng: Prng) -> Self {
         Self { inner, faults, prng }
@@ -43,13 +43,13 @@ impl<D: Driver> Faulty<D> {
     }
 }
 
-impl<D: Simulated> Simulated for Faulty<D> {
+impl<D: SimulatedDriver> SimulatedDriver for FaultyDriver<D> {
     fn seat(&self) -> usize {
         self.inner.seat()
     }
 }
 
-impl<D: Driver> Driver for Faulty<D> {
+impl<D: Driver> Driver for FaultyDriver<D> {
     type Fd = D::Fd;
     type Mail = D::Mail;
 
@@ -59,7 +59,7 @@ impl<D: Driver> Driver for Faulty<D> {
         match self.fails(Errno::CONN_ABORTED, |faults| faults.accept_aborted) {
             Ok(()) => Ok(fd),
             Err(errno) => {
-                self.inner.close(fd, CloseHow::Reset);
+                self.inner.close(fd, SocketClose::Reset);
                 Err(errno)
             }
         }
@@ -111,7 +111,7 @@ impl<D: Driver> Driver for Faulty<D> {
         self.inner.now()
     }
 
-    fn wait(&mut self, deadline: Instant, events: &mut Vec<Event>) {
+    fn wait(&mut self, deadline: Instant, events: &mut Vec<IoEvent>) {
         self.inner.wait(deadline, events);
     }
 
@@ -147,7 +147,7 @@ impl<D: Driver> Driver for Faulty<D> {
         self.inner.finish(fd)
     }
 
-    fn close(&mut self, fd: D::Fd, how: CloseHow) {
+    fn close(&mut self, fd: D::Fd, how: SocketClose) {
         self.inner.close(fd, how);
     }
 
@@ -175,7 +175,12 @@ impl<D: Driver> Driver for Faulty<D> {
         self.inner.fd_room()
     }
 
-    fn post(&mut self, to: CoreId, mail: D::Mail, kind: MailKind) -> Result<(), MailFull<D::Mail>> {
+    fn post(
+        &mut self,
+        to: CoreId,
+        mail: D::Mail,
+        kind: MessagePriority,
+    ) -> Result<(), MailboxFull<D::Mail>> {
         self.inner.post(to, mail, kind)
     }
 

@@ -28,17 +28,17 @@
 //!     type Session = Raw;
 //!     type State = ();
 //!
-//!     fn started(&mut self, desk: &mut Desk<SimDriver<()>, Self>) {
+//!     fn started(&mut self, context: &mut Desk<SimDriver<()>, Self>) {
 //!         let (addr, options) = (server_addr(), SocketOptions::default());
 //!         let spec = ListenSpec { addr, backlog: 128, reuseport: false, options };
-//!         let listener = desk.driver().listen(&spec).unwrap();
-//!         desk.driver().watch(&listener, 0).unwrap();
+//!         let listener = context.driver().listen(&spec).unwrap();
+//!         context.driver().watch(&listener, 0).unwrap();
 //!         self.0 = Some(listener);
 //!     }
 //!
-//!     fn acceptable(&mut self, desk: &mut Desk<SimDriver<()>, Self>, _number: u32) {
-//!         while let Ok(fd) = desk.driver().accept(self.0.as_ref().unwrap()) {
-//!             assert!(desk.adopt(fd, Raw, ()).is_ok());
+//!     fn acceptable(&mut self, context: &mut Desk<SimDriver<()>, Self>, _number: u32) {
+//!         while let Ok(fd) = context.driver().accept(self.0.as_ref().unwrap()) {
+//!             assert!(context.adopt(fd, Raw, ()).is_ok());
 //!         }
 //!     }
 //!
@@ -61,11 +61,11 @@
 //!     type Session = Raw;
 //!     type State = ();
 //!
-//!     fn started(&mut self, desk: &mut Desk<SimDriver<u8>, Self>) {
-//!         let user = desk.insert(Raw, ());
+//!     fn started(&mut self, context: &mut Desk<SimDriver<u8>, Self>) {
+//!         let user = context.insert(Raw, ());
 //!         let (source, options) = (Source::Any, SocketOptions::default());
 //!         let spec = ConnectSpec { target: server_addr(), source, options };
-//!         desk.with(user, |conn| conn.connect(spec));
+//!         context.with(user, |conn| conn.connect(spec));
 //!     }
 //!
 //!     fn opened(&mut self, conn: &mut Conn<'_, SimDriver<u8>, Self>) {
@@ -111,7 +111,7 @@ mod world;
 
 pub use check::check;
 pub use cores::{SimCores, SimCoresOptions};
-pub use driver::{SimDriver, SimFd, Simulated};
+pub use driver::{SimDriver, SimFd, SimulatedDriver};
 pub use faults::Faults;
-pub use faulty::Faulty;
+pub use faulty::FaultyDriver;
 pub use sim::Sim;

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use throng_base::Key;
-use throng_driver::{Event, Interest, Ready, Token};
+use throng_driver::{Interest, IoEvent, Ready, Token};
 
 use crate::trace::Note;
 use crate::world::State;
 
 /// One driver's place in the world.
 #[derive(Debug, Default)]
-pub(crate) struct Seat {
+pub(crate) struct DriverSlot {
     /// The fd table that it uses.
     pub(crate) table: usize,
     watches: BTreeMap<Key, Watch>,
@@ -40,7 +40,7 @@ struct Watch {
     queued: bool,
 }
 
-impl Seat {
+impl DriverSlot {
     pub(crate) fn new(table: usize, turn_max: Duration) -> Self {
         Self { table, turn_max, ..Self::default() }
     }
@@ -108,7 +108,7 @@ impl State {
     }
 
     /// The wait of a driver: a bounded batch, in an order of the seed's choosing.
-    pub(crate) fn wait(&mut self, seat: usize, events: &mut Vec<Event>) {
+    pub(crate) fn wait(&mut self, seat: usize, events: &mut Vec<IoEvent>) {
         self.note(Note::Turn { seat });
         self.pass_leaving(seat);
         if self.happens(self.faults.spurious) {
@@ -122,10 +122,10 @@ impl State {
         let place = &mut self.seats[seat];
         let special = Ready { readable: true, ..Ready::default() };
         if std::mem::take(&mut place.woken) {
-            events.push(Event { token: Token::WAKE, ready: special });
+            events.push(IoEvent { token: Token::WAKE, ready: special });
         }
         if place.has_passed() {
-            events.push(Event { token: Token::PASSED, ready: special });
+            events.push(IoEvent { token: Token::PASSED, ready: special });
         }
         let mut ready = std::mem::take(&mut place.ready);
         for last in (1..ready.len()).rev() {
@@ -142,7 +142,7 @@ impl State {
         }
     }
 
-    fn report(&mut self, seat: usize, socket: Key, events: &mut Vec<Event>) {
+    fn report(&mut self, seat: usize, socket: Key, events: &mut Vec<IoEvent>) {
         let Some(&Watch { token, interest, level, .. }) = self.seats[seat].watches.get(&socket)
         else {
             return;
@@ -150,7 +150,7 @@ impl State {
         let ready = self.poll(socket, interest);
         let told = ready != Ready::default();
         if told {
-            events.push(Event { token, ready });
+            events.push(IoEvent { token, ready });
         }
         if told && level {
             self.seats[seat].ready.push(socket);

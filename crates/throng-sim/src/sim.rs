@@ -9,7 +9,7 @@ use throng_engine::{App, Core};
 
 use crate::Faults;
 use crate::cores::{SimCores, SimCoresOptions};
-use crate::driver::Simulated;
+use crate::driver::SimulatedDriver;
 use crate::faults::span;
 use crate::world::{State, World};
 
@@ -36,7 +36,7 @@ trait Turn {
     fn seat(&mut self) -> usize;
 }
 
-impl<D: Simulated, A: App<D>> Turn for Core<D, A> {
+impl<D: SimulatedDriver, A: App<D>> Turn for Core<D, A> {
     fn turn(&mut self) -> bool {
         Core::turn(self)
     }
@@ -46,7 +46,7 @@ impl<D: Simulated, A: App<D>> Turn for Core<D, A> {
     }
 
     fn seat(&mut self) -> usize {
-        self.desk().driver().seat()
+        self.cx().driver().seat()
     }
 }
 
@@ -90,7 +90,7 @@ impl Sim {
     /// Lets a core run. It stays the test's to look at between steps.
     pub fn spawn<D, A>(&mut self, core: Core<D, A>) -> Rc<RefCell<Core<D, A>>>
     where
-        D: Simulated + 'static,
+        D: SimulatedDriver + 'static,
         A: App<D> + 'static,
     {
         let core = Rc::new(RefCell::new(core));
@@ -103,7 +103,7 @@ impl Sim {
     /// it has no turn until [`Self::thaw`].
     pub fn freeze<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>)
     where
-        D: Simulated + 'static,
+        D: SimulatedDriver + 'static,
         A: App<D> + 'static,
     {
         self.set_busy(core, Instant::FAR);
@@ -112,7 +112,7 @@ impl Sim {
     /// Lets a frozen core go on.
     pub fn thaw<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>)
     where
-        D: Simulated + 'static,
+        D: SimulatedDriver + 'static,
         A: App<D> + 'static,
     {
         let now = self.now();
@@ -121,7 +121,7 @@ impl Sim {
 
     fn set_busy<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>, until: Instant)
     where
-        D: Simulated,
+        D: SimulatedDriver,
         A: App<D>,
     {
         let place = Rc::as_ptr(core).cast::<()>();

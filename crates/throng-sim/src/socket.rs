@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use throng_base::Key;
-use throng_driver::{ConnectSpec, Errno, Interest, ListenSpec, Ready, Source};
+use throng_driver::{ConnectSpec, Errno, Interest, ListenSpec, Ready, SourceAddress};
 
 use crate::stream::{Phase, Stream};
 use crate::trace::Note;
@@ -113,9 +113,9 @@ impl State {
 
     pub(crate) fn connect(&mut self, spec: &ConnectSpec) -> Result<Key, Errno> {
         let source = match spec.source {
-            Source::Any => SocketAddr::new(loopback(spec.target), 0),
-            Source::Late(ip) => SocketAddr::new(ip, 0),
-            Source::Explicit(addr) => addr,
+            SourceAddress::Any => SocketAddr::new(loopback(spec.target), 0),
+            SourceAddress::Late(ip) => SocketAddr::new(ip, 0),
+            SourceAddress::Explicit(addr) => addr,
         };
         let (range, now) = (self.faults.ports.clone(), self.now);
         let source = self.ports.take(source, spec.target, &range, now, &mut self.prng)?;

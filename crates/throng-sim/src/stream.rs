@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use throng_base::{Instant, Key};
-use throng_driver::{CloseHow, Errno, Interest, Ready};
+use throng_driver::{Errno, Interest, Ready, SocketClose};
 
 use crate::socket::Socket;
 use crate::trace::Note;
@@ -226,11 +226,11 @@ impl State {
     }
 
     /// Ends a stream as `close` does, with or without a linger time of zero.
-    pub(crate) fn close_stream(&mut self, socket: Key, how: CloseHow) {
+    pub(crate) fn close_stream(&mut self, socket: Key, how: SocketClose) {
         let Some(stream) = self.stream_mut(socket) else { return };
         stream.held = false;
         stream.seat = None;
-        let in_order = how == CloseHow::Finish
+        let in_order = how == SocketClose::Finish
             && stream.phase == Phase::Established
             && stream.arrived.is_empty();
         self.note(Note::Closed { socket, reset: !in_order });

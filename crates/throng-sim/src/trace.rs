@@ -5,14 +5,14 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use throng_base::{Instant, Key};
-use throng_driver::{Errno, Event};
+use throng_driver::{Errno, IoEvent};
 
 /// What happened; numbers name seats (drivers), keys name sockets.
 #[derive(Clone, Copy, Debug)]
 #[expect(dead_code, reason = "notes are read by people, by way of Debug")]
 pub(crate) enum Note {
     Turn { seat: usize },
-    Told { seat: usize, event: Event },
+    Told { seat: usize, event: IoEvent },
     Listen { socket: Key, addr: SocketAddr },
     Connect { socket: Key, from: SocketAddr, to: SocketAddr },
     SynLost { socket: Key, attempt: u32 },

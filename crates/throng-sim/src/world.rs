@@ -10,7 +10,7 @@ use throng_base::{Instant, Key, Prng, Slab};
 use crate::Faults;
 use crate::faults::{happens, span};
 use crate::ports::Ports;
-use crate::readiness::Seat;
+use crate::readiness::DriverSlot;
 use crate::socket::{Listeners, Socket};
 use crate::trace::{Note, Trace};
 
@@ -29,7 +29,7 @@ pub(crate) struct State {
     pub(crate) listeners: Listeners,
     pub(crate) ports: Ports,
     /// One for each driver.
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) seats: Vec<DriverSlot>,
     pub(crate) tables: Vec<Table>,
     /// fds that are open in all tables, those on their way between cores included.
     pub(crate) files: usize,

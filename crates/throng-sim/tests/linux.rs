@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{
-    CloseHow, ConnectSpec, CoresOptions, Driver, Errno, Interest, ListenSpec, Ready, SocketOptions,
-    Source, Token,
+    ConnectSpec, CoresOptions, Driver, Errno, Interest, ListenSpec, Ready, SocketClose,
+    SocketOptions, SourceAddress, Token,
 };
 use throng_sim::{Sim, SimCoresOptions};
 
@@ -43,8 +43,10 @@ impl<'a, D: Driver> Stage<'a, D> {
         let listener = self.listener.as_ref().unwrap();
         let target = self.driver.local_addr(listener).unwrap();
         let options = SocketOptions { arrival_stamps: true, ..SocketOptions::default() };
-        let fd =
-            self.driver.connect(&ConnectSpec { target, source: Source::Any, options }).unwrap();
+        let fd = self
+            .driver
+            .connect(&ConnectSpec { target, source: SourceAddress::Any, options })
+            .unwrap();
         self.driver.register(&fd, token(CLIENT), Interest::ReadWrite).unwrap();
         self.ends[CLIENT] = Some(fd);
     }
@@ -127,7 +129,7 @@ impl<'a, D: Driver> Stage<'a, D> {
         self.say(&format!("finish {end}"), finished);
     }
 
-    fn close(&mut self, end: usize, how: CloseHow) {
+    fn close(&mut self, end: usize, how: SocketClose) {
         let fd = self.ends[end].take().unwrap();
         self.driver.close(fd, how);
     }
@@ -159,7 +161,7 @@ impl<'a, D: Driver> Stage<'a, D> {
 
     fn end(mut self) -> String {
         for fd in self.ends.into_iter().chain([self.listener]).flatten() {
-            self.driver.close(fd, CloseHow::Reset);
+            self.driver.close(fd, SocketClose::Reset);
         }
         self.log
     }
@@ -231,7 +233,7 @@ scripts! {
         stage.send(SERVER, b"hi");
         stage.events("answered");
         stage.recv(CLIENT);
-        stage.close(CLIENT, CloseHow::Finish);
+        stage.close(CLIENT, SocketClose::Finish);
         stage.events("closed");
         stage.recv(SERVER);
         stage.recv(SERVER);
@@ -262,13 +264,13 @@ scripts! {
 
     a_refused_connect: |stage| {
         stage.open();
-        stage.close(CLIENT, CloseHow::Finish);
-        stage.close(SERVER, CloseHow::Finish);
+        stage.close(CLIENT, SocketClose::Finish);
+        stage.close(SERVER, SocketClose::Finish);
         let listener = stage.listener.take().unwrap();
         let target = stage.driver.local_addr(&listener).unwrap();
-        stage.driver.close(listener, CloseHow::Finish);
+        stage.driver.close(listener, SocketClose::Finish);
         let options = SocketOptions::default();
-        let fd = stage.driver.connect(&ConnectSpec { target, source: Source::Any, options }).unwrap();
+        let fd = stage.driver.connect(&ConnectSpec { target, source: SourceAddress::Any, options }).unwrap();
         stage.driver.register(&fd, token(CLIENT), Interest::ReadWrite).unwrap();
         stage.ends[CLIENT] = Some(fd);
         stage.events("refused");
@@ -280,7 +282,7 @@ scripts! {
 
     a_reset: |stage| {
         stage.open();
-        stage.close(CLIENT, CloseHow::Reset);
+        stage.close(CLIENT, SocketClose::Reset);
         stage.events("reset");
         stage.recv(SERVER);
         stage.recv(SERVER);
@@ -292,7 +294,7 @@ scripts! {
         stage.open();
         stage.send(CLIENT, b"hello");
         stage.events("sent");
-        stage.close(CLIENT, CloseHow::Reset);
+        stage.close(CLIENT, SocketClose::Reset);
         stage.events("reset");
         stage.recv(SERVER);
         stage.recv(SERVER);
@@ -304,7 +306,7 @@ scripts! {
         stage.send(SERVER, b"unread");
         stage.send(CLIENT, b"hello");
         stage.events("sent");
-        stage.close(CLIENT, CloseHow::Finish);
+        stage.close(CLIENT, SocketClose::Finish);
         stage.events("closed");
         stage.recv(SERVER);
         stage.recv(SERVER);
@@ -313,7 +315,7 @@ scripts! {
 
     bytes_for_a_closed_end_are_answered_by_a_reset: |stage| {
         stage.open();
-        stage.close(CLIENT, CloseHow::Finish);
+        stage.close(CLIENT, SocketClose::Finish);
         stage.events("closed");
         stage.recv(SERVER);
         stage.send(SERVER, b"anybody?");
@@ -348,7 +350,7 @@ scripts! {
         stage.finish(CLIENT);
         stage.events("finished");
         stage.recv(SERVER);
-        stage.close(CLIENT, CloseHow::Reset);
+        stage.close(CLIENT, SocketClose::Reset);
         stage.events("reset");
         stage.recv(SERVER);
         stage.error(SERVER);
@@ -377,7 +379,7 @@ scripts! {
         stage.driver.watch(&listener, 0).unwrap();
         stage.events("watched");
         // Who waits in the queue of a listener that is closed is reset.
-        stage.driver.close(listener, CloseHow::Finish);
+        stage.driver.close(listener, SocketClose::Finish);
         stage.events("closed");
         stage.recv(CLIENT);
     }

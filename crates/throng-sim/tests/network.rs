@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{
-    CloseHow, ConnectSpec, Driver, Errno, Interest, ListenSpec, SocketOptions, Source, Token,
+    ConnectSpec, Driver, Errno, Interest, ListenSpec, SocketClose, SocketOptions, SourceAddress,
+    Token,
 };
 use throng_sim::{Faults, Sim, SimCoresOptions, SimDriver, SimFd};
 
@@ -19,7 +20,7 @@ fn listen(driver: &mut SimDriver<()>, backlog: u32, reuseport: bool) -> SimFd {
 
 fn connect(driver: &mut SimDriver<()>) -> Result<SimFd, Errno> {
     let options = SocketOptions::default();
-    driver.connect(&ConnectSpec { target: addr(), source: Source::Any, options })
+    driver.connect(&ConnectSpec { target: addr(), source: SourceAddress::Any, options })
 }
 
 fn drivers(sim: &Sim, options: SimCoresOptions) -> Vec<SimDriver<()>> {
@@ -52,7 +53,7 @@ fn a_full_accept_queue_drops_the_syn_which_is_sent_again_after_1_and_2_more_seco
         assert_eq!(decided(&mut client, &late), None);
         if second == 2 {
             let accepted = server.accept(&listener).unwrap();
-            server.close(accepted, CloseHow::Reset);
+            server.close(accepted, SocketClose::Reset);
         }
         sim.run_for(Duration::from_millis(20) * second);
     }
@@ -106,13 +107,13 @@ fn a_shared_listener_refuses_only_when_the_last_core_has_closed_it() {
     servers[0].share(&first, 1).unwrap();
     sim.run_for(Duration::from_millis(1));
     let second = servers[1].take_shared().unwrap();
-    servers[0].close(first, CloseHow::Finish);
+    servers[0].close(first, SocketClose::Finish);
     let mut client = driver(&sim);
     let fd = connect(&mut client).unwrap();
     client.register(&fd, Token::connection(Key::new(0, 0)), Interest::ReadWrite).unwrap();
     sim.run_for(Duration::from_millis(1));
     assert_eq!(decided(&mut client, &fd), Some(Ok(())));
-    servers[1].close(second, CloseHow::Finish);
+    servers[1].close(second, SocketClose::Finish);
     sim.run_for(Duration::from_millis(1));
     assert_eq!(decided(&mut client, &fd), Some(Err(Errno::CONN_RESET)));
 }
@@ -137,7 +138,7 @@ fn fd_tables_the_system_and_ports_run_out() {
         })
         .collect();
     assert_eq!(connect(&mut other).err(), Some(Errno::SYSTEM_FULL));
-    other.close(third, CloseHow::Reset);
+    other.close(third, SocketClose::Reset);
     assert!(connect(&mut other).is_ok());
     drop((fds, more));
 }

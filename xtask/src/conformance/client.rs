@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use throng_base::Prng;
-use throng_proto::websocket::{Client, ClientEvent, ClientHandshake, Deflater};
+use throng_proto::websocket::{ClientEvent, ClientHandshake, Deflater, WebSocketClient};
 
 use crate::conformance::kosoku::Kosoku;
 use crate::conformance::wire::{Then, drive};
@@ -92,12 +92,12 @@ fn talk(
     address: &str,
     path_and_query: &str,
     seed: usize,
-    mut told: impl FnMut(&mut Client, ClientEvent<'_>, &mut Vec<u8>),
+    mut told: impl FnMut(&mut WebSocketClient, ClientEvent<'_>, &mut Vec<u8>),
 ) -> Result<(), String> {
     let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
     let mut key = [0; 16];
     Prng::derive(7, seed as u64).fill(&mut key);
-    let (mut client, mut out) = (Client::new(), Vec::new());
+    let (mut client, mut out) = (WebSocketClient::new(), Vec::new());
     let handshake = ClientHandshake {
         host: address,
         path_and_query,

@@ -4,7 +4,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
 
-use throng_proto::websocket::{Deflater, Server, ServerEvent};
+use throng_proto::websocket::{Deflater, ServerEvent, WebSocketServer};
 
 use crate::conformance::kosoku::Kosoku;
 use crate::conformance::wire::{LIMITS, Then, drive};
@@ -27,7 +27,7 @@ pub(super) fn run(kosoku: &Kosoku, cases: &[&str], folder: &Path) -> Result<(), 
 
 fn serve(mut stream: TcpStream) {
     let mut deflater = Deflater::always();
-    let mut server = Server::new(throng_base::Instant::ZERO, &LIMITS);
+    let mut server = WebSocketServer::new(throng_base::Instant::ZERO, &LIMITS);
     // A case that ends in a reset is the peer's to judge.
     let _ = drive(&mut stream, &mut server, Vec::new(), |server, event, out| {
         match event {

@@ -4,11 +4,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use throng_proto::websocket::{Limits, Scratch};
+use throng_proto::websocket::{Scratch, WebSocketLimits};
 use throng_proto::{Input, Session};
 
 /// Autobahn's largest message is 16 MiB.
-pub(super) const LIMITS: Limits = Limits {
+pub(super) const LIMITS: WebSocketLimits = WebSocketLimits {
     head_bytes_max: 8 << 10,
     body_bytes_max: 0,
     frame_bytes_max: 16 << 20,

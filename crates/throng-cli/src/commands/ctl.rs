@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use throng_control::{Client, Found, Process, Request, Verb};
+use throng_control::{ControlClient, ControlRequest, Process, ProcessList, Verb};
 use throng_report::render::Table;
 
 use crate::{Exit, Failure, output, quantity};
@@ -77,16 +77,16 @@ impl Ctl {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let request = match &self.what {
             What::List => return self.list(),
-            What::Count => Request::new(Verb::Count),
-            What::Start { n } => Request::with_n(Verb::Start, *n as u64),
-            What::Stop { n } => Request::with_n(Verb::Stop, *n as u64),
-            What::Pause => Request::new(Verb::Pause),
-            What::Resume => Request::new(Verb::Resume),
-            What::Drain => Request::new(Verb::Drain),
-            What::Shutdown => Request::new(Verb::Shutdown),
-            What::Snapshot => Request::new(Verb::Snapshot),
+            What::Count => ControlRequest::new(Verb::Count),
+            What::Start { n } => ControlRequest::with_n(Verb::Start, *n as u64),
+            What::Stop { n } => ControlRequest::with_n(Verb::Stop, *n as u64),
+            What::Pause => ControlRequest::new(Verb::Pause),
+            What::Resume => ControlRequest::new(Verb::Resume),
+            What::Drain => ControlRequest::new(Verb::Drain),
+            What::Shutdown => ControlRequest::new(Verb::Shutdown),
+            What::Snapshot => ControlRequest::new(Verb::Snapshot),
         };
-        let client = Client::connect(self.socket(request.verb)?);
+        let client = ControlClient::connect(self.socket(request.verb)?);
         let mut client = client.map_err(failure)?.with_timeout(ANSWER_TIMEOUT);
         let data = client.ask(&request).map_err(failure)?.data;
         match (self.json, request.verb) {
@@ -98,11 +98,11 @@ impl Ctl {
     }
 
     fn list(&self) -> Result<Exit, Failure> {
-        let Found { processes: found, silent, refused } = throng_control::find();
+        let ProcessList { processes: found, silent, refused } = throng_control::find();
         if let Some(why) = refused {
             return Err(Failure::new(not_looked_at(&why)));
         }
-        silent.iter().for_each(|pid| output::complain(does_not_answer(*pid)));
+        silent.iter().for_each(|pid| output::print_error(does_not_answer(*pid)));
         if self.json {
             let one = |p: &Process| json!({"pid": p.pid, "role": p.role, "title": p.title, "control": p.path});
             output::say_json(&found.iter().map(one).collect::<Vec<_>>());
@@ -119,7 +119,7 @@ impl Ctl {
         if let Some(path) = &self.control {
             return Ok(path.clone());
         }
-        let Found { processes: found, silent, refused } = throng_control::find();
+        let ProcessList { processes: found, silent, refused } = throng_control::find();
         if let Some(why) = refused {
             return Err(Failure::new(not_looked_at(&why)));
         }
@@ -132,8 +132,9 @@ impl Ctl {
             };
         }
         // Users are started and stopped at the generator, so a server beside it is not meant.
-        let can =
-            |process: &&Process| !verb.needs_n() || process.role == throng_control::Role::Load;
+        let can = |process: &&Process| {
+            !verb.needs_n() || process.role == throng_control::ProcessRole::Load
+        };
         match found.iter().filter(can).collect::<Vec<_>>()[..] {
             [one] => Ok(one.path.clone()),
             [] if !silent.is_empty() => Err(Failure::new(does_not_answer(silent[0]))),

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::Args;
-use throng_doctor::limits::Limit;
-use throng_doctor::meminfo::Memory;
+use throng_doctor::limits::Rlimit;
+use throng_doctor::meminfo::MachineMemory;
 use throng_doctor::ports::LocalPorts;
-use throng_doctor::{Fact, Facts, Root};
+use throng_doctor::{Fact, MachineFacts, ProcRoot};
 use throng_report::render::{Align, Table, bytes};
 
 use crate::{Exit, Failure, output};
@@ -78,8 +78,8 @@ impl Doctor {
         if self.preflight.is_asked() {
             return self.preflight.run(pid, self.port.first().copied(), self.json);
         }
-        let root = Root::default();
-        let facts = Facts::read(&root, pid);
+        let root = ProcRoot::default();
+        let facts = MachineFacts::read(&root, pid);
         let mut rows = rows(&facts);
         rows.extend(confines::rows(&root, pid, &facts));
         if self.json {
@@ -95,7 +95,7 @@ impl Doctor {
     }
 }
 
-fn rows(facts: &Facts) -> Vec<(String, Fact<String>)> {
+fn rows(facts: &MachineFacts) -> Vec<(String, Fact<String>)> {
     let mut rows = vec![
         ("kernel".to_owned(), facts.kernel.clone()),
         ("memory".to_owned(), facts.memory.clone().map(|memory| bytes(memory.total_bytes as f64))),
@@ -114,7 +114,7 @@ fn rows(facts: &Facts) -> Vec<(String, Fact<String>)> {
     rows
 }
 
-fn available(memory: &Memory) -> String {
+fn available(memory: &MachineMemory) -> String {
     memory.available_bytes.map_or_else(|| "unknown".to_owned(), |available| bytes(available as f64))
 }
 
@@ -124,7 +124,7 @@ fn show_ports(ports: &LocalPorts) -> String {
 }
 
 /// `1024, can be raised to 20000`.
-fn limit(limit: &Limit) -> String {
+fn limit(limit: &Rlimit) -> String {
     let show = |value: Option<u64>| value.map_or_else(|| "unlimited".to_owned(), |n| n.to_string());
     match limit.soft == limit.hard {
         true => show(limit.soft),

@@ -80,13 +80,13 @@ impl Lab {
             ..LabOptions::default()
         };
         Interrupt::install(false)?.also_set(&Arc::clone(&options.stop))?;
-        let mut shown = Shown::new(quiet);
+        let mut shown = LabDisplay::new(quiet);
         let report = throng_lab::run(name, &options, &mut |event| shown.show(&event));
         shown.progress.finish();
         let report = report.map_err(|error| Failure::new(error.to_string()))?;
         let text = report.text(&as_typed());
         match quiet {
-            true => output::complain(text),
+            true => output::print_error(text),
             false => output::say(format!("\n{}", dressed(text))),
         }
         if let Some(json) = &self.json {
@@ -136,14 +136,14 @@ fn as_typed() -> String {
 }
 
 /// How far the lab is: one live line on a terminal, and in a pipe a line now and then.
-struct Shown {
+struct LabDisplay {
     quiet: bool,
     progress: Progress,
     /// When the interval ended that was shown last in a pipe, in milliseconds.
     told_ms: u64,
 }
 
-impl Shown {
+impl LabDisplay {
     fn new(quiet: bool) -> Self {
         Self { quiet, progress: Progress::new(Duration::ZERO, quiet), told_ms: 0 }
     }
@@ -185,7 +185,7 @@ const TOLD_EVERY_MS: u64 = 10_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Event, EventKind};
+    use throng_report::{RunEvent, RunEventKind};
 
     use super::*;
 
@@ -195,15 +195,15 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_a_line_every_ten_seconds_and_where_something_happened() {
-        let mut shown = Shown::new(true);
+        let mut shown = LabDisplay::new(true);
         let quarters = (1..=90).map(|quarter| at(250 * quarter));
         let told: Vec<_> = quarters.filter(|interval| shown.is_told(interval)).collect();
         assert_eq!(
             told.iter().map(|interval| interval.at_ms).collect::<Vec<_>>(),
             [10_000, 20_000]
         );
-        let kind = EventKind::Steered { command: "stop 5".into() };
-        let steered = Interval { events: vec![Event::new(1, kind)], ..at(23_000) };
+        let kind = RunEventKind::Steered { command: "stop 5".into() };
+        let steered = Interval { events: vec![RunEvent::new(1, kind)], ..at(23_000) };
         assert!(shown.is_told(&steered) && !shown.is_told(&at(23_250)));
     }
 }

@@ -13,14 +13,14 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use throng_base::units;
-use throng_doctor::plan::{Ask, Costs, LinearFormula, Machine, Source, mesh, plan};
+use throng_doctor::plan::{CostSource, Costs, FleetMachine, FleetSpec, LinearFormula, mesh, plan};
 use throng_doctor::preflight;
-use throng_lab::ceiling::{self, CeilingOptions, Talk};
+use throng_lab::ceiling::{self, CeilingOptions, Traffic};
 use throng_report::runfile;
 
 use crate::interrupt::Interrupt;
 use crate::{Exit, Failure, output, quantity};
-use limits::Here;
+use limits::ThisMachine;
 
 /// Work out what so many connections take: machines, cores, memory, addresses, ports, packets
 #[derive(Debug, Args)]
@@ -91,7 +91,7 @@ Examples:
 
 impl Plan {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
-        let here = Here::read();
+        let here = ThisMachine::read();
         match (self.connections_per_node, self.connections) {
             (Some(formula), _) => self.mesh(formula, &here),
             (None, Some(connections)) => self.fleet(connections as u64, &here)?,
@@ -100,7 +100,7 @@ impl Plan {
         Ok(Exit::Met)
     }
 
-    fn mesh(&self, formula: LinearFormula, here: &Here) {
+    fn mesh(&self, formula: LinearFormula, here: &ThisMachine) {
         let shared = match self.nodes_per_machine {
             NodesPerMachine::All => None,
             NodesPerMachine::Some(nodes) => Some(nodes),
@@ -113,7 +113,7 @@ impl Plan {
         }
     }
 
-    fn fleet(&self, connections: u64, here: &Here) -> Result<(), Failure> {
+    fn fleet(&self, connections: u64, here: &ThisMachine) -> Result<(), Failure> {
         let ask = self.ask(connections, here)?;
         let costs = self.costs(here)?;
         let plan = plan(&ask, &costs);
@@ -125,19 +125,19 @@ impl Plan {
         Ok(())
     }
 
-    fn ask(&self, connections: u64, here: &Here) -> Result<Ask, Failure> {
+    fn ask(&self, connections: u64, here: &ThisMachine) -> Result<FleetSpec, Failure> {
         let memory = self.machine_memory.or(here.memory_bytes()).ok_or_else(|| {
             Failure::new(
                 "this machine's memory cannot be read: --machine-memory says how much there is",
             )
         })?;
-        Ok(Ask {
+        Ok(FleetSpec {
             connections,
             messages_per_s: self.messages_per_s.unwrap_or(0.0),
             message_bytes: self.message_bytes,
             broadcast_every_s: self.broadcast_every.map(|every| every.as_secs_f64()),
             connects_per_s: self.connects_per_s,
-            machine: Machine {
+            machine: FleetMachine {
                 memory_bytes: memory as f64,
                 cores: self.machine_cores.map_or(here.machine.cpus, |cores| cores as u64) as f64,
                 nic_bits_per_s: self.nic.unwrap_or(NIC_BITS_PER_S),
@@ -149,14 +149,14 @@ impl Plan {
     }
 
     /// What is documented, and in its place what is known better.
-    fn costs(&self, here: &Here) -> Result<Costs, Failure> {
+    fn costs(&self, here: &ThisMachine) -> Result<Costs, Failure> {
         let mut costs = Costs::documented();
         let machine = &here.machine;
         let kernel = machine
             .slabs
             .known()
             .and_then(|slabs| preflight::kernel_bytes(slabs, machine.page_bytes));
-        costs.kernel_bytes.replace(kernel.map(|bytes| bytes as f64), Source::Kernel);
+        costs.kernel_bytes.replace(kernel.map(|bytes| bytes as f64), CostSource::Kernel);
         if let Some(path) = &self.from {
             costs = costs.with_run(&read(path)?);
         }
@@ -169,19 +169,19 @@ impl Plan {
     fn measure(&self, costs: &mut Costs) -> Result<(), Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         Interrupt::install(false)?.also_set(&stop)?;
-        let talk = if self.messages_per_s.is_some() { Talk::Answered } else { Talk::Silent };
+        let talk = if self.messages_per_s.is_some() { Traffic::Answered } else { Traffic::Silent };
         let found = ceiling::measure(&CeilingOptions { talk, stop, ..CeilingOptions::default() })
             .map_err(|error| {
             Failure::new(format!("the costs could not be measured: {error}"))
         })?;
         let (server, generator) = (&mut costs.server, &mut costs.generator);
         let ceiling::PeerCosts { load_connect_us, load_message_us, .. } = found.costs;
-        generator.bytes.replace(found.ceiling.bytes_per_user, Source::Measured);
-        generator.connect_us.replace(load_connect_us, Source::Measured);
-        generator.message_us.replace(load_message_us, Source::Measured);
-        server.bytes.replace(found.costs.server_bytes, Source::Measured);
-        server.connect_us.replace(found.costs.server_connect_us, Source::Measured);
-        server.message_us.replace(found.costs.server_message_us, Source::Measured);
+        generator.bytes.replace(found.ceiling.bytes_per_user, CostSource::Measured);
+        generator.connect_us.replace(load_connect_us, CostSource::Measured);
+        generator.message_us.replace(load_message_us, CostSource::Measured);
+        server.bytes.replace(found.costs.server_bytes, CostSource::Measured);
+        server.connect_us.replace(found.costs.server_connect_us, CostSource::Measured);
+        server.message_us.replace(found.costs.server_message_us, CostSource::Measured);
         costs.cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         Ok(())
     }

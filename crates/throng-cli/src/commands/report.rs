@@ -11,7 +11,7 @@ use throng_report::render::render_text;
 use throng_report::runfile::{ReadError, RunFileReader, ScenarioSource};
 use throng_report::{Diagnosis, Judgement, RunExit, Summary, SummaryFold};
 
-use super::run::words;
+use super::run::text;
 use crate::exit::exit_codes;
 use crate::{Exit, Failure, output};
 
@@ -46,10 +46,10 @@ impl Report {
         let fail =
             |why: String| Failure::new(format!("cannot read {}: {why}", self.file.display()));
         let file = File::open(&self.file).map_err(|error| fail(error.to_string()))?;
-        let Read { summary, judgements, diagnosis } =
+        let RunContent { summary, judgements, diagnosis } =
             read(BufReader::new(file)).map_err(|error| fail(error.to_string()))?;
         if self.json {
-            output::say_json(&words::summary_json(&summary, &judgements, &diagnosis));
+            output::say_json(&text::summary_json(&summary, &judgements, &diagnosis));
         } else {
             let run = &summary.run;
             let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
@@ -65,14 +65,14 @@ impl Report {
 }
 
 /// What a run file comes to.
-struct Read {
+struct RunContent {
     summary: Summary,
     judgements: Vec<Judgement>,
     diagnosis: Diagnosis,
 }
 
 /// Line by line, so that a run of any length is read.
-fn read(input: impl BufRead) -> Result<Read, ReadError> {
+fn read(input: impl BufRead) -> Result<RunContent, ReadError> {
     let mut reader = RunFileReader::open(input)?;
     let mut fold = SummaryFold::new(reader.header());
     let mut history = History::new(reader.header().clone());
@@ -88,5 +88,5 @@ fn read(input: impl BufRead) -> Result<Read, ReadError> {
     let summary = fold.finish_read(reader.end(), reader.lines_torn());
     let judgements: Vec<_> = thresholds.iter().map(|threshold| threshold.judge(&summary)).collect();
     let diagnosis = diagnose(&history, &summary, &judgements);
-    Ok(Read { summary, judgements, diagnosis })
+    Ok(RunContent { summary, judgements, diagnosis })
 }

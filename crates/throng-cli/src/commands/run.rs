@@ -3,13 +3,13 @@
 //! Flags as typed are here; [`plan`] resolves them and refuses what must not or cannot run; [`calibrate`] finds out what this
 //! generator does at most; [`live`] is the generator as it is steered; [`words`] is what is shown before and after.
 
-mod beside;
 mod calibrate;
 mod live;
+mod observer;
 mod plan;
 mod preflight;
 pub(crate) mod sources;
-pub(crate) mod words;
+pub(crate) mod text;
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -19,24 +19,24 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use throng_base::units::show_duration;
-use throng_control::Role;
+use throng_control::ProcessRole;
 use throng_lab::recorder::{
-    Outcome, RecordError, Recorder, RecorderOptions, RunFilePlace, Sources,
+    Outcome, RecordError, Recorder, RecorderOptions, RunFilePlace, RunProbes,
 };
 use throng_load::run::Load;
 use throng_load::scenario::Target;
 use throng_report::RunExit;
 use throng_report::render::render_text;
-use throng_report::runfile::EndReason;
+use throng_report::runfile::RunEndReason;
 
 use crate::exit::exit_codes;
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::{Exit, Failure, output, quantity};
-use calibrate::Calibrated;
+use calibrate::CalibrationResult;
 use live::LoadControl;
-use plan::Plan;
+use plan::RunPlan;
 
 /// Load a server as a scenario says, and report
 #[derive(Debug, Args)]
@@ -120,16 +120,16 @@ Ctrl-C ramps down and reports; a second one ends at once.
 
 impl Run {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
-        let mut plan = Plan::new(self)?;
+        let mut plan = RunPlan::new(self)?;
         if self.dry_run {
-            output::say(words::plan(&plan));
+            output::say(text::plan(&plan));
             let can_run = plan.preflight.fits() || self.force;
-            return Ok(if can_run { Exit::Met } else { Exit::WouldNot });
+            return Ok(if can_run { Exit::Met } else { Exit::CannotRun });
         }
         if let Some(json) = &self.json {
             json.check()?;
         }
-        let beside = beside::Beside::find(self, &plan.load.targets)?;
+        let beside = observer::ServerObserver::find(self, &plan.load.targets)?;
         plan.header.target_is_here |= beside.is_on_this_machine();
         let unwritten = |error: RecordError| {
             Failure::new(format!(
@@ -143,13 +143,13 @@ impl Run {
         let uncalibrated = match self.calibrate(&mut plan, &interrupt, quiet) {
             Ok(uncalibrated) => uncalibrated,
             Err(by) => {
-                output::complain(format!("{by}: the run was not started"));
+                output::print_error(format!("{by}: the run was not started"));
                 return Ok(Exit::Incomplete);
             }
         };
         let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
         let progress = Progress::new(plan.load.length, quiet);
-        progress.note(&words::beginning(&plan, beside.server.as_ref()));
+        progress.note(&text::beginning(&plan, beside.server.as_ref()));
         if let Some(address) = &self.server_facts {
             progress.note(&format!("facts about the server: from the watch at {address}"));
         }
@@ -165,7 +165,7 @@ impl Run {
     /// not; an error is who asked for the end meanwhile.
     fn calibrate(
         &self,
-        plan: &mut Plan,
+        plan: &mut RunPlan,
         interrupt: &Interrupt,
         quiet: bool,
     ) -> Result<Option<String>, By> {
@@ -176,23 +176,23 @@ impl Run {
         let note =
             format!("first, for {length}: what can this generator do? --no-calibrate skips it");
         if quiet {
-            output::complain(note)
+            output::print_error(note)
         } else {
             output::say(note)
         }
         let unknown = match calibrate::calibrate(plan, self.calibrate, interrupt) {
-            Calibrated::Measured(ceiling) => {
+            CalibrationResult::Measured(ceiling) => {
                 plan.header.ceiling = Some(ceiling);
                 None
             }
-            Calibrated::Unknown(why) => Some(why),
-            Calibrated::Interrupted(by) => return Err(by),
+            CalibrationResult::Unknown(why) => Some(why),
+            CalibrationResult::Interrupted(by) => return Err(by),
         };
-        plan.header.started = words::rfc3339(SystemTime::now());
+        plan.header.started = text::rfc3339(SystemTime::now());
         Ok(unknown)
     }
 
-    fn recorder_options(&self, plan: &Plan) -> RecorderOptions {
+    fn recorder_options(&self, plan: &RunPlan) -> RecorderOptions {
         RecorderOptions {
             run_file: (!self.no_record).then(|| self.record.clone()),
             header: plan.header.clone(),
@@ -205,8 +205,8 @@ impl Run {
     /// Runs the load to its end, or to somebody's wish.
     fn record(
         &self,
-        plan: Plan,
-        beside: beside::Beside,
+        plan: RunPlan,
+        beside: observer::ServerObserver,
         recorder: Recorder,
         interrupt: &Interrupt,
         progress: &Progress,
@@ -215,11 +215,15 @@ impl Run {
         let (server, kernel) = beside.probes(&plan);
         let load = Load::start(plan.load).map_err(|error| Failure::new(error.to_string()))?;
         let load = Arc::new(Mutex::new(load));
-        let sources = Sources { generator: Box::new(Arc::clone(&load)), server, kernel };
+        let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };
         let recording = recorder.start(sources, progress.callback());
         let control = LoadControl::new(Arc::clone(&load), recording.handle(), interrupt.clone());
-        let control =
-            throng_control::serve(self.control.as_deref(), Role::Load, &title, Arc::new(control));
+        let control = throng_control::serve(
+            self.control.as_deref(),
+            ProcessRole::Load,
+            &title,
+            Arc::new(control),
+        );
         if let Err(error) = &control {
             recording.handle().stop("no control socket");
             progress.note(&error.to_string());
@@ -254,7 +258,7 @@ impl Run {
     ) -> Result<Exit, Failure> {
         let mut text = render_text(&outcome.summary, &outcome.judgements, Some(&outcome.diagnosis));
         let exit = outcome.exit();
-        let unreached = words::unreached(&outcome.summary);
+        let unreached = text::unreached(&outcome.summary);
         if let Some(sentence) = unreached.as_ref().filter(|_| exit != RunExit::Unreached) {
             text += &format!("\n{sentence}");
         } else if let Some(sentence) = outcome.summary.shortcoming() {
@@ -274,16 +278,16 @@ impl Run {
             text += &format!("\nthe run is in {path}: throng report {path}");
         }
         match quiet {
-            true => output::complain(text),
+            true => output::print_error(text),
             false => output::say(format!("\n{text}")),
         }
         if let Some(json) = &self.json {
             let Outcome { summary, judgements, diagnosis, .. } = outcome;
-            json.write(&words::summary_json(summary, judgements, diagnosis))?;
+            json.write(&text::summary_json(summary, judgements, diagnosis))?;
         }
-        if outcome.end.reason == EndReason::Failed {
+        if outcome.end.reason == RunEndReason::Failed {
             let why = outcome.end.detail.as_deref().unwrap_or("a core of it has ended");
-            output::complain(format!("the generator failed: {why}"));
+            output::print_error(format!("the generator failed: {why}"));
             return Ok(Exit::Invalid);
         }
         match unreached {

@@ -3,7 +3,7 @@
 mod limits;
 mod panics;
 mod sockets;
-mod words;
+mod text;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use throng_control::Role;
+use throng_control::ProcessRole;
 use throng_driver::CoreId;
-use throng_report::{Event, ServerSnapshot};
-use throng_server::{Accept, Handler, Server, ServerOptions, channels, handlers};
+use throng_report::{RunEvent, ServerSnapshot};
+use throng_server::{AcceptTopology, Handler, Server, ServerOptions, channels, handlers};
 
 use crate::control::{AnyServer, ServerControl};
 use crate::interrupt::{Interrupt, LOOK_EVERY};
@@ -27,7 +27,7 @@ use crate::{Exit, Failure, output, quantity};
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", limits::help()))]
 pub(crate) struct Serve {
     /// What it does with its connections
-    handler: Behaviour,
+    handler: ServerKind,
     /// Where to listen; port 0 lets the kernel choose
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5555",
         value_parser = quantity::listen)]
@@ -77,7 +77,7 @@ pub(crate) struct Serve {
 /// A built-in handler.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 #[value(rename_all = "lowercase")]
-enum Behaviour {
+enum ServerKind {
     /// Answer any packet with `ok`
     Ok,
     /// Send back what comes
@@ -114,9 +114,13 @@ impl Serve {
             drain_timeout: self.drain_timeout,
         };
         let title = format!("{} on {}", self.handler.name(), server.addr());
-        let control =
-            throng_control::serve(self.control.as_deref(), Role::Server, &title, Arc::new(control))
-                .map_err(|error| Failure::new(error.to_string()))?;
+        let control = throng_control::serve(
+            self.control.as_deref(),
+            ProcessRole::Server,
+            &title,
+            Arc::new(control),
+        )
+        .map_err(|error| Failure::new(error.to_string()))?;
         let snapshot = server.snapshot();
         if self.json {
             output::say_json(&json!({
@@ -128,7 +132,7 @@ impl Serve {
                 "connections_max": snapshot.connections_max,
             }));
         } else {
-            output::say(words::beginning(&snapshot, self, control.path()));
+            output::say(text::beginning(&snapshot, self, control.path()));
         }
         let by = self.watch(&*server, &interrupt);
         server.suspend();
@@ -145,7 +149,7 @@ impl Serve {
                 &json!({"event": "stopped", "by": by, "drained": drained, "snapshot": last}),
             );
         } else {
-            output::say(words::end(&last, open, drained));
+            output::say(text::end(&last, open, drained));
         }
         server.stop();
         Ok(Exit::Met)
@@ -154,8 +158,8 @@ impl Serve {
     /// A flag that would do nothing is a mistake.
     fn check_flags(&self) -> Result<(), Failure> {
         let (flag, belongs_to) = match self.handler {
-            Behaviour::Channels => return Ok(()),
-            Behaviour::Chat => (self.sockets.of_channels(), "`throng serve channels`"),
+            ServerKind::Channels => return Ok(()),
+            ServerKind::Chat => (self.sockets.of_channels(), "`throng serve channels`"),
             _ => (self.sockets.of_websockets(), "`throng serve chat` or `throng serve channels`"),
         };
         let Some(flag) = flag else { return Ok(()) };
@@ -166,15 +170,15 @@ impl Serve {
 
     fn start(&self) -> Result<Arc<dyn AnyServer>, Failure> {
         match self.handler {
-            Behaviour::Ok => self.with(|| handlers::Ok),
-            Behaviour::Echo => self.with(|| handlers::Echo),
-            Behaviour::PingPong => self.with(|| handlers::PingPong),
-            Behaviour::Hold => self.with(|| handlers::Hold),
-            Behaviour::Channels => {
+            ServerKind::Ok => self.with(|| handlers::Ok),
+            ServerKind::Echo => self.with(|| handlers::Echo),
+            ServerKind::PingPong => self.with(|| handlers::PingPong),
+            ServerKind::Hold => self.with(|| handlers::Hold),
+            ServerKind::Channels => {
                 let channels = self.sockets.channels(channels::demo(), self.idle_timeout);
                 start(self.options_of_sockets(), move |core| channels.handler(core))
             }
-            Behaviour::Chat => {
+            ServerKind::Chat => {
                 let chat = self.sockets.chat(self.idle_timeout);
                 start(self.options_of_sockets(), move |_| handlers::Chat::new(chat.clone()))
             }
@@ -198,7 +202,7 @@ impl Serve {
         ServerOptions {
             listen: self.listen,
             cores: self.cores,
-            accept: self.accept.parse().unwrap_or(Accept::Reuseport),
+            accept: self.accept.parse().unwrap_or(AcceptTopology::Reuseport),
             backlog: self.backlog,
             connections_max: self.connections_max,
             idle_timeout: self.idle_timeout,
@@ -227,7 +231,7 @@ impl Serve {
         }
     }
 
-    fn tell(&self, event: &Event) {
+    fn tell(&self, event: &RunEvent) {
         match self.json {
             true => output::say_json(event),
             false => output::say(event.to_string()),
@@ -237,7 +241,7 @@ impl Serve {
     fn show(&self, before: &ServerSnapshot, now: &ServerSnapshot, span: Duration) {
         match self.json {
             true => output::say_json(&json!({"event": "stats", "snapshot": now})),
-            false => output::say(words::stats(before, now, span)),
+            false => output::say(text::stats(before, now, span)),
         }
     }
 }
@@ -251,11 +255,11 @@ where
 {
     match Server::start(options, make) {
         Ok(server) => Ok(Arc::new(server)),
-        Err(error) => Err(words::not_started(&error)),
+        Err(error) => Err(text::not_started(&error)),
     }
 }
 
-impl Behaviour {
+impl ServerKind {
     fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }

@@ -1,11 +1,11 @@
 //! Where a process's control groups are mounted: `/proc/PID/cgroup` and `/proc/PID/mountinfo`.
 
-use crate::fact::{Fact, Malformed, Reason, Why};
-use crate::root::Root;
+use crate::fact::{Fact, ParseFailure, Reason, Unknown};
+use crate::proc_root::ProcRoot;
 
 /// Which interface a controller has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum CgroupVersion {
     /// A hierarchy for each controller.
     V1,
     /// One hierarchy for all.
@@ -14,44 +14,50 @@ pub enum Version {
 
 /// The directories of one controller for one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Directories {
+pub struct CgroupDirectories {
     /// Which files are in them.
-    pub version: Version,
+    pub version: CgroupVersion,
     /// Below the root; the process's own group first, the outermost visible one last.
     pub levels: Vec<String>,
 }
 
-impl Directories {
+impl CgroupDirectories {
     /// Finds them. Where both versions are mounted, a controller is in one of them.
-    pub fn of(root: &Root, pid: u32, controller: &str) -> Fact<Self> {
-        let read = || -> Result<Self, Why> {
+    pub fn of(root: &ProcRoot, pid: u32, controller: &str) -> Fact<Self> {
+        let read = || -> Result<Self, Unknown> {
             let path = format!("proc/{pid}/cgroup");
             let groups = root.read(&path, parse_membership).into_result()?;
             let mounts = root.read(&format!("proc/{pid}/mountinfo"), parse_mounts).into_result()?;
-            find(&groups, &mounts, controller)
-                .ok_or_else(|| Why::new(format!("cgroup controller {controller}"), Reason::Missing))
+            find(&groups, &mounts, controller).ok_or_else(|| {
+                Unknown::new(format!("cgroup controller {controller}"), Reason::Missing)
+            })
         };
         read().into()
     }
 }
 
-fn find(groups: &[Membership], mounts: &[Mount], controller: &str) -> Option<Directories> {
+fn find(
+    groups: &[CgroupMembership],
+    mounts: &[CgroupMount],
+    controller: &str,
+) -> Option<CgroupDirectories> {
     let has = |list: &[String]| list.iter().any(|name| name == controller);
     let v1 = groups.iter().find(|group| has(&group.controllers)).and_then(|group| {
-        let mount = mounts.iter().find(|mount| mount.version == Version::V1 && has(&mount.options));
-        Some((Version::V1, group, mount?))
+        let mount =
+            mounts.iter().find(|mount| mount.version == CgroupVersion::V1 && has(&mount.options));
+        Some((CgroupVersion::V1, group, mount?))
     });
     let v2 = || {
         let group = groups.iter().find(|group| group.controllers.is_empty())?;
-        let mount = mounts.iter().find(|mount| mount.version == Version::V2)?;
-        Some((Version::V2, group, mount))
+        let mount = mounts.iter().find(|mount| mount.version == CgroupVersion::V2)?;
+        Some((CgroupVersion::V2, group, mount))
     };
     let (version, group, mount) = v1.or_else(v2)?;
-    Some(Directories { version, levels: levels(&group.path, mount) })
+    Some(CgroupDirectories { version, levels: levels(&group.path, mount) })
 }
 
 /// The group's directory and all above it up to the mount point.
-fn levels(group: &str, mount: &Mount) -> Vec<String> {
+fn levels(group: &str, mount: &CgroupMount) -> Vec<String> {
     let point = mount.point.trim_matches('/');
     // A container's mount shows a part of the hierarchy. A path outside that part means that the
     // mount point itself is the group, as seen from inside.
@@ -69,7 +75,7 @@ fn levels(group: &str, mount: &Mount) -> Vec<String> {
 
 /// One line of `/proc/PID/cgroup`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Membership {
+pub struct CgroupMembership {
     /// `cpu`, `memory`, …; empty for v2.
     pub controllers: Vec<String>,
     /// The group, from the root of its hierarchy as this process sees it.
@@ -77,21 +83,24 @@ pub struct Membership {
 }
 
 /// Reads `/proc/PID/cgroup`.
-pub fn parse_membership(text: &str) -> Result<Vec<Membership>, Malformed> {
+pub fn parse_membership(text: &str) -> Result<Vec<CgroupMembership>, ParseFailure> {
     let line = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
         let names = controllers.split(',').filter(|name| !name.is_empty());
-        Some(Membership { controllers: names.map(str::to_owned).collect(), path: path.to_owned() })
+        Some(CgroupMembership {
+            controllers: names.map(str::to_owned).collect(),
+            path: path.to_owned(),
+        })
     };
-    text.lines().map(|text| line(text).ok_or(Malformed("id:controllers:path"))).collect()
+    text.lines().map(|text| line(text).ok_or(ParseFailure("id:controllers:path"))).collect()
 }
 
 /// One control-group file system that is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mount {
+pub struct CgroupMount {
     /// Which interface it has.
-    pub version: Version,
+    pub version: CgroupVersion,
     /// The group that is visible at the mount point.
     pub root: String,
     /// Where it is mounted.
@@ -101,24 +110,24 @@ pub struct Mount {
 }
 
 /// Reads `/proc/PID/mountinfo`; other file systems are left out.
-pub fn parse_mounts(text: &str) -> Result<Vec<Mount>, Malformed> {
+pub fn parse_mounts(text: &str) -> Result<Vec<CgroupMount>, ParseFailure> {
     let mut mounts = Vec::new();
     for line in text.lines() {
         // Optional fields end at the hyphen, so what follows it has no fixed column.
         let (before, after) =
-            line.split_once(" - ").ok_or(Malformed("a hyphen after the options"))?;
+            line.split_once(" - ").ok_or(ParseFailure("a hyphen after the options"))?;
         let mut after = after.split(' ');
         let version = match after.next() {
-            Some("cgroup") => Version::V1,
-            Some("cgroup2") => Version::V2,
+            Some("cgroup") => CgroupVersion::V1,
+            Some("cgroup2") => CgroupVersion::V2,
             _ => continue,
         };
         let mut before = before.split(' ').skip(3);
         let (Some(root), Some(point)) = (before.next(), before.next()) else {
-            return Err(Malformed("a root and a mount point"));
+            return Err(ParseFailure("a root and a mount point"));
         };
         let options = after.nth(1).unwrap_or_default();
-        mounts.push(Mount {
+        mounts.push(CgroupMount {
             version,
             root: unescape(root),
             point: unescape(point),
@@ -156,7 +165,7 @@ mod tests {
         cgroup: &str,
         mountinfo: &str,
         controller: &str,
-        expected: Option<(Version, &[&str])>,
+        expected: Option<(CgroupVersion, &[&str])>,
     ) {
         let groups = parse_membership(cgroup).unwrap();
         let mounts = parse_mounts(mountinfo).unwrap();
@@ -176,11 +185,11 @@ mod tests {
             V2_MOUNT,
             "cpu",
             Some((
-                Version::V2,
+                CgroupVersion::V2,
                 &["sys/fs/cgroup/a.slice/b.scope", "sys/fs/cgroup/a.slice", "sys/fs/cgroup"],
             )),
         );
-        check("0::/\n", V2_MOUNT, "cpu", Some((Version::V2, &["sys/fs/cgroup"])));
+        check("0::/\n", V2_MOUNT, "cpu", Some((CgroupVersion::V2, &["sys/fs/cgroup"])));
     }
 
     #[test]
@@ -191,7 +200,10 @@ mod tests {
             "4:cpu,cpuacct:/x\n0::/\n",
             mounts,
             "cpu",
-            Some((Version::V1, &["sys/fs/cgroup/cpu,cpuacct/x", "sys/fs/cgroup/cpu,cpuacct"])),
+            Some((
+                CgroupVersion::V1,
+                &["sys/fs/cgroup/cpu,cpuacct/x", "sys/fs/cgroup/cpu,cpuacct"],
+            )),
         );
         check("4:cpu,cpuacct:/x\n0::/\n", mounts, "memory", None);
     }
@@ -199,15 +211,25 @@ mod tests {
     #[test]
     fn a_containers_mount_shows_a_part_of_the_hierarchy() {
         let mounts = "40 39 0:27 /docker/ab /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu";
-        check("4:cpu:/docker/ab\n", mounts, "cpu", Some((Version::V1, &["sys/fs/cgroup/cpu"])));
+        check(
+            "4:cpu:/docker/ab\n",
+            mounts,
+            "cpu",
+            Some((CgroupVersion::V1, &["sys/fs/cgroup/cpu"])),
+        );
         check(
             "4:cpu:/docker/ab/c\n",
             mounts,
             "cpu",
-            Some((Version::V1, &["sys/fs/cgroup/cpu/c", "sys/fs/cgroup/cpu"])),
+            Some((CgroupVersion::V1, &["sys/fs/cgroup/cpu/c", "sys/fs/cgroup/cpu"])),
         );
-        check("4:cpu:/docker/abc\n", mounts, "cpu", Some((Version::V1, &["sys/fs/cgroup/cpu"])));
-        check("0::/../other\n", V2_MOUNT, "cpu", Some((Version::V2, &["sys/fs/cgroup"])));
+        check(
+            "4:cpu:/docker/abc\n",
+            mounts,
+            "cpu",
+            Some((CgroupVersion::V1, &["sys/fs/cgroup/cpu"])),
+        );
+        check("0::/../other\n", V2_MOUNT, "cpu", Some((CgroupVersion::V2, &["sys/fs/cgroup"])));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! How many threads and processes a control group may have: `pids.max` and `pids.current`, the same in v1 and v2.
 
-use super::Directories;
-use crate::fact::{Fact, Malformed};
-use crate::root::Root;
+use super::CgroupDirectories;
+use crate::fact::{Fact, ParseFailure};
+use crate::proc_root::ProcRoot;
 use crate::text::number;
 
 /// Threads that a group rations, at the level that has the least left.
@@ -22,8 +22,8 @@ impl CgroupPids {
 }
 
 /// The tightest limit of the groups of `pid`; none where no level has one.
-pub fn pids(root: &Root, pid: u32) -> Fact<Option<CgroupPids>> {
-    Directories::of(root, pid, "pids").map(|found| {
+pub fn pids(root: &ProcRoot, pid: u32) -> Fact<Option<CgroupPids>> {
+    CgroupDirectories::of(root, pid, "pids").map(|found| {
         let level = |dir: &String| {
             let limit = root.read(&format!("{dir}/pids.max"), parse_pids_max);
             let used = root.read(&format!("{dir}/pids.current"), |text| number(text.trim()));
@@ -34,7 +34,7 @@ pub fn pids(root: &Root, pid: u32) -> Fact<Option<CgroupPids>> {
 }
 
 /// Reads `pids.max`; none is unlimited.
-pub fn parse_pids_max(text: &str) -> Result<Option<u64>, Malformed> {
+pub fn parse_pids_max(text: &str) -> Result<Option<u64>, ParseFailure> {
     match text.trim() {
         "max" => Ok(None),
         max => number(max).map(Some),
@@ -63,7 +63,7 @@ mod tests {
         write("sys/fs/cgroup/outer/pids.current", "97\n");
         write("sys/fs/cgroup/outer/inner/pids.max", "max\n");
         write("sys/fs/cgroup/outer/inner/pids.current", "2\n");
-        let found = pids(&Root::new(dir.path()), 7).into_result().unwrap();
+        let found = pids(&ProcRoot::new(dir.path()), 7).into_result().unwrap();
         assert_eq!(found, Some(CgroupPids { limit: 100, used: 97 }));
         assert_eq!(found.unwrap().left(), 3);
     }

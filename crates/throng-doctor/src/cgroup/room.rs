@@ -1,24 +1,24 @@
 //! The memory that control groups still leave, v1 and v2.
 
-use super::{Directories, Version, parse_memory_limit};
-use crate::fact::{Fact, Malformed, Reason, Why};
-use crate::root::Root;
+use super::{CgroupDirectories, CgroupVersion, parse_memory_limit};
+use crate::fact::{Fact, ParseFailure, Reason, Unknown};
+use crate::proc_root::ProcRoot;
 use crate::text::{keyed, number};
 
 /// What the groups of `pid` leave it, at the level that leaves least; none where no level has a limit. What a group keeps of
 /// files counts as left: the kernel gives it up before it kills anybody.
-pub fn memory_room(root: &Root, pid: u32) -> Fact<Option<MemoryRoom>> {
-    let found = match Directories::of(root, pid, "memory") {
+pub fn memory_room(root: &ProcRoot, pid: u32) -> Fact<Option<MemoryRoom>> {
+    let found = match CgroupDirectories::of(root, pid, "memory") {
         Fact::Known(found) => found,
         Fact::Unknown(why) => return Fact::Unknown(why),
     };
     let files = match found.version {
-        Version::V1 => Files {
+        CgroupVersion::V1 => Files {
             limit: "memory.limit_in_bytes",
             used: "memory.usage_in_bytes",
             cache: ["total_inactive_file", "total_active_file"],
         },
-        Version::V2 => Files {
+        CgroupVersion::V2 => Files {
             limit: "memory.max",
             used: "memory.current",
             cache: ["inactive_file", "active_file"],
@@ -62,11 +62,11 @@ struct Files {
 
 impl Files {
     /// What one level leaves; none without a limit. The outermost level of v2 has no such files.
-    fn room(&self, root: &Root, dir: &str) -> Result<Option<MemoryRoom>, Why> {
+    fn room(&self, root: &ProcRoot, dir: &str) -> Result<Option<MemoryRoom>, Unknown> {
         let limit_bytes = match root.read(&format!("{dir}/{}", self.limit), parse_memory_limit) {
             Fact::Known(Some(limit)) => limit,
             Fact::Known(None) => return Ok(None),
-            Fact::Unknown(Why { reason: Reason::Missing, .. }) => return Ok(None),
+            Fact::Unknown(Unknown { reason: Reason::Missing, .. }) => return Ok(None),
             Fact::Unknown(why) => return Err(why),
         };
         let used = root.read(&format!("{dir}/{}", self.used), |text| number(text.trim()));
@@ -77,8 +77,8 @@ impl Files {
         Ok(Some(MemoryRoom { limit_bytes, taken_bytes }))
     }
 
-    fn parse_cache(&self, text: &str) -> Result<u64, Malformed> {
-        let line = |name| keyed(text, name).ok_or(Malformed("a line for files in use or not"));
+    fn parse_cache(&self, text: &str) -> Result<u64, ParseFailure> {
+        let line = |name| keyed(text, name).ok_or(ParseFailure("a line for files in use or not"));
         Ok(line(self.cache[0])?.saturating_add(line(self.cache[1])?))
     }
 }

@@ -2,17 +2,17 @@
 
 use throng_report::render::count;
 
-use super::{Ask, Costs, Fleet, Source};
+use super::{CostSource, Costs, Fleet, FleetSpec};
 
 /// All assumptions, the weakest first: that on which the number of servers hangs and which was tried least.
-pub(super) fn of(ask: &Ask, costs: &Costs, servers: &Fleet) -> Vec<String> {
+pub(super) fn of(ask: &FleetSpec, costs: &Costs, servers: &Fleet) -> Vec<String> {
     let mut found: Vec<(u32, String)> = Vec::new();
     let mut add = |weakness: u32, text: String| found.push((weakness, text));
     let decided = |by: &str| if servers.decided_by == by { DECIDES } else { 0 };
     let has_work =
         ask.connects_per_s.is_some() || ask.messages_per_s > 0.0 || ask.broadcast_every_s.is_some();
 
-    if costs.weakest_source(ask) == Source::Documented {
+    if costs.weakest_source(ask) == CostSource::Documented {
         let text = "costs are those of docs/numbers.md, another machine's, as far as none were measured here \
                     (--measure, or --from a run file)";
         add(40 + decided("memory").max(decided("CPU")) / 2, text.to_owned());

@@ -4,7 +4,7 @@ use serde::Serialize;
 use throng_report::runfile::RunFile;
 use throng_report::{Interval, LoadInterval, ServerSnapshot, Summary};
 
-use super::Ask;
+use super::FleetSpec;
 use super::apportion::{Work, apportion};
 use crate::preflight::KERNEL_BYTES;
 
@@ -14,13 +14,13 @@ pub struct Cost {
     /// How much.
     pub value: f64,
     /// Where it is from.
-    pub source: Source,
+    pub source: CostSource,
 }
 
 /// Where a cost is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum CostSource {
     /// `docs/numbers.md`: another machine.
     Documented,
     /// The sizes of this machine's kernel objects.
@@ -83,13 +83,13 @@ impl Costs {
     pub fn with_run(mut self, run: &RunFile) -> Self {
         let summary = Summary::of(run);
         let generator = &summary.generator;
-        self.generator.bytes.replace(generator.rss_bytes_per_user, Source::Run);
+        self.generator.bytes.replace(generator.rss_bytes_per_user, CostSource::Run);
         self.generator.took(&work_of_generator(run));
         if let Some(server) = &summary.server {
-            self.server.bytes.replace(server.rss_bytes_per_connection, Source::Run);
+            self.server.bytes.replace(server.rss_bytes_per_connection, CostSource::Run);
         }
         self.server.took(&work_of_server(run));
-        self.kernel_bytes.replace(kernel_bytes(run, &summary), Source::Run);
+        self.kernel_bytes.replace(kernel_bytes(run, &summary), CostSource::Run);
         if summary.machine.cpus > 0 {
             self.cpus = summary.machine.cpus;
         }
@@ -97,7 +97,7 @@ impl Costs {
     }
 
     /// The least trustworthy source of the costs that a plan for the servers of `ask` rests on.
-    pub fn weakest_source(&self, ask: &Ask) -> Source {
+    pub fn weakest_source(&self, ask: &FleetSpec) -> CostSource {
         let EndCosts { bytes, connect_us, message_us, delivery_us } = self.server;
         let of_work = [
             (ask.messages_per_s > 0.0).then_some(message_us),
@@ -105,7 +105,7 @@ impl Costs {
         ];
         let always = [self.kernel_bytes, bytes, connect_us];
         let costs = always.into_iter().chain(of_work.into_iter().flatten());
-        costs.map(|cost| cost.source).min().unwrap_or(Source::Documented)
+        costs.map(|cost| cost.source).min().unwrap_or(CostSource::Documented)
     }
 }
 
@@ -114,15 +114,15 @@ impl EndCosts {
     fn took(&mut self, run: &[Work<3>]) {
         let prior = [self.connect_us.value, self.message_us.value, self.delivery_us.value];
         let [connect_us, message_us, delivery_us] = apportion(run, prior);
-        self.connect_us.replace(connect_us, Source::Run);
-        self.message_us.replace(message_us, Source::Run);
-        self.delivery_us.replace(delivery_us, Source::Run);
+        self.connect_us.replace(connect_us, CostSource::Run);
+        self.message_us.replace(message_us, CostSource::Run);
+        self.delivery_us.replace(delivery_us, CostSource::Run);
     }
 }
 
 impl Cost {
     /// Takes `value` in place of what it was, where there is one that can be.
-    pub fn replace(&mut self, value: Option<f64>, source: Source) {
+    pub fn replace(&mut self, value: Option<f64>, source: CostSource) {
         if let Some(value) = value.filter(|value| value.is_finite() && *value > 0.0) {
             *self = Self { value, source };
         }
@@ -130,7 +130,7 @@ impl Cost {
 }
 
 fn documented(value: f64) -> Cost {
-    Cost { value, source: Source::Documented }
+    Cost { value, source: CostSource::Documented }
 }
 
 /// Connects, messages and deliveries of the generator in each interval before everybody left.
@@ -173,7 +173,7 @@ fn before_the_end(run: &RunFile) -> impl Iterator<Item = &Interval> {
     run.intervals.iter().take_while(move |interval| !leaves(interval))
 }
 
-/// Without the intervals in which little was done: what an end does in any case would be taken for the cost of it.
+/// Without the intervals in which little was done: what an end does in any run would be taken for the cost of it.
 fn busy(mut work: Vec<Work<3>>) -> Vec<Work<3>> {
     let most = work.iter().map(|work| work.cpu_us).max().unwrap_or(0);
     work.retain(|work| work.cpu_us.saturating_mul(BUSY) >= most);
@@ -204,7 +204,7 @@ const MEMORY_SHOWS: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::runfile::{End, Header};
+    use throng_report::runfile::{RunEnd, RunHeader};
 
     use super::*;
 
@@ -234,9 +234,9 @@ mod tests {
             }
         };
         RunFile {
-            header: Header::default(),
+            header: RunHeader::default(),
             intervals: vec![at(0, 0, 1_000_000_000), at(1_000, connections, used_after)],
-            end: Some(End::default()),
+            end: Some(RunEnd::default()),
             lines_torn: 0,
             warnings: Vec::new(),
         }
@@ -245,11 +245,11 @@ mod tests {
     #[test]
     fn a_run_takes_the_place_of_what_is_documented_as_far_as_it_goes() {
         let costs = Costs::documented().with_run(&run(100_000, 1_840_000_000));
-        assert_eq!(costs.generator.bytes, Cost { value: 300.0, source: Source::Run });
-        assert_eq!(costs.server.bytes, Cost { value: 100.0, source: Source::Run });
+        assert_eq!(costs.generator.bytes, Cost { value: 300.0, source: CostSource::Run });
+        assert_eq!(costs.server.bytes, Cost { value: 100.0, source: CostSource::Run });
         assert_eq!((costs.generator.connect_us.value, costs.server.connect_us.value), (50.0, 30.0));
         assert_eq!(costs.server.message_us, Costs::documented().server.message_us);
-        assert_eq!(costs.kernel_bytes, Cost { value: 4_000.0, source: Source::Run });
+        assert_eq!(costs.kernel_bytes, Cost { value: 4_000.0, source: CostSource::Run });
     }
 
     #[test]

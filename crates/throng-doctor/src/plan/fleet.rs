@@ -4,12 +4,12 @@ use serde::Serialize;
 use throng_report::render::{bytes, count, rate};
 
 use super::line::{Amount, Line, bits, micros, seconds};
-use super::{Ask, CPU_SHARE, Cost, Costs, EndCosts, MEMORY_SHARE, NIC_SHARE};
+use super::{CPU_SHARE, Cost, Costs, EndCosts, FleetSpec, MEMORY_SHARE, NIC_SHARE};
 
 /// Which side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum FleetSide {
     /// The one that is connected to.
     Server,
     /// The one that connects.
@@ -20,7 +20,7 @@ pub enum Role {
 #[derive(Clone, Debug, Serialize)]
 pub struct Fleet {
     /// Which side.
-    pub role: Role,
+    pub role: FleetSide,
     /// How many there must be.
     pub machines: u64,
     /// The resource that needs the most of them.
@@ -30,7 +30,12 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    pub(super) fn new(role: Role, ask: &Ask, costs: &EndCosts, kernel_bytes: Cost) -> Self {
+    pub(super) fn new(
+        role: FleetSide,
+        ask: &FleetSpec,
+        costs: &EndCosts,
+        kernel_bytes: Cost,
+    ) -> Self {
         let mut lines = Vec::new();
         let needs = [
             memory(ask, costs, kernel_bytes, &mut lines),
@@ -61,14 +66,14 @@ impl Fleet {
     }
 
     /// Connections that each of its machines holds.
-    pub fn connections_each(&self, ask: &Ask) -> f64 {
+    pub fn connections_each(&self, ask: &FleetSpec) -> f64 {
         ask.connections as f64 / self.machines as f64
     }
 }
 
 type Need = (&'static str, u64);
 
-fn memory(ask: &Ask, costs: &EndCosts, kernel: Cost, lines: &mut Vec<Line>) -> Need {
+fn memory(ask: &FleetSpec, costs: &EndCosts, kernel: Cost, lines: &mut Vec<Line>) -> Need {
     let each = kernel.value + costs.bytes.value;
     let all = ask.connections as f64 * each;
     let formula = format!(
@@ -85,7 +90,7 @@ fn memory(ask: &Ask, costs: &EndCosts, kernel: Cost, lines: &mut Vec<Line>) -> N
     ("memory", machines)
 }
 
-fn cpu(ask: &Ask, costs: &EndCosts, lines: &mut Vec<Line>) -> Need {
+fn cpu(ask: &FleetSpec, costs: &EndCosts, lines: &mut Vec<Line>) -> Need {
     let deliveries = deliveries_per_s(ask);
     let parts = [
         (ask.connects_per_s.unwrap_or(0.0), "connects", costs.connect_us),
@@ -108,13 +113,13 @@ fn cpu(ask: &Ask, costs: &EndCosts, lines: &mut Vec<Line>) -> Need {
 }
 
 /// The busier direction: out of a server, into a generator, it is the same.
-fn network(role: Role, ask: &Ask, lines: &mut Vec<Line>) -> Need {
+fn network(role: FleetSide, ask: &FleetSpec, lines: &mut Vec<Line>) -> Need {
     let deliveries = deliveries_per_s(ask);
     let each = message_wire_bytes(ask);
     let per_s = (ask.messages_per_s + deliveries) * each * 8.0;
     let direction = match role {
-        Role::Server => "network out",
-        Role::Generator => "network in",
+        FleetSide::Server => "network out",
+        FleetSide::Generator => "network in",
     };
     let what = [(ask.messages_per_s, "messages".to_owned()), (deliveries, "deliveries".to_owned())];
     let packets = match message_packets(ask) {
@@ -131,7 +136,7 @@ fn network(role: Role, ask: &Ask, lines: &mut Vec<Line>) -> Need {
 }
 
 /// `fs.epoll.max_user_watches`, as the kernel sets it by itself.
-fn watches(ask: &Ask, lines: &mut Vec<Line>) -> Need {
+fn watches(ask: &FleetSpec, lines: &mut Vec<Line>) -> Need {
     let each = (ask.machine.memory_bytes * WATCHES_MEMORY_SHARE / WATCH_BYTES).floor().max(1.0);
     let machines = whole(ask.connections as f64 / each);
     let formula = format!(
@@ -145,7 +150,7 @@ fn watches(ask: &Ask, lines: &mut Vec<Line>) -> Need {
 }
 
 /// Packets a second of all connections, both ways.
-fn packets(ask: &Ask) -> (f64, String) {
+fn packets(ask: &FleetSpec) -> (f64, String) {
     let deliveries = deliveries_per_s(ask);
     let connects = ask.connects_per_s.unwrap_or(0.0);
     let segments = message_packets(ask) as f64;
@@ -161,7 +166,7 @@ fn packets(ask: &Ask) -> (f64, String) {
 }
 
 /// Addresses and ports.
-pub(super) fn addresses(ask: &Ask, servers: &Fleet, generators: &Fleet) -> Vec<Line> {
+pub(super) fn addresses(ask: &FleetSpec, servers: &Fleet, generators: &Fleet) -> Vec<Line> {
     let targets = ask.target_addresses.unwrap_or(servers.machines).max(1);
     let whose = if ask.target_addresses.is_some() { "as asked for" } else { "one a server" };
     let each = generators.connections_each(ask).ceil();
@@ -189,8 +194,13 @@ pub(super) fn addresses(ask: &Ask, servers: &Fleet, generators: &Fleet) -> Vec<L
 }
 
 /// How long a message to everybody takes, and everybody's arrival.
-pub(super) fn time(ask: &Ask, costs: &Costs, servers: &Fleet, generators: &Fleet) -> Vec<Line> {
-    let Ask { machine, .. } = ask;
+pub(super) fn time(
+    ask: &FleetSpec,
+    costs: &Costs,
+    servers: &Fleet,
+    generators: &Fleet,
+) -> Vec<Line> {
+    let FleetSpec { machine, .. } = ask;
     let each = servers.connections_each(ask);
     let busy = each * costs.server.delivery_us.value / 1e6 / machine.cores;
     let wire = each * message_wire_bytes(ask) * 8.0 / machine.nic_bits_per_s;
@@ -224,7 +234,12 @@ pub(super) fn time(ask: &Ask, costs: &Costs, servers: &Fleet, generators: &Fleet
 }
 
 /// What both sides' machines take and make, with nothing else to do.
-fn most_connects(ask: &Ask, costs: &Costs, servers: &Fleet, clients: &Fleet) -> (f64, String) {
+fn most_connects(
+    ask: &FleetSpec,
+    costs: &Costs,
+    servers: &Fleet,
+    clients: &Fleet,
+) -> (f64, String) {
     let most = |fleet: &Fleet, cost: Cost| {
         fleet.machines as f64 * ask.machine.cores * CPU_SHARE * 1e6 / cost.value
     };
@@ -254,15 +269,15 @@ fn sum(parts: &[(f64, String)]) -> String {
     }
 }
 
-fn deliveries_per_s(ask: &Ask) -> f64 {
+fn deliveries_per_s(ask: &FleetSpec) -> f64 {
     ask.broadcast_every_s.map_or(0.0, |every| ask.connections as f64 / every)
 }
 
-fn message_packets(ask: &Ask) -> u64 {
+fn message_packets(ask: &FleetSpec) -> u64 {
     ask.message_bytes.div_ceil(SEGMENT_BYTES).max(1)
 }
 
-fn message_wire_bytes(ask: &Ask) -> f64 {
+fn message_wire_bytes(ask: &FleetSpec) -> f64 {
     (ask.message_bytes + message_packets(ask) * WIRE_BYTES) as f64
 }
 

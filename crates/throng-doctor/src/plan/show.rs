@@ -6,9 +6,12 @@ use throng_base::units::show_count;
 use throng_report::render::{Align, Table, bytes, count, rate};
 
 use super::line::{bits, micros, seconds};
-use super::{Ask, Cost, Costs, Fleet, Line, Machine, Mesh, Plan, Role, Scope, Source};
+use super::{
+    Cost, CostSource, Costs, Fleet, FleetMachine, FleetPlan, FleetSide, FleetSpec, Line, Mesh,
+    Scope,
+};
 
-impl Ask {
+impl FleetSpec {
     /// What was asked for, in a sentence.
     pub fn sentence(&self) -> String {
         let mut parts = vec![format!("{} connections", show_count(self.connections))];
@@ -27,7 +30,7 @@ impl Ask {
     }
 }
 
-impl fmt::Display for Machine {
+impl fmt::Display for FleetMachine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -39,7 +42,7 @@ impl fmt::Display for Machine {
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for FleetPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for fleet in [&self.servers, &self.generators] {
             write!(f, "{}\n{}\n", title(fleet), table(&fleet.lines))?;
@@ -57,8 +60,8 @@ impl fmt::Display for Plan {
 
 fn title(fleet: &Fleet) -> String {
     let what = match fleet.role {
-        Role::Server => "servers",
-        Role::Generator => "generators, to test them",
+        FleetSide::Server => "servers",
+        FleetSide::Generator => "generators, to test them",
     };
     let machines = match fleet.machines {
         1 => "1 machine is enough".to_owned(),
@@ -102,7 +105,7 @@ impl fmt::Display for Costs {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for CostSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Documented => "documented",

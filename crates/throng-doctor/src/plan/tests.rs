@@ -1,13 +1,13 @@
 use super::*;
 
-fn ask() -> Ask {
-    Ask {
+fn ask() -> FleetSpec {
+    FleetSpec {
         connections: 100_000_000,
         messages_per_s: 0.0,
         message_bytes: 64,
         broadcast_every_s: None,
         connects_per_s: None,
-        machine: Machine {
+        machine: FleetMachine {
             memory_bytes: 64.0 * (1u64 << 30) as f64,
             cores: 32.0,
             nic_bits_per_s: 25e9,
@@ -21,7 +21,7 @@ fn ask() -> Ask {
 /// Round costs: 4,000 bytes in all, and so many microseconds for each thing.
 fn costs() -> Costs {
     let mut costs = Costs::documented();
-    let cost = |value| Cost { value, source: Source::Run };
+    let cost = |value| Cost { value, source: CostSource::Run };
     costs.kernel_bytes = cost(3_800.0);
     for end in [&mut costs.server, &mut costs.generator] {
         *end = EndCosts {
@@ -35,7 +35,7 @@ fn costs() -> Costs {
 }
 
 #[track_caller]
-fn check(ask: &Ask, machines: u64, decided_by: &str) -> Plan {
+fn check(ask: &FleetSpec, machines: u64, decided_by: &str) -> FleetPlan {
     let plan = plan(ask, &costs());
     assert_eq!((plan.servers.machines, plan.servers.decided_by), (machines, decided_by));
     plan
@@ -67,7 +67,7 @@ fn small_machines_run_out_of_epoll_watches_before_memory() {
 
 #[test]
 fn messages_are_a_matter_of_cpu() {
-    let plan = check(&Ask { messages_per_s: 30e6, ..ask() }, 14, "CPU");
+    let plan = check(&FleetSpec { messages_per_s: 30e6, ..ask() }, 14, "CPU");
     let busy = line(&plan.servers.lines, "cores busy");
     assert_eq!(busy.amount, Amount::Cores(300.0));
     assert_eq!(busy.formula, "30M/s messages × 10 µs");
@@ -79,8 +79,11 @@ fn messages_are_a_matter_of_cpu() {
 
 #[test]
 fn large_messages_are_a_matter_of_the_network() {
-    let plan =
-        check(&Ask { messages_per_s: 2e6, message_bytes: 100_000, ..ask() }, 98, "the network");
+    let plan = check(
+        &FleetSpec { messages_per_s: 2e6, message_bytes: 100_000, ..ask() },
+        98,
+        "the network",
+    );
     // 70 packets of at most 1448 bytes.
     let out = line(&plan.servers.lines, "network out");
     assert_eq!(out.amount, Amount::BitsPerS(2e6 * 106_300.0 * 8.0));
@@ -88,7 +91,7 @@ fn large_messages_are_a_matter_of_the_network() {
 
 #[test]
 fn one_of_everything_is_the_least() {
-    let plan = check(&Ask { connections: 10, ..ask() }, 1, "memory");
+    let plan = check(&FleetSpec { connections: 10, ..ask() }, 1, "memory");
     assert_eq!(plan.generators.machines, 1);
     assert_eq!(
         line(&plan.addresses, "source addresses of a generator").amount,
@@ -99,7 +102,7 @@ fn one_of_everything_is_the_least() {
 #[test]
 fn source_addresses_are_counted_against_every_target() {
     let found = |targets| {
-        let plan = plan(&Ask { target_addresses: targets, ..ask() }, &costs());
+        let plan = plan(&FleetSpec { target_addresses: targets, ..ask() }, &costs());
         let line = line(&plan.addresses, "source addresses of a generator");
         (line.amount, line.formula.clone())
     };
@@ -112,7 +115,7 @@ fn source_addresses_are_counted_against_every_target() {
 #[test]
 fn absurd_numbers_of_addresses_and_ports_have_an_answer() {
     let found = |targets, ports| {
-        let plan = plan(&Ask { target_addresses: Some(targets), ports, ..ask() }, &costs());
+        let plan = plan(&FleetSpec { target_addresses: Some(targets), ports, ..ask() }, &costs());
         line(&plan.addresses, "source addresses of a generator").amount
     };
     assert_eq!(found(u64::MAX, 28_232), Amount::Addresses(1));
@@ -124,7 +127,7 @@ fn a_broadcast_takes_what_its_slowest_resource_takes() {
     let found = plan(&ask(), &costs());
     // 12.5M deliveries of 8 us on 32 cores: 3.1 s; 154 bytes each at 25 Gbit/s: 0.6 s.
     assert_eq!(line(&found.time, "a broadcast to all").amount, Amount::Seconds(3.125));
-    let often = Ask { broadcast_every_s: Some(2.0), ..ask() };
+    let often = FleetSpec { broadcast_every_s: Some(2.0), ..ask() };
     let found = plan(&often, &costs());
     assert_eq!(found.servers.decided_by, "CPU");
     let busy = line(&found.servers.lines, "cores busy");
@@ -138,17 +141,17 @@ fn everybody_has_connected_after_as_long_as_the_slower_side_takes() {
     let found = plan(&ask(), &slow);
     let line_ = line(&found.time, "all have connected after");
     assert_eq!(line_.formula, "100M ÷ (8 generators × 32 cores × 70 % ÷ 100 µs)");
-    let found = plan(&Ask { connects_per_s: Some(50e3), ..ask() }, &slow);
+    let found = plan(&FleetSpec { connects_per_s: Some(50e3), ..ask() }, &slow);
     assert_eq!(line(&found.time, "all have connected after").amount, Amount::Seconds(2_000.0));
 }
 
 #[test]
 fn the_weakest_assumption_is_about_what_decides() {
-    let weakest = |ask: &Ask, costs: &Costs| plan(ask, costs).assumptions.remove(0);
+    let weakest = |ask: &FleetSpec, costs: &Costs| plan(ask, costs).assumptions.remove(0);
     assert!(weakest(&ask(), &costs()).contains("idle"));
-    let busy = Ask { messages_per_s: 30e6, ..ask() };
+    let busy = FleetSpec { messages_per_s: 30e6, ..ask() };
     assert!(weakest(&busy, &costs()).contains("of 2 CPUs: 32 are taken to do 16 times"));
-    let mut unknown = Ask { messages_per_s: 2e6, message_bytes: 100_000, ..ask() };
+    let mut unknown = FleetSpec { messages_per_s: 2e6, message_bytes: 100_000, ..ask() };
     unknown.machine.nic_is_known = false;
     assert!(weakest(&unknown, &costs()).contains("no --nic"));
     assert!(
@@ -161,11 +164,11 @@ fn the_weakest_assumption_is_about_what_decides() {
 #[test]
 fn only_costs_that_are_used_are_assumed() {
     let mut partly = costs();
-    partly.server.delivery_us.source = Source::Documented;
-    let assumes = |ask: &Ask| {
+    partly.server.delivery_us.source = CostSource::Documented;
+    let assumes = |ask: &FleetSpec| {
         plan(ask, &partly).assumptions.iter().any(|text| text.contains("another machine's"))
     };
-    let talk = Ask { messages_per_s: 1e6, ..ask() };
+    let talk = FleetSpec { messages_per_s: 1e6, ..ask() };
     assert!(!assumes(&ask()) && !assumes(&talk));
-    assert!(assumes(&Ask { broadcast_every_s: Some(30.0), ..talk }));
+    assert!(assumes(&FleetSpec { broadcast_every_s: Some(30.0), ..talk }));
 }

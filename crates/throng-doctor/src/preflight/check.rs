@@ -4,7 +4,7 @@ use serde::Serialize;
 use throng_base::units::{brief_count, show_count};
 use throng_report::render::bytes;
 
-use crate::fact::{Fact, Why};
+use crate::fact::{Fact, Unknown};
 
 /// A limit and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,7 +24,7 @@ pub struct Check {
     /// Whether connections fail beyond it; else they become slow, or may fail.
     pub stops: bool,
     /// What follows.
-    pub state: State,
+    pub state: CheckState,
     /// How the numbers come about, or why they are not known.
     pub because: String,
     /// What moves it, where it has to be moved.
@@ -34,7 +34,7 @@ pub struct Check {
 /// How a limit stands to what is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum CheckState {
     /// It is enough.
     Ok,
     /// It can be run, but slower than it might be, or with a risk.
@@ -85,9 +85,9 @@ impl Check {
         limit: impl Into<String>,
         wanted: u64,
         needs: u64,
-        found: Fact<Found>,
+        found: Fact<LimitValue>,
     ) -> Self {
-        Self::new(id, limit.into(), wanted, needs, found, State::Short)
+        Self::new(id, limit.into(), wanted, needs, found, CheckState::Short)
     }
 
     /// A limit beyond which connections become slow.
@@ -96,9 +96,9 @@ impl Check {
         limit: impl Into<String>,
         wanted: u64,
         needs: u64,
-        found: Fact<Found>,
+        found: Fact<LimitValue>,
     ) -> Self {
-        Self::new(id, limit.into(), wanted, needs, found, State::Tight)
+        Self::new(id, limit.into(), wanted, needs, found, CheckState::Tight)
     }
 
     fn new(
@@ -106,21 +106,21 @@ impl Check {
         limit: String,
         wanted: u64,
         needs: u64,
-        found: Fact<Found>,
-        otherwise: State,
+        found: Fact<LimitValue>,
+        otherwise: CheckState,
     ) -> Self {
         let (has, holds, state, because) = match found {
-            Fact::Known(Found { has, enough }) => {
+            Fact::Known(LimitValue { has, enough }) => {
                 let (is_enough, holds) = match enough {
-                    Enough::For(holds) => (wanted <= holds, Some(holds)),
-                    Enough::Whatever(is_enough) => (is_enough, None),
+                    Sufficiency::For(holds) => (wanted <= holds, Some(holds)),
+                    Sufficiency::Whatever(is_enough) => (is_enough, None),
                 };
-                let state = if is_enough { State::Ok } else { otherwise };
+                let state = if is_enough { CheckState::Ok } else { otherwise };
                 (Some(has), holds, state, String::new())
             }
-            Fact::Unknown(why) => (None, None, State::Unknown, why.to_string()),
+            Fact::Unknown(why) => (None, None, CheckState::Unknown, why.to_string()),
         };
-        let stops = otherwise == State::Short;
+        let stops = otherwise == CheckState::Short;
         Self {
             id,
             limit,
@@ -144,7 +144,7 @@ impl Check {
     /// The same, with how its numbers come about. What is unknown keeps its reason.
     #[must_use]
     pub(super) fn because(mut self, how: impl Into<String>) -> Self {
-        if self.state != State::Unknown {
+        if self.state != CheckState::Unknown {
             self.because = how.into();
         }
         self
@@ -171,7 +171,7 @@ impl Check {
 
     /// Whether something should be done.
     pub fn is_in_the_way(&self) -> bool {
-        matches!(self.state, State::Short | State::Tight)
+        matches!(self.state, CheckState::Short | CheckState::Tight)
     }
 
     /// The sysctl that would have to change.
@@ -191,30 +191,30 @@ impl Check {
 
 /// What there is of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct LimitValue {
     /// In the check's own unit.
     pub(super) has: u64,
-    pub(super) enough: Enough,
+    pub(super) enough: Sufficiency,
 }
 
 /// What a limit is enough for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Enough {
+pub(super) enum Sufficiency {
     /// So many connections.
     For(u64),
     /// What was asked, or not, however many connections there are.
     Whatever(bool),
 }
 
-impl Found {
+impl LimitValue {
     /// A limit of which every connection needs `each` parts, when `reserve` of them are for something else.
     pub(super) fn linear(has: u64, each: u64, reserve: u64) -> Self {
-        Self { has, enough: Enough::For(has.saturating_sub(reserve) / each.max(1)) }
+        Self { has, enough: Sufficiency::For(has.saturating_sub(reserve) / each.max(1)) }
     }
 
     /// A limit of which `needs` are needed, however many connections there are.
     pub(super) fn fixed(has: u64, needs: u64) -> Self {
-        Self { has, enough: Enough::Whatever(needs <= has) }
+        Self { has, enough: Sufficiency::Whatever(needs <= has) }
     }
 }
 
@@ -268,7 +268,7 @@ fn set(name: &str, value: &str) -> String {
 /// Both, or the first reason why not.
 pub(super) fn both<A: Clone, B: Clone>(a: &Fact<A>, b: &Fact<B>) -> Fact<(A, B)> {
     let pair =
-        || -> Result<(A, B), Why> { Ok((a.clone().into_result()?, b.clone().into_result()?)) };
+        || -> Result<(A, B), Unknown> { Ok((a.clone().into_result()?, b.clone().into_result()?)) };
     pair().into()
 }
 

@@ -4,13 +4,13 @@ use std::ops::RangeInclusive;
 
 use throng_driver::fdtable;
 
-use super::check::{Check, Enough, Found, Remedy};
-use super::{Ask, MachineLimits, Role};
+use super::check::{Check, LimitValue, Remedy, Sufficiency};
+use super::{MachineLimits, MachineRole, Requirements};
 use crate::fact::Fact;
 use crate::status::Capability;
 
 /// The connections that fit into the fd tables of one end.
-pub(super) fn tables(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn tables(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let limit = table_limit(machine);
     let private = is_private(machine);
     let found = limit.clone().map(|limit| {
@@ -18,7 +18,7 @@ pub(super) fn tables(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
             true => most_of(ask, machine, limit, cores_least(ask, machine)..=cores_most(ask)),
             false => room(ask, machine, limit, cores_least(ask, machine)),
         };
-        Found::linear(holds, 1, 0)
+        LimitValue::linear(holds, 1, 0)
     });
     let table = limit.known().map_or(0, |limit| *limit);
     let cores = cores_for(ask, machine, ask.connections);
@@ -37,10 +37,10 @@ pub(super) fn tables(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
 }
 
 /// Open files of the whole machine.
-pub(super) fn files(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn files(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let needs = ask.connections.saturating_mul(ask.ends()).saturating_add(FILES_RESERVED);
     let found = machine.files.clone().map(|files| {
-        Found::linear(files.max.saturating_sub(files.open), ask.ends(), FILES_RESERVED)
+        LimitValue::linear(files.max.saturating_sub(files.open), ask.ends(), FILES_RESERVED)
     });
     let exempt = machine.may(Capability::SysAdmin);
     let make = if exempt { Check::slows } else { Check::stops };
@@ -58,7 +58,7 @@ pub(super) fn files(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
 }
 
 /// A thread for each table.
-pub(super) fn threads(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn threads(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let private = is_private(machine);
     let limit = *table_limit(machine).known()?;
     let cores = cores_for(ask, machine, ask.connections);
@@ -68,11 +68,11 @@ pub(super) fn threads(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
         let least = cores_least(ask, machine);
         let holds = |cores: u64| most_of(ask, machine, limit, least..=cores);
         let enough = match private && holds(cores_left) < holds(cores_most(ask)) {
-            true => Enough::For(holds(cores_left)),
+            true => Sufficiency::For(holds(cores_left)),
             // What more threads would not help is the fd tables' matter.
-            false => Enough::Whatever(cores_left >= least),
+            false => Sufficiency::Whatever(cores_left >= least),
         };
-        Found { has: free, enough }
+        LimitValue { has: free, enough }
     });
     let name = machine.threads.known().map_or("kernel.threads-max", |(_, name)| name);
     let check =
@@ -101,7 +101,7 @@ pub(super) fn threads(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
 }
 
 /// Cores of an end that holds `connections`: the CPUs, or as many as the fd tables need.
-pub fn cores_for(ask: &Ask, machine: &MachineLimits, connections: u64) -> u64 {
+pub fn cores_for(ask: &Requirements, machine: &MachineLimits, connections: u64) -> u64 {
     let least = cores_least(ask, machine);
     let limit = match table_limit(machine) {
         Fact::Known(limit) if is_private(machine) => limit,
@@ -115,7 +115,12 @@ pub fn cores_for(ask: &Ask, machine: &MachineLimits, connections: u64) -> u64 {
 }
 
 /// The connections that so many tables hold, at the best number of them; more tables are smaller tables.
-fn most_of(ask: &Ask, machine: &MachineLimits, limit: u64, cores: RangeInclusive<u64>) -> u64 {
+fn most_of(
+    ask: &Requirements,
+    machine: &MachineLimits,
+    limit: u64,
+    cores: RangeInclusive<u64>,
+) -> u64 {
     cores.map(|cores| cores.saturating_mul(room(ask, machine, limit, cores))).max().unwrap_or(0)
 }
 
@@ -143,26 +148,26 @@ fn is_private(machine: &MachineLimits) -> bool {
 }
 
 /// Connections that fit into one table.
-fn room(ask: &Ask, machine: &MachineLimits, limit: u64, cores: u64) -> u64 {
+fn room(ask: &Requirements, machine: &MachineLimits, limit: u64, cores: u64) -> u64 {
     let usable = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let (limit, cores) = (usable(limit), usable(cores));
     match (is_private(machine), ask.role) {
         (false, _) => fdtable::usable_shared(limit, cores) as u64,
-        (true, Role::Client) => fdtable::usable(limit, cores) as u64,
+        (true, MachineRole::Client) => fdtable::usable(limit, cores) as u64,
         // A server's table also has its listener.
         (true, _) => fdtable::usable(limit, cores).saturating_sub(1) as u64,
     }
 }
 
-fn cores_least(ask: &Ask, machine: &MachineLimits) -> u64 {
+fn cores_least(ask: &Requirements, machine: &MachineLimits) -> u64 {
     ask.cores.unwrap_or(machine.cpus).max(1)
 }
 
-fn cores_most(ask: &Ask) -> u64 {
+fn cores_most(ask: &Requirements) -> u64 {
     ask.cores.unwrap_or(fdtable::CORES_MAX as u64).max(1)
 }
 
-fn raise_table(ask: &Ask, machine: &MachineLimits, private: bool, table: u64) -> Remedy {
+fn raise_table(ask: &Requirements, machine: &MachineLimits, private: bool, table: u64) -> Remedy {
     let cores = cores_least(ask, machine);
     let share = if private { ask.connections.div_ceil(cores) } else { ask.connections };
     // What a table holds grows one for one with its limit.
@@ -193,11 +198,16 @@ fn raise_table(ask: &Ask, machine: &MachineLimits, private: bool, table: u64) ->
 }
 
 /// The cores whose tables, as large as they are, hold what those that were given do not; none where no number of them does.
-fn more_cores(ask: &Ask, machine: &MachineLimits, private: bool, table: u64) -> Option<u64> {
+fn more_cores(
+    ask: &Requirements,
+    machine: &MachineLimits,
+    private: bool,
+    table: u64,
+) -> Option<u64> {
     if !private || ask.cores.is_none() {
         return None;
     }
-    let unfixed = Ask { cores: None, ..ask.clone() };
+    let unfixed = Requirements { cores: None, ..ask.clone() };
     let cores = cores_for(&unfixed, machine, ask.connections);
     let holds = cores.saturating_mul(room(&unfixed, machine, table, cores));
     (holds >= ask.connections).then_some(cores)

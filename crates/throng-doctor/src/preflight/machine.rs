@@ -5,14 +5,14 @@ use throng_driver::netlink::ListenerState;
 
 use crate::cgroup;
 use crate::conntrack;
-use crate::fact::{Fact, Malformed, Reason, Why};
+use crate::fact::{Fact, ParseFailure, Reason, Unknown};
 use crate::files::{self, FILE_NR_PATH, FileUse, parse_file_nr};
 use crate::limits;
 use crate::listeners::ListenerReader;
-use crate::meminfo::{self, Memory};
+use crate::meminfo::{self, MachineMemory};
 use crate::ports::{LocalPorts, local_ports};
-use crate::root::Root;
-use crate::slabinfo::{self, Slabs};
+use crate::proc_root::ProcRoot;
+use crate::slabinfo::{self, SlabCaches};
 use crate::sockstat;
 use crate::status::{self, Capability, Status};
 use crate::text::number;
@@ -35,11 +35,11 @@ pub struct MachineLimits {
     /// Threads that can still be made, and the limit that says so.
     pub threads: Fact<(u64, &'static str)>,
     /// The machine's memory.
-    pub memory: Fact<Memory>,
+    pub memory: Fact<MachineMemory>,
     /// What the tightest control group still has; none is unlimited.
     pub cgroup_memory: Fact<Option<cgroup::MemoryRoom>>,
     /// Sizes of the kernel's objects.
-    pub slabs: Fact<Slabs>,
+    pub slabs: Fact<SlabCaches>,
     /// Bytes of a page.
     pub page_bytes: u64,
     /// `net.ipv4.tcp_mem`, in pages.
@@ -79,7 +79,7 @@ impl MachineLimits {
     /// Reads them for the process `pid`. Where `root` is the running machine, it also raises this process's soft limit of fds to
     /// the hard one, as every throng program does, and tries what cannot be read: whether a thread can part with its fd
     /// table, and whether connections are tracked.
-    pub fn read(root: &Root, pid: u32) -> Self {
+    pub fn read(root: &ProcRoot, pid: u32) -> Self {
         let sysctl = |name: &str| positive(root.sysctl(name), name);
         let status = status::status(root, pid);
         Self {
@@ -125,14 +125,14 @@ impl MachineLimits {
 }
 
 /// Other programs have one fd table, and the limit that they were started with.
-fn is_throng(root: &Root, pid: u32) -> bool {
+fn is_throng(root: &ProcRoot, pid: u32) -> bool {
     let is_named = |name: &String| name.trim_end() == "throng";
     pid == std::process::id()
         || root.text(&format!("proc/{pid}/comm")).known().is_some_and(is_named)
 }
 
 /// The kernel answers `getrlimit` even where `/proc` is hidden.
-fn fds_hard(root: &Root, pid: u32) -> Fact<Option<u64>> {
+fn fds_hard(root: &ProcRoot, pid: u32) -> Fact<Option<u64>> {
     let own = root.is_live() && pid == std::process::id();
     let raised = own.then(fdtable::raise_limit);
     match (limits::limits(root, pid), raised) {
@@ -148,7 +148,7 @@ fn fds_hard(root: &Root, pid: u32) -> Fact<Option<u64>> {
 
 /// The least of what the user, the machine and the control groups allow. What of them is unreadable does not count, unless
 /// nothing is left.
-fn threads(root: &Root, pid: u32, status: &Fact<Status>) -> Fact<(u64, &'static str)> {
+fn threads(root: &ProcRoot, pid: u32, status: &Fact<Status>) -> Fact<(u64, &'static str)> {
     let mut free = Vec::new();
     let running = root.read("proc/loadavg", parse_threads);
     let machine = positive(root.sysctl("kernel.threads-max"), "kernel.threads-max");
@@ -170,12 +170,12 @@ fn threads(root: &Root, pid: u32, status: &Fact<Status>) -> Fact<(u64, &'static 
     match (free.into_iter().min(), unread) {
         (Some(least), _) => Fact::Known(least),
         (None, Some(why)) => Fact::Unknown(why),
-        (None, None) => Fact::Unknown(Why::new("kernel.threads-max", Reason::Missing)),
+        (None, None) => Fact::Unknown(Unknown::new("kernel.threads-max", Reason::Missing)),
     }
 }
 
 /// The threads of a user, as far as they can be seen here.
-fn threads_of(root: &Root, uid: u64) -> u64 {
+fn threads_of(root: &ProcRoot, uid: u64) -> u64 {
     let names = root.names("proc").into_result().unwrap_or_default();
     let pids = names.iter().filter_map(|name| name.parse().ok());
     let all = pids.filter_map(|pid| status::status(root, pid).known().cloned());
@@ -184,7 +184,7 @@ fn threads_of(root: &Root, uid: u64) -> u64 {
 
 /// Whether connections are tracked in this namespace is not to be read anywhere: the module may be loaded and have no rule
 /// here. An entry proves it; where there is none, a datagram to this machine's own loopback makes one.
-fn tracked(root: &Root) -> Fact<Option<Conntrack>> {
+fn tracked(root: &ProcRoot) -> Fact<Option<Conntrack>> {
     let count = || root.read(conntrack::COUNT_PATH, conntrack::parse_count);
     let now = match count() {
         Fact::Known(0) if root.is_live() => {
@@ -198,7 +198,7 @@ fn tracked(root: &Root) -> Fact<Option<Conntrack>> {
         Fact::Known(count) => root
             .read(conntrack::MAX_PATH, conntrack::parse_count)
             .map(|max| Some(Conntrack { count, max })),
-        Fact::Unknown(Why { reason: Reason::Missing, .. }) if procfs_is_there(root) => {
+        Fact::Unknown(Unknown { reason: Reason::Missing, .. }) if procfs_is_there(root) => {
             Fact::Known(None)
         }
         Fact::Unknown(why) => Fact::Unknown(why),
@@ -212,14 +212,14 @@ fn whisper() -> std::io::Result<()> {
 }
 
 /// A module's missing file means that it is not loaded, but not where all of `/proc/sys` is hidden.
-fn procfs_is_there(root: &Root) -> bool {
+fn procfs_is_there(root: &ProcRoot) -> bool {
     root.sysctl("net.core.somaxconn").known().is_some()
 }
 
-fn if_live<T>(root: &Root, source: &str, ask: impl FnOnce() -> Fact<T>) -> Fact<T> {
+fn if_live<T>(root: &ProcRoot, source: &str, ask: impl FnOnce() -> Fact<T>) -> Fact<T> {
     match root.is_live() {
         true => ask(),
-        false => Fact::Unknown(Why::new(
+        false => Fact::Unknown(Unknown::new(
             source,
             Reason::Failed("a recorded machine cannot be asked".to_owned()),
         )),
@@ -229,15 +229,15 @@ fn if_live<T>(root: &Root, source: &str, ask: impl FnOnce() -> Fact<T>) -> Fact<
 fn positive(fact: Fact<i64>, name: &str) -> Fact<u64> {
     match fact.map(u64::try_from) {
         Fact::Known(Ok(value)) => Fact::Known(value),
-        Fact::Known(Err(_)) => Fact::Unknown(Why::new(name, Malformed("a number from 0"))),
+        Fact::Known(Err(_)) => Fact::Unknown(Unknown::new(name, ParseFailure("a number from 0"))),
         Fact::Unknown(why) => Fact::Unknown(why),
     }
 }
 
 /// Threads of the machine from `/proc/loadavg`: `0.50 0.61 0.40 2/317 4242`.
-pub fn parse_threads(text: &str) -> Result<u64, Malformed> {
+pub fn parse_threads(text: &str) -> Result<u64, ParseFailure> {
     let word = text.split_ascii_whitespace().nth(3).and_then(|word| word.split_once('/'));
-    number(word.ok_or(Malformed("running and existing threads"))?.1)
+    number(word.ok_or(ParseFailure("running and existing threads"))?.1)
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use throng_report::render::bytes;
 
-use super::check::{Check, Enough, Found, Remedy};
-use super::{Ask, MachineLimits};
+use super::check::{Check, LimitValue, Remedy, Sufficiency};
+use super::{MachineLimits, Requirements};
 use crate::fact::Fact;
-use crate::slabinfo::Slabs;
+use crate::slabinfo::SlabCaches;
 
 /// What one end of an idle connection takes of the kernel's memory, where the sizes of its objects cannot be read. Of
 /// Linux 6.18 on x86-64.
@@ -13,7 +13,7 @@ pub const KERNEL_BYTES: u64 = 3_984;
 
 /// What one end of an idle connection takes of the kernel's memory on a machine with these objects, its watch of epoll included;
 /// none when one of the caches is missing.
-pub fn kernel_bytes(slabs: &Slabs, page_bytes: u64) -> Option<u64> {
+pub fn kernel_bytes(slabs: &SlabCaches, page_bytes: u64) -> Option<u64> {
     let cost = |name: &str| slabs.get(name).map(|slab| slab.cost_bytes(page_bytes));
     let mut all = EPPOLL_ENTRY_BYTES.saturating_add(cost("ep_head").unwrap_or(0));
     for name in ["TCP", "sock_inode_cache", "filp", "dentry", "eventpoll_epi"] {
@@ -23,11 +23,11 @@ pub fn kernel_bytes(slabs: &Slabs, page_bytes: u64) -> Option<u64> {
 }
 
 /// What of the machine's memory is free.
-pub(super) fn machine(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn machine(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let each = each(ask, machine);
     let free =
         machine.memory.clone().map(|memory| memory.available_bytes.unwrap_or(memory.total_bytes));
-    let found = free.map(|free| Found::linear(free / 100 * FREE_PERCENT, each.total(), 0));
+    let found = free.map(|free| LimitValue::linear(free / 100 * FREE_PERCENT, each.total(), 0));
     let needs = ask.connections.saturating_mul(each.total());
     let check = Check::stops("memory", "memory", ask.connections, needs, found).in_bytes();
     let because = format!("{}; {FREE_PERCENT} % of what is free", each.words(ask));
@@ -46,7 +46,7 @@ pub(super) fn machine(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
 }
 
 /// What the tightest control group leaves.
-pub(super) fn cgroup(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn cgroup(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let group = match &machine.cgroup_memory {
         Fact::Known(None) => return None,
         Fact::Known(Some(group)) => Fact::Known(*group),
@@ -56,7 +56,7 @@ pub(super) fn cgroup(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     let free = group.map(|group| group.left_bytes());
     let each = each(ask, machine);
     let needs = ask.connections.saturating_mul(each.total());
-    let found = free.map(|free| Found::linear(free / 100 * FREE_PERCENT, each.total(), 0));
+    let found = free.map(|free| LimitValue::linear(free / 100 * FREE_PERCENT, each.total(), 0));
     let check =
         Check::stops("cgroup_memory", "memory of the control group", ask.connections, needs, found);
     Some(check.in_bytes().because(each.words(ask)).else_do(|| {
@@ -69,13 +69,13 @@ pub(super) fn cgroup(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
 }
 
 /// Pages that the buffers of all sockets may take.
-pub(super) fn buffers(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn buffers(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let used = machine.tcp_mem_used_pages.known().copied().unwrap_or(0);
     let needs = ask.connections.div_ceil(CONNECTIONS_PER_BUFFER_PAGE);
     let found = machine.tcp_mem.clone().map(|[_, _, max]| {
         let has = max.saturating_sub(used);
-        let enough = Enough::For(has.saturating_mul(CONNECTIONS_PER_BUFFER_PAGE));
-        Found { has, enough }
+        let enough = Sufficiency::For(has.saturating_mul(CONNECTIONS_PER_BUFFER_PAGE));
+        LimitValue { has, enough }
     });
     let check =
         Check::stops("tcp_mem", "net.ipv4.tcp_mem, pages left", ask.connections, needs, found);
@@ -103,7 +103,7 @@ impl Each {
         self.kernel_bytes.saturating_add(self.user_bytes)
     }
 
-    fn words(&self, ask: &Ask) -> String {
+    fn words(&self, ask: &Requirements) -> String {
         let whose = if self.is_read {
             "this machine's slabs"
         } else {
@@ -118,7 +118,7 @@ impl Each {
     }
 }
 
-fn each(ask: &Ask, machine: &MachineLimits) -> Each {
+fn each(ask: &Requirements, machine: &MachineLimits) -> Each {
     let read = machine.slabs.known().and_then(|slabs| kernel_bytes(slabs, machine.page_bytes));
     Each {
         kernel_bytes: read.unwrap_or(KERNEL_BYTES).saturating_mul(ask.ends()),

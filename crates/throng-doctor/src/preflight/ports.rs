@@ -5,13 +5,13 @@ use std::ops::RangeInclusive;
 
 use throng_base::units::{show_count, show_duration};
 
-use super::check::{Check, Enough, Found, Remedy, State, both};
-use super::{Ask, MachineLimits, PortChoice, PortsAsk};
+use super::check::{Check, CheckState, LimitValue, Remedy, Sufficiency, both};
+use super::{MachineLimits, PortChoice, PortRequirements, Requirements};
 use crate::fact::Fact;
 use crate::ports::LocalPorts;
 
 /// Source addresses times ports times targets.
-pub(super) fn ports(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn ports(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let wanted = ask.ports.as_ref()?;
     let each = match &wanted.chosen {
         PortChoice::Kernel => both(&machine.local_ports, &taken_of(machine))
@@ -23,7 +23,7 @@ pub(super) fn ports(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     };
     let addresses = if wanted.addresses_grow { LOOPBACK_ADDRESSES } else { wanted.addresses };
     let names = addresses.saturating_mul(wanted.targets);
-    let found = each.clone().map(|each| Found::linear(each.saturating_mul(names), 1, 0));
+    let found = each.clone().map(|each| LimitValue::linear(each.saturating_mul(names), 1, 0));
     let free = each.known().copied().unwrap_or(0);
     let because = match wanted.addresses_grow {
         true => format!("{free} ports of each address, and 127.0.0.0/8 has as many as are needed"),
@@ -43,8 +43,8 @@ pub(super) fn ports(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
     check = check.because(because);
     let waiting = (ask.ends_per_s * wanted.time_wait.as_secs_f64()).ceil() as u64;
     let mut needs = ask.connections.saturating_add(waiting);
-    if check.state == State::Ok && check.has.is_some_and(|has| has < needs) {
-        check.state = State::Tight;
+    if check.state == CheckState::Ok && check.has.is_some_and(|has| has < needs) {
+        check.state = CheckState::Tight;
         check.needs = needs;
         let span = show_duration(wanted.time_wait);
         check.because += &format!(
@@ -53,11 +53,11 @@ pub(super) fn ports(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
         );
     }
     let crowded = ask.connections.saturating_mul(SEARCH_IS_SHORT);
-    if check.state == State::Ok
+    if check.state == CheckState::Ok
         && wanted.chosen == PortChoice::Kernel
         && check.has.is_some_and(|has| has < crowded)
     {
-        check.state = State::Tight;
+        check.state = CheckState::Tight;
         check.because += "; from half of them on the kernel searches thousands for each connect";
         needs = crowded;
     }
@@ -65,12 +65,12 @@ pub(super) fn ports(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
 }
 
 /// Ports that closed connections keep for a while come on top.
-pub(super) fn time_wait(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
-    if ask.ends_per_s <= 0.0 || ask.role == super::Role::Server {
+pub(super) fn time_wait(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    if ask.ends_per_s <= 0.0 || ask.role == super::MachineRole::Server {
         return None;
     }
     let waiting = (ask.ends_per_s * TIME_WAIT_S).ceil() as u64;
-    let found = machine.time_wait_max.clone().map(|max| Found::fixed(max, waiting));
+    let found = machine.time_wait_max.clone().map(|max| LimitValue::fixed(max, waiting));
     let check =
         Check::slows("time_wait", "net.ipv4.tcp_max_tw_buckets", ask.connections, waiting, found);
     Some(
@@ -87,7 +87,7 @@ pub(super) fn time_wait(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
 }
 
 /// A server's port that the kernel may give to a connection on its way out.
-pub(super) fn listening_port(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn listening_port(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let server = ask.listens.first()?;
     if !ask.accepts() {
         return None;
@@ -96,7 +96,7 @@ pub(super) fn listening_port(ask: &Ask, machine: &MachineLimits) -> Option<Check
     let found = machine
         .local_ports
         .clone()
-        .map(|ports| Found { has: 0, enough: Enough::Whatever(!ports.has(port)) });
+        .map(|ports| LimitValue { has: 0, enough: Sufficiency::Whatever(!ports.has(port)) });
     let mut check = Check::slows(
         "listening_port",
         format!("port {port} outside the local ports"),
@@ -165,7 +165,7 @@ fn taken_in(
 }
 
 /// More ports where that is enough, else more addresses.
-fn more_names(needs: u64, wanted: &PortsAsk, machine: &MachineLimits, free: u64) -> Remedy {
+fn more_names(needs: u64, wanted: &PortRequirements, machine: &MachineLimits, free: u64) -> Remedy {
     let names = wanted.addresses.saturating_mul(wanted.targets).max(1);
     let most = LOCAL_PORTS_MOST.saturating_sub(LOCAL_PORTS_SLACK);
     match (&wanted.chosen, machine.local_ports.known()) {

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use throng_base::units::{show_count, show_duration};
 
-use super::check::{Check, Found, Remedy};
-use super::{Ask, MachineLimits, fds};
+use super::check::{Check, LimitValue, Remedy};
+use super::{MachineLimits, Requirements, fds};
 use crate::fact::Fact;
 
 /// Connections that wait for accept.
-pub(super) fn accept_queue(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn accept_queue(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     if !ask.accepts() {
         return None;
     }
     let needs = burst(ask);
-    let found = queue(ask, machine).map(|has| Found::fixed(has, needs));
+    let found = queue(ask, machine).map(|has| LimitValue::fixed(has, needs));
     let (limit, because) = match existing(ask, machine) {
         Some(_) => ("the listener's backlog".to_owned(), "as it listens now".to_owned()),
         None => (
@@ -39,18 +39,18 @@ pub(super) fn accept_queue(ask: &Ask, machine: &MachineLimits) -> Option<Check> 
 }
 
 /// Connections whose handshake is not complete. With cookies the kernel answers beyond the queue too.
-pub(super) fn syn_queue(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn syn_queue(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     if !ask.accepts() {
         return None;
     }
     let needs = burst(ask);
     let listeners = listeners(ask, machine);
     let found = match machine.syncookies.known() {
-        Some(1..) => Fact::Known(Found::fixed(needs, needs)),
+        Some(1..) => Fact::Known(LimitValue::fixed(needs, needs)),
         // The last quarter is kept for peers that have been heard of before.
         _ => super::check::both(&machine.syn_backlog_max, &machine.syncookies).map(|(max, _)| {
             let has = (max - max / 4).saturating_mul(listeners);
-            Found::fixed(has, needs)
+            LimitValue::fixed(has, needs)
         }),
     };
     let mut check =
@@ -73,18 +73,18 @@ pub(super) fn syn_queue(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
 }
 
 /// What arrives while nobody accepts.
-fn burst(ask: &Ask) -> u64 {
+fn burst(ask: &Requirements) -> u64 {
     // No more can wait than there are.
     ((ask.connects_per_s * STALL.as_secs_f64()).ceil() as u64).min(ask.connections)
 }
 
-fn burst_words(ask: &Ask) -> String {
+fn burst_words(ask: &Requirements) -> String {
     let rate = show_count(ask.connects_per_s.ceil() as u64);
     format!("{rate} connects/s for a stall of {}", show_duration(STALL))
 }
 
 /// Places in all accept queues: those of the listeners that are there, else of the server that will be.
-fn queue(ask: &Ask, machine: &MachineLimits) -> Fact<u64> {
+fn queue(ask: &Requirements, machine: &MachineLimits) -> Fact<u64> {
     match existing(ask, machine) {
         Some((_, places)) => Fact::Known(places),
         None => machine
@@ -95,7 +95,7 @@ fn queue(ask: &Ask, machine: &MachineLimits) -> Fact<u64> {
 }
 
 /// How many listen on the server's port, and the places of their queues.
-fn existing(ask: &Ask, machine: &MachineLimits) -> Option<(u64, u64)> {
+fn existing(ask: &Requirements, machine: &MachineLimits) -> Option<(u64, u64)> {
     let mine = |addr: &std::net::SocketAddr| {
         ask.listens
             .iter()
@@ -108,11 +108,11 @@ fn existing(ask: &Ask, machine: &MachineLimits) -> Option<(u64, u64)> {
     (count > 0).then_some((count, places))
 }
 
-fn listeners(ask: &Ask, machine: &MachineLimits) -> u64 {
+fn listeners(ask: &Requirements, machine: &MachineLimits) -> u64 {
     existing(ask, machine).map_or_else(|| cores(ask, machine), |(count, _)| count).max(1)
 }
 
-fn cores(ask: &Ask, machine: &MachineLimits) -> u64 {
+fn cores(ask: &Requirements, machine: &MachineLimits) -> u64 {
     fds::cores_for(ask, machine, ask.connections)
 }
 

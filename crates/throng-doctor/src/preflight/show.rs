@@ -4,7 +4,7 @@ use std::fmt;
 
 use throng_report::render::{Align, Table};
 
-use super::{Check, Preflight, State};
+use super::{Check, CheckState, Preflight};
 
 /// The whole of it.
 impl fmt::Display for Preflight {
@@ -21,8 +21,8 @@ impl Preflight {
         let verdict = self.verdict();
         format!(
             "{verdict}\n\n{}{}",
-            table(self.in_state(State::Short)),
-            remedies(self.in_state(State::Short))
+            table(self.in_state(CheckState::Short)),
+            remedies(self.in_state(CheckState::Short))
         )
     }
 
@@ -33,7 +33,7 @@ impl Preflight {
 
     /// The commands, what stops it first.
     pub fn remedies(&self) -> String {
-        remedies(self.in_state(State::Short).chain(self.in_state(State::Tight)))
+        remedies(self.in_state(CheckState::Short).chain(self.in_state(CheckState::Tight)))
     }
 }
 
@@ -42,7 +42,7 @@ fn table<'a>(checks: impl Iterator<Item = &'a Check>) -> Table {
     let mut table = Table::with_head(["", "limit", "needs", "has", "why"]).aligned(&columns);
     for check in checks {
         let has = match (check.state, check.has) {
-            (State::Unknown, _) => "?".to_owned(),
+            (CheckState::Unknown, _) => "?".to_owned(),
             (_, Some(has)) => check.show(has),
             (_, None) => "-".to_owned(),
         };
@@ -76,7 +76,7 @@ fn capital(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-impl fmt::Display for State {
+impl fmt::Display for CheckState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ok => "ok",

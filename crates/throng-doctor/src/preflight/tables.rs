@@ -1,16 +1,16 @@
 //! The kernel's tables that have an entry for each connection: epoll's watches, connection tracking, the TCP hash.
 
-use super::check::{Check, Enough, Found, Remedy};
-use super::{Ask, MachineLimits};
+use super::check::{Check, LimitValue, Remedy, Sufficiency};
+use super::{MachineLimits, Requirements};
 use crate::fact::Fact;
 
 /// Watches of epoll, which all programs of one user share.
-pub(super) fn epoll_watches(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn epoll_watches(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let needs = ask.connections.saturating_mul(ask.ends()).saturating_add(WATCHES_RESERVED);
     let found = machine
         .epoll_watches_max
         .clone()
-        .map(|max| Found::linear(max, ask.ends(), WATCHES_RESERVED));
+        .map(|max| LimitValue::linear(max, ask.ends(), WATCHES_RESERVED));
     let check =
         Check::stops("epoll_watches", "fs.epoll.max_user_watches", ask.connections, needs, found);
     let each = if ask.ends() == 1 { "one each" } else { "one at each end" };
@@ -25,14 +25,14 @@ pub(super) fn epoll_watches(ask: &Ask, machine: &MachineLimits) -> Option<Check>
 }
 
 /// Entries of connection tracking; both ends of a connection within one namespace share one.
-pub(super) fn conntrack(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn conntrack(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let tracking = match &machine.conntrack {
         Fact::Known(None) => return None,
         Fact::Known(Some(_)) if ask.isolated => return None,
         Fact::Known(Some(tracking)) => Fact::Known(*tracking),
         Fact::Unknown(why) => Fact::Unknown(why.clone()),
     };
-    let found = tracking.clone().map(|t| Found::linear(t.max.saturating_sub(t.count), 1, 0));
+    let found = tracking.clone().map(|t| LimitValue::linear(t.max.saturating_sub(t.count), 1, 0));
     let check = Check::stops(
         "conntrack",
         "net.netfilter.nf_conntrack_max less entries",
@@ -52,12 +52,12 @@ pub(super) fn conntrack(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
 }
 
 /// Buckets of the hash table that finds a packet's socket.
-pub(super) fn hash(ask: &Ask, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn hash(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let sockets = ask.connections.saturating_mul(ask.ends());
     let needs = sockets.div_ceil(SOCKETS_PER_BUCKET);
-    let found = machine.hash_buckets.clone().map(|buckets| Found {
+    let found = machine.hash_buckets.clone().map(|buckets| LimitValue {
         has: buckets,
-        enough: Enough::For(buckets.saturating_mul(SOCKETS_PER_BUCKET) / ask.ends()),
+        enough: Sufficiency::For(buckets.saturating_mul(SOCKETS_PER_BUCKET) / ask.ends()),
     });
     let check =
         Check::slows("tcp_hash", "net.ipv4.tcp_ehash_entries", ask.connections, needs, found);

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use throng_driver::netlink::ListenerState;
 
 use super::*;
-use crate::fact::{Fact, Reason, Why};
+use crate::fact::{Fact, Reason, Unknown};
 use crate::files::FileUse;
-use crate::meminfo::Memory;
+use crate::meminfo::MachineMemory;
 use crate::ports::LocalPorts;
 use crate::{recorded_root, slabinfo};
 
@@ -24,12 +24,12 @@ fn machine() -> MachineLimits {
     }
 }
 
-fn both(connections: u64) -> Ask {
-    Ask::new(connections, Role::Both)
+fn both(connections: u64) -> Requirements {
+    Requirements::new(connections, MachineRole::Both)
 }
 
-fn remote(connections: u64, addresses: u64) -> Ask {
-    let ports = PortsAsk {
+fn remote(connections: u64, addresses: u64) -> Requirements {
+    let ports = PortRequirements {
         addresses,
         addresses_grow: false,
         on_loopback: false,
@@ -37,7 +37,7 @@ fn remote(connections: u64, addresses: u64) -> Ask {
         chosen: PortChoice::Kernel,
         time_wait: Duration::from_secs(60),
     };
-    Ask { ports: Some(ports), ..Ask::new(connections, Role::Client) }
+    Requirements { ports: Some(ports), ..Requirements::new(connections, MachineRole::Client) }
 }
 
 fn listens(addr: &str, backlog: u32) -> ListenerState {
@@ -45,7 +45,7 @@ fn listens(addr: &str, backlog: u32) -> ListenerState {
 }
 
 fn unknown<T>() -> Fact<T> {
-    Fact::Unknown(Why::new("proc", Reason::Refused))
+    Fact::Unknown(Unknown::new("proc", Reason::Refused))
 }
 
 fn found<'a>(preflight: &'a Preflight, id: &str) -> &'a Check {
@@ -58,10 +58,10 @@ fn found<'a>(preflight: &'a Preflight, id: &str) -> &'a Check {
 
 /// The limit `id` is the one that stops `ask`, it holds exactly `holds`, and its remedy has `command`.
 #[track_caller]
-fn check(machine: &MachineLimits, ask: &Ask, id: &str, holds: u64, command: &str) {
-    let at = |connections| preflight(&Ask { connections, ..ask.clone() }, machine);
+fn check(machine: &MachineLimits, ask: &Requirements, id: &str, holds: u64, command: &str) {
+    let at = |connections| preflight(&Requirements { connections, ..ask.clone() }, machine);
     let whole = at(ask.connections);
-    let short: Vec<_> = whole.in_state(State::Short).map(|check| check.id).collect();
+    let short: Vec<_> = whole.in_state(CheckState::Short).map(|check| check.id).collect();
     assert_eq!(short, [id], "{whole}");
     let check = found(&whole, id);
     assert_eq!(check.holds, Some(holds), "{whole}");
@@ -84,7 +84,7 @@ fn a_million_pairs_fit_on_24_gigabytes() {
     assert!(found(&whole, "fd_tables").because.contains("51 cores"), "{whole}");
     assert_eq!(
         found(&whole, "tcp_hash").state,
-        State::Tight,
+        CheckState::Tight,
         "two million sockets in 262,144 buckets"
     );
 }
@@ -99,7 +99,7 @@ fn each_limit_is_named_with_its_number_and_its_command() {
         (1_800_000 - 1_024) / 2,
         "sysctl -w fs.epoll.max_user_watches=2001024",
     );
-    let memory = Memory {
+    let memory = MachineMemory {
         total_bytes: 8 << 30,
         available_bytes: Some(4 << 30),
         slab_bytes: 0,
@@ -147,7 +147,7 @@ fn each_limit_is_named_with_its_number_and_its_command() {
         49_990 * 16,
         "sysctl -w net.ipv4.tcp_mem=\"31255 46882 62510\"",
     );
-    let plain_user = Fact::Unknown(Why::new("proc/self/status", Reason::Missing));
+    let plain_user = Fact::Unknown(Unknown::new("proc/self/status", Reason::Missing));
     check(
         &MachineLimits {
             files: Fact::Known(FileUse { open: 500, max: 3_524 }),
@@ -181,7 +181,7 @@ fn each_limit_is_named_with_its_number_and_its_command() {
 #[test]
 fn memory_that_is_short_by_a_few_bytes_is_told_with_what_is_enough() {
     let at = |available| {
-        let memory = Memory {
+        let memory = MachineMemory {
             total_bytes: 1 << 30,
             available_bytes: Some(available),
             slab_bytes: 0,
@@ -193,9 +193,9 @@ fn memory_that_is_short_by_a_few_bytes_is_told_with_what_is_enough() {
     let needs = at(0).needs;
     let enough = needs.div_ceil(90) * 100;
     let short = at(enough - 1);
-    assert_eq!(short.state, State::Short, "{short:?}");
+    assert_eq!(short.state, CheckState::Short, "{short:?}");
     assert!(short.remedy.unwrap().command.starts_with("1.00 B more memory"));
-    assert_eq!(at(enough).state, State::Ok);
+    assert_eq!(at(enough).state, CheckState::Ok);
 }
 
 #[test]
@@ -234,20 +234,20 @@ fn on_loopback_more_addresses_need_only_be_named() {
 fn from_half_of_an_addresss_ports_on_they_are_tight() {
     let state =
         |connections| found(&preflight(&remote(connections, 1), &machine()), "ports").clone();
-    assert_eq!(state(14_116).state, State::Ok);
+    assert_eq!(state(14_116).state, CheckState::Ok);
     let tight = state(14_117);
-    assert_eq!(tight.state, State::Tight);
+    assert_eq!(tight.state, CheckState::Tight);
     assert!(tight.because.contains("from half of them on") && tight.remedy.is_some(), "{tight:?}");
 }
 
 #[test]
 fn closed_connections_that_keep_their_ports_make_them_tight() {
-    let ask = Ask { ends_per_s: 1_000.0, ..remote(10_000, 1) };
+    let ask = Requirements { ends_per_s: 1_000.0, ..remote(10_000, 1) };
     let whole = preflight(&ask, &machine());
     let ports = found(&whole, "ports");
-    assert_eq!((ports.state, ports.needs), (State::Tight, 70_000), "{whole}");
+    assert_eq!((ports.state, ports.needs), (CheckState::Tight, 70_000), "{whole}");
     assert!(ports.because.contains("60k may be in TIME-WAIT, for 1m"), "{whole}");
-    assert_eq!(found(&whole, "time_wait").state, State::Ok, "{whole}");
+    assert_eq!(found(&whole, "time_wait").state, CheckState::Ok, "{whole}");
     assert!(whole.fits());
 }
 
@@ -276,7 +276,7 @@ fn loopback_has_as_many_addresses_as_are_needed() {
 
 #[test]
 fn a_given_number_of_cores_has_so_many_tables() {
-    let ask = Ask { cores: Some(3), ..both(100_000) };
+    let ask = Requirements { cores: Some(3), ..both(100_000) };
     check(&machine(), &ask, "fd_tables", 3 * (20_000 - 64 - 9 - 1), "--cores 6");
     assert_eq!(cores_for(&both(1), &machine(), 1_000), 2);
     assert_eq!(cores_for(&both(1), &machine(), 200_000), 11);
@@ -309,16 +309,20 @@ fn a_table_is_no_larger_than_nr_open() {
 fn what_root_is_exempt_from_does_not_stop_it() {
     let machine = MachineLimits { files: Fact::Known(FileUse { open: 0, max: 100 }), ..machine() };
     let whole = preflight(&both(1_000), &machine);
-    assert!(whole.fits() && found(&whole, "fs_file_max").state == State::Tight, "{whole}");
+    assert!(whole.fits() && found(&whole, "fs_file_max").state == CheckState::Tight, "{whole}");
 }
 
 #[test]
 fn a_burst_must_fit_into_the_queues() {
     let small = MachineLimits { somaxconn: Fact::Known(128), ..machine() };
-    let mut ask = Ask { connects_per_s: 20_000.0, ..both(10_000) };
+    let mut ask = Requirements { connects_per_s: 20_000.0, ..both(10_000) };
     let whole = preflight(&ask, &small);
     let queue = found(&whole, "accept_queue");
-    assert_eq!((queue.needs, queue.has, queue.state), (2_000, Some(256), State::Tight), "{whole}");
+    assert_eq!(
+        (queue.needs, queue.has, queue.state),
+        (2_000, Some(256), CheckState::Tight),
+        "{whole}"
+    );
     assert!(
         queue.remedy.as_ref().unwrap().command.starts_with("sysctl -w net.core.somaxconn=1024")
     );
@@ -330,7 +334,7 @@ fn a_burst_must_fit_into_the_queues() {
         ..small.clone()
     };
     assert_eq!(found(&preflight(&ask, &running), "accept_queue").has, Some(4_096));
-    assert_eq!(found(&whole, "syn_queue").state, State::Ok, "cookies are on");
+    assert_eq!(found(&whole, "syn_queue").state, CheckState::Ok, "cookies are on");
     let without = MachineLimits {
         syncookies: Fact::Known(0),
         syn_backlog_max: Fact::Known(1_024),
@@ -342,28 +346,28 @@ fn a_burst_must_fit_into_the_queues() {
 
 #[test]
 fn a_listening_port_among_the_local_ports_is_said() {
-    let ask = Ask { listens: vec!["127.0.0.1:40000".parse().unwrap()], ..both(10) };
+    let ask = Requirements { listens: vec!["127.0.0.1:40000".parse().unwrap()], ..both(10) };
     let whole = preflight(&ask, &machine());
     let port = found(&whole, "listening_port");
-    assert_eq!(port.state, State::Tight);
+    assert_eq!(port.state, CheckState::Tight);
     let remedy = port.remedy.as_ref().unwrap();
     assert_eq!(remedy.command, "sysctl -w net.ipv4.ip_local_reserved_ports=40000");
     assert_eq!(remedy.undo.as_deref(), Some("sysctl -w net.ipv4.ip_local_reserved_ports=\"\""));
-    let outside = Ask { listens: vec!["127.0.0.1:5555".parse().unwrap()], ..both(10) };
-    assert_eq!(found(&preflight(&outside, &machine()), "listening_port").state, State::Ok);
+    let outside = Requirements { listens: vec!["127.0.0.1:5555".parse().unwrap()], ..both(10) };
+    assert_eq!(found(&preflight(&outside, &machine()), "listening_port").state, CheckState::Ok);
 }
 
 #[test]
 fn where_nothing_can_be_read_nothing_is_refused_and_everything_is_said() {
     let nothing = MachineLimits { cpus: 2, ..MachineLimits::read(&recorded_root("empty"), 1) };
-    let ask = Ask {
+    let ask = Requirements {
         ports: remote(1, 1).ports,
         listens: vec!["127.0.0.1:1".parse().unwrap()],
         ..both(1_000_000_000)
     };
     let whole = preflight(&ask, &nothing);
     assert!(whole.fits() && whole.holds().is_none(), "{whole}");
-    assert!(whole.checks.iter().all(|check| check.state == State::Unknown), "{whole}");
+    assert!(whole.checks.iter().all(|check| check.state == CheckState::Unknown), "{whole}");
     assert!(whole.verdict().starts_with("nothing that could be read stands against"), "{whole}");
     assert!(whole.to_string().contains("proc/meminfo: does not exist here"), "{whole}");
 }
@@ -402,7 +406,7 @@ fn any_machine() -> impl Strategy<Value = MachineLimits> {
                 cpus,
                 fds_hard: Fact::Known(Some(fds)),
                 private_fds: Fact::Known(private),
-                memory: Fact::Known(Memory {
+                memory: Fact::Known(MachineMemory {
                     total_bytes: free,
                     available_bytes: Some(free),
                     slab_bytes: 0,
@@ -429,7 +433,7 @@ proptest! {
     fn what_it_holds_fits_and_one_more_does_not(machine in any_machine(), client in any::<bool>()) {
         let ask = |connections| match client {
             true => remote(connections, 3),
-            false => Ask { ports: remote(1, 3).ports, ..both(connections) },
+            false => Requirements { ports: remote(1, 3).ports, ..both(connections) },
         };
         let holds = preflight(&ask(1), &machine).holds().unwrap();
         let at = preflight(&ask(holds), &machine);
@@ -441,7 +445,7 @@ proptest! {
     fn needs_are_within_what_there_is_exactly_where_it_fits(machine in any_machine(), connections in 1_u64..2_000_000) {
         for check in preflight(&both(connections), &machine).checks {
             if let (Some(has), "epoll_watches" | "fs_file_max" | "memory" | "conntrack" | "fd_tables") = (check.has, check.id) {
-                prop_assert_eq!(check.needs <= has, check.state == State::Ok, "{:?}", check);
+                prop_assert_eq!(check.needs <= has, check.state == CheckState::Ok, "{:?}", check);
             }
         }
     }
@@ -463,7 +467,7 @@ proptest! {
         }
         for check in preflight(&both(connections), &after).checks {
             if let "epoll_watches" | "fs_file_max" | "conntrack" = check.id {
-                prop_assert_eq!(check.state, State::Ok, "{:?}", check);
+                prop_assert_eq!(check.state, CheckState::Ok, "{:?}", check);
             }
         }
     }

@@ -3,9 +3,9 @@
 use throng_report::render::count;
 use throng_report::{Evidence, Finding, Severity, Side};
 
-use super::unserved::unserved;
-use super::{Rule, resent};
-use crate::case::{Case, End};
+use super::accept_backlog::accept_backlog;
+use super::{Rule, retransmission};
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule {
     id: "accept_queue_overflow",
@@ -15,12 +15,12 @@ pub(super) const RULE: Rule = Rule {
 
 /// The kernel counts each handshake that it drops because the listener's accept queue is full: its SYN, or its last packet. The
 /// counter is of all listeners of the machine, so that what nobody felt may have been another program's.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let overflows = case.growth(End::Server, "TcpExt.ListenOverflows")?;
-    let backlog = case.constant(End::Server, "listener.backlog");
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows")?;
+    let backlog = run.constant(Endpoint::Server, "listener.backlog");
     // The kernel refuses when more wait than the backlog says, so that one more than that can.
     let room = backlog.map(|backlog| format!(", which holds {},", count((backlog + 1) as f64)));
-    let (severity, felt) = felt(case).unzip();
+    let (severity, felt) = felt(run).unzip();
     let mut found = Finding::new(
         RULE.id,
         Side::Server,
@@ -34,7 +34,8 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     .with_severity(severity.unwrap_or(Severity::Noted))
     .with_confidence(if felt.is_some() { 1.0 } else { 0.6 });
     found.evidence.push(overflows.evidence());
-    let most = case.peak(End::Server, "listener.accept_queue_most").filter(|peak| peak.value > 0);
+    let most =
+        run.peak(Endpoint::Server, "listener.accept_queue_most").filter(|peak| peak.value > 0);
     found.evidence.extend(most.map(|peak| peak.evidence()));
     found.evidence.extend(felt);
     Some(found.remedied_by(
@@ -44,19 +45,19 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 
 /// A SYN that is dropped makes a connect late, or fail; of a last packet only its server knows nothing, and what is sent after it
 /// is never answered. Who waits in a queue that has room is not what overflowed: some other listener did.
-pub(super) fn felt(case: &Case<'_>) -> Option<(Severity, Evidence)> {
-    let late = || resent::by_connects(case).map(|felt| (felt.severity, felt.evidence));
-    let unserved = unserved(case)
-        .filter(|_| may_have_been_full(case))
+pub(super) fn felt(run: &RunView<'_>) -> Option<(Severity, Evidence)> {
+    let late = || retransmission::by_connects(run).map(|felt| (felt.severity, felt.evidence));
+    let unserved = accept_backlog(run)
+        .filter(|_| may_have_been_full(run))
         .map(|evidence| (Severity::Stopped, evidence));
-    let silent = || resent::by_messages(case).map(|felt| (felt.severity, felt.evidence));
+    let silent = || retransmission::by_messages(run).map(|felt| (felt.severity, felt.evidence));
     unserved.or_else(late).or_else(silent)
 }
 
 /// Between two looks a queue may be fuller than at either, but hardly twice as full.
-fn may_have_been_full(case: &Case<'_>) -> bool {
-    let backlog = case.constant(End::Server, "listener.backlog");
-    let most = case.peak(End::Server, "listener.accept_queue_most");
+fn may_have_been_full(run: &RunView<'_>) -> bool {
+    let backlog = run.constant(Endpoint::Server, "listener.backlog");
+    let most = run.peak(Endpoint::Server, "listener.accept_queue_most");
     backlog.zip(most).is_none_or(|(backlog, most)| 2 * most.value >= backlog)
 }
 

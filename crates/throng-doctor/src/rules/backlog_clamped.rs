@@ -4,7 +4,7 @@ use throng_report::render::count;
 use throng_report::{Finding, Severity, Side};
 
 use super::{Rule, accept_queue_overflow};
-use crate::case::{Case, End};
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule {
     id: "backlog_clamped",
@@ -13,21 +13,21 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// A throng server says what it asked for. Of another one it is not known: that its backlog is exactly the limit makes it likely.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let limit = case.constant(End::Server, "sysctl.net.core.somaxconn")?;
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let limit = run.constant(Endpoint::Server, "sysctl.net.core.somaxconn")?;
     let backlog =
-        case.constant(End::Server, "listener.backlog").filter(|backlog| *backlog == limit)?;
-    let asked = asked(case);
+        run.constant(Endpoint::Server, "listener.backlog").filter(|backlog| *backlog == limit)?;
+    let asked = asked(run);
     if asked.is_some_and(|asked| asked <= limit) {
         return None;
     }
-    let overflows = case.growth(End::Server, "TcpExt.ListenOverflows");
-    let used = case.peak(End::Server, "listener.accept_queue_most").filter(|peak| {
+    let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows");
+    let used = run.peak(Endpoint::Server, "listener.accept_queue_most").filter(|peak| {
         // A guess needs more than a queue that has been long.
         asked.is_some() && peak.value * 2 >= backlog
     });
     let severity = match (&overflows, &used) {
-        (Some(_), _) => accept_queue_overflow::felt(case).map_or(Severity::Noted, |felt| felt.0),
+        (Some(_), _) => accept_queue_overflow::felt(run).map_or(Severity::Noted, |felt| felt.0),
         (None, Some(_)) => Severity::Noted,
         (None, None) => return None,
     };
@@ -60,9 +60,9 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// What a throng server asked for.
-fn asked(case: &Case<'_>) -> Option<i64> {
+fn asked(run: &RunView<'_>) -> Option<i64> {
     let asked =
-        case.moments().iter().find_map(|moment| Some(moment.interval.server.as_ref()?.backlog));
+        run.samples().iter().find_map(|moment| Some(moment.interval.server.as_ref()?.backlog));
     asked.filter(|asked| *asked > 0).map(|asked| asked as i64)
 }
 

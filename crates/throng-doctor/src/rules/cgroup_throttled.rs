@@ -3,18 +3,18 @@
 use throng_report::{Finding, Side};
 
 use super::{Rule, SLOW_FOR_WANT_OF_CPUS};
-use crate::case::{Case, End, Growth};
 use crate::cpus::whole_percent;
-use crate::harm::harm;
+use crate::impact::impact;
+use crate::run_view::{Endpoint, Growth, RunView};
 
 pub(super) const RULE: Rule =
     Rule { id: "cgroup_throttled", explains: SLOW_FOR_WANT_OF_CPUS, find };
 
 /// The kernel adds up for how long threads that could have run were not allowed to.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let harm = harm(case)?;
-    let server = throttled(case, End::Server, "process.server.throttled_us");
-    let client = throttled(case, End::Client, "process.client.throttled_us");
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let impact = impact(run)?;
+    let server = throttled(run, Endpoint::Server, "process.server.throttled_us");
+    let client = throttled(run, Endpoint::Client, "process.client.throttled_us");
     let (whose, side, growth) = match (server, client) {
         // The same numbers of both are those of one group that both are in.
         (Some(server), Some(client)) if server.by() == client.by() => {
@@ -27,40 +27,40 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         (None, Some(client)) => ("the generator", Side::Client, client),
         (None, None) => return None,
     };
-    if growth.began_ms > harm.last_ms {
+    if growth.began_ms > impact.last_ms {
         return None;
     }
-    let end = if side == Side::Server { End::Server } else { End::Client };
+    let end = if side == Side::Server { Endpoint::Server } else { Endpoint::Client };
     let label = if side == Side::Server { "server" } else { "client" };
-    let limit = case.constant(end, &format!("process.{label}.cpu_limit_millicpus"));
+    let limit = run.constant(end, &format!("process.{label}.cpu_limit_millicpus"));
     let quota =
         limit.map_or_else(String::new, |limit| format!(" of {:.2} CPUs", limit as f64 / 1000.0));
-    let held_up = share_of_time(case, &growth);
+    let held_up = share_of_time(run, &growth);
     let text = format!(
         "The control group of {whose} was held to its CPU quota{quota}, which kept threads waiting {:.1} s. That is {} of the time, \
          summed over its threads and CPUs, and {}.",
         growth.by() as f64 / 1e6,
         whole_percent(held_up),
-        harm.what
+        impact.what
     );
-    let mut found = Finding::new(RULE.id, side, text).with_severity(harm.severity);
+    let mut found = Finding::new(RULE.id, side, text).with_severity(impact.severity);
     found.evidence.push(growth.evidence());
-    found.evidence.push(harm.evidence);
+    found.evidence.push(impact.evidence);
     Some(found.remedied_by(
         "raise the quota (cpu.max, or cpu.cfs_quota_us; a container's --cpus), or ask for less",
     ))
 }
 
 /// How long the quota kept a program waiting, where that was enough to be felt.
-fn throttled(case: &Case<'_>, end: End, counter: &str) -> Option<Growth> {
-    let growth = case.growth(end, counter)?;
-    (share_of_time(case, &growth) >= SHARE_MIN).then_some(growth)
+fn throttled(run: &RunView<'_>, end: Endpoint, counter: &str) -> Option<Growth> {
+    let growth = run.growth(end, counter)?;
+    (share_of_time(run, &growth) >= SHARE_MIN).then_some(growth)
 }
 
-fn share_of_time(case: &Case<'_>, growth: &Growth) -> f64 {
+fn share_of_time(run: &RunView<'_>, growth: &Growth) -> f64 {
     let of =
-        |moment: Option<&crate::history::Moment>| moment.map_or(0, |moment| moment.interval.at_ms);
-    let span_ms = of(case.moments().last()) - of(case.moments().first());
+        |moment: Option<&crate::history::Sample>| moment.map_or(0, |moment| moment.interval.at_ms);
+    let span_ms = of(run.samples().last()) - of(run.samples().first());
     growth.by() as f64 / 1000.0 / span_ms.max(1) as f64
 }
 

@@ -3,9 +3,9 @@
 use throng_report::render::count;
 use throng_report::{Evidence, Finding, Side};
 
-use super::unserved::{open, unserved};
-use super::{Rule, resent};
-use crate::case::Case;
+use super::accept_backlog::{accept_backlog, open};
+use super::{Rule, retransmission};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule {
     id: "connections_max_reached",
@@ -20,12 +20,13 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// A server that is full and to which nobody else wants to connect has just enough.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let paused = paused(case)?;
-    let felt = unserved(case).or_else(|| resent::by_connects(case).map(|felt| felt.evidence))?;
-    let mut servers = case.moments().iter().filter_map(|moment| moment.interval.server.as_ref());
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let paused = paused(run)?;
+    let felt = accept_backlog(run)
+        .or_else(|| retransmission::by_connects(run).map(|felt| felt.evidence))?;
+    let mut servers = run.samples().iter().filter_map(|moment| moment.interval.server.as_ref());
     let limit = servers.next_back()?.connections_max;
-    let held = case.moments().iter().filter_map(open).max().unwrap_or(0);
+    let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
     let mut found = Finding::new(
         RULE.id,
         Side::Server,
@@ -38,17 +39,17 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     );
     found.evidence.push(paused);
     found.evidence.push(felt);
-    let wanted = case.header.users_planned.max(limit.saturating_mul(2));
+    let wanted = run.header.users_planned.max(limit.saturating_mul(2));
     Some(found.remedied_by(format!("throng serve --connections-max {wanted}")))
 }
 
 /// It stopped accepting for its own limit, now or before the run.
-fn paused(case: &Case<'_>) -> Option<Evidence> {
+fn paused(run: &RunView<'_>) -> Option<Evidence> {
     let counter = "server.counters.pauses_max";
-    if let Some(growth) = case.server_growth(counter, |server| server.counters.pauses_max) {
+    if let Some(growth) = run.server_growth(counter, |server| server.counters.pauses_max) {
         return Some(growth.evidence());
     }
-    let full = case.peak_of("server.counters.paused_cores", |moment| {
+    let full = run.peak_of("server.counters.paused_cores", |moment| {
         let server = moment.interval.server.as_ref()?;
         let counters = &server.counters;
         let is_full = counters.pauses_max > 0 && counters.open >= server.connections_max;

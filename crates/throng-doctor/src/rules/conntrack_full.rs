@@ -3,29 +3,29 @@
 use throng_report::render::count;
 use throng_report::{Finding, Severity};
 
-use super::{Rule, resent};
-use crate::case::Case;
+use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
     Rule { id: "conntrack_full", explains: &["retransmits", "server_slow", "half_open"], find };
 
-fn find(case: &Case<'_>) -> Option<Finding> {
-    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
 /// Drops alone have other causes, and a table that is nearly full has done nothing yet: it takes both. Failed inserts are two packets of
 /// one connection that met, as a rule.
-fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
-    let dropped = case
+fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
+    let dropped = run
         .growth(kernel.end, "conntrack.dropped")
-        .or_else(|| case.growth(kernel.end, "conntrack.early_dropped"))?;
-    let max = case.constant(kernel.end, "conntrack.max")?;
-    let full = case.peak(kernel.end, "conntrack.count")?;
+        .or_else(|| run.growth(kernel.end, "conntrack.early_dropped"))?;
+    let max = run.constant(kernel.end, "conntrack.max")?;
+    let full = run.peak(kernel.end, "conntrack.count")?;
     if (full.value as f64) < FULL * max as f64 {
         return None;
     }
-    let felt = resent::by_anything(case);
+    let felt = retransmission::by_anything(run);
     let severity = felt.as_ref().map_or(Severity::Noted, |felt| felt.severity);
     let mut found = Finding::new(
         RULE.id,
@@ -43,7 +43,7 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     found.evidence.push(full.evidence());
     found.evidence.extend(felt.map(|felt| felt.evidence));
     // An entry a connection, and those that are closed stay for two minutes.
-    let wanted = (case.header.users_planned.saturating_mul(2) as i64).max(max.saturating_mul(4));
+    let wanted = (run.header.users_planned.saturating_mul(2) as i64).max(max.saturating_mul(4));
     Some(found.remedied_by(format!(
         "sysctl -w net.netfilter.nf_conntrack_max={wanted}, or `notrack` for the port in a raw chain of nftables"
     )))

@@ -3,12 +3,12 @@
 use throng_report::{Evidence, Finding, Severity};
 
 use super::Rule;
-use crate::case::{Case, End};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, ProcessCpus, mean, shares};
-use crate::harm::{Harm, harm_of_waiting};
-use crate::history::Moment;
+use crate::history::Sample;
+use crate::impact::{Impact, harm_of_waiting};
 use crate::kernels::{Kernel, machines};
-use crate::others::Others;
+use crate::other_programs::OtherPrograms;
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule {
     id: super::CAVEAT,
@@ -25,21 +25,21 @@ pub(super) const RULE: Rule = Rule {
 
 /// Where threads of the run waited for a CPU, and that explains what happened, others are the cause. Where the machine was full of
 /// them all the same, they are a caveat: the next run may feel them, and there was no room for more load.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let machines = machines(case);
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let machines = machines(run);
     let caused = || {
-        let harm = harm_of_waiting(case)?;
-        machines.iter().find_map(|machine| cause(case, machine, &harm))
+        let impact = harm_of_waiting(run)?;
+        machines.iter().find_map(|machine| cause(run, machine, &impact))
     };
-    caused().or_else(|| machines.iter().find_map(|machine| caveat(case, machine)))
+    caused().or_else(|| machines.iter().find_map(|machine| caveat(run, machine)))
 }
 
 /// Others that the run had to wait for.
-fn cause(case: &Case<'_>, machine: &Kernel, harm: &Harm) -> Option<Finding> {
-    let mut uses = CpuUse::of(case, machine.end);
-    uses.retain(|used| is_busy_with_others(case, used));
-    let asked_less = !case.asked.missed().is_empty();
-    let rose = rise(case, &uses);
+fn cause(run: &RunView<'_>, machine: &Kernel, impact: &Impact) -> Option<Finding> {
+    let mut uses = CpuUse::of(run, machine.end);
+    uses.retain(|used| is_busy_with_others(run, used));
+    let asked_less = !run.asked.missed().is_empty();
+    let rose = rise(run, &uses);
     let is_felt = |used: &CpuUse| {
         // A wait that is short in itself is felt where little was asked for, or where everything was faster without others.
         let least = if asked_less || rose.is_some() { DELAYED_LITTLE } else { DELAYED_MIN };
@@ -47,49 +47,50 @@ fn cause(case: &Case<'_>, machine: &Kernel, harm: &Harm) -> Option<Finding> {
     };
     uses.retain(is_felt);
     let used =
-        mean(&uses).filter(|used| uses.len() >= INTERVALS_MIN && used.from_ms <= harm.last_ms)?;
-    let others = Others::of(case, machine, uses)?;
+        mean(&uses).filter(|used| uses.len() >= INTERVALS_MIN && used.from_ms <= impact.last_ms)?;
+    let others = OtherPrograms::of(run, machine, uses)?;
     let rose = rose
         .map_or_else(String::new, |times| format!(", {times:.0} times as long as without them"));
     let text = format!(
         "{}, and the run had to wait for them. Who had the CPUs: {}. Meanwhile {}{rose}.",
         others.words(machine),
-        shares(case, &used),
-        harm.what
+        shares(run, &used),
+        impact.what
     );
-    let mut found =
-        Finding::new(RULE.id, machine.side, text).with_severity(harm.severity).with_confidence(0.9);
+    let mut found = Finding::new(RULE.id, machine.side, text)
+        .with_severity(impact.severity)
+        .with_confidence(0.9);
     // What came before it was felt is not when it stopped anything.
-    let felt_ms = used.at_ms.max(harm.first_ms);
-    found.evidence.extend(evidence(case, machine.end, felt_ms));
-    found.evidence.push(harm.evidence.clone());
+    let felt_ms = used.at_ms.max(impact.first_ms);
+    found.evidence.extend(evidence(run, machine.end, felt_ms));
+    found.evidence.push(impact.evidence.clone());
     Some(found.remedied_by(REMEDY))
 }
 
 /// Others that had a full machine, and that the run did not feel.
-fn caveat(case: &Case<'_>, machine: &Kernel) -> Option<Finding> {
-    let mut uses = CpuUse::of(case, machine.end);
+fn caveat(run: &RunView<'_>, machine: &Kernel) -> Option<Finding> {
+    let mut uses = CpuUse::of(run, machine.end);
     uses.retain(|used| {
         let is_full = used.full_share() > FULL_SHARE || delayed(used) > DELAYED_MIN;
-        is_full && used.strangers(case).unwrap_or(0.0) > used.cpus * CAVEAT_SHARE_MIN
+        is_full && used.strangers(run).unwrap_or(0.0) > used.cpus * CAVEAT_SHARE_MIN
     });
     let first = mean(&uses).filter(|_| uses.len() >= INTERVALS_MIN)?;
-    let others = Others::of(case, machine, uses)?;
+    let others = OtherPrograms::of(run, machine, uses)?;
     let text = format!(
         "{}. The run was not seen to wait for them, but what it measured then may be worse for it, and more load would have met \
          them. Who had the CPUs: {}.",
         others.words(machine),
-        shares(case, &first)
+        shares(run, &first)
     );
     let mut found = Finding::new(RULE.id, machine.side, text)
         .with_severity(Severity::Noted)
         .with_confidence(0.9);
-    found.evidence.extend(evidence(case, machine.end, first.at_ms));
+    found.evidence.extend(evidence(run, machine.end, first.at_ms));
     Some(found.remedied_by(REMEDY))
 }
 
-fn is_busy_with_others(case: &Case<'_>, used: &CpuUse) -> bool {
-    let strangers = used.strangers(case).unwrap_or(0.0);
+fn is_busy_with_others(run: &RunView<'_>, used: &CpuUse) -> bool {
+    let strangers = used.strangers(run).unwrap_or(0.0);
     strangers > (used.cpus * STRANGERS_SHARE_MIN).max(STRANGERS_CPUS_MIN)
 }
 
@@ -101,15 +102,15 @@ fn delayed(used: &CpuUse) -> f64 {
 
 /// By how many times answers took longer in these intervals than in the others; none where that is not much, or where there are
 /// too few of either.
-fn rise(case: &Case<'_>, uses: &[CpuUse]) -> Option<f64> {
-    let p99 = |moment: &Moment| {
-        [moment.message, moment.push, moment.join].iter().map(|spread| spread.p99_us).max()
+fn rise(run: &RunView<'_>, uses: &[CpuUse]) -> Option<f64> {
+    let p99 = |moment: &Sample| {
+        [moment.message, moment.push, moment.join].iter().map(|quantiles| quantiles.p99_us).max()
     };
-    let is_in = |moment: &Moment| uses.iter().any(|used| used.at_ms == moment.interval.at_ms);
+    let is_in = |moment: &Sample| uses.iter().any(|used| used.at_ms == moment.interval.at_ms);
     let (within, without): (Vec<_>, Vec<_>) =
-        case.steps().map(|(_, now)| now).partition(|moment| is_in(moment));
-    let median = |moments: &[&Moment]| {
-        let mut all: Vec<u64> = moments.iter().filter_map(|moment| p99(moment)).collect();
+        run.steps().map(|(_, now)| now).partition(|moment| is_in(moment));
+    let median = |samples: &[&Sample]| {
+        let mut all: Vec<u64> = samples.iter().filter_map(|moment| p99(moment)).collect();
         all.retain(|us| *us > 0);
         all.sort_unstable();
         (all.len() >= INTERVALS_MIN).then(|| all[all.len() / 2] as f64)
@@ -119,16 +120,16 @@ fn rise(case: &Case<'_>, uses: &[CpuUse]) -> Option<f64> {
 }
 
 /// How long threads of the run waited, and how busy the machine was.
-fn evidence(case: &Case<'_>, end: End, at_ms: u64) -> Vec<Evidence> {
-    let delays = [(End::Client, "client"), (End::Server, "server")]
+fn evidence(run: &RunView<'_>, end: Endpoint, at_ms: u64) -> Vec<Evidence> {
+    let delays = [(Endpoint::Client, "client"), (Endpoint::Server, "server")]
         .into_iter()
         .filter_map(|(end, label)| {
-            case.peak(end, &format!("process.{label}.most_delayed_thread_permille"))
+            run.peak(end, &format!("process.{label}.most_delayed_thread_permille"))
         })
         .map(|peak| peak.evidence())
         .map(|evidence| Evidence { at_ms: evidence.at_ms.max(at_ms), ..evidence });
-    let busy = case.growth_of("machine.cpu_busy_us", |moment| {
-        Some(case.machine(end, moment)?.cpu_busy_us as i64)
+    let busy = run.growth_of("machine.cpu_busy_us", |moment| {
+        Some(run.machine(end, moment)?.cpu_busy_us as i64)
     });
     delays.chain(busy.map(|growth| growth.evidence_from(at_ms))).collect()
 }

@@ -3,26 +3,26 @@
 use throng_report::{Evidence, Finding};
 
 use super::{Rule, SLOW_FOR_WANT_OF_CPUS};
-use crate::case::{Case, End};
 use crate::cpus::{CpuUse, lasting, mean, whole_percent};
-use crate::harm::harm;
+use crate::impact::impact;
 use crate::kernels::machines;
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "cpu_stolen", explains: SLOW_FOR_WANT_OF_CPUS, find };
 
 /// A virtual machine sees the time in which it wanted to run and did not.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let harm = harm(case)?;
-    let machines = machines(case);
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let impact = impact(run)?;
+    let machines = machines(run);
     let found = machines.iter().filter_map(|machine| {
-        let used = CpuUse::of(case, machine.end);
+        let used = CpuUse::of(run, machine.end);
         let robbed = lasting(used, |used| used.stolen / used.cpus > SHARE_MIN)?;
         Some((machine, mean(&robbed)?, robbed.len()))
     });
     let (machine, used, intervals) = found.max_by(|one, other| {
         (one.1.stolen / one.1.cpus).total_cmp(&(other.1.stolen / other.1.cpus))
     })?;
-    if used.at_ms > harm.last_ms {
+    if used.at_ms > impact.last_ms {
         return None;
     }
     let share = used.stolen / used.cpus;
@@ -30,19 +30,20 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         "The hypervisor took {} of the CPUs of {} for its other guests. It did in {intervals} intervals, and {}.",
         whole_percent(share),
         machine.whose,
-        harm.what
+        impact.what
     );
-    let stolen = stolen(case, machine.end)?;
-    let mut found =
-        Finding::new(RULE.id, machine.side, text).with_severity(harm.severity).with_confidence(0.9);
+    let stolen = stolen(run, machine.end)?;
+    let mut found = Finding::new(RULE.id, machine.side, text)
+        .with_severity(impact.severity)
+        .with_confidence(0.9);
     found.evidence.push(stolen);
-    found.evidence.push(harm.evidence);
+    found.evidence.push(impact.evidence);
     Some(found.remedied_by("run it again at another hour, or on a machine whose CPUs are its own (dedicated, not burstable)"))
 }
 
-fn stolen(case: &Case<'_>, end: End) -> Option<Evidence> {
-    let growth = case.growth_of("machine.cpu_stolen_us", |moment| {
-        Some(case.machine(end, moment)?.cpu_stolen_us as i64)
+fn stolen(run: &RunView<'_>, end: Endpoint) -> Option<Evidence> {
+    let growth = run.growth_of("machine.cpu_stolen_us", |moment| {
+        Some(run.machine(end, moment)?.cpu_stolen_us as i64)
     })?;
     Some(growth.evidence())
 }

@@ -4,19 +4,19 @@ use throng_report::render::{count, percent};
 use throng_report::{Finding, Severity, Side};
 
 use super::Rule;
-use crate::case::Case;
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule { id: "deliveries_missing", explains: &[], find };
 
 /// A probe is counted on at every user that could hear it, and each delivery is known by its mark. Where none at all came, either
 /// nothing is passed on, or what is passed on is another message, without the mark.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let counters = &case.summary.broadcast.as_ref()?.counters;
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let counters = &run.summary.broadcast.as_ref()?.counters;
     if counters.missing == 0 {
         return None;
     }
     let growth =
-        case.growth_of("load.probe.missing", |moment| Some(moment.load()?.probe.missing as i64));
+        run.growth_of("load.probe.missing", |moment| Some(moment.load()?.probe.missing as i64));
     let share = percent(counters.missing as f64 / counters.expected.max(1) as f64);
     let (text, remedy) = match counters.delivered + counters.late {
         0 => (
@@ -49,7 +49,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     found.evidence.extend(growth.map(|growth| growth.evidence()));
     if found.evidence.is_empty() {
         // They were given up while everybody left.
-        let at_ms = case.moments().last()?.interval.at_ms;
+        let at_ms = run.samples().last()?.interval.at_ms;
         found = found.shown_by("load.probe.missing", 0.0, counters.missing as f64, at_ms);
     }
     Some(found.remedied_by(remedy))

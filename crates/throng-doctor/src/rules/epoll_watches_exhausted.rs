@@ -4,24 +4,24 @@ use throng_report::render::count;
 use throng_report::{Finding, Side};
 
 use super::Rule;
-use crate::case::{Case, End};
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule =
     Rule { id: "epoll_watches_exhausted", explains: &["server_closes_early", "half_open"], find };
 
 /// `ENOSPC` of a connect or of an accept: both opened a socket, and could not have it watched. The kernel does not tell how many
 /// watches a user has; its errno is the only sign.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let client = case.connect_failures("ENOSPC");
-    let server = case
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let client = run.connect_failures("ENOSPC");
+    let server = run
         .server_growth("server.accept_errors.ENOSPC", |server| server.accept_errors.get("ENOSPC"));
     let (end, side, whose) = match (&client, &server) {
-        (Some(_), Some(_)) => (End::Client, Side::Kernel, "The user of both ends"),
-        (Some(_), None) => (End::Client, Side::Client, "The generator's user"),
-        (None, Some(_)) => (End::Server, Side::Server, "The server's user"),
+        (Some(_), Some(_)) => (Endpoint::Client, Side::Kernel, "The user of both ends"),
+        (Some(_), None) => (Endpoint::Client, Side::Client, "The generator's user"),
+        (None, Some(_)) => (Endpoint::Server, Side::Server, "The server's user"),
         (None, None) => return None,
     };
-    let most = case.constant(end, "sysctl.fs.epoll.max_user_watches");
+    let most = run.constant(end, "sysctl.fs.epoll.max_user_watches");
     let all = most.map_or(String::new(), |most| format!(" of {}", count(most as f64)));
     let refused: u64 = [&client, &server].into_iter().flatten().map(|growth| growth.by()).sum();
     let mut found = Finding::new(
@@ -34,7 +34,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         ),
     );
     found.evidence.extend([client, server].into_iter().flatten().map(|growth| growth.evidence()));
-    let needed = case.header.users_planned.saturating_mul(2) as i64 + SPARE;
+    let needed = run.header.users_planned.saturating_mul(2) as i64 + SPARE;
     let wanted = most.unwrap_or(0).saturating_mul(2).max(needed);
     Some(found.remedied_by(format!("sysctl -w fs.epoll.max_user_watches={wanted}")))
 }

@@ -1,12 +1,12 @@
 //! No fd was left: in a table of the generator's, in one of the server's, or in the whole system.
 
 use throng_report::render::count;
-use throng_report::{EventKind, Finding, Side};
+use throng_report::{Finding, RunEventKind, Side};
 
-use super::unserved::{open, unserved};
-use super::{Rule, resent};
-use crate::case::{Case, End, Growth};
-use crate::history::Moment;
+use super::accept_backlog::{accept_backlog, open};
+use super::{Rule, retransmission};
+use crate::history::Sample;
+use crate::run_view::{Endpoint, Growth, RunView};
 
 pub(super) const RULE: Rule = Rule {
     id: "fds_exhausted",
@@ -14,17 +14,17 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-fn find(case: &Case<'_>) -> Option<Finding> {
-    of_the_system(case).or_else(|| of_the_generator(case)).or_else(|| of_the_server(case))
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    of_the_system(run).or_else(|| of_the_generator(run)).or_else(|| of_the_server(run))
 }
 
 /// `ENFILE`, on whichever side: all programs share this limit.
-fn of_the_system(case: &Case<'_>) -> Option<Finding> {
-    let client = case.connect_failures("ENFILE");
-    let server = accept_errors(case, "ENFILE");
-    let end = if client.is_some() { End::Client } else { End::Server };
+fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
+    let client = run.connect_failures("ENFILE");
+    let server = accept_errors(run, "ENFILE");
+    let end = if client.is_some() { Endpoint::Client } else { Endpoint::Server };
     let growth = client.or(server)?;
-    let most = case.constant(end, "files.max");
+    let most = run.constant(end, "files.max");
     let room =
         most.map_or(String::new(), |most| format!(" of {} (fs.file-max)", count(most as f64)));
     let mut found = Finding::new(
@@ -37,80 +37,79 @@ fn of_the_system(case: &Case<'_>) -> Option<Finding> {
         ),
     );
     found.evidence.push(growth.evidence());
-    found.evidence.extend(case.peak(end, "files.open").map(|peak| peak.evidence()));
+    found.evidence.extend(run.peak(end, "files.open").map(|peak| peak.evidence()));
     let wanted = most.map_or(WANTED, |most| most.saturating_mul(2).max(WANTED));
     Some(found.remedied_by(format!("sysctl -w fs.file-max={wanted}")))
 }
 
-fn of_the_generator(case: &Case<'_>) -> Option<Finding> {
-    let growth = case.connect_failures("EMFILE").or_else(|| {
-        events(case, "generator_fds_exhausted", |kind| {
-            matches!(kind, EventKind::GeneratorFdsExhausted { .. })
+fn of_the_generator(run: &RunView<'_>) -> Option<Finding> {
+    let growth = run.connect_failures("EMFILE").or_else(|| {
+        events(run, "generator_fds_exhausted", |kind| {
+            matches!(kind, RunEventKind::GeneratorFdsExhausted { .. })
         })
     })?;
-    let held = case.load_at(growth.began_ms).connections;
+    let held = run.load_at(growth.began_ms).connections;
     let mut found = Finding::new(
         RULE.id,
         Side::Client,
         format!(
             "The generator's fd table{} was full with {} connections: {} connects found no free fd (EMFILE). \
              The target may hold more.",
-            room(case, End::Client, "client", held),
+            room(run, Endpoint::Client, "client", held),
             count(held as f64),
             count(growth.by() as f64)
         ),
     );
     found.evidence.push(growth.evidence());
-    let raise = raise(case, End::Client, "client", held);
+    let raise = raise(run, Endpoint::Client, "client", held);
     Some(found.remedied_by(format!(
         "{raise} for the generator (its hard limit: as root), or more --cores, each of which has a table of its own"
     )))
 }
 
 /// A throng server counts how often it had to stop accepting for want of fds, and has an errno where the kernel was the one to say so.
-fn of_the_server(case: &Case<'_>) -> Option<Finding> {
-    let refused = accept_errors(case, "EMFILE");
-    let paused =
-        case.server_growth("server.counters.pauses_fd", |server| server.counters.pauses_fd);
-    let other_limit = OTHER_LIMITS.iter().any(|errno| accept_errors(case, errno).is_some());
+fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
+    let refused = accept_errors(run, "EMFILE");
+    let paused = run.server_growth("server.counters.pauses_fd", |server| server.counters.pauses_fd);
+    let other_limit = OTHER_LIMITS.iter().any(|errno| accept_errors(run, errno).is_some());
     let growth = match (refused, paused) {
         (Some(refused), _) => refused,
         (None, Some(paused)) if !other_limit => paused,
         _ => return None,
     };
     // A server that is full and to which nobody else wants to connect has just enough.
-    let unserved = unserved(case);
-    let felt = unserved.or_else(|| resent::by_connects(case).map(|felt| felt.evidence))?;
-    let held = case.moments().iter().filter_map(open).max().unwrap_or(0);
+    let unserved = accept_backlog(run);
+    let felt = unserved.or_else(|| retransmission::by_connects(run).map(|felt| felt.evidence))?;
+    let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
     let mut found = Finding::new(
         RULE.id,
         Side::Server,
         format!(
             "The server's fd table{} is full with {} connections. Who comes now is established by the kernel, and waits in the \
              accept queue until somebody leaves.",
-            room(case, End::Server, "server", held),
+            room(run, Endpoint::Server, "server", held),
             count(held as f64)
         ),
     );
     found.evidence.push(growth.evidence());
     found.evidence.push(felt);
-    let raise = raise(case, End::Server, "server", held);
+    let raise = raise(run, Endpoint::Server, "server", held);
     Some(found.remedied_by(format!(
         "{raise} for the server (LimitNOFILE= in a systemd unit), or more --cores, each of which has a table of its own"
     )))
 }
 
 /// The command that makes a table large enough. In an open model nobody knew how many connections there would be.
-fn raise(case: &Case<'_>, end: End, label: &str, held: u64) -> String {
-    let moment = case.moments().last().map(|moment| &moment.interval);
+fn raise(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
+    let moment = run.samples().last().map(|moment| &moment.interval);
     let cores = moment.and_then(|interval| match end {
-        End::Client => interval.load.as_ref().map(|load| load.cores),
-        End::Server => interval.server.as_ref().map(|server| server.cores),
+        Endpoint::Client => interval.load.as_ref().map(|load| load.cores),
+        Endpoint::Server => interval.server.as_ref().map(|server| server.cores),
     });
     // Who holds more than a table has room for has several.
-    let room = fds_max(case, end, label).and_then(|most| u64::try_from(most).ok());
+    let room = fds_max(run, end, label).and_then(|most| u64::try_from(most).ok());
     let tables = if room.is_some_and(|room| held > room) { cores.unwrap_or(1) } else { 1 };
-    let all = case.header.users_planned.max(held.saturating_mul(2));
+    let all = run.header.users_planned.max(held.saturating_mul(2));
     let wanted = all.div_ceil(tables.max(1)) + SPARE;
     if wanted > NR_OPEN_DEFAULT {
         format!("sysctl -w fs.nr_open={wanted} and ulimit -n {wanted}")
@@ -120,31 +119,31 @@ fn raise(case: &Case<'_>, end: End, label: &str, held: u64) -> String {
 }
 
 /// How many fds a table of the process may hold.
-fn fds_max(case: &Case<'_>, end: End, label: &str) -> Option<i64> {
+fn fds_max(run: &RunView<'_>, end: Endpoint, label: &str) -> Option<i64> {
     let name = format!("process.{label}.fds_max");
-    case.constant(end, &name).or_else(|| case.constant(End::Client, &name))
+    run.constant(end, &name).or_else(|| run.constant(Endpoint::Client, &name))
 }
 
 /// `, which holds 1.02k fds,`: how many fds a table of the process may hold. A limit that is far above what it held was another one
 /// when it was read, or is not what it ran into.
-fn room(case: &Case<'_>, end: End, label: &str, held: u64) -> String {
-    let most = fds_max(case, end, label);
+fn room(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
+    let most = fds_max(run, end, label);
     let most = most.filter(|most| *most as u64 <= 2 * held + SPARE);
     most.map_or(String::new(), |most| format!(", which holds {} fds,", count(most as f64)))
 }
 
-fn accept_errors(case: &Case<'_>, errno: &str) -> Option<Growth> {
-    case.server_growth(&format!("server.accept_errors.{errno}"), |server| {
+fn accept_errors(run: &RunView<'_>, errno: &str) -> Option<Growth> {
+    run.server_growth(&format!("server.accept_errors.{errno}"), |server| {
         server.accept_errors.get(errno)
     })
 }
 
 /// How often an event was told.
-fn events(case: &Case<'_>, name: &str, is_it: impl Fn(&EventKind) -> bool) -> Option<Growth> {
+fn events(run: &RunView<'_>, name: &str, is_it: impl Fn(&RunEventKind) -> bool) -> Option<Growth> {
     let told =
-        |moment: &Moment| moment.interval.events.iter().filter(|event| is_it(&event.kind)).count();
-    let first = case.moments().iter().find(|moment| told(moment) > 0)?;
-    let all: usize = case.moments().iter().map(told).sum();
+        |moment: &Sample| moment.interval.events.iter().filter(|event| is_it(&event.kind)).count();
+    let first = run.samples().iter().find(|moment| told(moment) > 0)?;
+    let all: usize = run.samples().iter().map(told).sum();
     Some(Growth {
         counter: format!("events.{name}"),
         from: 0,

@@ -1,20 +1,21 @@
 //! Runs made by hand, for the tests of rules.
 
-use throng_report::runfile::{End, Header, RunFile};
+use throng_report::runfile::{RunEnd, RunFile, RunHeader};
 use throng_report::{Finding, Interval, LoadInterval, Summary};
 
-use crate::case::Case;
 use crate::history::History;
+use crate::run_view::RunView;
 
 /// Ten quiet seconds, to be spoilt: a thousand connections, made in the first five, that send a thousand messages a second.
 pub(crate) struct Run {
-    pub(crate) header: Header,
+    pub(crate) header: RunHeader,
     pub(crate) intervals: Vec<Interval>,
 }
 
 impl Run {
     pub(crate) fn quiet() -> Self {
-        let header = Header { users_planned: 1_000, capacity: Some(100_000), ..Header::default() };
+        let header =
+            RunHeader { users_planned: 1_000, capacity: Some(100_000), ..RunHeader::default() };
         let mut run = Self { header, intervals: Vec::new() };
         for second in 0..=10 {
             let mut load =
@@ -87,7 +88,7 @@ impl Run {
     /// What one rule says.
     pub(crate) fn find(&self, rule: &super::Rule) -> Option<Finding> {
         let (history, summary) = self.whole();
-        (rule.find)(&Case::new(&history, &summary))
+        (rule.find)(&RunView::new(&history, &summary))
     }
 
     /// What the rule says, which must be something, with evidence, a remedy and its own id.
@@ -124,7 +125,7 @@ impl Run {
         let file = RunFile {
             header: self.header.clone(),
             intervals: self.intervals.clone(),
-            end: Some(End::default()),
+            end: Some(RunEnd::default()),
             lines_torn: 0,
             warnings: Vec::new(),
         };

@@ -5,23 +5,23 @@ use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{Evidence, Finding, Grade, Side};
 
 use super::Rule;
-use crate::case::{Case, End};
 use crate::cpus::{CpuUse, FULL_SHARE, mean, shares, whole_percent};
-use crate::harm::lateness_severity;
-use crate::history::Moment;
+use crate::history::Sample;
+use crate::impact::lateness_severity;
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "generator_saturated", explains: &[], find };
 
 /// Lateness is of steps that depended on nobody else, so it is the generator's alone.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let generator = &case.summary.generator;
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let generator = &run.summary.generator;
     let late = generator.lag_us.p99;
     if generator.lag_grade == Grade::Valid {
         return None;
     }
-    let moments = case.moments();
-    let first = moments.iter().find(|moment| is_late(moment))?;
-    let short = Shortage::of(case);
+    let samples = run.samples();
+    let first = samples.iter().find(|moment| is_late(moment))?;
+    let short = Shortage::of(run);
     let so = match generator.by_kernels_clock {
         // Reading late makes no latency larger, sending late does.
         Some(share) if share > 0.99 => "latencies are larger than the target's by up to that",
@@ -37,20 +37,20 @@ fn find(case: &Case<'_>) -> Option<Finding> {
             short.detail
         ),
     )
-    .with_severity(lateness_severity(case));
+    .with_severity(lateness_severity(run));
     found.evidence.push(Evidence {
         counter: "load.lag_us.p99".to_owned(),
-        from: moments.iter().find(|moment| moment.lag.count > 0)?.lag.p99_us as f64,
+        from: samples.iter().find(|moment| moment.lag.count > 0)?.lag.p99_us as f64,
         to: first.lag.p99_us as f64,
         at_ms: first.interval.at_ms,
     });
     found
         .evidence
-        .extend(short.gauge.and_then(|gauge| Some(case.peak(End::Client, gauge)?.evidence())));
+        .extend(short.gauge.and_then(|gauge| Some(run.peak(Endpoint::Client, gauge)?.evidence())));
     Some(found.remedied_by(short.remedy))
 }
 
-fn is_late(moment: &Moment) -> bool {
+fn is_late(moment: &Sample) -> bool {
     moment.lag.p99_us > LAG_DEGRADED_US
 }
 
@@ -65,10 +65,10 @@ struct Shortage {
 }
 
 impl Shortage {
-    fn of(case: &Case<'_>) -> Self {
-        let mut uses = CpuUse::of(case, End::Client);
-        let late: Vec<u64> = case
-            .moments()
+    fn of(run: &RunView<'_>) -> Self {
+        let mut uses = CpuUse::of(run, Endpoint::Client);
+        let late: Vec<u64> = run
+            .samples()
             .iter()
             .filter(|moment| is_late(moment))
             .map(|moment| moment.interval.at_ms)
@@ -76,12 +76,12 @@ impl Shortage {
         uses.retain(|used| late.contains(&used.at_ms));
         let Some(used) = mean(&uses) else { return Self::unknown() };
         let client = used.client.unwrap_or_default();
-        let detail = format!(" Who had the CPUs: {}.", shares(case, &used));
+        let detail = format!(" Who had the CPUs: {}.", shares(run, &used));
         let busiest = client.busiest.unwrap_or(0.0);
         let delayed = client.most_delayed.unwrap_or(0.0);
         if used.taken_share() > FULL_SHARE {
             let server = used.server.map_or(0.0, |server| server.taken);
-            let remedy = if case.header.target_is_here && server > used.busy * 0.3 {
+            let remedy = if run.header.target_is_here && server > used.busy * 0.3 {
                 "give the generator a machine of its own, or ask for less"
             } else {
                 "ask for less, or spread the load over more machines"
@@ -98,10 +98,10 @@ impl Shortage {
                 remedy: "let it use more CPUs (taskset, cpuset, quota), or stop what runs beside it",
             }
         } else if busiest > BUSY_MIN {
-            let cores = case
-                .moments()
+            let cores = run
+                .samples()
                 .iter()
-                .filter_map(Moment::load)
+                .filter_map(Sample::load)
                 .map(|load| load.cores)
                 .max()
                 .unwrap_or(0);

@@ -4,18 +4,18 @@ use throng_report::render::count;
 use throng_report::{Finding, Severity, Side};
 
 use super::Rule;
-use super::unserved::{moved, open};
-use crate::case::{Case, End};
-use crate::history::Moment;
+use super::accept_backlog::{moved, open};
+use crate::history::Sample;
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "half_open", explains: &["server_slow"], find };
 
 /// The last packet of a handshake was dropped, at a full accept queue or on its way there: its client has sent it and believes to be
 /// connected. Only both ends' counts together show it, while hardly anybody comes or goes: the ends are not asked at the very same
 /// moment, and where everybody leaves in between, the server knows of it first.
-fn find(case: &Case<'_>) -> Option<Finding> {
+fn find(run: &RunView<'_>) -> Option<Finding> {
     let compared =
-        case.moments().windows(3).filter_map(|three| Some((three, half_open(case, three)?)));
+        run.samples().windows(3).filter_map(|three| Some((three, half_open(run, three)?)));
     let worst = compared.max_by_key(|(_, half_open)| *half_open);
     let (three, most) = worst?;
     let (before, now) = (&three[0], &three[1]);
@@ -23,7 +23,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     if most < HALF_OPEN_MIN || most.saturating_mul(HALF_OPEN_ONE_IN) < connected_now {
         return None;
     }
-    let overflows = case.growth(End::Server, "TcpExt.ListenOverflows");
+    let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows");
     let (side, dropped, confidence, remedy) = match &overflows {
         Some(overflows) => (
             Side::Server,
@@ -74,11 +74,11 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// What of the client's connections is neither open at the server nor waiting in its accept queue; none where that cannot be compared.
-fn half_open(case: &Case<'_>, three: &[Moment]) -> Option<u64> {
+fn half_open(run: &RunView<'_>, three: &[Sample]) -> Option<u64> {
     let [before, now, after] = three else { return None };
     let server = now.interval.server.as_ref().filter(|server| server.cores_silent == 0)?;
     // Who waits in a queue that cannot be seen is not half-open.
-    let waiting = case.value(End::Server, now, "listener.accept_queue")?;
+    let waiting = run.value(Endpoint::Server, now, "listener.accept_queue")?;
     let known = server.counters.open + u64::try_from(waiting).unwrap_or(0);
     let client = connected(now)?;
     let moved = moved(before, now)? + moved(now, after)?;
@@ -89,7 +89,7 @@ fn half_open(case: &Case<'_>, three: &[Moment]) -> Option<u64> {
     Some(client.saturating_sub(known + moved))
 }
 
-fn connected(moment: &Moment) -> Option<u64> {
+fn connected(moment: &Sample) -> Option<u64> {
     moment.load().map(|load| load.counters.connected)
 }
 

@@ -4,20 +4,20 @@ use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
 
 use super::Rule;
-use crate::case::Case;
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
     Rule { id: "handshakes_refused", explains: &["server_closes_early"], find };
 
 /// The generator counts each such answer by its status.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let last = &case.moments().last()?.load()?.connect_failed;
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let last = &run.samples().last()?.load()?.connect_failed;
     let statuses = last.0.keys().filter(|kind| kind.starts_with(PREFIX));
     let mut refused: Vec<_> =
-        statuses.filter_map(|kind| Some((kind, case.connect_failures(kind)?))).collect();
+        statuses.filter_map(|kind| Some((kind, run.connect_failures(kind)?))).collect();
     refused.sort_by_key(|(_, growth)| std::cmp::Reverse(growth.by()));
     let all: u64 = refused.iter().map(|(_, growth)| growth.by()).sum();
-    let attempts = all + case.summary.connect.ok;
+    let attempts = all + run.summary.connect.ok;
     if (all as f64) < attempts as f64 * SHARE_MIN {
         return None;
     }

@@ -4,9 +4,9 @@ use throng_report::render::count;
 use throng_report::{Finding, ServerSnapshot, Severity, Side};
 
 use super::Rule;
-use crate::case::{Case, End};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, whole_percent};
-use crate::harm::harm;
+use crate::impact::impact;
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule {
     id: "hot_core",
@@ -16,18 +16,19 @@ pub(super) const RULE: Rule = Rule {
 
 /// A thread that hardly ever rests, and that gets a CPU whenever it wants one: more CPUs would not help it, more threads would. Where
 /// that hurt nobody, it is what would come next.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let uses = CpuUse::of(case, End::Server);
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let uses = CpuUse::of(run, Endpoint::Server);
     let intervals = uses.len();
     let hot = lasting(uses, |used| used.server.is_some_and(|server| is_hot(used, &server)))?;
     let used = mean(&hot)?;
     let server = used.server?;
-    let harm = harm(case).filter(|harm| used.at_ms <= harm.last_ms);
-    if harm.is_none() && hot.len() * 2 <= intervals {
+    let impact = impact(run).filter(|impact| used.at_ms <= impact.last_ms);
+    if impact.is_none() && hot.len() * 2 <= intervals {
         return None;
     }
-    let reason = Reason::of(case);
-    let felt = harm.as_ref().map_or_else(String::new, |harm| format!(" Meanwhile {}.", harm.what));
+    let reason = Reason::of(run);
+    let felt =
+        impact.as_ref().map_or_else(String::new, |impact| format!(" Meanwhile {}.", impact.what));
     let text = format!(
         "One thread of the server was busy for {} while it used {:.1} of the {:.0} CPUs that it may: {}.{felt}",
         whole_percent(server.busiest?),
@@ -36,13 +37,13 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         reason.what
     );
     let mut found = Finding::new(RULE.id, Side::Server, text)
-        .with_severity(harm.as_ref().map_or(Severity::Noted, |harm| harm.severity))
+        .with_severity(impact.as_ref().map_or(Severity::Noted, |impact| impact.severity))
         .with_confidence(0.9);
-    let busiest = case.peak(End::Server, "process.server.busiest_thread_permille")?;
+    let busiest = run.peak(Endpoint::Server, "process.server.busiest_thread_permille")?;
     found.evidence.push(busiest.evidence());
-    let taken = case.growth(End::Server, "process.server.cpu_us");
+    let taken = run.growth(Endpoint::Server, "process.server.cpu_us");
     found.evidence.extend(taken.map(|growth| growth.evidence_from(used.at_ms)));
-    found.evidence.extend(harm.map(|harm| harm.evidence));
+    found.evidence.extend(impact.map(|impact| impact.evidence));
     Some(found.remedied_by(reason.remedy))
 }
 
@@ -60,11 +61,11 @@ struct Reason {
 }
 
 impl Reason {
-    fn of(case: &Case<'_>) -> Self {
+    fn of(run: &RunView<'_>) -> Self {
         let last =
-            case.moments().iter().filter_map(|moment| moment.interval.server.as_ref()).next_back();
-        let Some(server) = last else { return Self::foreign(case) };
-        let waiting = case.peak_of("server.counters.registry_mailbox_most", |moment| {
+            run.samples().iter().filter_map(|moment| moment.interval.server.as_ref()).next_back();
+        let Some(server) = last else { return Self::foreign(run) };
+        let waiting = run.peak_of("server.counters.registry_mailbox_most", |moment| {
             Some(moment.interval.server.as_ref()?.counters.registry_mailbox_most as i64)
         });
         if server.cores == 1 {
@@ -105,8 +106,8 @@ impl Reason {
     }
 
     /// A program of which only the threads are known.
-    fn foreign(case: &Case<'_>) -> Self {
-        let threads = case.constant(End::Server, "process.server.threads").unwrap_or(1);
+    fn foreign(run: &RunView<'_>) -> Self {
+        let threads = run.constant(Endpoint::Server, "process.server.threads").unwrap_or(1);
         Self {
             what: match threads {
                 1 => "it has one thread".to_owned(),

@@ -3,11 +3,11 @@
 use throng_report::render::{bytes, count};
 use throng_report::{Evidence, Finding, Severity, Side};
 
-use super::unserved::open;
+use super::accept_backlog::open;
 use super::{Rule, server_lost};
-use crate::case::{Case, End, Growth, Peak};
-use crate::harm::harm;
-use crate::history::Moment;
+use crate::history::Sample;
+use crate::impact::impact;
+use crate::run_view::{Endpoint, Growth, Peak, RunView};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory_runs_out",
@@ -16,55 +16,55 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// What has happened comes before what would.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let of_a_group = |find: fn(&Case<'_>, Group) -> Option<Finding>| {
-        GROUPS.into_iter().find_map(|group| find(case, group))
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let of_a_group = |find: fn(&RunView<'_>, Group) -> Option<Finding>| {
+        GROUPS.into_iter().find_map(|group| find(run, group))
     };
     of_a_group(killed)
         .or_else(|| of_a_group(limited))
-        .or_else(|| exhausted(case))
+        .or_else(|| exhausted(run))
         .or_else(|| of_a_group(foreseen_in_group))
-        .or_else(|| foreseen(case))
+        .or_else(|| foreseen(run))
 }
 
 /// A control group that was looked at. It is that of the first process that was watched: the server's where its process is known, else
 /// the generator's.
 #[derive(Clone, Copy)]
 struct Group {
-    end: End,
+    end: Endpoint,
     side: Side,
     whose: &'static str,
 }
 
 const GROUPS: [Group; 2] = [
-    Group { end: End::Server, side: Side::Server, whose: "the server's control group" },
-    Group { end: End::Client, side: Side::Client, whose: "the generator's control group" },
+    Group { end: Endpoint::Server, side: Side::Server, whose: "the server's control group" },
+    Group { end: Endpoint::Client, side: Side::Client, whose: "the generator's control group" },
 ];
 
 impl Group {
-    fn value(self, case: &Case<'_>, moment: &Moment, name: &str) -> Option<i64> {
-        let is_servers = KNOWN_BY.iter().any(|known| case.value(self.end, moment, known).is_some());
-        let is_it = is_servers == (self.end == End::Server);
-        case.value(self.end, moment, name).filter(|_| is_it)
+    fn value(self, run: &RunView<'_>, moment: &Sample, name: &str) -> Option<i64> {
+        let is_servers = KNOWN_BY.iter().any(|known| run.value(self.end, moment, known).is_some());
+        let is_it = is_servers == (self.end == Endpoint::Server);
+        run.value(self.end, moment, name).filter(|_| is_it)
     }
 
-    fn growth(self, case: &Case<'_>, counter: &str) -> Option<Growth> {
-        case.growth_of(counter, |moment| self.value(case, moment, counter))
+    fn growth(self, run: &RunView<'_>, counter: &str) -> Option<Growth> {
+        run.growth_of(counter, |moment| self.value(run, moment, counter))
     }
 
-    fn peak(self, case: &Case<'_>, gauge: &str) -> Option<Peak> {
-        case.peak_of(gauge, |moment| self.value(case, moment, gauge))
+    fn peak(self, run: &RunView<'_>, gauge: &str) -> Option<Peak> {
+        run.peak_of(gauge, |moment| self.value(run, moment, gauge))
     }
 
-    fn limit(self, case: &Case<'_>) -> Option<i64> {
-        case.moments().iter().find_map(|moment| self.value(case, moment, LIMIT))
+    fn limit(self, run: &RunView<'_>) -> Option<i64> {
+        run.samples().iter().find_map(|moment| self.value(run, moment, LIMIT))
     }
 }
 
 /// A control group killed for its memory.
-fn killed(case: &Case<'_>, group: Group) -> Option<Finding> {
-    let kills = group.growth(case, "cgroup.memory.oom_kills")?;
-    let limit = group.limit(case);
+fn killed(run: &RunView<'_>, group: Group) -> Option<Finding> {
+    let kills = group.growth(run, "cgroup.memory.oom_kills")?;
+    let limit = group.limit(run);
     let of = limit.map_or_else(String::new, |limit| format!(" of {}", bytes(limit as f64)));
     let victims = match kills.by() {
         1 => "a process".to_owned(),
@@ -73,40 +73,40 @@ fn killed(case: &Case<'_>, group: Group) -> Option<Finding> {
     let text = format!(
         "The kernel killed {victims} because the memory{of} of {} was full.{}",
         group.whose,
-        reached(case)
+        reached(run)
     );
     let mut found = Finding::new(RULE.id, group.side, text);
     found.evidence.push(kills.evidence());
-    found.evidence.extend(group.peak(case, USED).map(|peak| peak.evidence()));
+    found.evidence.extend(group.peak(run, USED).map(|peak| peak.evidence()));
     Some(found.remedied_by(GROUP_REMEDY))
 }
 
 /// A control group at its limit, which takes its time to find memory that can be given back.
-fn limited(case: &Case<'_>, group: Group) -> Option<Finding> {
-    let hits = group.growth(case, "cgroup.memory.limit_hits")?;
-    let harm = harm(case).filter(|harm| hits.began_ms <= harm.last_ms)?;
-    let limit = group.limit(case)?;
+fn limited(run: &RunView<'_>, group: Group) -> Option<Finding> {
+    let hits = group.growth(run, "cgroup.memory.limit_hits")?;
+    let impact = impact(run).filter(|impact| hits.began_ms <= impact.last_ms)?;
+    let limit = group.limit(run)?;
     let text = format!(
         "The memory of {} ran into its limit of {} {} times.{} Meanwhile {}.",
         group.whose,
         bytes(limit as f64),
         count(hits.by() as f64),
-        reached(case),
-        harm.what
+        reached(run),
+        impact.what
     );
     let mut found =
-        Finding::new(RULE.id, group.side, text).with_severity(harm.severity).with_confidence(0.8);
+        Finding::new(RULE.id, group.side, text).with_severity(impact.severity).with_confidence(0.8);
     found.evidence.push(hits.evidence());
-    found.evidence.push(harm.evidence);
+    found.evidence.push(impact.evidence);
     Some(found.remedied_by(GROUP_REMEDY))
 }
 
 /// The server ended when hardly any memory was left.
-fn exhausted(case: &Case<'_>) -> Option<Finding> {
-    let (lost_ms, _) = server_lost::ended(case)?;
-    let total = case.constant(End::Server, "memory.total_bytes")?;
-    let before = case.moments().iter().filter(|moment| moment.interval.at_ms <= lost_ms);
-    let least = before.filter_map(|moment| left(case, moment)).min()?;
+fn exhausted(run: &RunView<'_>) -> Option<Finding> {
+    let (lost_ms, _) = server_lost::ended(run)?;
+    let total = run.constant(Endpoint::Server, "memory.total_bytes")?;
+    let before = run.samples().iter().filter(|moment| moment.interval.at_ms <= lost_ms);
+    let least = before.filter_map(|moment| left(run, moment)).min()?;
     if least as f64 > total as f64 * EXHAUSTED_SHARE {
         return None;
     }
@@ -114,29 +114,29 @@ fn exhausted(case: &Case<'_>) -> Option<Finding> {
         "The server ended when only {} of {} memory were left: the kernel kills the largest process then.{}",
         bytes(least as f64),
         bytes(total as f64),
-        reached(case)
+        reached(run)
     );
     let mut found = Finding::new(RULE.id, Side::Server, text).with_confidence(0.9);
-    found.evidence.extend(case.peak(End::Server, USED_OF_ALL).map(|peak| peak.evidence()));
+    found.evidence.extend(run.peak(Endpoint::Server, USED_OF_ALL).map(|peak| peak.evidence()));
     Some(found.remedied_by("give the machine more memory, or the connections less (smaller buffers: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem)"))
 }
 
 /// Memory of a control group that grows with each connection, and would end before the last of them is there.
-fn foreseen_in_group(case: &Case<'_>, group: Group) -> Option<Finding> {
-    let value = |moment: &Moment, name| group.value(case, moment, name);
-    let available = |moment: &Moment| Some(value(moment, LIMIT)? - value(moment, USED)?);
-    let used = |moment: &Moment| value(moment, USED);
-    let fall = Fall::of(case, USED, used, GROUP_TAKEN_BYTES_MIN, available)?;
-    let text = too_few(case, &fall, group.whose)?;
+fn foreseen_in_group(run: &RunView<'_>, group: Group) -> Option<Finding> {
+    let value = |moment: &Sample, name| group.value(run, moment, name);
+    let available = |moment: &Sample| Some(value(moment, LIMIT)? - value(moment, USED)?);
+    let used = |moment: &Sample| value(moment, USED);
+    let fall = Fall::of(run, USED, used, GROUP_TAKEN_BYTES_MIN, available)?;
+    let text = too_few(run, &fall, group.whose)?;
     Some(noted(group.side, text, fall).remedied_by(GROUP_REMEDY))
 }
 
 /// The same of the machine's.
-fn foreseen(case: &Case<'_>) -> Option<Finding> {
-    let used = |moment: &Moment| case.value(End::Server, moment, USED_OF_ALL);
-    let fall = Fall::of(case, USED_OF_ALL, used, TAKEN_BYTES_MIN, |moment| left(case, moment))?;
-    let text = too_few(case, &fall, "the machine")?;
-    Some(noted(Side::Server, text, fall).remedied_by(if case.header.target_is_here {
+fn foreseen(run: &RunView<'_>) -> Option<Finding> {
+    let used = |moment: &Sample| run.value(Endpoint::Server, moment, USED_OF_ALL);
+    let fall = Fall::of(run, USED_OF_ALL, used, TAKEN_BYTES_MIN, |moment| left(run, moment))?;
+    let text = too_few(run, &fall, "the machine")?;
+    Some(noted(Side::Server, text, fall).remedied_by(if run.header.target_is_here {
         "put the ends on two machines, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
     } else {
         "give the server's machine more memory, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
@@ -145,9 +145,9 @@ fn foreseen(case: &Case<'_>) -> Option<Finding> {
 
 /// What of the machine's memory nobody holds. The kernel's own word for it, `memory.available_bytes`, takes a half of each socket's inode for
 /// something that it could free.
-fn left(case: &Case<'_>, moment: &Moment) -> Option<i64> {
-    let total = case.constant(End::Server, "memory.total_bytes")?;
-    Some(total - case.value(End::Server, moment, USED_OF_ALL)?)
+fn left(run: &RunView<'_>, moment: &Sample) -> Option<i64> {
+    let total = run.constant(Endpoint::Server, "memory.total_bytes")?;
+    Some(total - run.value(Endpoint::Server, moment, USED_OF_ALL)?)
 }
 
 fn noted(side: Side, text: String, fall: Fall) -> Finding {
@@ -158,8 +158,8 @@ fn noted(side: Side, text: String, fall: Fall) -> Finding {
 }
 
 /// How many would fit, where that is fewer than are planned.
-fn too_few(case: &Case<'_>, fall: &Fall, whose: &str) -> Option<String> {
-    let missing = case.header.users_planned.saturating_sub(fall.connections);
+fn too_few(run: &RunView<'_>, fall: &Fall, whose: &str) -> Option<String> {
+    let missing = run.header.users_planned.saturating_sub(fall.connections);
     if fall.bytes_each * missing as f64 <= fall.available {
         return None;
     }
@@ -168,7 +168,7 @@ fn too_few(case: &Case<'_>, fall: &Fall, whose: &str) -> Option<String> {
         "Memory would run out at about {} connections, before the {} that are planned. Each takes {} of the memory of {whose}, the \
          kernel's and programs' together, and {} were left at {}.",
         count(fit),
-        count(case.header.users_planned as f64),
+        count(run.header.users_planned as f64),
         bytes(fall.bytes_each),
         bytes(fall.available),
         count(fall.connections as f64)
@@ -189,17 +189,17 @@ type Point = (u64, f64, u64);
 impl Fall {
     /// None where memory did not fall in step with the connections: whoever else uses memory is not to be mistaken for them.
     fn of(
-        case: &Case<'_>,
+        run: &RunView<'_>,
         gauge: &str,
-        value: impl Fn(&Moment) -> Option<i64>,
+        value: impl Fn(&Sample) -> Option<i64>,
         taken_min: f64,
-        available: impl Fn(&Moment) -> Option<i64>,
+        available: impl Fn(&Sample) -> Option<i64>,
     ) -> Option<Self> {
-        let point = |moment: &Moment| -> Option<Point> {
+        let point = |moment: &Sample| -> Option<Point> {
             let available = available(moment)? as f64;
             Some((moment.load()?.counters.connected, available, moment.interval.at_ms))
         };
-        let points: Vec<_> = case.moments().iter().filter_map(point).collect();
+        let points: Vec<_> = run.samples().iter().filter_map(point).collect();
         let first = points.first()?;
         let last = points.iter().rev().max_by_key(|(connected, ..)| *connected)?;
         let grown = last.0.checked_sub(first.0).filter(|grown| *grown >= CONNECTIONS_MIN)?;
@@ -210,7 +210,7 @@ impl Fall {
             point.2 <= last.2 && (point.1 - expected).abs() > taken * OFF_MAX
         };
         let at = |at_ms| {
-            case.moments().iter().find(|moment| moment.interval.at_ms == at_ms).and_then(&value)
+            run.samples().iter().find(|moment| moment.interval.at_ms == at_ms).and_then(&value)
         };
         (!points.iter().any(is_off)).then_some(Self {
             connections: last.0,
@@ -227,9 +227,9 @@ impl Fall {
 }
 
 /// By the count of whichever end knows of more: where nobody generates, the server.
-fn reached(case: &Case<'_>) -> String {
-    let open = case.moments().iter().filter_map(open).max().unwrap_or(0);
-    match case.summary.users.connected_most.max(open) {
+fn reached(run: &RunView<'_>) -> String {
+    let open = run.samples().iter().filter_map(open).max().unwrap_or(0);
+    match run.summary.users.connected_most.max(open) {
         0 => String::new(),
         most => format!(" There were {} connections at most.", count(most as f64)),
     }
@@ -259,7 +259,7 @@ const OFF_MAX: f64 = 0.25;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Event, EventKind};
+    use throng_report::{RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -321,8 +321,8 @@ mod tests {
         let lost = |bytes_each| {
             falling(bytes_each).changed(|interval, second| {
                 if second == 7 {
-                    let kind = EventKind::ServerLost { reason: "gone".into() };
-                    interval.events.push(Event::new(7_000, kind));
+                    let kind = RunEventKind::ServerLost { reason: "gone".into() };
+                    interval.events.push(RunEvent::new(7_000, kind));
                 }
                 if second > 7 {
                     interval.load.as_mut().unwrap().counters.connected = 0;

@@ -4,30 +4,30 @@ use throng_report::render::count;
 use throng_report::{Finding, Severity};
 
 use super::Rule;
-use crate::case::{Case, End};
 use crate::kernels::{Kernel, kernels};
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule =
     Rule { id: "orphans_aborted", explains: &["server_closes_early", "retransmits"], find };
 
 /// A closed connection that has not delivered everything is an orphan: no process owns it. Beyond a number of them, or without
 /// memory, the kernel resets them, and what they had to send is lost. Whoever closed it does not hear of it.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
-fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
-    let aborted = case.growth(kernel.end, "TcpExt.TCPAbortOnMemory")?;
-    let orphans = case.peak(kernel.end, "sockstat.tcp.orphan");
+fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
+    let aborted = run.growth(kernel.end, "TcpExt.TCPAbortOnMemory")?;
+    let orphans = run.peak(kernel.end, "sockstat.tcp.orphan");
     // Without orphans it is the memory, which is another finding.
-    let is_memory = case.growth(kernel.end, "TcpExt.TCPMemoryPressures").is_some()
-        || is_pressed(case, kernel.end);
-    let last = &case.moments().last()?.load()?.counters;
+    let is_memory = run.growth(kernel.end, "TcpExt.TCPMemoryPressures").is_some()
+        || is_pressed(run, kernel.end);
+    let last = &run.samples().last()?.load()?.counters;
     let closed = last.connects_ok.saturating_sub(last.connected);
     if aborted.by() < ABORTED_MIN || is_memory || aborted.by() > closed.saturating_mul(ENDS) {
         return None;
     }
-    let most = case.constant(kernel.end, "sysctl.net.ipv4.tcp_max_orphans");
+    let most = run.constant(kernel.end, "sysctl.net.ipv4.tcp_max_orphans");
     let limit = most.map_or_else(String::new, |most| format!(" {}", count(most as f64)));
     let text = format!(
         "The kernel of {} reset {} of {} closed connections before their data was delivered: too many orphaned sockets \
@@ -42,7 +42,7 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     found.evidence.push(aborted.evidence());
     found
         .evidence
-        .extend(case.growth(kernel.end, "Tcp.EstabResets").map(|growth| growth.evidence()));
+        .extend(run.growth(kernel.end, "Tcp.EstabResets").map(|growth| growth.evidence()));
     found.evidence.extend(orphans.map(|peak| peak.evidence()));
     let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
     Some(found.remedied_by(format!(
@@ -51,9 +51,9 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
 }
 
 /// Whether the sockets hold as much memory as makes the kernel take some back.
-fn is_pressed(case: &Case<'_>, end: End) -> bool {
-    let pages = case.peak(end, "sockstat.tcp.mem_pages");
-    let from = case.constant(end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
+fn is_pressed(run: &RunView<'_>, end: Endpoint) -> bool {
+    let pages = run.peak(end, "sockstat.tcp.mem_pages");
+    let from = run.constant(end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
     pages.zip(from).is_some_and(|(pages, from)| pages.value >= from)
 }
 

@@ -4,18 +4,18 @@ use throng_report::render::count;
 use throng_report::{Finding, Side};
 
 use super::Rule;
-use crate::case::{Case, End};
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "port_conflict", explains: &[], find };
 
 /// `EADDRINUSE` of a connect. A user tries some ports after the first one, so failures mean that many in a row are taken.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let taken = case.connect_failures("EADDRINUSE")?;
-    let short = case.connect_failures("EADDRNOTAVAIL").map_or(0, |growth| growth.by());
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let taken = run.connect_failures("EADDRINUSE")?;
+    let short = run.connect_failures("EADDRNOTAVAIL").map_or(0, |growth| growth.by());
     if short >= taken.by() {
         return None;
     }
-    let attempts = case.load_growth("load.connects_started", |load| load.connects_started)?;
+    let attempts = run.load_growth("load.connects_started", |load| load.connects_started)?;
     let mut found = Finding::new(
         RULE.id,
         Side::Client,
@@ -23,7 +23,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
             "{} of {} connects found their source port taken (EADDRINUSE): a listener or another program's connection has it. {}",
             count(taken.by() as f64),
             count(attempts.by() as f64),
-            listener(case)
+            listener(run)
         ),
     );
     found.evidence.push(taken.evidence());
@@ -34,13 +34,13 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Whether the target's own port may be the one.
-fn listener(case: &Case<'_>) -> String {
-    let port = case.header.target.rsplit(':').next().and_then(|rest| {
+fn listener(run: &RunView<'_>) -> String {
+    let port = run.header.target.rsplit(':').next().and_then(|rest| {
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
         digits.parse::<i64>().ok()
     });
-    let first = case.constant(End::Client, "sysctl.net.ipv4.local_port_first");
-    let last = case.constant(End::Client, "sysctl.net.ipv4.local_port_last");
+    let first = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_port_first");
+    let last = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_port_last");
     match (port, first, last) {
         (Some(port), Some(first), Some(last)) if (first..=last).contains(&port) => format!(
             "The target's port {port} is itself one of those that the kernel gives to connections ({first}-{last})."

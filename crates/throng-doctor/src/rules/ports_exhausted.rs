@@ -1,38 +1,38 @@
 //! No source port was left for another connection to the same target.
 
 use throng_report::render::count;
-use throng_report::{EventKind, Finding, Side};
+use throng_report::{Finding, RunEventKind, Side};
 
 use super::Rule;
-use crate::case::{Case, End};
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule =
     Rule { id: "ports_exhausted", explains: &["generator_saturated"], find };
 
 /// `EADDRNOTAVAIL` of a connect: the kernel found no port, or the source address is none of this machine's.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let short = case.connect_failures("EADDRNOTAVAIL")?;
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let short = run.connect_failures("EADDRNOTAVAIL")?;
     // Ports that were asked for by number and are taken: another cause, of which some end like this one.
-    let taken = case.connect_failures("EADDRINUSE").map_or(0, |growth| growth.by());
+    let taken = run.connect_failures("EADDRINUSE").map_or(0, |growth| growth.by());
     if taken > short.by() {
         return None;
     }
-    if case.moments().last()?.load()?.counters.connects_ok == 0 {
-        return Some(no_such_address(case).shown_by(
+    if run.samples().last()?.load()?.counters.connects_ok == 0 {
+        return Some(no_such_address(run).shown_by(
             &short.counter,
             short.from as f64,
             short.to as f64,
             short.began_ms,
         ));
     }
-    let ports = case.constant(End::Client, "sysctl.net.ipv4.local_ports");
+    let ports = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_ports");
     let has = ports.map_or(String::new(), |ports| {
         format!(": each of its addresses has {} for one target", count(ports as f64))
     });
-    let address = address(case).map_or(String::new(), |address| format!(" of {address}"));
-    let waiting = case.peak(End::Client, "sockstat.tcp.tw").filter(|tw| {
+    let address = address(run).map_or(String::new(), |address| format!(" of {address}"));
+    let waiting = run.peak(Endpoint::Client, "sockstat.tcp.tw").filter(|tw| {
         // The run's own connections that are closed, against those that are open.
-        let open = case.load_at(short.began_ms).connections;
+        let open = run.load_at(short.began_ms).connections;
         tw.value as u64 > open
     });
     let mut found = Finding::new(
@@ -59,23 +59,23 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Of which address it was told that its ports are all taken.
-fn address<'a>(case: &Case<'a>) -> Option<&'a str> {
-    let events = case.moments().iter().flat_map(|moment| &moment.interval.events);
+fn address<'a>(run: &RunView<'a>) -> Option<&'a str> {
+    let events = run.samples().iter().flat_map(|moment| &moment.interval.events);
     events.into_iter().find_map(|event| match &event.kind {
-        EventKind::PortsExhausted { source } => Some(source.as_str()),
+        RunEventKind::PortsExhausted { source } => Some(source.as_str()),
         _ => None,
     })
 }
 
 /// Not one connect was established: it is not that ports ran out.
-fn no_such_address(case: &Case<'_>) -> Finding {
+fn no_such_address(run: &RunView<'_>) -> Finding {
     Finding::new(
         RULE.id,
         Side::Client,
         format!(
             "No connect to {} got a source port: its address is none of this machine's, or others have all of its ports. Each failed \
              with EADDRNOTAVAIL.",
-            case.header.target
+            run.header.target
         ),
     )
     .with_confidence(0.8)

@@ -4,30 +4,31 @@ use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
 
 use super::Rule;
-use super::resent::{self, Felt};
-use crate::case::{Case, End, Growth};
+use super::retransmission::{self, Symptom};
 use crate::kernels::{Kernel, kernels};
+use crate::run_view::{Endpoint, Growth, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "retransmits", explains: &["server_slow"], find };
 
 /// Segments of one kind that were sent again, beyond what a queue that counts has dropped.
 #[derive(Debug)]
-struct Again {
+struct Retransmission {
     lost: u64,
     /// Of so many.
     of: u64,
-    felt: Felt,
+    felt: Symptom,
 }
 
 /// SYNs and data apart: the former have queues of their own at the server, and another wait before they are sent again.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let kernels = kernels(case);
-    let syns = grown(case, &kernels, "TcpExt.TCPSynRetrans");
-    let all = grown(case, &kernels, "Tcp.RetransSegs");
-    let syn = again_syns(case, total(&syns));
-    let data = again_data(case, &kernels, total(&all).saturating_sub(total(&syns)));
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let kernels = kernels(run);
+    let syns = grown(run, &kernels, "TcpExt.TCPSynRetrans");
+    let all = grown(run, &kernels, "Tcp.RetransSegs");
+    let syn = again_syns(run, total(&syns));
+    let data = again_data(run, &kernels, total(&all).saturating_sub(total(&syns)));
     // What a listener drops is sent again more than once: the SYN, the answer to it, and what its client says after that.
-    let by_listener = case.growth(End::Server, "TcpExt.ListenDrops").map_or(0, |drops| drops.by());
+    let by_listener =
+        run.growth(Endpoint::Server, "TcpExt.ListenDrops").map_or(0, |drops| drops.by());
     let all_again: u64 = [&syn, &data].into_iter().flatten().map(|again| again.lost).sum();
     if all_again <= by_listener.saturating_mul(AGAIN_EACH_DROP) {
         return None;
@@ -51,7 +52,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         ),
         (None, None) => return None,
     };
-    let seen = case.sees(End::Server);
+    let seen = run.sees(Endpoint::Server);
     let text = text
         + if seen {
             " No listener and no socket of either end dropped them: the link, what is on it, or a filter does."
@@ -71,26 +72,26 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// SYNs of both directions, less those that the server's own queues have dropped, each of which makes for one.
-fn again_syns(case: &Case<'_>, syns: u64) -> Option<Again> {
+fn again_syns(run: &RunView<'_>, syns: u64) -> Option<Retransmission> {
     let dropped = ["TcpExt.ListenDrops", "TcpExt.TCPReqQFullDoCookies"];
-    let dropped = dropped.iter().filter_map(|name| case.growth(End::Server, name));
+    let dropped = dropped.iter().filter_map(|name| run.growth(Endpoint::Server, name));
     let lost = syns.saturating_sub(dropped.map(|growth| growth.by()).sum());
-    let of = case.load_growth("load.connects_started", |load| load.connects_started)?.by();
+    let of = run.load_growth("load.connects_started", |load| load.connects_started)?.by();
     (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
-        .then(|| Some(Again { lost, of, felt: resent::by_connects(case)? }))?
+        .then(|| Some(Retransmission { lost, of, felt: retransmission::by_connects(run)? }))?
 }
 
 /// Data, less what its receiver had no room for.
-fn again_data(case: &Case<'_>, kernels: &[Kernel], data: u64) -> Option<Again> {
-    let dropped = NO_ROOM.iter().map(|name| total(&grown(case, kernels, name))).sum();
+fn again_data(run: &RunView<'_>, kernels: &[Kernel], data: u64) -> Option<Retransmission> {
+    let dropped = NO_ROOM.iter().map(|name| total(&grown(run, kernels, name))).sum();
     let lost = data.saturating_sub(dropped);
-    let of = total(&grown(case, kernels, "Tcp.OutSegs"));
+    let of = total(&grown(run, kernels, "Tcp.OutSegs"));
     (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
-        .then(|| Some(Again { lost, of, felt: resent::by_messages(case)? }))?
+        .then(|| Some(Retransmission { lost, of, felt: retransmission::by_messages(run)? }))?
 }
 
-fn share(again: &Again, what: &str) -> String {
-    let Again { lost, of, .. } = again;
+fn share(again: &Retransmission, what: &str) -> String {
+    let Retransmission { lost, of, .. } = again;
     match of {
         0 => format!("{} {what}", count(*lost as f64)),
         _ => format!("{} {what} ({})", count(*lost as f64), percent(*lost as f64 / *of as f64)),
@@ -98,10 +99,10 @@ fn share(again: &Again, what: &str) -> String {
 }
 
 /// How a counter grew in each kernel; the server's is named as where it stands in the run file, when there are two.
-fn grown(case: &Case<'_>, kernels: &[Kernel], name: &str) -> Vec<Growth> {
+fn grown(run: &RunView<'_>, kernels: &[Kernel], name: &str) -> Vec<Growth> {
     let of = |kernel: &Kernel| {
-        let growth = case.growth(kernel.end, name)?;
-        let is_servers = kernels.len() > 1 && kernel.end == End::Server;
+        let growth = run.growth(kernel.end, name)?;
+        let is_servers = kernels.len() > 1 && kernel.end == Endpoint::Server;
         let counter = if is_servers { format!("server_kernel.{name}") } else { name.to_owned() };
         Some(Growth { counter, ..growth })
     };

@@ -4,18 +4,18 @@ use throng_report::render::{count, percent};
 use throng_report::{Finding, ServerCounters, ServerSnapshot, Side};
 
 use super::Rule;
-use crate::case::{Case, Growth};
 use crate::outages::outages;
+use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "server_closes_early", explains: &[], find };
 
 /// The generator counts whoever is closed or reset by the other end while more was wanted of it.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let closes: Vec<_> = closed_by_the_server(case);
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let closes: Vec<_> = closed_by_the_server(run);
     // What was lost while the server was away is another finding.
-    let away: u64 = outages(case).iter().map(|away| away.lost).sum();
+    let away: u64 = outages(run).iter().map(|away| away.lost).sum();
     let closed = closes.iter().map(Growth::by).sum::<u64>().saturating_sub(away);
-    let connects = case.summary.connect.ok
+    let connects = run.summary.connect.ok
         + closes
             .iter()
             .filter(|growth| growth.counter.starts_with("connect_failed"))
@@ -24,7 +24,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     if closed < CLOSED_MIN || (closed as f64) < connects as f64 * SHARE_MIN {
         return None;
     }
-    let reason = Reason::of(case);
+    let reason = Reason::of(run);
     let text = format!(
         "The server closed {} of {} connections early: {}. Their users had not finished; that is {} of them.",
         count(closed as f64),
@@ -39,16 +39,16 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Closed, reset, and closed with a code; in the midst of an upgrade too.
-fn closed_by_the_server(case: &Case<'_>) -> Vec<Growth> {
-    let Some(load) = case.moments().last().and_then(|moment| moment.load()) else {
+fn closed_by_the_server(run: &RunView<'_>) -> Vec<Growth> {
+    let Some(load) = run.samples().last().and_then(|moment| moment.load()) else {
         return Vec::new();
     };
     let ended = |kind: &&String| {
         matches!(kind.as_str(), "closed_by_peer" | "reset_by_peer") || kind.starts_with("ws_close_")
     };
-    let errors = load.errors.0.keys().filter(ended).filter_map(|kind| case.errors(kind));
+    let errors = load.errors.0.keys().filter(ended).filter_map(|kind| run.errors(kind));
     let upgrades =
-        ["upgrade_closed", "ECONNRESET"].into_iter().filter_map(|kind| case.connect_failures(kind));
+        ["upgrade_closed", "ECONNRESET"].into_iter().filter_map(|kind| run.connect_failures(kind));
     let mut found: Vec<_> = errors.chain(upgrades).collect();
     found.sort_by_key(|growth| std::cmp::Reverse(growth.by()));
     found
@@ -63,12 +63,12 @@ struct Reason {
 }
 
 impl Reason {
-    fn of(case: &Case<'_>) -> Self {
+    fn of(run: &RunView<'_>) -> Self {
         let counted = |name: &str, of: fn(&ServerCounters) -> u64| {
-            case.server_growth(&format!("server.counters.{name}"), |server| of(&server.counters))
+            run.server_growth(&format!("server.counters.{name}"), |server| of(&server.counters))
         };
         let in_core = |name: &str, of: fn(&ServerSnapshot) -> u64| {
-            case.server_growth(&format!("server.core.{name}"), of)
+            run.server_growth(&format!("server.core.{name}"), of)
         };
         let known = [
             (
@@ -103,7 +103,7 @@ impl Reason {
             let what = format!("{what} ({} times)", count(growth.by() as f64));
             return Self { what, growth: Some(growth), confidence: 1.0, remedy };
         }
-        let answered = case.load_growth("messages_answered", |counters| counters.messages_answered);
+        let answered = run.load_growth("messages_answered", |counters| counters.messages_answered);
         Self {
             what: match answered.map_or(0, |growth| growth.by()) {
                 0 => "it answered nothing before".to_owned(),

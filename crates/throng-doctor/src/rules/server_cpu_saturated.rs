@@ -3,26 +3,26 @@
 use throng_report::{Finding, Severity, Side};
 
 use super::Rule;
-use crate::case::{Case, End};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, shares, whole_percent};
-use crate::harm::harm;
+use crate::impact::impact;
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule =
     Rule { id: "server_cpu_saturated", explains: &["server_slow", "slow_consumers"], find };
 
 /// Either all CPUs that it may use are its own and busy, or its machine is full and it waits for its share. A run that fills the
 /// machine by itself, and feels nothing, is told what would come next.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let uses = CpuUse::of(case, End::Server);
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let uses = CpuUse::of(run, Endpoint::Server);
     let intervals = uses.len();
-    let full = lasting(uses, |used| is_held(used) || is_full(case, used))?;
+    let full = lasting(uses, |used| is_held(used) || is_full(run, used))?;
     let used = mean(&full)?;
-    let harm = harm(case).filter(|harm| used.at_ms <= harm.last_ms);
+    let impact = impact(run).filter(|impact| used.at_ms <= impact.last_ms);
     let own =
         [used.server, used.client].into_iter().flatten().map(|process| process.taken).sum::<f64>();
     let fills_it =
         full.len() * 2 > intervals && (is_held(&used) || own > used.cpus * OWN_SHARE_MIN);
-    if harm.is_none() && !fills_it {
+    if impact.is_none() && !fills_it {
         return None;
     }
     let what = match used.server.filter(|_| is_held(&used)) {
@@ -38,19 +38,20 @@ fn find(case: &Case<'_>) -> Option<Finding> {
             used.cpus
         ),
     };
-    let felt = harm.as_ref().map_or_else(String::new, |harm| format!(" Meanwhile {}.", harm.what));
-    let text = format!("{what}. Who had the CPUs: {}.{felt}", shares(case, &used));
+    let felt =
+        impact.as_ref().map_or_else(String::new, |impact| format!(" Meanwhile {}.", impact.what));
+    let text = format!("{what}. Who had the CPUs: {}.{felt}", shares(run, &used));
     let mut found = Finding::new(RULE.id, Side::Server, text)
-        .with_severity(harm.as_ref().map_or(Severity::Noted, |harm| harm.severity))
+        .with_severity(impact.as_ref().map_or(Severity::Noted, |impact| impact.severity))
         .with_confidence(if used.server.is_some() { 0.85 } else { 0.6 });
-    let busy = case.growth_of("machine.cpu_busy_us", |moment| {
-        Some(case.machine(End::Server, moment)?.cpu_busy_us as i64)
+    let busy = run.growth_of("machine.cpu_busy_us", |moment| {
+        Some(run.machine(Endpoint::Server, moment)?.cpu_busy_us as i64)
     });
-    let taken = case.growth(End::Server, "process.server.cpu_us");
+    let taken = run.growth(Endpoint::Server, "process.server.cpu_us");
     let growths = [busy, taken].into_iter().flatten();
     found.evidence.extend(growths.map(|growth| growth.evidence_from(used.at_ms)));
-    found.evidence.extend(harm.map(|harm| harm.evidence));
-    Some(found.remedied_by(remedy(case, &used)))
+    found.evidence.extend(impact.map(|impact| impact.evidence));
+    Some(found.remedied_by(remedy(run, &used)))
 }
 
 fn is_held(used: &CpuUse) -> bool {
@@ -61,7 +62,7 @@ fn is_held(used: &CpuUse) -> bool {
 
 /// A server that hardly runs, or that gets a CPU whenever it wants one, is not what a full machine stops. Where it cannot be seen, a
 /// machine of its own is full of it, and one that it shares is full of anybody.
-fn is_full(case: &Case<'_>, used: &CpuUse) -> bool {
+fn is_full(run: &RunView<'_>, used: &CpuUse) -> bool {
     if used.taken_share() < FULL_SHARE {
         return false;
     }
@@ -70,17 +71,17 @@ fn is_full(case: &Case<'_>, used: &CpuUse) -> bool {
             taken > used.busy * SERVER_PART_MIN
                 && most_delayed.is_none_or(|delayed| delayed > DELAYED_MIN)
         }
-        None => !case.header.target_is_here,
+        None => !run.header.target_is_here,
     }
 }
 
-fn remedy(case: &Case<'_>, used: &CpuUse) -> &'static str {
+fn remedy(run: &RunView<'_>, used: &CpuUse) -> &'static str {
     let generator = used.client.map_or(0.0, |client| client.taken);
     match () {
         () if is_held(used) => {
             "let it use more CPUs (taskset, cpuset), or make it do less for each message"
         }
-        () if case.header.target_is_here && generator > used.busy * 0.3 => {
+        () if run.header.target_is_here && generator > used.busy * 0.3 => {
             "move the generator to a machine of its own; then give the server more CPUs, or less to do"
         }
         () => "give the server more CPUs, or less to do for each connection and message",

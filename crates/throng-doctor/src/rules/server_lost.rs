@@ -1,12 +1,12 @@
 //! The server is gone, does not answer any more, or was never there.
 
 use throng_report::render::count;
-use throng_report::{EventKind, Finding, SERVER_SILENT, Side};
+use throng_report::{Finding, RunEventKind, SERVER_SILENT, Side};
 
 use super::Rule;
-use crate::case::{Case, End, Growth};
-use crate::history::Moment;
+use crate::history::Sample;
 use crate::outages::{events, outages};
+use crate::run_view::{Endpoint, Growth, RunView};
 
 pub(super) const RULE: Rule = Rule {
     id: "server_lost",
@@ -14,68 +14,67 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-fn find(case: &Case<'_>) -> Option<Finding> {
-    if let Some((at_ms, how)) = ended(case) {
-        return Some(gone(case, at_ms, &how));
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    if let Some((at_ms, how)) = ended(run) {
+        return Some(gone(run, at_ms, &how));
     }
-    let is_back = outages(case).last().is_some_and(|away| away.to_ms.is_some());
-    if let Some((at_ms, reason)) = lost(case).filter(|(at_ms, _)| !is_back && !serves(case, *at_ms))
-    {
-        return Some(silent(case, at_ms, &reason));
+    let is_back = outages(run).last().is_some_and(|away| away.to_ms.is_some());
+    if let Some((at_ms, reason)) = lost(run).filter(|(at_ms, _)| !is_back && !serves(run, *at_ms)) {
+        return Some(silent(run, at_ms, &reason));
     }
-    refused(case).filter(|_| case.summary.connect.ok == 0).map(|refused| nobody(case, &refused))
+    refused(run).filter(|_| run.summary.connect.ok == 0).map(|refused| nobody(run, &refused))
 }
 
 /// When the server ended, and how that is known: its process was seen to end, its control socket is silent and its connections are
 /// gone with it, or every connect is refused from some moment on. One that serves again has not.
-pub(super) fn ended(case: &Case<'_>) -> Option<(u64, String)> {
-    let away = outages(case).into_iter().next_back();
+pub(super) fn ended(run: &RunView<'_>) -> Option<(u64, String)> {
+    let away = outages(run).into_iter().next_back();
     if away.is_some_and(|away| away.to_ms.is_some()) {
         return None;
     }
     let exact_ms = |at_ms: u64| {
         let before = |ms: &u64| *ms <= at_ms + LATE_MS && *ms + LATE_MS >= at_ms;
-        process_ended(case).or(away.map(|away| away.from_ms)).filter(before).unwrap_or(at_ms)
+        process_ended(run).or(away.map(|away| away.from_ms)).filter(before).unwrap_or(at_ms)
     };
-    match lost(case) {
+    match lost(run) {
         Some((at_ms, reason)) => {
-            let is_gone = took_all_with_it(case, at_ms, &reason) && !serves(case, at_ms);
+            let is_gone = took_all_with_it(run, at_ms, &reason) && !serves(run, at_ms);
             is_gone.then(|| (exact_ms(at_ms), format!(" ({reason})")))
         }
         None => {
-            let refused = refused(case).filter(|_| case.summary.connect.ok > 0)?;
-            let is_gone = nobody_gets_through(case, &refused);
+            let refused = refused(run).filter(|_| run.summary.connect.ok > 0)?;
+            let is_gone = nobody_gets_through(run, &refused);
             is_gone.then(|| (exact_ms(refused.began_ms), String::new()))
         }
     }
 }
 
 /// When the process that served last was seen to end.
-fn process_ended(case: &Case<'_>) -> Option<u64> {
+fn process_ended(run: &RunView<'_>) -> Option<u64> {
     let ended =
-        events(case).filter(|(_, kind)| matches!(kind, EventKind::ServerProcessEnded { .. }));
+        events(run).filter(|(_, kind)| matches!(kind, RunEventKind::ServerProcessEnded { .. }));
     ended.map(|(at_ms, _)| at_ms).last()
 }
 
 /// Whether connects succeed some time after `at_ms`: another server has taken its place, whose control socket is another one.
-fn serves(case: &Case<'_>, at_ms: u64) -> bool {
-    let ok = |moment: &Moment| moment.load().map_or(0, |load| load.counters.connects_ok);
-    let after = case.moments().iter().find(|moment| moment.interval.at_ms >= at_ms + LATE_MS);
-    after.zip(case.moments().last()).is_some_and(|(after, last)| ok(last) > ok(after))
-        && at_end(case) > 0
+fn serves(run: &RunView<'_>, at_ms: u64) -> bool {
+    let ok = |moment: &Sample| moment.load().map_or(0, |load| load.counters.connects_ok);
+    let after = run.samples().iter().find(|moment| moment.interval.at_ms >= at_ms + LATE_MS);
+    after.zip(run.samples().last()).is_some_and(|(after, last)| ok(last) > ok(after))
+        && at_end(run) > 0
 }
 
-fn refused(case: &Case<'_>) -> Option<Growth> {
-    case.connect_failures("ECONNREFUSED").filter(|refused| refused.by() >= REFUSED_MIN)
+fn refused(run: &RunView<'_>) -> Option<Growth> {
+    run.connect_failures("ECONNREFUSED").filter(|refused| refused.by() >= REFUSED_MIN)
 }
 
 /// When the server's control socket was lost, if it never came back.
-fn lost(case: &Case<'_>) -> Option<(u64, String)> {
+fn lost(run: &RunView<'_>) -> Option<(u64, String)> {
     let mut lost = None;
-    for event in case.moments().iter().flat_map(|moment| &moment.interval.events) {
+    for event in run.samples().iter().flat_map(|moment| &moment.interval.events) {
         match &event.kind {
-            EventKind::ServerLost { reason } => lost = Some((event.at_ms, reason.clone())),
-            EventKind::ServerBack { .. } => lost = None,
+            RunEventKind::ServerLost { reason } => lost = Some((event.at_ms, reason.clone())),
+            RunEventKind::ServerBack { .. } => lost = None,
             _ => {}
         }
     }
@@ -83,42 +82,41 @@ fn lost(case: &Case<'_>) -> Option<(u64, String)> {
 }
 
 /// From the first refusal on no connect was established, but perhaps in that very interval.
-fn nobody_gets_through(case: &Case<'_>, refused: &Growth) -> bool {
-    let ok = |moment: &Moment| moment.load().map_or(0, |load| load.counters.connects_ok);
-    let since = case.moments().iter().find(|moment| moment.interval.at_ms >= refused.began_ms);
-    let last = case.moments().last();
+fn nobody_gets_through(run: &RunView<'_>, refused: &Growth) -> bool {
+    let ok = |moment: &Sample| moment.load().map_or(0, |load| load.counters.connects_ok);
+    let since = run.samples().iter().find(|moment| moment.interval.at_ms >= refused.began_ms);
+    let last = run.samples().last();
     since.zip(last).is_some_and(|(since, last)| {
         ok(last) == ok(since) && last.load().is_some_and(|load| load.counters.connected == 0)
     })
 }
 
 /// A server that hangs keeps its connections, and its kernel goes on to establish others: their users may give up all the same.
-fn took_all_with_it(case: &Case<'_>, at_ms: u64, reason: &str) -> bool {
+fn took_all_with_it(run: &RunView<'_>, at_ms: u64, reason: &str) -> bool {
     let refused =
-        |moment: &Moment| moment.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"));
-    let before = case.moments().iter().rev().find(|moment| moment.interval.at_ms < at_ms);
-    let since = case.moments().last().map_or(0, refused).saturating_sub(before.map_or(0, refused));
-    let held = held(case, at_ms);
+        |moment: &Sample| moment.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"));
+    let before = run.samples().iter().rev().find(|moment| moment.interval.at_ms < at_ms);
+    let since = run.samples().last().map_or(0, refused).saturating_sub(before.map_or(0, refused));
+    let held = held(run, at_ms);
     let is_there = reason.starts_with(SERVER_SILENT);
     since >= REFUSED_MIN
-        || (!is_there && held > 0 && at_end(case).saturating_mul(LEFT_ONE_IN) <= held)
+        || (!is_there && held > 0 && at_end(run).saturating_mul(LEFT_ONE_IN) <= held)
 }
 
 /// Connections then. It may have ended in the interval before that was noticed, or in the midst of one.
-fn held(case: &Case<'_>, at_ms: u64) -> u64 {
-    let before =
-        case.moments().iter().rev().filter(|moment| moment.interval.at_ms <= at_ms).take(3);
-    before.filter_map(Moment::load).map(|load| load.counters.connected).max().unwrap_or(0)
+fn held(run: &RunView<'_>, at_ms: u64) -> u64 {
+    let before = run.samples().iter().rev().filter(|moment| moment.interval.at_ms <= at_ms).take(3);
+    before.filter_map(Sample::load).map(|load| load.counters.connected).max().unwrap_or(0)
 }
 
-fn at_end(case: &Case<'_>) -> u64 {
-    case.moments().last().and_then(Moment::load).map_or(0, |load| load.counters.connected)
+fn at_end(run: &RunView<'_>) -> u64 {
+    run.samples().last().and_then(Sample::load).map_or(0, |load| load.counters.connected)
 }
 
-fn gone(case: &Case<'_>, at_ms: u64, how: &str) -> Finding {
-    let held = held(case, at_ms);
-    let memory = || case.peak(End::Server, "process.server.rss_bytes");
-    let taken = port_taken(case);
+fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
+    let held = held(run, at_ms);
+    let memory = || run.peak(Endpoint::Server, "process.server.rss_bytes");
+    let taken = port_taken(run);
     let because = taken.as_ref().map_or_else(|| how.to_owned(), |(taken, _)| format!(": {taken}"));
     let range = taken.as_ref().map_or_else(String::new, |(_, range)| range.clone());
     let mut found = Finding::new(
@@ -131,14 +129,14 @@ fn gone(case: &Case<'_>, at_ms: u64, how: &str) -> Finding {
             count(held as f64)
         ),
     )
-    .shown_by("load.counters.connected", held as f64, at_end(case) as f64, at_ms);
-    found.evidence.extend(refused(case).map(|refused| refused.evidence()));
+    .shown_by("load.counters.connected", held as f64, at_end(run) as f64, at_ms);
+    found.evidence.extend(refused(run).map(|refused| refused.evidence()));
     found.evidence.extend(memory().map(|peak| peak.evidence()));
     // What its memory was then is beside the point of when it was lost.
     found.evidence.iter_mut().for_each(|evidence| evidence.at_ms = evidence.at_ms.max(at_ms));
     let look =
         "look into its own output and into dmesg (killed for its memory, a crash, a restart)";
-    found.remedied_by(match (taken, target_port(case)) {
+    found.remedied_by(match (taken, target_port(run)) {
         (Some(_), Some(port)) => {
             format!("sysctl -w net.ipv4.ip_local_reserved_ports={port}; {look}")
         }
@@ -147,11 +145,12 @@ fn gone(case: &Case<'_>, at_ms: u64, how: &str) -> Finding {
 }
 
 /// Why no server can listen on the target's port: a connection has it as its source port.
-fn port_taken(case: &Case<'_>) -> Option<(String, String)> {
-    let range = ["first", "last"]
-        .map(|which| case.constant(End::Server, &format!("sysctl.net.ipv4.local_port_{which}")));
-    events(case).find_map(|(_, kind)| match (kind, range) {
-        (EventKind::PortTaken { port, connection, holder }, [Some(first), Some(last)])
+fn port_taken(run: &RunView<'_>) -> Option<(String, String)> {
+    let range = ["first", "last"].map(|which| {
+        run.constant(Endpoint::Server, &format!("sysctl.net.ipv4.local_port_{which}"))
+    });
+    events(run).find_map(|(_, kind)| match (kind, range) {
+        (RunEventKind::PortTaken { port, connection, holder }, [Some(first), Some(last)])
             if (first..=last).contains(&i64::from(*port)) =>
         {
             let taken = format!("its port {port} is the source port of {connection} ({holder})");
@@ -165,16 +164,16 @@ fn port_taken(case: &Case<'_>) -> Option<(String, String)> {
     })
 }
 
-fn target_port(case: &Case<'_>) -> Option<u16> {
-    events(case).find_map(|(_, kind)| match kind {
-        EventKind::PortTaken { port, .. } => Some(*port),
+fn target_port(run: &RunView<'_>) -> Option<u16> {
+    events(run).find_map(|(_, kind)| match kind {
+        RunEventKind::PortTaken { port, .. } => Some(*port),
         _ => None,
     })
 }
 
 /// Its connections are there, and only it says nothing: what it does is not known.
-fn silent(case: &Case<'_>, at_ms: u64, reason: &str) -> Finding {
-    let (held, at_end) = (held(case, at_ms), at_end(case));
+fn silent(run: &RunView<'_>, at_ms: u64, reason: &str) -> Finding {
+    let (held, at_end) = (held(run, at_ms), at_end(run));
     Finding::new(
         RULE.id,
         Side::Server,
@@ -190,13 +189,13 @@ fn silent(case: &Case<'_>, at_ms: u64, reason: &str) -> Finding {
     .remedied_by("look at its threads (top -H), at what they wait for (its own trace, strace -f), and into its own output")
 }
 
-fn nobody(case: &Case<'_>, refused: &Growth) -> Finding {
+fn nobody(run: &RunView<'_>, refused: &Growth) -> Finding {
     Finding::new(
         RULE.id,
         Side::Server,
         format!(
             "Nobody listens at {}: all {} connects were refused.",
-            case.header.target,
+            run.header.target,
             count(refused.by() as f64)
         ),
     )
@@ -218,7 +217,7 @@ const SILENT_CONFIDENCE: f64 = 0.6;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Event;
+    use throng_report::RunEvent;
 
     use super::super::fixture::Run;
     use super::*;
@@ -232,16 +231,16 @@ mod tests {
         })
     }
 
-    fn with_event(run: Run, at: u64, kind: EventKind) -> Run {
+    fn with_event(run: Run, at: u64, kind: RunEventKind) -> Run {
         run.changed(move |interval, second| {
             if second == at {
-                interval.events.push(Event::new(at * 1000, kind.clone()));
+                interval.events.push(RunEvent::new(at * 1000, kind.clone()));
             }
         })
     }
 
-    fn lost() -> EventKind {
-        EventKind::ServerLost { reason: "connection refused".into() }
+    fn lost() -> RunEventKind {
+        RunEventKind::ServerLost { reason: "connection refused".into() }
     }
 
     #[test]
@@ -276,7 +275,7 @@ mod tests {
         assert!(refusing.speaks(&RULE).text.contains("The server ended"));
         // Its users gave up in the end, and it is there all the same.
         let reason = format!("{SERVER_SILENT} for 4.0 s");
-        let stopped = with_event(Run::quiet(), 7, EventKind::ServerLost { reason });
+        let stopped = with_event(Run::quiet(), 7, RunEventKind::ServerLost { reason });
         let stopped = stopped.loaded(|load, second| {
             if second > 8 {
                 load.counters.connected = 0;
@@ -304,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_port_that_another_connection_has_is_why_it_cannot_come_back() {
-        let taken = EventKind::PortTaken {
+        let taken = RunEventKind::PortTaken {
             port: 40_050,
             connection: "127.0.0.1:40050 -> 127.0.0.1:7999".into(),
             holder: "python3, pid 4711".into(),
@@ -329,10 +328,10 @@ mod tests {
 
     #[test]
     fn the_moment_of_its_end_is_that_of_its_process() {
-        let ended = EventKind::ServerProcessEnded { pid: 7, program: "beam.smp".into() };
+        let ended = RunEventKind::ServerProcessEnded { pid: 7, program: "beam.smp".into() };
         let run = refusing_from(7).changed(move |interval, second| {
             if second == 7 {
-                interval.events.push(Event::new(6_240, ended.clone()));
+                interval.events.push(RunEvent::new(6_240, ended.clone()));
             }
         });
         assert!(
@@ -343,7 +342,7 @@ mod tests {
     #[test]
     fn a_server_that_came_back_or_refuses_only_some_is_not_lost() {
         let back = with_event(Run::quiet(), 5, lost());
-        with_event(back, 7, EventKind::ServerBack { pid: 7 }).is_silent(&RULE);
+        with_event(back, 7, RunEventKind::ServerBack { pid: 7 }).is_silent(&RULE);
         let some = Run::quiet().loaded(|load, second| {
             load.connect_failed.add("ECONNREFUSED", 300 * second);
             load.counters.connects_ok += 10 * second;

@@ -1,11 +1,11 @@
 //! The server went away and came back.
 
 use throng_report::render::{count, micros};
-use throng_report::{EventKind, Evidence, Finding, Side};
+use throng_report::{Evidence, Finding, RunEventKind, Side};
 
 use super::Rule;
-use crate::case::Case;
-use crate::outages::{Away, events, outages};
+use crate::outages::{Absence, events, outages};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule {
     id: "server_restarted",
@@ -26,8 +26,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// One that stays away is lost, which is another finding.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let all = outages(case);
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let all = outages(run);
     let mut away = all.clone();
     away.retain(|away| away.to_ms.is_some());
     let is_gone = away.len() < all.len();
@@ -46,7 +46,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     let text = format!(
         "The server was away {when}: {}; then {}. Its users waited until a connect succeeded, and began anew.",
         words(lost, refused),
-        successor(case, &longest)
+        successor(run, &longest)
     );
     let mut found = Finding::new(RULE.id, Side::Server, text);
     found.evidence.extend(away.iter().take(SHOWN_MAX).map(|away| Evidence {
@@ -55,13 +55,13 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         to: away.to_ms.unwrap_or(away.from_ms) as f64,
         at_ms: away.from_ms,
     }));
-    found.evidence.extend(case.connect_failures("ECONNREFUSED").map(|growth| growth.evidence()));
+    found.evidence.extend(run.connect_failures("ECONNREFUSED").map(|growth| growth.evidence()));
     Some(found.remedied_by(
         "look for why it restarted: its own output, dmesg (killed for its memory), what supervises it (systemd, a container)",
     ))
 }
 
-fn length_ms(away: &Away) -> u64 {
+fn length_ms(away: &Absence) -> u64 {
     away.to_ms.unwrap_or(away.from_ms).saturating_sub(away.from_ms)
 }
 
@@ -76,11 +76,13 @@ fn words(lost: u64, refused: u64) -> String {
 }
 
 /// Who served afterwards.
-fn successor(case: &Case<'_>, away: &Away) -> String {
+fn successor(run: &RunView<'_>, away: &Absence) -> String {
     let after = |at_ms: &u64| *at_ms + SUCCESSOR_MS >= away.from_ms;
-    let found = events(case).filter(|(at_ms, _)| after(at_ms)).find_map(|(_, kind)| match kind {
-        EventKind::ServerProcess { pid, program } => Some(format!("{program} (pid {pid}) served")),
-        EventKind::ServerBack { pid } => Some(format!("pid {pid} served")),
+    let found = events(run).filter(|(at_ms, _)| after(at_ms)).find_map(|(_, kind)| match kind {
+        RunEventKind::ServerProcess { pid, program } => {
+            Some(format!("{program} (pid {pid}) served"))
+        }
+        RunEventKind::ServerBack { pid } => Some(format!("pid {pid} served")),
         _ => None,
     });
     found.unwrap_or_else(|| "it served again".to_owned())
@@ -97,7 +99,7 @@ const SUCCESSOR_MS: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Event, Outage};
+    use throng_report::{Outage, RunEvent};
 
     use super::super::fixture::Run;
     use super::*;
@@ -122,11 +124,11 @@ mod tests {
             })
             .changed(|interval, second| {
                 let program = || "python3".to_owned();
-                let ended = EventKind::ServerProcessEnded { pid: 7, program: program() };
-                let began = EventKind::ServerProcess { pid: 20_144, program: program() };
+                let ended = RunEventKind::ServerProcessEnded { pid: 7, program: program() };
+                let began = RunEventKind::ServerProcess { pid: 20_144, program: program() };
                 match second {
-                    5 => interval.events.push(Event::new(4_190, ended)),
-                    6 => interval.events.push(Event::new(5_550, began)),
+                    5 => interval.events.push(RunEvent::new(4_190, ended)),
+                    6 => interval.events.push(RunEvent::new(5_550, began)),
                     _ => {}
                 }
             })
@@ -152,7 +154,7 @@ mod tests {
             interval.events.clear();
             if second == 5 {
                 let reason = "connection refused".to_owned();
-                interval.events.push(Event::new(5_000, EventKind::ServerLost { reason }));
+                interval.events.push(RunEvent::new(5_000, RunEventKind::ServerLost { reason }));
             }
         });
         run.check_all(&["server_restarted"]);

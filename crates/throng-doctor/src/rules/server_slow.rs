@@ -4,26 +4,26 @@ use throng_report::render::{count, micros};
 use throng_report::{Evidence, Finding, Severity, Side};
 
 use super::{Rule, server_lost, server_stalled};
-use crate::case::{Case, End, Growth};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
-use crate::history::{Moment, Spread};
+use crate::history::{Quantiles, Sample};
+use crate::run_view::{Endpoint, Growth, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "server_slow", explains: &[], find };
 
 /// What is left when answers are late and no CPU, no queue, no packet and no generator is to blame: the server waits for something
 /// of its own.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let is_stalled = (server_stalled::RULE.find)(case).is_some();
-    let timeouts = timeouts(case);
-    let slow = slowest(case, is_stalled);
-    let overdue = case.summary.overdue();
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let is_stalled = (server_stalled::RULE.find)(run).is_some();
+    let timeouts = timeouts(run);
+    let slow = slowest(run, is_stalled);
+    let overdue = run.summary.overdue();
     let is_none = slow.is_none() && (is_stalled || timeouts.is_empty() && overdue.is_none());
-    if is_none || is_explained(case) {
+    if is_none || is_explained(run) {
         return None;
     }
-    let used = mean(&CpuUse::of(case, End::Server));
+    let used = mean(&CpuUse::of(run, Endpoint::Server));
     // Queues alone do not tell a server that computes from one that waits.
-    let is_seen = case.sees(End::Server) && used.is_some();
+    let is_seen = run.sees(Endpoint::Server) && used.is_some();
     let idle = match used.and_then(|used| Some((used, used.server?))) {
         Some((used, server)) => format!(
             "while the server took {:.2} of the {:.0} CPUs that it may",
@@ -34,7 +34,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
             Some(used) => {
                 format!("while {} of the CPUs were idle", whole_percent(1.0 - used.taken_share()))
             }
-            None if case.sees(End::Server) => "and its CPUs could not be seen".to_owned(),
+            None if run.sees(Endpoint::Server) => "and its CPUs could not be seen".to_owned(),
             None => "and its CPUs and queues could not be seen".to_owned(),
         },
     };
@@ -68,7 +68,7 @@ fn find(case: &Case<'_>) -> Option<Finding> {
     found.evidence.extend(timeouts.iter().map(Growth::evidence));
     found.evidence.extend(slow.map(|slow| slow.evidence));
     if found.evidence.is_empty() {
-        let last = case.moments().last()?;
+        let last = run.samples().last()?;
         let counters = &last.load()?.counters;
         let (waiting, at_ms) = (counters.users_waiting as f64, last.interval.at_ms);
         found = found.shown_by("load.counters.users_waiting", 0.0, waiting, at_ms);
@@ -77,13 +77,13 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Waits for the server that were given up.
-fn timeouts(case: &Case<'_>) -> Vec<Growth> {
+fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
     let kinds =
         ["expect_timeout", "push_timeout", "join_timeout", "leave_timeout", "heartbeat_timeout"];
-    let waits = case.moments().last().and_then(Moment::load).map_or(0, |load| {
+    let waits = run.samples().last().and_then(Sample::load).map_or(0, |load| {
         load.counters.messages_sent + load.counters.pushes_sent + load.counters.joins_started
     });
-    let found: Vec<_> = kinds.into_iter().filter_map(|kind| case.errors(kind)).collect();
+    let found: Vec<_> = kinds.into_iter().filter_map(|kind| run.errors(kind)).collect();
     let all: u64 = found.iter().map(Growth::by).sum();
     if all >= TIMEOUTS_MIN && all.saturating_mul(TIMEOUTS_ONE_IN) >= waits {
         found
@@ -93,7 +93,7 @@ fn timeouts(case: &Case<'_>) -> Vec<Growth> {
 }
 
 /// What is waited for, by its name, and by how many times it may take longer than an answer.
-type Kind = (&'static str, fn(&Moment) -> Spread, u64);
+type Kind = (&'static str, fn(&Sample) -> Quantiles, u64);
 
 struct Slow {
     name: &'static str,
@@ -102,7 +102,7 @@ struct Slow {
 }
 
 /// The answers that were slow for longest, where most of their time is not the way there and back.
-fn slowest(case: &Case<'_>, is_stalled: bool) -> Option<Slow> {
+fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<Slow> {
     let kinds: [Kind; 5] = [
         ("message", |moment| moment.message, 1),
         ("push", |moment| moment.push, 1),
@@ -110,19 +110,19 @@ fn slowest(case: &Case<'_>, is_stalled: bool) -> Option<Slow> {
         ("upgrade", upgrade, 1),
         ("broadcast", |moment| moment.broadcast, BROADCAST_TIMES),
     ];
-    let way_us = case
-        .moments()
+    let way_us = run
+        .samples()
         .iter()
         .map(way)
-        .filter(|spread| spread.count > 0)
-        .map(|spread| spread.p50_us)
+        .filter(|quantiles| quantiles.count > 0)
+        .map(|quantiles| quantiles.p50_us)
         .min();
     let way_limit_us = way_us.unwrap_or(0).saturating_mul(WAYS_MIN);
     let found = kinds.into_iter().filter_map(|(name, of, times)| {
-        let asked_us = case.asked.latency_us(if name == "upgrade" { "connect" } else { name });
+        let asked_us = run.asked.latency_us(if name == "upgrade" { "connect" } else { name });
         let limit_us = way_limit_us.max(asked_us.unwrap_or(SLOW_US).min(SLOW_US * times));
-        let slow: Vec<_> = case
-            .moments()
+        let slow: Vec<_> = run
+            .samples()
             .iter()
             .filter(|moment| of(moment).count > 0 && of(moment).p99_us > limit_us)
             .filter(|moment| !(is_stalled && waited_in_a_gap(moment, of(moment).p99_us)))
@@ -131,7 +131,7 @@ fn slowest(case: &Case<'_>, is_stalled: bool) -> Option<Slow> {
         let is_enough = stood_still || asked_us.is_some() || slow.len() >= INTERVALS_MIN;
         let first = slow.first().filter(|_| is_enough)?;
         let worst_us = slow.iter().map(|moment| of(moment).p99_us).max()?;
-        let before = case.moments().iter().find(|moment| of(moment).count > 0)?;
+        let before = run.samples().iter().find(|moment| of(moment).count > 0)?;
         let evidence = Evidence {
             counter: format!("load.{}_us.p99", if name == "upgrade" { "connect" } else { name }),
             from: of(before).p99_us as f64,
@@ -144,28 +144,28 @@ fn slowest(case: &Case<'_>, is_stalled: bool) -> Option<Slow> {
 }
 
 /// Whether most of what answers took in this interval was one time in which nobody was answered.
-fn waited_in_a_gap(moment: &Moment, p99_us: u64) -> bool {
+fn waited_in_a_gap(moment: &Sample, p99_us: u64) -> bool {
     let gap = moment.load().and_then(|load| load.answer_gap);
     gap.is_some_and(|gap| gap.length_ms() * 1000 * 2 >= p99_us)
 }
 
 /// The way there and back as a connect takes it.
-fn way(moment: &Moment) -> Spread {
+fn way(moment: &Sample) -> Quantiles {
     if moment.tcp.count > 0 { moment.tcp } else { moment.connect }
 }
 
 /// The part of a WebSocket's connect that the server answers itself.
-fn upgrade(moment: &Moment) -> Spread {
+fn upgrade(moment: &Sample) -> Quantiles {
     if moment.tcp.count == 0 {
-        return Spread::default();
+        return Quantiles::default();
     }
     let p99_us = moment.connect.p99_us.saturating_sub(moment.tcp.p99_us);
-    Spread { p99_us, ..moment.connect }
+    Quantiles { p99_us, ..moment.connect }
 }
 
 /// Whether something else is known that makes answers late.
-fn is_explained(case: &Case<'_>) -> bool {
-    let uses = CpuUse::of(case, End::Server);
+fn is_explained(run: &RunView<'_>) -> bool {
+    let uses = CpuUse::of(run, Endpoint::Server);
     let full = uses.iter().filter(|used| {
         let server = used.server.unwrap_or_default();
         // A machine is full for those who wait for it: neighbours may take only what is idle.
@@ -175,14 +175,14 @@ fn is_explained(case: &Case<'_>) -> bool {
             || (server.allowed > 0.0 && server.taken > server.allowed * FULL_SHARE)
     });
     let queues = ["TcpExt.ListenOverflows", "TcpExt.TCPReqQFullDrop", "TcpExt.TCPAbortOnMemory"];
-    let lost = case.growth(End::Client, "Tcp.RetransSegs").map_or(0, |growth| growth.by());
-    let sent = case.growth(End::Client, "Tcp.OutSegs").map_or(0, |growth| growth.by());
+    let lost = run.growth(Endpoint::Client, "Tcp.RetransSegs").map_or(0, |growth| growth.by());
+    let sent = run.growth(Endpoint::Client, "Tcp.OutSegs").map_or(0, |growth| growth.by());
     // One that has ended is not slow, and what is sent again is late for that.
-    server_lost::ended(case).is_some()
-        || (super::retransmits::RULE.find)(case).is_some()
+    server_lost::ended(run).is_some()
+        || (super::retransmits::RULE.find)(run).is_some()
         || full.count() >= INTERVALS_MIN
-        || case.summary.generator.lag_grade != throng_report::Grade::Valid
-        || queues.iter().any(|counter| case.growth(End::Server, counter).is_some())
+        || run.summary.generator.lag_grade != throng_report::Grade::Valid
+        || queues.iter().any(|counter| run.growth(Endpoint::Server, counter).is_some())
         || lost.saturating_mul(RESENT_ONE_IN) > sent.max(RESENT_ONE_IN)
 }
 
@@ -193,10 +193,10 @@ const CONFIDENCE_UNSEEN: f64 = 0.4;
 /// Whoever waits for so long once has met a server that stood still.
 const STALL_US: u64 = 1_000_000;
 
-/// As for harm: what a person notices.
+/// As for impact: what a person notices.
 const SLOW_US: u64 = 100_000;
 
-/// As for harm: a delivery to everybody takes as long as sending to everybody does.
+/// As for impact: a delivery to everybody takes as long as sending to everybody does.
 const BROADCAST_TIMES: u64 = 10;
 
 /// An answer that took so many times the way there and back was not on its way most of the time.

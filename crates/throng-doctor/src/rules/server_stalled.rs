@@ -1,15 +1,15 @@
 //! The server answered nobody for a time: all users waited at once, and then got their answers at once.
 
-mod doing;
+mod activity;
 
 use throng_report::render::{count, micros};
 use throng_report::{Finding, Severity, Side};
 
 use super::Rule;
-use crate::case::Case;
 use crate::gaps::{Gap, gaps};
-use crate::harm::{GAP_MS, gap_evidence};
-use doing::{Doing, What, waits_for_a_cpu};
+use crate::impact::{GAP_MS, gap_evidence};
+use crate::run_view::RunView;
+use activity::{ActivityKind, ServerActivity, waits_for_a_cpu};
 
 pub(super) const RULE: Rule = Rule {
     id: "server_stalled",
@@ -27,11 +27,11 @@ pub(super) const RULE: Rule = Rule {
 
 /// One long time, or several shorter ones. What the server did meanwhile is told as far as its CPU time, its state and its queue
 /// say: a loop that computes and a process that was stopped look the same to those who wait.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let mut found = gaps(case, SHORT_MS);
-    found.retain(|gap| !waits_for_a_cpu(case, gap));
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let mut found = gaps(run, SHORT_MS);
+    found.retain(|gap| !waits_for_a_cpu(run, gap));
     let longest = *found.iter().max_by_key(|gap| gap.gap.length_ms())?;
-    let is_long = longest.gap.length_ms() >= long_ms(case);
+    let is_long = longest.gap.length_ms() >= long_ms(run);
     if !is_long && found.len() < SEVERAL {
         return None;
     }
@@ -39,9 +39,9 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         // Beside a long one, those that are much shorter are what comes after it.
         found.retain(|gap| gap.gap.length_ms() * 4 >= longest.gap.length_ms());
     }
-    let doing = Doing::of(case, &longest);
+    let doing = ServerActivity::of(run, &longest);
     let (text, remedy) = words(&found, &longest, &doing);
-    let severity = if gave_up(case, &found) { Severity::Stopped } else { Severity::Slowed };
+    let severity = if gave_up(run, &found) { Severity::Stopped } else { Severity::Slowed };
     let mut finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(severity)
         .with_confidence(if doing.is_seen { 0.9 } else { 0.7 });
@@ -51,22 +51,22 @@ fn find(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// From which length on a single gap is told: shorter where a threshold about latencies was missed.
-fn long_ms(case: &Case<'_>) -> u64 {
+fn long_ms(run: &RunView<'_>) -> u64 {
     let kinds = ["message", "push", "join"];
-    let asked_us = kinds.iter().filter_map(|kind| case.asked.latency_us(kind)).min();
+    let asked_us = kinds.iter().filter_map(|kind| run.asked.latency_us(kind)).min();
     asked_us.map_or(GAP_MS, |us| (us / 1000).clamp(SHORT_MS, GAP_MS))
 }
 
 /// Whether users gave up waiting meanwhile.
-fn gave_up(case: &Case<'_>, gaps: &[Gap<'_>]) -> bool {
+fn gave_up(run: &RunView<'_>, gaps: &[Gap<'_>]) -> bool {
     ["expect_timeout", "push_timeout", "join_timeout", "heartbeat_timeout"]
         .into_iter()
-        .filter_map(|kind| case.errors(kind))
+        .filter_map(|kind| run.errors(kind))
         .any(|growth| gaps.iter().any(|gap| growth.began_ms + 1_000 >= gap.gap.from_ms))
 }
 
 /// The finding in words, and what to do.
-fn words(gaps: &[Gap<'_>], longest: &Gap<'_>, doing: &Doing) -> (String, String) {
+fn words(gaps: &[Gap<'_>], longest: &Gap<'_>, doing: &ServerActivity) -> (String, String) {
     let when = when(gaps, longest);
     let mut did = vec!["answered nobody".to_owned()];
     did.extend(
@@ -74,15 +74,15 @@ fn words(gaps: &[Gap<'_>], longest: &Gap<'_>, doing: &Doing) -> (String, String)
     );
     let did = did.join(", ");
     let sentence = match doing.what {
-        What::Stopped => format!("was stopped {when} (state T): it {did} and used no CPU"),
-        What::Uninterruptible => {
+        ActivityKind::Stopped => format!("was stopped {when} (state T): it {did} and used no CPU"),
+        ActivityKind::Uninterruptible => {
             format!("did nothing {when}: it {did} and waited in the kernel (state D)")
         }
-        What::Idle => format!("did nothing {when}: it {did} and used no CPU"),
-        What::Busy => {
+        ActivityKind::Idle => format!("did nothing {when}: it {did} and used no CPU"),
+        ActivityKind::Busy => {
             format!("was busy with something else {when}: it computed without a rest and {did}")
         }
-        What::Unclear => match (doing.is_seen, doing.cpus) {
+        ActivityKind::Unclear => match (doing.is_seen, doing.cpus) {
             (false, _) => {
                 format!("stood still {when}: it {did}, and what it did cannot be seen from here")
             }

@@ -4,28 +4,28 @@ use throng_report::render::{bytes, count};
 use throng_report::{Finding, ServerCounters, ServerSnapshot, Severity, Side};
 
 use super::Rule;
-use super::unserved::open;
-use crate::case::{Case, End, Growth, Peak};
+use super::accept_backlog::open;
+use crate::run_view::{Endpoint, Growth, Peak, RunView};
 
 pub(super) const RULE: Rule =
     Rule { id: "slow_consumers", explains: &["server_closes_early", "server_slow"], find };
 
 /// Users that do not keep up with what the server sends, or a server that does not with what they send.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    match users(case) {
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    match users(run) {
         // Few of them are no reason not to look further.
-        few @ Some(Finding { severity: Severity::Noted, .. }) => server(case).or(few),
-        users => users.or_else(|| server(case)),
+        few @ Some(Finding { severity: Severity::Noted, .. }) => server(run).or(few),
+        users => users.or_else(|| server(run)),
     }
 }
 
 /// What a throng server could not get rid of.
-fn users(case: &Case<'_>) -> Option<Finding> {
+fn users(run: &RunView<'_>) -> Option<Finding> {
     let counted = |name: &str, of: fn(&ServerCounters) -> u64| {
-        case.server_growth(&format!("server.counters.{name}"), |server| of(&server.counters))
+        run.server_growth(&format!("server.counters.{name}"), |server| of(&server.counters))
     };
     let in_core = |name: &str, of: fn(&ServerSnapshot) -> u64| {
-        case.server_growth(&format!("server.core.{name}"), of)
+        run.server_growth(&format!("server.core.{name}"), of)
     };
     let closed = [
         counted("slow_closed", |counters| counters.slow_closed),
@@ -38,7 +38,7 @@ fn users(case: &Case<'_>) -> Option<Finding> {
     ];
     let sum = |growths: &[Option<Growth>]| growths.iter().flatten().map(Growth::by).sum::<u64>();
     let (connections, frames) = (sum(&closed), sum(&lost));
-    let unread = users_unread(case);
+    let unread = users_unread(run);
     let what = match (connections, frames) {
         (0, 0) if unread.is_some() => {
             "as the generator's own users are, that have no step for what comes".to_owned()
@@ -53,13 +53,13 @@ fn users(case: &Case<'_>) -> Option<Finding> {
         ),
     };
     let fanned_out = counted("fanned_out", |counters| counters.fanned_out);
-    let held = case.moments().iter().filter_map(open).max().unwrap_or(0);
+    let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
     // To drop what is too much is what a policy is for: it stopped something when it was more than a few.
     let is_many = unread.is_some()
         || frames > 0 && frames.saturating_mul(DROPPED_ONE_IN) >= sum(&[fanned_out])
         || connections > 0 && connections.saturating_mul(CLOSED_ONE_IN) >= held;
     let queued = counted("fanout_queued", |counters| counters.fanout_queued);
-    let pending = pending(case, "server.core.pending_bytes", |server| server.core.pending_bytes);
+    let pending = pending(run, "server.core.pending_bytes", |server| server.core.pending_bytes);
     let waited = pending.as_ref().map_or_else(String::new, |pending| {
         format!(" Up to {} waited for them in the server.", bytes(pending.value as f64))
     });
@@ -79,17 +79,17 @@ fn users(case: &Case<'_>) -> Option<Finding> {
 }
 
 /// Users of this generator whose steps did not take what had come, until there was no more room for it.
-fn users_unread(case: &Case<'_>) -> Option<Growth> {
-    case.errors("inbox_overflow").filter(|growth| growth.by() >= BLOCKED_MIN)
+fn users_unread(run: &RunView<'_>) -> Option<Growth> {
+    run.errors("inbox_overflow").filter(|growth| growth.by() >= BLOCKED_MIN)
 }
 
 /// What the generator could not get rid of: its sends were not taken, and bytes pile up in it.
-fn server(case: &Case<'_>) -> Option<Finding> {
-    let blocked = case.growth_of("load.core.sends_blocked", |moment| {
+fn server(run: &RunView<'_>) -> Option<Finding> {
+    let blocked = run.growth_of("load.core.sends_blocked", |moment| {
         Some(moment.load()?.core.sends_blocked as i64)
     });
-    let overflows = case.errors("send_overflow");
-    let pending = case
+    let overflows = run.errors("send_overflow");
+    let pending = run
         .peak_of("load.core.pending_bytes", |moment| Some(moment.load()?.core.pending_bytes as i64))
         .filter(|peak| peak.value >= PENDING_BYTES_MIN);
     let stuck = blocked.filter(|blocked| blocked.by() >= BLOCKED_MIN).zip(pending.clone());
@@ -112,13 +112,13 @@ fn server(case: &Case<'_>) -> Option<Finding> {
         found.evidence.extend([blocked.evidence(), pending.evidence()]);
     }
     found.evidence.extend(overflows.map(|growth| growth.evidence()));
-    let closed = case.growth(End::Server, "TcpExt.TCPToZeroWindowAdv");
+    let closed = run.growth(Endpoint::Server, "TcpExt.TCPToZeroWindowAdv");
     found.evidence.extend(closed.map(|growth| growth.evidence()));
     Some(found.remedied_by("see why its handler does not get to reading: it waits for something, or for somebody; else send less"))
 }
 
-fn pending(case: &Case<'_>, gauge: &str, of: impl Fn(&ServerSnapshot) -> u64) -> Option<Peak> {
-    let peak = case.peak_of(gauge, |moment| Some(of(moment.interval.server.as_ref()?) as i64))?;
+fn pending(run: &RunView<'_>, gauge: &str, of: impl Fn(&ServerSnapshot) -> u64) -> Option<Peak> {
+    let peak = run.peak_of(gauge, |moment| Some(of(moment.interval.server.as_ref()?) as i64))?;
     (peak.value > 0).then_some(peak)
 }
 

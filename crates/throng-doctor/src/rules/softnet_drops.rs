@@ -3,27 +3,27 @@
 use throng_report::Finding;
 use throng_report::render::count;
 
-use super::{Rule, resent};
-use crate::case::Case;
+use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
     Rule { id: "softnet_drops", explains: &["retransmits", "server_slow"], find };
 
-fn find(case: &Case<'_>) -> Option<Finding> {
-    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
 /// The counter is of all CPUs and all namespaces: what was dropped may have been somebody else's. Hence a share of it, and a run that
 /// felt it.
-fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
-    let dropped = case.growth(kernel.end, "softnet.dropped")?;
-    let processed = case.growth(kernel.end, "softnet.processed").map_or(0, |growth| growth.by());
+fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
+    let dropped = run.growth(kernel.end, "softnet.dropped")?;
+    let processed = run.growth(kernel.end, "softnet.processed").map_or(0, |growth| growth.by());
     if dropped.by() < DROPPED_MIN || dropped.by().saturating_mul(DROPPED_ONE_IN) < processed {
         return None;
     }
-    let felt = resent::by_anything(case)?;
-    let most = case.constant(kernel.end, "sysctl.net.core.netdev_max_backlog");
+    let felt = retransmission::by_anything(run)?;
+    let most = run.constant(kernel.end, "sysctl.net.core.netdev_max_backlog");
     let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
     let mut found = Finding::new(
         RULE.id,

@@ -3,15 +3,15 @@
 use throng_report::render::count;
 use throng_report::{Finding, Severity, Side};
 
-use super::{Rule, resent};
-use crate::case::{Case, End, Growth};
+use super::{Rule, retransmission};
+use crate::run_view::{Endpoint, Growth, RunView};
 
 pub(super) const RULE: Rule =
     Rule { id: "syn_queue_overflow", explains: &["retransmits", "half_open"], find };
 
 /// What the kernel did with the SYNs that found the queue full.
 #[derive(Debug, Default)]
-struct Refused {
+struct SynHandling {
     /// It dropped them.
     dropped: u64,
     /// It answered them with a cookie, and remembered nothing.
@@ -19,41 +19,41 @@ struct Refused {
     growths: Vec<Growth>,
 }
 
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let refused = refused(case);
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let refused = refused(run);
     let total = refused.dropped + refused.cookies;
-    let felt = resent::by_connects(case);
+    let felt = retransmission::by_connects(run);
     if total == 0 || (felt.is_none() && total < UNFELT_MIN) {
         return None;
     }
-    let connects = case.load_growth("load.connects_started", |load| load.connects_started);
+    let connects = run.load_growth("load.connects_started", |load| load.connects_started);
     let connects = connects.map_or(0, |growth| growth.by());
     let flood = total > SYNS_PER_CONNECT * connects + UNFELT_MIN;
-    let text = if flood { of_a_flood(total, connects) } else { of_the_run(case, &refused) };
+    let text = if flood { of_a_flood(total, connects) } else { of_the_run(run, &refused) };
     let severity = felt.as_ref().map_or(Severity::Noted, |felt| felt.severity);
     let mut found = Finding::new(RULE.id, Side::Server, text).with_severity(severity);
     found.evidence.extend(refused.growths.iter().map(Growth::evidence));
     found.evidence.extend(felt.map(|felt| felt.evidence));
-    let syn_recv = case.peak(End::Server, "listener.syn_recv").filter(|peak| peak.value > 0);
+    let syn_recv = run.peak(Endpoint::Server, "listener.syn_recv").filter(|peak| peak.value > 0);
     found.evidence.extend(syn_recv.map(|peak| peak.evidence()));
-    Some(found.remedied_by(remedy(case, flood)))
+    Some(found.remedied_by(remedy(run, flood)))
 }
 
 /// Cookies are counted only where the full queue was their reason: a kernel may be told to answer every SYN with one.
-fn refused(case: &Case<'_>) -> Refused {
-    let mut refused = Refused::default();
-    let full = case.growth(End::Server, "TcpExt.TCPReqQFullDrop");
-    let cookies = case.growth(End::Server, "TcpExt.TCPReqQFullDoCookies");
+fn refused(run: &RunView<'_>) -> SynHandling {
+    let mut refused = SynHandling::default();
+    let full = run.growth(Endpoint::Server, "TcpExt.TCPReqQFullDrop");
+    let cookies = run.growth(Endpoint::Server, "TcpExt.TCPReqQFullDoCookies");
     refused.dropped += full.as_ref().map_or(0, Growth::by);
     refused.cookies += cookies.as_ref().map_or(0, Growth::by);
     refused.growths.extend(full);
     refused.growths.extend(cookies);
     // Without cookies the kernel keeps the last quarter of tcp_max_syn_backlog for peers that it knows, and what it drops for
     // that is counted among all drops alone.
-    if case.constant(End::Server, "sysctl.net.ipv4.tcp_syncookies") == Some(0)
-        && let Some(drops) = case.growth(End::Server, "TcpExt.ListenDrops")
+    if run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies") == Some(0)
+        && let Some(drops) = run.growth(Endpoint::Server, "TcpExt.ListenDrops")
     {
-        let overflows = case.growth(End::Server, "TcpExt.ListenOverflows");
+        let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows");
         let others = overflows.map_or(0, |growth| growth.by()) + refused.dropped;
         if drops.by() > others {
             refused.dropped += drops.by() - others;
@@ -63,8 +63,8 @@ fn refused(case: &Case<'_>) -> Refused {
     refused
 }
 
-fn of_the_run(case: &Case<'_>, refused: &Refused) -> String {
-    let room = room(case).map_or(String::new(), |n| format!(", which holds {},", count(n as f64)));
+fn of_the_run(run: &RunView<'_>, refused: &SynHandling) -> String {
+    let room = room(run).map_or(String::new(), |n| format!(", which holds {},", count(n as f64)));
     let times = |n: u64| count(n as f64);
     let became = match (refused.dropped, refused.cookies) {
         (dropped, 0) => format!("{} SYNs were dropped", times(dropped)),
@@ -82,10 +82,10 @@ fn of_the_run(case: &Case<'_>, refused: &Refused) -> String {
 }
 
 /// As many as may wait for accept; without cookies also no more than three quarters of what is allowed for all listeners.
-fn room(case: &Case<'_>) -> Option<i64> {
-    let backlog = case.constant(End::Server, "listener.backlog");
-    let cookies = case.constant(End::Server, "sysctl.net.ipv4.tcp_syncookies");
-    let all = case.constant(End::Server, "sysctl.net.ipv4.tcp_max_syn_backlog");
+fn room(run: &RunView<'_>) -> Option<i64> {
+    let backlog = run.constant(Endpoint::Server, "listener.backlog");
+    let cookies = run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies");
+    let all = run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_max_syn_backlog");
     let known = all.filter(|_| cookies == Some(0)).map(|all| all - all / 4);
     [backlog, known].into_iter().flatten().min()
 }
@@ -99,8 +99,8 @@ fn of_a_flood(total: u64, connects: u64) -> String {
     )
 }
 
-fn remedy(case: &Case<'_>, flood: bool) -> &'static str {
-    let cookies = case.constant(End::Server, "sysctl.net.ipv4.tcp_syncookies");
+fn remedy(run: &RunView<'_>, flood: bool) -> &'static str {
+    let cookies = run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies");
     match (flood, cookies) {
         (true, Some(0)) => {
             "sysctl -w net.ipv4.tcp_syncookies=1 on the server, and find who sends them (ss -tn state syn-recv)"

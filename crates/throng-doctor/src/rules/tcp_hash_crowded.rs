@@ -4,30 +4,29 @@ use throng_report::render::count;
 use throng_report::{Evidence, Finding, Severity};
 
 use super::Rule;
-use crate::case::{Case, End};
-use crate::history::Moment;
+use crate::history::Sample;
 use crate::kernels::{Kernel, kernels};
+use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "tcp_hash_crowded", explains: &[], find };
 
-fn find(case: &Case<'_>) -> Option<Finding> {
-    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
 /// Every packet looks for its socket along a chain. It takes a chain that is long, and connects that cost more than they did while
 /// it was short.
-fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
-    let buckets = case.constant(kernel.end, "sysctl.net.ipv4.tcp_ehash_entries")?.max(1);
-    let chain = |moment: &Moment| Some(sockets(case, kernel.end, moment)? as f64 / buckets as f64);
-    let most =
-        case.peak_of("sockstat.tcp.inuse + tw", |moment| sockets(case, kernel.end, moment))?;
+fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
+    let buckets = run.constant(kernel.end, "sysctl.net.ipv4.tcp_ehash_entries")?.max(1);
+    let chain = |moment: &Sample| Some(sockets(run, kernel.end, moment)? as f64 / buckets as f64);
+    let most = run.peak_of("sockstat.tcp.inuse + tw", |moment| sockets(run, kernel.end, moment))?;
     let longest = most.value as f64 / buckets as f64;
     if longest < CROWDED {
         return None;
     }
-    let is_short = |moment: &Moment| chain(moment).is_some_and(|chain| chain <= longest / 4.0);
-    let is_long = |moment: &Moment| chain(moment).is_some_and(|chain| chain >= longest / 2.0);
-    let (short, long) = (Cost::of(case, is_short)?, Cost::of(case, is_long)?);
+    let is_short = |moment: &Sample| chain(moment).is_some_and(|chain| chain <= longest / 4.0);
+    let is_long = |moment: &Sample| chain(moment).is_some_and(|chain| chain >= longest / 2.0);
+    let (short, long) = (Cost::of(run, is_short)?, Cost::of(run, is_long)?);
     let times = long.us_per_connect() / short.us_per_connect();
     if times < DEARER {
         return None;
@@ -73,8 +72,8 @@ fn remedy(buckets: i64, wanted: u64) -> String {
 }
 
 /// Everything that is in the table: those in TIME-WAIT too.
-fn sockets(case: &Case<'_>, end: End, moment: &Moment) -> Option<i64> {
-    let value = |name| case.value(end, moment, name);
+fn sockets(run: &RunView<'_>, end: Endpoint, moment: &Sample) -> Option<i64> {
+    let value = |name| run.value(end, moment, name);
     let six = value("sockstat.tcp6.inuse").unwrap_or(0);
     Some(value("sockstat.tcp.inuse")? + value("sockstat.tcp.tw")? + six)
 }
@@ -89,15 +88,15 @@ struct Cost {
 
 impl Cost {
     /// Over the intervals that `count` at their end; none where those are too few to tell.
-    fn of(case: &Case<'_>, counts: impl Fn(&Moment) -> bool) -> Option<Self> {
+    fn of(run: &RunView<'_>, counts: impl Fn(&Sample) -> bool) -> Option<Self> {
         let mut cost = Self::default();
-        for (before, now) in case.steps().filter(|(_, now)| counts(now)) {
+        for (before, now) in run.steps().filter(|(_, now)| counts(now)) {
             let (from, to) = (before.load()?, now.load()?);
             let did = to.counters.since(&from.counters);
             if did.connects_ok == 0 || did.messages_sent + did.pushes_sent > did.connects_ok {
                 continue;
             }
-            let server = |moment: &Moment| {
+            let server = |moment: &Sample| {
                 moment.interval.server.as_ref().map(|server| server.process.cpu_system_us)
             };
             let server = match (server(before), server(now)) {

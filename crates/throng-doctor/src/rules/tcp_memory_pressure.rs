@@ -3,9 +3,9 @@
 use throng_report::render::count;
 use throng_report::{Finding, Side};
 
-use super::{Rule, resent};
-use crate::case::{Case, Growth};
+use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
+use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule {
     id: "tcp_memory_pressure",
@@ -13,29 +13,29 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-fn find(case: &Case<'_>) -> Option<Finding> {
-    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
 /// The limit is the machine's, and its counters are those of whichever namespace's socket came first. What single sockets drop for
 /// want of room in their own buffers (`PruneCalled`, `TCPRcvQDrop`) is evidence where the memory is short, and means nothing of the kind
 /// where it is not.
-fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
+fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let pressure: Vec<_> = PRESSURE
         .iter()
-        .filter_map(|name| case.growth(kernel.end, name))
+        .filter_map(|name| run.growth(kernel.end, name))
         .filter(|growth| growth.counter != PRESSURE[1] || growth.by() <= growth.began_ms)
         .collect();
-    let pages = case.peak(kernel.end, "sockstat.tcp.mem_pages");
-    let from = case.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
-    let most = case.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_max_pages");
+    let pages = run.peak(kernel.end, "sockstat.tcp.mem_pages");
+    let from = run.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
+    let most = run.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_max_pages");
     let over = pages.filter(|pages| from.is_some_and(|from| pages.value >= from));
     if pressure.is_empty() && over.is_none() {
         return None;
     }
-    let felt = resent::by_everything(case)?;
-    let held = case.peak(kernel.end, "sockstat.tcp.mem_pages");
-    let remedy = remedy(case, kernel, most, held.as_ref().map(|held| held.value));
+    let felt = retransmission::by_everything(run)?;
+    let held = run.peak(kernel.end, "sockstat.tcp.mem_pages");
+    let remedy = remedy(run, kernel, most, held.as_ref().map(|held| held.value));
     let bytes = |pages: i64| format!("{} MiB", pages * PAGE_BYTES / (1 << 20));
     let amounts = match (&held, most) {
         (Some(held), Some(most)) => {
@@ -44,7 +44,7 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
         (Some(held), None) => format!(": its sockets held {}", bytes(held.value)),
         _ => String::new(),
     };
-    let lost: Vec<_> = LOST.iter().filter_map(|name| case.growth(kernel.end, name)).collect();
+    let lost: Vec<_> = LOST.iter().filter_map(|name| run.growth(kernel.end, name)).collect();
     let drops: u64 = lost.iter().map(Growth::by).sum();
     let mut found = Finding::new(
         RULE.id,
@@ -63,8 +63,8 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
 }
 
 /// A higher limit, up to half of the machine's memory: what sockets hold, programs cannot have. Where the limit is not known, what was held shows how high it may be.
-fn remedy(case: &Case<'_>, kernel: &Kernel, most: Option<i64>, held: Option<i64>) -> String {
-    let half = case.constant(kernel.end, "memory.total_bytes").map(|total| total / 2 / PAGE_BYTES);
+fn remedy(run: &RunView<'_>, kernel: &Kernel, most: Option<i64>, held: Option<i64>) -> String {
+    let half = run.constant(kernel.end, "memory.total_bytes").map(|total| total / 2 / PAGE_BYTES);
     let wanted = most.or(held).unwrap_or(0).saturating_mul(4).max(WANTED_PAGES);
     let wanted = wanted.min(half.unwrap_or(wanted));
     if most.is_some_and(|most| most >= wanted) {

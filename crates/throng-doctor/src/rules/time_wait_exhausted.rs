@@ -3,32 +3,32 @@
 use throng_report::render::count;
 use throng_report::{Finding, Severity};
 
-use super::{Rule, resent};
-use crate::case::Case;
+use super::{Rule, retransmission};
 use crate::kernels::{Kernel, kernels};
+use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule { id: "time_wait_exhausted", explains: &[], find };
 
-fn find(case: &Case<'_>) -> Option<Finding> {
-    kernels(case).iter().find_map(|kernel| of_kernel(case, kernel))
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
 /// Beyond the limit a connection that is closed is forgotten at once. It is felt only where a late segment of it meets its
 /// successor, so that the run may well have been met.
-fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
-    let forgotten = case.growth(kernel.end, "TcpExt.TCPTimeWaitOverflow")?;
-    let last = &case.moments().last()?.load()?.counters;
+fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
+    let forgotten = run.growth(kernel.end, "TcpExt.TCPTimeWaitOverflow")?;
+    let last = &run.samples().last()?.load()?.counters;
     let closed = last.connects_ok.saturating_sub(last.connected);
     if forgotten.by() < FORGOTTEN_MIN || forgotten.by() > closed.saturating_mul(ENDS) {
         return None;
     }
-    let most = case.constant(kernel.end, "sysctl.net.ipv4.tcp_max_tw_buckets");
-    let at_start = case.moments().iter().find_map(|m| case.value(kernel.end, m, "sockstat.tcp.tw"));
+    let most = run.constant(kernel.end, "sysctl.net.ipv4.tcp_max_tw_buckets");
+    let at_start = run.samples().iter().find_map(|m| run.value(kernel.end, m, "sockstat.tcp.tw"));
     let was_full = most.zip(at_start).is_some_and(|(most, at_start)| at_start >= most);
     let before = if was_full { " It was full already when the run began." } else { "" };
     let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
     // Only a connect or a connection that was reset can come of it.
-    let felt = resent::by_anything(case).filter(|felt| felt.severity == Severity::Stopped);
+    let felt = retransmission::by_anything(run).filter(|felt| felt.severity == Severity::Stopped);
     let severity = if felt.is_some() { Severity::Slowed } else { Severity::Noted };
     let mut found = Finding::new(
         RULE.id,
@@ -42,7 +42,7 @@ fn of_kernel(case: &Case<'_>, kernel: &Kernel) -> Option<Finding> {
     )
     .with_severity(severity);
     found.evidence.push(forgotten.evidence());
-    found.evidence.extend(case.peak(kernel.end, "sockstat.tcp.tw").map(|peak| peak.evidence()));
+    found.evidence.extend(run.peak(kernel.end, "sockstat.tcp.tw").map(|peak| peak.evidence()));
     let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
     Some(found.remedied_by(format!(
         "sysctl -w net.ipv4.tcp_max_tw_buckets={wanted}, or `close: reset` in the scenario, which leaves none"

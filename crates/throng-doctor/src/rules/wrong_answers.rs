@@ -1,21 +1,21 @@
 //! The server answered, and not what was expected.
 
 use throng_report::render::{count, percent};
-use throng_report::{EventKind, Finding, Side};
+use throng_report::{Finding, RunEventKind, Side};
 
 use super::Rule;
-use crate::case::{Case, Growth};
-use crate::harm::FAILURES_ONE_IN;
+use crate::impact::FAILURES_ONE_IN;
 use crate::outages::events;
+use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "wrong_answers", explains: &["server_slow"], find };
 
 /// The cause of such an error is the answer itself, which the generator has shown once for each kind.
-fn find(case: &Case<'_>) -> Option<Finding> {
-    let found = KINDS.iter().filter_map(|kind| Some((kind, kind.growth(case)?)));
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let found = KINDS.iter().filter_map(|kind| Some((kind, kind.growth(run)?)));
     let (kind, growth) = found.max_by_key(|(_, growth)| growth.by())?;
-    let of = (kind.of)(case).max(growth.by());
-    if growth.by().saturating_mul(FAILURES_ONE_IN) < of && !case.asked.no_errors() {
+    let of = (kind.of)(run).max(growth.by());
+    if growth.by().saturating_mul(FAILURES_ONE_IN) < of && !run.asked.no_errors() {
         return None;
     }
     let share = percent(growth.by() as f64 / of.max(1) as f64);
@@ -23,8 +23,8 @@ fn find(case: &Case<'_>) -> Option<Finding> {
         true => format!("all {}", count(of as f64)),
         false => format!("{} of {}", count(growth.by() as f64), count(of as f64)),
     };
-    let first = shown(case, kind.name);
-    let what = kind.what.replace("{n}", &counts).replace("{target}", &case.header.target);
+    let first = shown(run, kind.name);
+    let what = kind.what.replace("{n}", &counts).replace("{target}", &run.header.target);
     let text = match first {
         Some((expected, got)) if kind.wants_both => {
             format!("{what} ({share}); the first: wanted {}, came {}.", cut(expected), cut(got))
@@ -50,20 +50,20 @@ struct Kind {
     /// The beginning of the sentence; `{n}` is how many of how many.
     what: &'static str,
     /// Out of how many.
-    of: fn(&Case<'_>) -> u64,
+    of: fn(&RunView<'_>) -> u64,
     /// Whether the example needs what was expected to be understood.
     wants_both: bool,
     remedy: &'static str,
 }
 
 impl Kind {
-    fn growth(&self, case: &Case<'_>) -> Option<Growth> {
+    fn growth(&self, run: &RunView<'_>) -> Option<Growth> {
         // A wait that timed out tells of a wrong answer only where others came.
         let is_told = self.name != "expect_timeout"
-            || shown(case, self.name).is_some_and(|(_, got)| got.starts_with(OTHERS));
+            || shown(run, self.name).is_some_and(|(_, got)| got.starts_with(OTHERS));
         let growth = match self.is_connect {
-            true => case.connect_failures(self.name),
-            false => case.errors(self.name),
+            true => run.connect_failures(self.name),
+            false => run.errors(self.name),
         };
         growth.filter(|_| is_told)
     }
@@ -74,7 +74,7 @@ const KINDS: &[Kind] = &[
         name: "expect_mismatch",
         is_connect: false,
         what: "The server answered something else than expected in {n} answers",
-        of: |case| case.summary.message.answered + case.summary.errors.get("expect_mismatch"),
+        of: |run| run.summary.message.answered + run.summary.errors.get("expect_mismatch"),
         wants_both: true,
         remedy: "look at why the server answers so, or at `expect` in the scenario",
     },
@@ -82,7 +82,7 @@ const KINDS: &[Kind] = &[
         name: "expect_timeout",
         is_connect: false,
         what: "Messages came, and none of them was the one expected, in {n} waits",
-        of: |case| case.summary.message.answered + case.summary.errors.get("expect_timeout"),
+        of: |run| run.summary.message.answered + run.summary.errors.get("expect_timeout"),
         wants_both: true,
         remedy: "compare `expect` in the scenario with what the server sends",
     },
@@ -90,7 +90,7 @@ const KINDS: &[Kind] = &[
         name: "upgrade_violation",
         is_connect: true,
         what: "What listens at {target} is no WebSocket server: {n} upgrades were answered with something else",
-        of: |case| case.summary.connect.ok + case.summary.connect.failed.total(),
+        of: |run| run.summary.connect.ok + run.summary.connect.failed.total(),
         wants_both: false,
         remedy: "correct the target's port or path, or use tcp:// for a server that does not speak WebSocket",
     },
@@ -98,7 +98,7 @@ const KINDS: &[Kind] = &[
         name: "join_refused",
         is_connect: false,
         what: "The server refused {n} joins",
-        of: |case| case.summary.join.as_ref().map_or(0, |join| join.started),
+        of: |run| run.summary.join.as_ref().map_or(0, |join| join.started),
         wants_both: false,
         remedy: "look at the reason that the server gives, at the topic and at the payload of `join`",
     },
@@ -106,7 +106,7 @@ const KINDS: &[Kind] = &[
         name: "push_refused",
         is_connect: false,
         what: "The server refused {n} pushes",
-        of: |case| case.summary.push.as_ref().map_or(0, |push| push.sent),
+        of: |run| run.summary.push.as_ref().map_or(0, |push| push.sent),
         wants_both: false,
         remedy: "look at the reason that the server gives, at the event and at the payload of `push`",
     },
@@ -114,7 +114,7 @@ const KINDS: &[Kind] = &[
         name: "channel_error",
         is_connect: false,
         what: "Channels crashed on the server (phx_error), {n} joins",
-        of: |case| case.summary.join.as_ref().map_or(0, |join| join.ok),
+        of: |run| run.summary.join.as_ref().map_or(0, |join| join.ok),
         wants_both: false,
         remedy: "look into the server's log: it says what crashed",
     },
@@ -122,7 +122,7 @@ const KINDS: &[Kind] = &[
         name: "bad_message",
         is_connect: false,
         what: "The server sent what is no message of Phoenix Channels, on {n} connections",
-        of: |case| case.summary.connect.ok,
+        of: |run| run.summary.connect.ok,
         wants_both: false,
         remedy: "check the version (vsn) in the scenario and what stands between the two ends",
     },
@@ -130,16 +130,16 @@ const KINDS: &[Kind] = &[
         name: "ws_violation",
         is_connect: false,
         what: "The server broke the rules of WebSocket on {n} connections",
-        of: |case| case.summary.connect.ok,
+        of: |run| run.summary.connect.ok,
         wants_both: false,
         remedy: "look at what the server, or a proxy before it, puts into its frames",
     },
 ];
 
 /// The first error of a kind: what was expected, and what came.
-fn shown<'a>(case: &Case<'a>, name: &str) -> Option<(&'a str, &'a str)> {
-    events(case).find_map(|(_, event)| match event {
-        EventKind::FirstError { kind, expected, got } if kind == name => {
+fn shown<'a>(run: &RunView<'a>, name: &str) -> Option<(&'a str, &'a str)> {
+    events(run).find_map(|(_, event)| match event {
+        RunEventKind::FirstError { kind, expected, got } if kind == name => {
             Some((&**expected, &**got))
         }
         _ => None,
@@ -163,7 +163,7 @@ const SHOWN_CHARS_MAX: usize = 60;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Event;
+    use throng_report::RunEvent;
 
     use super::super::fixture::Run;
     use super::*;
@@ -176,12 +176,12 @@ mod tests {
             })
             .changed(move |interval, second| {
                 if second == 2 && !got.is_empty() {
-                    let event = EventKind::FirstError {
+                    let event = RunEventKind::FirstError {
                         kind: kind.to_owned(),
                         expected: expected.clone(),
                         got: got.clone(),
                     };
-                    interval.events.push(Event::new(2_000, event));
+                    interval.events.push(RunEvent::new(2_000, event));
                 }
             })
     }
@@ -230,12 +230,12 @@ mod tests {
             })
             .changed(|interval, second| {
                 if second == 1 {
-                    let event = EventKind::FirstError {
+                    let event = RunEventKind::FirstError {
                         kind: "upgrade_violation".to_owned(),
                         expected: "101 Switching Protocols".to_owned(),
                         got: "`+OK hello redis\\r\\n`: the answer is not HTTP".to_owned(),
                     };
-                    interval.events.push(Event::new(1_000, event));
+                    interval.events.push(RunEvent::new(1_000, event));
                 }
             });
         run.header.target = "ws://127.0.0.1:6379".into();

@@ -4,21 +4,21 @@
 //! so each sample repeats what was read once.
 
 use super::KernelSample;
-use crate::fact::{Fact, Why};
+use crate::fact::{Fact, Unknown};
 use crate::meminfo;
 use crate::ports::local_ports;
-use crate::root::Root;
+use crate::proc_root::ProcRoot;
 
 /// Read once, repeated in every sample.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Constants {
     gauges: Vec<(String, u64)>,
-    unknown: Vec<Why>,
+    unknown: Vec<Unknown>,
 }
 
 impl Constants {
     /// Those of this machine, and of the calling thread's network namespace.
-    pub(super) fn read(root: &Root) -> Self {
+    pub(super) fn read(root: &ProcRoot) -> Self {
         let mut constants = Self::default();
         for name in SYSCTLS {
             if let Some(value) = constants.take(root.sysctl(name)) {
@@ -100,7 +100,7 @@ mod tests {
         constants.add_to(&mut sample);
         assert!(!sample.counters.contains_key("sysctl.net.core.somaxconn"));
         assert_eq!(sample.counters["sysctl.net.ipv4.local_port_first"], 1_024);
-        let source = |why: &Why| why.source == "proc/sys/net/core/somaxconn";
+        let source = |why: &Unknown| why.source == "proc/sys/net/core/somaxconn";
         assert!(sample.unknown.iter().any(source), "{:?}", sample.unknown);
     }
 }

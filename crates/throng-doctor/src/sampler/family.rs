@@ -6,8 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::fact::Fact;
+use crate::proc_root::ProcRoot;
 use crate::process::{ProcessStat, SchedStat, children, parse_stat, sched_stats};
-use crate::root::Root;
 use crate::status;
 
 /// Adds up what the processes of one program use, over the ends of some and the beginnings of others.
@@ -47,7 +47,7 @@ impl Family {
     }
 
     /// Looks at all of them; none when the main one is gone.
-    pub(super) fn look(&mut self, root: &Root) -> Option<FamilyUse> {
+    pub(super) fn look(&mut self, root: &ProcRoot) -> Option<FamilyUse> {
         let mut found = FamilyUse::default();
         let mut now = HashMap::new();
         let mut queue: Vec<u32> = self.also.iter().rev().copied().chain([self.main]).collect();
@@ -74,7 +74,7 @@ impl Family {
     }
 
     /// What all of their threads have done.
-    pub(super) fn threads(&self, root: &Root) -> Fact<Vec<(u32, SchedStat)>> {
+    pub(super) fn threads(&self, root: &ProcRoot) -> Fact<Vec<(u32, SchedStat)>> {
         let mut all = sched_stats(root, self.main);
         for pid in self.before.keys().filter(|pid| **pid != self.main) {
             if let (Fact::Known(all), Fact::Known(found)) = (&mut all, sched_stats(root, *pid)) {
@@ -85,7 +85,7 @@ impl Family {
     }
 
     /// CPU time now of those that the last look has seen, a few of them.
-    pub(super) fn cpu_us_now(&self, root: &Root) -> Option<u64> {
+    pub(super) fn cpu_us_now(&self, root: &ProcRoot) -> Option<u64> {
         let stat = |pid: &u32| root.read(&format!("proc/{pid}/stat"), parse_stat);
         let few = self.before.keys().take(PULSE_PROCESSES_MAX);
         let known = few.filter_map(|pid| Some(stat(pid).known()?.cpu_us()));
@@ -105,7 +105,7 @@ impl FamilyUse {
     }
 }
 
-fn rss_bytes(root: &Root, pid: u32) -> u64 {
+fn rss_bytes(root: &ProcRoot, pid: u32) -> u64 {
     let status = root.read(&format!("proc/{pid}/status"), status::parse).into_result();
     status.ok().and_then(|status| status.rss_bytes).unwrap_or(0)
 }
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn workers_and_their_children_count_and_one_that_ends_takes_nothing_back() {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::new(dir.path());
+        let root = ProcRoot::new(dir.path());
         process(dir.path(), 10, 'S', 100, "11 ");
         process(dir.path(), 11, 'S', 50, "");
         process(dir.path(), 12, 'T', 30, "");
@@ -155,6 +155,6 @@ mod tests {
     fn a_program_whose_main_process_is_gone_is_not_known() {
         let dir = tempfile::tempdir().unwrap();
         process(dir.path(), 12, 'S', 30, "");
-        assert!(Family::new(10, vec![12]).look(&Root::new(dir.path())).is_none());
+        assert!(Family::new(10, vec![12]).look(&ProcRoot::new(dir.path())).is_none());
     }
 }

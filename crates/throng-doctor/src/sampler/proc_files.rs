@@ -5,7 +5,7 @@ use throng_report::MachineUse;
 use super::KernelSample;
 use crate::cpu::OneCpu;
 use crate::fact::Fact;
-use crate::root::{KeptFile, Root};
+use crate::proc_root::{KeptFile, ProcRoot};
 use crate::{conntrack, cpu, files, meminfo, netdev, netstat, pressure, sockstat, softnet};
 
 /// The files, which stay open.
@@ -36,7 +36,7 @@ pub(super) struct Network {
 
 impl ProcFiles {
     /// Opens what can be opened; the rest is tried again at each look.
-    pub(super) fn new(root: &Root) -> Self {
+    pub(super) fn new(root: &ProcRoot) -> Self {
         // `/proc/net` would be the namespace of the process's first thread.
         let net = |name| root.keep(format!("proc/thread-self/net/{name}"));
         Self {

@@ -10,8 +10,8 @@ use throng_base::time::Instant;
 use throng_report::ProgramUse;
 
 use crate::fact::Fact;
+use crate::proc_root::ProcRoot;
 use crate::process::{ProcessStat, parse_stat};
-use crate::root::Root;
 
 /// Compares what every process has used with what it had at the look before.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl ProgramMeter {
     /// returns none: there is nothing to compare with.
     pub(super) fn look(
         &mut self,
-        root: &Root,
+        root: &ProcRoot,
         now: Instant,
         ours: &BTreeSet<u32>,
     ) -> Vec<ProgramUse> {
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_program_that_computes_is_found_on_this_machine() {
         let mut meter = ProgramMeter::default();
-        let root = Root::default();
+        let root = ProcRoot::default();
         // Neighbours that take as much would leave no row for it.
         let names = root.names("proc").into_result().unwrap();
         let neighbours = names.iter().filter_map(|name| name.parse().ok()).collect();

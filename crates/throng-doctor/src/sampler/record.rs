@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use throng_report::{MachineUse, ProcessUse, ProgramUse};
 
-use crate::fact::{Fact, Why};
+use crate::fact::{Fact, Unknown};
 use crate::netstat::NetCounters;
 
 /// The kernel at one moment, in the form in which an interval of the run file keeps it.
@@ -20,7 +20,7 @@ pub struct KernelSample {
     /// for only while the watched ones do not explain how busy the machine is.
     pub programs: Vec<ProgramUse>,
     /// What could not be read, and why.
-    pub unknown: Vec<Why>,
+    pub unknown: Vec<Unknown>,
 }
 
 /// A process of interest.

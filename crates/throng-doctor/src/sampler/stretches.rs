@@ -49,7 +49,7 @@ impl StretchMeter {
         self.idle.step(elapsed_us, used_us == 0);
     }
 
-    /// Returns the CPU time that was used between two moments, as far back as is known: none where that is less than half of
+    /// Returns the CPU time that was used between two samples, as far back as is known: none where that is less than half of
     /// it.
     pub(super) fn used_between(&self, from: Instant, to: Instant) -> Option<u64> {
         let first = self.steps.front()?.0.max(from);

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::wire::{Malformed, Part, dump_header, take_part, u16_at};
+use super::wire::{DiagFormatError, NetlinkMessage, dump_header, take_part, u16_at};
 use super::{ANSWER_BYTES_MAX, DiagError, connect};
 
 /// A network: all addresses that begin like `address`.
@@ -69,7 +69,7 @@ pub fn subnets() -> Result<Vec<Subnet>, DiagError> {
             answer => answer.map_err(DiagError::Receive)?,
         };
         let datagram = buffer.get(..length).filter(|datagram| !datagram.is_empty());
-        let datagram = datagram.ok_or(DiagError::Malformed(Malformed::Truncated))?;
+        let datagram = datagram.ok_or(DiagError::Malformed(DiagFormatError::Truncated))?;
         if parse_addresses(datagram, SEQUENCE, &mut found)? {
             return Ok(found);
         }
@@ -88,26 +88,26 @@ pub fn parse_addresses(
 ) -> Result<bool, DiagError> {
     while !datagram.is_empty() {
         match take_part(&mut datagram, sequence).map_err(DiagError::Malformed)? {
-            Part::Body(RTM_NEWADDR, body) => {
+            NetlinkMessage::Body(RTM_NEWADDR, body) => {
                 address(body, found).map_err(DiagError::Malformed)?;
             }
-            Part::Done => return Ok(true),
-            Part::Failed(errno) => return Err(DiagError::refused(errno)),
-            Part::Body(..) | Part::Other => {}
+            NetlinkMessage::Done => return Ok(true),
+            NetlinkMessage::Failed(errno) => return Err(DiagError::refused(errno)),
+            NetlinkMessage::Body(..) | NetlinkMessage::Other => {}
         }
     }
     Ok(false)
 }
 
 /// `struct ifaddrmsg` and its attributes.
-fn address(body: &[u8], found: &mut Vec<Subnet>) -> Result<(), Malformed> {
-    let header = body.get(..ADDRESS_BYTES).ok_or(Malformed::TooShort)?;
+fn address(body: &[u8], found: &mut Vec<Subnet>) -> Result<(), DiagFormatError> {
+    let header = body.get(..ADDRESS_BYTES).ok_or(DiagFormatError::TooShort)?;
     let (family, prefix) = (header[0], header[1]);
     let mut rest = &body[ADDRESS_BYTES..];
     while !rest.is_empty() {
         let (length, kind) = (usize::from(u16_at(rest, 0)?), u16_at(rest, 2)?);
-        let value = rest.get(..length).ok_or(Malformed::Truncated)?;
-        let value = value.get(ATTRIBUTE_BYTES..).ok_or(Malformed::TooShort)?;
+        let value = rest.get(..length).ok_or(DiagFormatError::Truncated)?;
+        let value = value.get(ATTRIBUTE_BYTES..).ok_or(DiagFormatError::TooShort)?;
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         // On a link between two, the network is the other end's, and this end's address is alone.
         let (address, prefix) = match kind {
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(parse(&tunnel).unwrap(), ["10.8.0.1/32", "10.8.0.2/32"]);
         assert_eq!(parse(&answer(0, &[(IFA_ADDRESS, [10, 0, 1, 7])])).unwrap(), [""; 0]);
         let cut = &lan[..lan.len() - 2];
-        assert_eq!(parse(cut), Err(DiagError::Malformed(Malformed::Truncated)));
+        assert_eq!(parse(cut), Err(DiagError::Malformed(DiagFormatError::Truncated)));
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         };
         assert_eq!(failed(libc::EPERM), DiagError::Refused(Errno::PERM));
         for errno in [0, 4_096, i32::MAX] {
-            assert_eq!(failed(errno), DiagError::Malformed(Malformed::Errno(errno)));
+            assert_eq!(failed(errno), DiagError::Malformed(DiagFormatError::Errno(errno)));
         }
     }
 

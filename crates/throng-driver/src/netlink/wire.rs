@@ -27,7 +27,7 @@ pub struct Diag {
 
 /// One message of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum DiagMessage {
     /// A socket.
     Socket(Diag),
     /// The answer is complete.
@@ -40,7 +40,7 @@ pub enum Message {
 
 /// What is wrong with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
+pub enum DiagFormatError {
     /// The kernel sent nothing at all.
     Empty,
     /// A message says that it is longer than what came.
@@ -53,7 +53,7 @@ pub enum Malformed {
     Errno(i32),
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for DiagFormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("empty"),
@@ -66,19 +66,19 @@ impl fmt::Display for Malformed {
 }
 
 /// The messages of one datagram that answers the question numbered `sequence`.
-pub fn parse_diag(datagram: &[u8], sequence: u32) -> Messages<'_> {
-    Messages { rest: datagram, sequence }
+pub fn parse_diag(datagram: &[u8], sequence: u32) -> DiagMessages<'_> {
+    DiagMessages { rest: datagram, sequence }
 }
 
 /// See [`parse_diag`]. Ends after the first message that makes no sense.
 #[derive(Clone, Debug)]
-pub struct Messages<'a> {
+pub struct DiagMessages<'a> {
     rest: &'a [u8],
     sequence: u32,
 }
 
-impl Iterator for Messages<'_> {
-    type Item = Result<Message, Malformed>;
+impl Iterator for DiagMessages<'_> {
+    type Item = Result<DiagMessage, DiagFormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
@@ -92,19 +92,21 @@ impl Iterator for Messages<'_> {
     }
 }
 
-impl Messages<'_> {
-    fn take(&mut self) -> Result<Message, Malformed> {
+impl DiagMessages<'_> {
+    fn take(&mut self) -> Result<DiagMessage, DiagFormatError> {
         match take_part(&mut self.rest, self.sequence)? {
-            Part::Body(SOCK_DIAG_BY_FAMILY, body) => socket(body).map(Message::Socket),
-            Part::Done => Ok(Message::Done),
-            Part::Failed(errno) => Ok(Message::Failed(errno)),
-            Part::Body(..) | Part::Other => Ok(Message::Other),
+            NetlinkMessage::Body(SOCK_DIAG_BY_FAMILY, body) => {
+                socket(body).map(DiagMessage::Socket)
+            }
+            NetlinkMessage::Done => Ok(DiagMessage::Done),
+            NetlinkMessage::Failed(errno) => Ok(DiagMessage::Failed(errno)),
+            NetlinkMessage::Body(..) | NetlinkMessage::Other => Ok(DiagMessage::Other),
         }
     }
 }
 
 /// One netlink message, whatever the protocol.
-pub(super) enum Part<'a> {
+pub(super) enum NetlinkMessage<'a> {
     /// Its type and what is in it.
     Body(u16, &'a [u8]),
     Done,
@@ -113,24 +115,27 @@ pub(super) enum Part<'a> {
 }
 
 /// Takes the first message of `rest`, which is part of the answer to the question numbered `sequence`.
-pub(super) fn take_part<'a>(rest: &mut &'a [u8], sequence: u32) -> Result<Part<'a>, Malformed> {
-    let header = rest.get(..HEADER_BYTES).ok_or(Malformed::Truncated)?;
+pub(super) fn take_part<'a>(
+    rest: &mut &'a [u8],
+    sequence: u32,
+) -> Result<NetlinkMessage<'a>, DiagFormatError> {
+    let header = rest.get(..HEADER_BYTES).ok_or(DiagFormatError::Truncated)?;
     let length = u32_at(header, 0)? as usize;
     let (kind, answered) = (u16_at(header, 4)?, u32_at(header, 8)?);
-    let body = rest.get(..length).ok_or(Malformed::Truncated)?;
-    let body = body.get(HEADER_BYTES..).ok_or(Malformed::TooShort)?;
+    let body = rest.get(..length).ok_or(DiagFormatError::Truncated)?;
+    let body = body.get(HEADER_BYTES..).ok_or(DiagFormatError::TooShort)?;
     // The last message of a datagram may lack its padding.
     *rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     if answered != sequence {
-        return Ok(Part::Other);
+        return Ok(NetlinkMessage::Other);
     }
     match kind {
         NLMSG_DONE => Ok(match errno(body) {
-            Ok(code @ 1..) => Part::Failed(code),
-            _ => Part::Done,
+            Ok(code @ 1..) => NetlinkMessage::Failed(code),
+            _ => NetlinkMessage::Done,
         }),
-        NLMSG_ERROR => errno(body).map(Part::Failed),
-        _ => Ok(Part::Body(kind, body)),
+        NLMSG_ERROR => errno(body).map(NetlinkMessage::Failed),
+        _ => Ok(NetlinkMessage::Body(kind, body)),
     }
 }
 
@@ -147,13 +152,14 @@ pub(super) fn dump_header(kind: u16, body_bytes: usize, sequence: u32) -> Vec<u8
 }
 
 /// `struct inet_diag_msg`; the attributes after it are not asked for.
-fn socket(body: &[u8]) -> Result<Diag, Malformed> {
-    let body = body.get(..DIAG_BYTES).ok_or(Malformed::TooShort)?;
+fn socket(body: &[u8]) -> Result<Diag, DiagFormatError> {
+    let body = body.get(..DIAG_BYTES).ok_or(DiagFormatError::TooShort)?;
     let family = body[0];
     let interface = u32_at(body, 40)?;
     let address = |port_at: usize, ip_at: usize| {
         let port = u16::from_be_bytes([body[port_at], body[port_at + 1]]);
-        let ip: [u8; 16] = body[ip_at..ip_at + 16].try_into().map_err(|_| Malformed::TooShort)?;
+        let ip: [u8; 16] =
+            body[ip_at..ip_at + 16].try_into().map_err(|_| DiagFormatError::TooShort)?;
         match i32::from(family) {
             libc::AF_INET => {
                 Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(ip[0], ip[1], ip[2], ip[3])), port))
@@ -161,7 +167,7 @@ fn socket(body: &[u8]) -> Result<Diag, Malformed> {
             libc::AF_INET6 => {
                 Ok(SocketAddr::V6(SocketAddrV6::new(Ipv6Addr::from(ip), port, 0, interface)))
             }
-            _ => Err(Malformed::Family(family)),
+            _ => Err(DiagFormatError::Family(family)),
         }
     };
     Ok(Diag {
@@ -176,7 +182,7 @@ fn socket(body: &[u8]) -> Result<Diag, Malformed> {
 }
 
 /// The kernel sends errors as negative numbers.
-fn errno(body: &[u8]) -> Result<i32, Malformed> {
+fn errno(body: &[u8]) -> Result<i32, DiagFormatError> {
     Ok(u32_at(body, 0)?.cast_signed().saturating_neg())
 }
 
@@ -253,13 +259,13 @@ fn port_filter(ranges: &[PortRange]) -> Vec<u8> {
     code
 }
 
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
-    let bytes = bytes.get(at..at + 2).ok_or(Malformed::TooShort)?;
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Result<u16, DiagFormatError> {
+    let bytes = bytes.get(at..at + 2).ok_or(DiagFormatError::TooShort)?;
     Ok(u16::from_ne_bytes([bytes[0], bytes[1]]))
 }
 
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Malformed> {
-    let bytes = bytes.get(at..at + 4).ok_or(Malformed::TooShort)?;
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Result<u32, DiagFormatError> {
+    let bytes = bytes.get(at..at + 4).ok_or(DiagFormatError::TooShort)?;
     Ok(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
@@ -325,11 +331,11 @@ mod tests {
         let mut bytes = message(SOCK_DIAG_BY_FAMILY, 7, &listener(libc::AF_INET));
         bytes.extend(message(NLMSG_DONE, 7, &[0; 4]));
         let messages: Vec<_> = parse_diag(&bytes, 7).collect::<Result<_, _>>().unwrap();
-        let Message::Socket(diag) = messages[0] else { panic!("{messages:?}") };
+        let DiagMessage::Socket(diag) = messages[0] else { panic!("{messages:?}") };
         assert_eq!(diag.local, "127.0.0.1:5555".parse().unwrap());
         assert_eq!((diag.state, diag.receive_queue, diag.send_queue), (10, 3, 128));
         assert_eq!((diag.uid, diag.inode), (1000, 4711));
-        assert_eq!(messages[1], Message::Done);
+        assert_eq!(messages[1], DiagMessage::Done);
     }
 
     #[test]
@@ -338,14 +344,14 @@ mod tests {
             assert_eq!(parse_diag(&bytes, 7).next(), Some(expected));
         };
         let enoent = (-libc::ENOENT).to_ne_bytes();
-        check(message(NLMSG_ERROR, 7, &enoent), Ok(Message::Failed(libc::ENOENT)));
-        check(message(NLMSG_DONE, 7, &enoent), Ok(Message::Failed(libc::ENOENT)));
-        check(message(NLMSG_ERROR, 6, &enoent), Ok(Message::Other));
-        check(message(NLMSG_ERROR, 7, &[]), Err(Malformed::TooShort));
-        check(message(SOCK_DIAG_BY_FAMILY, 7, &[2; 71]), Err(Malformed::TooShort));
-        check(message(SOCK_DIAG_BY_FAMILY, 7, &listener(1)), Err(Malformed::Family(1)));
+        check(message(NLMSG_ERROR, 7, &enoent), Ok(DiagMessage::Failed(libc::ENOENT)));
+        check(message(NLMSG_DONE, 7, &enoent), Ok(DiagMessage::Failed(libc::ENOENT)));
+        check(message(NLMSG_ERROR, 6, &enoent), Ok(DiagMessage::Other));
+        check(message(NLMSG_ERROR, 7, &[]), Err(DiagFormatError::TooShort));
+        check(message(SOCK_DIAG_BY_FAMILY, 7, &[2; 71]), Err(DiagFormatError::TooShort));
+        check(message(SOCK_DIAG_BY_FAMILY, 7, &listener(1)), Err(DiagFormatError::Family(1)));
         let whole = message(SOCK_DIAG_BY_FAMILY, 7, &listener(libc::AF_INET));
-        check(whole[..40].to_vec(), Err(Malformed::Truncated));
+        check(whole[..40].to_vec(), Err(DiagFormatError::Truncated));
     }
 
     /// Runs a filter the way the kernel does.

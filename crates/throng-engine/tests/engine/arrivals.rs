@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::SocketOptions;
-use throng_engine::{Arrival, Limits};
+use throng_engine::{Arrival, CoreLimits};
 use throng_proto::Raw;
 use throng_sim::{Faults, Sim, SimCoresOptions, check};
 
@@ -32,7 +32,7 @@ fn late_clients(sim: &mut Sim, clients: u32) -> (Running<Raw, true>, Measurement
             conn.send(bytes);
         }
     });
-    spawn(sim, server.listening(), Limits::default());
+    spawn(sim, server.listening(), CoreLimits::default());
     let measured = Measurements::default();
     let log = Rc::clone(&measured);
     let mut sent_at = vec![Instant::ZERO; clients as usize];
@@ -56,13 +56,13 @@ fn late_clients(sim: &mut Sim, clients: u32) -> (Running<Raw, true>, Measurement
     });
     let turn_max = Duration::from_millis(20);
     let cores = sim.cores(&SimCoresOptions { turn_max, ..SimCoresOptions::default() });
-    let client = spawn_on(sim, &cores, vec![client], Limits::default()).remove(0);
+    let client = spawn_on(sim, &cores, vec![client], CoreLimits::default()).remove(0);
     for id in 0..clients {
         let mut core = client.borrow_mut();
-        let key = core.desk().insert(Raw, id);
+        let key = core.cx().insert(Raw, id);
         let mut spec = to_server();
         spec.options = SocketOptions { arrival_stamps: true, ..spec.options };
-        core.desk().with(key, |conn| conn.connect(spec));
+        core.cx().with(key, |conn| conn.connect(spec));
     }
     sim.run_for(Duration::from_secs(30));
     (client, measured)
@@ -123,7 +123,7 @@ fn the_handshake_takes_a_round_trip_however_late_the_core_is() {
     check(3, |sim| {
         let rtts = Rc::new(RefCell::new(Vec::new()));
         let server: Raws<false> = Scripted::new(|_, _| ());
-        spawn(sim, server.listening(), Limits::default());
+        spawn(sim, server.listening(), CoreLimits::default());
         let log = Rc::clone(&rtts);
         let client: Raws<true> = Scripted::new(move |conn, heard| {
             if *heard == Heard::Opened {
@@ -133,7 +133,7 @@ fn the_handshake_takes_a_round_trip_however_late_the_core_is() {
         });
         let turn_max = Duration::from_millis(20);
         let cores = sim.cores(&SimCoresOptions { turn_max, ..SimCoresOptions::default() });
-        let client = spawn_on(sim, &cores, vec![client], Limits::default()).remove(0);
+        let client = spawn_on(sim, &cores, vec![client], CoreLimits::default()).remove(0);
         for id in 0..10 {
             crate::scripted::dial(&client, id);
             sim.run_for(Duration::from_millis(30));

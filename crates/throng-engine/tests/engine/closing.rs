@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use throng_base::Prng;
 use throng_base::wheel::TICK;
-use throng_driver::{CloseHow, Driver, Errno};
-use throng_engine::{CloseReason, Deadline, Limits};
+use throng_driver::{Driver, Errno, SocketClose};
+use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_sim::{Faults, Sim, SimCoresOptions, SimFd, check};
 
 use crate::scripted::{Entry, Heard, Raws, dial, spawn, to_server};
@@ -40,14 +40,14 @@ fn listener() -> Raws<false> {
 fn a_close_delivers_what_waits() {
     check(10, |sim| {
         sim.set_faults(narrow());
-        let server = spawn(sim, listener(), Limits::default());
+        let server = spawn(sim, listener(), CoreLimits::default());
         let client = Raws::<true>::new(|conn, heard| {
             if *heard == Heard::Opened {
                 conn.send(&a_lot());
                 conn.close();
             }
         });
-        let client = spawn(sim, client, Limits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         sim.run_for(Duration::from_secs(4));
         assert_eq!(server.borrow().app().bytes_of(0), a_lot());
@@ -55,7 +55,7 @@ fn a_close_delivers_what_waits() {
             client.borrow().app().heard_of(0),
             [Heard::Opened, Heard::Closed(CloseReason::Asked)]
         );
-        assert_eq!(client.borrow_mut().desk().counters().pending_bytes, 0);
+        assert_eq!(client.borrow_mut().cx().counters().pending_bytes, 0);
     });
 }
 
@@ -63,7 +63,7 @@ fn a_close_delivers_what_waits() {
 fn a_finish_follows_what_waits() {
     check(10, |sim| {
         sim.set_faults(narrow());
-        let server = spawn(sim, listener(), Limits::default());
+        let server = spawn(sim, listener(), CoreLimits::default());
         let client = Raws::<true>::new(|conn, heard| match heard {
             Heard::Opened => {
                 conn.send(&a_lot());
@@ -72,7 +72,7 @@ fn a_finish_follows_what_waits() {
             Heard::Finished => conn.close_because(CloseReason::Finished),
             _ => {}
         });
-        let client = spawn(sim, client, Limits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         sim.run_for(Duration::from_secs(4));
         assert_eq!(server.borrow().app().bytes_of(0), a_lot());
@@ -101,8 +101,8 @@ fn the_end_of_the_other_side_is_told_once() {
             Heard::Deadline => conn.close(),
             _ => {}
         });
-        let server = spawn(sim, server.listening(), Limits::default());
-        let client = spawn(sim, client, Limits::default());
+        let server = spawn(sim, server.listening(), CoreLimits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         sim.run_for(Duration::from_secs(10));
         assert_eq!(client.borrow().app().bytes_of(0), a_lot());
@@ -117,7 +117,7 @@ fn the_end_of_the_other_side_is_told_once() {
 fn a_half_closed_connection_that_fails_is_closed() {
     check(10, |sim| {
         // The client finishes, and resets a second later; the server only listens.
-        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), Limits::default());
+        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), CoreLimits::default());
         let client = Raws::<true>::new(|conn, heard| match heard {
             Heard::Opened => {
                 conn.finish();
@@ -126,7 +126,7 @@ fn a_half_closed_connection_that_fails_is_closed() {
             Heard::Deadline => conn.reset(),
             _ => {}
         });
-        let client = spawn(sim, client, Limits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         sim.run_for(Duration::from_secs(10));
         let failed = Heard::Closed(CloseReason::Failed(Errno::PIPE));
@@ -138,7 +138,7 @@ fn a_half_closed_connection_that_fails_is_closed() {
 fn a_close_that_waits_is_not_hurried_by_another() {
     check(10, |sim| {
         sim.set_faults(narrow());
-        let server = spawn(sim, listener(), Limits::default());
+        let server = spawn(sim, listener(), CoreLimits::default());
         let client = Raws::<true>::new(|conn, heard| match heard {
             Heard::Opened => {
                 conn.send(&a_lot());
@@ -151,16 +151,16 @@ fn a_close_that_waits_is_not_hurried_by_another() {
                 conn.close();
             }
         });
-        let client = spawn(sim, client, Limits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         let key = dial(&client, 0);
         sim.run_for(Duration::from_millis(1));
         {
             let mut core = client.borrow_mut();
-            let desk = core.desk();
-            assert!(desk.counters().pending_bytes > 0);
-            desk.nudge(key);
-            desk.close(key, CloseHow::Finish);
-            desk.with(key, |conn| {
+            let cx = core.cx();
+            assert!(cx.counters().pending_bytes > 0);
+            cx.notify(key);
+            cx.close(key, SocketClose::Finish);
+            cx.with(key, |conn| {
                 conn.send(b"too late");
                 conn.set_deadline(Deadline::Never);
                 conn.close();
@@ -182,13 +182,13 @@ fn a_close_that_waits_keeps_its_reason() {
             Heard::Finished => conn.close_because(CloseReason::Finished),
             _ => {}
         });
-        let server = spawn(sim, server.listening(), Limits::default());
+        let server = spawn(sim, server.listening(), CoreLimits::default());
         let client = Raws::<true>::new(|conn, heard| match heard {
             Heard::Opened => conn.finish(),
             Heard::Finished => conn.close(),
             _ => {}
         });
-        let client = spawn(sim, client, Limits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         sim.run_for(Duration::from_secs(4));
         assert_eq!(client.borrow().app().bytes_of(0), a_lot());
@@ -213,7 +213,7 @@ fn a_close_that_nobody_takes_is_a_reset_after_the_drain_timeout() {
                 conn.close();
             }
         });
-        let server = spawn(sim, server.listening(), Limits::default());
+        let server = spawn(sim, server.listening(), CoreLimits::default());
         let peer = deaf_peer(sim);
         let begin = sim.now();
         sim.run_for(Duration::from_secs(20));
@@ -224,10 +224,10 @@ fn a_close_that_nobody_takes_is_a_reset_after_the_drain_timeout() {
         };
         assert_eq!(*heard, Heard::Closed(CloseReason::Overflow));
         let took = at.since(begin);
-        let drain_timeout = Limits::default().drain_timeout;
+        let drain_timeout = CoreLimits::default().drain_timeout;
         assert!(drain_timeout <= took && took <= drain_timeout + 2 * TICK, "{took:?}");
         drop(core);
-        assert_eq!(server.borrow_mut().desk().counters().pending_bytes, 0);
+        assert_eq!(server.borrow_mut().cx().counters().pending_bytes, 0);
         drop(peer);
     });
 }
@@ -242,7 +242,7 @@ fn who_does_not_read_is_not_read_and_closed_when_too_much_waits() {
                 conn.send(&bytes.repeat(10));
             }
         });
-        let limits = Limits { receive_bytes: 1_000, ..Limits::default() };
+        let limits = CoreLimits { receive_bytes: 1_000, ..CoreLimits::default() };
         let server = spawn(sim, server.listening(), limits);
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peer = driver.connect(&to_server()).unwrap();
@@ -250,17 +250,17 @@ fn who_does_not_read_is_not_read_and_closed_when_too_much_waits() {
             let _ = driver.send(&peer, &[7; 3_000]);
             sim.run_for(Duration::from_millis(1));
         }
-        let core = server.borrow_mut().desk().counters();
+        let core = server.borrow_mut().cx().counters();
         assert_eq!((core.slots, core.pending_overflows), (1, 0), "it is paused, not closed");
         // One receive's answers at the most, beside what the windows hold.
         assert!(core.pending_bytes <= 10_000, "{}", core.pending_bytes);
         assert!(core.bytes_received <= 30_000, "{}", core.bytes_received);
 
         // What is sent without being asked for has its limit.
-        let key = server.borrow_mut().desk().keys()[0];
-        server.borrow_mut().desk().with(key, |conn| conn.send(&vec![0; limits.pending_bytes_max]));
+        let key = server.borrow_mut().cx().keys()[0];
+        server.borrow_mut().cx().with(key, |conn| conn.send(&vec![0; limits.pending_bytes_max]));
         sim.run_for(Duration::from_millis(1));
-        let core = server.borrow_mut().desk().counters();
+        let core = server.borrow_mut().cx().counters();
         assert_eq!((core.slots, core.pending_overflows, core.pending_bytes), (0, 1, 0));
         let heard = server.borrow().app().heard();
         assert_eq!(heard.last(), Some(&Heard::Closed(CloseReason::Overflow)));
@@ -281,31 +281,31 @@ fn what_one_callback_sends_while_nothing_waits_is_delivered_however_much_it_is()
             Heard::Event(bytes) => conn.send(bytes),
             _ => {}
         });
-        let limits = Limits { pending_bytes_max: 50_000, ..Limits::default() };
+        let limits = CoreLimits { pending_bytes_max: 50_000, ..CoreLimits::default() };
         let server = spawn(sim, server.listening(), limits);
         let client = Raws::<true>::new(|conn, heard| {
             if *heard == Heard::Opened {
                 conn.send(b"and this");
             }
         });
-        let client = spawn(sim, client, Limits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         sim.run_for(Duration::from_secs(4));
         let mut want = a_lot();
         want.extend(b"and this");
         assert!(client.borrow().app().bytes_of(0) == want);
-        let core = server.borrow_mut().desk().counters();
+        let core = server.borrow_mut().cx().counters();
         assert_eq!((core.slots, core.pending_overflows, core.pending_bytes), (1, 0, 0));
 
         // Behind what waits there is room for so much as there always is.
         let peer = deaf_peer(sim);
         sim.run_for(Duration::from_millis(10));
-        let key = *server.borrow_mut().desk().keys().last().unwrap();
+        let key = *server.borrow_mut().cx().keys().last().unwrap();
         let mut core = server.borrow_mut();
-        core.desk().with(key, |conn| conn.send(&[0; 50_000]));
-        assert_eq!(core.desk().counters().pending_overflows, 0);
-        core.desk().with(key, |conn| conn.send(b"."));
-        assert_eq!(core.desk().counters().pending_overflows, 1);
+        core.cx().with(key, |conn| conn.send(&[0; 50_000]));
+        assert_eq!(core.cx().counters().pending_overflows, 0);
+        core.cx().with(key, |conn| conn.send(b"."));
+        assert_eq!(core.cx().counters().pending_overflows, 1);
         drop((core, peer));
     });
 }

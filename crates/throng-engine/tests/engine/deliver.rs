@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use throng_base::Key;
-use throng_driver::{CloseHow, Driver, Errno};
-use throng_engine::{CloseReason, Delivered, Limits, Queued};
+use throng_driver::{Driver, Errno, SocketClose};
+use throng_engine::{CloseReason, CoreLimits, DeliveryOutcome, QueueOutcome};
 use throng_pubsub::{Frames, Lane, Policy};
 use throng_sim::{Faults, SimCoresOptions, check};
 
@@ -21,22 +21,21 @@ fn frames(byte: u8, count: usize) -> Frames {
 #[test]
 fn a_quick_peer_is_sent_everything_at_once_and_nobody_else_anything() {
     check(5, |sim| {
-        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), Limits::default());
-        let client = spawn(sim, Raws::<true>::new(|_, _| ()), Limits::default());
+        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), CoreLimits::default());
+        let client = spawn(sim, Raws::<true>::new(|_, _| ()), CoreLimits::default());
         let connecting = dial(&client, 7);
-        let deliver = |key| {
-            client.borrow_mut().desk().deliver(key, &frames(1, 10), 0..1, &lane(Policy::Close))
-        };
-        assert_eq!(deliver(connecting), Delivered::Gone, "it is not established yet");
+        let deliver =
+            |key| client.borrow_mut().cx().deliver(key, &frames(1, 10), 0..1, &lane(Policy::Close));
+        assert_eq!(deliver(connecting), DeliveryOutcome::Gone, "it is not established yet");
         sim.run_for(Duration::from_millis(10));
-        let key = server.borrow_mut().desk().keys()[0];
+        let key = server.borrow_mut().cx().keys()[0];
         let several = Frames::join([&b"one"[..], b"two", b"three"]);
         let mut core = server.borrow_mut();
-        let desk = core.desk();
-        assert_eq!(desk.deliver(key, &several, 1..3, &lane(Policy::Close)), Delivered::Sent);
-        assert_eq!(desk.counters().bytes_sent, 8);
+        let cx = core.cx();
+        assert_eq!(cx.deliver(key, &several, 1..3, &lane(Policy::Close)), DeliveryOutcome::Sent);
+        assert_eq!(cx.counters().bytes_sent, 8);
         let nobody = Key::new(77, 0);
-        assert_eq!(desk.deliver(nobody, &several, 0..3, &lane(Policy::Close)), Delivered::Gone);
+        assert_eq!(cx.deliver(nobody, &several, 0..3, &lane(Policy::Close)), DeliveryOutcome::Gone);
         drop(core);
         sim.run_for(Duration::from_millis(10));
         assert_eq!(client.borrow().app().bytes_of(7), b"twothree");
@@ -52,18 +51,18 @@ fn what_a_slow_peer_gets_is_decided_once_and_its_books_balance() {
             partial_send: 0.5,
             ..Faults::none()
         });
-        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), Limits::default());
+        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peer = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_millis(10));
-        let key = server.borrow_mut().desk().keys()[0];
-        let mut all = Queued::default();
+        let key = server.borrow_mut().cx().keys()[0];
+        let mut all = QueueOutcome::default();
         for number in 0..40 {
             let mut core = server.borrow_mut();
             let frames = frames(number, 100);
-            match core.desk().deliver(key, &frames, 0..1, &lane(Policy::DropOldest)) {
-                Delivered::Sent => {}
-                Delivered::Queued(queued) => {
+            match core.cx().deliver(key, &frames, 0..1, &lane(Policy::DropOldest)) {
+                DeliveryOutcome::Sent => {}
+                DeliveryOutcome::Queued(queued) => {
                     all.queued += queued.queued;
                     all.dropped_oldest += queued.dropped_oldest;
                     assert_eq!(
@@ -71,13 +70,13 @@ fn what_a_slow_peer_gets_is_decided_once_and_its_books_balance() {
                         (0, 0, false)
                     );
                 }
-                Delivered::Gone => panic!("it is there"),
+                DeliveryOutcome::Gone => panic!("it is there"),
             }
-            assert!(core.desk().counters().pending_bytes <= 1_100);
+            assert!(core.cx().counters().pending_bytes <= 1_100);
         }
         assert!(all.dropped_oldest > 15, "{all:?}");
         // What it is sent of its own keeps its place behind them.
-        server.borrow_mut().desk().with(key, |conn| conn.send(&[99; 50]));
+        server.borrow_mut().cx().with(key, |conn| conn.send(&[99; 50]));
         let mut received = Vec::new();
         for _ in 0..200 {
             sim.run_for(Duration::from_millis(1));
@@ -92,9 +91,9 @@ fn what_a_slow_peer_gets_is_decided_once_and_its_books_balance() {
         let numbers: Vec<u8> = received.chunks(100).map(|frame| frame[0]).collect();
         assert!(received.chunks(100).all(|frame| frame.iter().all(|byte| *byte == frame[0])));
         assert!(numbers.is_sorted_by(|a, b| a < b) && numbers.last() == Some(&39), "{numbers:?}");
-        let core = server.borrow_mut().desk().counters();
+        let core = server.borrow_mut().cx().counters();
         assert_eq!((core.pending_bytes, core.pending_overflows), (0, 0));
-        driver.close(peer, CloseHow::Reset);
+        driver.close(peer, SocketClose::Reset);
     });
 }
 
@@ -106,23 +105,23 @@ fn the_policy_close_and_a_broken_socket_end_a_connection_once() {
             window_bytes_max: 1_000,
             ..Faults::none()
         });
-        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), Limits::default());
+        let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let slow = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_millis(10));
-        let key = server.borrow_mut().desk().keys()[0];
+        let key = server.borrow_mut().cx().keys()[0];
         let deliver = |key| {
             let mut core = server.borrow_mut();
-            core.desk().deliver(key, &frames(1, 900), 0..1, &lane(Policy::Close))
+            core.cx().deliver(key, &frames(1, 900), 0..1, &lane(Policy::Close))
         };
         let mut closes = 0;
         for _ in 0..8 {
-            if let Delivered::Queued(queued) = deliver(key) {
+            if let DeliveryOutcome::Queued(queued) = deliver(key) {
                 closes += usize::from(queued.closes);
             }
         }
         assert_eq!(closes, 1);
-        assert_eq!(deliver(key), Delivered::Gone);
+        assert_eq!(deliver(key), DeliveryOutcome::Gone);
         sim.run_for(Duration::from_millis(10));
         let heard = server.borrow().app().heard();
         assert_eq!(heard, [Heard::Opened, Heard::Closed(CloseReason::Overflow)]);
@@ -131,13 +130,13 @@ fn the_policy_close_and_a_broken_socket_end_a_connection_once() {
 
         let broken = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_millis(10));
-        let key = server.borrow_mut().desk().keys()[0];
-        driver.close(broken, CloseHow::Reset);
+        let key = server.borrow_mut().cx().keys()[0];
+        driver.close(broken, SocketClose::Reset);
         sim.run_for(Duration::from_millis(10));
-        assert_eq!(deliver(key), Delivered::Gone);
-        let core = server.borrow_mut().desk().counters();
+        assert_eq!(deliver(key), DeliveryOutcome::Gone);
+        let core = server.borrow_mut().cx().counters();
         assert_eq!((core.slots, core.pending_bytes), (0, 0));
-        driver.close(slow, CloseHow::Reset);
+        driver.close(slow, SocketClose::Reset);
     });
 }
 
@@ -151,25 +150,27 @@ fn a_frame_that_is_larger_than_what_may_wait_is_delivered_whole() {
                 partial_send: 0.5,
                 ..Faults::none()
             });
-            let limits = Limits { pending_bytes_max: 2_000, ..Limits::default() };
+            let limits = CoreLimits { pending_bytes_max: 2_000, ..CoreLimits::default() };
             let server = spawn(sim, Raws::<false>::new(|_, _| ()).listening(), limits);
-            let client = spawn(sim, Raws::<true>::new(|_, _| ()), Limits::default());
+            let client = spawn(sim, Raws::<true>::new(|_, _| ()), CoreLimits::default());
             dial(&client, 7);
             sim.run_for(Duration::from_millis(10));
-            let key = server.borrow_mut().desk().keys()[0];
+            let key = server.borrow_mut().cx().keys()[0];
             let deliver = |byte| {
                 let mut core = server.borrow_mut();
-                core.desk().deliver(key, &frames(byte, 9_000), 0..1, &lane(policy))
+                core.cx().deliver(key, &frames(byte, 9_000), 0..1, &lane(policy))
             };
-            let Delivered::Queued(first) = deliver(1) else { panic!("it is taken at once") };
+            let DeliveryOutcome::Queued(first) = deliver(1) else { panic!("it is taken at once") };
             assert_eq!((first.queued, first.closes), (1, false));
             if policy == Policy::DropNewest {
-                let Delivered::Queued(second) = deliver(2) else { panic!("it is taken at once") };
+                let DeliveryOutcome::Queued(second) = deliver(2) else {
+                    panic!("it is taken at once")
+                };
                 assert_eq!((second.dropped_newest, second.closes), (1, false));
             }
             sim.run_for(Duration::from_secs(4));
             assert!(client.borrow().app().bytes_of(7) == [1; 9_000]);
-            let core = server.borrow_mut().desk().counters();
+            let core = server.borrow_mut().cx().counters();
             assert_eq!((core.slots, core.pending_overflows, core.pending_bytes), (1, 0, 0));
         });
     }

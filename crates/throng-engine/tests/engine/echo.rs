@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::scripted::{Heard, Raws, dial, spawn};
 use throng_base::Prng;
-use throng_engine::{CloseReason, Deadline, Limits};
+use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_sim::{Faults, Sim, check};
 
 /// Sends back what it receives.
@@ -70,9 +70,9 @@ fn talker(seed: u64) -> Raws<true> {
 fn exchange(sim: &mut Sim, faults: Faults, users: u32) {
     let seed = sim.seed();
     sim.set_faults(faults);
-    let server = spawn(sim, echo(), Limits::default());
+    let server = spawn(sim, echo(), CoreLimits::default());
     let receive_bytes = 1 + sim.prng().below(3_000) as usize;
-    let client = spawn(sim, talker(seed), Limits { receive_bytes, ..Limits::default() });
+    let client = spawn(sim, talker(seed), CoreLimits { receive_bytes, ..CoreLimits::default() });
     (0..users).for_each(|id| {
         dial(&client, id);
     });
@@ -90,7 +90,7 @@ fn exchange(sim: &mut Sim, faults: Faults, users: u32) {
             assert_eq!(got.len(), sent.len(), "user {id} closed early");
         }
     }
-    for mut core in [client.borrow_mut().desk().counters(), server.borrow_mut().desk().counters()] {
+    for mut core in [client.borrow_mut().cx().counters(), server.borrow_mut().cx().counters()] {
         core.turns = 0;
         assert_eq!((core.slots, core.pending_bytes, core.panics), (0, 0, 0));
     }

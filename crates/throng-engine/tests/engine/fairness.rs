@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{CloseHow, Driver};
-use throng_engine::{CloseReason, Deadline, Limits};
+use throng_driver::{Driver, SocketClose};
+use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_proto::{Input, Session};
 use throng_sim::{Faults, Sim, SimCoresOptions, SimDriver, SimFd, check};
 
@@ -50,7 +50,7 @@ fn clients(sim: &mut Sim, sends: &[&[u8]]) -> (SimDriver<()>, Vec<SimFd>) {
 /// Has connection 0 send `flood` messages and connection 1 a single one, and checks that the server
 /// serves no more than its share of the flood in the turn of the single message.
 #[track_caller]
-fn check_share<const COST: usize>(flood: usize, limits: Limits) {
+fn check_share<const COST: usize>(flood: usize, limits: CoreLimits) {
     check(5, move |sim| {
         sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
         let server = Scripted::<Costly<COST>, false>::new(|_, _| ());
@@ -75,20 +75,20 @@ fn check_share<const COST: usize>(flood: usize, limits: Limits) {
         assert!(before <= 2 * (share + 1), "{before} messages, the share is {share}");
         assert_eq!(app.bytes_of(0), flood);
         for socket in sockets {
-            driver.close(socket, CloseHow::Finish);
+            driver.close(socket, SocketClose::Finish);
         }
     });
 }
 
 #[test]
 fn a_flood_of_small_messages_leaves_others_their_turn() {
-    check_share::<0>(50_000, Limits::default());
+    check_share::<0>(50_000, CoreLimits::default());
 }
 
 #[test]
 fn work_that_a_session_charges_counts_like_bytes() {
-    check_share::<{ 1 << 20 }>(2_000, Limits::default());
-    let limits = Limits { connection_work_bytes_max: 16 << 20, ..Limits::default() };
+    check_share::<{ 1 << 20 }>(2_000, CoreLimits::default());
+    let limits = CoreLimits { connection_work_bytes_max: 16 << 20, ..CoreLimits::default() };
     check_share::<{ 1 << 20 }>(2_000, limits);
 }
 
@@ -96,7 +96,7 @@ fn work_that_a_session_charges_counts_like_bytes() {
 fn a_turn_has_a_share_for_all_connections_together() {
     check(5, |sim| {
         sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
-        let limits = Limits { turn_work_bytes_max: 64 << 10, ..Limits::default() };
+        let limits = CoreLimits { turn_work_bytes_max: 64 << 10, ..CoreLimits::default() };
         let server = Scripted::<Costly<0>, false>::new(|_, _| ());
         let server = spawn(sim, server.listening(), limits);
         let floods = vec![vec![b'f'; 3_000]; 30];
@@ -107,12 +107,12 @@ fn a_turn_has_a_share_for_all_connections_together() {
         for id in 0..30 {
             assert_eq!(core.app().bytes_of(id).len(), 3_000);
         }
-        let counters = core.desk().counters();
+        let counters = core.cx().counters();
         // Each message is a kilobyte of work, and a turn has at most two budgets of 64.
         assert!(counters.turns >= 90_000 / (2 * 65), "{counters:?}");
         assert!(counters.reads_deferred > 0);
         for socket in sockets {
-            driver.close(socket, CloseHow::Finish);
+            driver.close(socket, SocketClose::Finish);
         }
     });
 }
@@ -121,8 +121,11 @@ fn a_turn_has_a_share_for_all_connections_together() {
 fn a_flood_arrives_whole_and_in_order_whatever_the_network_does() {
     check(20, |sim| {
         sim.set_faults(Faults::rough());
-        let limits =
-            Limits { connection_work_bytes_max: 3 << 10, receive_bytes: 512, ..Limits::default() };
+        let limits = CoreLimits {
+            connection_work_bytes_max: 3 << 10,
+            receive_bytes: 512,
+            ..CoreLimits::default()
+        };
         let server = Scripted::<Costly<0>, false>::new(|_, _| ());
         let server = spawn(sim, server.listening(), limits);
         let client = Scripted::<throng_proto::Raw, true>::new(|conn, heard| {
@@ -133,7 +136,7 @@ fn a_flood_arrives_whole_and_in_order_whatever_the_network_does() {
             }
         });
         let client =
-            spawn(sim, client, Limits { drain_timeout: Duration::from_secs(60), ..limits });
+            spawn(sim, client, CoreLimits { drain_timeout: Duration::from_secs(60), ..limits });
         crate::scripted::dial(&client, 0);
         sim.run_for(Duration::from_secs(120));
         let core = server.borrow();
@@ -152,7 +155,7 @@ fn a_flood_arrives_whole_and_in_order_whatever_the_network_does() {
 fn a_connection_whose_input_waits_is_not_timed_out() {
     check(5, |sim| {
         sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
-        let limits = Limits { connection_work_bytes_max: 1_024, ..Limits::default() };
+        let limits = CoreLimits { connection_work_bytes_max: 1_024, ..CoreLimits::default() };
         let patience = Duration::from_millis(50);
         let server = Scripted::<Costly<0>, false>::new(move |conn, heard| match heard {
             Heard::Opened | Heard::Event(_) => {
@@ -170,7 +173,7 @@ fn a_connection_whose_input_waits_is_not_timed_out() {
         let events = heard[..deadline].iter().filter(|heard| matches!(heard, Heard::Event(_)));
         assert_eq!(events.count(), 5_000);
         for socket in sockets {
-            driver.close(socket, CloseHow::Finish);
+            driver.close(socket, SocketClose::Finish);
         }
     });
 }
@@ -179,7 +182,7 @@ fn a_connection_whose_input_waits_is_not_timed_out() {
 fn input_that_waits_goes_with_its_connection() {
     check(5, |sim| {
         sim.set_faults(Faults { segment_bytes_max: 1 << 20, ..Faults::none() });
-        let limits = Limits { connection_work_bytes_max: 10 << 10, ..Limits::default() };
+        let limits = CoreLimits { connection_work_bytes_max: 10 << 10, ..CoreLimits::default() };
         let mut messages = 0;
         let server = Scripted::<Costly<0>, false>::new(move |conn, heard| {
             if let Heard::Event(_) = heard {
@@ -195,7 +198,7 @@ fn input_that_waits_goes_with_its_connection() {
         let core = server.borrow();
         assert_eq!(core.app().bytes_of(0).len(), 25, "nothing is heard after the end");
         for socket in sockets {
-            driver.close(socket, CloseHow::Finish);
+            driver.close(socket, SocketClose::Finish);
         }
     });
 }

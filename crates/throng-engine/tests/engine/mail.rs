@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use throng_driver::{CloseHow, MailKind};
-use throng_engine::{CloseReason, Limits};
+use throng_driver::{MessagePriority, SocketClose};
+use throng_engine::{CloseReason, CoreLimits};
 use throng_proto::Raw;
 use throng_sim::{Faults, Sim, SimCoresOptions, check};
 
@@ -15,23 +15,23 @@ fn posts(sim: &mut Sim, count: u64, mailbox_max: usize) -> (Vec<u64>, u64) {
     let cores = sim.cores(&options);
     let mut prng = sim.prng();
     let mut next = 0;
-    let poster = Raws::<false>::new(|_, _| ()).on_desk(move |desk, heard| {
+    let poster = Raws::<false>::new(|_, _| ()).on_desk(move |cx, heard| {
         if heard != DeskHeard::Mail(0) {
             return;
         }
         for _ in 0..prng.between(1, 50) {
             if next < count {
-                let _ = desk.post(1, 2 * next, MailKind::Control);
-                let _ = desk.post(1, 2 * next + 1, MailKind::Bulk);
+                let _ = cx.post(1, 2 * next, MessagePriority::Control);
+                let _ = cx.post(1, 2 * next + 1, MessagePriority::Bulk);
                 next += 1;
             }
         }
         if next < count {
-            desk.post(0, 0, MailKind::Control).unwrap();
+            cx.post(0, 0, MessagePriority::Control).unwrap();
         }
     });
     let running =
-        spawn_on(sim, &cores, vec![poster, Raws::<false>::new(|_, _| ())], Limits::default());
+        spawn_on(sim, &cores, vec![poster, Raws::<false>::new(|_, _| ())], CoreLimits::default());
     cores.post(0, 0);
     sim.run_for(Duration::from_secs(60));
     let received: Vec<u64> = running[1]
@@ -44,9 +44,9 @@ fn posts(sim: &mut Sim, count: u64, mailbox_max: usize) -> (Vec<u64>, u64) {
             _ => None,
         })
         .collect();
-    let counters = running[1].borrow_mut().desk().counters();
+    let counters = running[1].borrow_mut().cx().counters();
     assert_eq!(counters.mail_received, received.len() as u64);
-    let dropped = running[0].borrow_mut().desk().counters().mail_dropped;
+    let dropped = running[0].borrow_mut().cx().counters().mail_dropped;
     (received, dropped)
 }
 
@@ -79,7 +79,7 @@ fn a_wake_up_is_never_lost() {
         sim.set_faults(Faults::rough());
         let cores = sim.cores(&SimCoresOptions::default());
         let app = Raws::<false>::new(|_, _| ());
-        let core = spawn_on(sim, &cores, vec![app], Limits::default()).remove(0);
+        let core = spawn_on(sim, &cores, vec![app], CoreLimits::default()).remove(0);
         let mut prng = sim.prng();
         for _ in 0..200 {
             let before = core.borrow().app().core_log.len();
@@ -97,21 +97,21 @@ fn a_wake_up_is_never_lost() {
 fn what_callbacks_ask_for_is_done_in_the_order_of_asking_and_never_within_one() {
     check(3, |sim| {
         let cores = sim.cores(&SimCoresOptions::default());
-        let app = Raws::<false>::new(|_, _| ()).on_desk(|desk, heard| {
+        let app = Raws::<false>::new(|_, _| ()).on_desk(|cx, heard| {
             if heard != DeskHeard::Mail(0) {
                 return;
             }
-            let keys: Vec<_> = (0..4).map(|id| desk.insert(Raw, id)).collect();
-            desk.nudge(keys[2]);
-            desk.close(keys[0], CloseHow::Finish);
-            desk.nudge(keys[1]);
+            let keys: Vec<_> = (0..4).map(|id| cx.insert(Raw, id)).collect();
+            cx.notify(keys[2]);
+            cx.close(keys[0], SocketClose::Finish);
+            cx.notify(keys[1]);
             // It is gone by then.
-            desk.nudge(keys[0]);
-            desk.close(keys[0], CloseHow::Reset);
-            desk.nudge(keys[3]);
-            assert_eq!(desk.len(), 4);
+            cx.notify(keys[0]);
+            cx.close(keys[0], SocketClose::Reset);
+            cx.notify(keys[3]);
+            assert_eq!(cx.len(), 4);
         });
-        let core = spawn_on(sim, &cores, vec![app], Limits::default()).remove(0);
+        let core = spawn_on(sim, &cores, vec![app], CoreLimits::default()).remove(0);
         cores.post(0, 0);
         sim.run_for(Duration::from_secs(1));
         let core = core.borrow();

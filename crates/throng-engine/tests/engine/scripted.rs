@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use throng_base::{Instant, Key};
-use throng_driver::{ConnectSpec, Driver, ListenSpec, SocketOptions, Source};
-use throng_engine::{After, App, CloseReason, Conn, Core, Desk, Limits};
+use throng_driver::{ConnectSpec, Driver, ListenSpec, SocketOptions, SourceAddress};
+use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext, CoreLimits};
 use throng_proto::{Raw, Session};
-use throng_sim::{Faulty, Sim, SimCores, SimCoresOptions, SimDriver, SimFd};
+use throng_sim::{FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver, SimFd};
 
 /// The driver of all tests: system calls fail as the world's faults say when the core is made.
-pub(crate) type Sut = Faulty<SimDriver<u64>>;
+pub(crate) type Sut = FaultyDriver<SimDriver<u64>>;
 
 /// A protocol whose events are bytes.
 pub(crate) trait Bytes: for<'a> Session<Event<'a> = &'a [u8]> + Default + 'static {}
@@ -43,7 +43,7 @@ pub(crate) struct Entry {
 pub(crate) type Reaction<S, const READS: bool> =
     Box<dyn FnMut(&mut Conn<'_, Sut, Scripted<S, READS>>, &Heard)>;
 pub(crate) type DeskReaction<S, const READS: bool> =
-    Box<dyn FnMut(&mut Desk<Sut, Scripted<S, READS>>, DeskHeard)>;
+    Box<dyn FnMut(&mut CoreContext<Sut, Scripted<S, READS>>, DeskHeard)>;
 
 /// What the engine told about the core.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +58,7 @@ pub(crate) enum DeskHeard {
 pub(crate) struct Scripted<S: Bytes, const READS: bool> {
     pub(crate) log: Vec<Entry>,
     pub(crate) core_log: Vec<(Instant, DeskHeard)>,
-    pub(crate) after: After,
+    pub(crate) after: AfterClose,
     pub(crate) due: Instant,
     /// Sockets that could not be adopted.
     pub(crate) refused: u32,
@@ -75,7 +75,7 @@ impl<S: Bytes, const READS: bool> Scripted<S, READS> {
         Self {
             log: Vec::new(),
             core_log: Vec::new(),
-            after: After::Free,
+            after: AfterClose::Free,
             due: Instant::FAR,
             refused: 0,
             react: Box::new(react),
@@ -95,7 +95,7 @@ impl<S: Bytes, const READS: bool> Scripted<S, READS> {
     /// Reacts to what concerns the core, too.
     pub(crate) fn on_desk(
         mut self,
-        react: impl FnMut(&mut Desk<Sut, Self>, DeskHeard) + 'static,
+        react: impl FnMut(&mut CoreContext<Sut, Self>, DeskHeard) + 'static,
     ) -> Self {
         self.desk_react = Box::new(react);
         self
@@ -103,7 +103,7 @@ impl<S: Bytes, const READS: bool> Scripted<S, READS> {
 
     /// Keeps entries whose socket has gone.
     pub(crate) fn keeping(mut self) -> Self {
-        self.after = After::Keep;
+        self.after = AfterClose::Keep;
         self
     }
 
@@ -140,11 +140,11 @@ impl<S: Bytes, const READS: bool> Scripted<S, READS> {
         (self.react)(conn, &heard);
     }
 
-    fn desk_hear(&mut self, desk: &mut Desk<Sut, Self>, heard: DeskHeard) {
+    fn desk_hear(&mut self, cx: &mut CoreContext<Sut, Self>, heard: DeskHeard) {
         if heard != DeskHeard::TurnEnded {
-            self.core_log.push((desk.driver().now(), heard));
+            self.core_log.push((cx.driver().now(), heard));
         }
-        (self.desk_react)(desk, heard);
+        (self.desk_react)(cx, heard);
     }
 }
 
@@ -154,48 +154,48 @@ impl<S: Bytes, const READS: bool> App<Sut> for Scripted<S, READS> {
 
     const READS_WHILE_BLOCKED: bool = READS;
 
-    fn started(&mut self, desk: &mut Desk<Sut, Self>) {
+    fn started(&mut self, cx: &mut CoreContext<Sut, Self>) {
         if let Some(addr) = self.listen {
             let options = SocketOptions::default();
             let spec = ListenSpec { addr, backlog: 1_000, reuseport: true, options };
-            let listener = desk.driver().listen(&spec).expect("nobody else listens there");
-            desk.driver().watch(&listener, 0).expect("it is not watched yet");
+            let listener = cx.driver().listen(&spec).expect("nobody else listens there");
+            cx.driver().watch(&listener, 0).expect("it is not watched yet");
             self.listener = Some(listener);
         }
     }
 
-    fn acceptable(&mut self, desk: &mut Desk<Sut, Self>, _number: u32) {
+    fn acceptable(&mut self, cx: &mut CoreContext<Sut, Self>, _number: u32) {
         let Some(listener) = &self.listener else { return };
-        while let Ok(fd) = desk.driver().accept(listener) {
-            match desk.adopt(fd, S::default(), self.next_id) {
+        while let Ok(fd) = cx.driver().accept(listener) {
+            match cx.adopt(fd, S::default(), self.next_id) {
                 Ok(_) => self.next_id += 1,
                 Err((fd, _)) => {
                     self.refused += 1;
-                    desk.driver().close(fd, Default::default());
+                    cx.driver().close(fd, Default::default());
                 }
             }
         }
     }
 
-    fn woken(&mut self, desk: &mut Desk<Sut, Self>) {
-        self.desk_hear(desk, DeskHeard::Woken);
+    fn woken(&mut self, cx: &mut CoreContext<Sut, Self>) {
+        self.desk_hear(cx, DeskHeard::Woken);
     }
 
-    fn mail(&mut self, desk: &mut Desk<Sut, Self>, mail: u64) {
-        self.desk_hear(desk, DeskHeard::Mail(mail));
+    fn mail(&mut self, cx: &mut CoreContext<Sut, Self>, mail: u64) {
+        self.desk_hear(cx, DeskHeard::Mail(mail));
     }
 
     fn due(&self) -> Instant {
         self.due
     }
 
-    fn run_due(&mut self, desk: &mut Desk<Sut, Self>) {
+    fn run_due(&mut self, cx: &mut CoreContext<Sut, Self>) {
         self.due = Instant::FAR;
-        self.desk_hear(desk, DeskHeard::Due);
+        self.desk_hear(cx, DeskHeard::Due);
     }
 
-    fn turn_ended(&mut self, desk: &mut Desk<Sut, Self>) {
-        self.desk_hear(desk, DeskHeard::TurnEnded);
+    fn turn_ended(&mut self, cx: &mut CoreContext<Sut, Self>) {
+        self.desk_hear(cx, DeskHeard::TurnEnded);
     }
 
     fn opened(&mut self, conn: &mut Conn<'_, Sut, Self>) {
@@ -218,11 +218,11 @@ impl<S: Bytes, const READS: bool> App<Sut> for Scripted<S, READS> {
         self.hear(conn, Heard::Deadline);
     }
 
-    fn nudged(&mut self, conn: &mut Conn<'_, Sut, Self>) {
+    fn notified(&mut self, conn: &mut Conn<'_, Sut, Self>) {
         self.hear(conn, Heard::Nudged);
     }
 
-    fn closed(&mut self, conn: &mut Conn<'_, Sut, Self>, reason: CloseReason) -> After {
+    fn closed(&mut self, conn: &mut Conn<'_, Sut, Self>, reason: CloseReason) -> AfterClose {
         self.hear(conn, Heard::Closed(reason));
         self.after
     }
@@ -235,7 +235,7 @@ pub(crate) type Running<S, const READS: bool> = Rc<RefCell<Core<Sut, Scripted<S,
 pub(crate) fn spawn<S: Bytes, const READS: bool>(
     sim: &mut Sim,
     app: Scripted<S, READS>,
-    limits: Limits,
+    limits: CoreLimits,
 ) -> Running<S, READS> {
     let cores = sim.cores(&SimCoresOptions::default());
     spawn_on(sim, &cores, vec![app], limits).remove(0)
@@ -246,12 +246,12 @@ pub(crate) fn spawn_on<S: Bytes, const READS: bool>(
     sim: &mut Sim,
     cores: &SimCores<u64>,
     apps: Vec<Scripted<S, READS>>,
-    limits: Limits,
+    limits: CoreLimits,
 ) -> Vec<Running<S, READS>> {
     let faults = sim.faults();
     let mut running = Vec::new();
     for (driver, app) in cores.drivers().into_iter().zip(apps) {
-        let driver = Faulty::new(driver, faults.clone(), sim.prng());
+        let driver = FaultyDriver::new(driver, faults.clone(), sim.prng());
         running.push(sim.spawn(Core::new(driver, app, limits)));
     }
     running
@@ -260,13 +260,17 @@ pub(crate) fn spawn_on<S: Bytes, const READS: bool>(
 /// Puts a user into a core's table and lets it connect to the server.
 pub(crate) fn dial<S: Bytes, const READS: bool>(core: &Running<S, READS>, id: u32) -> Key {
     let mut core = core.borrow_mut();
-    let key = core.desk().insert(S::default(), id);
-    core.desk().with(key, |conn| conn.connect(to_server()));
+    let key = core.cx().insert(S::default(), id);
+    core.cx().with(key, |conn| conn.connect(to_server()));
     key
 }
 
 pub(crate) fn to_server() -> ConnectSpec {
-    ConnectSpec { target: server_addr(), source: Source::Any, options: SocketOptions::default() }
+    ConnectSpec {
+        target: server_addr(),
+        source: SourceAddress::Any,
+        options: SocketOptions::default(),
+    }
 }
 
 pub(crate) fn server_addr() -> SocketAddr {

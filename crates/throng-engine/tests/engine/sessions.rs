@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_base::wheel::TICK;
 use throng_driver::Driver;
-use throng_engine::{CloseReason, Deadline, Limits};
+use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_proto::{Input, Session};
 use throng_sim::{Faults, SimCoresOptions, check};
 
@@ -75,7 +75,7 @@ fn a_session_is_called_at_its_deadlines_and_its_events_are_told() {
                 conn.close();
             }
         });
-        let server = spawn(sim, server.listening(), Limits::default());
+        let server = spawn(sim, server.listening(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peer = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_secs(1));
@@ -98,14 +98,14 @@ fn a_session_is_called_at_its_deadlines_and_its_events_are_told() {
 fn a_session_that_hears_something_is_not_timed_out() {
     check(5, |sim| {
         let server = Scripted::<Patience, false>::new(|_, _| ());
-        let server = spawn(sim, server.listening(), Limits::default());
+        let server = spawn(sim, server.listening(), CoreLimits::default());
         let client = Scripted::<throng_proto::Raw, true>::new(|conn, heard| {
             if matches!(heard, Heard::Opened | Heard::Deadline) {
                 conn.send(b"x");
                 conn.set_deadline(Deadline::Exact(conn.now() + Duration::from_millis(60)));
             }
         });
-        let client = spawn(sim, client, Limits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         sim.run_for(Duration::from_secs(5));
         // The first byte is there before the first tick.
@@ -135,8 +135,8 @@ fn exact_deadlines_are_exact_beside_those_of_a_session() {
                 conn.send(b"pong");
             }
         });
-        spawn(sim, server.listening(), Limits::default());
-        let client = spawn(sim, client, Limits::default());
+        spawn(sim, server.listening(), CoreLimits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         sim.run_for(Duration::from_secs(20));
         let core = client.borrow();
@@ -154,9 +154,9 @@ fn a_session_that_panics_ends_its_connection_alone() {
                 conn.session().0.panics = true;
             }
         });
-        let server = spawn(sim, server.listening(), Limits::default());
+        let server = spawn(sim, server.listening(), CoreLimits::default());
         let client = Scripted::<throng_proto::Raw, true>::new(|_, _| ());
-        let client = spawn(sim, client, Limits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         dial(&client, 1);
         sim.run_for(Duration::from_secs(70));
@@ -193,7 +193,7 @@ fn a_flood_of_questions_with_large_answers_is_cut_off_at_the_limit() {
                 conn.send(&[0; 10_000]);
             }
         });
-        let server = spawn(sim, server.listening(), Limits::default());
+        let server = spawn(sim, server.listening(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peer = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_millis(1));
@@ -222,14 +222,14 @@ fn events_of_one_segment_share_what_may_wait() {
                 conn.send(&vec![0; 400_000]);
             }
         });
-        let limits = Limits { pending_bytes_max: 1_000_000, ..Limits::default() };
+        let limits = CoreLimits { pending_bytes_max: 1_000_000, ..CoreLimits::default() };
         let server = spawn(sim, server.listening(), limits);
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peer = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_millis(10));
         driver.send(&peer, &[7; 100]).unwrap();
         sim.run_for(Duration::from_millis(100));
-        let core = server.borrow_mut().desk().counters();
+        let core = server.borrow_mut().cx().counters();
         assert_eq!((core.slots, core.pending_overflows, core.pending_bytes), (0, 1, 0));
         let answered = server.borrow().app().count(|heard| matches!(heard, Heard::Event(_)));
         assert_eq!(answered, 3, "what nobody will get is not made");

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use throng_base::Key;
-use throng_driver::{CloseHow, ConnectSpec};
-use throng_engine::{CloseReason, Limits};
+use throng_driver::{ConnectSpec, SocketClose};
+use throng_engine::{CloseReason, CoreLimits};
 use throng_proto::Raw;
 use throng_sim::{Faults, SimCoresOptions, check};
 
@@ -25,7 +25,7 @@ fn a_stale_event_of_a_place_that_changed_hands_reaches_nobody() {
     check(20, |sim| {
         // A core that is busy meets wake-ups and events of sockets in one batch.
         sim.set_faults(Faults { turn_max: Duration::from_micros(300), ..Faults::none() });
-        spawn(sim, echo(), Limits::default());
+        spawn(sim, echo(), CoreLimits::default());
         let mut prng = sim.prng();
         // Users connect again as soon as their connection is gone, which a wake-up sees to.
         let app = Raws::<true>::new(|conn, heard| match heard {
@@ -38,17 +38,17 @@ fn a_stale_event_of_a_place_that_changed_hands_reaches_nobody() {
             other => panic!("{other:?}"),
         })
         .keeping()
-        .on_desk(move |desk, heard| {
+        .on_desk(move |cx, heard| {
             if heard == DeskHeard::Woken {
-                for key in desk.keys() {
+                for key in cx.keys() {
                     if prng.below(2) == 0 {
-                        desk.close(key, CloseHow::Reset);
+                        cx.close(key, SocketClose::Reset);
                     }
                 }
             }
         });
         let cores = sim.cores(&SimCoresOptions::default());
-        let client = spawn_on(sim, &cores, vec![app], Limits::default()).remove(0);
+        let client = spawn_on(sim, &cores, vec![app], CoreLimits::default()).remove(0);
         (0..10).for_each(|id| {
             dial(&client, id);
         });
@@ -58,7 +58,7 @@ fn a_stale_event_of_a_place_that_changed_hands_reaches_nobody() {
             sim.run_for(Duration::from_nanos(prng.below(300_000)));
         }
         sim.run_for(Duration::from_secs(1));
-        assert_eq!(client.borrow_mut().desk().counters().panics, 0);
+        assert_eq!(client.borrow_mut().cx().counters().panics, 0);
         let core = client.borrow();
         assert!(core.app().count(|heard| *heard == Heard::Opened) > 100);
         let open = sim.sockets() - 1;
@@ -82,7 +82,7 @@ fn panics(when: fn(&Heard) -> bool) {
                 _ => {}
             }
         });
-        let server = spawn(sim, server.listening(), Limits::default());
+        let server = spawn(sim, server.listening(), CoreLimits::default());
         let client = Raws::<true>::new(|conn, heard| match heard {
             Heard::Opened => {
                 conn.send(b"hello");
@@ -93,12 +93,12 @@ fn panics(when: fn(&Heard) -> bool) {
             Heard::Deadline | Heard::Finished => conn.close(),
             _ => {}
         });
-        let client = spawn(sim, client, Limits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         (0..10).for_each(|id| {
             dial(&client, id);
         });
         sim.run_for(Duration::from_secs(10));
-        let counters = server.borrow_mut().desk().counters();
+        let counters = server.borrow_mut().cx().counters();
         assert_eq!((counters.panics, counters.slots, counters.pending_bytes), (1, 0, 0));
         let core = server.borrow();
         for id in 0..10 {
@@ -142,17 +142,17 @@ fn a_panic_when_closed_leaves_nothing_behind() {
 #[test]
 fn a_panic_from_outside_its_callbacks_ends_one_connection() {
     check(1, |sim| {
-        let core = spawn(sim, Raws::<false>::new(|_, _| ()), Limits::default());
+        let core = spawn(sim, Raws::<false>::new(|_, _| ()), CoreLimits::default());
         {
             let mut core = core.borrow_mut();
-            let desk = core.desk();
-            let key = desk.insert(Raw, 0);
-            desk.insert(Raw, 1);
-            let done = desk.with(key, |_| panic!("as it was told to"));
+            let cx = core.cx();
+            let key = cx.insert(Raw, 0);
+            cx.insert(Raw, 1);
+            let done = cx.with(key, |_| panic!("as it was told to"));
             assert_eq!(done, None::<()>);
         }
         sim.run_for(Duration::from_secs(1));
-        let counters = core.borrow_mut().desk().counters();
+        let counters = core.borrow_mut().cx().counters();
         assert_eq!((counters.panics, counters.slots), (1, 1));
         let closed = Heard::Closed(CloseReason::Panicked);
         assert_eq!(core.borrow().app().heard_of(0), [closed]);
@@ -164,7 +164,7 @@ fn a_socket_that_cannot_be_watched_leaves_no_entry() {
     check(3, |sim| {
         let server = {
             sim.set_faults(Faults { no_watch: 1.0, ..Faults::none() });
-            spawn(sim, echo(), Limits::default())
+            spawn(sim, echo(), CoreLimits::default())
         };
         sim.set_faults(Faults::none());
         let client = Raws::<true>::new(|conn, heard| {
@@ -172,12 +172,12 @@ fn a_socket_that_cannot_be_watched_leaves_no_entry() {
                 conn.close();
             }
         });
-        let client = spawn(sim, client, Limits::default());
+        let client = spawn(sim, client, CoreLimits::default());
         dial(&client, 0);
         sim.run_for(Duration::from_secs(1));
         assert_eq!(server.borrow().app().refused, 1);
         assert_eq!(server.borrow().app().log, []);
-        assert!(server.borrow_mut().desk().is_empty());
+        assert!(server.borrow_mut().cx().is_empty());
         let closed = Heard::Closed(CloseReason::Asked);
         assert_eq!(client.borrow().app().heard_of(0), [Heard::Opened, Heard::Finished, closed]);
         assert_eq!(sim.files(), 1);
@@ -187,30 +187,30 @@ fn a_socket_that_cannot_be_watched_leaves_no_entry() {
 /// A connect that fails at once: there is no address of that family to leave from.
 fn nowhere() -> ConnectSpec {
     let mut spec = to_server();
-    spec.source = throng_driver::Source::Explicit("127.0.0.1:9".parse().unwrap());
+    spec.source = throng_driver::SourceAddress::Explicit("127.0.0.1:9".parse().unwrap());
     spec
 }
 
 #[test]
 fn a_connect_that_fails_at_once_is_told_once_and_before_anything_else() {
     check(5, |sim| {
-        spawn(sim, echo(), Limits::default());
+        spawn(sim, echo(), CoreLimits::default());
         // The first takes the one port; the second fails, and a nudge comes between that and its being told.
         let app = Raws::<true>::new(|conn, heard| match heard {
             Heard::Nudged => conn.connect(to_server()),
             Heard::Opened => conn.send(b"hello"),
             _ => {}
         })
-        .on_desk(|desk, heard| {
+        .on_desk(|cx, heard| {
             if heard == DeskHeard::Mail(0) {
-                let keys: Vec<Key> = (0..2).map(|id| desk.insert(Raw, id)).collect();
-                desk.with(keys[0], |conn| conn.connect(nowhere()));
-                desk.nudge(keys[1]);
-                desk.with(keys[1], |conn| conn.connect(nowhere()));
+                let keys: Vec<Key> = (0..2).map(|id| cx.insert(Raw, id)).collect();
+                cx.with(keys[0], |conn| conn.connect(nowhere()));
+                cx.notify(keys[1]);
+                cx.with(keys[1], |conn| conn.connect(nowhere()));
             }
         });
         let cores = sim.cores(&SimCoresOptions::default());
-        let client = spawn_on(sim, &cores, vec![app], Limits::default()).remove(0);
+        let client = spawn_on(sim, &cores, vec![app], CoreLimits::default()).remove(0);
         cores.post(0, 0);
         sim.run_for(Duration::from_secs(1));
         let core = client.borrow();

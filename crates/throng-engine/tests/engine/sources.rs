@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_driver::{CloseHow, Driver};
-use throng_engine::{CloseReason, Limits, Part, Source};
+use throng_driver::{Driver, SocketClose};
+use throng_engine::{ByteSource, CloseReason, CoreLimits, SendPart};
 use throng_sim::{Faults, check};
 
 use crate::scripted::{Heard, Raws, dial, spawn, to_server};
@@ -24,7 +24,7 @@ impl Numbers {
     }
 }
 
-impl Source for Numbers {
+impl ByteSource for Numbers {
     fn fill(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool {
         assert_ne!(self.end, 0, "as asked (this is the test's)");
         let end = out.len() + bytes;
@@ -63,19 +63,23 @@ fn a_source_is_sent_in_its_place_however_slow_the_peer_is() {
                 let made = Rc::clone(&counted);
                 conn.send_source(Box::new(Numbers { next: 0, end, made }));
                 conn.send(b" between ");
-                conn.send_parts(&[Part::Own(b"<"), Part::Shared(&parted), Part::Own(b">")]);
+                conn.send_parts(&[
+                    SendPart::Own(b"<"),
+                    SendPart::Shared(&parted),
+                    SendPart::Own(b">"),
+                ]);
                 conn.send(b" after");
             }
         });
-        let limits = Limits { pending_bytes_max: 100_000, ..Limits::default() };
+        let limits = CoreLimits { pending_bytes_max: 100_000, ..CoreLimits::default() };
         let server = spawn(sim, server.listening(), limits);
-        let client = spawn(sim, Raws::<true>::new(|_, _| ()), Limits::default());
+        let client = spawn(sim, Raws::<true>::new(|_, _| ()), CoreLimits::default());
         dial(&client, 7);
         let mut most = 0;
         for _ in 0..500 {
             sim.run_for(Duration::from_millis(5));
             let mut server = server.borrow_mut();
-            most = most.max(server.desk().counters().pending_bytes);
+            most = most.max(server.cx().counters().pending_bytes);
         }
         let mut want = [&b"before "[..], &Numbers::text(end), b" between <", &shared].concat();
         want.extend(b"> after");
@@ -84,7 +88,7 @@ fn a_source_is_sent_in_its_place_however_slow_the_peer_is() {
         assert!(got == want, "{} bytes, {} wanted", got.len(), want.len());
         // Of a quarter of a megabyte at most a piece waited, and what is behind it.
         assert!(most < 75_000, "{most}");
-        let counters = server.borrow_mut().desk().counters();
+        let counters = server.borrow_mut().cx().counters();
         assert_eq!((counters.pending_bytes, counters.pending_overflows, counters.slots), (0, 0, 1));
         assert_eq!((made.get(), Arc::strong_count(&shared)), (Numbers::text(end).len(), 2));
     });
@@ -102,17 +106,17 @@ fn what_is_not_taken_is_not_made() {
                 conn.send_source(Box::new(Numbers { next: 0, end: 1_000_000, made }));
             }
         });
-        let server = spawn(sim, server.listening(), Limits::default());
+        let server = spawn(sim, server.listening(), CoreLimits::default());
         // Nothing receives at the other end.
         let mut driver = sim.cores::<()>(&Default::default()).drivers().remove(0);
 
         let peer = driver.connect(&to_server()).unwrap();
         sim.run_for(Duration::from_secs(1));
-        let pending = server.borrow_mut().desk().counters().pending_bytes;
+        let pending = server.borrow_mut().cx().counters().pending_bytes;
         assert!(made.get() < 20_000 && pending < 20_000, "{} made, {pending} wait", made.get());
-        driver.close(peer, CloseHow::Reset);
+        driver.close(peer, SocketClose::Reset);
         sim.run_for(Duration::from_secs(1));
-        let counters = server.borrow_mut().desk().counters();
+        let counters = server.borrow_mut().cx().counters();
         assert_eq!((counters.pending_bytes, counters.slots), (0, 0));
     });
 }
@@ -128,7 +132,7 @@ fn a_source_that_panics_ends_its_connection_alone() {
             }
             _ => {}
         });
-        let server = spawn(sim, server.listening(), Limits::default());
+        let server = spawn(sim, server.listening(), CoreLimits::default());
         let client = spawn(
             sim,
             Raws::<true>::new(|conn, heard| {
@@ -136,14 +140,14 @@ fn a_source_that_panics_ends_its_connection_alone() {
                     conn.send(b"?");
                 }
             }),
-            Limits::default(),
+            CoreLimits::default(),
         );
         dial(&client, 7);
         dial(&client, 8);
         sim.run_for(Duration::from_secs(1));
         let closed = Heard::Closed(CloseReason::Panicked);
         assert_eq!(server.borrow().app().count(|heard| *heard == closed), 1);
-        let counters = server.borrow_mut().desk().counters();
+        let counters = server.borrow_mut().cx().counters();
         assert_eq!((counters.panics, counters.slots, counters.pending_bytes), (1, 1, 0));
     });
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use throng_base::wheel::TICK;
 use throng_base::{Instant, Prng};
 use throng_driver::Driver;
-use throng_engine::{Deadline, Limits};
+use throng_engine::{CoreLimits, Deadline};
 use throng_proto::Raw;
 use throng_sim::{Faults, Sim, SimCoresOptions, check};
 
@@ -52,24 +52,24 @@ fn entries_are_called_when_they_want(sim: &mut Sim) {
             conn.set_deadline(next);
         }
     })
-    .on_desk(move |desk, heard| {
+    .on_desk(move |cx, heard| {
         if heard != DeskHeard::Mail(0) {
             return;
         }
-        let (now, keys) = (desk.now(), desk.keys());
+        let (now, keys) = (cx.now(), cx.keys());
         let key = keys[other.below(keys.len() as u64) as usize];
-        let id = *desk.state(key).unwrap();
+        let id = *cx.state(key).unwrap();
         let next = not_before(draw(&mut other, now), now);
-        desk.with(key, |conn| conn.set_deadline(next));
+        cx.with(key, |conn| conn.set_deadline(next));
         match next {
             Deadline::Never => theirs.borrow_mut().remove(&id),
             next => theirs.borrow_mut().insert(id, next),
         };
     });
     let cores = sim.cores(&SimCoresOptions::default());
-    let core = spawn_on(sim, &cores, vec![app], Limits::default()).remove(0);
+    let core = spawn_on(sim, &cores, vec![app], CoreLimits::default()).remove(0);
     for id in 0..50 {
-        core.borrow_mut().desk().insert(Raw, id);
+        core.borrow_mut().cx().insert(Raw, id);
     }
     let mut prng = sim.prng();
     for _ in 0..500 {
@@ -99,13 +99,13 @@ fn exact_deadlines_are_called_at_their_moment_coarse_ones_within_a_tick_cancelle
 #[test]
 fn a_deadline_that_is_over_is_called_at_once() {
     check(1, |sim| {
-        let core = spawn(sim, Raws::<false>::new(|_, _| ()), Limits::default());
+        let core = spawn(sim, Raws::<false>::new(|_, _| ()), CoreLimits::default());
         let now = sim.now();
         for (id, past) in [0, 1, 20].into_iter().enumerate() {
             let mut core = core.borrow_mut();
-            let key = core.desk().insert(Raw, id as u32);
+            let key = core.cx().insert(Raw, id as u32);
             let at = now.saturating_sub(Duration::from_secs(past));
-            core.desk().with(key, |conn| conn.set_deadline(Deadline::Exact(at)));
+            core.cx().with(key, |conn| conn.set_deadline(Deadline::Exact(at)));
         }
         sim.run_for(Duration::from_secs(1));
         let core = core.borrow();
@@ -117,21 +117,21 @@ fn a_deadline_that_is_over_is_called_at_once() {
 #[test]
 fn an_entry_that_left_is_not_called_and_neither_is_its_heir() {
     check(10, |sim| {
-        let core = spawn(sim, Raws::<false>::new(|_, _| ()), Limits::default());
+        let core = spawn(sim, Raws::<false>::new(|_, _| ()), CoreLimits::default());
         let mut prng = sim.prng();
         for id in 0..200 {
             let mut core = core.borrow_mut();
-            let desk = core.desk();
-            let key = desk.insert(Raw, id);
-            let at = desk.now() + Duration::from_nanos(prng.below(30_000_000));
+            let cx = core.cx();
+            let key = cx.insert(Raw, id);
+            let at = cx.now() + Duration::from_nanos(prng.below(30_000_000));
             let deadline = match prng.below(2) {
                 0 => Deadline::Exact(at),
                 _ => Deadline::Coarse(at),
             };
-            desk.with(key, |conn| conn.set_deadline(deadline));
-            desk.remove(key);
+            cx.with(key, |conn| conn.set_deadline(deadline));
+            cx.remove(key);
             // Takes the place over, and wants nothing.
-            desk.insert(Raw, id + 1_000);
+            cx.insert(Raw, id + 1_000);
             drop(core);
             sim.run_for(Duration::from_nanos(prng.below(3_000_000)));
         }
@@ -143,12 +143,12 @@ fn an_entry_that_left_is_not_called_and_neither_is_its_heir() {
 #[test]
 fn more_timers_than_a_turn_takes_are_all_called_at_their_moment() {
     check(3, |sim| {
-        let core = spawn(sim, Raws::<false>::new(|_, _| ()), Limits::default());
+        let core = spawn(sim, Raws::<false>::new(|_, _| ()), CoreLimits::default());
         let at = sim.now() + Duration::from_millis(100);
         for id in 0..1_000 {
             let mut core = core.borrow_mut();
-            let key = core.desk().insert(Raw, id);
-            core.desk().with(key, |conn| conn.set_deadline(Deadline::Exact(at)));
+            let key = core.cx().insert(Raw, id);
+            core.cx().with(key, |conn| conn.set_deadline(Deadline::Exact(at)));
         }
         sim.run_for(Duration::from_secs(1));
         let core = core.borrow();
@@ -168,7 +168,7 @@ fn a_time_out_does_not_come_before_what_the_other_end_has_sent_in_time() {
             Heard::Event(_) => conn.set_deadline(Deadline::Never),
             _ => {}
         });
-        let server = spawn(sim, server.listening(), Limits::default());
+        let server = spawn(sim, server.listening(), CoreLimits::default());
         let mut driver = sim.cores::<()>(&SimCoresOptions::default()).drivers().remove(0);
         let peers: Vec<_> = (0..40).map(|_| driver.connect(&to_server()).unwrap()).collect();
         sim.run_for(Duration::from_millis(1));

@@ -12,13 +12,13 @@ use super::namespace::Namespace;
 
 /// The namespace, until it is dropped and its processes have ended.
 #[derive(Debug)]
-pub(crate) struct Roomy {
+pub(crate) struct RoomyNamespace {
     namespace: Namespace,
     /// Buckets of its table.
     pub(crate) buckets: u64,
 }
 
-impl Roomy {
+impl RoomyNamespace {
     /// Makes one for so many sockets at a time. Needs root and `ip` of iproute2.
     pub(crate) fn new(sockets: u64) -> Result<Self, IsolateError> {
         let buckets = sockets.next_power_of_two().min(BUCKETS_MAX);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn it_is_as_the_machine_but_for_its_table() {
-        let roomy = match Roomy::new(3_000) {
+        let roomy = match RoomyNamespace::new(3_000) {
             Ok(roomy) => roomy,
             Err(error) => return println!("skipped: {error}"),
         };

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use throng_driver::netns;
-use throng_report::EventKind;
+use throng_report::RunEventKind;
 use throng_report::watch::{WATCH_LINE_BYTES_MAX, WatchHeader, WatchLine};
 
-use super::{KernelSample, lock};
+use super::{KernelReading, lock};
 
 /// A stream of facts that is being read.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ enum Kin {
 #[derive(Debug, Default)]
 struct Inbox {
     lines: VecDeque<WatchLine>,
-    events: Vec<EventKind>,
+    events: Vec<RunEventKind>,
     /// Why nothing comes, while nothing comes.
     lost: Option<String>,
 }
@@ -86,7 +86,7 @@ impl FactsStream {
     }
 
     /// Puts what has come into an interval's sample.
-    pub(super) fn fill(&mut self, sample: &mut KernelSample, unseen: &mut Vec<String>) {
+    pub(super) fn fill(&mut self, sample: &mut KernelReading, unseen: &mut Vec<String>) {
         let mut inbox = lock(&self.inbox);
         sample.events.append(&mut inbox.events);
         let lost = inbox.lost.clone();
@@ -176,7 +176,7 @@ impl Reader {
             let Some(reason) = self.read(&mut lines) else { return };
             if !self.tell(|inbox, address| {
                 inbox.lost = Some(reason.clone());
-                inbox.events.push(EventKind::FactsLost { address, reason });
+                inbox.events.push(RunEventKind::FactsLost { address, reason });
             }) {
                 return;
             }
@@ -193,7 +193,7 @@ impl Reader {
             };
             if !self.tell(|inbox, address| {
                 inbox.lost = None;
-                inbox.events.push(EventKind::FactsBack { address });
+                inbox.events.push(RunEventKind::FactsBack { address });
             }) {
                 return;
             }

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 
 use throng_base::time::Instant;
 use throng_doctor::owner::Owner;
-use throng_doctor::{Reason, Sampler, SamplerOptions, Watched, Why};
+use throng_doctor::{Reason, Sampler, SamplerOptions, Unknown, WatchedProcess};
 use throng_driver::{Clock, netns};
-use throng_report::EventKind;
+use throng_report::RunEventKind;
 
 use super::facts::FactsStream;
 use super::server_kernel::ServerKernel;
 use super::server_process::ServerProcess;
-use super::{KernelProbe, KernelSample};
+use super::{KernelProbe, KernelReading};
 
 /// The generator's machine and network namespace, by way of the doctor's [`Sampler`], and the server's as far as it can be seen.
 ///
@@ -26,7 +26,7 @@ pub struct LiveKernel {
     server: Server,
     process: ServerProcess,
     /// What has happened and was not told yet.
-    events: Vec<EventKind>,
+    events: Vec<RunEventKind>,
     /// What was said last about what cannot be seen.
     unseen: Option<Vec<String>>,
 }
@@ -77,7 +77,7 @@ impl LiveKernel {
 
 impl LiveKernel {
     /// Looks at who serves.
-    fn look(&mut self) -> Vec<EventKind> {
+    fn look(&mut self) -> Vec<RunEventKind> {
         let mut events = Vec::new();
         if let Some(owner) = self.process.step(Clock.now(), &mut events) {
             self.here.watch(server(&owner));
@@ -87,13 +87,13 @@ impl LiveKernel {
 }
 
 impl KernelProbe for LiveKernel {
-    fn sample(&mut self) -> KernelSample {
+    fn sample(&mut self) -> KernelReading {
         if let Server::Namespace(there) = &mut self.server {
             there.ask();
         }
         let here = self.here.sample(Clock.now());
         let mut unseen = sentences("", &here.unknown);
-        let mut sample = KernelSample {
+        let mut sample = KernelReading {
             machine: here.machine,
             counters: here.counters,
             programs: here.programs,
@@ -128,7 +128,7 @@ impl KernelProbe for LiveKernel {
         }
     }
 
-    fn step(&mut self) -> Vec<EventKind> {
+    fn step(&mut self) -> Vec<RunEventKind> {
         let happened = self.look();
         self.events.extend(happened);
         match &self.server {
@@ -160,18 +160,18 @@ fn options(ports: &[u16]) -> SamplerOptions {
     SamplerOptions { ports: ports.to_vec(), processes, ..SamplerOptions::default() }
 }
 
-fn server(owner: &Owner) -> Watched {
-    Watched { also: owner.others.clone(), ..watched("server", owner.pid) }
+fn server(owner: &Owner) -> WatchedProcess {
+    WatchedProcess { also: owner.others.clone(), ..watched("server", owner.pid) }
 }
 
-pub(crate) fn watched(label: &str, pid: u32) -> Watched {
-    Watched { label: label.to_owned(), pid, also: Vec::new() }
+pub(crate) fn watched(label: &str, pid: u32) -> WatchedProcess {
+    WatchedProcess { label: label.to_owned(), pid, also: Vec::new() }
 }
 
 /// What could not be read, for people. What this kernel does not have, connection tracking where its module is not loaded say,
 /// is no blind spot.
-pub(crate) fn sentences(whose: &str, unknown: &[Why]) -> Vec<String> {
-    let is_optional = |why: &&Why| {
+pub(crate) fn sentences(whose: &str, unknown: &[Unknown]) -> Vec<String> {
+    let is_optional = |why: &&Unknown| {
         why.reason == Reason::Missing && OPTIONAL.iter().any(|part| why.source.contains(part))
     };
     unknown.iter().filter(|why| !is_optional(why)).map(|why| format!("{whose}{why}")).collect()
@@ -200,10 +200,10 @@ mod tests {
     #[test]
     fn what_a_kernel_need_not_have_is_no_blind_spot_and_what_is_refused_is_one() {
         let unknown = [
-            Why::new("proc/sys/net/netfilter/nf_conntrack_count", Reason::Missing),
-            Why::new("proc/sys/net/netfilter/nf_conntrack_max", Reason::Refused),
-            Why::new("sock_diag", Reason::Refused),
-            Why::new("proc/thread-self/net/netstat", Reason::Missing),
+            Unknown::new("proc/sys/net/netfilter/nf_conntrack_count", Reason::Missing),
+            Unknown::new("proc/sys/net/netfilter/nf_conntrack_max", Reason::Refused),
+            Unknown::new("sock_diag", Reason::Refused),
+            Unknown::new("proc/thread-self/net/netstat", Reason::Missing),
         ];
         assert_eq!(
             sentences("the server's side: ", &unknown),

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use throng_load::run::Load;
-use throng_report::{EventKind, LoadInterval};
+use throng_report::{LoadInterval, RunEventKind};
 
-use super::{Generator, lock};
+use super::{GeneratorProbe, lock};
 
-impl Generator for Load {
+impl GeneratorProbe for Load {
     fn snapshot(&mut self) -> LoadInterval {
         Load::snapshot(self)
     }
@@ -20,7 +20,7 @@ impl Generator for Load {
         Load::ramp_down(self);
     }
 
-    fn events(&mut self) -> Vec<EventKind> {
+    fn events(&mut self) -> Vec<RunEventKind> {
         Load::events(self)
     }
 
@@ -30,7 +30,7 @@ impl Generator for Load {
 }
 
 /// A generator that a control socket steers meanwhile.
-impl<G: Generator> Generator for Arc<Mutex<G>> {
+impl<G: GeneratorProbe> GeneratorProbe for Arc<Mutex<G>> {
     fn snapshot(&mut self) -> LoadInterval {
         lock(self).snapshot()
     }
@@ -43,7 +43,7 @@ impl<G: Generator> Generator for Arc<Mutex<G>> {
         lock(self).ramp_down();
     }
 
-    fn events(&mut self) -> Vec<EventKind> {
+    fn events(&mut self) -> Vec<RunEventKind> {
         lock(self).events()
     }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use throng_control::{Client, Request, Role, Verb};
-use throng_report::{EventKind, SERVER_SILENT, ServerSnapshot};
+use throng_control::{ControlClient, ControlRequest, ProcessRole, Verb};
+use throng_report::{RunEventKind, SERVER_SILENT, ServerSnapshot};
 
 use super::ServerProbe;
 
@@ -16,7 +16,7 @@ pub const SERVER_TIMEOUT: Duration = Duration::from_millis(200);
 /// A throng server that answers on its control socket.
 pub struct ControlProbe {
     path: PathBuf,
-    client: Option<Client>,
+    client: Option<ControlClient>,
     find: Option<Find>,
 }
 
@@ -36,14 +36,14 @@ impl ControlProbe {
         Self { find: Some(Box::new(find)), ..self }
     }
 
-    fn connect(&mut self) -> Result<Client, String> {
-        let gone = match Client::connect(&self.path) {
+    fn connect(&mut self) -> Result<ControlClient, String> {
+        let gone = match ControlClient::connect(&self.path) {
             Ok(client) => return Ok(client),
             Err(error) => error.to_string(),
         };
         let found = self.find.as_ref().and_then(|find| find()).filter(|found| *found != self.path);
         self.path = found.ok_or(gone)?;
-        Client::connect(&self.path).map_err(|error| error.to_string())
+        ControlClient::connect(&self.path).map_err(|error| error.to_string())
     }
 }
 
@@ -59,8 +59,9 @@ impl ServerProbe for ControlProbe {
             Some(client) => client,
             None => self.connect()?,
         };
-        let reply = client.ask(&Request::new(Verb::Snapshot)).map_err(|error| error.to_string())?;
-        if reply.role != Role::Server {
+        let reply =
+            client.ask(&ControlRequest::new(Verb::Snapshot)).map_err(|error| error.to_string())?;
+        if reply.role != ProcessRole::Server {
             return Err(format!("{} belongs to a generator, not to a server", self.path.display()));
         }
         let snapshot = serde_json::from_value(reply.data).map_err(|error| error.to_string())?;
@@ -87,7 +88,7 @@ pub(crate) struct ServerWatch {
 type Answer = Result<ServerSnapshot, String>;
 
 /// Why there is no snapshot.
-enum Missed {
+enum ProbeMiss {
     /// It has not answered in time; it may yet.
     Late,
     /// It cannot be asked.
@@ -112,18 +113,21 @@ impl ServerWatch {
     }
 
     /// The server's counters. `event` is called when the server was lost or is back.
-    pub(crate) fn snapshot(&mut self, event: &mut impl FnMut(EventKind)) -> Option<ServerSnapshot> {
+    pub(crate) fn snapshot(
+        &mut self,
+        event: &mut impl FnMut(RunEventKind),
+    ) -> Option<ServerSnapshot> {
         let asked = Instant::now();
         let reason = match self.ask() {
             Ok(snapshot) => {
                 self.silent_since = None;
                 if std::mem::take(&mut self.lost) {
-                    event(EventKind::ServerBack { pid: snapshot.process.pid });
+                    event(RunEventKind::ServerBack { pid: snapshot.process.pid });
                 }
                 return Some(snapshot);
             }
-            Err(Missed::Failed(reason)) => reason,
-            Err(Missed::Late) => {
+            Err(ProbeMiss::Failed(reason)) => reason,
+            Err(ProbeMiss::Late) => {
                 let silent = self.silent_since.get_or_insert(asked).elapsed();
                 if silent < self.patience {
                     return None;
@@ -132,7 +136,7 @@ impl ServerWatch {
             }
         };
         if !std::mem::replace(&mut self.lost, true) {
-            event(EventKind::ServerLost { reason });
+            event(RunEventKind::ServerLost { reason });
         }
         None
     }
@@ -142,7 +146,7 @@ impl ServerWatch {
         self.lost
     }
 
-    fn ask(&mut self) -> Result<ServerSnapshot, Missed> {
+    fn ask(&mut self) -> Result<ServerSnapshot, ProbeMiss> {
         if self.unanswered {
             // Whatever it says by now, it was asked in another interval.
             match self.answers.try_recv() {
@@ -150,20 +154,20 @@ impl ServerWatch {
                     self.unanswered = false;
                     self.silent_since = None;
                 }
-                Err(TryRecvError::Empty) => return Err(Missed::Late),
-                Err(TryRecvError::Disconnected) => return Err(Missed::Failed(GONE.into())),
+                Err(TryRecvError::Empty) => return Err(ProbeMiss::Late),
+                Err(TryRecvError::Disconnected) => return Err(ProbeMiss::Failed(GONE.into())),
             }
         }
         if self.questions.send(()).is_err() {
-            return Err(Missed::Failed(GONE.into()));
+            return Err(ProbeMiss::Failed(GONE.into()));
         }
         match self.answers.recv_timeout(SERVER_TIMEOUT) {
-            Ok(answer) => answer.map_err(Missed::Failed),
+            Ok(answer) => answer.map_err(ProbeMiss::Failed),
             Err(RecvTimeoutError::Timeout) => {
                 self.unanswered = true;
-                Err(Missed::Late)
+                Err(ProbeMiss::Late)
             }
-            Err(RecvTimeoutError::Disconnected) => Err(Missed::Failed(GONE.into())),
+            Err(RecvTimeoutError::Disconnected) => Err(ProbeMiss::Failed(GONE.into())),
         }
     }
 }

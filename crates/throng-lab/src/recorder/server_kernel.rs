@@ -3,7 +3,7 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use throng_base::time::Instant;
-use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, Why};
+use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, Unknown};
 use throng_driver::{Clock, netns};
 
 use super::kernel::watched;
@@ -31,7 +31,10 @@ impl ServerKernel {
         let run = move || {
             let processes = vec![watched("server", pid)];
             let refused = netns::enter(pid).err().map(|errno| {
-                Why::new(format!("proc/{pid}/ns/net"), Reason::from(std::io::Error::from(errno)))
+                Unknown::new(
+                    format!("proc/{pid}/ns/net"),
+                    Reason::from(std::io::Error::from(errno)),
+                )
             });
             let mut sampler =
                 Sampler::new(SamplerOptions { ports, processes, ..SamplerOptions::default() });

@@ -6,13 +6,13 @@ use std::time::Duration;
 use throng_base::time::Instant;
 use throng_doctor::owner::{Owner, port_holder};
 use throng_doctor::process::{is_there, parse_stat};
-use throng_doctor::{Fact, ListenerReader, Root, listening_process};
-use throng_report::EventKind;
+use throng_doctor::{Fact, ListenerReader, ProcRoot, listening_process};
+use throng_report::RunEventKind;
 
 /// Follows the process that serves. It is to be asked every 20 ms or so, and rations what it asks itself.
 #[derive(Debug)]
 pub(super) struct ServerProcess {
-    root: Root,
+    root: ProcRoot,
     targets: Vec<SocketAddr>,
     /// Whether a process that listens on the ports here is the server.
     is_here: bool,
@@ -31,7 +31,7 @@ impl ServerProcess {
     /// namespace is the server.
     pub(super) fn new(targets: Vec<SocketAddr>, is_here: bool) -> Self {
         Self {
-            root: Root::default(),
+            root: ProcRoot::default(),
             targets,
             is_here,
             known: None,
@@ -56,12 +56,12 @@ impl ServerProcess {
 
     /// Looks whether it is still there, and who took its place. Adds what happened to `events`; returns a process that was
     /// found.
-    pub(super) fn step(&mut self, now: Instant, events: &mut Vec<EventKind>) -> Option<Owner> {
+    pub(super) fn step(&mut self, now: Instant, events: &mut Vec<RunEventKind>) -> Option<Owner> {
         if let Some(known) = self.known.take_if(|known| !is_there(&self.root, known.pid)) {
             let Owner { pid, program, .. } = known;
             self.last_program.clone_from(&program);
             self.gone_since = Some(now);
-            events.push(EventKind::ServerProcessEnded { pid, program });
+            events.push(RunEventKind::ServerProcessEnded { pid, program });
         }
         if self.known.is_some() || !self.is_here || now < self.search_at {
             return None;
@@ -76,7 +76,7 @@ impl ServerProcess {
             self.search_at = now + SEARCH_AGAIN;
             return None;
         };
-        events.push(EventKind::ServerProcess { pid: owner.pid, program: owner.program.clone() });
+        events.push(RunEventKind::ServerProcess { pid: owner.pid, program: owner.program.clone() });
         self.found(owner.clone());
         Some(owner)
     }
@@ -98,7 +98,7 @@ impl ServerProcess {
     }
 
     /// Says who has the port as a source port, once, when nobody has come to listen on it for a while.
-    fn tell_holder(&mut self, now: Instant, events: &mut Vec<EventKind>) {
+    fn tell_holder(&mut self, now: Instant, events: &mut Vec<RunEventKind>) {
         let is_long = self.gone_since.is_some_and(|since| now.since(since) >= HOLDER_AFTER);
         if !is_long || std::mem::replace(&mut self.holder_told, true) {
             return;
@@ -107,7 +107,7 @@ impl ServerProcess {
             if let Some(found) = port_holder(&self.root, *target, &self.last_program) {
                 let holder = format!("{}, pid {}", found.owner.program, found.owner.pid);
                 let connection = found.connection;
-                events.push(EventKind::PortTaken { port: target.port(), connection, holder });
+                events.push(RunEventKind::PortTaken { port: target.port(), connection, holder });
             }
         }
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     /// Steps until something happens.
-    fn next(process: &mut ServerProcess) -> EventKind {
+    fn next(process: &mut ServerProcess) -> RunEventKind {
         let began = std::time::Instant::now();
         let mut events = Vec::new();
         while events.is_empty() {
@@ -154,7 +154,7 @@ mod tests {
         let target = listener.local_addr().unwrap();
         let mut first = holding(listener);
         let mut process = ServerProcess::new(vec![target], true);
-        let expected = |child: &Child| EventKind::ServerProcess {
+        let expected = |child: &Child| RunEventKind::ServerProcess {
             pid: child.id(),
             program: "sleep".to_owned(),
         };
@@ -162,7 +162,7 @@ mod tests {
         // It is not waited for yet: what is left of it is no server.
         first.kill().unwrap();
         let ended = next(&mut process);
-        assert!(matches!(ended, EventKind::ServerProcessEnded { pid, .. } if pid == first.id()));
+        assert!(matches!(ended, RunEventKind::ServerProcessEnded { pid, .. } if pid == first.id()));
         let mut second = holding(TcpListener::bind(target).unwrap());
         assert_eq!(next(&mut process), expected(&second));
         for child in [&mut first, &mut second] {

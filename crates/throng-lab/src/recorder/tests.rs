@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use throng_report::runfile::{EndReason, RunFile, read};
-use throng_report::{Event, Grade, LoadInterval, MachineUse, ProcessUse, ServerSnapshot};
+use throng_report::runfile::{RunEndReason, RunFile, read};
+use throng_report::{Grade, LoadInterval, MachineUse, ProcessUse, RunEvent, ServerSnapshot};
 
 use super::*;
 
@@ -23,7 +23,7 @@ struct FakeState {
     obeys: AtomicBool,
 }
 
-impl Generator for Fake {
+impl GeneratorProbe for Fake {
     fn snapshot(&mut self) -> LoadInterval {
         let leaves = self.0.leaves.load(Ordering::Relaxed);
         let phase = if leaves { throng_report::LEAVING } else { "hold" };
@@ -52,13 +52,13 @@ struct NoKernel {
 }
 
 impl KernelProbe for NoKernel {
-    fn sample(&mut self) -> KernelSample {
+    fn sample(&mut self) -> KernelReading {
         let machine = MachineUse { cpus: 2, ..Default::default() };
         let counters = [("syn_recv".to_owned(), 3), ("told".to_owned(), self.told)];
-        KernelSample {
+        KernelReading {
             machine: Some(machine),
             counters: counters.into(),
-            ..KernelSample::default()
+            ..KernelReading::default()
         }
     }
 
@@ -99,9 +99,9 @@ fn options(interval_ms: u64) -> RecorderOptions {
     }
 }
 
-fn sources(fake: &Fake, server: Option<&FakeServer>) -> Sources {
+fn sources(fake: &Fake, server: Option<&FakeServer>) -> RunProbes {
     let server = server.map(|server| Box::new(server.clone()) as Box<dyn ServerProbe>);
-    Sources {
+    RunProbes {
         generator: Box::new(fake.clone()),
         server,
         kernel: Box::new(|| Box::<NoKernel>::default()),
@@ -161,13 +161,13 @@ fn until(mut what: impl FnMut() -> bool) {
 }
 
 fn names(file: &RunFile) -> Vec<&'static str> {
-    let name = |event: &Event| match event.kind {
-        EventKind::ServerLost { .. } => "lost",
-        EventKind::ServerBack { .. } => "back",
-        EventKind::RunFileFailed { .. } => "file_failed",
-        EventKind::RunFileResumed { .. } => "file_resumed",
-        EventKind::Interrupted { .. } => "interrupted",
-        EventKind::Steered { .. } => "steered",
+    let name = |event: &RunEvent| match event.kind {
+        RunEventKind::ServerLost { .. } => "lost",
+        RunEventKind::ServerBack { .. } => "back",
+        RunEventKind::RunFileFailed { .. } => "file_failed",
+        RunEventKind::RunFileResumed { .. } => "file_resumed",
+        RunEventKind::Interrupted { .. } => "interrupted",
+        RunEventKind::Steered { .. } => "steered",
         _ => "other",
     };
     file.intervals.iter().flat_map(|interval| &interval.events).map(name).collect()
@@ -198,7 +198,7 @@ fn a_run_is_written_as_it_goes_and_summed_up_at_its_end() {
     assert_eq!(file.intervals[1].kernel["syn_recv"], 3);
     let mut told = file.intervals.iter().filter_map(|interval| interval.server.as_ref());
     assert!(told.next().is_some_and(|server| server.process.pid == 77));
-    assert_eq!(file.end.as_ref().unwrap().reason, EndReason::Finished);
+    assert_eq!(file.end.as_ref().unwrap().reason, RunEndReason::Finished);
     assert_eq!(outcome.summary.connect.ok, 10 * file.intervals.len() as u64);
     assert_eq!(outcome.summary, Summary::of(&file), "the file says what the recorder says");
     assert_eq!(outcome.judgements.iter().map(|j| j.met).collect::<Vec<_>>(), [true, false]);
@@ -247,12 +247,12 @@ fn a_server_that_is_silent_for_a_moment_is_not_lost() {
     until(last_is_answered);
     assert_eq!(disk.read().intervals.last().unwrap().kernel["told"], 1, "it is the same server");
     fake.0.finished.store(true, Ordering::Relaxed);
-    assert_eq!(recording.wait().end.reason, EndReason::Finished);
+    assert_eq!(recording.wait().end.reason, RunEndReason::Finished);
     assert_eq!(names(&disk.read()), [""; 0]);
 }
 
 /// How a run ends whose server ends in its midst.
-fn end_without_a_server(is_refused: bool, leaves: bool) -> (EndReason, RunExit) {
+fn end_without_a_server(is_refused: bool, leaves: bool) -> (RunEndReason, RunExit) {
     let (fake, server, disk) = (Fake::default(), FakeServer::default(), Disk::new());
     let recording = Recorder::to(disk.clone(), options(50))
         .unwrap()
@@ -273,17 +273,17 @@ fn end_without_a_server(is_refused: bool, leaves: bool) -> (EndReason, RunExit) 
 
 #[test]
 fn a_server_that_ends_is_lost_and_the_run_says_so() {
-    assert_eq!(end_without_a_server(true, false), (EndReason::TargetLost, RunExit::Missed));
+    assert_eq!(end_without_a_server(true, false), (RunEndReason::TargetLost, RunExit::Missed));
 }
 
 #[test]
 fn a_target_that_answers_users_is_there_though_its_first_process_is_gone() {
-    assert_eq!(end_without_a_server(false, false), (EndReason::Finished, RunExit::Met));
+    assert_eq!(end_without_a_server(false, false), (RunEndReason::Finished, RunExit::Met));
 }
 
 #[test]
 fn a_server_that_ends_when_everybody_leaves_is_not_missed() {
-    assert_eq!(end_without_a_server(true, true), (EndReason::Finished, RunExit::Met));
+    assert_eq!(end_without_a_server(true, true), (RunEndReason::Finished, RunExit::Met));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn an_interruption_is_incomplete_until_everybody_leaves_and_nothing_after_that()
         let (fake, disk) = (Fake::default(), Disk::new());
         fake.0.obeys.store(true, Ordering::Relaxed);
         fake.0.leaves.store(leaves, Ordering::Relaxed);
-        let header = Header { planned_ms: Some(600_000), ..Header::default() };
+        let header = RunHeader { planned_ms: Some(600_000), ..RunHeader::default() };
         let options = RecorderOptions { header, ..options(50) };
         let recording =
             Recorder::to(disk.clone(), options).unwrap().start(sources(&fake, None), |_, _| {});
@@ -301,10 +301,13 @@ fn an_interruption_is_incomplete_until_everybody_leaves_and_nothing_after_that()
         let outcome = recording.wait();
         let incomplete = outcome.summary.run.incomplete.as_deref().unwrap_or_default();
         if leaves {
-            assert_eq!((outcome.end.reason, outcome.exit()), (EndReason::Finished, RunExit::Met));
+            assert_eq!(
+                (outcome.end.reason, outcome.exit()),
+                (RunEndReason::Finished, RunExit::Met)
+            );
             assert_eq!((incomplete, names(&disk.read()).len()), ("", 0));
         } else {
-            assert_eq!(outcome.end.reason, EndReason::Interrupted);
+            assert_eq!(outcome.end.reason, RunEndReason::Interrupted);
             assert_eq!(outcome.exit(), RunExit::Incomplete);
             assert!(incomplete.starts_with("SIGTERM ended it after 0."), "{incomplete}");
             assert!(incomplete.ends_with(" s of its 600 s"), "{incomplete}");
@@ -345,13 +348,13 @@ fn stop_ramps_down_and_a_second_stop_does_not_wait_for_it() {
     let recording =
         Recorder::to(disk.clone(), options(50)).unwrap().start(sources(&fake, None), |_, _| {});
     recording.handle().stop("SIGINT");
-    recording.handle().note(EventKind::Steered { command: "count".into() });
+    recording.handle().note(RunEventKind::Steered { command: "count".into() });
     until(|| fake.0.told_to_end.load(Ordering::Relaxed));
     sleep_ms(100);
     assert!(!recording.is_over(), "its users have not ended yet");
     recording.handle().stop("SIGINT");
     let outcome = recording.wait();
-    assert_eq!(outcome.end.reason, EndReason::Interrupted);
+    assert_eq!(outcome.end.reason, RunEndReason::Interrupted);
     assert_eq!(outcome.end.detail.as_deref(), Some("SIGINT; not every user had ended"));
     assert_eq!(names(&disk.read()), ["interrupted", "steered"]);
 }

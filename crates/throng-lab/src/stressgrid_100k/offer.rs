@@ -7,9 +7,9 @@ use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{Grade, Summary};
 
 use super::run_row;
-use crate::calibrate::{self, Calibrated, calibrate};
-use crate::ends::Run;
+use crate::calibrate::{self, CalibrationOutcome, calibrate};
 use crate::lab::{Lab, LabError, LabProgress, without_events};
+use crate::test_bed::FinishedRun;
 
 /// A load, and where its size comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +31,7 @@ impl Offer {
         if let Some(users) = lab.options.users {
             return Ok((Self { users, capacity: None }, false));
         }
-        let Calibrated { rate, interrupted } =
+        let CalibrationOutcome { rate, interrupted } =
             calibrate(lab, "  - connect\n  - close\n", rows, progress)?;
         let mut offer = Self::of(rate.unwrap_or(0.0), SHARE_FIRST);
         let mut interrupted = interrupted;
@@ -82,7 +82,7 @@ impl Offer {
 }
 
 /// Whether the generator was on time by far, so that it is in the rows that follow too.
-fn leaves_headroom(run: &Run) -> bool {
+fn leaves_headroom(run: &FinishedRun) -> bool {
     let summary = Summary::of(&run.file);
     summary.validity.grade == Grade::Valid
         && summary.generator.lag_us.p99 <= LAG_DEGRADED_US / 2

@@ -28,11 +28,11 @@ impl Publisher {
     ///
     /// # Errors
     /// The address is not free, or not this machine's.
-    pub fn bind(addr: SocketAddr) -> io::Result<Bound> {
+    pub fn bind(addr: SocketAddr) -> io::Result<BoundPublisher> {
         let listener = TcpListener::bind(addr)?;
         // A listener that waits could not be told to end.
         listener.set_nonblocking(true)?;
-        Ok(Bound { listener })
+        Ok(BoundPublisher { listener })
     }
 
     /// Where it listens.
@@ -61,11 +61,11 @@ impl Drop for Publisher {
 
 /// A publisher that has an address and nothing to say yet.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundPublisher {
     listener: TcpListener,
 }
 
-impl Bound {
+impl BoundPublisher {
     /// Welcomes readers with the first line of the stream.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Bound {
         let addr = self.listener.local_addr()?;
         let readers = Arc::<Mutex<Readers>>::default();
         let stop = Arc::new(AtomicBool::new(false));
-        let accepting = Accepting {
+        let accepting = AcceptLoop {
             listener: self.listener,
             header: line(header).into(),
             readers: Arc::clone(&readers),
@@ -87,14 +87,14 @@ impl Bound {
 }
 
 /// What the accepting thread owns.
-struct Accepting {
+struct AcceptLoop {
     listener: TcpListener,
     header: Arc<str>,
     readers: Arc<Mutex<Readers>>,
     stop: Arc<AtomicBool>,
 }
 
-impl Accepting {
+impl AcceptLoop {
     fn run(self) {
         while !self.stop.load(Ordering::Relaxed) {
             match self.listener.accept() {

@@ -10,11 +10,11 @@ use std::ops::Range;
 
 use throng_base::Instant;
 use throng_driver::Driver;
-use throng_engine::Desk;
-use throng_report::{Histogram, Unanswered};
+use throng_engine::CoreContext;
+use throng_report::{Histogram, UnansweredWaits};
 
-use super::user::{Doing, Iteration, LoopCounter, User};
-use super::{Generator, Mail};
+use super::user::{IterationOutcome, LoopCounter, User, UserState};
+use super::{Generator, GeneratorMessage};
 use crate::program::{Loop, Op, Protocol, Question};
 
 /// What a user waits for from the server.
@@ -45,30 +45,33 @@ pub(super) enum NeverBegun {
 
 impl Generator {
     /// Closes the accounts of all users, at the moment at which everybody begins to leave.
-    pub(super) fn close_accounts<D: Driver<Mail = Mail>>(&mut self, desk: &mut Desk<D, Self>) {
-        let now = desk.now();
-        for key in desk.keys() {
-            let Some(user) = desk.state(key) else { continue };
+    pub(super) fn close_accounts<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        cx: &mut CoreContext<D, Self>,
+    ) {
+        let now = cx.now();
+        for key in cx.keys() {
+            let Some(user) = cx.state(key) else { continue };
             if let Some(from) = user.waiting_from() {
-                let counters = &mut self.slate.counters;
+                let counters = &mut self.stats.counters;
                 counters.users_waiting += 1;
                 counters.users_waiting_us_most =
                     counters.users_waiting_us_most.max(now.micros_since(from));
             }
-            if user.doing == Doing::Waiting && user.intended < now {
+            if user.doing == UserState::Waiting && user.intended < now {
                 // Nobody but this generator kept it.
-                self.slate.lag.record_us(now.micros_since(user.intended));
+                self.stats.lag.record_us(now.micros_since(user.intended));
             }
             self.close_account(user, now);
             if !matches!(
                 user.doing,
-                Doing::Closing
-                    | Doing::GivingUp
-                    | Doing::Failing
-                    | Doing::Resting
-                    | Doing::Stopping
+                UserState::Closing
+                    | UserState::GivingUp
+                    | UserState::Failing
+                    | UserState::Resting
+                    | UserState::Stopping
             ) {
-                user.doing = Doing::Staying;
+                user.doing = UserState::Staying;
             }
         }
     }
@@ -81,15 +84,15 @@ impl Generator {
         }
         self.count_waiting(user, now);
         let never_begun = match user.doing {
-            Doing::Failing | Doing::GivingUp => NeverBegun::Failed,
+            UserState::Failing | UserState::GivingUp => NeverBegun::Failed,
             _ => NeverBegun::Waiting,
         };
         let done = self.has_done_all(user, now);
         self.give_up_turns(user, now, never_begun);
-        if user.iteration == Iteration::Clean && !done {
-            user.iteration = Iteration::Over;
-            self.slate.counters.users_cut += 1;
-            self.slate.classes[usize::from(user.class)].users_cut += 1;
+        if user.iteration == IterationOutcome::Clean && !done {
+            user.iteration = IterationOutcome::Over;
+            self.stats.counters.users_cut += 1;
+            self.stats.classes[usize::from(user.class)].users_cut += 1;
         } else {
             self.iteration_over(user);
         }
@@ -98,7 +101,7 @@ impl Generator {
     /// Counts the step that a user waits in, which is cut off at `now`.
     fn count_waiting(&mut self, user: &User, now: Instant) {
         let Some(wait) = self.wait_of(user) else { return };
-        let counters = &mut self.slate.counters;
+        let counters = &mut self.stats.counters;
         match wait {
             Wait::Connect => counters.connects_waiting += 1,
             Wait::Upgrade => {
@@ -118,7 +121,7 @@ impl Generator {
     /// too.
     pub(super) fn step_failed(&mut self, user: &User, now: Instant, timed_out: bool) {
         let Some(wait) = self.wait_of(user) else { return };
-        let counters = &mut self.slate.counters;
+        let counters = &mut self.stats.counters;
         match wait {
             Wait::Connect => {}
             Wait::Upgrade => counters.upgrades_failed += 1,
@@ -135,15 +138,15 @@ impl Generator {
     /// Returns what a user waits for from the server.
     fn wait_of(&self, user: &User) -> Option<Wait> {
         Some(match user.doing {
-            Doing::Connecting => Wait::Connect,
-            Doing::Upgrading => Wait::Upgrade,
-            Doing::Expecting => Wait::Answer,
-            Doing::Asking => match self.config.program.question_at(user.pc)? {
+            UserState::Connecting => Wait::Connect,
+            UserState::Upgrading => Wait::Upgrade,
+            UserState::Expecting => Wait::Answer,
+            UserState::Asking => match self.config.program.question_at(user.pc)? {
                 Question::Join => Wait::Join,
                 Question::Push => Wait::Push,
                 Question::Connect | Question::Message => return None,
             },
-            Doing::Blocked => match self.config.program.op(user.pc) {
+            UserState::Blocked => match self.config.program.op(user.pc) {
                 Op::Send { .. } | Op::SendRandom { .. } | Op::Ask { .. } => Wait::Room,
                 _ => return None,
             },
@@ -159,10 +162,10 @@ impl Generator {
         };
         let waited_us = now.micros_since(from);
         if let Some(question) = self.config.program.question_at(user.pc) {
-            histogram(&mut self.slate.unanswered, question).record_us(waited_us);
+            histogram(&mut self.stats.unanswered, question).record_us(waited_us);
         }
         if wait == Wait::Connect && self.config.program.protocol() != Protocol::Tcp {
-            self.slate.unanswered.tcp.record_us(waited_us);
+            self.stats.unanswered.tcp.record_us(waited_us);
         }
     }
 
@@ -170,8 +173,8 @@ impl Generator {
     /// last loop has no end and the next turn is not due.
     fn has_done_all(&self, user: &User, now: Instant) -> bool {
         match user.doing {
-            Doing::Staying => true,
-            Doing::Waiting => {
+            UserState::Staying => true,
+            UserState::Waiting => {
                 let endless = |index| self.config.program.looping(index).is_endless();
                 user.intended > now.min(self.schedule_over_at)
                     && self.turn_awaited(user).is_some_and(endless)
@@ -190,7 +193,7 @@ impl Generator {
 
     /// Whether a user is between two turns of a loop that has no end.
     pub(super) fn is_idle(&self, user: &User, now: Instant) -> bool {
-        user.doing == Doing::Waiting && self.has_done_all(user, now)
+        user.doing == UserState::Waiting && self.has_done_all(user, now)
     }
 
     /// Counts the turns of every loop around a user that had come due by `now`, and never begin.
@@ -228,20 +231,20 @@ impl Generator {
         };
         // So that no turn is given up twice.
         *counter = LoopCounter { turn: due, ..LoopCounter::new(begun_at) };
-        let counters = &mut self.slate.counters;
+        let counters = &mut self.stats.counters;
         counters.turns_intended += due - counted;
         match why {
             NeverBegun::Waiting => counters.turns_waiting += due - begun,
             NeverBegun::Failed => counters.turns_failed += due - begun,
         }
         if let Some(question) = question {
-            let histogram = histogram(&mut self.slate.unanswered, question);
+            let histogram = histogram(&mut self.stats.unanswered, question);
             record_turns(histogram, &looping, begun_at, begun..due, now);
         }
     }
 }
 
-fn histogram(unanswered: &mut Unanswered, question: Question) -> &mut Histogram {
+fn histogram(unanswered: &mut UnansweredWaits, question: Question) -> &mut Histogram {
     match question {
         Question::Connect => &mut unanswered.connect,
         Question::Message => &mut unanswered.message,

@@ -6,20 +6,20 @@ use throng_base::Instant;
 use throng_driver::Driver;
 use throng_engine::{Conn, Deadline};
 
-use super::steps::Step;
-use super::timing::{CLOCK_ERROR_MAX, Timing};
-use super::user::{Doing, User};
-use super::{ErrorKind, Generator, Mail};
-use crate::program::{Fed, Matcher, Op};
+use super::steps::StepOutcome;
+use super::timing::{AnswerTiming, CLOCK_ERROR_MAX};
+use super::user::{User, UserState};
+use super::{ErrorKind, Generator, GeneratorMessage};
+use crate::program::{MatchProgress, Matcher, Op};
 
 impl Generator {
     /// The step `expect` begins.
-    pub(super) fn expect<D: Driver<Mail = Mail>>(
+    pub(super) fn expect<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         matcher: u32,
         timeout: Duration,
-    ) -> Step {
+    ) -> StepOutcome {
         let now = conn.now();
         let is_open = conn.is_open();
         let user = conn.state();
@@ -31,34 +31,34 @@ impl Generator {
             return self.not_connected(conn);
         }
         user.awaited = 0;
-        user.doing = Doing::Expecting;
+        user.doing = UserState::Expecting;
         conn.set_deadline(Deadline::Coarse(now + timeout));
-        let Some((bytes, timing)) = early else { return Step::Wait };
+        let Some((bytes, timing)) = early else { return StepOutcome::Wait };
         // What arrived early is the beginning of the answer, or all of it and more.
         match self.take_bytes(conn, matcher, &bytes, timing) {
-            Taken::Answered => Step::Next,
-            Taken::Wanting if is_open => Step::Wait,
-            Taken::Wanting => {
+            MatchOutcome::Answered => StepOutcome::Next,
+            MatchOutcome::Wanting if is_open => StepOutcome::Wait,
+            MatchOutcome::Wanting => {
                 conn.set_deadline(Deadline::Never);
                 self.not_connected(conn)
             }
-            Taken::Failed => Step::Wait,
+            MatchOutcome::Failed => StepOutcome::Wait,
         }
     }
 
     /// Gives bytes to the `expect` that waits for them. What follows the answer is kept for the next one.
-    fn take_bytes<D: Driver<Mail = Mail>>(
+    fn take_bytes<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         matcher: u32,
         bytes: &[u8],
-        timing: Timing,
-    ) -> Taken {
+        timing: AnswerTiming,
+    ) -> MatchOutcome {
         let mut rest = bytes;
         while !rest.is_empty() {
             match feed(self.config.program.matcher(matcher), conn.state(), rest) {
-                Fed::NeedMore => break,
-                Fed::Matched { consumed } => {
+                MatchProgress::NeedMore => break,
+                MatchProgress::Matched { consumed } => {
                     rest = &rest[consumed..];
                     if self.sets_aside(conn.state(), timing) {
                         continue;
@@ -67,37 +67,37 @@ impl Generator {
                     if !rest.is_empty() {
                         self.unasked_bytes(conn, rest, timing, true);
                     }
-                    return Taken::Answered;
+                    return MatchOutcome::Answered;
                 }
-                Fed::Mismatch { .. } => {
+                MatchProgress::Mismatch { .. } => {
                     self.show_mismatch(conn, rest);
                     self.fail(conn, ErrorKind::ExpectMismatch);
-                    return Taken::Failed;
+                    return MatchOutcome::Failed;
                 }
             }
         }
-        Taken::Wanting
+        MatchOutcome::Wanting
     }
 
     /// Bytes have arrived.
-    pub(super) fn received<D: Driver<Mail = Mail>>(
+    pub(super) fn received<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         bytes: &[u8],
     ) {
-        let timing = Timing::of(conn);
+        let timing = AnswerTiming::of(conn);
         let user = conn.state();
-        if user.doing == Doing::Expecting && user.asked_after(timing.came_at()) {
+        if user.doing == UserState::Expecting && user.asked_after(timing.came_at()) {
             // They came before the question and were only read after it.
-            self.slate.counters.messages_unasked += 1;
+            self.stats.counters.messages_unasked += 1;
             user.flags.set_hears_alike(true);
             return;
         }
-        if user.doing == Doing::Expecting
+        if user.doing == UserState::Expecting
             && let Op::Expect { matcher, .. } = self.config.program.op(user.pc)
         {
             let taken = self.take_bytes(conn, matcher, bytes, timing);
-            if taken == Taken::Answered && conn.state().doing == Doing::Expecting {
+            if taken == MatchOutcome::Answered && conn.state().doing == UserState::Expecting {
                 self.advance(conn);
             }
             return;
@@ -106,10 +106,10 @@ impl Generator {
     }
 
     /// The answer that the present step waits for is whole: now, or before the step began.
-    pub(super) fn answered<D: Driver<Mail = Mail>>(
+    pub(super) fn answered<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-        timing: Timing,
+        timing: AnswerTiming,
     ) {
         let user = conn.state();
         let from = user.answer_counts_from();
@@ -123,19 +123,19 @@ impl Generator {
     }
 
     /// The same, of an answer whose latency means nothing.
-    pub(super) fn answered_unmeasured<D: Driver<Mail = Mail>>(
+    pub(super) fn answered_unmeasured<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-        timing: Timing,
+        timing: AnswerTiming,
     ) {
         let from = conn.state().answer_counts_from();
         self.book_answer(conn, (from, timing), false);
     }
 
-    fn book_answer<D: Driver<Mail = Mail>>(
+    fn book_answer<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-        latency: (Instant, Timing),
+        latency: (Instant, AnswerTiming),
         is_measured: bool,
     ) {
         let now = conn.now();
@@ -152,15 +152,15 @@ impl Generator {
         let (from, timing) = latency;
         // An answer to something else is a sign of life.
         let asked = if is_measured { from } else { timing.came_at() };
-        self.slate.incidents.answered(timing.came_at(), asked);
-        self.slate.answered(is_measured.then_some(latency), user.class);
+        self.stats.incidents.answered(timing.came_at(), asked);
+        self.stats.answered(is_measured.then_some(latency), user.class);
         conn.set_deadline(Deadline::Never);
     }
 }
 
 /// What became of bytes that an `expect` was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taken {
+enum MatchOutcome {
     /// They are the answer, or the end of it.
     Answered,
     /// The answer is not whole yet.
@@ -169,6 +169,6 @@ enum Taken {
     Failed,
 }
 
-fn feed(matcher: &Matcher, user: &mut User, bytes: &[u8]) -> Fed {
+fn feed(matcher: &Matcher, user: &mut User, bytes: &[u8]) -> MatchProgress {
     matcher.feed(&mut user.awaited, bytes)
 }

@@ -1,7 +1,7 @@
 //! What is spoken on a user's connection, and the timer of its heartbeats.
 
 use throng_base::Instant;
-use throng_proto::websocket::{Client, ClientEvent, Scratch, Violation};
+use throng_proto::websocket::{ClientEvent, Scratch, Violation, WebSocketClient};
 use throng_proto::{Input, Session};
 
 /// The protocol of a user's connection. A new one for each connection.
@@ -16,7 +16,7 @@ pub enum UserSession {
 /// A WebSocket, and when its user says that it is there.
 #[derive(Debug)]
 pub struct WebSocket {
-    client: Client,
+    client: WebSocketClient,
     /// When to tell [`UserEvent::HeartbeatDue`]; [`Instant::FAR`] for never, [`Instant::ZERO`] once the moment has come.
     heartbeat_at: Instant,
 }
@@ -37,11 +37,11 @@ pub enum UserEvent<'a> {
 impl UserSession {
     /// A WebSocket on which nothing was said.
     pub(super) fn web_socket() -> Self {
-        Self::WebSocket(WebSocket { client: Client::new(), heartbeat_at: Instant::FAR })
+        Self::WebSocket(WebSocket { client: WebSocketClient::new(), heartbeat_at: Instant::FAR })
     }
 
     /// The WebSocket, if it is one.
-    pub(super) fn client(&mut self) -> Option<&mut Client> {
+    pub(super) fn client(&mut self) -> Option<&mut WebSocketClient> {
         match self {
             Self::Raw => None,
             Self::WebSocket(socket) => Some(&mut socket.client),

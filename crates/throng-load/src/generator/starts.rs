@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use throng_base::Instant;
 
-use super::Config;
+use super::GeneratorConfig;
 use crate::scenario::{Model, Phase};
-use crate::schedule::{self, Arrivals, Change, ClosedSchedule, Event};
+use crate::schedule::{self, Arrivals, ClosedSchedule, ScheduleEvent, UserChange};
 
 /// One core's share of the schedule, and the users that somebody asked for by hand.
 pub(super) struct Starts {
@@ -34,9 +34,9 @@ pub(super) enum Action {
 
 enum Plan {
     Closed {
-        next: Peekable<Box<dyn Iterator<Item = Event>>>,
+        next: Peekable<Box<dyn Iterator<Item = ScheduleEvent>>>,
         /// The same events once more, for counting the users that should have begun.
-        due: Peekable<Box<dyn Iterator<Item = Event>>>,
+        due: Peekable<Box<dyn Iterator<Item = ScheduleEvent>>>,
         due_count: u64,
         /// Where the users of this core live, by their number; kept if the schedule stops any of them.
         places: Option<Vec<u32>>,
@@ -56,13 +56,13 @@ struct ByHand {
 }
 
 impl Starts {
-    pub(super) fn new(config: &Config, core: usize, cores: usize) -> Self {
+    pub(super) fn new(config: &GeneratorConfig, core: usize, cores: usize) -> Self {
         let phases = config.phases.clone();
         let plan = match Model::of(&phases) {
             Model::Closed => {
                 let schedule = ClosedSchedule::new(&phases);
                 let events = || {
-                    let events: Box<dyn Iterator<Item = Event>> =
+                    let events: Box<dyn Iterator<Item = ScheduleEvent>> =
                         Box::new(schedule.events(core, cores));
                     events.peekable()
                 };
@@ -123,10 +123,10 @@ impl Starts {
         }
         let action = match &mut self.plan {
             Plan::Closed { next, places, .. } => {
-                let Event { user: id, change, .. } = next.next()?;
+                let ScheduleEvent { user: id, change, .. } = next.next()?;
                 match change {
-                    Change::Start => Action::Start { id, due },
-                    Change::Stop => {
+                    UserChange::Start => Action::Start { id, due },
+                    UserChange::Stop => {
                         let place = (id / self.cores) as usize;
                         let known = places.as_ref().and_then(|places| places.get(place));
                         let index = known.copied().unwrap_or(u32::MAX);
@@ -166,7 +166,7 @@ impl Starts {
             _ if now < self.start_at => 0,
             Plan::Closed { due, due_count, .. } => {
                 while let Some(event) = due.next_if(|event| event.at <= passed) {
-                    *due_count += u64::from(event.change == Change::Start);
+                    *due_count += u64::from(event.change == UserChange::Start);
                 }
                 *due_count
             }
@@ -253,7 +253,7 @@ const OVERTIME: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generator::Config;
+    use crate::generator::GeneratorConfig;
     use crate::program::Program;
     use crate::scenario::Scenario;
     use crate::source::SourcePlan;
@@ -261,7 +261,7 @@ mod tests {
     fn starts(load: &str) -> Starts {
         let source = format!("target: tcp://127.0.0.1:1\nload: {load}\nuser: [connect, stay]\n");
         let scenario = Scenario::parse(&source, "test").unwrap();
-        let config = Config {
+        let config = GeneratorConfig {
             program: Program::compile(&scenario),
             phases: scenario.load,
             targets: Vec::new(),

@@ -4,31 +4,39 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::{ConnectSpec, Driver, SocketOptions};
-use throng_engine::{After, Conn, Deadline};
+use throng_engine::{AfterClose, Conn, Deadline};
 
 use super::accounts::NeverBegun;
 use super::session::UserSession;
-use super::user::{Doing, Iteration, LoopCounter, Standing, User};
-use super::{ErrorKind, Generator, Mail, Stage};
-use crate::program::{CloseHow, Frame, Loop, OnError, Op, Protocol, TemplateVars, Turns, jittered};
+use super::user::{ConnStatus, IterationOutcome, LoopCounter, User, UserState};
+use super::{ErrorKind, Generator, GeneratorMessage, RunPhase};
+use crate::program::{
+    CloseAction, Frame, Loop, OnError, Op, Protocol, TemplateVars, Turns, jittered,
+};
 use crate::scenario::Model;
 
 /// Whether a user goes on with the next op or waits.
-pub(super) enum Step {
+pub(super) enum StepOutcome {
     Next,
     Wait,
 }
 
 impl Generator {
     /// The user begins its program, at the moment that it intends.
-    pub(super) fn begin<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    pub(super) fn begin<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) {
         self.restart(conn.state());
         self.advance(conn);
     }
 
     /// A user was to begin at the very moment at which everybody began to leave: its iteration is
     /// cut off before its first step.
-    pub(super) fn begin_too_late<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    pub(super) fn begin_too_late<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) {
         let now = conn.now();
         let user = conn.state();
         self.restart(user);
@@ -42,25 +50,31 @@ impl Generator {
         user.forget_question();
         user.awaited = 0;
         user.inbox = None;
-        user.iteration = Iteration::Clean;
-        self.slate.counters.iterations += 1;
-        self.slate.classes[usize::from(user.class)].users_started += 1;
+        user.iteration = IterationOutcome::Clean;
+        self.stats.counters.iterations += 1;
+        self.stats.classes[usize::from(user.class)].users_started += 1;
     }
 
     /// The user goes on from where it is.
-    pub(super) fn advance<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    pub(super) fn advance<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) {
         for _ in 0..OPS_MAX {
-            if let Step::Wait = self.step(conn) {
+            if let StepOutcome::Wait = self.step(conn) {
                 return;
             }
         }
         // A loop without a wait in it; others have their turn in between.
-        conn.state().doing = Doing::Yielding;
+        conn.state().doing = UserState::Yielding;
         let now = conn.now();
         conn.set_deadline(Deadline::Exact(now));
     }
 
-    fn step<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> Step {
+    fn step<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) -> StepOutcome {
         let pc = conn.state().pc;
         match self.config.program.op(pc) {
             Op::Connect { timeout_ns, handshake } => {
@@ -73,12 +87,12 @@ impl Generator {
                 self.send(conn, |this, conn| this.write_random(conn, bytes as usize))
             }
             Op::Await { pattern, timeout_ns } => {
-                self.slate.counters.messages_expected += 1;
+                self.stats.counters.messages_expected += 1;
                 self.await_message(conn, pattern, Duration::from_nanos(timeout_ns))
             }
             Op::Ask { ask } => self.ask(conn, ask),
             Op::Expect { matcher, timeout_ns } => {
-                self.slate.counters.messages_expected += 1;
+                self.stats.counters.messages_expected += 1;
                 self.expect(conn, matcher, Duration::from_nanos(timeout_ns))
             }
             Op::Wait { span_ns, jitter } => {
@@ -101,33 +115,33 @@ impl Generator {
                 self.turn(conn, index)
             }
             Op::Stay => {
-                if self.stage != Stage::Running {
+                if self.stage != RunPhase::Running {
                     return self.end_of_program(conn);
                 }
-                conn.state().doing = Doing::Staying;
+                conn.state().doing = UserState::Staying;
                 conn.set_deadline(Deadline::Never);
-                Step::Wait
+                StepOutcome::Wait
             }
             Op::Close { how } => self.close(conn, how),
             Op::End => self.end_of_program(conn),
         }
     }
 
-    fn connect<D: Driver<Mail = Mail>>(
+    fn connect<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         timeout: Duration,
         handshake: u32,
-    ) -> Step {
+    ) -> StepOutcome {
         if !conn.is_detached() {
             // The language checks this; a connection that is still there after an error is used again.
             conn.state().pc += 1;
-            return Step::Next;
+            return StepOutcome::Next;
         }
         let now = conn.now();
         let user = conn.state();
-        debug_assert_eq!(user.standing, Standing::None, "the end of a connection takes it away");
-        user.doing = Doing::Connecting;
+        debug_assert_eq!(user.standing, ConnStatus::None, "the end of a connection takes it away");
+        user.doing = UserState::Connecting;
         // What belonged to the connection before is not for this one.
         user.forget_question();
         user.inbox = None;
@@ -140,21 +154,21 @@ impl Generator {
         let options = SocketOptions { arrival_stamps: measures_arrivals, ..self.config.options };
         let spec = ConnectSpec { target, source: self.sources.choose(), options };
         // A connect that tries another port is still the same one.
-        self.slate.counters.connects_started += u64::from(user.port_tries == 0);
+        self.stats.counters.connects_started += u64::from(user.port_tries == 0);
         if self.config.program.protocol() != Protocol::Tcp {
             *conn.session().0 = UserSession::web_socket();
         }
         conn.want_arrival(measures_arrivals);
         conn.connect(spec);
         conn.set_deadline(Deadline::Coarse(now + timeout));
-        Step::Wait
+        StepOutcome::Wait
     }
 
-    fn send<D: Driver<Mail = Mail>>(
+    fn send<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         render: impl FnOnce(&mut Self, &mut Conn<'_, D, Self>),
-    ) -> Step {
+    ) -> StepOutcome {
         if let Some(step) = self.held_up(conn) {
             return step;
         }
@@ -178,27 +192,27 @@ impl Generator {
         user.unanswered = user.unanswered.saturating_add(1);
         user.intended = now;
         user.pc += 1;
-        self.slate.counters.messages_sent += 1;
-        Step::Next
+        self.stats.counters.messages_sent += 1;
+        StepOutcome::Next
     }
 
     /// What becomes of a step that sends when there is no connection, or the other end has not taken what was sent before.
-    pub(super) fn held_up<D: Driver<Mail = Mail>>(
+    pub(super) fn held_up<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-    ) -> Option<Step> {
+    ) -> Option<StepOutcome> {
         if !conn.is_open() {
             return Some(self.not_connected(conn));
         }
         conn.is_blocked().then(|| {
-            conn.state().doing = Doing::Blocked;
+            conn.state().doing = UserState::Blocked;
             conn.set_deadline(Deadline::Never);
-            Step::Wait
+            StepOutcome::Wait
         })
     }
 
     /// Appends the message of a `send`.
-    fn write<D: Driver<Mail = Mail>>(
+    fn write<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         template: u32,
@@ -211,8 +225,8 @@ impl Generator {
         if frame == Frame::Raw {
             template.render(&mut vars, conn.out());
         } else {
-            self.pens.text.clear();
-            template.render(&mut vars, &mut self.pens.text);
+            self.buffers.text.clear();
+            template.render(&mut vars, &mut self.buffers.text);
         }
         let user = conn.state();
         (user.counter, user.prng) = (vars.counter as u32, vars.prng);
@@ -224,10 +238,14 @@ impl Generator {
     }
 
     /// Appends random bytes: as they are, or as one message.
-    fn write_random<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, bytes: usize) {
+    fn write_random<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        bytes: usize,
+    ) {
         let is_raw = self.config.program.protocol() == Protocol::Tcp;
         let mut prng = conn.state().prng;
-        let out = if is_raw { conn.out() } else { &mut self.pens.text };
+        let out = if is_raw { conn.out() } else { &mut self.buffers.text };
         let begin = if is_raw { out.len() } else { 0 };
         out.resize(begin + bytes, 0);
         prng.fill(&mut out[begin..]);
@@ -238,25 +256,29 @@ impl Generator {
     }
 
     /// Begins the next turn of a loop, or leaves it.
-    fn turn<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>, index: u32) -> Step {
+    fn turn<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        index: u32,
+    ) -> StepOutcome {
         let now = conn.now();
         let looping = *self.config.program.looping(index);
         let user = conn.state();
         let LoopCounter { begun, turn, .. } = *user.loop_at(looping.slot);
-        if self.stage != Stage::Running && looping.is_endless() {
+        if self.stage != RunPhase::Running && looping.is_endless() {
             let question = self.config.program.question_of_turn(index);
             self.give_up_loop(user, index, turn, question, now, NeverBegun::Waiting);
             user.pc = looping.after;
-            return Step::Next;
+            return StepOutcome::Next;
         }
         let passed_ns = now.since(begun).as_nanos() as u64;
         let Some(begins_ns) = looping.turn_begins(turn, passed_ns) else {
             user.pc = looping.after;
-            return Step::Next;
+            return StepOutcome::Next;
         };
         user.pc = looping.body;
         if !matches!(looping.turns, Turns::Every { .. }) {
-            return Step::Next;
+            return StepOutcome::Next;
         }
         let due = begun + Duration::from_nanos(begins_ns);
         if due <= now {
@@ -266,7 +288,10 @@ impl Generator {
     }
 
     /// If the wait that has ended was for a turn of `every`, that turn begins now.
-    pub(super) fn wait_over<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    pub(super) fn wait_over<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) {
         let now = conn.now();
         let user = conn.state();
         if let Some(index) = self.turn_awaited(user) {
@@ -289,99 +314,102 @@ impl Generator {
             .turn_begins(next, 0)
             .is_some_and(|begins_ns| u128::from(begins_ns) <= passed.as_nanos());
         let due = if is_behind { looping.turns_due(passed).max(next) } else { next };
-        self.slate.counters.turns_intended += counter.count(due);
-        self.slate.counters.turns_started += 1;
+        self.stats.counters.turns_intended += counter.count(due);
+        self.stats.counters.turns_started += 1;
     }
 
     /// The next op begins at `due`, which is what its latency counts from.
-    fn wait_until<D: Driver<Mail = Mail>>(
+    fn wait_until<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         due: Instant,
-    ) -> Step {
+    ) -> StepOutcome {
         let now = conn.now();
         let user = conn.state();
         user.intended = due;
         if due <= now {
-            return Step::Next;
+            return StepOutcome::Next;
         }
-        user.doing = Doing::Waiting;
+        user.doing = UserState::Waiting;
         conn.set_deadline(Deadline::Exact(due));
-        Step::Wait
+        StepOutcome::Wait
     }
 
-    fn close<D: Driver<Mail = Mail>>(
+    fn close<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-        how: CloseHow,
-    ) -> Step {
+        how: CloseAction,
+    ) -> StepOutcome {
         if conn.is_detached() {
             conn.state().pc += 1;
-            return Step::Next;
+            return StepOutcome::Next;
         }
         match how {
-            CloseHow::Half if conn.is_blocked() => {
-                conn.state().doing = Doing::Blocked;
+            CloseAction::Half if conn.is_blocked() => {
+                conn.state().doing = UserState::Blocked;
                 conn.set_deadline(Deadline::Never);
-                return Step::Wait;
+                return StepOutcome::Wait;
             }
-            CloseHow::Half => {
+            CloseAction::Half => {
                 let user = conn.state();
-                user.standing = Standing::HalfClosed;
+                user.standing = ConnStatus::HalfClosed;
                 user.pc += 1;
                 conn.finish();
-                return Step::Next;
+                return StepOutcome::Next;
             }
             // A WebSocket is closed when its server has answered, or has had the time to.
-            CloseHow::Normal if self.say_goodbye(conn) => {}
-            CloseHow::Normal => conn.close(),
-            CloseHow::Reset => conn.reset(),
+            CloseAction::Normal if self.say_goodbye(conn) => {}
+            CloseAction::Normal => conn.close(),
+            CloseAction::Reset => conn.reset(),
         }
-        conn.state().doing = Doing::Closing;
+        conn.state().doing = UserState::Closing;
         conn.set_deadline(Deadline::Never);
-        Step::Wait
+        StepOutcome::Wait
     }
 
-    fn end_of_program<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) -> Step {
+    fn end_of_program<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) -> StepOutcome {
         if !conn.is_detached() {
             // The end of `Closing` moves the user one op on, and it is to come back here.
             let user = conn.state();
-            user.doing = Doing::Closing;
+            user.doing = UserState::Closing;
             user.pc = user.pc.wrapping_sub(1);
             if !self.say_goodbye(conn) {
                 conn.close();
             }
             conn.set_deadline(Deadline::Never);
-            return Step::Wait;
+            return StepOutcome::Wait;
         }
         let user = conn.state();
-        let erred = user.iteration == Iteration::Erred;
+        let erred = user.iteration == IterationOutcome::Erred;
         self.iteration_over(user);
-        if self.model == Model::Closed && self.stage == Stage::Running {
+        if self.model == Model::Closed && self.stage == RunPhase::Running {
             if erred {
                 self.rest(conn);
-                return Step::Wait;
+                return StepOutcome::Wait;
             }
             self.restart(user);
-            return Step::Next;
+            return StepOutcome::Next;
         }
-        conn.state().doing = Doing::Stopping;
+        conn.state().doing = UserState::Stopping;
         conn.leave();
-        Step::Wait
+        StepOutcome::Wait
     }
 
     /// Counts the end of an iteration, once.
     pub(super) fn iteration_over(&mut self, user: &mut User) {
-        let class = &mut self.slate.classes[usize::from(user.class)];
+        let class = &mut self.stats.classes[usize::from(user.class)];
         match std::mem::take(&mut user.iteration) {
-            Iteration::Over => {}
-            Iteration::Clean => {
+            IterationOutcome::Over => {}
+            IterationOutcome::Clean => {
                 class.users_finished += 1;
-                self.slate.counters.users_finished += 1;
+                self.stats.counters.users_finished += 1;
             }
-            Iteration::Erred => {
+            IterationOutcome::Erred => {
                 class.users_failed += 1;
-                self.slate.counters.users_failed += 1;
+                self.stats.counters.users_failed += 1;
             }
         }
     }
@@ -390,35 +418,35 @@ impl Generator {
         self.config.program.classes()[usize::from(class)].on_error
     }
 
-    pub(super) fn not_connected<D: Driver<Mail = Mail>>(
+    pub(super) fn not_connected<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-    ) -> Step {
+    ) -> StepOutcome {
         self.passed_over(conn, ErrorKind::NotConnected)
     }
 
     /// The step lacks what an earlier error has taken away; the user goes on with the next one.
-    pub(super) fn passed_over<D: Driver<Mail = Mail>>(
+    pub(super) fn passed_over<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         kind: ErrorKind,
-    ) -> Step {
+    ) -> StepOutcome {
         self.count_error(kind);
         let user = conn.state();
         if let Op::Expect { .. } | Op::Await { .. } = self.config.program.op(user.pc) {
-            self.slate.counters.messages_failed += 1;
+            self.stats.counters.messages_failed += 1;
         }
-        user.iteration = Iteration::Erred;
+        user.iteration = IterationOutcome::Erred;
         user.pc += 1;
-        Step::Next
+        StepOutcome::Next
     }
 
     pub(super) fn count_error(&mut self, kind: ErrorKind) {
-        self.slate.errors[kind as usize] += 1;
+        self.stats.errors[kind as usize] += 1;
     }
 
     /// Something went wrong on a connection that is still there.
-    pub(super) fn fail<D: Driver<Mail = Mail>>(
+    pub(super) fn fail<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         kind: ErrorKind,
@@ -427,7 +455,7 @@ impl Generator {
         let now = conn.now();
         let user = conn.state();
         self.step_failed(user, now, kind.is_timeout());
-        user.iteration = Iteration::Erred;
+        user.iteration = IterationOutcome::Erred;
         let goes_on = self.on_error(user.class) == OnError::Continue;
         if let Op::Expect { timeout_ns, .. } | Op::Await { timeout_ns, .. } =
             self.config.program.op(user.pc)
@@ -444,20 +472,20 @@ impl Generator {
             user.intended = now;
             return self.advance(conn);
         }
-        user.doing = Doing::Failing;
+        user.doing = UserState::Failing;
         conn.set_deadline(Deadline::Never);
         self.hang_up(conn);
     }
 
     /// A connection has gone that nobody meant to end.
-    pub(super) fn lost<D: Driver<Mail = Mail>>(
+    pub(super) fn lost<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         kind: ErrorKind,
-    ) -> After {
+    ) -> AfterClose {
         self.count_error(kind);
         if matches!(kind, ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer) {
-            self.slate.incidents.lost(conn.now());
+            self.stats.incidents.lost(conn.now());
         }
         conn.state().forget_question();
         self.failed(conn)

@@ -7,20 +7,20 @@ use throng_driver::Driver;
 use throng_engine::{Arrival, Conn};
 use throng_report::Histogram;
 
-use super::{Generator, Mail};
+use super::{Generator, GeneratorMessage};
 
 /// When an answer came.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Timing {
+pub(super) struct AnswerTiming {
     /// When this core saw it.
     pub(super) seen_at: Instant,
     /// What the kernel says.
     pub(super) arrival: Arrival,
 }
 
-impl Timing {
+impl AnswerTiming {
     /// Returns the timing of the present event.
-    pub(super) fn of<D: Driver<Mail = Mail>>(conn: &Conn<'_, D, Generator>) -> Self {
+    pub(super) fn of<D: Driver<Mail = GeneratorMessage>>(conn: &Conn<'_, D, Generator>) -> Self {
         Self { seen_at: conn.now(), arrival: conn.arrival() }
     }
 
@@ -68,7 +68,7 @@ mod tests {
     fn check(arrival: Arrival, arrived: &[u64]) {
         let mut histograms = [Histogram::new(), Histogram::new()];
         let [seen, by_kernel] = &mut histograms;
-        Timing { seen_at: at(107), arrival }.record(at(100), seen, by_kernel);
+        AnswerTiming { seen_at: at(107), arrival }.record(at(100), seen, by_kernel);
         assert_eq!((seen.count(), seen.max() / 1_000), (1, 7));
         assert_eq!(by_kernel.count(), arrived.len() as u64);
         assert_eq!(by_kernel.max() / 1_000, arrived.last().copied().unwrap_or(0));

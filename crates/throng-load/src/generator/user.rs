@@ -3,9 +3,9 @@
 use throng_base::{Instant, Prng};
 
 use super::channels::Channels;
+use super::inbox::Inbox;
 use super::receipts::Receipts;
 use super::timing::CLOCK_ERROR_MAX;
-use super::unasked::Inbox;
 use crate::program::LOOPS_MAX;
 
 /// A user: a place in the program, a few small counters and a seed. There are millions.
@@ -44,10 +44,10 @@ pub struct User {
     pub(super) handshake: u16,
     /// Messages since `message_from` that no answer has come for.
     pub(super) unanswered: u16,
-    pub(super) doing: Doing,
-    pub(super) iteration: Iteration,
-    pub(super) flags: Flags,
-    pub(super) standing: Standing,
+    pub(super) doing: UserState,
+    pub(super) iteration: IterationOutcome,
+    pub(super) flags: UserFlags,
+    pub(super) standing: ConnStatus,
     /// It hears probes, and they are counted on.
     pub(super) hears_probe: bool,
     /// How often the present connect was tried again with another port.
@@ -56,9 +56,9 @@ pub struct User {
 
 /// Truths about a user, in one byte: there are millions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flags(u8);
+pub(super) struct UserFlags(u8);
 
-impl Flags {
+impl UserFlags {
     const ANSWERING: u8 = 1;
     const HEARS_ALIKE: u8 = 2;
 
@@ -134,7 +134,7 @@ impl LoopCounter {
 
 /// How a user's way through its program stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Iteration {
+pub(super) enum IterationOutcome {
     /// It has not begun, or its end is counted.
     #[default]
     Over,
@@ -146,7 +146,7 @@ pub(super) enum Iteration {
 
 /// What is counted of a user's connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ConnStatus {
     /// Nothing: there is none, or its connect is not decided.
     #[default]
     None,
@@ -162,7 +162,7 @@ pub(super) enum Standing {
 
 /// What a user is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum UserState {
     /// Its connect to be decided; of a WebSocket, TCP to be established.
     Connecting,
     /// The answer to its upgrade.
@@ -211,10 +211,10 @@ impl User {
             class,
             handshake: 0,
             unanswered: 0,
-            doing: Doing::Yielding,
-            iteration: Iteration::Over,
-            flags: Flags::default(),
-            standing: Standing::None,
+            doing: UserState::Yielding,
+            iteration: IterationOutcome::Over,
+            flags: UserFlags::default(),
+            standing: ConnStatus::None,
             hears_probe: false,
             port_tries: 0,
         }
@@ -230,14 +230,14 @@ impl User {
 
     /// Whether nothing more is counted of it until it begins anew: it was stopped, or rests.
     pub(super) fn is_settled(&self) -> bool {
-        self.iteration == Iteration::Over
+        self.iteration == IterationOutcome::Over
     }
 
     /// From when on the wait for the answer counts that it is waiting for.
     pub(super) fn waiting_from(&self) -> Option<Instant> {
         match self.doing {
-            Doing::Expecting => Some(self.answer_counts_from()),
-            Doing::Asking => Some(self.intended),
+            UserState::Expecting => Some(self.answer_counts_from()),
+            UserState::Asking => Some(self.intended),
             _ => None,
         }
     }
@@ -275,7 +275,7 @@ impl User {
 
     /// Whether it can send a probe: it hears probes, and is not on its way out.
     pub(super) fn may_speak(&self) -> bool {
-        self.hears_probe && !matches!(self.doing, Doing::Closing | Doing::Stopping)
+        self.hears_probe && !matches!(self.doing, UserState::Closing | UserState::Stopping)
     }
 
     /// The next ref of this connection.

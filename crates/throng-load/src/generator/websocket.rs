@@ -6,28 +6,32 @@ use throng_driver::Driver;
 use throng_engine::{Conn, Deadline};
 use throng_proto::websocket::{ClientEvent, ClientHandshake, Violation};
 
-use super::pens::as_text;
-use super::slate::ConnectFailure;
-use super::steps::Step;
-use super::timing::Timing;
-use super::user::{Doing, Standing};
-use super::{ErrorKind, Generator, Mail, shown};
-use crate::program::{Message, Op, Protocol, TemplateVars};
+use super::core_stats::ConnectFailure;
+use super::encode_buffers::as_text;
+use super::steps::StepOutcome;
+use super::timing::AnswerTiming;
+use super::user::{ConnStatus, UserState};
+use super::{ErrorKind, Generator, GeneratorMessage, shown};
+use crate::program::{MessageTemplate, Op, Protocol, TemplateVars};
 
 impl Generator {
     /// TCP is established: the user asks for the upgrade.
-    pub(super) fn ask_for_upgrade<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    pub(super) fn ask_for_upgrade<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) {
         let dialed_at = conn.state().message_from;
-        let timing = Timing { seen_at: conn.now(), arrival: conn.handshake_arrival(dialed_at) };
+        let timing =
+            AnswerTiming { seen_at: conn.now(), arrival: conn.handshake_arrival(dialed_at) };
         let user = conn.state();
-        user.doing = Doing::Upgrading;
-        let slate = &mut self.slate;
-        slate.counters.upgrades_started += 1;
-        timing.record(user.intended, &mut slate.tcp, &mut slate.arrival.tcp);
+        user.doing = UserState::Upgrading;
+        let stats = &mut self.stats;
+        stats.counters.upgrades_started += 1;
+        timing.record(user.intended, &mut stats.tcp, &mut stats.arrival.tcp);
         let handshake = self.config.program.handshake(user.handshake.into());
         let mut vars =
             TemplateVars { user_id: user.id, counter: user.counter.into(), prng: user.prng };
-        let text = &mut self.pens.text;
+        let text = &mut self.buffers.text;
         text.clear();
         handshake.path.render(&mut vars, text);
         let path_end = text.len();
@@ -65,12 +69,15 @@ impl Generator {
     }
 
     /// The server has said something.
-    pub(super) fn websocket_event<D: Driver<Mail = Mail>>(
+    pub(super) fn websocket_event<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         event: ClientEvent<'_>,
     ) {
-        if matches!(conn.state().doing, Doing::GivingUp | Doing::Failing | Doing::Stopping) {
+        if matches!(
+            conn.state().doing,
+            UserState::GivingUp | UserState::Failing | UserState::Stopping
+        ) {
             return;
         }
         if conn.state().is_settled() {
@@ -81,21 +88,21 @@ impl Generator {
             ClientEvent::Refused(answer) => {
                 self.refused(conn, ConnectFailure::Http(answer.status));
             }
-            ClientEvent::Text(text) => self.message(conn, Message::Text(text)),
-            ClientEvent::Binary(bytes) => self.message(conn, Message::Binary(bytes)),
+            ClientEvent::Text(text) => self.message(conn, MessageTemplate::Text(text)),
+            ClientEvent::Binary(bytes) => self.message(conn, MessageTemplate::Binary(bytes)),
             ClientEvent::Ping(_) | ClientEvent::Pong(_) => {}
             ClientEvent::Closed { code, reason } => {
-                if conn.state().doing == Doing::Closing {
+                if conn.state().doing == UserState::Closing {
                     return conn.close();
                 }
-                self.slate.incidents.lost(conn.now());
+                self.stats.incidents.lost(conn.now());
                 self.show_close(code, reason);
-                self.slate.count_close(code);
+                self.stats.count_close(code);
                 self.break_off(conn);
             }
             ClientEvent::Failed(violation) => match conn.state().doing {
-                Doing::Upgrading => self.refused(conn, ConnectFailure::Violation),
-                Doing::Closing => conn.close(),
+                UserState::Upgrading => self.refused(conn, ConnectFailure::Violation),
+                UserState::Closing => conn.close(),
                 _ => {
                     let kind = ErrorKind::WebSocketViolation;
                     let got = || violation.sentence().to_owned();
@@ -108,14 +115,14 @@ impl Generator {
     }
 
     /// The server has said something to a user that was stopped and still has its connection.
-    fn event_while_leaving<D: Driver<Mail = Mail>>(
+    fn event_while_leaving<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         event: ClientEvent<'_>,
     ) {
         match event {
-            ClientEvent::Text(text) => self.message(conn, Message::Text(text)),
-            ClientEvent::Binary(bytes) => self.message(conn, Message::Binary(bytes)),
+            ClientEvent::Text(text) => self.message(conn, MessageTemplate::Text(text)),
+            ClientEvent::Binary(bytes) => self.message(conn, MessageTemplate::Binary(bytes)),
             ClientEvent::Closed { .. } | ClientEvent::Failed(_) | ClientEvent::Refused(_) => {
                 conn.close();
             }
@@ -124,13 +131,13 @@ impl Generator {
     }
 
     /// What the server answers is no upgrade; it begins with `head`.
-    pub(super) fn upgrade_broken<D: Driver<Mail = Mail>>(
+    pub(super) fn upgrade_broken<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         violation: Violation,
         head: &[u8],
     ) {
-        if conn.state().doing == Doing::Upgrading {
+        if conn.state().doing == UserState::Upgrading {
             let expected = || "101 Switching Protocols".to_owned();
             let got = || format!("{}: {}", shown(head), violation.sentence());
             self.show(&ConnectFailure::Violation.to_string(), expected, got);
@@ -139,23 +146,23 @@ impl Generator {
     }
 
     /// The upgrade is done: the connect has succeeded.
-    fn upgraded<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    fn upgraded<D: Driver<Mail = GeneratorMessage>>(&mut self, conn: &mut Conn<'_, D, Self>) {
         let now = conn.now();
         let handshake = self.config.program.handshake(conn.state().handshake.into());
         if let Some(heartbeat) = handshake.heartbeat {
             conn.session().0.set_heartbeat(now + heartbeat);
         }
         let is_heard = self.config.program.protocol() == Protocol::Ws;
-        if let Some(prober) = self.prober.as_mut().filter(|_| is_heard) {
+        if let Some(probes) = self.probes.as_mut().filter(|_| is_heard) {
             let place = conn.key().index();
-            prober.join(conn.state(), place);
+            probes.join(conn.state(), place);
         }
-        let timing = Timing::of(conn);
+        let timing = AnswerTiming::of(conn);
         self.established(conn, timing);
     }
 
     /// The connect has failed although TCP was established.
-    fn refused<D: Driver<Mail = Mail>>(
+    fn refused<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         why: ConnectFailure,
@@ -163,25 +170,31 @@ impl Generator {
         let now = conn.now();
         let user = conn.state();
         self.connect_failed(user, now, why);
-        user.standing = Standing::Refused;
+        user.standing = ConnStatus::Refused;
         conn.set_deadline(Deadline::Never);
         conn.close();
     }
 
     /// Ends an upgraded connection that is of no use any more, for a reason that has been counted.
-    pub(super) fn break_off<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
-        conn.state().standing = Standing::BrokenOff;
+    pub(super) fn break_off<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) {
+        conn.state().standing = ConnStatus::BrokenOff;
         self.hang_up(conn);
     }
 
     /// Closes the connection, and says so to a WebSocket's server.
-    pub(super) fn hang_up<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    pub(super) fn hang_up<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) {
         self.say_goodbye(conn);
         conn.close();
     }
 
     /// Sends a close frame where there is a WebSocket; true when its answer is to be waited for.
-    pub(super) fn say_goodbye<D: Driver<Mail = Mail>>(
+    pub(super) fn say_goodbye<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> bool {
@@ -197,38 +210,44 @@ impl Generator {
     }
 
     /// Appends what the pen has written as a text message.
-    pub(super) fn write_text<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    pub(super) fn write_text<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) {
         let mask = conn.state().mask();
         let (session, out) = conn.session();
         if let Some(client) = session.client() {
-            client.text(as_text(&self.pens.text), mask, Some(&mut self.deflater), out);
+            client.text(as_text(&self.buffers.text), mask, Some(&mut self.deflater), out);
         }
     }
 
     /// Appends what the pen has written as a binary message.
-    pub(super) fn write_binary<D: Driver<Mail = Mail>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    pub(super) fn write_binary<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) {
         let mask = conn.state().mask();
         let (session, out) = conn.session();
         if let Some(client) = session.client() {
-            client.binary(&self.pens.text, mask, Some(&mut self.deflater), out);
+            client.binary(&self.buffers.text, mask, Some(&mut self.deflater), out);
         }
     }
 
-    fn message<D: Driver<Mail = Mail>>(
+    fn message<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-        message: Message<'_>,
+        message: MessageTemplate<'_>,
     ) {
-        self.slate.counters.messages_received += 1;
+        self.stats.counters.messages_received += 1;
         if self.config.program.protocol() == Protocol::Phoenix {
             return self.phoenix_message(conn, message);
         }
         if self.take_probe(conn, message.bytes()) {
             return;
         }
-        let timing = Timing::of(conn);
+        let timing = AnswerTiming::of(conn);
         let user = conn.state();
-        if user.doing == Doing::Expecting
+        if user.doing == UserState::Expecting
             && let Op::Await { pattern, .. } = self.config.program.op(user.pc)
         {
             let pattern = self.config.program.pattern(pattern);
@@ -241,8 +260,8 @@ impl Generator {
                     self.advance(conn);
                 }
             } else if pattern.skips_others() {
-                self.slate.counters.messages_unasked += 1;
-                self.slate.incidents.heard(conn.now());
+                self.stats.counters.messages_unasked += 1;
+                self.stats.incidents.heard(conn.now());
                 self.samples.pass_over(message.bytes());
             } else {
                 self.show_mismatch(conn, message.bytes());
@@ -254,43 +273,43 @@ impl Generator {
     }
 
     /// Whether `message` is a delivery of a probe; it is counted then.
-    pub(super) fn take_probe<D: Driver<Mail = Mail>>(
+    pub(super) fn take_probe<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         message: &[u8],
     ) -> bool {
-        let Some(prober) = &mut self.prober else { return false };
-        let Some(number) = prober.marker.find(message) else { return false };
-        let timing = Timing::of(conn);
-        self.slate.incidents.heard(timing.came_at());
-        prober.receive(conn.state(), number, timing, &mut self.slate);
+        let Some(probes) = &mut self.probes else { return false };
+        let Some(number) = probes.marker.find(message) else { return false };
+        let timing = AnswerTiming::of(conn);
+        self.stats.incidents.heard(timing.came_at());
+        probes.receive(conn.state(), number, timing, &mut self.stats);
         true
     }
 
     /// The step `expect` of a WebSocket begins. What came early is looked at first.
-    pub(super) fn await_message<D: Driver<Mail = Mail>>(
+    pub(super) fn await_message<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         pattern: u32,
         timeout: Duration,
-    ) -> Step {
+    ) -> StepOutcome {
         let now = conn.now();
         let is_open = conn.is_open();
         let user = conn.state();
-        user.doing = Doing::Expecting;
+        user.doing = UserState::Expecting;
         match self.kept_answer(user, pattern) {
             Ok(Some(timing)) => {
                 self.answered(conn, timing);
-                Step::Next
+                StepOutcome::Next
             }
             Ok(None) if is_open => {
                 conn.set_deadline(Deadline::Coarse(now + timeout));
-                Step::Wait
+                StepOutcome::Wait
             }
             Ok(None) => self.not_connected(conn),
             Err(kind) => {
                 self.fail(conn, kind);
-                Step::Wait
+                StepOutcome::Wait
             }
         }
     }

@@ -1,11 +1,11 @@
 //! From steps to ops.
 
 use super::{
-    Ask, Asked, Dialogue, Frame, Handshake, Loop, Matcher, MessagePattern, Op, Program,
-    ProgramClass, Template, Topic, Turns, nanos,
+    ChannelRequest, ChannelRequestKind, Dialogue, Frame, Handshake, Loop, Matcher, MessagePattern,
+    Op, Program, ProgramClass, Template, TopicTemplate, Turns, nanos,
 };
-use crate::scenario::{Action, Class, Expected, Payload, Repeat, Scenario, Step, Target};
-use crate::schedule::Paced;
+use crate::scenario::{Action, Class, Expectation, Repeat, Scenario, SendPayload, Step, Target};
+use crate::schedule::PacedTurns;
 
 impl Program {
     /// Compiles the classes of a scenario. A scenario that was read from a text has no more loops
@@ -67,10 +67,10 @@ impl Program {
                 });
                 Op::Connect { timeout_ns: nanos(*timeout), handshake }
             }
-            Action::Send(Payload::Random(bytes)) => Op::SendRandom { bytes: *bytes },
-            Action::Send(Payload::Template(template)) => self.send(template, Frame::Raw),
-            Action::Send(Payload::Text(template)) => self.send(template, Frame::Text),
-            Action::Send(Payload::Binary(template)) => self.send(template, Frame::Binary),
+            Action::Send(SendPayload::Random(bytes)) => Op::SendRandom { bytes: *bytes },
+            Action::Send(SendPayload::Template(template)) => self.send(template, Frame::Raw),
+            Action::Send(SendPayload::Text(template)) => self.send(template, Frame::Text),
+            Action::Send(SendPayload::Binary(template)) => self.send(template, Frame::Binary),
             Action::Await { pattern, skip_others, timeout } => {
                 let pattern = MessagePattern::new(pattern.clone(), *skip_others);
                 Op::Await {
@@ -79,12 +79,12 @@ impl Program {
                 }
             }
             Action::Join { topic, payload, timeout } => {
-                let ask = Ask::join(self.topic_of(topic), payload.clone(), *timeout);
+                let ask = ChannelRequest::join(self.topic_of(topic), payload.clone(), *timeout);
                 Op::Ask { ask: index_of(&mut self.asks, ask) }
             }
             Action::Push { topic, event, payload, reply, timeout } => {
-                let ask = Ask {
-                    asked: Asked::Push,
+                let ask = ChannelRequest {
+                    asked: ChannelRequestKind::Push,
                     topic: self.topic_of(topic),
                     event: event.clone(),
                     payload: payload.clone(),
@@ -94,14 +94,14 @@ impl Program {
                 Op::Ask { ask: index_of(&mut self.asks, ask) }
             }
             Action::Leave { topic, timeout } => {
-                let ask = Ask::leave(self.topic_of(topic), *timeout);
+                let ask = ChannelRequest::leave(self.topic_of(topic), *timeout);
                 Op::Ask { ask: index_of(&mut self.asks, ask) }
             }
             Action::Expect { expected, timeout } => {
                 let matcher = match expected {
-                    Expected::Literal(bytes) => Matcher::literal(bytes),
-                    Expected::Bytes(bytes) => Matcher::bytes(*bytes),
-                    Expected::Until(pattern) => Matcher::until(pattern),
+                    Expectation::Literal(bytes) => Matcher::literal(bytes),
+                    Expectation::Bytes(bytes) => Matcher::bytes(*bytes),
+                    Expectation::Until(pattern) => Matcher::until(pattern),
                 };
                 Op::Expect {
                     matcher: index_of(&mut self.matchers, matcher),
@@ -114,7 +114,7 @@ impl Program {
             Action::Stay => Op::Stay,
             Action::Close(how) => Op::Close { how: *how },
             Action::Every { pace, span, steps } => {
-                let pace = Paced::new(*pace);
+                let pace = PacedTurns::new(*pace);
                 let turns = span.map_or(u64::MAX, |span| pace.turns_in(span));
                 return self.looped(Turns::Every { pace, turns }, steps, target, depth);
             }
@@ -135,7 +135,7 @@ impl Program {
 
     /// The place of a topic: all steps that name it share one.
     fn topic_of(&mut self, name: &Template) -> u16 {
-        let topic = Topic::new(name.clone(), self.probe.as_ref());
+        let topic = TopicTemplate::new(name.clone(), self.probe.as_ref());
         u16::try_from(index_of(&mut self.topics, topic))
             .expect("a scenario with 65,536 topics was read from a text")
     }

@@ -1,7 +1,7 @@
 //! How sends and answers follow one another, known from the program alone: what a message that arrives
 //! now can be an answer to.
 
-use super::{CloseHow, Op, Program};
+use super::{CloseAction, Op, Program};
 
 /// What a user at some place in the program comes to first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ fn next_answers(program: &Program, bodies: &[NextAnswer]) -> Vec<NextAnswer> {
                 let body = bodies.get(program.looping(*index).body as usize);
                 body.copied().filter(|body| *body != NextAnswer::default()).unwrap_or(after)
             }
-            Op::Close { how: CloseHow::Half }
+            Op::Close { how: CloseAction::Half }
             | Op::Wait { .. }
             | Op::LoopBegin { .. }
             | Op::Ask { .. } => after,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_proto::phoenix::Vsn;
 
 use super::{Protocol, Template};
-use crate::scenario::{Segment, Target, Upgrade};
+use crate::scenario::{Segment, Target, UpgradeOptions};
 
 /// An upgrade, ready to be rendered for a user.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    pub(super) fn new(target: &Target, protocol: Protocol, upgrade: &Upgrade) -> Self {
+    pub(super) fn new(target: &Target, protocol: Protocol, upgrade: &UpgradeOptions) -> Self {
         let is_phoenix = protocol == Protocol::Phoenix;
         Self {
             host: target.host_header(),
@@ -43,7 +43,7 @@ impl Handshake {
 
 /// The target's path and query, unless the step has a path of its own; then what the step adds to the query, and at last
 /// the version of the serialisation, unless it is there already.
-fn path(target: &Target, is_phoenix: bool, upgrade: &Upgrade) -> Template {
+fn path(target: &Target, is_phoenix: bool, upgrade: &UpgradeOptions) -> Template {
     let literal = |text: &str| Segment::Literal(text.as_bytes().into());
     let own = Template::from_bytes(target.path.clone().into_bytes());
     let path = upgrade.path.clone().unwrap_or(own);
@@ -75,20 +75,20 @@ fn path(target: &Target, is_phoenix: bool, upgrade: &Upgrade) -> Template {
 mod tests {
     use super::*;
 
-    fn of(target: &str, protocol: Protocol, upgrade: Upgrade) -> String {
+    fn of(target: &str, protocol: Protocol, upgrade: UpgradeOptions) -> String {
         let handshake = Handshake::new(&Target::parse(target).unwrap(), protocol, &upgrade);
         String::from_utf8(handshake.path.as_literal().unwrap().to_vec()).unwrap()
     }
 
     #[test]
     fn the_query_is_put_together_from_target_step_and_version() {
-        let plain = Upgrade::default;
-        let room = || Upgrade {
+        let plain = UpgradeOptions::default;
+        let room = || UpgradeOptions {
             query: vec![("room".to_owned(), Template::parse("1").unwrap())],
-            ..Upgrade::default()
+            ..UpgradeOptions::default()
         };
-        let path = || Upgrade { path: Some(Template::parse("/own?a=1").unwrap()), ..room() };
-        let v1 = || Upgrade { vsn: Vsn::V1, ..Upgrade::default() };
+        let path = || UpgradeOptions { path: Some(Template::parse("/own?a=1").unwrap()), ..room() };
+        let v1 = || UpgradeOptions { vsn: Vsn::V1, ..UpgradeOptions::default() };
         for (target, protocol, upgrade, path) in [
             ("ws://h:1", Protocol::Ws, plain(), "/"),
             ("ws://h:1/chat?x=y", Protocol::Ws, plain(), "/chat?x=y"),

@@ -23,7 +23,7 @@ enum Kind {
 
 /// What a piece has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fed {
+pub enum MatchProgress {
     /// All of it belongs to the answer, which is not whole yet.
     NeedMore,
     /// The answer is whole. The state is 0 again.
@@ -70,7 +70,7 @@ impl Matcher {
     }
 
     /// Takes the next piece of what has arrived. `state` is 0 before the first piece of an answer.
-    pub fn feed(&self, state: &mut u32, input: &[u8]) -> Fed {
+    pub fn feed(&self, state: &mut u32, input: &[u8]) -> MatchProgress {
         let seen = *state as usize;
         let (fed, next) = match &self.0 {
             Kind::Literal(bytes) => feed_literal(bytes, seen, input),
@@ -83,46 +83,51 @@ impl Matcher {
     }
 }
 
-fn feed_literal(bytes: &[u8], seen: usize, input: &[u8]) -> (Fed, usize) {
+fn feed_literal(bytes: &[u8], seen: usize, input: &[u8]) -> (MatchProgress, usize) {
     let rest = &bytes[seen..];
     let length = rest.len().min(input.len());
     if rest[..length] != input[..length] {
         let at = rest.iter().zip(input).position(|(a, b)| a != b).unwrap_or(0);
-        return (Fed::Mismatch { at }, 0);
+        return (MatchProgress::Mismatch { at }, 0);
     }
     if length == rest.len() {
-        (Fed::Matched { consumed: length }, 0)
+        (MatchProgress::Matched { consumed: length }, 0)
     } else {
-        (Fed::NeedMore, seen + length)
+        (MatchProgress::NeedMore, seen + length)
     }
 }
 
-fn feed_bytes(count: usize, seen: usize, input: &[u8]) -> (Fed, usize) {
+fn feed_bytes(count: usize, seen: usize, input: &[u8]) -> (MatchProgress, usize) {
     let missing = count - seen;
     if input.len() >= missing {
-        (Fed::Matched { consumed: missing }, 0)
+        (MatchProgress::Matched { consumed: missing }, 0)
     } else {
-        (Fed::NeedMore, seen + input.len())
+        (MatchProgress::NeedMore, seen + input.len())
     }
 }
 
-fn feed_until(pattern: &[u8], borders: &[u32], mut seen: usize, input: &[u8]) -> (Fed, usize) {
+fn feed_until(
+    pattern: &[u8],
+    borders: &[u32],
+    mut seen: usize,
+    input: &[u8],
+) -> (MatchProgress, usize) {
     let mut at = 0;
     while at < input.len() {
         if seen == 0 {
             // Nothing has begun: skip to where something could.
             match input[at..].iter().position(|&byte| byte == pattern[0]) {
                 Some(skipped) => at += skipped,
-                None => return (Fed::NeedMore, 0),
+                None => return (MatchProgress::NeedMore, 0),
             }
         }
         seen = step(pattern, borders, seen, input[at]);
         at += 1;
         if seen == pattern.len() {
-            return (Fed::Matched { consumed: at }, 0);
+            return (MatchProgress::Matched { consumed: at }, 0);
         }
     }
-    (Fed::NeedMore, seen)
+    (MatchProgress::NeedMore, seen)
 }
 
 /// How long a beginning of the pattern the bytes end with after one more byte.
@@ -156,25 +161,32 @@ mod tests {
     use super::*;
 
     /// Feeds pieces one after another, and gives the end with its place in the whole.
-    fn feed_all<'a>(matcher: &Matcher, pieces: impl IntoIterator<Item = &'a [u8]>) -> Fed {
+    fn feed_all<'a>(
+        matcher: &Matcher,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> MatchProgress {
         let (mut state, mut before) = (0, 0);
         for piece in pieces {
             match matcher.feed(&mut state, piece) {
-                Fed::NeedMore => before += piece.len(),
+                MatchProgress::NeedMore => before += piece.len(),
                 ended => {
                     assert_eq!(state, 0, "an ended answer leaves no state");
                     return match ended {
-                        Fed::Matched { consumed } => Fed::Matched { consumed: before + consumed },
-                        Fed::Mismatch { at } => Fed::Mismatch { at: before + at },
-                        Fed::NeedMore => unreachable!(),
+                        MatchProgress::Matched { consumed } => {
+                            MatchProgress::Matched { consumed: before + consumed }
+                        }
+                        MatchProgress::Mismatch { at } => {
+                            MatchProgress::Mismatch { at: before + at }
+                        }
+                        MatchProgress::NeedMore => unreachable!(),
                     };
                 }
             }
         }
-        Fed::NeedMore
+        MatchProgress::NeedMore
     }
 
-    fn check(matcher: &Matcher, input: &str, expected: Fed) {
+    fn check(matcher: &Matcher, input: &str, expected: MatchProgress) {
         assert_eq!(feed_all(matcher, [input.as_bytes()]), expected, "{matcher:?} <- {input:?}");
         assert_eq!(
             feed_all(matcher, input.as_bytes().chunks(1)),
@@ -186,29 +198,33 @@ mod tests {
     #[test]
     fn a_literal_is_exact() {
         let ok = Matcher::literal(b"ok");
-        check(&ok, "", Fed::NeedMore);
-        check(&ok, "o", Fed::NeedMore);
-        check(&ok, "ok", Fed::Matched { consumed: 2 });
-        check(&ok, "okok", Fed::Matched { consumed: 2 });
-        check(&ok, "no", Fed::Mismatch { at: 0 });
-        check(&ok, "on", Fed::Mismatch { at: 1 });
+        check(&ok, "", MatchProgress::NeedMore);
+        check(&ok, "o", MatchProgress::NeedMore);
+        check(&ok, "ok", MatchProgress::Matched { consumed: 2 });
+        check(&ok, "okok", MatchProgress::Matched { consumed: 2 });
+        check(&ok, "no", MatchProgress::Mismatch { at: 0 });
+        check(&ok, "on", MatchProgress::Mismatch { at: 1 });
     }
 
     #[test]
     fn bytes_are_counted() {
         let four = Matcher::bytes(4);
-        check(&four, "abc", Fed::NeedMore);
-        check(&four, "abcde", Fed::Matched { consumed: 4 });
+        check(&four, "abc", MatchProgress::NeedMore);
+        check(&four, "abcde", MatchProgress::Matched { consumed: 4 });
     }
 
     #[test]
     fn until_finds_the_first_pattern_even_where_it_overlaps_itself() {
-        check(&Matcher::until(b"\n"), "hello\nrest", Fed::Matched { consumed: 6 });
-        check(&Matcher::until(b"\r\n\r\n"), "a\r\n\r\r\n\r\nb", Fed::Matched { consumed: 8 });
-        check(&Matcher::until(b"aab"), "aaab", Fed::Matched { consumed: 4 });
-        check(&Matcher::until(b"abab"), "ababab", Fed::Matched { consumed: 4 });
-        check(&Matcher::until(b"abcabd"), "abcabcabd", Fed::Matched { consumed: 9 });
-        check(&Matcher::until(b"aab"), "aaaaaa", Fed::NeedMore);
+        check(&Matcher::until(b"\n"), "hello\nrest", MatchProgress::Matched { consumed: 6 });
+        check(
+            &Matcher::until(b"\r\n\r\n"),
+            "a\r\n\r\r\n\r\nb",
+            MatchProgress::Matched { consumed: 8 },
+        );
+        check(&Matcher::until(b"aab"), "aaab", MatchProgress::Matched { consumed: 4 });
+        check(&Matcher::until(b"abab"), "ababab", MatchProgress::Matched { consumed: 4 });
+        check(&Matcher::until(b"abcabd"), "abcabcabd", MatchProgress::Matched { consumed: 9 });
+        check(&Matcher::until(b"aab"), "aaaaaa", MatchProgress::NeedMore);
     }
 
     #[test]
@@ -218,19 +234,19 @@ mod tests {
     }
 
     /// What the answer is, found without any cleverness.
-    fn by_hand(matcher: &Matcher, input: &[u8]) -> Fed {
+    fn by_hand(matcher: &Matcher, input: &[u8]) -> MatchProgress {
         match &matcher.0 {
             Kind::Literal(bytes) => match bytes.iter().zip(input).position(|(a, b)| a != b) {
-                Some(at) => Fed::Mismatch { at },
-                None if input.len() < bytes.len() => Fed::NeedMore,
-                None => Fed::Matched { consumed: bytes.len() },
+                Some(at) => MatchProgress::Mismatch { at },
+                None if input.len() < bytes.len() => MatchProgress::NeedMore,
+                None => MatchProgress::Matched { consumed: bytes.len() },
             },
-            Kind::Bytes(count) if input.len() < *count as usize => Fed::NeedMore,
-            Kind::Bytes(count) => Fed::Matched { consumed: *count as usize },
+            Kind::Bytes(count) if input.len() < *count as usize => MatchProgress::NeedMore,
+            Kind::Bytes(count) => MatchProgress::Matched { consumed: *count as usize },
             Kind::Until { pattern, .. } => {
                 match input.windows(pattern.len()).position(|window| window == &**pattern) {
-                    Some(at) => Fed::Matched { consumed: at + pattern.len() },
-                    None => Fed::NeedMore,
+                    Some(at) => MatchProgress::Matched { consumed: at + pattern.len() },
+                    None => MatchProgress::NeedMore,
                 }
             }
         }

@@ -10,14 +10,14 @@ use crate::scenario::Pattern;
 
 /// A message of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Message<'a> {
+pub enum MessageTemplate<'a> {
     /// Text.
     Text(&'a str),
     /// Bytes.
     Binary(&'a [u8]),
 }
 
-impl<'a> Message<'a> {
+impl<'a> MessageTemplate<'a> {
     /// Its bytes, whatever it is.
     pub fn bytes(self) -> &'a [u8] {
         match self {
@@ -62,17 +62,17 @@ impl MessagePattern {
     }
 
     /// Whether this is the message that must come.
-    pub fn matches(&self, message: Message<'_>) -> bool {
+    pub fn matches(&self, message: MessageTemplate<'_>) -> bool {
         match (&self.pattern, message) {
-            (Pattern::Text(expected), Message::Text(text)) => expected == text.as_bytes(),
-            (Pattern::Binary(expected), Message::Binary(bytes)) => expected == bytes,
-            (Pattern::Json(expected), Message::Text(text)) => holds(text, expected),
+            (Pattern::Text(expected), MessageTemplate::Text(text)) => expected == text.as_bytes(),
+            (Pattern::Binary(expected), MessageTemplate::Binary(bytes)) => expected == bytes,
+            (Pattern::Json(expected), MessageTemplate::Text(text)) => holds(text, expected),
             (Pattern::Bytes(count), message) => message.bytes().len() == *count as usize,
             (Pattern::Contains(_), message) => {
                 self.finder.as_ref().is_some_and(|finder| finder.find(message.bytes()).is_some())
             }
-            (Pattern::Text(_) | Pattern::Json(_), Message::Binary(_))
-            | (Pattern::Binary(_), Message::Text(_)) => false,
+            (Pattern::Text(_) | Pattern::Json(_), MessageTemplate::Binary(_))
+            | (Pattern::Binary(_), MessageTemplate::Text(_)) => false,
         }
     }
 }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn each_pattern_takes_its_messages_and_no_others() {
         let pattern = |pattern| MessagePattern::new(pattern, false);
-        let (text, binary) = (Message::Text("hello"), Message::Binary(b"hello"));
+        let (text, binary) = (MessageTemplate::Text("hello"), MessageTemplate::Binary(b"hello"));
         for (pattern, of_text, of_binary) in [
             (Pattern::Text(b"hello".to_vec()), true, false),
             (Pattern::Text(b"hell".to_vec()), false, false),

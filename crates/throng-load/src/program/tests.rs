@@ -30,7 +30,7 @@ fn steps_become_ops_in_their_order() {
         Op::Expect { matcher: 0, timeout_ns: 2_000_000_000 },
         Op::SendRandom { bytes: 1_024 },
         Op::Wait { span_ns: 1_000_000_000, jitter: 0.1 },
-        Op::Close { how: CloseHow::Reset },
+        Op::Close { how: CloseAction::Reset },
         Op::End,
     ];
     assert_eq!(program.ops(), expected);

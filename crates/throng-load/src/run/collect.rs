@@ -1,24 +1,24 @@
 //! One interval of what all cores have counted and measured.
 //!
-//! Cores hand their slates over when they come to it, and at different moments. So each slate says
+//! Cores hand their stats over when they come to it, and at different moments. So each stats says
 //! when that was, and an interval says in how much time its counters have grown.
 
 use std::collections::BTreeMap;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
-use throng_report::{EventKind, LoadCounters, LoadInterval, Merge, Tally};
+use throng_report::{LoadCounters, LoadInterval, Merge, RunEventKind, Tally};
 
 use super::errors_shown::ErrorsShown;
 use super::probes::Probes;
-use crate::generator::{ErrorKind, Incidents, Slate, close_name, gap_of_all, outage_of_all};
+use crate::generator::{CoreStats, ErrorKind, Incidents, close_name, gap_of_all, outage_of_all};
 use crate::program::Probe;
 
 /// Adds up what the cores hand over.
 pub struct Collector {
     views: Vec<View>,
     #[expect(clippy::vec_box, reason = "they travel in messages and are not to be moved")]
-    spare: Vec<Box<Slate>>,
+    spare: Vec<Box<CoreStats>>,
     phases: Vec<String>,
     classes: Vec<String>,
     probes: Probes,
@@ -27,20 +27,20 @@ pub struct Collector {
     incidents: Vec<Incidents>,
     /// What has been handed over since the last interval.
     interval: LoadInterval,
-    grown: Grown,
+    grown: CounterGrowth,
 }
 
 /// What is known of one core.
 #[derive(Default)]
 struct View {
-    last: Slate,
-    /// A slate is on its way there or back.
+    last: CoreStats,
+    /// A stats is on its way there or back.
     asked: bool,
 }
 
 /// In how much time the counters of an interval have grown.
 #[derive(Clone, Copy, Debug, Default)]
-struct Grown {
+struct CounterGrowth {
     /// What was done, and the sum of what each core did times the time in which it did that.
     done: u128,
     done_us: u128,
@@ -67,18 +67,18 @@ impl Collector {
             errors_shown: ErrorsShown::default(),
             incidents: Vec::new(),
             interval: LoadInterval::default(),
-            grown: Grown::default(),
+            grown: CounterGrowth::default(),
         }
     }
 
-    /// Returns the cores that are to be asked for their slate, each with the slate on which it goes
+    /// Returns the cores that are to be asked for their stats, each with the stats on which it goes
     /// on. One that has not answered yet is not asked again.
-    pub fn ask(&mut self) -> Vec<(CoreId, Box<Slate>)> {
+    pub fn ask(&mut self) -> Vec<(CoreId, Box<CoreStats>)> {
         let Self { views, spare, classes, .. } = self;
         let idle = views.iter_mut().enumerate().filter(|(_, view)| !view.asked);
         idle.map(|(core, view)| {
             view.asked = true;
-            let new = || Box::new(Slate::new(core, classes.len()));
+            let new = || Box::new(CoreStats::new(core, classes.len()));
             (core, spare.pop().unwrap_or_else(new))
         })
         .collect()
@@ -90,37 +90,37 @@ impl Collector {
     }
 
     /// Returns the counters of each core as of its last answer.
-    pub fn latest(&self) -> impl Iterator<Item = &Slate> {
+    pub fn latest(&self) -> impl Iterator<Item = &CoreStats> {
         self.views.iter().map(|view| &view.last)
     }
 
     /// Returns the first error of each kind that was not returned before.
-    pub fn errors_to_show(&mut self) -> Vec<EventKind> {
+    pub fn errors_to_show(&mut self) -> Vec<RunEventKind> {
         self.errors_shown.tell()
     }
 
     /// Takes in what a core has handed over.
-    pub fn take_in(&mut self, mut slate: Box<Slate>) {
+    pub fn take_in(&mut self, mut stats: Box<CoreStats>) {
         let interval = &mut self.interval;
-        interval.connect.merge(&slate.connect);
-        interval.tcp.merge(&slate.tcp);
-        interval.message.merge(&slate.message);
-        interval.join.merge(&slate.join);
-        interval.push.merge(&slate.push);
-        interval.arrival.merge(&slate.arrival);
-        interval.lag.merge(&slate.lag);
-        interval.unanswered.merge(&slate.unanswered);
-        self.probes.take_in(&slate.probes, interval);
-        interval.core.turn_us_most = interval.core.turn_us_most.max(slate.core.turn_us_most);
-        self.incidents.push(slate.incidents);
-        self.errors_shown.take_in(&mut slate.samples);
-        slate.clear_measured();
-        let view = &mut self.views[slate.core_id];
+        interval.connect.merge(&stats.connect);
+        interval.tcp.merge(&stats.tcp);
+        interval.message.merge(&stats.message);
+        interval.join.merge(&stats.join);
+        interval.push.merge(&stats.push);
+        interval.arrival.merge(&stats.arrival);
+        interval.lag.merge(&stats.lag);
+        interval.unanswered.merge(&stats.unanswered);
+        self.probes.take_in(&stats.probes, interval);
+        interval.core.turn_us_most = interval.core.turn_us_most.max(stats.core.turn_us_most);
+        self.incidents.push(stats.incidents);
+        self.errors_shown.take_in(&mut stats.samples);
+        stats.clear_measured();
+        let view = &mut self.views[stats.core_id];
         view.asked = false;
-        self.grown.add(&view.last, &slate);
-        // The used slate goes round again, without the memory of its histograms.
-        view.last.clone_counters_from(&slate);
-        self.spare.push(slate);
+        self.grown.add(&view.last, &stats);
+        // The used stats goes round again, without the memory of its histograms.
+        view.last.clone_counters_from(&stats);
+        self.spare.push(stats);
     }
 
     /// Ends the interval. What a core that was asked has not handed over is in a later one.
@@ -166,9 +166,9 @@ impl Collector {
     }
 }
 
-impl Grown {
+impl CounterGrowth {
     /// Adds one core, from its answer before to its answer now.
-    fn add(&mut self, before: &Slate, now: &Slate) {
+    fn add(&mut self, before: &CoreStats, now: &CoreStats) {
         if before.handed_over_at == Instant::ZERO {
             // It has begun since.
             return;
@@ -205,12 +205,12 @@ mod tests {
 
     use super::*;
 
-    /// The slate of `core`, handed over after so many milliseconds with so many connects in all.
-    fn slate(core: CoreId, at_ms: u64, connects: u64) -> Box<Slate> {
-        let mut slate = Box::new(Slate::new(core, 1));
-        slate.handed_over_at = Instant::ZERO + Duration::from_millis(at_ms);
-        slate.counters.connects_ok = connects;
-        slate
+    /// The stats of `core`, handed over after so many milliseconds with so many connects in all.
+    fn stats(core: CoreId, at_ms: u64, connects: u64) -> Box<CoreStats> {
+        let mut stats = Box::new(CoreStats::new(core, 1));
+        stats.handed_over_at = Instant::ZERO + Duration::from_millis(at_ms);
+        stats.counters.connects_ok = connects;
+        stats
     }
 
     fn collector(cores: usize) -> Collector {
@@ -221,19 +221,19 @@ mod tests {
     fn an_interval_says_in_how_much_time_its_counters_grew() {
         let mut collector = collector(2);
         assert_eq!(collector.ask().len(), 2);
-        collector.take_in(slate(0, 100, 0));
-        collector.take_in(slate(1, 100, 0));
+        collector.take_in(stats(0, 100, 0));
+        collector.take_in(stats(1, 100, 0));
         assert_eq!(collector.interval().grown_us, 0, "it is not known");
         collector.ask();
         // A second, and one that a long turn has made longer; nine tenths of the work are in the
         // latter.
-        collector.take_in(slate(0, 1_100, 100));
-        collector.take_in(slate(1, 1_200, 900));
+        collector.take_in(stats(0, 1_100, 100));
+        collector.take_in(stats(1, 1_200, 900));
         let interval = collector.interval();
         assert_eq!((interval.counters.connects_ok, interval.grown_us), (1_000, 1_090_000));
         collector.ask();
-        collector.take_in(slate(0, 2_100, 100));
-        collector.take_in(slate(1, 2_100, 900));
+        collector.take_in(stats(0, 2_100, 100));
+        collector.take_in(stats(1, 2_100, 900));
         assert_eq!(collector.interval().grown_us, 950_000, "nothing was done");
     }
 
@@ -241,15 +241,15 @@ mod tests {
     fn a_silent_core_is_counted_and_its_work_comes_with_the_time_that_it_took() {
         let mut collector = collector(2);
         collector.ask();
-        (0..2).for_each(|core| collector.take_in(slate(core, 1_000, 0)));
+        (0..2).for_each(|core| collector.take_in(stats(core, 1_000, 0)));
         collector.interval();
         collector.ask();
-        collector.take_in(slate(0, 2_000, 500));
+        collector.take_in(stats(0, 2_000, 500));
         let interval = collector.interval();
         assert_eq!((interval.cores_silent, interval.counters.connects_ok), (1, 500));
         assert_eq!(collector.ask().len(), 1, "the silent one is asked once");
-        collector.take_in(slate(1, 3_000, 1_000));
-        collector.take_in(slate(0, 3_000, 1_000));
+        collector.take_in(stats(1, 3_000, 1_000));
+        collector.take_in(stats(0, 3_000, 1_000));
         let interval = collector.interval();
         assert_eq!((interval.cores_silent, interval.counters.connects_ok), (0, 2_000));
         // 500 in one second and 1,000 in two: 900/s, where the truth is 1,000/s.

@@ -2,29 +2,29 @@
 
 use std::collections::BTreeSet;
 
-use throng_report::EventKind;
+use throng_report::RunEventKind;
 
-use crate::generator::Sample;
+use crate::generator::ErrorSample;
 
 /// What is to be told, and what was told before.
 #[derive(Debug, Default)]
 pub(super) struct ErrorsShown {
     kinds: BTreeSet<String>,
-    waiting: Vec<EventKind>,
+    waiting: Vec<RunEventKind>,
 }
 
 impl ErrorsShown {
     /// Takes the samples of one core; another core may have shown such an error before.
-    pub(super) fn take_in(&mut self, samples: &mut Vec<Sample>) {
-        for Sample { kind, expected, got } in samples.drain(..) {
+    pub(super) fn take_in(&mut self, samples: &mut Vec<ErrorSample>) {
+        for ErrorSample { kind, expected, got } in samples.drain(..) {
             if self.kinds.insert(kind.clone()) {
-                self.waiting.push(EventKind::FirstError { kind, expected, got });
+                self.waiting.push(RunEventKind::FirstError { kind, expected, got });
             }
         }
     }
 
     /// Returns what was not told yet.
-    pub(super) fn tell(&mut self) -> Vec<EventKind> {
+    pub(super) fn tell(&mut self) -> Vec<RunEventKind> {
         std::mem::take(&mut self.waiting)
     }
 }
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_told_once_however_many_cores_have_met_it() {
-        let sample = |kind: &str, got: &str| Sample {
+        let sample = |kind: &str, got: &str| ErrorSample {
             kind: kind.to_owned(),
             expected: "`ok`".to_owned(),
             got: got.to_owned(),

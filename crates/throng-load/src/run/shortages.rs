@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use throng_driver::Errno;
-use throng_report::EventKind;
+use throng_report::RunEventKind;
 
 use crate::generator::ConnectFailure;
 use crate::source::SourcePlan;
@@ -39,18 +39,18 @@ impl Shortages {
         &mut self,
         core: usize,
         failures: &[(ConnectFailure, u64)],
-    ) -> Vec<EventKind> {
+    ) -> Vec<RunEventKind> {
         let is = |wanted| failures.iter().any(|(why, _)| *why == wanted);
         let failed = |errno| is(ConnectFailure::Errno(errno));
         let mut told = Vec::new();
         if failed(Errno::ADDR_NOT_AVAILABLE) && !std::mem::replace(&mut self.ports_told, true) {
-            told.push(EventKind::PortsExhausted { source: self.sources.clone() });
+            told.push(RunEventKind::PortsExhausted { source: self.sources.clone() });
         }
         if failed(Errno::TABLE_FULL) && !std::mem::replace(&mut self.fds_told[core], true) {
-            told.push(EventKind::GeneratorFdsExhausted { core: core as u32 });
+            told.push(RunEventKind::GeneratorFdsExhausted { core: core as u32 });
         }
         if is(ConnectFailure::SelfConnected) && !std::mem::replace(&mut self.itself_told, true) {
-            told.push(EventKind::SelfConnected { ports: self.target_ports.clone() });
+            told.push(RunEventKind::SelfConnected { ports: self.target_ports.clone() });
         }
         told
     }
@@ -69,14 +69,14 @@ mod tests {
             (ConnectFailure::Errno(Errno::ADDR_NOT_AVAILABLE), 2),
             (ConnectFailure::Errno(Errno::TABLE_FULL), 1),
         ];
-        let ports = EventKind::PortsExhausted { source: "127.1.0.1 and 2 more".into() };
-        let fds = |core| EventKind::GeneratorFdsExhausted { core };
+        let ports = RunEventKind::PortsExhausted { source: "127.1.0.1 and 2 more".into() };
+        let fds = |core| RunEventKind::GeneratorFdsExhausted { core };
         assert_eq!(shortages.tell(0, &failures), [ports, fds(0)]);
         assert_eq!(shortages.tell(0, &failures), []);
         assert_eq!(shortages.tell(1, &failures), [fds(1)], "tables are a core's, ports are not");
         assert_eq!(shortages.tell(1, &failures[..1]), []);
         let itself = [(ConnectFailure::SelfConnected, 1)];
-        let told = EventKind::SelfConnected { ports: "40050".into() };
+        let told = RunEventKind::SelfConnected { ports: "40050".into() };
         assert_eq!(shortages.tell(0, &itself), [told]);
         assert_eq!(shortages.tell(1, &itself), [], "the kernel's ports are those of all cores");
     }

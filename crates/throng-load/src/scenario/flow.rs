@@ -6,7 +6,7 @@
 //! through as well.
 
 use super::reader::Reader;
-use super::steps::{Action, CloseHow, Repeat, Step};
+use super::steps::{Action, CloseAction, Repeat, Step};
 use super::template::Template;
 
 /// What is known before a step.
@@ -91,7 +91,7 @@ fn after(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
             reader.error(step.span.clone(), "nothing more can be sent", label);
             state
         }
-        (Action::Close(CloseHow::Half), Link::HalfClosed) => {
+        (Action::Close(CloseAction::Half), Link::HalfClosed) => {
             reader.error(step.span.clone(), "the sending half is closed already", "leave this out");
             state
         }
@@ -119,7 +119,7 @@ fn state_after(action: &Action, mut state: State) -> State {
         Action::Join { topic, .. } => state.joined.push(topic.clone()),
         Action::Leave { topic, .. } => state.joined.retain(|joined| joined != topic),
         Action::Stay => state.link = Link::Over,
-        Action::Close(CloseHow::Half) => state.link = Link::HalfClosed,
+        Action::Close(CloseAction::Half) => state.link = Link::HalfClosed,
         Action::Close(_) => state = State::default(),
         _ => {}
     }

@@ -20,7 +20,7 @@ pub const PATTERN_BYTES_MAX: usize = 64 * 1024;
 
 /// What `send` sends.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Payload {
+pub enum SendPayload {
     /// Bytes of a stream: text with variables, or the bytes of `{hex: ...}`.
     Template(Template),
     /// As many random bytes, others each time; at least 1. To a WebSocket, one binary message.
@@ -33,7 +33,7 @@ pub enum Payload {
 
 /// What `expect` waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum Expectation {
     /// Exactly these bytes; anything else is a mismatch.
     Literal(Vec<u8>),
     /// As many bytes, whatever they are; at least 1.
@@ -42,17 +42,17 @@ pub enum Expected {
     Until(Vec<u8>),
 }
 
-pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<Payload> {
+pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<SendPayload> {
     if node.scalar().is_some() {
-        return read_template(reader, node).map(Payload::Template);
+        return read_template(reader, node).map(SendPayload::Template);
     }
     let fields = reader.fields(node, "`send`", &["text", "hex", "random"])?;
     let payload = match (fields.get("text"), fields.get("hex"), fields.get("random")) {
-        (Some(text), None, None) => Payload::Template(read_template(reader, text)?),
+        (Some(text), None, None) => SendPayload::Template(read_template(reader, text)?),
         (None, Some(hex), None) => {
-            Payload::Template(Template::from_bytes(read_hex(reader, hex, "`hex`")?))
+            SendPayload::Template(Template::from_bytes(read_hex(reader, hex, "`hex`")?))
         }
-        (None, None, Some(length)) => Payload::Random(read_length(reader, length, "`random`")?),
+        (None, None, Some(length)) => SendPayload::Random(read_length(reader, length, "`random`")?),
         _ => {
             let span = reader.first_line(&fields.span);
             reader.error(span, "`send` sends one thing", "one of `text`, `hex` and `random`");
@@ -63,9 +63,12 @@ pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<Paylo
 }
 
 /// What is expected, and after which time it is an error.
-pub(super) fn read_expected(reader: &mut Reader<'_>, node: &Node) -> Option<(Expected, Duration)> {
+pub(super) fn read_expected(
+    reader: &mut Reader<'_>,
+    node: &Node,
+) -> Option<(Expectation, Duration)> {
     if node.scalar().is_some() {
-        let expected = Expected::Literal(read_pattern(reader, node)?);
+        let expected = Expectation::Literal(read_pattern(reader, node)?);
         return Some((expected, EXPECT_TIMEOUT_DEFAULT));
     }
     let known = ["text", "hex", "bytes", "until", "timeout"];
@@ -74,10 +77,10 @@ pub(super) fn read_expected(reader: &mut Reader<'_>, node: &Node) -> Option<(Exp
     let given: Vec<_> =
         known[..4].iter().filter_map(|key| fields.get(key).map(|node| (*key, node))).collect();
     let expected = match given[..] {
-        [("text", node)] => Expected::Literal(read_pattern(reader, node)?),
-        [("hex", node)] => Expected::Literal(read_hex(reader, node, "`hex`")?),
-        [("bytes", node)] => Expected::Bytes(read_length(reader, node, "`bytes`")?),
-        [("until", node)] => Expected::Until(read_pattern(reader, node)?),
+        [("text", node)] => Expectation::Literal(read_pattern(reader, node)?),
+        [("hex", node)] => Expectation::Literal(read_hex(reader, node, "`hex`")?),
+        [("bytes", node)] => Expectation::Bytes(read_length(reader, node, "`bytes`")?),
+        [("until", node)] => Expectation::Until(read_pattern(reader, node)?),
         _ => {
             let span = reader.first_line(&fields.span);
             reader.error(

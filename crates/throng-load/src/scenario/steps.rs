@@ -6,11 +6,11 @@ use std::time::Duration;
 use throng_base::units::{parse_count, parse_jitter};
 
 use super::load::{bounded_rate, positive_duration, positive_rate};
-use super::message::{self, Expected, Payload};
+use super::message::{self, Expectation, SendPayload};
 use super::node::{Kind, Node};
 use super::reader::Reader;
 use super::template::Template;
-use super::websocket::{self, Awaited, Pattern, Upgrade};
+use super::websocket::{self, ExpectStep, Pattern, UpgradeOptions};
 use super::{Protocol, channel, flow};
 
 /// How long a connect may take when the scenario does not say.
@@ -36,14 +36,14 @@ pub enum Action {
         /// More than zero.
         timeout: Duration,
         /// How the WebSocket is asked for; nothing over plain TCP.
-        upgrade: Option<Box<Upgrade>>,
+        upgrade: Option<Box<UpgradeOptions>>,
     },
     /// Hands a message to the kernel.
-    Send(Payload),
+    Send(SendPayload),
     /// Waits for what must come next.
     Expect {
         /// What must come.
-        expected: Expected,
+        expected: Expectation,
         /// More than zero.
         timeout: Duration,
     },
@@ -111,7 +111,7 @@ pub enum Action {
     /// Keeps the connection until the run ends or the other side closes.
     Stay,
     /// Closes the connection, or its sending half.
-    Close(CloseHow),
+    Close(CloseAction),
 }
 
 /// When the turns of `every` are due, counted from the moment the loop began. The first is due at once.
@@ -141,7 +141,7 @@ pub enum Repeat {
 
 /// How `close` closes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CloseHow {
+pub enum CloseAction {
     /// A FIN after everything has been sent.
     #[default]
     Normal,
@@ -273,7 +273,7 @@ fn read_expect(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
         let (expected, timeout) = message::read_expected(reader, node)?;
         return Some(Action::Expect { expected, timeout });
     }
-    let Awaited { pattern, skip_others, timeout } = websocket::read_expected(reader, node)?;
+    let ExpectStep { pattern, skip_others, timeout } = websocket::read_expected(reader, node)?;
     Some(Action::Await { pattern, skip_others, timeout })
 }
 
@@ -287,11 +287,14 @@ pub(super) fn read_timeout(
 }
 
 fn read_close(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action> {
-    let known =
-        [("normal", CloseHow::Normal), ("reset", CloseHow::Reset), ("half", CloseHow::Half)];
-    let Some(node) = value else { return Some(Action::Close(CloseHow::Normal)) };
+    let known = [
+        ("normal", CloseAction::Normal),
+        ("reset", CloseAction::Reset),
+        ("half", CloseAction::Half),
+    ];
+    let Some(node) = value else { return Some(Action::Close(CloseAction::Normal)) };
     let how = reader.one_of(node, "way to close", &known)?;
-    if how == CloseHow::Half && reader.protocol != Protocol::Tcp {
+    if how == CloseAction::Half && reader.protocol != Protocol::Tcp {
         let label = "`normal` or `reset`; after a close frame nothing is sent or read";
         reader.error(node.span.clone(), "a WebSocket has no halves", label);
         return None;

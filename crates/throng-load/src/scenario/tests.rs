@@ -47,7 +47,7 @@ thresholds:
     let expected = [
         Action::Connect { timeout: Duration::from_secs(5), upgrade: None },
         Action::Wait { span: Duration::from_secs(1), jitter: 0.1 },
-        Action::Close(CloseHow::Normal),
+        Action::Close(CloseAction::Normal),
     ];
     assert_eq!(actions, expected);
     let thresholds: Vec<_> = scenario.thresholds.iter().map(Threshold::text).collect();
@@ -98,9 +98,9 @@ fn arrivals_are_read_with_their_defaults() {
 #[test]
 fn every_form_of_sending_and_expecting_is_read() {
     let second = Duration::from_secs(1);
-    let send = |text: &str| Action::Send(Payload::Template(Template::parse(text).unwrap()));
+    let send = |text: &str| Action::Send(SendPayload::Template(Template::parse(text).unwrap()));
     let bytes =
-        |bytes: &[u8]| Action::Send(Payload::Template(Template::from_bytes(bytes.to_vec())));
+        |bytes: &[u8]| Action::Send(SendPayload::Template(Template::from_bytes(bytes.to_vec())));
     let expect = |expected| Action::Expect { expected, timeout: EXPECT_TIMEOUT_DEFAULT };
     let actions = steps(
         "  - connect: {timeout: 1s}
@@ -123,13 +123,13 @@ fn every_form_of_sending_and_expecting_is_read() {
         send("a\n"),
         bytes(&[0xde, 0xad, 0xbe, 0xef]),
         bytes(&[0]),
-        Action::Send(Payload::Random(1_024)),
+        Action::Send(SendPayload::Random(1_024)),
         send("17"),
-        expect(Expected::Literal(b"ok".to_vec())),
-        Action::Expect { expected: Expected::Literal(b"${".to_vec()), timeout: second },
-        expect(Expected::Literal(b"\r\n".to_vec())),
-        expect(Expected::Bytes(4)),
-        expect(Expected::Until(b"\n".to_vec())),
+        expect(Expectation::Literal(b"ok".to_vec())),
+        Action::Expect { expected: Expectation::Literal(b"${".to_vec()), timeout: second },
+        expect(Expectation::Literal(b"\r\n".to_vec())),
+        expect(Expectation::Bytes(4)),
+        expect(Expectation::Until(b"\n".to_vec())),
     ];
     assert_eq!(actions, expected);
 }

@@ -9,7 +9,7 @@ use super::Protocol;
 use super::json;
 use super::load::positive_duration;
 use super::message::{
-    EXPECT_TIMEOUT_DEFAULT, Payload, read_hex, read_length, read_pattern, read_template,
+    EXPECT_TIMEOUT_DEFAULT, SendPayload, read_hex, read_length, read_pattern, read_template,
 };
 use super::node::{Kind, Node};
 use super::reader::{Fields, Reader};
@@ -21,7 +21,7 @@ pub const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// How a WebSocket is asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Upgrade {
+pub struct UpgradeOptions {
     /// The path in place of the target's.
     pub path: Option<Template>,
     /// What is added to the query: names and values, percent-encoded.
@@ -38,7 +38,7 @@ pub struct Upgrade {
     pub heartbeat: Duration,
 }
 
-impl Default for Upgrade {
+impl Default for UpgradeOptions {
     fn default() -> Self {
         Self {
             path: None,
@@ -68,7 +68,7 @@ pub enum Pattern {
 }
 
 /// A step `expect`: what, whether other messages are passed over, and after which time it is an error.
-pub(super) struct Awaited {
+pub(super) struct ExpectStep {
     pub(super) pattern: Pattern,
     pub(super) skip_others: bool,
     pub(super) timeout: Duration,
@@ -85,8 +85,8 @@ pub(super) fn connect_keys(protocol: Protocol) -> &'static [&'static str] {
     }
 }
 
-pub(super) fn read_upgrade(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Upgrade> {
-    let mut upgrade = Upgrade::default();
+pub(super) fn read_upgrade(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UpgradeOptions> {
+    let mut upgrade = UpgradeOptions::default();
     if let Some(node) = fields.get("path") {
         upgrade.path = Some(read_path(reader, node)?);
     }
@@ -117,22 +117,22 @@ pub(super) fn read_upgrade(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Opti
 }
 
 /// What `send` sends as one message.
-pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<Payload> {
+pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<SendPayload> {
     if node.scalar().is_some() {
-        return read_template(reader, node).map(Payload::Text);
+        return read_template(reader, node).map(SendPayload::Text);
     }
     let known = ["text", "json", "binary", "random"];
     let fields = reader.fields(node, "`send`", &known)?;
     let given: Vec<_> =
         known.iter().filter_map(|key| fields.get(key).map(|node| (*key, node))).collect();
     match given[..] {
-        [("text", node)] => read_template(reader, node).map(Payload::Text),
-        [("json", node)] => json::read(reader, node, "`json`").map(Payload::Text),
+        [("text", node)] => read_template(reader, node).map(SendPayload::Text),
+        [("json", node)] => json::read(reader, node, "`json`").map(SendPayload::Text),
         [("binary", node)] => {
             let bytes = read_hex(reader, node, "`binary`")?;
-            Some(Payload::Binary(Template::from_bytes(bytes)))
+            Some(SendPayload::Binary(Template::from_bytes(bytes)))
         }
-        [("random", node)] => read_length(reader, node, "`random`").map(Payload::Random),
+        [("random", node)] => read_length(reader, node, "`random`").map(SendPayload::Random),
         _ => {
             let span = reader.first_line(&fields.span);
             let label = "one of `text`, `json`, `binary` and `random`";
@@ -142,10 +142,10 @@ pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<Paylo
     }
 }
 
-pub(super) fn read_expected(reader: &mut Reader<'_>, node: &Node) -> Option<Awaited> {
+pub(super) fn read_expected(reader: &mut Reader<'_>, node: &Node) -> Option<ExpectStep> {
     if node.scalar().is_some() {
         let pattern = Pattern::Text(read_pattern(reader, node)?);
-        return Some(Awaited { pattern, skip_others: false, timeout: EXPECT_TIMEOUT_DEFAULT });
+        return Some(ExpectStep { pattern, skip_others: false, timeout: EXPECT_TIMEOUT_DEFAULT });
     }
     let known = ["text", "json", "binary", "bytes", "contains", "skip_others", "timeout"];
     let fields = reader.fields(node, "`expect`", &known)?;
@@ -168,7 +168,7 @@ pub(super) fn read_expected(reader: &mut Reader<'_>, node: &Node) -> Option<Awai
             return None;
         }
     };
-    Some(Awaited { pattern, skip_others: skip_others?, timeout: timeout? })
+    Some(ExpectStep { pattern, skip_others: skip_others?, timeout: timeout? })
 }
 
 fn read_json(reader: &mut Reader<'_>, node: &Node) -> Option<Value> {

@@ -16,18 +16,18 @@ pub struct ClosedSchedule {
 
 /// What happens to one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct ScheduleEvent {
     /// When, from the start of the run.
     pub at: Duration,
     /// The number of the user over all cores.
     pub user: u64,
     /// What.
-    pub change: Change,
+    pub change: UserChange,
 }
 
 /// The two things that can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum UserChange {
     /// The user begins, and begins again whenever it ends.
     Start,
     /// The user is stopped where it is.
@@ -86,7 +86,7 @@ impl ClosedSchedule {
     ///
     /// # Panics
     /// When there is no such core.
-    pub fn events(&self, core: usize, cores: usize) -> impl Iterator<Item = Event> + use<> {
+    pub fn events(&self, core: usize, cores: usize) -> impl Iterator<Item = ScheduleEvent> + use<> {
         assert!(core < cores, "core {core} of {cores}");
         let (core, cores) = (core as u64, cores as u64);
         self.lines.clone().into_iter().flat_map(move |line| line.events(core, cores))
@@ -110,7 +110,7 @@ impl Line {
         self.begin.saturating_add(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 
-    fn events(self, core: u64, cores: u64) -> impl Iterator<Item = Event> {
+    fn events(self, core: u64, cores: u64) -> impl Iterator<Item = ScheduleEvent> {
         let (low, high) = (u64::from(self.from.min(self.to)), u64::from(self.from.max(self.to)));
         let up = self.to > self.from;
         let first = low + (core + cores - low % cores) % cores;
@@ -118,8 +118,8 @@ impl Line {
         (0..count).map(move |index| {
             let place = if up { index } else { count - 1 - index };
             let user = first + place * cores;
-            let change = if up { Change::Start } else { Change::Stop };
-            Event { at: self.moment_of(user as u32), user, change }
+            let change = if up { UserChange::Start } else { UserChange::Stop };
+            ScheduleEvent { at: self.moment_of(user as u32), user, change }
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::scenario::Pace;
 /// When turn 0, 1, 2, ... of a loop is due, counted from its beginning. The number of the turn is
 /// all the state there is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Paced(Kind);
+pub struct PacedTurns(Kind);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
@@ -17,7 +17,7 @@ enum Kind {
     Curve(Curve),
 }
 
-impl Paced {
+impl PacedTurns {
     /// The pace as the scenario gives it.
     pub fn new(pace: Pace) -> Self {
         Self(match pace {

@@ -22,7 +22,7 @@ fn arrivals(from: f64, to: f64, seconds: u64, most: Option<u64>, spacing: Spacin
 }
 
 /// Every core's events, in the order of time.
-fn all_events(phases: &[Phase], cores: usize) -> Vec<Event> {
+fn all_events(phases: &[Phase], cores: usize) -> Vec<ScheduleEvent> {
     let schedule = ClosedSchedule::new(phases);
     let mut events: Vec<_> = (0..cores).flat_map(|core| schedule.events(core, cores)).collect();
     events.sort_by_key(|event| event.at);
@@ -148,7 +148,7 @@ fn the_same_seed_gives_the_same_arrivals_and_another_core_others() {
 
 #[test]
 fn a_period_is_exact_after_a_billion_turns() {
-    let paced = Paced::new(Pace::Period(Duration::from_micros(333)));
+    let paced = PacedTurns::new(Pace::Period(Duration::from_micros(333)));
     assert_eq!(paced.due(1_000_000_000), Duration::from_secs(333_000));
     assert_eq!(paced.turns_in(Duration::from_micros(666)), 2);
     assert_eq!(paced.turns_in(Duration::from_micros(667)), 3);
@@ -157,13 +157,13 @@ fn a_period_is_exact_after_a_billion_turns() {
 #[test]
 fn a_growing_pace_goes_on_at_its_last_rate() {
     // 1/s to 10/s over 10 s: 55 turns, then ten a second.
-    let paced = Paced::new(Pace::Rate { from: 1.0, to: 10.0, over: secs(10.0) });
+    let paced = PacedTurns::new(Pace::Rate { from: 1.0, to: 10.0, over: secs(10.0) });
     assert_eq!(paced.due(0), Duration::ZERO);
     assert!((paced.due(55).as_secs_f64() - 10.0).abs() < 1e-9);
     assert!((paced.due(65).as_secs_f64() - 11.0).abs() < 1e-9);
     // At 5 s: 5 + 0.45 * 25 = 16.25 turns.
     assert_eq!(paced.turns_in(secs(5.0)), 17);
-    let constant = Paced::new(Pace::Rate { from: 4.0, to: 4.0, over: Duration::ZERO });
+    let constant = PacedTurns::new(Pace::Rate { from: 4.0, to: 4.0, over: Duration::ZERO });
     assert_eq!(constant.due(10), secs(2.5));
 }
 
@@ -198,8 +198,8 @@ proptest! {
         let mut running = std::collections::BTreeSet::new();
         for event in all_events(&phases, cores) {
             match event.change {
-                Change::Start => prop_assert!(running.insert(event.user), "{} runs already", event.user),
-                Change::Stop => prop_assert!(running.remove(&event.user), "{} does not run", event.user),
+                UserChange::Start => prop_assert!(running.insert(event.user), "{} runs already", event.user),
+                UserChange::Stop => prop_assert!(running.remove(&event.user), "{} does not run", event.user),
             }
             let target = schedule.target_at(event.at);
             // Cores are merged by time alone, so users of the same moment may be counted in any order.
@@ -246,7 +246,7 @@ proptest! {
 
     #[test]
     fn a_pace_never_goes_back_and_counts_its_turns(from in 0.0f64..100.0, to in 0.1f64..100.0, over in 1u64..10, span in 1u64..20) {
-        let paced = Paced::new(Pace::Rate { from, to, over: Duration::from_secs(over) });
+        let paced = PacedTurns::new(Pace::Rate { from, to, over: Duration::from_secs(over) });
         let span = Duration::from_secs(span);
         let turns = paced.turns_in(span);
         prop_assert!((0..turns).map(|k| paced.due(k)).is_sorted());

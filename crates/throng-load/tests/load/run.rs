@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use throng_load::run::{Load, LoadOptions, LoadPlan};
 use throng_load::scenario::Scenario;
-use throng_report::{Histogram, LoadInterval, Unanswered};
+use throng_report::{Histogram, LoadInterval, UnansweredWaits};
 
 /// Longer than any run here takes, on a machine that is busy too.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -17,7 +17,7 @@ pub(crate) struct Run {
     pub(crate) connect: Histogram,
     pub(crate) tcp: Histogram,
     pub(crate) message: Histogram,
-    pub(crate) unanswered: Unanswered,
+    pub(crate) unanswered: UnansweredWaits,
     pub(crate) took: Duration,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
     let plan = LoadPlan::new(scenario, options).unwrap();
     let mut load = Load::start(plan).unwrap();
     let [mut connect, mut tcp, mut message] = std::array::from_fn(|_| Histogram::new());
-    let mut unanswered = Unanswered::default();
+    let mut unanswered = UnansweredWaits::default();
     let begun = Instant::now();
     let last = loop {
         std::thread::sleep(Duration::from_millis(50));

@@ -6,7 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use throng_base::Instant;
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::Scenario;
-use throng_proto::websocket::{Limits, Scratch, Server, ServerEvent, offered_subprotocols};
+use throng_proto::websocket::{
+    Scratch, ServerEvent, WebSocketLimits, WebSocketServer, offered_subprotocols,
+};
 use throng_proto::{Input, Session};
 
 use crate::run::{Run, run_scenario, server};
@@ -14,11 +16,11 @@ use crate::run::{Run, run_scenario, server};
 const ONE: &str = "load: [{arrivals: {rate: 1/s, for: 1s, spacing: even}}]\n";
 
 /// What the server does with a text message that it gets.
-type Answer = fn(&mut Server, &str, &mut Vec<u8>);
+type Answer = fn(&mut WebSocketServer, &str, &mut Vec<u8>);
 
 /// Accepts the upgrade, then answers every text by `answer`; binary messages come back as they are.
 fn serve(mut stream: TcpStream, answer: Answer) {
-    let mut session = Server::new(Instant::ZERO, &Limits::default());
+    let mut session = WebSocketServer::new(Instant::ZERO, &WebSocketLimits::default());
     let (mut scratch, mut buffer) = (Scratch::default(), vec![0; 1 << 16]);
     while let Ok(received @ 1..) = stream.read(&mut buffer) {
         let (mut out, mut is_over) = (Vec::new(), false);
@@ -74,7 +76,7 @@ fn all_went_well(run: &Run) {
     assert_eq!((counters.users_finished, counters.connected), (1, 0), "{counters:?}");
 }
 
-fn echo(session: &mut Server, text: &str, out: &mut Vec<u8>) {
+fn echo(session: &mut WebSocketServer, text: &str, out: &mut Vec<u8>) {
     session.text(text, None, out);
 }
 
@@ -111,7 +113,7 @@ fn messages_of_every_kind_are_sent_and_expected() {
 
 #[test]
 fn others_are_passed_over_where_that_was_asked_for_and_a_mismatch_otherwise() {
-    fn noisy(session: &mut Server, text: &str, out: &mut Vec<u8>) {
+    fn noisy(session: &mut WebSocketServer, text: &str, out: &mut Vec<u8>) {
         for text in ["noise", "more noise", text] {
             session.text(text, None, out);
         }
@@ -134,7 +136,7 @@ fn others_are_passed_over_where_that_was_asked_for_and_a_mismatch_otherwise() {
 
 #[test]
 fn a_chatty_server_does_not_overflow_who_passes_others_over() {
-    fn chatty(session: &mut Server, text: &str, out: &mut Vec<u8>) {
+    fn chatty(session: &mut WebSocketServer, text: &str, out: &mut Vec<u8>) {
         let noise = "x".repeat(10_000);
         (0..20).for_each(|_| session.text(&noise, None, out));
         session.text(text, None, out);
@@ -152,7 +154,7 @@ fn a_chatty_server_does_not_overflow_who_passes_others_over() {
 
 #[test]
 fn the_servers_close_is_an_error_by_its_code_unless_the_user_closes() {
-    fn closing(session: &mut Server, text: &str, out: &mut Vec<u8>) {
+    fn closing(session: &mut WebSocketServer, text: &str, out: &mut Vec<u8>) {
         if text == "go" {
             session.close(1001, "going away", out);
         }

@@ -40,7 +40,7 @@ pub(crate) struct Partial {
 
 /// What the client expects of the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Awaited {
+pub(crate) struct ResponseExpectation {
     /// The connection stays open.
     pub(crate) keep_alive: bool,
     /// The answer to `HEAD` has no body.
@@ -57,7 +57,7 @@ pub(crate) fn read_request<'a, 'i: 'a>(
     whole: &'a mut Vec<u8>,
     bounds: Bounds<'_>,
     out: &mut Vec<u8>,
-) -> Result<Option<(Request<'a>, Awaited)>, Fault> {
+) -> Result<Option<(Request<'a>, ResponseExpectation)>, Fault> {
     let known = partial.bytes.len();
     if known == 0 {
         let shape = measure(input.peek(), bounds)?;
@@ -130,7 +130,7 @@ impl Partial {
 struct Shape {
     head: usize,
     body: usize,
-    awaited: Awaited,
+    awaited: ResponseExpectation,
     continues: bool,
 }
 
@@ -160,7 +160,11 @@ fn measure(bytes: &[u8], bounds: Bounds<'_>) -> Result<Option<Shape>, Fault> {
     let mut shape = Shape {
         head,
         body: 0,
-        awaited: Awaited { keep_alive: is_11, head_only: parsed.method == Some("HEAD"), is_11 },
+        awaited: ResponseExpectation {
+            keep_alive: is_11,
+            head_only: parsed.method == Some("HEAD"),
+            is_11,
+        },
         continues: false,
     };
     let (mut hosts, mut length, mut coding) = (0, None, None);
@@ -200,7 +204,7 @@ fn measure(bytes: &[u8], bounds: Bounds<'_>) -> Result<Option<Shape>, Fault> {
 }
 
 /// The request in `bytes`, which are exactly those that were measured.
-fn build(bytes: &[u8], shape: Shape) -> Result<(Request<'_>, Awaited), Fault> {
+fn build(bytes: &[u8], shape: Shape) -> Result<(Request<'_>, ResponseExpectation), Fault> {
     let (head, body) = bytes.split_at(shape.head);
     let head = simdutf8::basic::from_utf8(head).map_err(|_| Fault::NotUtf8)?;
     let (line, lines) =

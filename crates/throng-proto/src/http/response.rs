@@ -24,14 +24,14 @@ pub fn write_response(
     keep_alive: bool,
     out: &mut Vec<u8>,
 ) {
-    let ended = if keep_alive { Ended::Stays } else { Ended::Closes };
+    let ended = if keep_alive { Persistence::Stays } else { Persistence::Closes };
     write_answer(status, headers, body.len(), ended, out);
     out.extend_from_slice(body);
 }
 
 /// Whether the connection ends with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum Persistence {
     Stays,
     Closes,
 }
@@ -41,7 +41,7 @@ pub(crate) fn write_answer(
     status: u16,
     headers: &[(&str, &str)],
     length: usize,
-    ended: Ended,
+    ended: Persistence,
     out: &mut Vec<u8>,
 ) {
     let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
@@ -50,7 +50,7 @@ pub(crate) fn write_answer(
     if status != 204 && status != 304 {
         let _ = write!(out, "content-length: {length}\r\n");
     }
-    if ended == Ended::Closes {
+    if ended == Persistence::Closes {
         out.extend_from_slice(b"connection: close\r\n");
     }
     out.extend_from_slice(b"\r\n");

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{DecodeError, EncodeError, Kind};
+use super::{FrameDecodeError, FrameEncodeError, FrameKind};
 
 /// A push: from a client with a ref, from a server without.
 pub(super) const PUSH: u8 = 0;
@@ -17,10 +17,10 @@ pub(super) fn encode<const N: usize>(
     names: [(&'static str, &str); N],
     payload: &[u8],
     out: &mut Vec<u8>,
-) -> Result<Kind, EncodeError> {
+) -> Result<FrameKind, FrameEncodeError> {
     for (field, name) in names {
         if name.len() > NAME_BYTES_MAX {
-            return Err(EncodeError::FieldTooLong { field, bytes: name.len() });
+            return Err(FrameEncodeError::FieldTooLong { field, bytes: name.len() });
         }
     }
     let bytes: usize = names.iter().map(|(_, name)| name.len()).sum();
@@ -31,21 +31,21 @@ pub(super) fn encode<const N: usize>(
         out.extend_from_slice(name.as_bytes());
     }
     out.extend_from_slice(payload);
-    Ok(Kind::Binary)
+    Ok(FrameKind::Binary)
 }
 
 /// The names and the payload of what follows the kind.
-pub(super) fn decode<const N: usize>(bytes: &[u8]) -> Result<([&str; N], &[u8]), DecodeError> {
+pub(super) fn decode<const N: usize>(bytes: &[u8]) -> Result<([&str; N], &[u8]), FrameDecodeError> {
     let Some((sizes, mut rest)) = bytes.split_at_checked(N) else {
-        return Err(DecodeError::Binary("it ends among its sizes"));
+        return Err(FrameDecodeError::Binary("it ends among its sizes"));
     };
     let mut names = [""; N];
     for (name, &size) in names.iter_mut().zip(sizes) {
         let Some((head, tail)) = rest.split_at_checked(size.into()) else {
-            return Err(DecodeError::Binary("it ends within a name"));
+            return Err(FrameDecodeError::Binary("it ends within a name"));
         };
-        *name =
-            std::str::from_utf8(head).map_err(|_| DecodeError::Binary("a name is not UTF-8"))?;
+        *name = std::str::from_utf8(head)
+            .map_err(|_| FrameDecodeError::Binary("a name is not UTF-8"))?;
         rest = tail;
     }
     Ok((names, rest))
@@ -69,14 +69,17 @@ mod tests {
         encode(PUSH, [("a", "12"), ("b", ""), ("c", "tópic")], b"data", &mut frame).unwrap();
         assert_eq!(decode::<3>(&frame[1..]), Ok((["12", "", "tópic"], &b"data"[..])));
         for cut in 1..frame.len() - 4 {
-            assert!(matches!(decode::<3>(&frame[1..cut]), Err(DecodeError::Binary(_))), "{cut}");
+            assert!(
+                matches!(decode::<3>(&frame[1..cut]), Err(FrameDecodeError::Binary(_))),
+                "{cut}"
+            );
         }
         assert_eq!(decode::<3>(&frame[1..frame.len() - 4]), Ok((["12", "", "tópic"], &b""[..])));
     }
 
     #[test]
     fn a_name_that_is_not_utf8_is_refused() {
-        assert!(matches!(decode::<1>(b"\x02\xc3\x28"), Err(DecodeError::Binary(_))));
+        assert!(matches!(decode::<1>(b"\x02\xc3\x28"), Err(FrameDecodeError::Binary(_))));
     }
 
     #[test]
@@ -85,7 +88,7 @@ mod tests {
         let mut out = b"before".to_vec();
         assert_eq!(
             encode(PUSH, [("topic", "t"), ("event", &long)], b"", &mut out),
-            Err(EncodeError::FieldTooLong { field: "event", bytes: 256 })
+            Err(FrameEncodeError::FieldTooLong { field: "event", bytes: 256 })
         );
         assert_eq!(out, b"before");
         encode(PUSH, [("event", &fits)], b"!", &mut out).unwrap();

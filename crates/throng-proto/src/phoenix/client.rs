@@ -4,20 +4,23 @@ use std::borrow::Cow;
 
 use super::json::Scanner;
 use super::text::{self, Head};
-use super::{DecodeError, EncodeError, Kind, Message, Payload, Vsn, binary, names};
+use super::{
+    FrameDecodeError, FrameEncodeError, FrameKind, PhoenixMessage, PhoenixPayload, Vsn, binary,
+    names,
+};
 
 /// What a client hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard<'a> {
+pub enum PhoenixClientEvent<'a> {
     /// The answer to one of its own pushes, joins, leaves or heartbeats.
-    Reply(Reply<'a>),
+    Reply(PushReply<'a>),
     /// Everything else: pushes, broadcasts, and `phx_close` and `phx_error`, whose ref is their join_ref.
-    Message(Message<'a>),
+    Message(PhoenixMessage<'a>),
 }
 
 /// The answer to the push whose ref it carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply<'a> {
+pub struct PushReply<'a> {
     /// The channel's, unless it is no channel's answer (heartbeats, unmatched topics) or the version is V1.
     pub join_ref: Option<Cow<'a, str>>,
     /// The answered push's.
@@ -27,60 +30,60 @@ pub struct Reply<'a> {
     /// `ok`, `error` or the application's own word.
     pub status: Cow<'a, str>,
     /// What it carries.
-    pub response: Payload<'a>,
+    pub response: PhoenixPayload<'a>,
 }
 
 /// Decodes a server's text frame. It allocates only where a name is written with escapes.
 ///
 /// V2's payload is not even scanned, it is what lies before the frame's last bracket: a server is trusted to send JSON. Replies are
 /// scanned whole, for their status; so is all of V1.
-pub fn decode_text(vsn: Vsn, frame: &str) -> Result<Heard<'_>, DecodeError> {
+pub fn decode_text(vsn: Vsn, frame: &str) -> Result<PhoenixClientEvent<'_>, FrameDecodeError> {
     let message = match vsn {
         Vsn::V1 => text::decode_v1(frame)?,
         Vsn::V2 => {
             let mut scanner = Scanner::new(frame);
             let (join_ref, r#ref, topic, event) = text::decode_v2_head(&mut scanner)?;
             let Some(payload) = scanner.rest().trim_ascii().strip_suffix(']') else {
-                return Err(DecodeError::Shape("an array without an end"));
+                return Err(FrameDecodeError::Shape("an array without an end"));
             };
-            Message {
+            PhoenixMessage {
                 join_ref,
                 r#ref,
                 topic,
                 event,
-                payload: Payload::Json(payload.trim_ascii_end()),
+                payload: PhoenixPayload::Json(payload.trim_ascii_end()),
             }
         }
     };
     match message.payload {
-        Payload::Json(payload) if message.event == names::REPLY => {
+        PhoenixPayload::Json(payload) if message.event == names::REPLY => {
             let (status, response) = status_and_response(payload)?;
-            let Message { join_ref, r#ref, topic, .. } = message;
-            Ok(Heard::Reply(Reply {
+            let PhoenixMessage { join_ref, r#ref, topic, .. } = message;
+            Ok(PhoenixClientEvent::Reply(PushReply {
                 join_ref,
                 r#ref,
                 topic,
                 status,
-                response: Payload::Json(response),
+                response: PhoenixPayload::Json(response),
             }))
         }
-        _ => Ok(Heard::Message(message)),
+        _ => Ok(PhoenixClientEvent::Message(message)),
     }
 }
 
 /// Decodes a server's binary frame (V2): a push, a reply or a broadcast. Empty refs count as none.
-pub fn decode_binary(frame: &[u8]) -> Result<Heard<'_>, DecodeError> {
+pub fn decode_binary(frame: &[u8]) -> Result<PhoenixClientEvent<'_>, FrameDecodeError> {
     let Some((kind, rest)) = frame.split_first() else {
-        return Err(DecodeError::Binary("it is empty"));
+        return Err(FrameDecodeError::Binary("it is empty"));
     };
     let message = |join_ref, topic, event, data| {
         let (topic, event) = (Cow::Borrowed(topic), Cow::Borrowed(event));
-        Heard::Message(Message {
+        PhoenixClientEvent::Message(PhoenixMessage {
             join_ref,
             r#ref: None,
             topic,
             event,
-            payload: Payload::Binary(data),
+            payload: PhoenixPayload::Binary(data),
         })
     };
     match *kind {
@@ -90,19 +93,19 @@ pub fn decode_binary(frame: &[u8]) -> Result<Heard<'_>, DecodeError> {
         }
         binary::REPLY => {
             let ([join_ref, r#ref, topic, status], data) = binary::decode(rest)?;
-            Ok(Heard::Reply(Reply {
+            Ok(PhoenixClientEvent::Reply(PushReply {
                 join_ref: binary::present(join_ref),
                 r#ref: binary::present(r#ref),
                 topic: Cow::Borrowed(topic),
                 status: Cow::Borrowed(status),
-                response: Payload::Binary(data),
+                response: PhoenixPayload::Binary(data),
             }))
         }
         binary::BROADCAST => {
             let ([topic, event], data) = binary::decode(rest)?;
             Ok(message(None, topic, event, data))
         }
-        _ => Err(DecodeError::Binary("servers send no frames of this kind")),
+        _ => Err(FrameDecodeError::Binary("servers send no frames of this kind")),
     }
 }
 
@@ -119,14 +122,14 @@ pub fn push(
     r#ref: &str,
     topic: &str,
     event: &str,
-    payload: Payload<'_>,
+    payload: PhoenixPayload<'_>,
     out: &mut Vec<u8>,
-) -> Result<Kind, EncodeError> {
+) -> Result<FrameKind, FrameEncodeError> {
     match (vsn, payload) {
-        (_, Payload::Json(json)) => {
+        (_, PhoenixPayload::Json(json)) => {
             Ok(Head { join_ref, r#ref: Some(r#ref), topic, event }.around(vsn, json, out))
         }
-        (Vsn::V2, Payload::Binary(data)) => {
+        (Vsn::V2, PhoenixPayload::Binary(data)) => {
             let names = [
                 ("join_ref", join_ref.unwrap_or("")),
                 ("ref", r#ref),
@@ -135,7 +138,7 @@ pub fn push(
             ];
             binary::encode(binary::PUSH, names, data, out)
         }
-        (Vsn::V1, Payload::Binary(_)) => Err(EncodeError::BinaryInV1),
+        (Vsn::V1, PhoenixPayload::Binary(_)) => Err(FrameEncodeError::BinaryInV1),
     }
 }
 
@@ -151,7 +154,7 @@ pub fn heartbeat(vsn: Vsn, r#ref: &str, out: &mut Vec<u8>) {
 }
 
 /// Takes a reply's payload apart, whatever the order of its keys.
-fn status_and_response(payload: &str) -> Result<(Cow<'_, str>, &str), DecodeError> {
+fn status_and_response(payload: &str) -> Result<(Cow<'_, str>, &str), FrameDecodeError> {
     let (mut status, mut response) = (None, None);
     text::each_pair(&mut Scanner::new(payload), |key, scanner| {
         match key {
@@ -161,7 +164,7 @@ fn status_and_response(payload: &str) -> Result<(Cow<'_, str>, &str), DecodeErro
         }
         Ok(())
     })?;
-    status.zip(response).ok_or(DecodeError::Shape("a reply without status or response"))
+    status.zip(response).ok_or(FrameDecodeError::Shape("a reply without status or response"))
 }
 
 #[cfg(test)]
@@ -197,15 +200,15 @@ mod tests {
     #[test]
     fn a_binary_push_is_that_of_the_reference() {
         let mut out = Vec::new();
-        let data = Payload::Binary(&[0x65, 0x66, 0x67]);
+        let data = PhoenixPayload::Binary(&[0x65, 0x66, 0x67]);
         assert_eq!(
             push(Vsn::V2, Some("12"), "123", "topic", "event", data, &mut out),
-            Ok(Kind::Binary)
+            Ok(FrameKind::Binary)
         );
         assert_eq!(out, b"\x00\x02\x03\x05\x0512123topicevent\x65\x66\x67");
         assert_eq!(
             push(Vsn::V1, None, "1", "t", "e", data, &mut out),
-            Err(EncodeError::BinaryInV1)
+            Err(FrameEncodeError::BinaryInV1)
         );
     }
 
@@ -216,10 +219,10 @@ mod tests {
             (" [ null , null , \"t\" , \"e\" , [1] ] \n", "[1]"),
             (r#"[null,null,"t","e",not json]"#, "not json"),
         ] {
-            let Ok(Heard::Message(message)) = decode_text(Vsn::V2, frame) else {
+            let Ok(PhoenixClientEvent::Message(message)) = decode_text(Vsn::V2, frame) else {
                 panic!("{frame}")
             };
-            assert_eq!(message.payload, Payload::Json(want));
+            assert_eq!(message.payload, PhoenixPayload::Json(want));
         }
         assert!(decode_text(Vsn::V2, r#"[null,null,"t","e",{}"#).is_err());
         assert!(decode_text(Vsn::V2, r#"[null,null,"t","e""#).is_err());
@@ -238,10 +241,12 @@ mod tests {
                 r#"{"topic":"t","event":"phx_reply","payload":{"response":{"a":1},"status":"ok"},"ref":"2","join_ref":"1"}"#,
             ),
         ] {
-            let Ok(Heard::Reply(reply)) = decode_text(vsn, frame) else { panic!("{frame}") };
+            let Ok(PhoenixClientEvent::Reply(reply)) = decode_text(vsn, frame) else {
+                panic!("{frame}")
+            };
             assert_eq!((reply.join_ref.as_deref(), reply.r#ref.as_deref()), (Some("1"), Some("2")));
             assert_eq!((&*reply.topic, &*reply.status), ("t", "ok"));
-            assert_eq!(reply.response, Payload::Json(r#"{"a":1}"#));
+            assert_eq!(reply.response, PhoenixPayload::Json(r#"{"a":1}"#));
         }
         for payload in [
             "{}",
@@ -258,19 +263,19 @@ mod tests {
     #[test]
     fn servers_send_three_kinds_of_binary_frames() {
         let heard = decode_binary(b"\x00\x02\x05\x0512topicevent!");
-        let Ok(Heard::Message(push)) = heard else { panic!("{heard:?}") };
+        let Ok(PhoenixClientEvent::Message(push)) = heard else { panic!("{heard:?}") };
         assert_eq!(
             (push.join_ref.as_deref(), push.r#ref, &*push.event),
             (Some("12"), None, "event")
         );
         let heard = decode_binary(b"\x01\x02\x03\x05\x0212123topicok!");
-        let Ok(Heard::Reply(reply)) = heard else { panic!("{heard:?}") };
+        let Ok(PhoenixClientEvent::Reply(reply)) = heard else { panic!("{heard:?}") };
         assert_eq!(
             (reply.r#ref.as_deref(), &*reply.status, reply.response),
-            (Some("123"), "ok", Payload::Binary(b"!"))
+            (Some("123"), "ok", PhoenixPayload::Binary(b"!"))
         );
         let heard = decode_binary(b"\x02\x05\x05topicevent!");
-        let Ok(Heard::Message(broadcast)) = heard else { panic!("{heard:?}") };
+        let Ok(PhoenixClientEvent::Message(broadcast)) = heard else { panic!("{heard:?}") };
         assert_eq!((broadcast.join_ref, &*broadcast.topic), (None, "topic"));
         for frame in [&b""[..], b"\x03\x00\x00", b"\x02\x05\x05top", b"\x01\x00"] {
             assert!(decode_binary(frame).is_err());
@@ -284,20 +289,20 @@ mod tests {
             data in prop::option::of(any::<Vec<u8>>()), json in r#"\{"a":"[^"\\\x00-\x1f]*"\}|1|\[\]"#,
         ) {
             let vsn = if v2 { Vsn::V2 } else { Vsn::V1 };
-            let payload = data.as_deref().map_or(Payload::Json(&json), Payload::Binary);
+            let payload = data.as_deref().map_or(PhoenixPayload::Json(&json), PhoenixPayload::Binary);
             let mut out = Vec::new();
             match push(vsn, join_ref.as_deref(), &r#ref, &topic, &event, payload, &mut out) {
                 Ok(kind) => {
                     let read = match kind {
-                        Kind::Text => phoenix::decode_text(vsn, std::str::from_utf8(&out).unwrap()),
-                        Kind::Binary => phoenix::decode_binary(&out),
+                        FrameKind::Text => phoenix::decode_text(vsn, std::str::from_utf8(&out).unwrap()),
+                        FrameKind::Binary => phoenix::decode_binary(&out),
                     };
                     let (join_ref, r#ref) = (join_ref.map(Cow::from), Some(r#ref.into()));
-                    let want = Message { join_ref, r#ref, topic: topic.into(), event: event.into(), payload };
+                    let want = PhoenixMessage { join_ref, r#ref, topic: topic.into(), event: event.into(), payload };
                     prop_assert_eq!(read, Ok(want));
                 }
-                Err(EncodeError::BinaryInV1) => prop_assert!(!v2),
-                Err(EncodeError::FieldTooLong { bytes, .. }) => prop_assert!(bytes > 255 && v2),
+                Err(FrameEncodeError::BinaryInV1) => prop_assert!(!v2),
+                Err(FrameEncodeError::FieldTooLong { bytes, .. }) => prop_assert!(bytes > 255 && v2),
             }
         }
 
@@ -308,30 +313,34 @@ mod tests {
         ) {
             let vsn = if v2 { Vsn::V2 } else { Vsn::V1 };
             let data = data.filter(|_| v2 && topic.len() < 256 && event.len() < 256 && status.len() < 256);
-            let payload = data.as_deref().map_or(Payload::Json(r#"{"a":[",]}"]}"#), Payload::Binary);
+            let payload = data.as_deref().map_or(PhoenixPayload::Json(r#"{"a":[",]}"]}"#), PhoenixPayload::Binary);
             let told = join_ref.clone().filter(|_| v2).map(Cow::from);
             let mut out = Vec::new();
             let kind = phoenix::push(vsn, join_ref.as_deref(), &topic, &event, payload, &mut out).unwrap();
-            prop_assert_eq!(hear(vsn, kind, &out), Ok(Heard::Message(Message {
+            prop_assert_eq!(hear(vsn, kind, &out), Ok(PhoenixClientEvent::Message(PhoenixMessage {
                 join_ref: told.clone(), r#ref: None, topic: (&topic).into(), event: (&event).into(), payload,
             })));
             out.clear();
             let kind = phoenix::broadcast(vsn, &topic, &event, payload, &mut out).unwrap();
-            prop_assert_eq!(hear(vsn, kind, &out), Ok(Heard::Message(Message {
+            prop_assert_eq!(hear(vsn, kind, &out), Ok(PhoenixClientEvent::Message(PhoenixMessage {
                 join_ref: None, r#ref: None, topic: (&topic).into(), event: (&event).into(), payload,
             })));
             out.clear();
             let kind = phoenix::reply(vsn, join_ref.as_deref(), r#ref.as_deref(), &topic, &status, payload, &mut out).unwrap();
-            prop_assert_eq!(hear(vsn, kind, &out), Ok(Heard::Reply(Reply {
+            prop_assert_eq!(hear(vsn, kind, &out), Ok(PhoenixClientEvent::Reply(PushReply {
                 join_ref: told, r#ref: r#ref.as_deref().map(Cow::from), topic: (&topic).into(), status: (&status).into(), response: payload,
             })));
         }
     }
 
-    fn hear(vsn: Vsn, kind: Kind, frame: &[u8]) -> Result<Heard<'_>, DecodeError> {
+    fn hear(
+        vsn: Vsn,
+        kind: FrameKind,
+        frame: &[u8],
+    ) -> Result<PhoenixClientEvent<'_>, FrameDecodeError> {
         match kind {
-            Kind::Text => decode_text(vsn, std::str::from_utf8(frame).unwrap()),
-            Kind::Binary => decode_binary(frame),
+            FrameKind::Text => decode_text(vsn, std::str::from_utf8(frame).unwrap()),
+            FrameKind::Binary => decode_binary(frame),
         }
     }
 }

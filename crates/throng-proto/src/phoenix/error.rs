@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The peer sent what is no message. Phoenix closes such a connection with code 1011.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecodeError {
+pub enum FrameDecodeError {
     /// The text is not JSON (RFC 8259).
     Json {
         /// What was expected or found.
@@ -18,7 +18,7 @@ pub enum DecodeError {
     Binary(&'static str),
 }
 
-impl fmt::Display for DecodeError {
+impl fmt::Display for FrameDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Json { what, at } => write!(f, "not JSON at byte {at}: {what}"),
@@ -28,11 +28,11 @@ impl fmt::Display for DecodeError {
     }
 }
 
-impl std::error::Error for DecodeError {}
+impl std::error::Error for FrameDecodeError {}
 
 /// The caller asked for a frame that cannot be written; nothing was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EncodeError {
+pub enum FrameEncodeError {
     /// A field of a binary frame has a length of one byte: at most 255 bytes.
     FieldTooLong {
         /// Which field.
@@ -44,7 +44,7 @@ pub enum EncodeError {
     BinaryInV1,
 }
 
-impl fmt::Display for EncodeError {
+impl fmt::Display for FrameEncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FieldTooLong { field, bytes } => {
@@ -55,4 +55,4 @@ impl fmt::Display for EncodeError {
     }
 }
 
-impl std::error::Error for EncodeError {}
+impl std::error::Error for FrameEncodeError {}

@@ -7,5 +7,5 @@ mod post;
 mod token;
 
 pub use answer::{BETWEEN_MESSAGES, answer, begin_answer, end_of_answer};
-pub use post::{PostError, Posted, Posts, post};
+pub use post::{PostError, PostFrame, Posts, post};
 pub use token::{Claim, TokenError, Tokens};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// What a frame says. Strings are borrowed unless they were written with escapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct PhoenixMessage<'a> {
     /// The ref of the join that made the channel; a client sends it with every later push, V1 clients may not.
     pub join_ref: Option<Cow<'a, str>>,
     /// The sender's number for this message, which a reply repeats; nothing for a server's own pushes and broadcasts.
@@ -14,26 +14,26 @@ pub struct Message<'a> {
     /// What happened, or what is asked for; some names are reserved: see [`super::names`].
     pub event: Cow<'a, str>,
     /// What it carries.
-    pub payload: Payload<'a>,
+    pub payload: PhoenixPayload<'a>,
 }
 
 /// What a message carries: it is passed through, never taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Payload<'a> {
+pub enum PhoenixPayload<'a> {
     /// JSON text, unchanged.
     Json(&'a str),
     /// Bytes, which make the frame that carries them a binary one.
     Binary(&'a [u8]),
 }
 
-impl Payload<'_> {
+impl PhoenixPayload<'_> {
     /// An empty JSON object.
-    pub const EMPTY: Payload<'static> = Payload::Json("{}");
+    pub const EMPTY: PhoenixPayload<'static> = PhoenixPayload::Json("{}");
 }
 
 /// Which WebSocket message carries what an encoder appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// A text message: the appended bytes are UTF-8.
     Text,
     /// A binary message.

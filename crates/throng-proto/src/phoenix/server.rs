@@ -3,12 +3,15 @@
 use std::borrow::Cow;
 
 use super::text::{self, Head};
-use super::{DecodeError, EncodeError, Kind, Message, Payload, Vsn, binary, names};
+use super::{
+    FrameDecodeError, FrameEncodeError, FrameKind, PhoenixMessage, PhoenixPayload, Vsn, binary,
+    names,
+};
 
 /// Decodes a client's text frame. All of it is checked to be JSON, its payload is not looked into.
 ///
 /// Refs that are numbers are taken as their text. Of V1's keys the last of a name counts, as in a map.
-pub fn decode_text(vsn: Vsn, frame: &str) -> Result<Message<'_>, DecodeError> {
+pub fn decode_text(vsn: Vsn, frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
     match vsn {
         Vsn::V1 => text::decode_v1(frame),
         Vsn::V2 => text::decode_v2(frame),
@@ -16,20 +19,20 @@ pub fn decode_text(vsn: Vsn, frame: &str) -> Result<Message<'_>, DecodeError> {
 }
 
 /// Decodes a client's binary frame (V2): a push. Empty refs count as none.
-pub fn decode_binary(frame: &[u8]) -> Result<Message<'_>, DecodeError> {
+pub fn decode_binary(frame: &[u8]) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
     match frame.split_first() {
         Some((&binary::PUSH, rest)) => {
             let ([join_ref, r#ref, topic, event], data) = binary::decode(rest)?;
-            Ok(Message {
+            Ok(PhoenixMessage {
                 join_ref: binary::present(join_ref),
                 r#ref: binary::present(r#ref),
                 topic: Cow::Borrowed(topic),
                 event: Cow::Borrowed(event),
-                payload: Payload::Binary(data),
+                payload: PhoenixPayload::Binary(data),
             })
         }
-        Some(_) => Err(DecodeError::Binary("clients send no frames of this kind")),
-        None => Err(DecodeError::Binary("it is empty")),
+        Some(_) => Err(FrameDecodeError::Binary("clients send no frames of this kind")),
+        None => Err(FrameDecodeError::Binary("it is empty")),
     }
 }
 
@@ -39,18 +42,18 @@ pub fn push(
     join_ref: Option<&str>,
     topic: &str,
     event: &str,
-    payload: Payload<'_>,
+    payload: PhoenixPayload<'_>,
     out: &mut Vec<u8>,
-) -> Result<Kind, EncodeError> {
+) -> Result<FrameKind, FrameEncodeError> {
     match (vsn, payload) {
-        (_, Payload::Json(json)) => {
+        (_, PhoenixPayload::Json(json)) => {
             Ok(head(vsn, join_ref, None, topic, event).around(vsn, json, out))
         }
-        (Vsn::V2, Payload::Binary(data)) => {
+        (Vsn::V2, PhoenixPayload::Binary(data)) => {
             let names = [("join_ref", join_ref.unwrap_or("")), ("topic", topic), ("event", event)];
             binary::encode(binary::PUSH, names, data, out)
         }
-        (Vsn::V1, Payload::Binary(_)) => Err(EncodeError::BinaryInV1),
+        (Vsn::V1, PhoenixPayload::Binary(_)) => Err(FrameEncodeError::BinaryInV1),
     }
 }
 
@@ -75,11 +78,11 @@ pub fn reply(
     r#ref: Option<&str>,
     topic: &str,
     status: &str,
-    response: Payload<'_>,
+    response: PhoenixPayload<'_>,
     out: &mut Vec<u8>,
-) -> Result<Kind, EncodeError> {
+) -> Result<FrameKind, FrameEncodeError> {
     match (vsn, response) {
-        (_, Payload::Json(json)) => Ok(head(vsn, join_ref, r#ref, topic, names::REPLY)
+        (_, PhoenixPayload::Json(json)) => Ok(head(vsn, join_ref, r#ref, topic, names::REPLY)
             .around_with(vsn, out, |out| {
                 out.extend_from_slice(b"{\"status\":");
                 super::json::write_string(status, out);
@@ -87,7 +90,7 @@ pub fn reply(
                 out.extend_from_slice(json.as_bytes());
                 out.push(b'}');
             })),
-        (Vsn::V2, Payload::Binary(data)) => {
+        (Vsn::V2, PhoenixPayload::Binary(data)) => {
             let names = [
                 ("join_ref", join_ref.unwrap_or("")),
                 ("ref", r#ref.unwrap_or("")),
@@ -96,7 +99,7 @@ pub fn reply(
             ];
             binary::encode(binary::REPLY, names, data, out)
         }
-        (Vsn::V1, Payload::Binary(_)) => Err(EncodeError::BinaryInV1),
+        (Vsn::V1, PhoenixPayload::Binary(_)) => Err(FrameEncodeError::BinaryInV1),
     }
 }
 
@@ -105,11 +108,11 @@ pub fn broadcast(
     vsn: Vsn,
     topic: &str,
     event: &str,
-    payload: Payload<'_>,
+    payload: PhoenixPayload<'_>,
     out: &mut Vec<u8>,
-) -> Result<Kind, EncodeError> {
+) -> Result<FrameKind, FrameEncodeError> {
     match (vsn, payload) {
-        (Vsn::V2, Payload::Binary(data)) => {
+        (Vsn::V2, PhoenixPayload::Binary(data)) => {
             binary::encode(binary::BROADCAST, [("topic", topic), ("event", event)], data, out)
         }
         _ => push(vsn, None, topic, event, payload, out),
@@ -157,9 +160,9 @@ mod tests {
         r#ref: Option<&'a str>,
         topic: &'a str,
         event: &'a str,
-        payload: Payload<'a>,
-    ) -> Message<'a> {
-        Message {
+        payload: PhoenixPayload<'a>,
+    ) -> PhoenixMessage<'a> {
+        PhoenixMessage {
             join_ref: join_ref.map(Cow::Borrowed),
             r#ref: r#ref.map(Cow::Borrowed),
             topic: topic.into(),
@@ -171,7 +174,7 @@ mod tests {
     #[test]
     fn v2_text_frames_are_arrays() {
         let out = &mut Vec::new();
-        let json = Payload::Json("{\"a\":1}");
+        let json = PhoenixPayload::Json("{\"a\":1}");
         check(
             Vsn::V2,
             |out| _ = push(Vsn::V2, Some("1"), "t", "e", json, out),
@@ -197,7 +200,7 @@ mod tests {
             |out| channel_crashed(Vsn::V2, Some("1"), "t", out),
             r#"["1","1","t","phx_error",{"reason":"channel_crash"}]"#,
         );
-        assert_eq!(broadcast(Vsn::V2, "t", "e", json, out), Ok(Kind::Text));
+        assert_eq!(broadcast(Vsn::V2, "t", "e", json, out), Ok(FrameKind::Text));
     }
 
     #[test]
@@ -206,7 +209,7 @@ mod tests {
             let mut around = Vec::new();
             let place = push_around(vsn, Some("7"), "t\"", "e", &mut around);
             around.splice(place..place, *b"{\"a\":1}");
-            let json = Payload::Json("{\"a\":1}");
+            let json = PhoenixPayload::Json("{\"a\":1}");
             check(vsn, |out| _ = push(vsn, Some("7"), "t\"", "e", json, out), str(&around));
         }
     }
@@ -219,14 +222,24 @@ mod tests {
     fn the_answer_to_a_heartbeat_has_no_join_ref() {
         check(
             Vsn::V2,
-            |out| _ = reply(Vsn::V2, None, Some("9"), names::PHOENIX, "ok", Payload::EMPTY, out),
+            |out| {
+                _ = reply(
+                    Vsn::V2,
+                    None,
+                    Some("9"),
+                    names::PHOENIX,
+                    "ok",
+                    PhoenixPayload::EMPTY,
+                    out,
+                )
+            },
             r#"[null,"9","phoenix","phx_reply",{"status":"ok","response":{}}]"#,
         );
     }
 
     #[test]
     fn v1_text_frames_are_objects_without_join_ref() {
-        let json = Payload::Json("{\"a\":1}");
+        let json = PhoenixPayload::Json("{\"a\":1}");
         check(
             Vsn::V1,
             |out| _ = push(Vsn::V1, Some("1"), "t", "e", json, out),
@@ -253,12 +266,12 @@ mod tests {
     fn names_are_escaped() {
         check(
             Vsn::V2,
-            |out| _ = push(Vsn::V2, Some("\""), "a\nb", "\u{1}\\", Payload::EMPTY, out),
+            |out| _ = push(Vsn::V2, Some("\""), "a\nb", "\u{1}\\", PhoenixPayload::EMPTY, out),
             r#"["\"",null,"a\nb","\u0001\\",{}]"#,
         );
         check(
             Vsn::V2,
-            |out| _ = reply(Vsn::V2, None, None, "t", "\"", Payload::EMPTY, out),
+            |out| _ = reply(Vsn::V2, None, None, "t", "\"", PhoenixPayload::EMPTY, out),
             r#"[null,null,"t","phx_reply",{"status":"\"","response":{}}]"#,
         );
     }
@@ -266,7 +279,7 @@ mod tests {
     /// The vectors of the reference, §6.4.
     #[test]
     fn binary_frames_are_those_of_the_reference() {
-        let data = Payload::Binary(&[0x65, 0x66, 0x67]);
+        let data = PhoenixPayload::Binary(&[0x65, 0x66, 0x67]);
         let mut out = Vec::new();
         assert_eq!(
             decode_binary(b"\x00\x02\x03\x05\x0512123topicevent\x65\x66\x67"),
@@ -274,20 +287,23 @@ mod tests {
         );
         assert_eq!(
             reply(Vsn::V2, Some("12"), Some("123"), "topic", "ok", data, &mut out),
-            Ok(Kind::Binary)
+            Ok(FrameKind::Binary)
         );
         assert_eq!(out, b"\x01\x02\x03\x05\x0212123topicok\x65\x66\x67");
         out.clear();
-        assert_eq!(broadcast(Vsn::V2, "topic", "event", data, &mut out), Ok(Kind::Binary));
+        assert_eq!(broadcast(Vsn::V2, "topic", "event", data, &mut out), Ok(FrameKind::Binary));
         assert_eq!(out, b"\x02\x05\x05topicevent\x65\x66\x67");
         out.clear();
-        assert_eq!(push(Vsn::V2, Some("12"), "topic", "event", data, &mut out), Ok(Kind::Binary));
+        assert_eq!(
+            push(Vsn::V2, Some("12"), "topic", "event", data, &mut out),
+            Ok(FrameKind::Binary)
+        );
         assert_eq!(out, b"\x00\x02\x05\x0512topicevent\x65\x66\x67");
     }
 
     #[test]
     fn empty_refs_of_a_binary_push_are_none() {
-        let want = message(None, None, "t", "e", Payload::Binary(b""));
+        let want = message(None, None, "t", "e", PhoenixPayload::Binary(b""));
         assert_eq!(decode_binary(b"\x00\x00\x00\x01\x01te"), Ok(want));
     }
 
@@ -301,23 +317,26 @@ mod tests {
             b"\xff\x00\x00\x00\x00",
             b"\x00\x00\x00\x00",
         ] {
-            assert!(matches!(decode_binary(frame), Err(DecodeError::Binary(_))), "{frame:?}");
+            assert!(matches!(decode_binary(frame), Err(FrameDecodeError::Binary(_))), "{frame:?}");
         }
     }
 
     #[test]
     fn binary_payloads_need_the_second_version() {
-        let (data, mut out) = (Payload::Binary(b"x"), Vec::new());
-        assert_eq!(push(Vsn::V1, None, "t", "e", data, &mut out), Err(EncodeError::BinaryInV1));
-        assert_eq!(broadcast(Vsn::V1, "t", "e", data, &mut out), Err(EncodeError::BinaryInV1));
+        let (data, mut out) = (PhoenixPayload::Binary(b"x"), Vec::new());
+        assert_eq!(
+            push(Vsn::V1, None, "t", "e", data, &mut out),
+            Err(FrameEncodeError::BinaryInV1)
+        );
+        assert_eq!(broadcast(Vsn::V1, "t", "e", data, &mut out), Err(FrameEncodeError::BinaryInV1));
         assert_eq!(
             reply(Vsn::V1, None, None, "t", "ok", data, &mut out),
-            Err(EncodeError::BinaryInV1)
+            Err(FrameEncodeError::BinaryInV1)
         );
         let long = "x".repeat(256);
         assert_eq!(
             broadcast(Vsn::V2, &long, "e", data, &mut out),
-            Err(EncodeError::FieldTooLong { field: "topic", bytes: 256 })
+            Err(FrameEncodeError::FieldTooLong { field: "topic", bytes: 256 })
         );
         assert!(out.is_empty());
     }

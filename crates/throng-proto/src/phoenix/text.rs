@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::json::{self, Scanner};
-use super::{DecodeError, Kind, Message, Payload, Vsn};
+use super::{FrameDecodeError, FrameKind, PhoenixMessage, PhoenixPayload, Vsn};
 
 /// Everything of a frame but its payload.
 pub(super) struct Head<'a> {
@@ -15,7 +15,7 @@ pub(super) struct Head<'a> {
 
 impl Head<'_> {
     /// Appends the frame that carries `payload`, which is JSON text.
-    pub(super) fn around(&self, vsn: Vsn, payload: &str, out: &mut Vec<u8>) -> Kind {
+    pub(super) fn around(&self, vsn: Vsn, payload: &str, out: &mut Vec<u8>) -> FrameKind {
         self.around_with(vsn, out, |out| out.extend_from_slice(payload.as_bytes()))
     }
 
@@ -25,7 +25,7 @@ impl Head<'_> {
         vsn: Vsn,
         out: &mut Vec<u8>,
         payload: impl FnOnce(&mut Vec<u8>),
-    ) -> Kind {
+    ) -> FrameKind {
         match vsn {
             Vsn::V2 => {
                 out.push(b'[');
@@ -56,35 +56,37 @@ impl Head<'_> {
                 out.push(b'}');
             }
         }
-        Kind::Text
+        FrameKind::Text
     }
 }
 
 /// `[join_ref, ref, topic, event, payload]`; what follows the fifth is ignored, though it must be JSON.
-pub(super) fn decode_v2(frame: &str) -> Result<Message<'_>, DecodeError> {
+pub(super) fn decode_v2(frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
     let mut scanner = Scanner::new(frame);
     let (join_ref, r#ref, topic, event) = decode_v2_head(&mut scanner)?;
-    let payload = Payload::Json(scanner.value()?);
+    let payload = PhoenixPayload::Json(scanner.value()?);
     while scanner.take(b',') {
         scanner.value()?;
     }
     scanner.expect(b']', "expected , or ]")?;
     scanner.end()?;
-    Ok(Message { join_ref, r#ref, topic, event, payload })
+    Ok(PhoenixMessage { join_ref, r#ref, topic, event, payload })
 }
 
 type V2Head<'a> = (Option<Cow<'a, str>>, Option<Cow<'a, str>>, Cow<'a, str>, Cow<'a, str>);
 
 /// The four before the payload, with the comma behind each.
-pub(super) fn decode_v2_head<'a>(scanner: &mut Scanner<'a>) -> Result<V2Head<'a>, DecodeError> {
+pub(super) fn decode_v2_head<'a>(
+    scanner: &mut Scanner<'a>,
+) -> Result<V2Head<'a>, FrameDecodeError> {
     if !scanner.take(b'[') {
-        return Err(DecodeError::Shape("it is no array"));
+        return Err(FrameDecodeError::Shape("it is no array"));
     }
     let comma = |scanner: &mut Scanner<'a>| {
         if scanner.take(b',') {
             Ok(())
         } else {
-            Err(DecodeError::Shape("an array of fewer than five"))
+            Err(FrameDecodeError::Shape("an array of fewer than five"))
         }
     };
     let join_ref = read_ref(scanner)?;
@@ -99,7 +101,7 @@ pub(super) fn decode_v2_head<'a>(scanner: &mut Scanner<'a>) -> Result<V2Head<'a>
 }
 
 /// `{"topic", "event", "payload", "ref", "join_ref"?}` in any order, among any others. As in a map, the last of a name counts.
-pub(super) fn decode_v1(frame: &str) -> Result<Message<'_>, DecodeError> {
+pub(super) fn decode_v1(frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
     let (mut join_ref, mut r#ref, mut topic, mut event, mut payload) =
         (None, None, None, None, None);
     each_pair(&mut Scanner::new(frame), |key, scanner| {
@@ -114,11 +116,12 @@ pub(super) fn decode_v1(frame: &str) -> Result<Message<'_>, DecodeError> {
         }
         Ok(())
     })?;
-    let needed = |value: Option<_>, what| value.map(Scanner::new).ok_or(DecodeError::Shape(what));
-    Ok(Message {
+    let needed =
+        |value: Option<_>, what| value.map(Scanner::new).ok_or(FrameDecodeError::Shape(what));
+    Ok(PhoenixMessage {
         topic: read_name(&mut needed(topic, "no topic")?, "a topic that is no string")?,
         event: read_name(&mut needed(event, "no event")?, "an event that is no string")?,
-        payload: Payload::Json(payload.ok_or(DecodeError::Shape("no payload"))?),
+        payload: PhoenixPayload::Json(payload.ok_or(FrameDecodeError::Shape("no payload"))?),
         r#ref: read_ref(&mut needed(r#ref, "no ref")?)?,
         join_ref: join_ref.map_or(Ok(None), |join_ref| read_ref(&mut Scanner::new(join_ref)))?,
     })
@@ -127,10 +130,10 @@ pub(super) fn decode_v1(frame: &str) -> Result<Message<'_>, DecodeError> {
 /// Walks over a text that is one object; `read` takes the value of each key.
 pub(super) fn each_pair<'a>(
     scanner: &mut Scanner<'a>,
-    mut read: impl FnMut(&str, &mut Scanner<'a>) -> Result<(), DecodeError>,
-) -> Result<(), DecodeError> {
+    mut read: impl FnMut(&str, &mut Scanner<'a>) -> Result<(), FrameDecodeError>,
+) -> Result<(), FrameDecodeError> {
     if !scanner.take(b'{') {
-        return Err(DecodeError::Shape("it is no object"));
+        return Err(FrameDecodeError::Shape("it is no object"));
     }
     let mut more = !scanner.take(b'}');
     while more {
@@ -148,19 +151,19 @@ pub(super) fn each_pair<'a>(
 fn read_name<'a>(
     scanner: &mut Scanner<'a>,
     what: &'static str,
-) -> Result<Cow<'a, str>, DecodeError> {
+) -> Result<Cow<'a, str>, FrameDecodeError> {
     scanner.skip_space();
-    if scanner.peek() == Some(b'"') { scanner.string() } else { Err(DecodeError::Shape(what)) }
+    if scanner.peek() == Some(b'"') { scanner.string() } else { Err(FrameDecodeError::Shape(what)) }
 }
 
 /// A string, a number (as it is written) or null.
-fn read_ref<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Cow<'a, str>>, DecodeError> {
+fn read_ref<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Cow<'a, str>>, FrameDecodeError> {
     scanner.skip_space();
     match scanner.peek() {
         Some(b'"') => scanner.string().map(Some),
         Some(b'-' | b'0'..=b'9') => scanner.value().map(|number| Some(Cow::Borrowed(number))),
         Some(b'n') => scanner.value().map(|_| None),
-        _ => Err(DecodeError::Shape("a ref that is no string, number or null")),
+        _ => Err(FrameDecodeError::Shape("a ref that is no string, number or null")),
     }
 }
 
@@ -175,10 +178,14 @@ fn write_ref(r#ref: Option<&str>, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn check(decoded: Result<Message<'_>, DecodeError>, want: [Option<&str>; 2], rest: [&str; 3]) {
+    fn check(
+        decoded: Result<PhoenixMessage<'_>, FrameDecodeError>,
+        want: [Option<&str>; 2],
+        rest: [&str; 3],
+    ) {
         let message = decoded.unwrap();
         assert_eq!([message.join_ref.as_deref(), message.r#ref.as_deref()], want);
-        assert_eq!(Payload::Json(rest[2]), message.payload);
+        assert_eq!(PhoenixPayload::Json(rest[2]), message.payload);
         assert_eq!([&*message.topic, &*message.event], rest[..2]);
     }
 

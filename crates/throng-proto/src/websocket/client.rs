@@ -4,11 +4,11 @@ use throng_base::Instant;
 
 use crate::http::{self, Response};
 use crate::websocket::header::Role;
-use crate::websocket::link::Link;
+use crate::websocket::link::Endpoint;
 use crate::websocket::opening::{Answer, Opening};
-use crate::websocket::read::Said;
+use crate::websocket::read::PeerEvent;
+use crate::websocket::reassembly::Reassembly;
 use crate::websocket::server::millis;
-use crate::websocket::unfinished::Unfinished;
 use crate::websocket::{Deflater, Opcode, Scratch, Violation, extension, upgrade};
 use crate::{Input, Session};
 
@@ -63,7 +63,7 @@ pub struct ClientHandshake<'a> {
 ///
 /// It has no deadline for the handshake: how long a connect may take is for whoever connects to say.
 #[derive(Debug)]
-pub struct Client {
+pub struct WebSocketClient {
     /// [`REARM`] when the next call that knows the time and the limits is to set it.
     deadline: Instant,
     phase: Phase,
@@ -73,12 +73,12 @@ pub struct Client {
 enum Phase {
     New,
     Opening(Box<Opening>),
-    Frames { link: Link, unfinished: Option<Box<Unfinished>> },
+    Frames { link: Endpoint, unfinished: Option<Box<Reassembly>> },
 }
 
 const REARM: Instant = Instant::ZERO;
 
-impl Client {
+impl WebSocketClient {
     /// A connection on which nothing was said.
     pub const fn new() -> Self {
         Self { deadline: Instant::FAR, phase: Phase::New }
@@ -123,12 +123,12 @@ impl Client {
 
     /// Whether frames go in and out, and no close frame has been sent.
     pub fn is_open(&self) -> bool {
-        self.link().is_some_and(Link::is_open)
+        self.link().is_some_and(Endpoint::is_open)
     }
 
     /// Whether the server takes compressed messages.
     pub fn is_deflated(&self) -> bool {
-        self.link().is_some_and(Link::is_deflated)
+        self.link().is_some_and(Endpoint::is_deflated)
     }
 
     /// Appends a text message; compressed if there is a deflater and the server takes it. Nothing unless it is open.
@@ -174,7 +174,7 @@ impl Client {
         }
     }
 
-    const fn link(&self) -> Option<&Link> {
+    const fn link(&self) -> Option<&Endpoint> {
         match &self.phase {
             Phase::Frames { link, .. } => Some(link),
             Phase::New | Phase::Opening(_) => None,
@@ -182,13 +182,13 @@ impl Client {
     }
 }
 
-impl Default for Client {
+impl Default for WebSocketClient {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Session for Client {
+impl Session for WebSocketClient {
     type Event<'a> = ClientEvent<'a>;
     type Scratch = Scratch;
 
@@ -207,15 +207,15 @@ impl Session for Client {
             self.deadline = now + millis(scratch.limits.close_timeout_ms);
         }
         link.next(Role::Client, unfinished, input, scratch, out).map(|said| match said {
-            Said::Text(text) => ClientEvent::Text(text),
-            Said::Binary(bytes) => ClientEvent::Binary(bytes),
-            Said::Ping(payload) => ClientEvent::Ping(payload),
-            Said::Pong(payload) => ClientEvent::Pong(payload),
-            Said::Closed { code, reason } => {
+            PeerEvent::Text(text) => ClientEvent::Text(text),
+            PeerEvent::Binary(bytes) => ClientEvent::Binary(bytes),
+            PeerEvent::Ping(payload) => ClientEvent::Ping(payload),
+            PeerEvent::Pong(payload) => ClientEvent::Pong(payload),
+            PeerEvent::Closed { code, reason } => {
                 self.deadline = Instant::FAR;
                 ClientEvent::Closed { code, reason }
             }
-            Said::Failed(violation) => {
+            PeerEvent::Failed(violation) => {
                 self.deadline = Instant::FAR;
                 ClientEvent::Failed(violation)
             }
@@ -237,7 +237,7 @@ impl Session for Client {
     }
 }
 
-impl Client {
+impl WebSocketClient {
     #[cold]
     fn next_answer<'a, 'i: 'a>(
         &mut self,
@@ -252,10 +252,10 @@ impl Client {
         let answer = read.transpose()?.and_then(|head| opening.check(head));
         let (link, event) = match answer {
             Ok(Answer::Opened { subprotocol, bits }) => {
-                (Link::new(bits), ClientEvent::Opened { subprotocol })
+                (Endpoint::new(bits), ClientEvent::Opened { subprotocol })
             }
-            Ok(Answer::Refused(response)) => (Link::done(), ClientEvent::Refused(response)),
-            Err(violation) => (Link::done(), ClientEvent::Failed(violation)),
+            Ok(Answer::Refused(response)) => (Endpoint::done(), ClientEvent::Refused(response)),
+            Err(violation) => (Endpoint::done(), ClientEvent::Failed(violation)),
         };
         self.phase = Phase::Frames { link, unfinished: None };
         Some(event)

@@ -9,7 +9,7 @@ use crate::http::{Headers, members};
 
 /// What a server has agreed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Agreed {
+pub(super) struct NegotiatedDeflate {
     /// Bits of the window that the server compresses with.
     pub(super) bits: u8,
     /// The client asked for it, so the answer must say it.
@@ -18,15 +18,18 @@ pub(super) struct Agreed {
 
 /// The first of the offers in this header field that we can accept. One with a parameter that is not known, that is
 /// there twice or that has no legal value is not for us (section 7.1).
-pub(super) fn accept(offers: &str) -> Option<Agreed> {
+pub(super) fn accept(offers: &str) -> Option<NegotiatedDeflate> {
     extensions(offers).filter(|(name, _)| *name == NAME).find_map(|(_, parameters)| {
         let parameters = Parameters::read(parameters, true)?;
         let asked = parameters.server_bits;
-        Some(Agreed { bits: asked.unwrap_or(WINDOW_BITS_MAX), is_asked: asked.is_some() })
+        Some(NegotiatedDeflate {
+            bits: asked.unwrap_or(WINDOW_BITS_MAX),
+            is_asked: asked.is_some(),
+        })
     })
 }
 
-impl Agreed {
+impl NegotiatedDeflate {
     /// Appends the header field that tells the client.
     pub(super) fn append(self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"sec-websocket-extensions: permessage-deflate; server_no_context_takeover; client_no_context_takeover");

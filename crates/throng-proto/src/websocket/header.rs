@@ -1,6 +1,6 @@
 //! The header of a frame (RFC 6455 section 5.2).
 
-use crate::websocket::{Limits, Violation};
+use crate::websocket::{Violation, WebSocketLimits};
 
 /// Which end we are: it decides who masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Header {
         bytes: &[u8],
         role: Role,
         deflate: bool,
-        limits: &Limits,
+        limits: &WebSocketLimits,
     ) -> Result<Option<Self>, Violation> {
         let &[first, second, ..] = bytes else {
             return bytes
@@ -128,7 +128,7 @@ const fn check_first(first: u8, deflate: bool) -> Result<(), Violation> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: WebSocketLimits = WebSocketLimits {
         head_bytes_max: 0,
         body_bytes_max: 0,
         frame_bytes_max: 1 << 20,

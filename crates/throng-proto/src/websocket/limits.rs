@@ -2,7 +2,7 @@
 
 /// The bounds of what one connection may make us keep or do. Beyond each of them lies a status or a close code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct WebSocketLimits {
     /// Bytes of an HTTP head, request or answer. Default 8 KiB; beyond it 431 (414 when the target alone is too long).
     pub head_bytes_max: usize,
     /// Bytes of an HTTP body. Default 8 MiB; beyond it 413.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub close_timeout_ms: u32,
 }
 
-impl Default for Limits {
+impl Default for WebSocketLimits {
     fn default() -> Self {
         Self {
             head_bytes_max: 8 << 10,

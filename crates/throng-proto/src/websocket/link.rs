@@ -3,16 +3,16 @@
 use crate::Input;
 use crate::websocket::frame::{append_close, append_control, append_message};
 use crate::websocket::header::Role;
-use crate::websocket::read::{Said, read};
-use crate::websocket::scratch::Room;
-use crate::websocket::unfinished::Unfinished;
-use crate::websocket::{Deflater, Limits, Opcode, Scratch, Violation};
+use crate::websocket::read::{PeerEvent, read};
+use crate::websocket::reassembly::Reassembly;
+use crate::websocket::scratch::ScratchBuffers;
+use crate::websocket::{Deflater, Opcode, Scratch, Violation, WebSocketLimits};
 
 /// One end of an upgraded connection.
 ///
 /// What is unfinished is kept beside it, by whoever owns it: an end has no room for two pointers.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Endpoint {
     /// The window that we may compress with; 0 if compression was not agreed on.
     bits: u8,
     state: State,
@@ -32,7 +32,7 @@ enum State {
     Done,
 }
 
-impl Link {
+impl Endpoint {
     /// Open. `bits` are those of the window that we may compress with; 0 if compression was not agreed on.
     pub(super) const fn new(bits: u8) -> Self {
         Self { bits, state: State::Open }
@@ -71,17 +71,17 @@ impl Link {
     pub(super) fn next<'a, 'i: 'a>(
         &mut self,
         role: Role,
-        unfinished: &mut Option<Box<Unfinished>>,
+        unfinished: &mut Option<Box<Reassembly>>,
         input: &mut Input<'i>,
         scratch: &'a mut Scratch,
         out: &mut Vec<u8>,
-    ) -> Option<Said<'a>> {
+    ) -> Option<PeerEvent<'a>> {
         match self.state {
             State::Open | State::Closing => {}
             State::Expired => {
                 self.state = State::Done;
                 *unfinished = None;
-                return Some(Said::Failed(Violation::CloseTimeout));
+                return Some(PeerEvent::Failed(Violation::CloseTimeout));
             }
             State::Overdue => {
                 let (violation, bits) = (Violation::MessageTimeout, scratch.masks.bits() as u32);
@@ -89,7 +89,7 @@ impl Link {
                 append_close(Some(violation.code()), violation.sentence(), mask, out);
                 self.state = State::Done;
                 *unfinished = None;
-                return Some(Said::Failed(violation));
+                return Some(PeerEvent::Failed(violation));
             }
             State::Done => {
                 input.take_all();
@@ -107,19 +107,19 @@ impl Link {
             }
             _ => read(unfinished, role, deflate, input, limits, room),
         };
-        let said = read.unwrap_or_else(|violation| Some(Said::Failed(violation)))?;
+        let said = read.unwrap_or_else(|violation| Some(PeerEvent::Failed(violation)))?;
         match said {
-            Said::Ping(payload) if self.is_open() => {
+            PeerEvent::Ping(payload) if self.is_open() => {
                 append_control(Opcode::Pong, payload, key(), out);
             }
-            Said::Closed { code, .. } => {
+            PeerEvent::Closed { code, .. } => {
                 if self.is_open() {
                     append_close(code, "", key(), out);
                 }
                 self.state = State::Done;
                 *unfinished = None;
             }
-            Said::Failed(violation) => {
+            PeerEvent::Failed(violation) => {
                 if self.is_open() {
                     append_close(Some(violation.code()), violation.sentence(), key(), out);
                 }
@@ -174,13 +174,13 @@ impl Link {
 /// and rare, so what is behind a frame is copied for each frame.
 #[cold]
 fn read_early<'a>(
-    unfinished: &mut Option<Box<Unfinished>>,
+    unfinished: &mut Option<Box<Reassembly>>,
     role: Role,
     deflate: bool,
     early: &'a mut [u8],
-    limits: &Limits,
-    room: &'a mut Room,
-) -> Result<Option<Said<'a>>, Violation> {
+    limits: &WebSocketLimits,
+    room: &'a mut ScratchBuffers,
+) -> Result<Option<PeerEvent<'a>>, Violation> {
     let mut input = Input::new(early);
     let said = read(unfinished, role, deflate, &mut input, limits, room);
     if !input.is_empty() {

@@ -3,13 +3,13 @@
 use crate::Input;
 use crate::websocket::header::{Header, Role};
 use crate::websocket::inflate::Inflater;
-use crate::websocket::scratch::Room;
-use crate::websocket::unfinished::{Message, Progress, Unfinished};
-use crate::websocket::{Limits, Violation, mask};
+use crate::websocket::reassembly::{Message, Progress, Reassembly};
+use crate::websocket::scratch::ScratchBuffers;
+use crate::websocket::{Violation, WebSocketLimits, mask};
 
 /// What the peer said. Both ends' events are made of it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said<'a> {
+pub(super) enum PeerEvent<'a> {
     Text(&'a str),
     Binary(&'a [u8]),
     Ping(&'a [u8]),
@@ -22,13 +22,13 @@ pub(super) enum Said<'a> {
 /// unmasked where it stands and lent from there. Everything else goes through `unfinished`.
 #[inline]
 pub(super) fn read<'a, 'i: 'a>(
-    unfinished: &mut Option<Box<Unfinished>>,
+    unfinished: &mut Option<Box<Reassembly>>,
     role: Role,
     deflate: bool,
     input: &mut Input<'i>,
-    limits: &Limits,
-    room: &'a mut Room,
-) -> Result<Option<Said<'a>>, Violation> {
+    limits: &WebSocketLimits,
+    room: &'a mut ScratchBuffers,
+) -> Result<Option<PeerEvent<'a>>, Violation> {
     room.tidy();
     loop {
         if let Some(kept) = unfinished.as_deref_mut().filter(|kept| kept.is_inside()) {
@@ -85,7 +85,7 @@ pub(super) fn read<'a, 'i: 'a>(
                 header
             }
         };
-        let begun = unfinished.as_deref().and_then(Unfinished::message_bytes);
+        let begun = unfinished.as_deref().and_then(Reassembly::message_bytes);
         check_place(&header, begun, limits)?;
         if begun.is_none() && header.is_final && input.peek().len() >= header.length {
             let payload = input.take(header.length);
@@ -101,7 +101,11 @@ pub(super) fn read<'a, 'i: 'a>(
 
 /// A frame in its place: does it continue what was begun, and does it still fit?
 #[inline]
-fn check_place(header: &Header, begun: Option<usize>, limits: &Limits) -> Result<(), Violation> {
+fn check_place(
+    header: &Header,
+    begun: Option<usize>,
+    limits: &WebSocketLimits,
+) -> Result<(), Violation> {
     match (header.opcode == Header::CONTINUATION, begun) {
         (true, None) => Err(Violation::Continuation),
         (false, Some(_)) => Err(Violation::Interleaved),
@@ -116,10 +120,10 @@ fn check_place(header: &Header, begun: Option<usize>, limits: &Limits) -> Result
 #[cold]
 fn finish<'a>(
     message: Message,
-    limits: &Limits,
-    room: &'a mut Room,
+    limits: &WebSocketLimits,
+    room: &'a mut ScratchBuffers,
     input: &mut Input<'_>,
-) -> Result<Said<'a>, Violation> {
+) -> Result<PeerEvent<'a>, Violation> {
     room.whole = message.bytes;
     let (is_text, is_deflated) = (message.is_text, message.is_deflated);
     whole(&room.whole, is_text, is_deflated, limits, &mut room.inflater, input)
@@ -131,10 +135,10 @@ fn whole<'a>(
     payload: &'a [u8],
     is_text: bool,
     is_deflated: bool,
-    limits: &Limits,
+    limits: &WebSocketLimits,
     inflater: &'a mut Inflater,
     input: &mut Input<'_>,
-) -> Result<Said<'a>, Violation> {
+) -> Result<PeerEvent<'a>, Violation> {
     let payload = if is_deflated {
         let inflated = inflater.inflate(payload, limits.message_bytes_max)?;
         input.charge(inflated.work);
@@ -143,27 +147,27 @@ fn whole<'a>(
         payload
     };
     if is_text {
-        simdutf8::basic::from_utf8(payload).map(Said::Text).map_err(|_| Violation::NotUtf8)
+        simdutf8::basic::from_utf8(payload).map(PeerEvent::Text).map_err(|_| Violation::NotUtf8)
     } else {
-        Ok(Said::Binary(payload))
+        Ok(PeerEvent::Binary(payload))
     }
 }
 
 /// What a control frame says.
-fn say(opcode: u8, payload: &[u8]) -> Result<Said<'_>, Violation> {
+fn say(opcode: u8, payload: &[u8]) -> Result<PeerEvent<'_>, Violation> {
     match (opcode, payload) {
-        (Header::PING, payload) => Ok(Said::Ping(payload)),
-        (Header::CLOSE, []) => Ok(Said::Closed { code: None, reason: "" }),
+        (Header::PING, payload) => Ok(PeerEvent::Ping(payload)),
+        (Header::CLOSE, []) => Ok(PeerEvent::Closed { code: None, reason: "" }),
         (Header::CLOSE, &[high, low, ref reason @ ..]) => {
             let code = u16::from_be_bytes([high, low]);
             if !may_be_sent(code) {
                 return Err(Violation::CloseCode);
             }
             let reason = str::from_utf8(reason).map_err(|_| Violation::NotUtf8)?;
-            Ok(Said::Closed { code: Some(code), reason })
+            Ok(PeerEvent::Closed { code: Some(code), reason })
         }
         (Header::CLOSE, _) => Err(Violation::CloseCode),
-        (_, payload) => Ok(Said::Pong(payload)),
+        (_, payload) => Ok(PeerEvent::Pong(payload)),
     }
 }
 
@@ -173,6 +177,6 @@ const fn may_be_sent(code: u16) -> bool {
 }
 
 /// Gives the memory back when nothing is unfinished.
-fn release(unfinished: &mut Option<Box<Unfinished>>) {
+fn release(unfinished: &mut Option<Box<Reassembly>>) {
     unfinished.take_if(|kept| kept.is_empty());
 }

@@ -2,16 +2,16 @@
 
 use throng_base::Prng;
 
-use crate::websocket::Limits;
+use crate::websocket::WebSocketLimits;
 use crate::websocket::inflate::Inflater;
 
 /// Limits, the one inflater, and the buffers that an event borrows when it did not arrive in one piece. A core has one.
 #[derive(Debug)]
 pub struct Scratch {
-    pub(super) limits: Limits,
+    pub(super) limits: WebSocketLimits,
     /// Decides the masks of what a client answers by itself: pongs and close frames.
     pub(super) masks: Prng,
-    pub(super) room: Room,
+    pub(super) room: ScratchBuffers,
     /// Frames that came before the upgrade was answered.
     pub(super) early: Vec<u8>,
     /// The one path at which a request may have a body; none for every path.
@@ -20,7 +20,7 @@ pub struct Scratch {
 
 /// The buffers. An event that borrows one of them is gone before the next is read.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct ScratchBuffers {
     pub(super) inflater: Inflater,
     /// A request or a message that came in pieces.
     pub(super) whole: Vec<u8>,
@@ -28,7 +28,7 @@ pub(super) struct Room {
     pub(super) control: [u8; 125],
 }
 
-impl Room {
+impl ScratchBuffers {
     /// Gives back what the last message left behind, if that is much: a core's own state stays small.
     #[inline]
     pub(super) fn tidy(&mut self) {
@@ -41,8 +41,9 @@ impl Room {
 
 impl Scratch {
     /// `seed` decides the masks of the pongs and close frames that a client answers with by itself.
-    pub fn new(limits: Limits, seed: u64) -> Self {
-        let room = Room { inflater: Inflater::default(), whole: Vec::new(), control: [0; 125] };
+    pub fn new(limits: WebSocketLimits, seed: u64) -> Self {
+        let room =
+            ScratchBuffers { inflater: Inflater::default(), whole: Vec::new(), control: [0; 125] };
         Self { limits, masks: Prng::new(seed), room, early: Vec::new(), body_path: None }
     }
 
@@ -55,7 +56,7 @@ impl Scratch {
     }
 
     /// The limits that hold for every session of this core.
-    pub const fn limits(&self) -> &Limits {
+    pub const fn limits(&self) -> &WebSocketLimits {
         &self.limits
     }
 }
@@ -63,7 +64,7 @@ impl Scratch {
 impl Default for Scratch {
     /// With the default [`Limits`].
     fn default() -> Self {
-        Self::new(Limits::default(), 0)
+        Self::new(WebSocketLimits::default(), 0)
     }
 }
 

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use throng_base::Instant;
 
-use crate::http::{self, Awaited, Bounds, Ended, Fault, Partial, Request};
+use crate::http::{self, Bounds, Fault, Partial, Persistence, Request, ResponseExpectation};
 use crate::websocket::header::Role;
-use crate::websocket::link::Link;
-use crate::websocket::read::Said;
-use crate::websocket::unfinished::Unfinished;
-use crate::websocket::{Deflater, Limits, Opcode, Refusal, Scratch, Upgrade, Violation, upgrade};
+use crate::websocket::link::Endpoint;
+use crate::websocket::read::PeerEvent;
+use crate::websocket::reassembly::Reassembly;
+use crate::websocket::{
+    Deflater, Opcode, Refusal, Scratch, UpgradeRequest, Violation, WebSocketLimits, upgrade,
+};
 use crate::{Input, Session};
 
 /// What a client said.
@@ -40,10 +42,10 @@ pub enum ServerEvent<'a> {
 
 /// A connection's state: 24 bytes. It owns heap only while a request or a message is unfinished.
 #[derive(Debug)]
-pub struct Server {
+pub struct WebSocketServer {
     /// [`REARM`] when the next call that knows the time and the limits is to set it.
     deadline: Instant,
-    unfinished: Option<Box<Unfinished>>,
+    unfinished: Option<Box<Reassembly>>,
     phase: Phase,
 }
 
@@ -61,18 +63,18 @@ enum Phase {
     /// Requests are read one at a time.
     Http {
         /// The request that is not answered yet.
-        awaited: Option<Awaited>,
+        awaited: Option<ResponseExpectation>,
         is_expired: bool,
     },
-    Frames(Link),
+    Frames(Endpoint),
 }
 
 /// A deadline in the past: the engine calls back at once, with the time.
 const REARM: Instant = Instant::ZERO;
 
-impl Server {
+impl WebSocketServer {
     /// A connection that was accepted at `now`: its first request is due after `handshake_timeout_ms`.
-    pub fn new(now: Instant, limits: &Limits) -> Self {
+    pub fn new(now: Instant, limits: &WebSocketLimits) -> Self {
         Self {
             deadline: now + millis(limits.handshake_timeout_ms),
             unfinished: None,
@@ -113,7 +115,7 @@ impl Server {
             let stays_open = matches!(self.phase, Phase::Http { .. });
             return AnswerHead { wants_body: false, stays_open };
         };
-        let ended = if awaited.keep_alive { Ended::Stays } else { Ended::Closes };
+        let ended = if awaited.keep_alive { Persistence::Stays } else { Persistence::Closes };
         http::write_answer(status, headers, length, ended, out);
         if awaited.keep_alive {
             self.deadline = REARM;
@@ -131,7 +133,7 @@ impl Server {
     }
 
     /// Whether `request` asks for a WebSocket as RFC 6455 section 4.2.1 wants it.
-    pub fn check_upgrade(&self, request: &Request<'_>) -> Result<Upgrade, Refusal> {
+    pub fn check_upgrade(&self, request: &Request<'_>) -> Result<UpgradeRequest, Refusal> {
         let is_11 =
             matches!(self.phase, Phase::Http { awaited: Some(awaited), .. } if awaited.is_11);
         upgrade::check(request, is_11)
@@ -156,7 +158,7 @@ impl Server {
     /// compressed if the client offers that.
     pub fn accept(
         &mut self,
-        upgrade: &Upgrade,
+        upgrade: &UpgradeRequest,
         subprotocol: Option<&str>,
         headers: &[(&str, &str)],
         deflate: bool,
@@ -182,18 +184,18 @@ impl Server {
         out.extend_from_slice(b"\r\n");
         // Frames that came early wait for a call.
         self.deadline = if self.unfinished.is_none() { Instant::FAR } else { REARM };
-        self.phase = Phase::Frames(Link::new(agreed.map_or(0, |agreed| agreed.bits)));
+        self.phase = Phase::Frames(Endpoint::new(agreed.map_or(0, |agreed| agreed.bits)));
     }
 
     /// Whether frames go in and out, and no close frame has been sent.
     pub fn is_open(&self) -> bool {
-        self.link().is_some_and(Link::is_open)
+        self.link().is_some_and(Endpoint::is_open)
     }
 
     /// Whether the client takes frames of [`super::encode_deflated`]. One that asked for a smaller window
     /// does not; [`Self::text`] compresses for it all the same.
     pub fn is_deflated(&self) -> bool {
-        self.link().is_some_and(Link::is_deflated)
+        self.link().is_some_and(Endpoint::is_deflated)
     }
 
     /// Appends a text message; compressed if there is a deflater and the client takes it. Nothing unless it is open.
@@ -227,14 +229,14 @@ impl Server {
         }
     }
 
-    const fn link(&self) -> Option<&Link> {
+    const fn link(&self) -> Option<&Endpoint> {
         match &self.phase {
             Phase::Frames(link) => Some(link),
             Phase::Http { .. } => None,
         }
     }
 
-    fn take_awaited(&mut self) -> Option<Awaited> {
+    fn take_awaited(&mut self) -> Option<ResponseExpectation> {
         match &mut self.phase {
             Phase::Http { awaited, .. } => {
                 debug_assert!(awaited.is_some(), "an answer to no request");
@@ -246,13 +248,16 @@ impl Server {
     }
 
     fn end(&mut self) {
-        *self =
-            Self { deadline: Instant::FAR, unfinished: None, phase: Phase::Frames(Link::done()) };
+        *self = Self {
+            deadline: Instant::FAR,
+            unfinished: None,
+            phase: Phase::Frames(Endpoint::done()),
+        };
     }
 }
 
 /// A connection that was accepted just now: its time counts from the first call that knows it.
-impl Default for Server {
+impl Default for WebSocketServer {
     fn default() -> Self {
         Self {
             deadline: REARM,
@@ -262,7 +267,7 @@ impl Default for Server {
     }
 }
 
-impl Session for Server {
+impl Session for WebSocketServer {
     type Event<'a> = ServerEvent<'a>;
     type Scratch = Scratch;
 
@@ -290,19 +295,19 @@ impl Session for Server {
         let said = link.next(Role::Server, &mut self.unfinished, input, scratch, out);
         // Nothing is unfinished and nothing was: so it is nearly always.
         if self.unfinished.is_some() || self.deadline != Instant::FAR {
-            let is_whole = matches!(said, Some(Said::Text(_) | Said::Binary(_)));
+            let is_whole = matches!(said, Some(PeerEvent::Text(_) | PeerEvent::Binary(_)));
             self.time_message(now + millis(message_timeout_ms), is_whole);
         }
         said.map(|said| match said {
-            Said::Text(text) => ServerEvent::Text(text),
-            Said::Binary(bytes) => ServerEvent::Binary(bytes),
-            Said::Ping(payload) => ServerEvent::Ping(payload),
-            Said::Pong(payload) => ServerEvent::Pong(payload),
-            Said::Closed { code, reason } => {
+            PeerEvent::Text(text) => ServerEvent::Text(text),
+            PeerEvent::Binary(bytes) => ServerEvent::Binary(bytes),
+            PeerEvent::Ping(payload) => ServerEvent::Ping(payload),
+            PeerEvent::Pong(payload) => ServerEvent::Pong(payload),
+            PeerEvent::Closed { code, reason } => {
                 self.deadline = Instant::FAR;
                 ServerEvent::Closed { code, reason }
             }
-            Said::Failed(violation) => {
+            PeerEvent::Failed(violation) => {
                 self.deadline = Instant::FAR;
                 ServerEvent::Failed(violation)
             }
@@ -330,7 +335,7 @@ impl Session for Server {
     }
 }
 
-impl Server {
+impl WebSocketServer {
     /// Gives a message that has begun its time, which whatever is said in its midst does not move, and takes it back
     /// from one that is whole.
     #[cold]
@@ -387,7 +392,7 @@ impl Server {
             }
             Ok(None) => {
                 if !begun.is_empty() {
-                    self.unfinished = Some(Box::new(Unfinished::of_early(begun)));
+                    self.unfinished = Some(Box::new(Reassembly::of_early(begun)));
                     self.deadline = now + millis(limits.handshake_timeout_ms);
                 }
                 None

@@ -5,14 +5,14 @@ use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest, Sha1};
 
 use crate::http::{Request, has_member, members};
-use crate::websocket::extension::{self, Agreed};
+use crate::websocket::extension::{self, NegotiatedDeflate};
 
 /// A request that asks for the upgrade, and may have it.
 #[derive(Clone, Copy, Debug)]
-pub struct Upgrade {
+pub struct UpgradeRequest {
     pub(super) accept: [u8; 28],
     /// Nothing if the client offers no permessage-deflate, or none that we can accept.
-    pub(super) deflate: Option<Agreed>,
+    pub(super) deflate: Option<NegotiatedDeflate>,
 }
 
 /// Why a request cannot be upgraded.
@@ -34,7 +34,7 @@ pub fn offered_subprotocols<'a>(request: &Request<'a>) -> impl Iterator<Item = &
 }
 
 /// Whether `request` is a client's opening handshake (RFC 6455 section 4.2.1).
-pub(super) fn check(request: &Request<'_>, is_11: bool) -> Result<Upgrade, Refusal> {
+pub(super) fn check(request: &Request<'_>, is_11: bool) -> Result<UpgradeRequest, Refusal> {
     let refuse = |status, what| Err(Refusal { status, what });
     let (mut upgrades, mut connects) = (false, false);
     let (mut key, mut keys, mut version, mut deflate) = (None, 0, None, None);
@@ -70,7 +70,7 @@ pub(super) fn check(request: &Request<'_>, is_11: bool) -> Result<Upgrade, Refus
     let Some(key) = key.filter(|key| keys == 1 && is_key(key)) else {
         return refuse(400, "sec-websocket-key is not 16 bytes (RFC 6455 section 4.1)");
     };
-    Ok(Upgrade { accept: accept_of(key), deflate })
+    Ok(UpgradeRequest { accept: accept_of(key), deflate })
 }
 
 /// What the server answers to a key (RFC 6455 section 4.2.2).
@@ -103,7 +103,7 @@ mod tests {
 
     const GOOD: &str = "Upgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
 
-    fn check_lines(method: &str, lines: &str, is_11: bool) -> Result<Upgrade, u16> {
+    fn check_lines(method: &str, lines: &str, is_11: bool) -> Result<UpgradeRequest, u16> {
         let request = Request { method, target: "/", headers: Headers::new(lines), body: b"" };
         check(&request, is_11).map_err(|refusal| refusal.status)
     }

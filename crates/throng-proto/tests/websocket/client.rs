@@ -30,7 +30,7 @@ fn the_request_is_that_of_the_rfc() {
         deflate: true,
         ..HANDSHAKE
     };
-    throng_proto::websocket::Client::new().begin(&handshake, &mut out);
+    throng_proto::websocket::WebSocketClient::new().begin(&handshake, &mut out);
     let expected = "GET /chat?x=1 HTTP/1.1\r\nhost: a:1\r\nupgrade: websocket\r\nconnection: Upgrade\r\n\
         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\
         sec-websocket-extensions: permessage-deflate; server_no_context_takeover; client_no_context_takeover; client_max_window_bits\r\n\

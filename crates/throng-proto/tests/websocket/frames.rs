@@ -3,7 +3,7 @@
 use throng_base::Instant;
 use throng_proto::Session;
 use throng_proto::websocket::{
-    Client, Deflater, Opcode, Server, Violation, encode_deflated, encode_frame,
+    Deflater, Opcode, Violation, WebSocketClient, WebSocketServer, encode_deflated, encode_frame,
 };
 
 use crate::support::{Talk, frame, masked, open_client, open_server};
@@ -44,8 +44,8 @@ fn check_failure(deflate: bool, bytes: &[u8], said: &[&str], code: u16) {
 
 #[test]
 fn a_session_is_24_bytes() {
-    assert!(size_of::<Server>() <= 24, "{}", size_of::<Server>());
-    assert!(size_of::<Client>() <= 24, "{}", size_of::<Client>());
+    assert!(size_of::<WebSocketServer>() <= 24, "{}", size_of::<WebSocketServer>());
+    assert!(size_of::<WebSocketClient>() <= 24, "{}", size_of::<WebSocketClient>());
 }
 
 #[test]

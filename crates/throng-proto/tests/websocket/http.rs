@@ -165,11 +165,14 @@ fn frames_before_a_late_upgrade_are_read_after_it() {
     }
 }
 
-fn late_upgrade(server: &throng_proto::websocket::Server) -> throng_proto::websocket::Upgrade {
+fn late_upgrade(
+    server: &throng_proto::websocket::WebSocketServer,
+) -> throng_proto::websocket::UpgradeRequest {
     let mut bytes = REQUEST.as_bytes().to_vec();
     let mut scratch = throng_proto::websocket::Scratch::default();
     let mut input = throng_proto::Input::new(&mut bytes);
-    let mut another = throng_proto::websocket::Server::new(Instant::ZERO, scratch.limits());
+    let mut another =
+        throng_proto::websocket::WebSocketServer::new(Instant::ZERO, scratch.limits());
     let mut out = Vec::new();
     match another.next(Instant::ZERO, &mut input, &mut scratch, &mut out) {
         Some(throng_proto::websocket::ServerEvent::Request(request)) => {

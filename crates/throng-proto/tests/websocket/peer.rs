@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::rc::Rc;
 
-use throng_proto::websocket::Client;
+use throng_proto::websocket::WebSocketClient;
 use tungstenite::{HandshakeError, Message, WebSocket, accept, client};
 
 use crate::support::{Accepting, HANDSHAKE, Talk, Told, server};
@@ -108,7 +108,7 @@ fn a_foreign_client_talks_to_our_server() {
 #[test]
 fn our_client_talks_to_a_foreign_server() {
     let pipe = Pipe::default();
-    let mut talk = Talk::new(Client::new());
+    let mut talk = Talk::new(WebSocketClient::new());
     talk.session.begin(&HANDSHAKE, &mut talk.out);
     pipe.exchange(&mut talk);
     let mut peer = accept(pipe.clone()).unwrap();

@@ -2,13 +2,13 @@
 
 use throng_base::Instant;
 use throng_proto::websocket::{
-    Client, ClientEvent, ClientHandshake, Limits, Scratch, Server, ServerEvent,
-    offered_subprotocols,
+    ClientEvent, ClientHandshake, Scratch, ServerEvent, WebSocketClient, WebSocketLimits,
+    WebSocketServer, offered_subprotocols,
 };
 use throng_proto::{Input, Session};
 
 /// Small enough that tests reach them.
-pub(crate) const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: WebSocketLimits = WebSocketLimits {
     head_bytes_max: 1_000,
     body_bytes_max: 100,
     frame_bytes_max: 200_000,
@@ -81,7 +81,7 @@ impl<S: Told> Talk<S> {
 
 /// A server that accepts every upgrade at once, and answers every other request with its body.
 pub(crate) fn server(deflate: bool) -> Talk<Accepting> {
-    let server = Server::new(Instant::ZERO, &LIMITS);
+    let server = WebSocketServer::new(Instant::ZERO, &LIMITS);
     Talk::new(Accepting { server, deflate })
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn open_server(deflate: bool) -> Talk<Accepting> {
 }
 
 /// A client whose handshake was answered.
-pub(crate) fn open_client() -> Talk<Client> {
+pub(crate) fn open_client() -> Talk<WebSocketClient> {
     let mut talk = begun_client(&HANDSHAKE);
     talk.receive(ANSWER.as_bytes());
     assert!(talk.session.is_open());
@@ -107,8 +107,8 @@ pub(crate) fn open_client() -> Talk<Client> {
 }
 
 /// A client whose handshake was sent.
-pub(crate) fn begun_client(handshake: &ClientHandshake<'_>) -> Talk<Client> {
-    let mut talk = Talk::new(Client::new());
+pub(crate) fn begun_client(handshake: &ClientHandshake<'_>) -> Talk<WebSocketClient> {
+    let mut talk = Talk::new(WebSocketClient::new());
     let mut request = Vec::new();
     talk.session.begin(handshake, &mut request);
     talk
@@ -157,7 +157,7 @@ pub(crate) fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) struct Accepting {
-    pub(crate) server: Server,
+    pub(crate) server: WebSocketServer,
     deflate: bool,
 }
 
@@ -223,7 +223,7 @@ impl Told for Accepting {
     }
 }
 
-impl Told for Client {
+impl Told for WebSocketClient {
     fn tell(event: ClientEvent<'_>) -> String {
         match event {
             ClientEvent::Opened { subprotocol } => format!("opened {subprotocol:?}"),

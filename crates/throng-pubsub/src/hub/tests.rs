@@ -125,7 +125,10 @@ impl Both {
                 let is_member =
                     |one: &&mut Expected| one.topic == topic && one.membership.is_some();
                 let mut members: Vec<_> = self.memberships.iter_mut().filter(is_member).collect();
-                assert_eq!(accepted, Accepted { has_members: !members.is_empty(), dropped: 0 });
+                assert_eq!(
+                    accepted,
+                    PublishOutcome { has_members: !members.is_empty(), dropped: 0 }
+                );
                 for one in members.iter_mut().filter(|one| Some(one.connection) != except) {
                     one.due.push(number);
                 }
@@ -158,11 +161,13 @@ impl Both {
         assert!(one.membership.is_some(), "it has left");
         assert_eq!(connections[one.connection].key, key);
         match what {
-            What::Frames(frames, range) => {
+            DeliveryContent::Frames(frames, range) => {
                 one.got.extend(numbers_in(&frames.bytes()[frames.span(range)]));
             }
-            What::Publication(publication) => one.got.push(publication.body::<Body>().unwrap().0),
-            What::Nothing => {}
+            DeliveryContent::Publication(publication) => {
+                one.got.push(publication.body::<Body>().unwrap().0)
+            }
+            DeliveryContent::Nothing => {}
         }
         true
     }
@@ -234,7 +239,7 @@ fn hub_of(members: &[(&str, u32)], rules: TopicRules) -> (Hub, Vec<Connection>) 
     (hub, connections)
 }
 
-fn publish(hub: &mut Hub, topic: &str, number: u32) -> Accepted {
+fn publish(hub: &mut Hub, topic: &str, number: u32) -> PublishOutcome {
     hub.publish(&Arc::new(Publication::new(topic, Body(number, 0))), None)
 }
 
@@ -246,7 +251,7 @@ fn next(hub: &mut Hub) -> Option<(u32, Vec<u32>)> {
     };
     let Delivery { key, what, .. } = hub.next(render)?;
     match what {
-        What::Frames(frames, range) => {
+        DeliveryContent::Frames(frames, range) => {
             Some((key.index(), numbers_in(&frames.bytes()[frames.span(range)])))
         }
         other => panic!("{other:?}"),

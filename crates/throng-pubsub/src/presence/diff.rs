@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::member::{Member, write_groups};
+use super::member::{PresenceMember, write_groups};
 
 /// The changes of one topic that one core made between two drains.
 ///
@@ -10,16 +10,16 @@ use super::member::{Member, write_groups};
 #[derive(Debug)]
 pub struct Diff {
     topic: Arc<str>,
-    joins: Vec<Arc<Member>>,
-    leaves: Vec<Arc<Member>>,
+    joins: Vec<Arc<PresenceMember>>,
+    leaves: Vec<Arc<PresenceMember>>,
     payload: OnceLock<String>,
 }
 
 /// A diff in the making.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
-    pub(super) joins: Vec<Arc<Member>>,
-    pub(super) leaves: Vec<Arc<Member>>,
+pub(super) struct DiffBuilder {
+    pub(super) joins: Vec<Arc<PresenceMember>>,
+    pub(super) leaves: Vec<Arc<PresenceMember>>,
 }
 
 impl Diff {
@@ -29,12 +29,12 @@ impl Diff {
     }
 
     /// Who came, by key.
-    pub fn joins(&self) -> &[Arc<Member>] {
+    pub fn joins(&self) -> &[Arc<PresenceMember>] {
         &self.joins
     }
 
     /// Who went, by key.
-    pub fn leaves(&self) -> &[Arc<Member>] {
+    pub fn leaves(&self) -> &[Arc<PresenceMember>] {
         &self.leaves
     }
 
@@ -51,7 +51,7 @@ impl Diff {
     }
 }
 
-impl Draft {
+impl DiffBuilder {
     pub(super) fn finish(mut self, topic: Arc<str>) -> Diff {
         for members in [&mut self.joins, &mut self.leaves] {
             members.sort_unstable_by(|a, b| a.place().cmp(&b.place()));

@@ -12,22 +12,22 @@ use throng_proto::phoenix::json;
 ///
 /// Twelve bytes: the moment it was tracked, which its core uses once, the core, and two that are zero. Refs of one core sort by age.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ref([u8; 12]);
+pub struct PresenceRef([u8; 12]);
 
 /// One who is present: a key with what is told about it. It never changes, and all cores share it.
 #[derive(Debug)]
-pub struct Member {
+pub struct PresenceMember {
     topic: Arc<str>,
     key: Box<str>,
-    r#ref: Ref,
+    r#ref: PresenceRef,
     meta: Box<str>,
 }
 
 /// A member's place in its topic's list.
 #[derive(Debug)]
-pub(super) struct ByKey(pub(super) Arc<Member>);
+pub(super) struct ByKey(pub(super) Arc<PresenceMember>);
 
-impl Ref {
+impl PresenceRef {
     pub(super) fn new(moment_ns: u64, core: u16) -> Self {
         let mut bytes = [0; 12];
         bytes[..8].copy_from_slice(&moment_ns.to_be_bytes());
@@ -37,7 +37,7 @@ impl Ref {
 }
 
 /// URL-safe base64: 16 characters.
-impl fmt::Display for Ref {
+impl fmt::Display for PresenceRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = [0; 16];
         URL_SAFE.encode_slice(self.0, &mut text).map_err(|_| fmt::Error)?;
@@ -45,19 +45,19 @@ impl fmt::Display for Ref {
     }
 }
 
-impl fmt::Debug for Ref {
+impl fmt::Debug for PresenceRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl Member {
+impl PresenceMember {
     /// `meta` is a JSON object. The refs are added behind what is in it: of a name that comes twice, the last counts.
     pub(super) fn new(
         topic: Arc<str>,
         key: &str,
-        r#ref: Ref,
-        previous: Option<Ref>,
+        r#ref: PresenceRef,
+        previous: Option<PresenceRef>,
         meta: &str,
     ) -> Self {
         let fields = meta.trim_ascii();
@@ -84,7 +84,7 @@ impl Member {
     }
 
     /// Its own name.
-    pub const fn r#ref(&self) -> Ref {
+    pub const fn r#ref(&self) -> PresenceRef {
         self.r#ref
     }
 
@@ -103,7 +103,7 @@ impl Member {
     }
 
     /// The order within a topic.
-    pub(super) fn place(&self) -> (&str, Ref) {
+    pub(super) fn place(&self) -> (&str, PresenceRef) {
         (&self.key, self.r#ref)
     }
 }
@@ -133,7 +133,7 @@ const AROUND_BYTES: usize = 16;
 
 /// Appends `{key: {"metas": […]}, …}`; members of one key come one after another.
 pub(super) fn write_groups<'a>(
-    members: impl IntoIterator<Item = &'a Arc<Member>>,
+    members: impl IntoIterator<Item = &'a Arc<PresenceMember>>,
     out: &mut Vec<u8>,
 ) {
     let mut writer = GroupWriter::default();
@@ -145,12 +145,12 @@ pub(super) fn write_groups<'a>(
 #[derive(Debug, Default)]
 pub(super) struct GroupWriter {
     /// A member of the key whose metas are being written.
-    group: Option<Arc<Member>>,
+    group: Option<Arc<PresenceMember>>,
 }
 
 impl GroupWriter {
     /// Appends one member.
-    pub(super) fn member(&mut self, member: &Arc<Member>, out: &mut Vec<u8>) {
+    pub(super) fn member(&mut self, member: &Arc<PresenceMember>, out: &mut Vec<u8>) {
         match &self.group {
             Some(group) if group.key() == member.key() => out.push(b','),
             group => {

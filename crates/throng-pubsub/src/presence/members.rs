@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::member::{ByKey, GroupWriter, Member};
+use super::member::{ByKey, GroupWriter, PresenceMember};
 
 /// The members of one topic. A [`Listing`] keeps it for as long as it walks.
 #[derive(Debug, Default)]
@@ -17,14 +17,14 @@ pub(super) struct Members {
 }
 
 impl Members {
-    pub(super) fn insert(&self, member: &Arc<Member>) {
+    pub(super) fn insert(&self, member: &Arc<PresenceMember>) {
         if self.by_key.borrow_mut().insert(ByKey(Arc::clone(member))) {
             self.bytes.set(self.bytes.get() + member.weight());
         }
     }
 
     /// Removes a member. True when none is left.
-    pub(super) fn remove(&self, member: &Arc<Member>) -> bool {
+    pub(super) fn remove(&self, member: &Arc<PresenceMember>) -> bool {
         let mut by_key = self.by_key.borrow_mut();
         if by_key.remove(&ByKey(Arc::clone(member))) {
             self.bytes.set(self.bytes.get() - member.weight());
@@ -50,7 +50,7 @@ impl Members {
 pub struct Listing {
     members: Rc<Members>,
     /// The member that was told last.
-    last: Option<Arc<Member>>,
+    last: Option<Arc<PresenceMember>>,
     /// The state of the object that [`Self::part`] writes.
     writer: GroupWriter,
 }
@@ -85,7 +85,7 @@ impl Listing {
         &mut self,
         bytes: usize,
         out: &mut Vec<u8>,
-        mut tell: impl FnMut(&Arc<Member>, &mut Vec<u8>),
+        mut tell: impl FnMut(&Arc<PresenceMember>, &mut Vec<u8>),
     ) -> bool {
         let end = out.len().saturating_add(bytes);
         let members = Rc::clone(&self.members);
@@ -106,9 +106,9 @@ impl Listing {
 
 /// Yields each member in its turn.
 impl Iterator for Listing {
-    type Item = Arc<Member>;
+    type Item = Arc<PresenceMember>;
 
-    fn next(&mut self) -> Option<Arc<Member>> {
+    fn next(&mut self) -> Option<Arc<PresenceMember>> {
         let members = self.members.by_key.borrow();
         let last = self.last.take().map(ByKey);
         let after = last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);

@@ -116,7 +116,7 @@ fn p99(histogram: &Histogram) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Event, EventKind, LEAVING};
+    use crate::{LEAVING, RunEvent, RunEventKind};
 
     fn interval(at_ms: u64, counters: LoadCounters) -> Interval {
         let load = LoadInterval { phase: "ramp to 2k".into(), counters, ..Default::default() };
@@ -163,7 +163,7 @@ mod tests {
             ..Default::default()
         };
         let mut now = interval(1000, counters);
-        now.events.push(Event::new(900, EventKind::Steered { command: "stop 5".into() }));
+        now.events.push(RunEvent::new(900, RunEventKind::Steered { command: "stop 5".into() }));
         let line = progress_line(&now, None);
         assert!(line.contains("messages 9/s of 11/s turns  errors 0  [steered: stop 5]"), "{line}");
     }

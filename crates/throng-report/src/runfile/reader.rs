@@ -5,18 +5,18 @@ use std::{fmt, mem};
 
 use serde::Deserialize;
 
-use super::{End, EndLine, Header, SCHEMA};
+use super::{EndLine, RunEnd, RunHeader, SCHEMA};
 use crate::Interval;
 
 /// A whole run file in memory. For a long run prefer [`RunFileReader`], which holds one line at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFile {
     /// The first line.
-    pub header: Header,
+    pub header: RunHeader,
     /// The intervals, in order.
     pub intervals: Vec<Interval>,
     /// The last line; absent when the generator was killed.
-    pub end: Option<End>,
+    pub end: Option<RunEnd>,
     /// Lines that could not be read.
     pub lines_torn: u64,
     /// What a reader should know before believing the file, a sentence each.
@@ -44,8 +44,8 @@ pub fn read(input: &mut impl BufRead) -> Result<RunFile, ReadError> {
 #[derive(Debug)]
 pub struct RunFileReader<R> {
     input: R,
-    header: Header,
-    end: Option<End>,
+    header: RunHeader,
+    end: Option<RunEnd>,
     lines_torn: u64,
     warnings: Vec<String>,
     line: Vec<u8>,
@@ -84,12 +84,12 @@ impl<R: BufRead> RunFileReader<R> {
     }
 
     /// The first line.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &RunHeader {
         &self.header
     }
 
     /// The last line, once every interval was read.
-    pub fn end(&self) -> Option<&End> {
+    pub fn end(&self) -> Option<&RunEnd> {
         self.end.as_ref()
     }
 
@@ -228,16 +228,16 @@ impl std::error::Error for ReadError {}
 
 #[cfg(test)]
 mod tests {
-    use super::super::{EndReason, RunFileWriter};
+    use super::super::{RunEndReason, RunFileWriter};
     use super::*;
 
     fn written() -> Vec<u8> {
-        let header = Header { target: "tcp://127.0.0.1:5555".into(), ..Header::default() };
+        let header = RunHeader { target: "tcp://127.0.0.1:5555".into(), ..RunHeader::default() };
         let mut writer = RunFileWriter::create(Vec::new(), &header).unwrap();
         for at_ms in [0, 1000, 2000] {
             let _ = writer.interval(&Interval { at_ms, ..Interval::default() });
         }
-        let _ = writer.end(&End { reason: EndReason::Interrupted, ..End::default() });
+        let _ = writer.end(&RunEnd { reason: RunEndReason::Interrupted, ..RunEnd::default() });
         writer.into_inner()
     }
 
@@ -246,7 +246,7 @@ mod tests {
         let file = read(&mut written().as_slice()).unwrap();
         assert_eq!(file.header.target, "tcp://127.0.0.1:5555");
         assert_eq!(file.intervals.len(), 3);
-        assert_eq!(file.end.unwrap().reason, EndReason::Interrupted);
+        assert_eq!(file.end.unwrap().reason, RunEndReason::Interrupted);
         assert_eq!(file.warnings, [""; 0]);
     }
 
@@ -331,6 +331,6 @@ mod tests {
                     {\"end\":{\"reason\":\"moon_rose\",\"y\":[]}}\n";
         let file = read(&mut text.as_bytes()).unwrap();
         assert_eq!((file.intervals.len(), file.warnings.len()), (1, 0));
-        assert_eq!(file.end.unwrap().reason, EndReason::Unknown);
+        assert_eq!(file.end.unwrap().reason, RunEndReason::Unknown);
     }
 }

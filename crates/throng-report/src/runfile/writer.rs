@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
-use super::{End, Header, Interval, Line};
+use super::{Interval, Line, RunEnd, RunHeader};
 
 /// Something that can be cut back to its first bytes and continued from there.
 pub trait Truncate {
@@ -28,7 +28,7 @@ impl Truncate for Vec<u8> {
 /// What became of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Appended {
+pub enum AppendOutcome {
     /// It is written.
     Whole,
     /// It is written, after this many lines had been lost: the time for `run_file_resumed`.
@@ -65,7 +65,7 @@ pub struct RunFileWriter<W> {
 
 impl<W: Write + Truncate> RunFileWriter<W> {
     /// Writes the first line. A failure here means that the run should not start.
-    pub fn create(out: W, header: &Header) -> io::Result<Self> {
+    pub fn create(out: W, header: &RunHeader) -> io::Result<Self> {
         let mut writer = Self {
             out,
             whole_bytes: 0,
@@ -79,13 +79,13 @@ impl<W: Write + Truncate> RunFileWriter<W> {
     }
 
     /// Appends an interval.
-    pub fn interval(&mut self, interval: &Interval) -> Appended {
+    pub fn interval(&mut self, interval: &Interval) -> AppendOutcome {
         self.append(&Line::Interval(interval))
     }
 
     /// Appends the last line; `lines_lost` is filled in.
-    pub fn end(&mut self, end: &End) -> Appended {
-        let end = End { lines_lost: self.lines_lost, ..end.clone() };
+    pub fn end(&mut self, end: &RunEnd) -> AppendOutcome {
+        let end = RunEnd { lines_lost: self.lines_lost, ..end.clone() };
         self.append(&Line::End { end: &end })
     }
 
@@ -104,11 +104,11 @@ impl<W: Write + Truncate> RunFileWriter<W> {
         self.out
     }
 
-    fn append(&mut self, line: &Line<'_>) -> Appended {
+    fn append(&mut self, line: &Line<'_>) -> AppendOutcome {
         match self.write(line) {
             Ok(()) => match std::mem::take(&mut self.lost_since_written) {
-                0 => Appended::Whole,
-                lines_lost => Appended::Resumed { lines_lost },
+                0 => AppendOutcome::Whole,
+                lines_lost => AppendOutcome::Resumed { lines_lost },
             },
             Err(error) => {
                 let error = error.to_string();
@@ -116,8 +116,8 @@ impl<W: Write + Truncate> RunFileWriter<W> {
                 self.lines_lost += 1;
                 self.lost_since_written += 1;
                 match self.lost_since_written {
-                    1 => Appended::Failed { error },
-                    _ => Appended::StillFailing,
+                    1 => AppendOutcome::Failed { error },
+                    _ => AppendOutcome::StillFailing,
                 }
             }
         }
@@ -210,16 +210,16 @@ mod tests {
     /// Writes one line whole, fails at two, the first of them half-way, makes room and writes two more.
     fn run_over_a_full_disk(cuts: bool) -> (RunFile, usize) {
         let disk = Disk { room: 1 << 20, cuts, ..Disk::default() };
-        let mut writer = RunFileWriter::create(disk, &Header::default()).unwrap();
-        assert_eq!(writer.interval(&at(1000)), Appended::Whole);
+        let mut writer = RunFileWriter::create(disk, &RunHeader::default()).unwrap();
+        assert_eq!(writer.interval(&at(1000)), AppendOutcome::Whole);
         writer.out.room = writer.out.bytes.len() + 7;
-        assert!(matches!(writer.interval(&at(2000)), Appended::Failed { .. }));
+        assert!(matches!(writer.interval(&at(2000)), AppendOutcome::Failed { .. }));
         let bytes_while_full = writer.out.bytes.len();
-        assert_eq!(writer.interval(&at(3000)), Appended::StillFailing);
+        assert_eq!(writer.interval(&at(3000)), AppendOutcome::StillFailing);
         writer.out.room = 1 << 20;
-        assert_eq!(writer.interval(&at(4000)), Appended::Resumed { lines_lost: 2 });
-        assert_eq!(writer.interval(&at(5000)), Appended::Whole);
-        assert_eq!(writer.end(&End::default()), Appended::Whole);
+        assert_eq!(writer.interval(&at(4000)), AppendOutcome::Resumed { lines_lost: 2 });
+        assert_eq!(writer.interval(&at(5000)), AppendOutcome::Whole);
+        assert_eq!(writer.end(&RunEnd::default()), AppendOutcome::Whole);
         assert_eq!(writer.lines_lost(), 2);
         assert!(writer.error().is_some());
         (read(&mut writer.into_inner().bytes.as_slice()).unwrap(), bytes_while_full)
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_run_whose_first_line_cannot_be_written_does_not_start() {
-        let error = RunFileWriter::create(Disk::default(), &Header::default()).unwrap_err();
+        let error = RunFileWriter::create(Disk::default(), &RunHeader::default()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 

@@ -2,19 +2,19 @@
 
 mod load;
 
-use load::Load;
+use load::LoadFold;
 
 use super::rates::{MachineCpu, Step, cores_used, cost, rate_mean, rate_most};
-use super::server::Server;
+use super::server::ServerFold;
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, GeneratorSummary, HeartbeatSummary,
     JoinSummary, MachineSummary, MessageSummary, PushSummary, RunSummary, SCHEMA, Summary,
     TurnsSummary, UsersSummary,
 };
-use crate::runfile::{Ceiling, End, EndReason, Header};
+use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::unanswered::judged;
-use crate::validity::{Facts, Grade, Latency};
-use crate::{EventKind, Histogram, Interval, LatencySummary, MachineUse, Threshold, Validity};
+use crate::validity::{Grade, ShownLatency, ValidityFacts};
+use crate::{Histogram, Interval, LatencySummary, MachineUse, RunEventKind, Threshold, Validity};
 
 /// A summary in the making. The generator feeds it as it writes the run file; a reader as it reads one.
 #[derive(Debug, Default)]
@@ -23,9 +23,9 @@ pub struct SummaryFold {
     ceiling: Option<Ceiling>,
     end_ms: u64,
     steps: Vec<Step>,
-    load: Load,
+    load: LoadFold,
     machine: Option<MachineUse>,
-    server: Option<Server>,
+    server: Option<ServerFold>,
     planned_ms: Option<u64>,
     /// Who asked for the end, and when.
     interrupted: Option<(String, u64)>,
@@ -37,7 +37,7 @@ pub struct SummaryFold {
 
 impl SummaryFold {
     /// Begins with the first line.
-    pub fn new(header: &Header) -> Self {
+    pub fn new(header: &RunHeader) -> Self {
         let run = RunSummary {
             target: header.target.clone(),
             scenario: header.scenario.path.clone(),
@@ -87,14 +87,14 @@ impl SummaryFold {
         if let Some(server) = &interval.server {
             match &mut self.server {
                 Some(seen) => seen.add(interval.at_ms, server, &mut step),
-                None => self.server = Some(Server::first(interval.at_ms, server)),
+                None => self.server = Some(ServerFold::first(interval.at_ms, server)),
             }
         }
         for event in &interval.events {
             match event.kind {
-                EventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
-                EventKind::GeneratorFdsExhausted { .. } => self.fds_exhausted += 1,
-                EventKind::Interrupted { ref by } => {
+                RunEventKind::PortsExhausted { .. } => self.ports_exhausted += 1,
+                RunEventKind::GeneratorFdsExhausted { .. } => self.fds_exhausted += 1,
+                RunEventKind::Interrupted { ref by } => {
                     self.interrupted.get_or_insert_with(|| (by.clone(), event.at_ms));
                 }
                 _ => {}
@@ -105,21 +105,21 @@ impl SummaryFold {
 
     /// The summary of a run that is over, or of what there is of it so far. `lines_lost` are those that the
     /// run file lacks.
-    pub fn finish(&self, end: Option<EndReason>, lines_lost: u64) -> Summary {
+    pub fn finish(&self, end: Option<RunEndReason>, lines_lost: u64) -> Summary {
         self.summary(end, lines_lost, false)
     }
 
     /// The summary of a run file that was read to its end.
-    pub fn finish_read(&self, end: Option<&End>, lines_torn: u64) -> Summary {
+    pub fn finish_read(&self, end: Option<&RunEnd>, lines_torn: u64) -> Summary {
         // A line that could not be written whole is both lost to the writer and torn to the reader.
         let lines_lost = end.map_or(0, |end| end.lines_lost).max(lines_torn);
         self.summary(end.map(|end| end.reason), lines_lost, end.is_none())
     }
 
-    fn summary(&self, end: Option<EndReason>, lines_lost: u64, end_missing: bool) -> Summary {
-        let Load { last, errors, .. } = &self.load;
+    fn summary(&self, end: Option<RunEndReason>, lines_lost: u64, end_missing: bool) -> Summary {
+        let LoadFold { last, errors, .. } = &self.load;
         let counters = &last.counters;
-        let interrupted = self.interrupted.is_some() || end == Some(EndReason::Interrupted);
+        let interrupted = self.interrupted.is_some() || end == Some(RunEndReason::Interrupted);
         let missing = self.load.users_missing(interrupted);
         let achieved = counters.users_started.min(counters.users_intended);
         let intended = achieved + missing;
@@ -128,7 +128,7 @@ impl SummaryFold {
         let failed = |one, other| last.connect_failed.get(one) + last.connect_failed.get(other);
         let (connect, message) = (self.connect(missing), self.message());
         let (join, push, broadcast) = (self.join(), self.push(), self.broadcast());
-        let mut facts = Facts {
+        let mut facts = ValidityFacts {
             intervals: self.load.intervals,
             lag_us,
             lag_most_at_ms: self.load.lag_most_at_ms,
@@ -164,7 +164,7 @@ impl SummaryFold {
             let Some(us) = latency.filter(|us| us.count > 0) else { continue };
             let judged = self.thresholds.iter().filter_map(|threshold| threshold.latency());
             let judged = judged.filter(|(of, _)| *of == name).map(|(_, stat)| stat).collect();
-            facts.latencies.push(Latency { name, us, judged });
+            facts.latencies.push(ShownLatency { name, us, judged });
         }
         let lag_grade = facts.lag().map_or(Grade::Valid, |(grade, _)| grade);
         Summary {
@@ -195,9 +195,9 @@ impl SummaryFold {
     }
 
     /// Why the run was over before its plan was.
-    fn incomplete(&self, end: Option<EndReason>, end_missing: bool) -> Option<String> {
+    fn incomplete(&self, end: Option<RunEndReason>, end_missing: bool) -> Option<String> {
         match end {
-            Some(EndReason::Interrupted) => {
+            Some(RunEndReason::Interrupted) => {
                 let (by, at_ms) = match &self.interrupted {
                     Some((by, at_ms)) => (by.as_str(), *at_ms),
                     None => ("somebody", self.end_ms),
@@ -205,11 +205,12 @@ impl SummaryFold {
                 let of = self.planned_ms.map(|ms| format!(" of its {}", seconds(ms)));
                 Some(format!("{by} ended it after {}{}", seconds(at_ms), of.unwrap_or_default()))
             }
-            Some(EndReason::Failed) => Some("the generator failed".to_owned()),
+            Some(RunEndReason::Failed) => Some("the generator failed".to_owned()),
             None if end_missing => {
                 Some("its file has no end: the generator was killed, or still runs".to_owned())
             }
-            Some(EndReason::Finished | EndReason::TargetLost | EndReason::Unknown) | None => None,
+            Some(RunEndReason::Finished | RunEndReason::TargetLost | RunEndReason::Unknown)
+            | None => None,
         }
     }
 
@@ -232,7 +233,7 @@ impl SummaryFold {
 
     /// `missing` users should have begun, and with a connect.
     fn connect(&self, missing: u64) -> ConnectSummary {
-        let Load { last, connect, tcp, arrival, unanswered, .. } = &self.load;
+        let LoadFold { last, connect, tcp, arrival, unanswered, .. } = &self.load;
         let counters = &last.counters;
         let connect = self.clocks(connect, &arrival.connect);
         let tcp = self.clocks(tcp, &arrival.tcp);
@@ -262,7 +263,7 @@ impl SummaryFold {
     }
 
     fn message(&self) -> MessageSummary {
-        let Load { last, message, arrival, unanswered, .. } = &self.load;
+        let LoadFold { last, message, arrival, unanswered, .. } = &self.load;
         let counters = &last.counters;
         let clocks = self.clocks(message, &arrival.message);
         MessageSummary {

@@ -5,13 +5,13 @@ use crate::ProcessUse;
 
 /// Memory that a process had grown by when it held the most connections.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct MemoryFold {
     pub(super) count_most: u64,
     grown_bytes: u64,
     known: bool,
 }
 
-impl Memory {
+impl MemoryFold {
     pub(super) fn add(&mut self, count: u64, process: &ProcessUse) {
         let grown_bytes = process.rss_bytes.saturating_sub(process.rss_bytes_at_start);
         if count > self.count_most {

@@ -1,13 +1,13 @@
 //! What the server said of itself over a run.
 
 use super::ServerSummary;
-use super::memory::Memory;
+use super::memory::MemoryFold;
 use super::rates::{Cpu, Step, cores_used, cost};
 use crate::{Merge, ServerSnapshot};
 
 /// What the server said so far; it may have been restarted in between.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct ServerFold {
     /// The first that this process said.
     first: ServerSnapshot,
     last: ServerSnapshot,
@@ -16,13 +16,13 @@ pub(super) struct Server {
     /// What its predecessors did in this run.
     before: crate::ServerCounters,
     errors_before: crate::Tally,
-    memory: Memory,
+    memory: MemoryFold,
     registry_mailbox_most: u64,
 }
 
-impl Server {
+impl ServerFold {
     pub(super) fn first(at_ms: u64, server: &ServerSnapshot) -> Self {
-        let mut memory = Memory::default();
+        let mut memory = MemoryFold::default();
         memory.add(server.counters.open, &server.process);
         Self {
             first: server.clone(),

@@ -32,7 +32,7 @@ pub(super) struct Stat {
 
 /// What a run measured.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Measured {
+pub(super) enum Measurement {
     /// This much.
     Value(f64),
     /// At least this much: some were never answered.
@@ -88,7 +88,7 @@ impl Metric {
     }
 
     /// Returns what the run measured.
-    pub(super) fn measured(&self, unit: Unit, summary: &Summary) -> Measured {
+    pub(super) fn measured(&self, unit: Unit, summary: &Summary) -> Measurement {
         let count = match self {
             Self::Latency(latency, stat) => return latency.measured(stat, summary),
             Self::Fixed(_, get) => return get(summary).into(),
@@ -97,27 +97,27 @@ impl Metric {
             Self::FailedConnects(errno) => summary.connect.failed.get(errno),
         } as f64;
         match (unit, summary.attempts()) {
-            (Unit::Share, 0) => Measured::Nothing,
-            (Unit::Share, attempts) => Measured::Value(count / attempts as f64),
-            _ => Measured::Value(count),
+            (Unit::Share, 0) => Measurement::Nothing,
+            (Unit::Share, attempts) => Measurement::Value(count / attempts as f64),
+            _ => Measurement::Value(count),
         }
     }
 }
 
 impl LatencyMetric {
-    fn measured(&self, stat: &Stat, summary: &Summary) -> Measured {
+    fn measured(&self, stat: &Stat, summary: &Summary) -> Measurement {
         let (answered, judged) = (self.of)(summary);
         let value = (stat.get)(&judged);
         match answered.count {
-            0 if judged.count == 0 => Measured::Nothing,
-            0 => Measured::Unanswered { count: judged.count, us_most: judged.max },
-            _ if value > (stat.get)(&answered) => Measured::AtLeast(value as f64),
-            _ => Measured::Value(value as f64),
+            0 if judged.count == 0 => Measurement::Nothing,
+            0 => Measurement::Unanswered { count: judged.count, us_most: judged.max },
+            _ if value > (stat.get)(&answered) => Measurement::AtLeast(value as f64),
+            _ => Measurement::Value(value as f64),
         }
     }
 }
 
-impl Measured {
+impl Measurement {
     /// The number that is compared.
     pub(super) fn value(&self) -> Option<f64> {
         match self {
@@ -127,7 +127,7 @@ impl Measured {
     }
 }
 
-impl From<Option<f64>> for Measured {
+impl From<Option<f64>> for Measurement {
     fn from(value: Option<f64>) -> Self {
         value.map_or(Self::Nothing, Self::Value)
     }

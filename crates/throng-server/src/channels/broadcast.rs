@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use throng_proto::phoenix::{self, Kind, Payload, Vsn, json, names};
+use throng_proto::phoenix::{self, FrameKind, PhoenixPayload, Vsn, json, names};
 use throng_proto::websocket::{Deflater, encode_deflated, encode_frame};
 use throng_pubsub::presence::Diff;
 use throng_pubsub::{Dialect, Publication};
@@ -25,10 +25,10 @@ enum Owned {
 }
 
 impl Broadcast {
-    pub(crate) fn new(event: &str, payload: Payload<'_>) -> Self {
+    pub(crate) fn new(event: &str, payload: PhoenixPayload<'_>) -> Self {
         let payload = match payload {
-            Payload::Json(json) => Owned::Json(json.into()),
-            Payload::Binary(data) => Owned::Binary(data.into()),
+            PhoenixPayload::Json(json) => Owned::Json(json.into()),
+            PhoenixPayload::Binary(data) => Owned::Binary(data.into()),
         };
         Self { event: event.into(), payload }
     }
@@ -36,8 +36,8 @@ impl Broadcast {
     /// It, for everyone in `topic`; queues count its event and payload.
     pub(crate) fn publication(self, topic: impl Into<Arc<str>>) -> Publication {
         let payload = match self.payload() {
-            Payload::Json(json) => json.len(),
-            Payload::Binary(data) => data.len(),
+            PhoenixPayload::Json(json) => json.len(),
+            PhoenixPayload::Binary(data) => data.len(),
         };
         let bytes = self.event.len() + payload;
         Publication::new(topic, self).of_bytes(bytes)
@@ -52,16 +52,16 @@ impl Broadcast {
         &self.event
     }
 
-    pub(crate) fn payload(&self) -> Payload<'_> {
+    pub(crate) fn payload(&self) -> PhoenixPayload<'_> {
         match &self.payload {
-            Owned::Json(json) => Payload::Json(json),
-            Owned::Binary(data) => Payload::Binary(data),
-            Owned::Presence(diff) => Payload::Json(diff.payload()),
+            Owned::Json(json) => PhoenixPayload::Json(json),
+            Owned::Binary(data) => PhoenixPayload::Binary(data),
+            Owned::Presence(diff) => PhoenixPayload::Json(diff.payload()),
         }
     }
 
     /// Appends the message, without a WebSocket's frame. None where it cannot be written: binary in V1.
-    pub(crate) fn encode(&self, vsn: Vsn, topic: &str, out: &mut Vec<u8>) -> Option<Kind> {
+    pub(crate) fn encode(&self, vsn: Vsn, topic: &str, out: &mut Vec<u8>) -> Option<FrameKind> {
         phoenix::broadcast(vsn, topic, &self.event, self.payload(), out).ok()
     }
 }
@@ -122,7 +122,7 @@ pub(crate) fn render(
             encode_deflated(opcode(kind), message, deflater, out);
         } else if spoken == plain {
             encode_frame(opcode(kind), message, out);
-        } else if let (Kind::Text, Ok(text)) = (kind, str::from_utf8(message)) {
+        } else if let (FrameKind::Text, Ok(text)) = (kind, str::from_utf8(message)) {
             json::write_string(text, out);
         }
     }
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn queues_count_what_is_said_whoever_says_it() {
         let of_nothing = Publication::new("t", ()).weight();
-        let said = Broadcast::new("said", Payload::Json(r#"{"a":1}"#)).publication("t");
+        let said = Broadcast::new("said", PhoenixPayload::Json(r#"{"a":1}"#)).publication("t");
         assert_eq!(said.weight(), of_nothing + 4 + 7);
         let mut presence = Presence::new(0, 0);
         let meta = format!(r#"{{"text":"{}"}}"#, "x".repeat(1_000));

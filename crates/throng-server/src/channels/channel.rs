@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use throng_proto::phoenix::Payload;
+use throng_proto::phoenix::PhoenixPayload;
 
 use super::{Joining, Socket};
 
@@ -19,24 +19,24 @@ pub trait Channel: Sized + 'static {
     ///
     /// # Errors
     /// What the client is told instead of a welcome.
-    fn join(joining: &mut Joining<'_>) -> Result<Self, Refused>;
+    fn join(joining: &mut Joining<'_>) -> Result<Self, JoinRefusal>;
 
     /// The client has been told that it joined; from here on it gets broadcasts, and this may send.
     fn joined(&mut self, _socket: &mut Socket<'_>) {}
 
     /// The client has pushed `event`. [`Socket::reply`] answers it, now or later.
-    fn handle_in(&mut self, event: &str, payload: Payload<'_>, socket: &mut Socket<'_>);
+    fn handle_in(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>);
 
     /// A message from elsewhere: by [`Socket::send_self`], or to its [`Address`](super::Address).
     fn handle_info(&mut self, _info: Info, _socket: &mut Socket<'_>) {}
 
     /// A broadcast of an event in [`Self::INTERCEPT`]. Pushes it, unless overridden.
-    fn handle_out(&mut self, event: &str, payload: Payload<'_>, socket: &mut Socket<'_>) {
+    fn handle_out(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>) {
         socket.push(event, payload);
     }
 
     /// The channel ends. Not called after a panic of its own.
-    fn terminate(&mut self, _why: Left, _socket: &mut Socket<'_>) {}
+    fn terminate(&mut self, _why: LeaveReason, _socket: &mut Socket<'_>) {}
 }
 
 /// A message for [`Channel::handle_info`]; it may come from another thread.
@@ -44,9 +44,9 @@ pub type Info = Box<dyn Any + Send>;
 
 /// What a client is told that may not join: a JSON object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused(pub(crate) String);
+pub struct JoinRefusal(pub(crate) String);
 
-impl Refused {
+impl JoinRefusal {
     /// `{"reason": reason}`.
     pub fn because(reason: &str) -> Self {
         let mut json = br#"{"reason":"#.to_vec();
@@ -63,7 +63,7 @@ impl Refused {
 
 /// Why a channel ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum LeaveReason {
     /// The client left; what is pushed now arrives behind `phx_close`.
     Asked,
     /// [`Socket::stop`] was called.
@@ -77,20 +77,20 @@ pub enum Left {
 }
 
 /// A channel without its type.
-pub(crate) trait Live {
+pub(crate) trait ErasedChannel {
     fn joined(&mut self, socket: &mut Socket<'_>);
-    fn handle_in(&mut self, event: &str, payload: Payload<'_>, socket: &mut Socket<'_>);
+    fn handle_in(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>);
     fn handle_info(&mut self, info: Info, socket: &mut Socket<'_>);
-    fn handle_out(&mut self, event: &str, payload: Payload<'_>, socket: &mut Socket<'_>);
-    fn terminate(&mut self, why: Left, socket: &mut Socket<'_>);
+    fn handle_out(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>);
+    fn terminate(&mut self, why: LeaveReason, socket: &mut Socket<'_>);
 }
 
-impl<C: Channel> Live for C {
+impl<C: Channel> ErasedChannel for C {
     fn joined(&mut self, socket: &mut Socket<'_>) {
         Channel::joined(self, socket);
     }
 
-    fn handle_in(&mut self, event: &str, payload: Payload<'_>, socket: &mut Socket<'_>) {
+    fn handle_in(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>) {
         Channel::handle_in(self, event, payload, socket);
     }
 
@@ -98,11 +98,11 @@ impl<C: Channel> Live for C {
         Channel::handle_info(self, info, socket);
     }
 
-    fn handle_out(&mut self, event: &str, payload: Payload<'_>, socket: &mut Socket<'_>) {
+    fn handle_out(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>) {
         Channel::handle_out(self, event, payload, socket);
     }
 
-    fn terminate(&mut self, why: Left, socket: &mut Socket<'_>) {
+    fn terminate(&mut self, why: LeaveReason, socket: &mut Socket<'_>) {
         Channel::terminate(self, why, socket);
     }
 }
@@ -113,6 +113,6 @@ mod tests {
 
     #[test]
     fn a_reason_is_quoted() {
-        assert_eq!(Refused::because(r#"no "x""#).0, r#"{"reason":"no \"x\""}"#);
+        assert_eq!(JoinRefusal::because(r#"no "x""#).0, r#"{"reason":"no \"x\""}"#);
     }
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 
 use throng_driver::{Clock, CoreId};
 use throng_proto::http::{Request, query_pairs};
-use throng_proto::websocket::Limits;
+use throng_proto::websocket::WebSocketLimits;
 use throng_pubsub::Rulebook;
 use throng_pubsub::presence::PresenceLimits;
 
-use super::channel::{Channel, Live, Refused};
+use super::channel::{Channel, ErasedChannel, JoinRefusal};
 use super::defaults;
 use super::handler::ChannelHandler;
 use super::longpoll::Places;
@@ -40,7 +40,7 @@ pub(crate) struct Config {
     pub(crate) subprotocols: Vec<String>,
     pub(crate) auth_token: bool,
     pub(crate) deflate: bool,
-    pub(crate) limits: Limits,
+    pub(crate) limits: WebSocketLimits,
     pub(crate) topics: Rulebook,
     pub(crate) poll_window: Duration,
     pub(crate) poll_sessions_max: usize,
@@ -55,13 +55,13 @@ pub(crate) struct Config {
     pub(crate) origin_ns: u64,
 }
 
-type ConnectFn = dyn Fn(&Connect<'_>) -> Result<Connected, Rejected> + Send + Sync;
+type ConnectFn = dyn Fn(&ConnectRequest<'_>) -> Result<ConnectGrant, ConnectRefusal> + Send + Sync;
 
 /// A pattern and what it leads to.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) pattern: Pattern,
-    pub(crate) join: fn(&mut Joining<'_>) -> Result<Box<dyn Live>, Refused>,
+    pub(crate) join: fn(&mut Joining<'_>) -> Result<Box<dyn ErasedChannel>, JoinRefusal>,
     pub(crate) intercept: &'static [&'static str],
 }
 
@@ -87,7 +87,7 @@ impl Channels {
             config: Config {
                 path: path.into(),
                 routes: Vec::new(),
-                connect: Arc::new(|_| Ok(Connected::default())),
+                connect: Arc::new(|_| Ok(ConnectGrant::default())),
                 check_origin: CheckOrigin::default(),
                 host: None,
                 timeout: defaults::TIMEOUT,
@@ -127,7 +127,10 @@ impl Channels {
     /// Who may connect, and what is kept for the connection. Default: everybody, and nothing.
     pub fn connect(
         mut self,
-        connect: impl Fn(&Connect<'_>) -> Result<Connected, Rejected> + Send + Sync + 'static,
+        connect: impl Fn(&ConnectRequest<'_>) -> Result<ConnectGrant, ConnectRefusal>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         self.config.connect = Arc::new(connect);
         self
@@ -186,7 +189,7 @@ impl Channels {
 
     /// Bounds of requests, frames and messages. Bodies are for long-polls alone: at any other path
     /// 0 bytes are allowed. Default: [`defaults::limits`].
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: WebSocketLimits) -> Self {
         self.config.limits = limits;
         self
     }
@@ -252,7 +255,7 @@ impl Config {
 }
 
 /// A client that wants to connect.
-pub struct Connect<'a> {
+pub struct ConnectRequest<'a> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) auth_token: Option<String>,
     pub(crate) transport: Transport,
@@ -267,7 +270,7 @@ pub enum Transport {
     LongPoll,
 }
 
-impl<'a> Connect<'a> {
+impl<'a> ConnectRequest<'a> {
     /// The parameters that the client was given for its connection: the query, decoded.
     pub fn params(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> {
         query_pairs(self.request.query().unwrap_or_default())
@@ -296,12 +299,12 @@ impl<'a> Connect<'a> {
 
 /// What is kept for a connection that was let in.
 #[derive(Default)]
-pub struct Connected {
+pub struct ConnectGrant {
     pub(crate) id: Option<Arc<str>>,
     pub(crate) assigns: Option<Box<dyn Any>>,
 }
 
-impl Connected {
+impl ConnectGrant {
     /// A name for this connection, and for all others of the same user, say: a broadcast of `disconnect` to the topic of
     /// that name closes them (code 1001).
     pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
@@ -318,12 +321,12 @@ impl Connected {
 
 /// What a client is answered that may not connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejected {
+pub struct ConnectRefusal {
     pub(crate) status: u16,
     pub(crate) body: String,
 }
 
-impl Rejected {
+impl ConnectRefusal {
     /// An answer of this HTTP status: 429, say.
     pub fn status(status: u16) -> Self {
         Self { status, body: String::new() }
@@ -337,7 +340,7 @@ impl Rejected {
 }
 
 /// 403, empty.
-impl Default for Rejected {
+impl Default for ConnectRefusal {
     fn default() -> Self {
         Self::status(403)
     }

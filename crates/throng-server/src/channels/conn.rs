@@ -7,15 +7,15 @@ use std::sync::Arc;
 use throng_proto::phoenix::Vsn;
 use throng_pubsub::Membership;
 
-use super::channel::Live;
-use super::config::Connected;
-use super::longpoll::{Kept, Poll};
+use super::channel::ErasedChannel;
+use super::config::ConnectGrant;
+use super::longpoll::{Poll, StoredPoll};
 use super::refs::Ref;
 
 /// The state of a connection. The first channel lives in it, so that a user of one topic costs nothing more.
 #[derive(Default)]
-pub struct Conn {
-    first: Option<Joined>,
+pub struct ClientState {
+    first: Option<JoinedChannel>,
     /// What few connections have.
     pub(crate) extra: Option<Box<Extra>>,
     pub(crate) mode: Mode,
@@ -46,14 +46,14 @@ pub(crate) struct Extra {
     /// A long-poll session's own.
     pub(crate) poll: Option<Box<Poll>>,
     /// The request that waits for its session, should there turn out to be none.
-    pub(crate) kept: Option<Box<Kept>>,
+    pub(crate) kept: Option<Box<StoredPoll>>,
     /// The second channel and all later ones.
-    pub(crate) more: Vec<Joined>,
+    pub(crate) more: Vec<JoinedChannel>,
 }
 
 /// A channel of a connection.
-pub(crate) struct Joined {
-    pub(crate) channel: Box<dyn Live>,
+pub(crate) struct JoinedChannel {
+    pub(crate) channel: Box<dyn ErasedChannel>,
     pub(crate) topic: Rc<Topic>,
     /// The ref of the join, which all of the channel's messages carry.
     pub(crate) join_ref: Ref,
@@ -79,16 +79,16 @@ impl Mode {
     }
 }
 
-impl Conn {
+impl ClientState {
     /// A long-poll session that is about to begin.
-    pub(crate) fn poll(vsn: Vsn, connected: Connected, poll: Poll) -> Self {
-        let Connected { id, assigns } = connected;
+    pub(crate) fn poll(vsn: Vsn, connected: ConnectGrant, poll: Poll) -> Self {
+        let ConnectGrant { id, assigns } = connected;
         let extra = Extra { id, assigns, poll: Some(Box::new(poll)), ..Extra::default() };
         Self { first: None, extra: Some(Box::new(extra)), mode: Mode::Poll(vsn) }
     }
 
     /// The channel of a topic, taken out for the length of a callback.
-    pub(crate) fn take(&mut self, topic: &str) -> Option<Joined> {
+    pub(crate) fn take(&mut self, topic: &str) -> Option<JoinedChannel> {
         if self.first.as_ref().is_some_and(|first| *first.topic.name == *topic) {
             return self.first.take();
         }
@@ -98,12 +98,12 @@ impl Conn {
     }
 
     /// Any channel, taken out.
-    pub(crate) fn take_any(&mut self) -> Option<Joined> {
+    pub(crate) fn take_any(&mut self) -> Option<JoinedChannel> {
         self.first.take().or_else(|| self.extra.as_mut()?.more.pop())
     }
 
     /// A channel that was taken out, or a new one.
-    pub(crate) fn put(&mut self, joined: Joined) {
+    pub(crate) fn put(&mut self, joined: JoinedChannel) {
         match &mut self.first {
             first @ None => *first = Some(joined),
             Some(_) => self.extra().more.push(joined),
@@ -111,7 +111,7 @@ impl Conn {
     }
 
     /// The channel of a topic.
-    pub(crate) fn find(&self, topic: &str) -> Option<&Joined> {
+    pub(crate) fn find(&self, topic: &str) -> Option<&JoinedChannel> {
         let more = self.extra.iter().flat_map(|extra| &extra.more);
         self.first.iter().chain(more).find(|joined| *joined.topic.name == *topic)
     }
@@ -138,11 +138,11 @@ mod tests {
 
     #[test]
     fn a_connection_with_a_channel_is_small() {
-        assert!(size_of::<Conn>() <= 64, "{}", size_of::<Conn>());
+        assert!(size_of::<ClientState>() <= 64, "{}", size_of::<ClientState>());
         // With when it was heard, its timeout, and its place in the hub.
-        let slot = size_of::<crate::Slot<Conn>>();
+        let slot = size_of::<crate::Slot<ClientState>>();
         assert!(slot <= 96, "{slot}");
         assert!(size_of::<Extra>() <= 72, "{}", size_of::<Extra>());
-        assert!(size_of::<throng_proto::websocket::Server>() <= 24);
+        assert!(size_of::<throng_proto::websocket::WebSocketServer>() <= 24);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use throng_proto::websocket::Limits;
+use throng_proto::websocket::WebSocketLimits;
 
 /// Channels of one connection. Phoenix's own.
 pub const CHANNELS_MAX: usize = 100;
@@ -22,6 +22,10 @@ pub const POLL_BYTES_MAX: usize = 64 << 20;
 
 /// The bounds of requests, frames and messages: [`Limits::default`] with frames and messages of 8
 /// MiB, as long as what a long-poll may post. A client of Phoenix may send that much.
-pub fn limits() -> Limits {
-    Limits { frame_bytes_max: 8 << 20, message_bytes_max: 8 << 20, ..Limits::default() }
+pub fn limits() -> WebSocketLimits {
+    WebSocketLimits {
+        frame_bytes_max: 8 << 20,
+        message_bytes_max: 8 << 20,
+        ..WebSocketLimits::default()
+    }
 }

@@ -1,11 +1,11 @@
 //! The application of `throng serve channels`: something for any client to try.
 
 use serde_json::{Map, Value};
-use throng_proto::phoenix::Payload;
+use throng_proto::phoenix::PhoenixPayload;
 use throng_pubsub::presence::PresenceError;
 
 use super::pattern::PatternError;
-use super::{Channel, Channels, Joining, Refused, Socket, page};
+use super::{Channel, Channels, JoinRefusal, Joining, Socket, page};
 
 /// Channels at `/socket`, topics `rooms:*`, `presence:*` and `private:*`, and a chat page at `/`.
 ///
@@ -27,19 +27,19 @@ fn build() -> Result<Channels, PatternError> {
 struct Room;
 
 impl Channel for Room {
-    fn join(_joining: &mut Joining<'_>) -> Result<Self, Refused> {
+    fn join(_joining: &mut Joining<'_>) -> Result<Self, JoinRefusal> {
         Ok(Self)
     }
 
-    fn handle_in(&mut self, event: &str, payload: Payload<'_>, socket: &mut Socket<'_>) {
+    fn handle_in(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>) {
         match event {
             "new_msg" | "new:msg" => {
                 socket.broadcast(event, payload);
-                socket.reply("ok", Payload::EMPTY);
+                socket.reply("ok", PhoenixPayload::EMPTY);
             }
             "echo" => socket.reply("ok", payload),
             "push_me" => socket.push("pushed", payload),
-            "error" => socket.reply("error", Payload::Json(r#"{"reason":"asked"}"#)),
+            "error" => socket.reply("error", PhoenixPayload::Json(r#"{"reason":"asked"}"#)),
             "crash" => panic!("a client asked for this"),
             "stop" => socket.stop(),
             _ => {}
@@ -54,9 +54,9 @@ struct Lounge {
 }
 
 impl Channel for Lounge {
-    fn join(joining: &mut Joining<'_>) -> Result<Self, Refused> {
-        let Payload::Json(json) = joining.payload() else {
-            return Err(Refused::because("a user is missing"));
+    fn join(joining: &mut Joining<'_>) -> Result<Self, JoinRefusal> {
+        let PhoenixPayload::Json(json) = joining.payload() else {
+            return Err(JoinRefusal::because("a user is missing"));
         };
         let mut said: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
         match said.remove("user") {
@@ -65,12 +65,12 @@ impl Channel for Lounge {
                 match joining.may_track(&user, &meta) {
                     Ok(()) => Ok(Self { user, meta }),
                     Err(PresenceError::TooLong) => {
-                        Err(Refused::because("what others would be told is too long"))
+                        Err(JoinRefusal::because("what others would be told is too long"))
                     }
-                    Err(error) => Err(Refused::because(&error.to_string())),
+                    Err(error) => Err(JoinRefusal::because(&error.to_string())),
                 }
             }
-            _ => Err(Refused::because("a user is missing")),
+            _ => Err(JoinRefusal::because("a user is missing")),
         }
     }
 
@@ -81,16 +81,16 @@ impl Channel for Lounge {
         socket.push_presence();
     }
 
-    fn handle_in(&mut self, _event: &str, _payload: Payload<'_>, _socket: &mut Socket<'_>) {}
+    fn handle_in(&mut self, _event: &str, _payload: PhoenixPayload<'_>, _socket: &mut Socket<'_>) {}
 }
 
 /// Nobody may join.
 struct Private;
 
 impl Channel for Private {
-    fn join(_joining: &mut Joining<'_>) -> Result<Self, Refused> {
-        Err(Refused::because("unauthorized"))
+    fn join(_joining: &mut Joining<'_>) -> Result<Self, JoinRefusal> {
+        Err(JoinRefusal::because("unauthorized"))
     }
 
-    fn handle_in(&mut self, _event: &str, _payload: Payload<'_>, _socket: &mut Socket<'_>) {}
+    fn handle_in(&mut self, _event: &str, _payload: PhoenixPayload<'_>, _socket: &mut Socket<'_>) {}
 }

@@ -2,12 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use throng_proto::phoenix::{self, EncodeError, Kind, Message, Payload, Vsn, names};
+use throng_proto::phoenix::{
+    self, FrameEncodeError, FrameKind, PhoenixMessage, PhoenixPayload, Vsn, names,
+};
 use throng_pubsub::Subscription;
 
 use super::broadcast::dialect;
-use super::channel::{Left, Refused};
-use super::conn::Joined;
+use super::channel::{JoinRefusal, LeaveReason};
+use super::conn::JoinedChannel;
 use super::frame;
 use super::handler::{CHANNEL, ChannelHandler, Client, INTERNAL_ERROR};
 use super::lifecycle::drop_shielded;
@@ -36,13 +38,18 @@ impl ChannelHandler {
     /// What a client sent means nothing. Phoenix crashes here, and its clients know that as this code.
     pub(super) fn no_message(&mut self, conn: &mut Client<'_>) {
         self.core.counters.bad_messages += 1;
-        self.end(conn, INTERNAL_ERROR, Left::Closed);
+        self.end(conn, INTERNAL_ERROR, LeaveReason::Closed);
     }
 
-    pub(super) fn message_in(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &Message<'_>) {
+    pub(super) fn message_in(
+        &mut self,
+        conn: &mut Client<'_>,
+        vsn: Vsn,
+        message: &PhoenixMessage<'_>,
+    ) {
         match &*message.event {
             names::HEARTBEAT if message.topic == names::PHOENIX => {
-                self.reply(conn, vsn, message, None, "ok", Payload::EMPTY);
+                self.reply(conn, vsn, message, None, "ok", PhoenixPayload::EMPTY);
             }
             names::JOIN => self.join(conn, vsn, message),
             names::LEAVE => self.leave(conn, vsn, message),
@@ -51,16 +58,16 @@ impl ChannelHandler {
         self.run_infos(conn);
     }
 
-    fn join(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &Message<'_>) {
+    fn join(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
         let old = conn.state().take(&message.topic);
         // The answer to the join comes before what is left to say about the old channel.
         let mut farewell = None;
         if let Some(mut old) = old {
             let mark = frame::mark(conn);
-            self.terminate(conn, vsn, &mut old, Left::Duplicate);
+            self.terminate(conn, vsn, &mut old, LeaveReason::Duplicate);
             self.write(conn, |out| {
                 phoenix::channel_closed(vsn, old.join_ref.as_deref(), &old.topic.name, out);
-                Ok(Kind::Text)
+                Ok(FrameKind::Text)
             });
             farewell = Some(frame::cut(conn, mark));
             self.forget(conn, old);
@@ -85,11 +92,11 @@ impl ChannelHandler {
         &mut self,
         conn: &mut Client<'_>,
         vsn: Vsn,
-        message: &Message<'_>,
-    ) -> Option<Joined> {
+        message: &PhoenixMessage<'_>,
+    ) -> Option<JoinedChannel> {
         let join_ref = message.join_ref.as_deref();
         if conn.state().channels() >= self.core.config.channels_max {
-            let error = Payload::Json(r#"{"reason":"too many channels joined"}"#);
+            let error = PhoenixPayload::Json(r#"{"reason":"too many channels joined"}"#);
             self.reply(conn, vsn, message, join_ref, "error", error);
             return None;
         }
@@ -121,22 +128,28 @@ impl ChannelHandler {
                 let intercepts = !route.intercept.is_empty() || conn.state().is_poll();
                 let dialect = dialect(vsn, conn.protocol().is_deflated());
                 let subscription = Subscription { dialect, intercepts, tag: CHANNEL };
-                self.reply(conn, vsn, message, join_ref, "ok", Payload::Json(response));
+                self.reply(conn, vsn, message, join_ref, "ok", PhoenixPayload::Json(response));
                 let membership = conn.subscribe(&topic.name, subscription);
                 let serial = self.core.next_serial();
                 self.core.counters.channels += 1;
-                Some(Joined { channel, topic, join_ref: Ref::new(known_as), membership, serial })
+                Some(JoinedChannel {
+                    channel,
+                    topic,
+                    join_ref: Ref::new(known_as),
+                    membership,
+                    serial,
+                })
             }
-            Ok(Err(Refused(response))) => {
+            Ok(Err(JoinRefusal(response))) => {
                 self.core.counters.presence_refused += u64::from(is_full);
-                self.reply(conn, vsn, message, join_ref, "error", Payload::Json(&response));
+                self.reply(conn, vsn, message, join_ref, "error", PhoenixPayload::Json(&response));
                 self.core.topics.release(topic);
                 None
             }
             Err(panic) => {
                 drop_shielded(panic);
                 self.core.counters.channel_crashes += 1;
-                let error = Payload::Json(r#"{"reason":"join crashed"}"#);
+                let error = PhoenixPayload::Json(r#"{"reason":"join crashed"}"#);
                 self.reply(conn, vsn, message, join_ref, "error", error);
                 self.core.topics.release(topic);
                 None
@@ -144,21 +157,21 @@ impl ChannelHandler {
         }
     }
 
-    fn leave(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &Message<'_>) {
+    fn leave(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
         let join_ref = message.join_ref.as_deref();
         match conn.state().find(&message.topic) {
-            None => return self.reply(conn, vsn, message, join_ref, "ok", Payload::EMPTY),
+            None => return self.reply(conn, vsn, message, join_ref, "ok", PhoenixPayload::EMPTY),
             Some(joined) if joined.is_stale(join_ref) => return,
             Some(_) => {}
         }
         let Some(joined) = conn.state().take(&message.topic) else { return };
         let known_as = joined.join_ref.as_deref();
-        self.reply(conn, vsn, message, known_as, "ok", Payload::EMPTY);
-        self.finish(conn, vsn, joined, Left::Asked);
+        self.reply(conn, vsn, message, known_as, "ok", PhoenixPayload::EMPTY);
+        self.finish(conn, vsn, joined, LeaveReason::Asked);
     }
 
     /// An event of the application's own.
-    fn push_in(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &Message<'_>) {
+    fn push_in(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
         let Some(mut joined) = conn.state().take(&message.topic) else {
             return self.unmatched(conn, vsn, message);
         };
@@ -172,8 +185,8 @@ impl ChannelHandler {
         self.settle(conn, vsn, joined, outcome);
     }
 
-    fn unmatched(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &Message<'_>) {
-        let error = Payload::Json(r#"{"reason":"unmatched topic"}"#);
+    fn unmatched(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
+        let error = PhoenixPayload::Json(r#"{"reason":"unmatched topic"}"#);
         self.reply(conn, vsn, message, None, "error", error);
     }
 
@@ -181,10 +194,10 @@ impl ChannelHandler {
         &mut self,
         conn: &mut Client<'_>,
         vsn: Vsn,
-        message: &Message<'_>,
+        message: &PhoenixMessage<'_>,
         join_ref: Option<&str>,
         status: &str,
-        response: Payload<'_>,
+        response: PhoenixPayload<'_>,
     ) {
         let r#ref = message.r#ref.as_deref();
         self.write(conn, |out| {
@@ -195,7 +208,7 @@ impl ChannelHandler {
     pub(super) fn write(
         &mut self,
         conn: &mut Client<'_>,
-        encode: impl FnOnce(&mut Vec<u8>) -> Result<Kind, EncodeError>,
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<FrameKind, FrameEncodeError>,
     ) {
         self.core.frame.clear();
         if let Ok(kind) = encode(&mut self.core.frame) {
@@ -204,7 +217,7 @@ impl ChannelHandler {
     }
 }
 
-impl Joined {
+impl JoinedChannel {
     /// Whether a message is for an earlier channel of the same topic.
     fn is_stale(&self, join_ref: Option<&str>) -> bool {
         join_ref.is_some_and(|join_ref| self.join_ref.as_deref() != Some(join_ref))

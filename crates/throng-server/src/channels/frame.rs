@@ -1,6 +1,6 @@
 //! How an encoded message leaves: as a WebSocket's frame, or in the next answer to a long-poll.
 
-use throng_proto::phoenix::Kind;
+use throng_proto::phoenix::FrameKind;
 use throng_proto::websocket::Opcode;
 
 use super::conn::Mode;
@@ -9,11 +9,11 @@ use super::handler::Client;
 use super::longpoll::{self, Entry};
 
 /// Sends the message that stands in the core's buffer.
-pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: Kind) {
+pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: FrameKind) {
     let CoreState { frame, deflater, .. } = core;
     if let Mode::Poll(_) = conn.state().mode {
         // Bytes have no place in a long-poll's answer.
-        if kind == Kind::Text {
+        if kind == FrameKind::Text {
             longpoll::push(conn, std::str::from_utf8(frame).unwrap_or_default());
         }
         return tidy(frame);
@@ -21,11 +21,11 @@ pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: Kind) {
     let (session, out) = conn.session();
     match kind {
         // What an encoder appends is UTF-8.
-        Kind::Text => {
+        FrameKind::Text => {
             let text = std::str::from_utf8(frame).unwrap_or_default();
             session.text(text, Some(deflater), out);
         }
-        Kind::Binary => session.binary(frame, Some(deflater), out),
+        FrameKind::Binary => session.binary(frame, Some(deflater), out),
     }
     tidy(frame);
 }
@@ -71,10 +71,10 @@ pub(crate) fn append(conn: &mut Client<'_>, tail: Tail) {
 }
 
 /// The frame that carries a message.
-pub(crate) const fn opcode(kind: Kind) -> Opcode {
+pub(crate) const fn opcode(kind: FrameKind) -> Opcode {
     match kind {
-        Kind::Text => Opcode::Text,
-        Kind::Binary => Opcode::Binary,
+        FrameKind::Text => Opcode::Text,
+        FrameKind::Binary => Opcode::Binary,
     }
 }
 

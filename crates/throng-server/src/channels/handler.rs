@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
-use throng_proto::websocket::{Scratch, Server as Session, ServerEvent, Violation};
+use throng_proto::websocket::{Scratch, ServerEvent, Violation, WebSocketServer as Session};
 use throng_pubsub::{Dialect, Publication, Rulebook};
 use throng_report::{Merge, ServerCounters};
 
 use super::broadcast::{self, Broadcast};
-use super::channel::Left;
+use super::channel::LeaveReason;
 use super::config::Config;
-use super::conn::{Conn, Mode};
+use super::conn::{ClientState, Mode};
 use super::core::CoreState;
 use super::frame;
 use super::http;
-use super::longpoll::{self, Answer, Asked};
-use super::message::{Message, Parcel};
-use crate::{Connection, Corewide, Ended, Handler, Intercepted, linger};
+use super::longpoll::{self, SessionAnswer, SessionRequest};
+use super::message::{ChannelMessage, ChannelMessageKind};
+use crate::{Connection, DisconnectReason, Handler, HandlerContext, InterceptAction, linger};
 
 /// One core's part of a server of channels; [`Channels::handler`](super::Channels::handler) makes it.
 pub struct ChannelHandler {
@@ -39,31 +39,33 @@ impl ChannelHandler {
         conn: &mut Client<'_>,
         publication: &Publication,
         tag: u16,
-    ) -> Intercepted {
-        let Some(vsn) = conn.state().mode.vsn() else { return Intercepted::Handled };
-        let Some(broadcast) = publication.body::<Broadcast>() else { return Intercepted::Handled };
+    ) -> InterceptAction {
+        let Some(vsn) = conn.state().mode.vsn() else { return InterceptAction::Handled };
+        let Some(broadcast) = publication.body::<Broadcast>() else {
+            return InterceptAction::Handled;
+        };
         if tag == SOCKET_ID {
             if broadcast.event() == DISCONNECT {
-                self.end(conn, GOING_AWAY, Left::Closed);
+                self.end(conn, GOING_AWAY, LeaveReason::Closed);
             }
-            return Intercepted::Handled;
+            return InterceptAction::Handled;
         }
         let topic = publication.topic();
-        let Some(joined) = conn.state().find(topic) else { return Intercepted::Handled };
+        let Some(joined) = conn.state().find(topic) else { return InterceptAction::Handled };
         let route = &self.core.config.routes[usize::from(joined.topic.route)];
         if !route.intercepts(broadcast.event()) {
             if !conn.state().is_poll() {
-                return Intercepted::Declined;
+                return InterceptAction::Declined;
             }
             broadcast::tell(conn, &mut self.core, vsn, publication);
-            return Intercepted::Handled;
+            return InterceptAction::Handled;
         }
-        let Some(mut joined) = conn.state().take(topic) else { return Intercepted::Handled };
+        let Some(mut joined) = conn.state().take(topic) else { return InterceptAction::Handled };
         let outcome = self.call(conn, vsn, &mut joined, None, |channel, socket| {
             channel.handle_out(broadcast.event(), broadcast.payload(), socket);
         });
         self.settle(conn, vsn, joined, outcome);
-        Intercepted::Handled
+        InterceptAction::Handled
     }
 
     /// A client has broken the rules of its protocol, and was told so.
@@ -73,7 +75,7 @@ impl ChannelHandler {
             // Its session is about to answer, and hears that it has gone.
             return conn.close();
         }
-        self.end(conn, violation.code(), Left::Closed);
+        self.end(conn, violation.code(), LeaveReason::Closed);
         linger::end(conn, violation, &self.core.config.limits);
     }
 
@@ -84,7 +86,7 @@ impl ChannelHandler {
             Some(left) if !left.is_zero() => conn.set_timeout(left),
             _ => {
                 self.core.counters.idle_timeouts += 1;
-                self.end(conn, PROTOCOL_ERROR, Left::Closed);
+                self.end(conn, PROTOCOL_ERROR, LeaveReason::Closed);
             }
         }
     }
@@ -92,8 +94,8 @@ impl ChannelHandler {
 
 impl Handler for ChannelHandler {
     type Session = Session;
-    type Conn = Conn;
-    type Message = Message;
+    type State = ClientState;
+    type Message = ChannelMessage;
     const NAME: &'static str = "channels";
 
     fn session(&mut self, now: Instant) -> Session {
@@ -129,40 +131,49 @@ impl Handler for ChannelHandler {
         }
     }
 
-    fn message(&mut self, conn: &mut Client<'_>, Message(parcel): Message) {
-        match parcel {
-            Parcel::Info { topic, serial, info } => self.info(conn, &topic, serial, info),
-            Parcel::Asked(asked) => longpoll::asked(self, conn, asked),
-            Parcel::HungUp { from } => longpoll::hung_up(conn, from),
-            Parcel::Returned { messages } => longpoll::returned(conn, messages),
-            Parcel::Answer(answer) => return longpoll::answered(conn, answer),
-            Parcel::Gone { request } => return longpoll::gone(self, conn, request),
-            Parcel::Presence { .. } => {}
+    fn message(&mut self, conn: &mut Client<'_>, ChannelMessage(kind): ChannelMessage) {
+        match kind {
+            ChannelMessageKind::Info { topic, serial, info } => {
+                self.info(conn, &topic, serial, info)
+            }
+            ChannelMessageKind::Asked(asked) => longpoll::asked(self, conn, asked),
+            ChannelMessageKind::HungUp { from } => longpoll::hung_up(conn, from),
+            ChannelMessageKind::Returned { messages } => longpoll::returned(conn, messages),
+            ChannelMessageKind::Answer(answer) => return longpoll::answered(conn, answer),
+            ChannelMessageKind::Gone { request } => return longpoll::gone(self, conn, request),
+            ChannelMessageKind::Presence { .. } => {}
         }
         self.run_infos(conn);
         longpoll::flush(self, conn);
     }
 
-    fn undelivered(&mut self, core: &mut Corewide<'_, Self>, Message(parcel): Message) {
-        match parcel {
-            Parcel::Asked(Asked { from, .. }) => {
-                core.tell(from.connection, Message(Parcel::Gone { request: from.request }));
+    fn undelivered(
+        &mut self,
+        core: &mut HandlerContext<'_, Self>,
+        ChannelMessage(kind): ChannelMessage,
+    ) {
+        match kind {
+            ChannelMessageKind::Asked(SessionRequest { from, .. }) => {
+                core.tell(
+                    from.connection,
+                    ChannelMessage(ChannelMessageKind::Gone { request: from.request }),
+                );
             }
-            Parcel::Answer(Answer { session, said, .. }) => {
+            ChannelMessageKind::Answer(SessionAnswer { session, said, .. }) => {
                 longpoll::give_back(said, |message| core.tell(session, message));
             }
             _ => {}
         }
     }
 
-    fn mail(&mut self, core: &mut Corewide<'_, Self>, Message(parcel): Message) {
-        if let Parcel::Presence { diff, publication } = parcel {
+    fn mail(&mut self, core: &mut HandlerContext<'_, Self>, ChannelMessage(kind): ChannelMessage) {
+        if let ChannelMessageKind::Presence { diff, publication } = kind {
             self.core.presence.apply(&diff);
             core.publish_here(&publication);
         }
     }
 
-    fn turn_ended(&mut self, core: &mut Corewide<'_, Self>) {
+    fn turn_ended(&mut self, core: &mut HandlerContext<'_, Self>) {
         for diff in self.core.presence.drain() {
             let topic = Arc::clone(diff.topic());
             let publication = Arc::new(Broadcast::presence(&diff).publication(topic));
@@ -170,7 +181,10 @@ impl Handler for ChannelHandler {
             let own = core.core();
             for other in (0..core.cores()).filter(|&other| other != own) {
                 let (diff, publication) = (Arc::clone(&diff), Arc::clone(&publication));
-                core.mail(other, Message(Parcel::Presence { diff, publication }));
+                core.mail(
+                    other,
+                    ChannelMessage(ChannelMessageKind::Presence { diff, publication }),
+                );
             }
         }
     }
@@ -180,7 +194,9 @@ impl Handler for ChannelHandler {
         match mode {
             Mode::Socket(_) => self.heard_nothing(conn),
             Mode::Asking { is_poll, .. } => longpoll::timed_out(conn, is_poll),
-            Mode::Poll(_) if longpoll::timeout(conn) => self.end(conn, GOING_AWAY, Left::Closed),
+            Mode::Poll(_) if longpoll::timeout(conn) => {
+                self.end(conn, GOING_AWAY, LeaveReason::Closed)
+            }
             Mode::Closing => conn.close(),
             Mode::Poll(_) | Mode::Http => {}
         }
@@ -197,9 +213,9 @@ impl Handler for ChannelHandler {
         conn: &mut Client<'_>,
         publication: &Publication,
         tag: u16,
-    ) -> Intercepted {
+    ) -> InterceptAction {
         let intercepted = self.deliver(conn, publication, tag);
-        if intercepted == Intercepted::Handled {
+        if intercepted == InterceptAction::Handled {
             self.run_infos(conn);
             longpoll::flush(self, conn);
         }
@@ -213,18 +229,20 @@ impl Handler for ChannelHandler {
 
     fn draining(&mut self, conn: &mut Client<'_>) {
         match conn.state().mode {
-            Mode::Socket(_) | Mode::Poll(_) => self.end(conn, SERVICE_RESTART, Left::Draining),
+            Mode::Socket(_) | Mode::Poll(_) => {
+                self.end(conn, SERVICE_RESTART, LeaveReason::Draining)
+            }
             Mode::Http => conn.close(),
             // Its session is told, too, and answers.
             Mode::Asking { .. } | Mode::Closing => {}
         }
     }
 
-    fn close(&mut self, conn: &mut Client<'_>, _why: Ended) {
-        self.end_channels(conn, Left::Closed);
+    fn close(&mut self, conn: &mut Client<'_>, _why: DisconnectReason) {
+        self.end_channels(conn, LeaveReason::Closed);
         longpoll::ended(conn);
         if conn.state().is_poll() {
-            longpoll::close(conn, Left::Closed);
+            longpoll::close(conn, LeaveReason::Closed);
             self.core.counters.poll_sessions -= 1;
         }
     }

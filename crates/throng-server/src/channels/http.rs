@@ -3,13 +3,13 @@
 use base64::Engine;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use throng_engine::Part;
+use throng_engine::SendPart;
 use throng_proto::http::Request;
 use throng_proto::phoenix::Vsn;
 use throng_proto::websocket::{AnswerHead, Refusal, offered_subprotocols};
 use throng_pubsub::Subscription;
 
-use super::config::{Config, Connect, Connected, Rejected, Transport};
+use super::config::{Config, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
 use super::conn::{Extra, Mode};
 use super::handler::{ChannelHandler, Client, SOCKET_ID};
 use super::longpoll;
@@ -51,7 +51,7 @@ fn upgrade(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Reques
     }
     conn.set_timeout(config.timeout);
     conn.state().mode = Mode::Socket(welcome.vsn);
-    let Connected { id, assigns } = welcome.connected;
+    let ConnectGrant { id, assigns } = welcome.connected;
     if id.is_some() || assigns.is_some() {
         conn.state().extra = Some(Box::new(Extra { id, assigns, ..Extra::default() }));
         subscribe_to_id(conn);
@@ -62,7 +62,7 @@ fn upgrade(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Reques
 pub(crate) struct Welcome<'a> {
     pub(crate) vsn: Vsn,
     subprotocol: Option<&'a str>,
-    pub(crate) connected: Connected,
+    pub(crate) connected: ConnectGrant,
 }
 
 /// Whether a client may connect, whichever way it came.
@@ -70,17 +70,18 @@ pub(crate) fn admit<'a>(
     config: &'a Config,
     request: &Request<'_>,
     transport: Transport,
-) -> Result<Welcome<'a>, Rejected> {
+) -> Result<Welcome<'a>, ConnectRefusal> {
     if !is_of_our_site(config, request) {
-        return Err(Rejected::default());
+        return Err(ConnectRefusal::default());
     }
     let (auth_token, subprotocol) = match transport {
         Transport::WebSocket => (token_of(config, request)?, subprotocol(config, request)?),
         Transport::LongPoll => (request.header("x-phoenix-authtoken").map(str::to_owned), None),
     };
     let auth_token = auth_token.filter(|_| config.auth_token);
-    let connect = Connect { request, auth_token, transport };
-    let vsn = Vsn::from_query(connect.param("vsn").as_deref()).map_err(|_| Rejected::default())?;
+    let connect = ConnectRequest { request, auth_token, transport };
+    let vsn =
+        Vsn::from_query(connect.param("vsn").as_deref()).map_err(|_| ConnectRefusal::default())?;
     let connected = (config.connect)(&connect)?;
     Ok(Welcome { vsn, subprotocol, connected })
 }
@@ -99,7 +100,7 @@ pub(crate) fn subscribe_to_id(conn: &mut Client<'_>) {
 }
 
 /// The token among the subprotocols, where it is wanted.
-fn token_of(config: &Config, request: &Request<'_>) -> Result<Option<String>, Rejected> {
+fn token_of(config: &Config, request: &Request<'_>) -> Result<Option<String>, ConnectRefusal> {
     if !config.auth_token {
         return Ok(None);
     }
@@ -115,11 +116,17 @@ fn token_of(config: &Config, request: &Request<'_>) -> Result<Option<String>, Re
                 .with_decode_padding_mode(DecodePaddingMode::Indifferent);
             GeneralPurpose::new(alphabet, lenient).decode(encoded).ok()
         });
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).map(Some).ok_or_else(Rejected::default)
+    bytes
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .map(Some)
+        .ok_or_else(ConnectRefusal::default)
 }
 
 /// The first of ours that the client offers.
-fn subprotocol<'a>(config: &'a Config, request: &Request<'_>) -> Result<Option<&'a str>, Rejected> {
+fn subprotocol<'a>(
+    config: &'a Config,
+    request: &Request<'_>,
+) -> Result<Option<&'a str>, ConnectRefusal> {
     let ours = || {
         config
             .auth_token
@@ -131,12 +138,12 @@ fn subprotocol<'a>(config: &'a Config, request: &Request<'_>) -> Result<Option<&
         return Ok(None);
     }
     let agreed = ours().find(|&ours| offered_subprotocols(request).any(|offered| offered == ours));
-    agreed.map(Some).ok_or_else(Rejected::default)
+    agreed.map(Some).ok_or_else(ConnectRefusal::default)
 }
 
 /// Answers a request; the connection stays open if the client wants it to and the server is not about to end.
 pub(crate) fn answer(conn: &mut Client<'_>, status: u16, headers: &[(&str, &str)], body: &[u8]) {
-    answer_in_parts(conn, status, headers, &[Part::Own(body)]);
+    answer_in_parts(conn, status, headers, &[SendPart::Own(body)]);
 }
 
 /// The same with a body of several parts.
@@ -144,7 +151,7 @@ pub(crate) fn answer_in_parts(
     conn: &mut Client<'_>,
     status: u16,
     headers: &[(&str, &str)],
-    body: &[Part<'_>],
+    body: &[SendPart<'_>],
 ) {
     let is_draining = conn.is_draining();
     let (session, out) = conn.session();
@@ -152,11 +159,11 @@ pub(crate) fn answer_in_parts(
         // Connections that would live on between two long-polls do not.
         session.answer_last();
     }
-    let length = body.iter().map(Part::len).sum();
+    let length = body.iter().map(SendPart::len).sum();
     let AnswerHead { wants_body, stays_open } = session.respond_head(status, headers, length, out);
     match body {
         _ if !wants_body => {}
-        [Part::Own(only)] => out.extend_from_slice(only),
+        [SendPart::Own(only)] => out.extend_from_slice(only),
         parts => conn.send_parts(parts),
     }
     if !stays_open {

@@ -2,10 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use throng_proto::phoenix::{self, Kind, Vsn};
+use throng_proto::phoenix::{self, FrameKind, Vsn};
 
-use super::channel::{Info, Left, Live};
-use super::conn::{Joined, Mode};
+use super::channel::{ErasedChannel, Info, LeaveReason};
+use super::conn::{JoinedChannel, Mode};
 use super::core::Owner;
 use super::frame;
 use super::handler::{ChannelHandler, Client, GOING_AWAY};
@@ -14,7 +14,7 @@ use super::socket::Socket;
 
 /// What came of a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum CallbackOutcome {
     GoesOn,
     Stops,
     Crashed,
@@ -45,11 +45,11 @@ impl ChannelHandler {
         &mut self,
         conn: &mut Client<'_>,
         vsn: Vsn,
-        joined: &mut Joined,
+        joined: &mut JoinedChannel,
         asked: Option<&str>,
-        callback: impl FnOnce(&mut dyn Live, &mut Socket<'_>),
-    ) -> Outcome {
-        let Joined { channel, topic, join_ref, serial, .. } = joined;
+        callback: impl FnOnce(&mut dyn ErasedChannel, &mut Socket<'_>),
+    ) -> CallbackOutcome {
+        let JoinedChannel { channel, topic, join_ref, serial, .. } = joined;
         let mut socket = Socket {
             conn: conn.lend(),
             core: &mut self.core,
@@ -65,12 +65,12 @@ impl ChannelHandler {
         let (stops, sent) = (socket.stops, socket.conn.sent);
         conn.sent += sent;
         match ran {
-            Ok(()) if stops => Outcome::Stops,
-            Ok(()) => Outcome::GoesOn,
+            Ok(()) if stops => CallbackOutcome::Stops,
+            Ok(()) => CallbackOutcome::GoesOn,
             Err(panic) => {
                 drop_shielded(panic);
                 self.core.counters.channel_crashes += 1;
-                Outcome::Crashed
+                CallbackOutcome::Crashed
             }
         }
     }
@@ -80,13 +80,13 @@ impl ChannelHandler {
         &mut self,
         conn: &mut Client<'_>,
         vsn: Vsn,
-        joined: Joined,
-        outcome: Outcome,
+        joined: JoinedChannel,
+        outcome: CallbackOutcome,
     ) {
         match outcome {
-            Outcome::GoesOn => conn.state().put(joined),
-            Outcome::Stops => self.finish(conn, vsn, joined, Left::Stopped),
-            Outcome::Crashed => self.crashed(conn, vsn, joined),
+            CallbackOutcome::GoesOn => conn.state().put(joined),
+            CallbackOutcome::Stops => self.finish(conn, vsn, joined, LeaveReason::Stopped),
+            CallbackOutcome::Crashed => self.crashed(conn, vsn, joined),
         }
     }
 
@@ -95,12 +95,12 @@ impl ChannelHandler {
         &mut self,
         conn: &mut Client<'_>,
         vsn: Vsn,
-        mut joined: Joined,
-        why: Left,
+        mut joined: JoinedChannel,
+        why: LeaveReason,
     ) {
         self.write(conn, |out| {
             phoenix::channel_closed(vsn, joined.join_ref.as_deref(), &joined.topic.name, out);
-            Ok(Kind::Text)
+            Ok(FrameKind::Text)
         });
         self.terminate(conn, vsn, &mut joined, why);
         self.forget(conn, joined);
@@ -111,8 +111,8 @@ impl ChannelHandler {
         &mut self,
         conn: &mut Client<'_>,
         vsn: Vsn,
-        joined: &mut Joined,
-        why: Left,
+        joined: &mut JoinedChannel,
+        why: LeaveReason,
     ) {
         self.call(conn, vsn, joined, None, |channel, socket| {
             socket.is_member = false;
@@ -121,8 +121,8 @@ impl ChannelHandler {
     }
 
     /// Nothing is left of a channel.
-    pub(super) fn forget(&mut self, conn: &mut Client<'_>, joined: Joined) {
-        let Joined { channel, topic, membership, serial, .. } = joined;
+    pub(super) fn forget(&mut self, conn: &mut Client<'_>, joined: JoinedChannel) {
+        let JoinedChannel { channel, topic, membership, serial, .. } = joined;
         self.core.counters.channels -= 1;
         conn.unsubscribe(membership);
         self.core.presence.untrack_all(&Owner::new(conn.id(), serial));
@@ -131,7 +131,7 @@ impl ChannelHandler {
     }
 
     /// Closes the connection with this code; its channels end first.
-    pub(crate) fn end(&mut self, conn: &mut Client<'_>, code: u16, why: Left) {
+    pub(crate) fn end(&mut self, conn: &mut Client<'_>, code: u16, why: LeaveReason) {
         // The transport is gone, as far as the channels know.
         let mark = frame::mark(conn);
         self.end_channels(conn, why);
@@ -148,10 +148,10 @@ impl ChannelHandler {
 
     /// Too much waits for a client that does not fetch it.
     pub(crate) fn overflow(&mut self, conn: &mut Client<'_>) {
-        self.end(conn, GOING_AWAY, Left::Closed);
+        self.end(conn, GOING_AWAY, LeaveReason::Closed);
     }
 
-    pub(super) fn end_channels(&mut self, conn: &mut Client<'_>, why: Left) {
+    pub(super) fn end_channels(&mut self, conn: &mut Client<'_>, why: LeaveReason) {
         let Some(vsn) = conn.state().mode.vsn() else { return };
         while let Some(mut joined) = conn.state().take_any() {
             self.terminate(conn, vsn, &mut joined, why);
@@ -160,10 +160,10 @@ impl ChannelHandler {
         self.run_infos(conn);
     }
 
-    pub(super) fn crashed(&mut self, conn: &mut Client<'_>, vsn: Vsn, joined: Joined) {
+    pub(super) fn crashed(&mut self, conn: &mut Client<'_>, vsn: Vsn, joined: JoinedChannel) {
         self.write(conn, |out| {
             phoenix::channel_crashed(vsn, joined.join_ref.as_deref(), &joined.topic.name, out);
-            Ok(Kind::Text)
+            Ok(FrameKind::Text)
         });
         self.forget(conn, joined);
     }

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use throng_engine::Source;
-use throng_proto::phoenix::{self, Payload, Vsn, json, names};
+use throng_engine::ByteSource;
+use throng_proto::phoenix::{self, PhoenixPayload, Vsn, json, names};
 use throng_proto::websocket::{Opcode, encode_fragment};
 use throng_pubsub::presence::Listing;
 
@@ -33,7 +33,7 @@ impl Fragments {
     }
 }
 
-impl Source for Fragments {
+impl ByteSource for Fragments {
     fn fill(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool {
         let mut payload = std::mem::take(&mut self.before);
         let is_more = self.listing.part(bytes, &mut payload);
@@ -80,7 +80,7 @@ impl Pieces {
         if is_begun {
             list.extend_from_slice(b",\"leaves\":{}}");
         }
-        let payload = Payload::Json(str::from_utf8(&list).unwrap_or_default());
+        let payload = PhoenixPayload::Json(str::from_utf8(&list).unwrap_or_default());
         let (join_ref, event) = match is_begun {
             true => (None, names::PRESENCE_DIFF),
             false => (self.join_ref.as_deref(), names::PRESENCE_STATE),

@@ -26,7 +26,7 @@ mod session;
 
 pub(crate) use inbox::{Entry, Text};
 pub(crate) use memory::{Memory, Places};
-pub(crate) use request::{Kept, answered, ended, give_back, gone, request, timed_out};
+pub(crate) use request::{StoredPoll, answered, ended, give_back, gone, request, timed_out};
 pub(crate) use session::{
     Poll, asked, begin, close, flush, hung_up, keep, push, push_list, returned, timeout,
 };
@@ -34,35 +34,35 @@ pub(crate) use session::{
 use crate::ConnectionId;
 
 /// A request on its way to a session.
-pub(crate) struct Asked {
+pub(crate) struct SessionRequest {
     /// Who waits for the answer, and its number for the request.
-    pub(crate) from: Asker,
-    pub(crate) what: What,
+    pub(crate) from: Requester,
+    pub(crate) what: SessionCommand,
 }
 
 /// A connection that waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asker {
+pub(crate) struct Requester {
     pub(crate) connection: ConnectionId,
     pub(crate) request: u32,
 }
 
 /// What a client wants of its session.
-pub(crate) enum What {
+pub(crate) enum SessionCommand {
     Poll,
     Post { content_type: Option<String>, body: Vec<u8> },
 }
 
 /// An answer on its way to the client.
-pub(crate) struct Answer {
+pub(crate) struct SessionAnswer {
     pub(crate) request: u32,
     /// Who gets the messages back if the client is gone.
     pub(crate) session: ConnectionId,
-    pub(crate) said: Said,
+    pub(crate) said: AnswerBody,
 }
 
 /// What an answer says. The client's side makes bytes of it.
-pub(crate) struct Said {
+pub(crate) struct AnswerBody {
     /// 400 is HTTP's own: Phoenix fails there. Any other stands in the body.
     pub(crate) status: u16,
     pub(crate) token: Option<String>,

@@ -1,6 +1,6 @@
 //! How other threads reach channels.
 
-use throng_proto::phoenix::Payload;
+use throng_proto::phoenix::PhoenixPayload;
 
 use super::broadcast::Broadcast;
 use super::channel::Info;
@@ -16,7 +16,7 @@ impl ServerHandle<ChannelHandler> {
     ///
     /// # Panics
     /// When `payload` is JSON but no object.
-    pub fn broadcast(&self, topic: &str, event: &str, payload: Payload<'_>) -> bool {
+    pub fn broadcast(&self, topic: &str, event: &str, payload: PhoenixPayload<'_>) -> bool {
         assert_object(payload);
         self.publish(Broadcast::new(event, payload).publication(topic)).is_ok()
     }
@@ -27,6 +27,6 @@ impl ServerHandle<ChannelHandler> {
     /// # Errors
     /// The message again, when too much waits for that channel's core.
     pub fn send_info(&self, to: &Address, info: Info) -> Result<(), Info> {
-        self.send_message(to.connection, to.message(info)).map_err(super::Message::into_info)
+        self.send_message(to.connection, to.message(info)).map_err(super::ChannelMessage::into_info)
     }
 }

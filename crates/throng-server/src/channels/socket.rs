@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use throng_proto::phoenix::{self, EncodeError, Kind, Payload, Vsn, names};
-use throng_pubsub::presence::{Member, Presence, PresenceError};
+use throng_proto::phoenix::{self, FrameEncodeError, FrameKind, PhoenixPayload, Vsn, names};
+use throng_pubsub::presence::{Presence, PresenceError, PresenceMember};
 
 use super::broadcast::{self, Broadcast};
 use super::channel::Info;
@@ -20,7 +20,7 @@ use crate::ConnectionId;
 pub struct Joining<'a> {
     pub(crate) conn: Client<'a>,
     pub(crate) topic: &'a str,
-    pub(crate) payload: Payload<'a>,
+    pub(crate) payload: PhoenixPayload<'a>,
     pub(crate) welcome: String,
     pub(crate) presence: &'a Presence<Owner>,
     /// The channel was told that the topic is full.
@@ -34,7 +34,7 @@ impl<'a> Joining<'a> {
     }
 
     /// What it said about it.
-    pub fn payload(&self) -> Payload<'a> {
+    pub fn payload(&self) -> PhoenixPayload<'a> {
         self.payload
     }
 
@@ -101,7 +101,7 @@ impl Socket<'_> {
     /// # Panics
     /// When `payload` is JSON but no object, or binary for a client of V1; when it is binary and the topic or event is longer
     /// than 255 bytes. Phoenix's channels crash for these, too.
-    pub fn push(&mut self, event: &str, payload: Payload<'_>) {
+    pub fn push(&mut self, event: &str, payload: PhoenixPayload<'_>) {
         assert_object(payload);
         let (topic, join_ref) = (&self.topic.name, self.join_ref.as_deref());
         write(&mut self.conn, self.core, |out| {
@@ -114,7 +114,7 @@ impl Socket<'_> {
     ///
     /// # Panics
     /// As [`Self::push`] does for a binary `response`.
-    pub fn reply(&mut self, status: &str, response: Payload<'_>) {
+    pub fn reply(&mut self, status: &str, response: PhoenixPayload<'_>) {
         let (topic, join_ref) = (&self.topic.name, self.join_ref.as_deref());
         write(&mut self.conn, self.core, |out| {
             phoenix::reply(self.vsn, join_ref, self.asked, topic, status, response, out)
@@ -130,7 +130,7 @@ impl Socket<'_> {
     ///
     /// # Panics
     /// As [`Self::push`] does for a binary `response`.
-    pub fn reply_to(&mut self, reference: &Reference, status: &str, response: Payload<'_>) {
+    pub fn reply_to(&mut self, reference: &Reference, status: &str, response: PhoenixPayload<'_>) {
         let (join_ref, r#ref) = (reference.join_ref.as_deref(), reference.r#ref.as_deref());
         write(&mut self.conn, self.core, |out| {
             phoenix::reply(self.vsn, join_ref, r#ref, &self.topic.name, status, response, out)
@@ -141,7 +141,7 @@ impl Socket<'_> {
     ///
     /// # Panics
     /// When `payload` is JSON but no object.
-    pub fn broadcast(&mut self, event: &str, payload: Payload<'_>) {
+    pub fn broadcast(&mut self, event: &str, payload: PhoenixPayload<'_>) {
         self.publish(Arc::clone(&self.topic.name), event, payload, None);
     }
 
@@ -149,7 +149,7 @@ impl Socket<'_> {
     ///
     /// # Panics
     /// As [`Self::broadcast`].
-    pub fn broadcast_from(&mut self, event: &str, payload: Payload<'_>) {
+    pub fn broadcast_from(&mut self, event: &str, payload: PhoenixPayload<'_>) {
         let own = self.conn.id();
         self.publish(Arc::clone(&self.topic.name), event, payload, Some(own));
     }
@@ -159,7 +159,7 @@ impl Socket<'_> {
     ///
     /// # Panics
     /// As [`Self::broadcast`].
-    pub fn broadcast_to(&mut self, topic: &str, event: &str, payload: Payload<'_>) {
+    pub fn broadcast_to(&mut self, topic: &str, event: &str, payload: PhoenixPayload<'_>) {
         self.publish(topic.into(), event, payload, None);
     }
 
@@ -186,7 +186,9 @@ impl Socket<'_> {
     /// # Errors
     /// The message again, when too much waits for that core.
     pub fn send(&mut self, to: &Address, info: Info) -> Result<(), Info> {
-        self.conn.send_message(to.connection, to.message(info)).map_err(super::Message::into_info)
+        self.conn
+            .send_message(to.connection, to.message(info))
+            .map_err(super::ChannelMessage::into_info)
     }
 
     /// Ends the channel once the callback has returned; the client is told (`phx_close`).
@@ -226,7 +228,7 @@ impl Socket<'_> {
     }
 
     /// Everyone who is present in the topic, on any core: by key, then by age.
-    pub fn present(&self) -> impl Iterator<Item = Arc<Member>> {
+    pub fn present(&self) -> impl Iterator<Item = Arc<PresenceMember>> {
         self.core.presence.members(&self.topic.name)
     }
 
@@ -249,7 +251,7 @@ impl Socket<'_> {
         let mut list = Vec::new();
         self.core.presence.state(&self.topic.name, &mut list);
         let list = std::str::from_utf8(&list).unwrap_or_default();
-        self.push(names::PRESENCE_STATE, Payload::Json(list));
+        self.push(names::PRESENCE_STATE, PhoenixPayload::Json(list));
     }
 
     fn owner(&self) -> Owner {
@@ -261,7 +263,7 @@ impl Socket<'_> {
         &mut self,
         topic: Arc<str>,
         event: &str,
-        payload: Payload<'_>,
+        payload: PhoenixPayload<'_>,
         mut except: Option<ConnectionId>,
     ) {
         assert_object(payload);
@@ -301,8 +303,8 @@ pub struct Address {
 }
 
 impl Address {
-    pub(crate) fn message(&self, info: Info) -> super::Message {
-        super::Message::info(Arc::clone(&self.topic), self.serial, info)
+    pub(crate) fn message(&self, info: Info) -> super::ChannelMessage {
+        super::ChannelMessage::info(Arc::clone(&self.topic), self.serial, info)
     }
 }
 
@@ -314,7 +316,7 @@ fn assigns<'c, T: 'static>(conn: &'c mut Client<'_>) -> Option<&'c mut T> {
 fn write(
     conn: &mut Client<'_>,
     core: &mut CoreState,
-    encode: impl FnOnce(&mut Vec<u8>) -> Result<Kind, EncodeError>,
+    encode: impl FnOnce(&mut Vec<u8>) -> Result<FrameKind, FrameEncodeError>,
 ) {
     core.frame.clear();
     match encode(&mut core.frame) {
@@ -325,8 +327,8 @@ fn write(
 
 /// A server that sends something else than an object breaks its clients. Whether all of it is valid is the application's
 /// business.
-pub(crate) fn assert_object(payload: Payload<'_>) {
-    if let Payload::Json(json) = payload {
+pub(crate) fn assert_object(payload: PhoenixPayload<'_>) {
+    if let PhoenixPayload::Json(json) = payload {
         assert!(
             json.trim_ascii_start().starts_with('{'),
             "a payload must be a JSON object: {json:.40}"

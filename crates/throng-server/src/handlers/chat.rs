@@ -7,7 +7,8 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_proto::http::Request;
 use throng_proto::websocket::{
-    Deflater, Limits, Opcode, Scratch, Server, ServerEvent, encode_deflated, encode_frame,
+    Deflater, Opcode, Scratch, ServerEvent, WebSocketLimits, WebSocketServer, encode_deflated,
+    encode_frame,
 };
 use throng_pubsub::{Dialect, Publication, Rulebook, Subscription, TopicRules};
 use throng_report::{Merge, ServerCounters};
@@ -29,7 +30,7 @@ pub struct Chat {
 pub struct ChatOptions {
     /// The limits of handshakes and messages. It takes no bodies of requests, whatever
     /// `body_bytes_max` says.
-    pub limits: Limits,
+    pub limits: WebSocketLimits,
     /// Whose pages may connect. Default: those of this host.
     pub check_origin: CheckOrigin,
     /// What the server is called in the addresses of its pages. Default: any address, and
@@ -44,7 +45,7 @@ pub struct ChatOptions {
 }
 
 /// What somebody said.
-struct Said {
+struct ChatMessage {
     opcode: Opcode,
     payload: Box<[u8]>,
 }
@@ -81,7 +82,7 @@ impl Chat {
     }
 
     fn say(&self, conn: &mut Connection<'_, Self>, opcode: Opcode, payload: &[u8]) {
-        let said = Said { opcode, payload: payload.into() };
+        let said = ChatMessage { opcode, payload: payload.into() };
         let publication = Publication::new(Arc::clone(&self.room), said).of_bytes(payload.len());
         conn.publish(publication, None);
     }
@@ -96,13 +97,13 @@ impl Chat {
 }
 
 impl Handler for Chat {
-    type Session = Server;
-    type Conn = ();
+    type Session = WebSocketServer;
+    type State = ();
     type Message = Infallible;
     const NAME: &'static str = "chat";
 
-    fn session(&mut self, now: Instant) -> Server {
-        Server::new(now, &self.options.limits)
+    fn session(&mut self, now: Instant) -> WebSocketServer {
+        WebSocketServer::new(now, &self.options.limits)
     }
 
     fn scratch(&self) -> Scratch {
@@ -154,7 +155,7 @@ impl Handler for Chat {
     }
 
     fn render(&mut self, publication: &Publication, dialect: Dialect, out: &mut Vec<u8>) {
-        let Some(Said { opcode, payload }) = publication.body() else { return };
+        let Some(ChatMessage { opcode, payload }) = publication.body() else { return };
         match dialect {
             DEFLATED => encode_deflated(*opcode, payload, &mut self.deflater, out),
             _ => encode_frame(*opcode, payload, out),

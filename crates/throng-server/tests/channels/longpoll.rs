@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use throng_proto::websocket::Limits;
+use throng_proto::websocket::WebSocketLimits;
 use throng_sim::check;
 
 use crate::poller::{Poller, answer, on_cores, say};
@@ -254,7 +254,7 @@ fn what_the_replaced_channel_says_last_comes_before_its_close_here_too() {
 
 #[test]
 fn a_frame_longer_than_a_websockets_message_is_http_400_and_nothing_of_its_body_is_heard() {
-    let limits = Limits { message_bytes_max: 1_000, ..Limits::default() };
+    let limits = WebSocketLimits { message_bytes_max: 1_000, ..WebSocketLimits::default() };
     on_cores(&puppets().limits(limits), |world| {
         let ada = Poller::new(world, "");
         let join = r#"["1","1","puppet:a","phx_join",{}]"#;

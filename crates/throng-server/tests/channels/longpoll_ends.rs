@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use throng_server::Mail;
+use throng_server::CoreMessage;
 use throng_server::channels::demo;
 use throng_sim::{Faults, check};
 
@@ -138,7 +138,7 @@ fn a_drain_closes_connections_with_their_answers_until_the_server_listens_again(
         let ada = Poller::new(&mut world, "");
         let poll = ada.begin_poll(&mut world);
         world.wait(Duration::from_secs(1));
-        world.cores.post(0, Mail::drain());
+        world.cores.post(0, CoreMessage::drain());
         let Got::Answer(head, body) = world.next(poll) else { panic!("no answer") };
         assert!(head.contains("\r\nconnection: close") && body.contains("410"), "{head}: {body}");
         assert_eq!(world.next(poll), Got::End);

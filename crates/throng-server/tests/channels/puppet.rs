@@ -1,8 +1,8 @@
 //! A channel that does what it is told.
 
 use throng_server::channels::{
-    Address, Channel, Channels, Connected, Info, Joining, Left, Payload, Reference, Refused,
-    Rejected, Socket,
+    Address, Channel, Channels, ConnectGrant, ConnectRefusal, Info, JoinRefusal, Joining,
+    LeaveReason, PhoenixPayload, Reference, Socket,
 };
 
 use crate::world::transcript;
@@ -15,15 +15,15 @@ pub(crate) struct Puppet {
 impl Channel for Puppet {
     const INTERCEPT: &'static [&'static str] = &["filtered"];
 
-    fn join(joining: &mut Joining<'_>) -> Result<Self, Refused> {
+    fn join(joining: &mut Joining<'_>) -> Result<Self, JoinRefusal> {
         match joining.topic() {
-            "puppet:no" => return Err(Refused::because("unauthorized")),
-            "puppet:no-more" => return Err(Refused::json(r#"{"left":0}"#)),
+            "puppet:no" => return Err(JoinRefusal::because("unauthorized")),
+            "puppet:no-more" => return Err(JoinRefusal::json(r#"{"left":0}"#)),
             "puppet:panic" => panic!("as asked (this is the test's)"),
             "puppet:welcome" => joining.welcome(r#"{"id":7}"#),
             _ => {}
         }
-        if let Payload::Json(json) = joining.payload()
+        if let PhoenixPayload::Json(json) = joining.payload()
             && json.contains("hello")
         {
             joining.welcome(json);
@@ -34,25 +34,25 @@ impl Channel for Puppet {
     fn joined(&mut self, socket: &mut Socket<'_>) {
         self.address = Some(socket.address());
         if socket.topic() == "puppet:greeting" {
-            socket.push("greeting", Payload::EMPTY);
+            socket.push("greeting", PhoenixPayload::EMPTY);
         }
     }
 
-    fn handle_in(&mut self, event: &str, payload: Payload<'_>, socket: &mut Socket<'_>) {
+    fn handle_in(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>) {
         match event {
             "ask" => socket.reply("ok", payload),
             "ask_oddly" => socket.reply("so-so", payload),
             "push" => socket.push("pushed", payload),
             "push_then_reply" => {
                 socket.push("pushed", payload);
-                socket.reply("ok", Payload::EMPTY);
+                socket.reply("ok", PhoenixPayload::EMPTY);
             }
             "all" => socket.broadcast("said", payload),
             "others" => socket.broadcast_from("said", payload),
             "filtered" => socket.broadcast("filtered", payload),
             "elsewhere" => socket.broadcast_to("puppet:b", "said", payload),
-            "kick" => socket.broadcast_to("user:7", "disconnect", Payload::EMPTY),
-            "poke" => socket.broadcast_to("user:7", "poke", Payload::EMPTY),
+            "kick" => socket.broadcast_to("user:7", "disconnect", PhoenixPayload::EMPTY),
+            "poke" => socket.broadcast_to("user:7", "poke", PhoenixPayload::EMPTY),
             "later" => self.later.push(socket.reference()),
             "now" => socket.send_self(Box::new("answer")),
             "endless" => socket.send_self(Box::new("again")),
@@ -63,12 +63,12 @@ impl Channel for Puppet {
             }
             "stop" => socket.stop(),
             "stop_and_reply" => {
-                socket.reply("ok", Payload::EMPTY);
+                socket.reply("ok", PhoenixPayload::EMPTY);
                 socket.stop();
             }
             "who" => {
                 let name = socket.assigns::<String>().cloned().unwrap_or_default();
-                socket.reply("ok", Payload::Json(&format!(r#"{{"name":"{name}"}}"#)));
+                socket.reply("ok", PhoenixPayload::Json(&format!(r#"{{"name":"{name}"}}"#)));
             }
             "panic" => panic!("as asked (this is the test's)"),
             _ => {}
@@ -79,7 +79,7 @@ impl Channel for Puppet {
         match info.downcast_ref::<&str>() {
             Some(&"answer") => {
                 for reference in self.later.drain(..) {
-                    socket.reply_to(&reference, "ok", Payload::Json(r#"{"late":true}"#));
+                    socket.reply_to(&reference, "ok", PhoenixPayload::Json(r#"{"late":true}"#));
                 }
             }
             Some(&"again") => socket.send_self(Box::new("again")),
@@ -87,22 +87,22 @@ impl Channel for Puppet {
         }
     }
 
-    fn handle_out(&mut self, event: &str, payload: Payload<'_>, socket: &mut Socket<'_>) {
-        let Payload::Json(json) = payload else { return };
+    fn handle_out(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>) {
+        let PhoenixPayload::Json(json) = payload else { return };
         if !json.contains("secret") {
             socket.push(event, payload);
         }
     }
 
-    fn terminate(&mut self, why: Left, socket: &mut Socket<'_>) {
+    fn terminate(&mut self, why: LeaveReason, socket: &mut Socket<'_>) {
         if socket.topic().ends_with("farewell") {
-            socket.push("farewell", Payload::Json(&format!(r#"{{"why":"{why:?}"}}"#)));
+            socket.push("farewell", PhoenixPayload::Json(&format!(r#"{{"why":"{why:?}"}}"#)));
         }
         if socket.topic() == "puppet:heard" {
             socket.broadcast_to(
                 "puppet:b",
                 "left",
-                Payload::Json(&format!(r#"{{"why":"{why:?}"}}"#)),
+                PhoenixPayload::Json(&format!(r#"{{"why":"{why:?}"}}"#)),
             );
         }
     }
@@ -112,11 +112,11 @@ impl Channel for Puppet {
 struct Exact;
 
 impl Channel for Exact {
-    fn join(_joining: &mut Joining<'_>) -> Result<Self, Refused> {
+    fn join(_joining: &mut Joining<'_>) -> Result<Self, JoinRefusal> {
         Ok(Self)
     }
 
-    fn handle_in(&mut self, _event: &str, _payload: Payload<'_>, _socket: &mut Socket<'_>) {}
+    fn handle_in(&mut self, _event: &str, _payload: PhoenixPayload<'_>, _socket: &mut Socket<'_>) {}
 }
 
 pub(crate) fn puppets() -> Channels {
@@ -125,12 +125,12 @@ pub(crate) fn puppets() -> Channels {
         .and_then(|channels| channels.channel::<Exact>("exact"))
         .unwrap()
         .connect(|connect| match connect.param("as").as_deref() {
-            Some("nobody") => Err(Rejected::default()),
-            Some("too-many") => Err(Rejected::status(429).with_body("later")),
-            Some(name) => Ok(Connected::default()
+            Some("nobody") => Err(ConnectRefusal::default()),
+            Some("too-many") => Err(ConnectRefusal::status(429).with_body("later")),
+            Some(name) => Ok(ConnectGrant::default()
                 .with_id(format!("user:{name}"))
                 .with_assigns(name.to_owned())),
-            None => Ok(Connected::default()),
+            None => Ok(ConnectGrant::default()),
         })
 }
 

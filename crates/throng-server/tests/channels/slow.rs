@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_driver::{ConnectSpec, Driver, SocketOptions, Source};
+use throng_driver::{ConnectSpec, Driver, SocketOptions, SourceAddress};
 use throng_server::channels::Channels;
 use throng_server::pubsub::{Policy, Rulebook, TopicRules};
 use throng_sim::{Faults, SimCoresOptions, SimDriver, SimFd, check};
@@ -21,8 +21,11 @@ impl Sleeper {
     /// Connects and joins `puppet:a`.
     fn join(world: &mut World<'_>) -> Self {
         let mut driver = world.sim.cores(&SimCoresOptions::default()).drivers().remove(0);
-        let spec =
-            ConnectSpec { target: addr(), source: Source::Any, options: SocketOptions::default() };
+        let spec = ConnectSpec {
+            target: addr(),
+            source: SourceAddress::Any,
+            options: SocketOptions::default(),
+        };
         let fd = driver.connect(&spec).unwrap();
         let mut sleeper = Self { driver, fd, received: Received::default() };
         world.wait(A_MOMENT);

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use throng_server::channels::{
-    Address, Channel, ChannelHandler, Channels, Connected, Info, Joining, Payload, Reference,
-    Refused, Socket, demo,
+    Address, Channel, ChannelHandler, Channels, ConnectGrant, Info, JoinRefusal, Joining,
+    PhoenixPayload, Reference, Socket, demo,
 };
 use throng_server::{Server, ServerOptions};
 
@@ -22,19 +22,19 @@ struct Clerk {
 type Job = (Address, Reference, String);
 
 impl Channel for Clerk {
-    fn join(joining: &mut Joining<'_>) -> Result<Self, Refused> {
+    fn join(joining: &mut Joining<'_>) -> Result<Self, JoinRefusal> {
         let jobs = joining.assigns::<Sender<Job>>().cloned();
-        jobs.map(|jobs| Self { jobs }).ok_or_else(|| Refused::because("there is no worker"))
+        jobs.map(|jobs| Self { jobs }).ok_or_else(|| JoinRefusal::because("there is no worker"))
     }
 
-    fn handle_in(&mut self, _event: &str, payload: Payload<'_>, socket: &mut Socket<'_>) {
-        let Payload::Json(json) = payload else { return };
+    fn handle_in(&mut self, _event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>) {
+        let PhoenixPayload::Json(json) = payload else { return };
         self.jobs.send((socket.address(), socket.reference(), json.to_owned())).unwrap();
     }
 
     fn handle_info(&mut self, info: Info, socket: &mut Socket<'_>) {
         let (reference, response) = *info.downcast::<(Reference, String)>().unwrap();
-        socket.reply_to(&reference, "ok", Payload::Json(&response));
+        socket.reply_to(&reference, "ok", PhoenixPayload::Json(&response));
     }
 }
 
@@ -88,7 +88,7 @@ fn a_worker_on_another_thread_answers_later() {
     let channels = Channels::new("/socket")
         .channel::<Clerk>("work:*")
         .unwrap()
-        .connect(move |_| Ok(Connected::default().with_assigns(jobs.lock().unwrap().clone())));
+        .connect(move |_| Ok(ConnectGrant::default().with_assigns(jobs.lock().unwrap().clone())));
     let server = start(channels, 2);
     let handle = server.sender();
     let worker = std::thread::spawn(move || {
@@ -112,7 +112,7 @@ fn a_worker_on_another_thread_answers_later() {
 #[test]
 fn another_thread_broadcasts_and_disconnects() {
     let channels = demo().connect(|connect| {
-        Ok(Connected::default()
+        Ok(ConnectGrant::default()
             .with_id(format!("user:{}", connect.param("id").unwrap_or_default())))
     });
     let server = start(channels, 3);
@@ -126,8 +126,8 @@ fn another_thread_broadcasts_and_disconnects() {
     let handle = Arc::new(server.sender());
     let outside = Arc::clone(&handle);
     std::thread::spawn(move || {
-        assert!(outside.broadcast("rooms:a", "news", Payload::Json(r#"{"n":1}"#)));
-        assert!(outside.broadcast("rooms:a", "news", Payload::Json(r#"{"n":2}"#)));
+        assert!(outside.broadcast("rooms:a", "news", PhoenixPayload::Json(r#"{"n":1}"#)));
+        assert!(outside.broadcast("rooms:a", "news", PhoenixPayload::Json(r#"{"n":2}"#)));
     })
     .join()
     .unwrap();
@@ -135,7 +135,7 @@ fn another_thread_broadcasts_and_disconnects() {
         client.expect(r#"[null,null,"rooms:a","news",{"n":1}]"#);
         client.expect(r#"[null,null,"rooms:a","news",{"n":2}]"#);
     }
-    assert!(handle.broadcast("user:1", "disconnect", Payload::EMPTY));
+    assert!(handle.broadcast("user:1", "disconnect", PhoenixPayload::EMPTY));
     for client in clients.iter_mut().skip(1).step_by(3) {
         assert_eq!(client.next(), Got::Close(Some(1001)));
     }

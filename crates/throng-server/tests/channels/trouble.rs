@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_server::channels::{CheckOrigin, Connected, Rejected};
+use throng_server::channels::{CheckOrigin, ConnectGrant, ConnectRefusal};
 use throng_sim::{Sim, check};
 
 use crate::puppet::puppets;
@@ -256,9 +256,9 @@ fn what_happens_is_counted() {
 #[test]
 fn a_token_may_hide_among_the_subprotocols() {
     let channels = puppets().auth_token(true).connect(|connect| match connect.auth_token() {
-        Some("secret ?>") => Ok(Connected::default().with_assigns("somebody".to_owned())),
-        Some(_) => Err(Rejected::status(401)),
-        None => Ok(Connected::default()),
+        Some("secret ?>") => Ok(ConnectGrant::default().with_assigns("somebody".to_owned())),
+        Some(_) => Err(ConnectRefusal::status(401)),
+        None => Ok(ConnectGrant::default()),
     });
     check(3, |sim| {
         let ask = |protocols: &str| {

@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use flate2::read::DeflateDecoder;
 use throng_base::{Key, Prng};
-use throng_driver::{ConnectSpec, SocketOptions, Source};
-use throng_engine::{After, App, CloseReason, Conn, Core, Desk, Limits};
+use throng_driver::{ConnectSpec, SocketOptions, SourceAddress};
+use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext, CoreLimits};
 use throng_proto::Raw;
 use throng_report::{Merge, ServerCounters};
-use throng_server::channels::{Channels, Message};
-use throng_server::{Accept, CoreReport, Listening, Mail, ServerApp, ServerConfig};
+use throng_server::channels::{ChannelMessage, Channels};
+use throng_server::{
+    AcceptTopology, CoreMessage, CoreReport, ListenReport, ServerApp, ServerConfig,
+};
 use throng_sim::{Faults, Sim, SimCores, SimCoresOptions, SimDriver, check};
 
 type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
@@ -53,7 +55,7 @@ pub(crate) fn transcript(channels: &Channels, text: &str) {
                 continue;
             }
             if name == "drain" {
-                world.cores.post(0, Mail::drain());
+                world.cores.post(0, CoreMessage::drain());
                 continue;
             }
             let client = *names.entry(name.to_owned()).or_insert_with(|| {
@@ -87,7 +89,7 @@ pub(crate) fn transcript(channels: &Channels, text: &str) {
 /// A server and clients.
 pub(crate) struct World<'s> {
     pub(crate) sim: &'s mut Sim,
-    pub(crate) cores: SimCores<Mail<Message>>,
+    pub(crate) cores: SimCores<CoreMessage<ChannelMessage>>,
     clients: ClientCore,
     /// How many cores the server has.
     count: usize,
@@ -125,14 +127,14 @@ impl<'s> World<'s> {
         idle_timeout: Option<Duration>,
     ) -> Self {
         let cores = sim.cores(&SimCoresOptions { cores: count, ..SimCoresOptions::default() });
-        let accept = Accept::Reuseport;
+        let accept = AcceptTopology::Reuseport;
         let config = Arc::new(ServerConfig { accept, idle_timeout, ..ServerConfig::default() });
         for (core, driver) in cores.drivers().into_iter().enumerate() {
             let app = ServerApp::new(Arc::clone(&config), channels.handler(core));
-            sim.spawn(Core::new(driver, app, Limits::default()));
+            sim.spawn(Core::new(driver, app, CoreLimits::default()));
         }
         let driver = sim.cores(&SimCoresOptions::default()).drivers().pop().unwrap();
-        let clients = sim.spawn(Core::new(driver, Clients::default(), Limits::default()));
+        let clients = sim.spawn(Core::new(driver, Clients::default(), CoreLimits::default()));
         let mut world = Self { sim, cores, clients, count, held: Vec::new() };
         world.listen();
         world
@@ -140,9 +142,9 @@ impl<'s> World<'s> {
 
     /// The server listens; after a drain, again.
     pub(crate) fn listen(&mut self) {
-        let (reply, answers) = channel::<Listening>();
+        let (reply, answers) = channel::<ListenReport>();
         for core in 0..self.count {
-            self.cores.post(core, Mail::listen(addr(), reply.clone()));
+            self.cores.post(core, CoreMessage::listen(addr(), reply.clone()));
             let listens = || answers.try_iter().any(|(_, listens)| listens.is_ok());
             assert!(self.sim.run_until(PATIENCE, |_| listens()));
         }
@@ -154,10 +156,10 @@ impl<'s> World<'s> {
             let mut core = self.clients.borrow_mut();
             let number = core.app().received.borrow().len();
             core.app().received.borrow_mut().push(Received::default());
-            let key = core.desk().insert(Raw, number);
+            let key = core.cx().insert(Raw, number);
             let options = SocketOptions::default();
-            let spec = ConnectSpec { target: addr(), source: Source::Any, options };
-            core.desk().with(key, |conn| conn.connect(spec));
+            let spec = ConnectSpec { target: addr(), source: SourceAddress::Any, options };
+            core.cx().with(key, |conn| conn.connect(spec));
             number
         };
         let connected =
@@ -252,7 +254,7 @@ impl<'s> World<'s> {
 
     fn report(&mut self) -> CoreReport {
         let (reply, answers) = channel();
-        (0..self.count).for_each(|core| self.cores.post(core, Mail::collect(reply.clone())));
+        (0..self.count).for_each(|core| self.cores.post(core, CoreMessage::collect(reply.clone())));
         let mut reports = Vec::new();
         self.sim.run_until(PATIENCE, |_| {
             reports.extend(answers.try_iter());
@@ -268,7 +270,7 @@ impl<'s> World<'s> {
 
     fn with(&mut self, client: usize, act: impl FnOnce(&mut Conn<'_, SimDriver<()>, Clients>)) {
         let key = self.clients.borrow().app().received.borrow()[client].key;
-        self.clients.borrow_mut().desk().with(key.expect("it is connected"), act);
+        self.clients.borrow_mut().cx().with(key.expect("it is connected"), act);
     }
 }
 
@@ -389,12 +391,12 @@ impl App<SimDriver<()>> for Clients {
         self.received.borrow_mut()[*conn.state()].push(bytes);
     }
 
-    fn closed(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> After {
+    fn closed(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> AfterClose {
         self.received.borrow_mut()[*conn.state()].queue.push_back(Got::End);
-        After::Free
+        AfterClose::Free
     }
 
-    fn started(&mut self, _: &mut Desk<SimDriver<()>, Self>) {}
+    fn started(&mut self, _: &mut CoreContext<SimDriver<()>, Self>) {}
 }
 
 /// A frame as a client sends it.

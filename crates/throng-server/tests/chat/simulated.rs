@@ -8,22 +8,22 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use throng_base::wheel::TICK;
-use throng_driver::{CloseHow, ConnectSpec, Driver, SocketOptions, Source};
-use throng_engine::{Core, Limits};
+use throng_driver::{ConnectSpec, Driver, SocketClose, SocketOptions, SourceAddress};
+use throng_engine::{Core, CoreLimits};
 use throng_report::ServerCounters;
 use throng_server::handlers::{Chat, ChatOptions};
-use throng_server::{CheckOrigin, Listening, Mail, ServerApp, ServerConfig};
+use throng_server::{CheckOrigin, CoreMessage, ListenReport, ServerApp, ServerConfig};
 use throng_sim::{Faults, Sim, SimCores, SimCoresOptions, SimDriver, SimFd, check};
 
 use crate::wire;
 
 type Never = std::convert::Infallible;
-type ChatDriver = SimDriver<Mail<Never>>;
+type ChatDriver = SimDriver<CoreMessage<Never>>;
 type ChatCore = Rc<RefCell<Core<ChatDriver, ServerApp<Chat, ChatDriver>>>>;
 
 struct World<'a> {
     sim: &'a mut Sim,
-    cores: SimCores<Mail<Never>>,
+    cores: SimCores<CoreMessage<Never>>,
     running: Vec<ChatCore>,
     driver: SimDriver<()>,
 }
@@ -48,12 +48,12 @@ impl<'a> World<'a> {
             .into_iter()
             .map(|driver| {
                 let app = ServerApp::new(Arc::clone(&config), Chat::new(chat.clone()));
-                sim.spawn(Core::new(driver, app, Limits::default()))
+                sim.spawn(Core::new(driver, app, CoreLimits::default()))
             })
             .collect();
         for core in 0..running.len() {
-            let (reply, answers) = channel::<Listening>();
-            cores.post(core, Mail::listen(addr(), reply));
+            let (reply, answers) = channel::<ListenReport>();
+            cores.post(core, CoreMessage::listen(addr(), reply));
             assert!(sim.run_until(SHORTLY, |_| answers.try_recv().is_ok()));
         }
         let driver = sim.cores(&SimCoresOptions::default()).drivers().remove(0);
@@ -61,8 +61,11 @@ impl<'a> World<'a> {
     }
 
     fn connect(&mut self) -> Client {
-        let spec =
-            ConnectSpec { target: addr(), source: Source::Any, options: SocketOptions::default() };
+        let spec = ConnectSpec {
+            target: addr(),
+            source: SourceAddress::Any,
+            options: SocketOptions::default(),
+        };
         let fd = self.driver.connect(&spec).unwrap();
         Client { fd, received: Vec::new(), has_ended: false }
     }
@@ -115,13 +118,13 @@ impl<'a> World<'a> {
 
     fn counters(&mut self) -> ServerCounters {
         let (reply, answers) = channel();
-        self.cores.post(0, Mail::collect(reply));
+        self.cores.post(0, CoreMessage::collect(reply));
         self.run_for(SHORTLY);
         answers.recv().unwrap().server
     }
 
     fn open(&self) -> usize {
-        self.running.iter().map(|core| core.borrow_mut().desk().len()).sum()
+        self.running.iter().map(|core| core.borrow_mut().cx().len()).sum()
     }
 }
 
@@ -159,7 +162,7 @@ fn ten_thousand_who_never_finish_their_handshake_keep_nobody_out() {
         }
         world.chat(&mut users, b"still here");
         for client in users.into_iter().chain(silent) {
-            world.driver.close(client.fd, CloseHow::Finish);
+            world.driver.close(client.fd, SocketClose::Finish);
         }
         world.run_for(SHORTLY);
         assert_eq!(world.open(), 0);
@@ -182,7 +185,7 @@ fn a_message_behind_the_handshake_is_heard() {
             assert_eq!(wire::take(&mut client.received), Some((1, said.to_vec())));
         }
         assert!(client.received.is_empty());
-        world.driver.close(client.fd, CloseHow::Reset);
+        world.driver.close(client.fd, SocketClose::Reset);
     });
 }
 
@@ -206,7 +209,7 @@ fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
         world.run_for(Duration::from_secs(1));
         assert_eq!(world.open(), 2);
         for client in users.into_iter().chain([rude]) {
-            world.driver.close(client.fd, CloseHow::Finish);
+            world.driver.close(client.fd, SocketClose::Finish);
         }
     });
 }
@@ -244,7 +247,7 @@ fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
         assert_eq!(world.open(), 1);
         assert_eq!(world.counters().idle_timeouts, 1);
         for client in users.into_iter().chain([silent]) {
-            world.driver.close(client.fd, CloseHow::Finish);
+            world.driver.close(client.fd, SocketClose::Finish);
         }
     });
 }
@@ -257,7 +260,7 @@ fn status(world: &mut World<'_>, request: &str) -> u16 {
     world.run_for(SHORTLY);
     world.receive(&mut client);
     let head = wire::take_head(&mut client.received).expect("it is answered");
-    world.driver.close(client.fd, CloseHow::Finish);
+    world.driver.close(client.fd, SocketClose::Finish);
     head[9..12].parse().unwrap()
 }
 
@@ -308,7 +311,7 @@ fn what_is_too_large_or_never_ends_is_refused_and_counted() {
         assert_eq!((counters.requests_too_large, counters.messages_too_large), (1, 1));
         assert_eq!(counters.message_timeouts, 1);
         for client in [slow, loud] {
-            world.driver.close(client.fd, CloseHow::Finish);
+            world.driver.close(client.fd, SocketClose::Finish);
         }
     });
 }

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use throng_server::handlers::{Chat, ChatOptions};
 use throng_server::pubsub::{Policy, TopicRules};
-use throng_server::{Accept, Server, ServerOptions};
+use throng_server::{AcceptTopology, Server, ServerOptions};
 
 use crate::support::{PATIENCE, connect, eventually, options, snapshot};
 use crate::wire;
@@ -55,7 +55,7 @@ fn start(options: ServerOptions, chat: ChatOptions) -> Server<Chat> {
 
 #[test]
 fn everyone_hears_everyone_over_cores_and_in_order() {
-    let server = start(options(Accept::Reuseport, 3), ChatOptions::default());
+    let server = start(options(AcceptTopology::Reuseport, 3), ChatOptions::default());
     let mut clients: Vec<_> = (0..20).map(|_| Client::join(&server)).collect();
     eventually("all are members", || snapshot(&server).counters.memberships == 20);
     for number in 0..50u8 {
@@ -79,7 +79,7 @@ fn everyone_hears_everyone_over_cores_and_in_order() {
 
 #[test]
 fn what_is_no_websocket_is_told_so() {
-    let server = start(options(Accept::Reuseport, 1), ChatOptions::default());
+    let server = start(options(AcceptTopology::Reuseport, 1), ChatOptions::default());
     let mut stream = connect(server.addr());
     stream.write_all(b"GET / HTTP/1.1\r\nHost: chat\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
@@ -90,7 +90,7 @@ fn what_is_no_websocket_is_told_so() {
 
 #[test]
 fn who_says_too_much_hears_that_however_much_is_still_under_way() {
-    let server = start(options(Accept::Reuseport, 1), ChatOptions::default());
+    let server = start(options(AcceptTopology::Reuseport, 1), ChatOptions::default());
     let mut loud = Client::join(&server);
     let mut others = [Client::join(&server), Client::join(&server)];
     // A frame of 16 MiB, all of which is sent before anything is read.
@@ -110,7 +110,7 @@ fn who_says_too_much_hears_that_however_much_is_still_under_way() {
 
 #[test]
 fn a_server_that_ends_says_so_and_lets_everyone_finish() {
-    let server = start(options(Accept::Reuseport, 2), ChatOptions::default());
+    let server = start(options(AcceptTopology::Reuseport, 2), ChatOptions::default());
     let mut clients: Vec<_> = (0..5).map(|_| Client::join(&server)).collect();
     std::thread::scope(|scope| {
         let drain = scope.spawn(|| server.drain(PATIENCE));
@@ -139,7 +139,7 @@ fn talk(clients: &mut [Client], said: &[u8], times: usize) {
 fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
     for policy in Policy::ALL {
         let options =
-            ServerOptions { sndbuf_bytes: Some(16 << 10), ..options(Accept::Reuseport, 2) };
+            ServerOptions { sndbuf_bytes: Some(16 << 10), ..options(AcceptTopology::Reuseport, 2) };
         let rules = TopicRules { policy, queue_bytes_max: 100_000, ..TopicRules::default() };
         let server = start(options, ChatOptions { rules, ..ChatOptions::default() });
         let mut clients: Vec<_> = (0..10).map(|_| Client::join(&server)).collect();

@@ -7,16 +7,18 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use throng_driver::{CloseHow, ConnectSpec, Driver, Errno, SocketOptions, Source};
-use throng_engine::{Core, Limits};
+use throng_driver::{ConnectSpec, Driver, Errno, SocketClose, SocketOptions, SourceAddress};
+use throng_engine::{Core, CoreLimits};
 use throng_proto::Raw;
 use throng_report::{Merge, ServerCounters};
 use throng_server::pubsub::{Dialect, Membership, Publication, Rulebook, Subscription, TopicRules};
-use throng_server::{Connection, Handler, Intercepted, Listening, Mail, ServerApp, ServerConfig};
-use throng_sim::{Faulty, Sim, SimCores, SimCoresOptions, SimDriver, SimFd};
+use throng_server::{
+    Connection, CoreMessage, Handler, InterceptAction, ListenReport, ServerApp, ServerConfig,
+};
+use throng_sim::{FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver, SimFd};
 
 type Never = std::convert::Infallible;
-type ServerDriver = Faulty<SimDriver<Mail<Never>>>;
+type ServerDriver = FaultyDriver<SimDriver<CoreMessage<Never>>>;
 type ServerCore = Rc<RefCell<Core<ServerDriver, ServerApp<Rooms, ServerDriver>>>>;
 
 /// Topics that there are.
@@ -77,7 +79,7 @@ pub(crate) struct State {
 
 impl Handler for Rooms {
     type Session = Raw;
-    type Conn = State;
+    type State = State;
     type Message = Never;
 
     fn topics(&self) -> Rulebook {
@@ -127,20 +129,20 @@ impl Handler for Rooms {
         conn: &mut Connection<'_, Self>,
         publication: &Publication,
         tag: u16,
-    ) -> Intercepted {
+    ) -> InterceptAction {
         let frame: &Frame = publication.body().unwrap();
         assert_eq!(u16::from(frame.topic), tag);
         let mut told = Vec::new();
         Frame { letter: b'M', ..frame.clone() }.append(&mut told);
         conn.send(&told);
-        Intercepted::Handled
+        InterceptAction::Handled
     }
 }
 
 /// The world.
 pub(crate) struct World<'a> {
     pub(crate) sim: &'a mut Sim,
-    cores: SimCores<Mail<Never>>,
+    cores: SimCores<CoreMessage<Never>>,
     running: Vec<ServerCore>,
     driver: SimDriver<()>,
     pub(crate) peers: Vec<Peer>,
@@ -184,15 +186,15 @@ impl<'a> World<'a> {
         let config = Arc::new(ServerConfig { backlog: 100_000, ..ServerConfig::default() });
         let mut running = Vec::new();
         for driver in cores.drivers() {
-            let driver = Faulty::new(driver, sim.faults(), sim.prng());
+            let driver = FaultyDriver::new(driver, sim.faults(), sim.prng());
             let app = ServerApp::new(Arc::clone(&config), Rooms { rules });
-            running.push(sim.spawn(Core::new(driver, app, Limits::default())));
+            running.push(sim.spawn(Core::new(driver, app, CoreLimits::default())));
         }
         let driver = sim.cores(&SimCoresOptions::default()).drivers().remove(0);
         let mut world = Self { sim, cores, running, driver, peers: Vec::new() };
-        let (reply, answers) = channel::<Listening>();
+        let (reply, answers) = channel::<ListenReport>();
         for core in 0..world.running.len() {
-            world.cores.post(core, Mail::listen(addr(), reply.clone()));
+            world.cores.post(core, CoreMessage::listen(addr(), reply.clone()));
             let mut listens = false;
             world.until("it listens", |_| {
                 listens |= answers.try_iter().any(|(_, answer)| answer.is_ok());
@@ -204,8 +206,11 @@ impl<'a> World<'a> {
 
     /// Connects a peer.
     pub(crate) fn connect(&mut self) -> usize {
-        let spec =
-            ConnectSpec { target: addr(), source: Source::Any, options: SocketOptions::default() };
+        let spec = ConnectSpec {
+            target: addr(),
+            source: SourceAddress::Any,
+            options: SocketOptions::default(),
+        };
         let fd = Some(self.driver.connect(&spec).unwrap());
         let (to_send, received, told) = Default::default();
         self.peers.push(Peer { fd, to_send, received, reads: true, told });
@@ -232,7 +237,7 @@ impl<'a> World<'a> {
     /// Has a peer close its connection.
     pub(crate) fn hang_up(&mut self, peer: usize) {
         if let Some(fd) = self.peers[peer].fd.take() {
-            self.driver.close(fd, CloseHow::Finish);
+            self.driver.close(fd, SocketClose::Finish);
         }
     }
 
@@ -264,7 +269,7 @@ impl<'a> World<'a> {
     pub(crate) fn counters(&mut self) -> ServerCounters {
         let (reply, answers) = channel();
         (0..self.running.len())
-            .for_each(|core| self.cores.post(core, Mail::collect(reply.clone())));
+            .for_each(|core| self.cores.post(core, CoreMessage::collect(reply.clone())));
         let (mut sum, mut left) = (ServerCounters::default(), self.running.len());
         self.until("the cores answer", |_| {
             for report in answers.try_iter() {
@@ -299,7 +304,7 @@ impl<'a> World<'a> {
             };
             peer.told.extend(std::iter::from_fn(|| Frame::take(&mut peer.received)));
             if has_ended && let Some(fd) = peer.fd.take() {
-                driver.close(fd, CloseHow::Finish);
+                driver.close(fd, SocketClose::Finish);
             }
         }
     }

@@ -6,16 +6,17 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use throng_report::ServerSnapshot;
-use throng_server::{Accept, Handler, Server, ServerOptions};
+use throng_server::{AcceptTopology, Handler, Server, ServerOptions};
 
-pub const TOPOLOGIES: [Accept; 3] = [Accept::Reuseport, Accept::Shared, Accept::Dispatch];
+pub const TOPOLOGIES: [AcceptTopology; 3] =
+    [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch];
 /// Longer than anything takes that is to happen, on a machine that is busy too.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Long enough for what is not to happen to happen.
 pub const A_WHILE: Duration = Duration::from_millis(200);
 
 /// With fd tables of their own, as `throng serve` runs it.
-pub fn options(accept: Accept, cores: usize) -> ServerOptions {
+pub fn options(accept: AcceptTopology, cores: usize) -> ServerOptions {
     ServerOptions { accept, cores: Some(cores), private_fds: true, ..ServerOptions::default() }
 }
 

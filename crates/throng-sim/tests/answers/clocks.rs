@@ -46,8 +46,8 @@ fn all_are(histogram: &Histogram, us: u64) {
 #[test]
 fn a_late_generator_measures_a_prompt_server_by_the_kernels_clock() {
     check(4, |sim| {
-        let slate = play(sim, echo(), LATE, CLOSED);
-        let (seen, arrived) = (&slate.message, &slate.arrival.message);
+        let stats = play(sim, echo(), LATE, CLOSED);
+        let (seen, arrived) = (&stats.message, &stats.arrival.message);
         assert!(seen.count() > 1_000);
         assert_eq!(seen.count(), arrived.count());
         all_are(arrived, micros(ROUND_TRIP + SERVICE));
@@ -59,29 +59,29 @@ fn a_late_generator_measures_a_prompt_server_by_the_kernels_clock() {
 #[test]
 fn what_the_generator_sends_late_is_in_the_latency_and_in_its_lag() {
     check(4, |sim| {
-        let slate = play(sim, echo(), LATE, PACED);
-        let (lag, arrived) = (&slate.lag, &slate.arrival.message);
+        let stats = play(sim, echo(), LATE, PACED);
+        let (lag, arrived) = (&stats.lag, &stats.arrival.message);
         assert!(lag.percentile(50.0) > 1_000, "it sent late: {}", lag.percentile(50.0));
         let least = micros(ROUND_TRIP + SERVICE);
         assert!(arrived.percentile(0.0) >= least - 2, "{}", arrived.percentile(0.0));
         assert!(arrived.max() <= lag.max() + least + 20, "{} {}", arrived.max(), lag.max());
-        assert!(slate.message.max() > arrived.max(), "it read late, too");
+        assert!(stats.message.max() > arrived.max(), "it read late, too");
     });
 }
 
 #[test]
 fn a_connect_takes_a_round_trip_by_the_kernels_clock() {
     check(4, |sim| {
-        let slate = play(
+        let stats = play(
             sim,
             echo(),
             LATE,
             "load: [{arrivals: {rate: 20/s, for: 20s}}]\nuser: [connect, wait: 1s, close]\n",
         );
-        let (tcp, lag) = (&slate.arrival.tcp, &slate.lag);
+        let (tcp, lag) = (&stats.arrival.tcp, &stats.lag);
         assert!(tcp.percentile(0.0) >= micros(ROUND_TRIP) - 1, "{}", tcp.percentile(0.0));
         assert!(tcp.max() <= lag.max() + micros(ROUND_TRIP) + 20, "{} {}", tcp.max(), lag.max());
-        assert!(slate.connect.percentile(50.0) > slate.arrival.connect.percentile(50.0));
+        assert!(stats.connect.percentile(50.0) > stats.arrival.connect.percentile(50.0));
     });
 }
 
@@ -89,8 +89,8 @@ fn a_connect_takes_a_round_trip_by_the_kernels_clock() {
 fn without_stamps_both_clocks_are_the_generators_own() {
     check(3, |sim| {
         sim.set_faults(Faults { no_stamp: 1.0, ..Faults::none() });
-        let slate = play(sim, echo(), LATE, CLOSED);
-        let (seen, arrived) = (&slate.message, &slate.arrival.message);
+        let stats = play(sim, echo(), LATE, CLOSED);
+        let (seen, arrived) = (&stats.message, &stats.arrival.message);
         for percent in [0.0, 50.0, 99.0, 100.0] {
             assert_eq!(seen.percentile(percent), arrived.percentile(percent));
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_load::generator::{ErrorKind, Slate};
+use throng_load::generator::{CoreStats, ErrorKind};
 use throng_sim::check;
 
 use crate::room::{Reply, Room, To};
@@ -19,8 +19,8 @@ fn reply(after_ms: u64, text: &str) -> Reply {
     Reply { after: Duration::from_millis(after_ms), to: To::Sender, text: text.to_owned() }
 }
 
-fn errors(slate: &Slate) -> u64 {
-    slate.errors.iter().sum()
+fn errors(stats: &CoreStats) -> u64 {
+    stats.errors.iter().sum()
 }
 
 /// 40 users in one room, each of which says something every two seconds and waits until it hears a
@@ -38,14 +38,14 @@ user:
 #[test]
 fn answers_that_may_be_somebody_elses_are_counted() {
     check(3, |sim| {
-        let slate = play(sim, room(Duration::from_secs(2)), ON_TIME, ANY_MESSAGE);
-        let counters = &slate.counters;
-        assert_eq!(errors(&slate), 0);
+        let stats = play(sim, room(Duration::from_secs(2)), ON_TIME, ANY_MESSAGE);
+        let counters = &stats.counters;
+        assert_eq!(errors(&stats), 0);
         let doubtful = counters.answers_doubtful as f64 / counters.messages_answered as f64;
         assert!(doubtful > 0.9, "{doubtful} {counters:?}");
         assert!(counters.messages_unasked > 10 * counters.messages_answered, "{counters:?}");
         // None of them was there before its question.
-        assert!(slate.message.percentile(10.0) > 0);
+        assert!(stats.message.percentile(10.0) > 0);
         assert_eq!(counters.answers_out_of_step, 0);
     });
 }
@@ -70,10 +70,10 @@ fn a_user_that_knows_its_own_answer_measures_it_among_those_of_others() {
         "load: [{{ramp: {{to: 20, over: 2s}}}}, {{hold: {{for: 30s}}}}]\nusers:\n{classes}"
     );
     check(2, move |sim| {
-        let slate = play(sim, room(Duration::from_millis(1_500)), ON_TIME, &scenario);
-        assert_eq!((errors(&slate), slate.counters.answers_doubtful), (0, 0));
-        assert!(slate.message.count() > 200);
-        let ends = [slate.message.percentile(0.0), slate.message.max()];
+        let stats = play(sim, room(Duration::from_millis(1_500)), ON_TIME, &scenario);
+        assert_eq!((errors(&stats), stats.counters.answers_doubtful), (0, 0));
+        assert!(stats.message.count() > 200);
+        let ends = [stats.message.percentile(0.0), stats.message.max()];
         assert!(ends.iter().all(|us| us.abs_diff(1_500_100) < 3_000), "{ends:?}");
     });
 }
@@ -88,7 +88,7 @@ fn what_came_before_the_question_is_not_its_answer_even_if_it_was_read_after_it(
     };
     check(10, move |sim| {
         let late = Duration::from_millis(200);
-        let slate = play(
+        let stats = play(
             sim,
             Room::new(script),
             late,
@@ -96,9 +96,9 @@ fn what_came_before_the_question_is_not_its_answer_even_if_it_was_read_after_it(
 user: [connect, send: hello, expect: ready, wait: 90ms, send: question, expect: {text: ok, skip_others: true}, close]
 on_error: stop\n",
         );
-        assert_eq!(errors(&slate), 0);
+        assert_eq!(errors(&stats), 0);
         // Both answers of a user are measured, and no answer of a question is earlier than it can be.
-        let least = slate.arrival.message.percentile(0.0);
+        let least = stats.arrival.message.percentile(0.0);
         assert!(least >= 299_000, "{least}");
     });
 }
@@ -107,7 +107,7 @@ on_error: stop\n",
 fn messages_that_are_sent_ahead_are_each_answered_from_their_own_moment() {
     // Two questions are on their way at any time; each is answered after 100 ms.
     check(3, |sim| {
-        let slate = play(
+        let stats = play(
             sim,
             Room::new(|text, _| vec![reply(100, text)]),
             ON_TIME,
@@ -122,11 +122,11 @@ user:
   - expect: w
   - close\n",
         );
-        assert_eq!((errors(&slate), slate.counters.messages_answered), (0, 22));
-        assert_eq!(slate.counters.answers_out_of_step, 0);
+        assert_eq!((errors(&stats), stats.counters.messages_answered), (0, 22));
+        assert_eq!(stats.counters.answers_out_of_step, 0);
         // The second counts from the first, as two messages in a row do.
-        assert!(slate.message.max().abs_diff(150_100) < 1_000, "{}", slate.message.max());
-        assert!(slate.message.percentile(90.0).abs_diff(100_100) < 1_000);
+        assert!(stats.message.max().abs_diff(150_100) < 1_000, "{}", stats.message.max());
+        assert!(stats.message.percentile(90.0).abs_diff(100_100) < 1_000);
     });
 }
 
@@ -143,14 +143,14 @@ fn a_late_answer_is_not_taken_for_the_answer_to_the_next_question() {
     let script =
         |text: &str, heard: usize| vec![reply(if heard % 5 == 4 { 1_300 } else { 400 }, text)];
     check(3, move |sim| {
-        let slate = play(sim, Room::new(script), ON_TIME, PATIENT);
-        let counters = &slate.counters;
-        let given_up = slate.errors[ErrorKind::ExpectTimeout as usize];
-        assert_eq!((given_up, errors(&slate)), (10, 10), "{counters:?}");
+        let stats = play(sim, Room::new(script), ON_TIME, PATIENT);
+        let counters = &stats.counters;
+        let given_up = stats.errors[ErrorKind::ExpectTimeout as usize];
+        assert_eq!((given_up, errors(&stats)), (10, 10), "{counters:?}");
         // The last of them comes after the end.
         assert_eq!((counters.messages_answered, counters.messages_unasked), (40, 9));
         assert_eq!((counters.answers_out_of_step, counters.answers_doubtful), (0, 0));
-        all_took(&slate, 400, 40);
+        all_took(&stats, 400, 40);
     });
 }
 
@@ -161,21 +161,21 @@ fn an_answer_that_is_lost_costs_a_time_out_and_no_other_answer() {
         _ => vec![reply(400, text)],
     };
     check(3, move |sim| {
-        let slate = play(sim, Room::new(script), ON_TIME, PATIENT);
-        let counters = &slate.counters;
-        assert_eq!(slate.errors[ErrorKind::ExpectTimeout as usize], 10, "{counters:?}");
+        let stats = play(sim, Room::new(script), ON_TIME, PATIENT);
+        let counters = &stats.counters;
+        assert_eq!(stats.errors[ErrorKind::ExpectTimeout as usize], 10, "{counters:?}");
         assert_eq!(counters.messages_answered, 40);
         // The first answer after each loss may be the lost one.
         assert_eq!(counters.answers_out_of_step, 9, "{counters:?}");
-        all_took(&slate, 400, 31);
+        all_took(&stats, 400, 31);
     });
 }
 
 #[track_caller]
-fn all_took(slate: &Slate, ms: u64, count: u64) {
-    let ends = [slate.message.percentile(0.0), slate.message.max()];
+fn all_took(stats: &CoreStats, ms: u64, count: u64) {
+    let ends = [stats.message.percentile(0.0), stats.message.max()];
     assert!(ends.iter().all(|us| us.abs_diff(1_000 * ms + 100) < 2_000), "{ends:?}");
-    assert_eq!(slate.message.count(), count);
+    assert_eq!(stats.message.count(), count);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_server_that_speaks_unasked_does_not_fill_the_memory_of_who_asks_first() {
         std::iter::once(reply(10, "ok")).chain(noise).collect()
     };
     check(2, move |sim| {
-        let slate = play(
+        let stats = play(
             sim,
             Room::new(script),
             ON_TIME,
@@ -194,8 +194,8 @@ fn a_server_that_speaks_unasked_does_not_fill_the_memory_of_who_asks_first() {
 user: [connect, repeat: {times: 10, do: [send: hi, expect: ok, wait: 1s]}, close]
 on_error: stop\n",
         );
-        assert_eq!(errors(&slate), 0, "{slate:?}");
-        let counters = &slate.counters;
+        assert_eq!(errors(&stats), 0, "{stats:?}");
+        let counters = &stats.counters;
         assert_eq!((counters.messages_answered, counters.messages_unasked), (10, 1_000));
         assert_eq!(counters.answers_doubtful, 0, "noise is not like the answer");
     });

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{Driver, ListenSpec, SocketOptions};
-use throng_engine::{After, App, CloseReason, Conn, Desk};
-use throng_proto::websocket::{Limits, Scratch, Server, ServerEvent};
+use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
+use throng_proto::websocket::{Scratch, ServerEvent, WebSocketLimits, WebSocketServer};
 use throng_sim::{SimDriver, SimFd};
 
 /// What the server sends when it has heard something.
@@ -61,25 +61,25 @@ impl Room {
 }
 
 impl App<SimDriver<()>> for Room {
-    type Session = Server;
+    type Session = WebSocketServer;
     type State = ();
 
     fn scratch(&self) -> Scratch {
-        Scratch::new(Limits::default(), 1)
+        Scratch::new(WebSocketLimits::default(), 1)
     }
 
-    fn started(&mut self, desk: &mut Desk<SimDriver<()>, Self>) {
+    fn started(&mut self, cx: &mut CoreContext<SimDriver<()>, Self>) {
         let options = SocketOptions::default();
         let spec = ListenSpec { addr: room_addr(), backlog: 1_000, reuseport: false, options };
-        let listener = desk.driver().listen(&spec).unwrap();
-        desk.driver().watch(&listener, 0).unwrap();
+        let listener = cx.driver().listen(&spec).unwrap();
+        cx.driver().watch(&listener, 0).unwrap();
         self.listener = Some(listener);
     }
 
-    fn acceptable(&mut self, desk: &mut Desk<SimDriver<()>, Self>, _number: u32) {
-        while let Ok(fd) = desk.driver().accept(self.listener.as_ref().unwrap()) {
-            let session = Server::new(desk.now(), &Limits::default());
-            assert!(desk.adopt(fd, session, ()).is_ok());
+    fn acceptable(&mut self, cx: &mut CoreContext<SimDriver<()>, Self>, _number: u32) {
+        while let Ok(fd) = cx.driver().accept(self.listener.as_ref().unwrap()) {
+            let session = WebSocketServer::new(cx.now(), &WebSocketLimits::default());
+            assert!(cx.adopt(fd, session, ()).is_ok());
         }
     }
 
@@ -87,12 +87,12 @@ impl App<SimDriver<()>> for Room {
         self.queue.first_key_value().map_or(Instant::FAR, |((at, _), _)| *at)
     }
 
-    fn run_due(&mut self, desk: &mut Desk<SimDriver<()>, Self>) {
-        while self.due() <= desk.driver().now()
+    fn run_due(&mut self, cx: &mut CoreContext<SimDriver<()>, Self>) {
+        while self.due() <= cx.driver().now()
             && let Some((_, (to, text))) = self.queue.pop_first()
         {
             for key in self.members.iter().filter(|key| to.is_none_or(|to| to == **key)) {
-                desk.with(*key, |conn| {
+                cx.with(*key, |conn| {
                     let (session, out) = conn.session();
                     session.text(&text, None, out);
                 });
@@ -123,10 +123,10 @@ impl App<SimDriver<()>> for Room {
         }
     }
 
-    fn closed(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> After {
+    fn closed(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> AfterClose {
         let index = conn.key().index();
         self.members.retain(|member| member.index() != index);
-        After::Free
+        AfterClose::Free
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_engine::{Core, Limits};
-use throng_load::generator::{Config, Generator, Slate};
+use throng_engine::{Core, CoreLimits};
+use throng_load::generator::{CoreStats, Generator, GeneratorConfig};
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
@@ -14,12 +14,12 @@ use crate::room::{Room, room_addr};
 
 /// Plays `scenario` (without its target) to its end on one core, whose turns take up to `turn_max`.
 /// Returns what it counted and measured.
-pub(crate) fn play(sim: &mut Sim, room: Room, turn_max: Duration, scenario: &str) -> Slate {
+pub(crate) fn play(sim: &mut Sim, room: Room, turn_max: Duration, scenario: &str) -> CoreStats {
     let [driver] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();
-    sim.spawn(Core::new(driver, room, Limits::default()));
+    sim.spawn(Core::new(driver, room, CoreLimits::default()));
     let text = format!("target: ws://{}/\n{scenario}", room_addr());
     let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
-    let config = Arc::new(Config {
+    let config = Arc::new(GeneratorConfig {
         program: Program::compile(&scenario),
         phases: scenario.load.clone(),
         targets: vec![room_addr()],
@@ -31,9 +31,9 @@ pub(crate) fn play(sim: &mut Sim, room: Room, turn_max: Duration, scenario: &str
     });
     let options = SimCoresOptions { turn_max, ..SimCoresOptions::default() };
     let [driver] = sim.cores(&options).drivers().try_into().ok().unwrap();
-    let load = sim.spawn(Core::new(driver, Generator::new(config, 0, 1), Limits::default()));
+    let load = sim.spawn(Core::new(driver, Generator::new(config, 0, 1), CoreLimits::default()));
     let over = sim.run_until(Duration::from_secs(600), |_| load.borrow().app().is_finished());
-    let slate = load.borrow().app().slate().clone();
-    assert!(over, "{slate:?}");
-    slate
+    let stats = load.borrow().app().stats().clone();
+    assert!(over, "{stats:?}");
+    stats
 }

@@ -17,9 +17,9 @@ use std::net::SocketAddr;
 
 use throng_base::{Instant, Key};
 use throng_driver::{Driver, ListenSpec, SocketOptions};
-use throng_engine::{After, App, CloseReason, Conn, Desk};
-use throng_proto::phoenix::{self, Payload, Vsn, names};
-use throng_proto::websocket::{Limits, Server, ServerEvent};
+use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
+use throng_proto::phoenix::{self, PhoenixPayload, Vsn, names};
+use throng_proto::websocket::{ServerEvent, WebSocketLimits, WebSocketServer};
 use throng_sim::{SimDriver, SimFd};
 
 /// What becomes of one delivery.
@@ -87,10 +87,10 @@ impl Scripted {
         let message = phoenix::decode_text(vsn, text).expect("the generator sends messages");
         let (topic, reference) = (&*message.topic, message.r#ref.as_deref());
         let join_ref = message.join_ref.as_deref();
-        let Payload::Json(payload) = message.payload else { panic!("{message:?}") };
+        let PhoenixPayload::Json(payload) = message.payload else { panic!("{message:?}") };
         let answer = |status, response| {
             let mut out = Vec::new();
-            let response = Payload::Json(response);
+            let response = PhoenixPayload::Json(response);
             phoenix::reply(vsn, join_ref, reference, topic, status, response, &mut out).unwrap();
             out
         };
@@ -124,12 +124,12 @@ impl Scripted {
             }
             "echo" => {
                 let mut out = Vec::new();
-                let noise = Payload::Json("{\"ref\":\"1\",\"status\":\"error\"}");
+                let noise = PhoenixPayload::Json("{\"ref\":\"1\",\"status\":\"error\"}");
                 phoenix::broadcast(vsn, topic, "new_msg", noise, &mut out).unwrap();
                 say(conn, &out);
                 out.clear();
                 let nobodys = Some("4000000000");
-                let no = Payload::EMPTY;
+                let no = PhoenixPayload::EMPTY;
                 phoenix::reply(vsn, join_ref, nobodys, topic, "error", no, &mut out).unwrap();
                 say(conn, &out);
                 say(conn, &answer("ok", payload));
@@ -164,9 +164,9 @@ impl Scripted {
         }
     }
 
-    fn deliver(&mut self, desk: &mut Desk<SimDriver<()>, Self>, key: Key, place: usize) {
+    fn deliver(&mut self, cx: &mut CoreContext<SimDriver<()>, Self>, key: Key, place: usize) {
         let (topic, payload, number) = self.published[place].clone();
-        desk.with(key, |conn| {
+        cx.with(key, |conn| {
             let client = conn.state();
             if !client.joined.iter().any(|(joined, _)| *joined == topic) {
                 return;
@@ -183,7 +183,7 @@ impl Scripted {
             let vsn = client.vsn.unwrap_or(Vsn::V1);
             for (topic, payload) in frames {
                 let mut out = Vec::new();
-                let payload = Payload::Json(&payload);
+                let payload = PhoenixPayload::Json(&payload);
                 phoenix::broadcast(vsn, &topic, "new_msg", payload, &mut out).unwrap();
                 say(conn, &out);
             }
@@ -198,21 +198,21 @@ fn say(conn: &mut Conn<'_, SimDriver<()>, Scripted>, message: &[u8]) {
 }
 
 impl App<SimDriver<()>> for Scripted {
-    type Session = Server;
+    type Session = WebSocketServer;
     type State = Client;
 
-    fn started(&mut self, desk: &mut Desk<SimDriver<()>, Self>) {
+    fn started(&mut self, cx: &mut CoreContext<SimDriver<()>, Self>) {
         let (addr, options) = (server_addr(), SocketOptions::default());
         let spec = ListenSpec { addr, backlog: 1_000, reuseport: false, options };
-        let listener = desk.driver().listen(&spec).unwrap();
-        desk.driver().watch(&listener, 0).unwrap();
+        let listener = cx.driver().listen(&spec).unwrap();
+        cx.driver().watch(&listener, 0).unwrap();
         self.listener = Some(listener);
     }
 
-    fn acceptable(&mut self, desk: &mut Desk<SimDriver<()>, Self>, _number: u32) {
-        while let Ok(fd) = desk.driver().accept(self.listener.as_ref().unwrap()) {
-            let session = Server::new(desk.now(), &Limits::default());
-            assert!(desk.adopt(fd, session, Client::default()).is_ok());
+    fn acceptable(&mut self, cx: &mut CoreContext<SimDriver<()>, Self>, _number: u32) {
+        while let Ok(fd) = cx.driver().accept(self.listener.as_ref().unwrap()) {
+            let session = WebSocketServer::new(cx.now(), &WebSocketLimits::default());
+            assert!(cx.adopt(fd, session, Client::default()).is_ok());
         }
     }
 
@@ -243,17 +243,17 @@ impl App<SimDriver<()>> for Scripted {
         }
     }
 
-    fn turn_ended(&mut self, desk: &mut Desk<SimDriver<()>, Self>) {
+    fn turn_ended(&mut self, cx: &mut CoreContext<SimDriver<()>, Self>) {
         for place in 0..self.published.len() {
-            for key in desk.keys() {
-                self.deliver(desk, key, place);
+            for key in cx.keys() {
+                self.deliver(cx, key, place);
             }
         }
         self.published.clear();
     }
 
-    fn closed(&mut self, _: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> After {
-        After::Free
+    fn closed(&mut self, _: &mut Conn<'_, SimDriver<()>, Self>, _: CloseReason) -> AfterClose {
+        AfterClose::Free
     }
 }
 

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_driver::MailKind;
-use throng_engine::{Core, Limits};
-use throng_load::generator::{Config, ErrorKind, Generator, Mail, Slate};
+use throng_driver::MessagePriority;
+use throng_engine::{Core, CoreLimits};
+use throng_load::generator::{CoreStats, ErrorKind, Generator, GeneratorConfig, GeneratorMessage};
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
@@ -17,7 +17,7 @@ use throng_sim::{Sim, SimCoresOptions, SimDriver};
 
 use crate::server::{Script, Scripted, server_addr};
 
-type LoadCore = Rc<RefCell<Core<SimDriver<Mail>, Generator>>>;
+type LoadCore = Rc<RefCell<Core<SimDriver<GeneratorMessage>, Generator>>>;
 
 /// Both ends.
 pub(crate) struct World {
@@ -29,13 +29,13 @@ impl World {
     /// Starts a server and a generator of three cores that plays `scenario` (without its target and protocol).
     pub(crate) fn start(sim: &mut Sim, script: Script, scenario: &str) -> Self {
         let [driver] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();
-        let server = sim.spawn(Core::new(driver, Scripted::new(script), Limits::default()));
+        let server = sim.spawn(Core::new(driver, Scripted::new(script), CoreLimits::default()));
         let text = format!(
             "target: ws://{}/socket/websocket\nprotocol: phoenix\n{scenario}",
             server_addr()
         );
         let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
-        let config = Arc::new(Config {
+        let config = Arc::new(GeneratorConfig {
             program: Program::compile(&scenario),
             phases: scenario.load.clone(),
             targets: vec![server_addr()],
@@ -50,7 +50,7 @@ impl World {
         let drivers = sim.cores(&options).drivers();
         let start = |(core, driver)| {
             let app = Generator::new(Arc::clone(&config), core, cores);
-            sim.spawn(Core::new(driver, app, Limits::default()))
+            sim.spawn(Core::new(driver, app, CoreLimits::default()))
         };
         let load = drivers.into_iter().enumerate().map(start).collect();
         Self { server, load }
@@ -60,9 +60,9 @@ impl World {
     pub(crate) fn ramp_down(&self) {
         for core in &self.load {
             let mut core = core.borrow_mut();
-            let desk = core.desk();
-            let own = desk.core();
-            assert!(desk.post(own, Mail::RampDown, MailKind::Control).is_ok());
+            let cx = core.cx();
+            let own = cx.core();
+            assert!(cx.post(own, GeneratorMessage::RampDown, MessagePriority::Control).is_ok());
         }
     }
 
@@ -89,26 +89,26 @@ impl World {
         let mut totals = Totals::default();
         for core in &self.load {
             let core = core.borrow();
-            let slate: &Slate = core.app().slate();
-            totals.counters.merge(&slate.counters);
+            let stats: &CoreStats = core.app().stats();
+            totals.counters.merge(&stats.counters);
             ErrorKind::ALL
                 .iter()
-                .for_each(|kind| totals.errors.add(kind.name(), slate.errors[*kind as usize]));
-            for (code, count) in &slate.close_codes {
+                .for_each(|kind| totals.errors.add(kind.name(), stats.errors[*kind as usize]));
+            for (code, count) in &stats.close_codes {
                 totals.errors.add(&format!("close {code:?}"), *count);
             }
-            for (why, count) in &slate.connect_failures {
+            for (why, count) in &stats.connect_failures {
                 totals.errors.add(&why.to_string(), *count);
             }
             for (sum, part) in [
-                (&mut totals.join, &slate.join),
-                (&mut totals.push, &slate.push),
-                (&mut totals.connect, &slate.connect),
-                (&mut totals.tcp, &slate.tcp),
+                (&mut totals.join, &stats.join),
+                (&mut totals.push, &stats.push),
+                (&mut totals.connect, &stats.connect),
+                (&mut totals.tcp, &stats.tcp),
             ] {
                 sum.merge(part);
             }
-            for tally in &slate.probes {
+            for tally in &stats.probes {
                 totals.probes.entry(tally.number).or_default().merge(&tally.counters);
                 totals.broadcast.merge(&tally.latency);
             }

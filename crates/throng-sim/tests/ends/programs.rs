@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 
 use throng_base::Prng;
-use throng_load::generator::Mail;
+use throng_load::generator::GeneratorMessage;
 use throng_report::{LoadCounters, Merge};
 use throng_sim::{Faults, Sim, check};
 
@@ -160,9 +160,9 @@ fn play(sim: &mut Sim, speaks: Speaks) -> LoadCounters {
         world.run_to(sim, at_ms);
         world.freeze(sim);
         match author.below(8) {
-            0 => world.tell(|| Mail::StopUsers(2)),
-            1 => world.tell(|| Mail::AddUsers(3)),
-            2 => world.tell(|| Mail::RampDown),
+            0 => world.tell(|| GeneratorMessage::StopUsers(2)),
+            1 => world.tell(|| GeneratorMessage::AddUsers(3)),
+            2 => world.tell(|| GeneratorMessage::RampDown),
             _ => {}
         }
         if author.below(3) > 0 {

@@ -4,10 +4,10 @@
 use std::net::SocketAddr;
 
 use throng_driver::{Driver, ListenSpec, SocketOptions};
-use throng_engine::{After, App, CloseReason, Conn, Desk};
+use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
 use throng_proto::Raw;
-use throng_proto::phoenix::{self, Payload, Vsn, names};
-use throng_proto::websocket::{Limits, Server, ServerEvent};
+use throng_proto::phoenix::{self, PhoenixPayload, Vsn, names};
+use throng_proto::websocket::{ServerEvent, WebSocketLimits, WebSocketServer};
 use throng_sim::{SimDriver, SimFd};
 
 type D = SimDriver<()>;
@@ -39,13 +39,13 @@ impl App<D> for Echo {
     type Session = Raw;
     type State = ();
 
-    fn started(&mut self, desk: &mut Desk<D, Self>) {
-        self.listener = Some(listen(desk.driver()));
+    fn started(&mut self, cx: &mut CoreContext<D, Self>) {
+        self.listener = Some(listen(cx.driver()));
     }
 
-    fn acceptable(&mut self, desk: &mut Desk<D, Self>, _number: u32) {
-        while let Ok(fd) = desk.driver().accept(self.listener.as_ref().unwrap()) {
-            assert!(desk.adopt(fd, Raw, ()).is_ok());
+    fn acceptable(&mut self, cx: &mut CoreContext<D, Self>, _number: u32) {
+        while let Ok(fd) = cx.driver().accept(self.listener.as_ref().unwrap()) {
+            assert!(cx.adopt(fd, Raw, ()).is_ok());
         }
     }
 
@@ -56,8 +56,8 @@ impl App<D> for Echo {
         conn.send(bytes);
     }
 
-    fn closed(&mut self, _: &mut Conn<'_, D, Self>, _: CloseReason) -> After {
-        After::Free
+    fn closed(&mut self, _: &mut Conn<'_, D, Self>, _: CloseReason) -> AfterClose {
+        AfterClose::Free
     }
 }
 
@@ -70,18 +70,18 @@ pub(crate) struct Answerer {
 }
 
 impl App<D> for Answerer {
-    type Session = Server;
+    type Session = WebSocketServer;
     /// Whether it speaks Phoenix Channels.
     type State = bool;
 
-    fn started(&mut self, desk: &mut Desk<D, Self>) {
-        self.listener = Some(listen(desk.driver()));
+    fn started(&mut self, cx: &mut CoreContext<D, Self>) {
+        self.listener = Some(listen(cx.driver()));
     }
 
-    fn acceptable(&mut self, desk: &mut Desk<D, Self>, _number: u32) {
-        while let Ok(fd) = desk.driver().accept(self.listener.as_ref().unwrap()) {
-            let session = Server::new(desk.now(), &Limits::default());
-            assert!(desk.adopt(fd, session, false).is_ok());
+    fn acceptable(&mut self, cx: &mut CoreContext<D, Self>, _number: u32) {
+        while let Ok(fd) = cx.driver().accept(self.listener.as_ref().unwrap()) {
+            let session = WebSocketServer::new(cx.now(), &WebSocketLimits::default());
+            assert!(cx.adopt(fd, session, false).is_ok());
         }
     }
 
@@ -107,8 +107,8 @@ impl App<D> for Answerer {
         }
     }
 
-    fn closed(&mut self, _: &mut Conn<'_, D, Self>, _: CloseReason) -> After {
-        After::Free
+    fn closed(&mut self, _: &mut Conn<'_, D, Self>, _: CloseReason) -> AfterClose {
+        AfterClose::Free
     }
 }
 
@@ -119,7 +119,7 @@ impl Answerer {
         let join_ref = message.join_ref.as_deref();
         self.messages += u64::from(&*message.event != names::HEARTBEAT);
         let mut out = Vec::new();
-        phoenix::reply(Vsn::V2, join_ref, reference, topic, "ok", Payload::EMPTY, &mut out)
+        phoenix::reply(Vsn::V2, join_ref, reference, topic, "ok", PhoenixPayload::EMPTY, &mut out)
             .unwrap();
         let (session, sent) = conn.session();
         session.text(std::str::from_utf8(&out).unwrap(), None, sent);

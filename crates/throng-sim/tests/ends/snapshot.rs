@@ -3,9 +3,9 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use throng_load::generator::{Mail, Slate};
+use throng_load::generator::{CoreStats, GeneratorMessage};
 use throng_load::run::Collector;
-use throng_report::runfile::Header;
+use throng_report::runfile::RunHeader;
 use throng_report::{Interval, LoadInterval, SummaryFold};
 use throng_sim::{Faults, Sim, check};
 
@@ -14,8 +14,8 @@ use crate::world::{Speaks, World};
 /// The control thread: it asks all cores each second, and waits half a second for them.
 struct Control {
     collector: Collector,
-    reply: Sender<Box<Slate>>,
-    replies: Receiver<Box<Slate>>,
+    reply: Sender<Box<CoreStats>>,
+    replies: Receiver<Box<CoreStats>>,
 }
 
 impl Control {
@@ -32,7 +32,7 @@ impl Control {
             sim.freeze(&world.load[1]);
         }
         for (core, blank) in self.collector.ask() {
-            world.cores.post(core, Mail::Collect(blank, self.reply.clone()));
+            world.cores.post(core, GeneratorMessage::Collect(blank, self.reply.clone()));
         }
         let before_thaw = frozen_ms.min(PATIENCE_MS);
         self.hear(sim, before_thaw);
@@ -46,7 +46,7 @@ impl Control {
     fn hear(&mut self, sim: &mut Sim, ms: u64) {
         let Self { collector, replies, .. } = self;
         sim.run_until(Duration::from_millis(ms), |_| {
-            replies.try_iter().for_each(|slate| collector.take_in(slate));
+            replies.try_iter().for_each(|stats| collector.take_in(stats));
             !collector.is_waiting()
         });
     }
@@ -69,7 +69,7 @@ fn rate_most(sim: &mut Sim, frozen_ms: fn(second: u64) -> u64) -> (f64, u64) {
     sim.set_faults(Faults { delay_min: delay, delay_max: delay, ..Faults::none() });
     let world = World::start(sim, Speaks::Tcp, 3, SCENARIO);
     let mut control = Control::new(3);
-    let mut fold = SummaryFold::new(&Header::default());
+    let mut fold = SummaryFold::new(&RunHeader::default());
     let (mut last_ms, mut silent) = (0, 0);
     for second in 0..=10 {
         world.run_to(sim, second * 1_000);

@@ -1,7 +1,7 @@
 //! A server that stands still for the last seconds of a run, with users in every state: what each
 //! of them waits for, and for how long, is known exactly.
 
-use throng_load::generator::Mail;
+use throng_load::generator::GeneratorMessage;
 use throng_report::Histogram;
 use throng_sim::{Sim, check};
 
@@ -247,7 +247,7 @@ fn users_that_are_stopped_by_hand_or_by_the_schedule_are_cut_as_well() {
         let world = World::start(sim, Speaks::Ws, 2, scenario);
         world.freeze(sim);
         world.run_to(sim, 3_000);
-        world.tell(|| Mail::StopUsers(3));
+        world.tell(|| GeneratorMessage::StopUsers(3));
         world.run_to(sim, 3_100);
         assert_eq!(world.totals().counters.users_cut, 6, "three of each core");
         world.run_to(sim, 7_000);

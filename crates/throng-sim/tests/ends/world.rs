@@ -6,23 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::MailKind;
-use throng_engine::{Core, Limits};
-use throng_load::generator::{Config, ErrorKind, Generator, Mail, Slate};
+use throng_driver::MessagePriority;
+use throng_engine::{Core, CoreLimits};
+use throng_load::generator::{CoreStats, ErrorKind, Generator, GeneratorConfig, GeneratorMessage};
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
-use throng_report::{ClassCounters, Histogram, LoadCounters, Merge, Tally, Unanswered};
+use throng_report::{ClassCounters, Histogram, LoadCounters, Merge, Tally, UnansweredWaits};
 use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver};
 
 use crate::server::{Answerer, Echo, server_addr};
 
-pub(crate) type LoadCore = Rc<RefCell<Core<SimDriver<Mail>, Generator>>>;
+pub(crate) type LoadCore = Rc<RefCell<Core<SimDriver<GeneratorMessage>, Generator>>>;
 
 /// Both ends.
 pub(crate) struct World {
     server: Server,
-    pub(crate) cores: SimCores<Mail>,
+    pub(crate) cores: SimCores<GeneratorMessage>,
     pub(crate) load: Vec<LoadCore>,
     /// When the schedule begins.
     pub(crate) start_at: Instant,
@@ -46,7 +46,7 @@ impl World {
     /// and protocol).
     pub(crate) fn start(sim: &mut Sim, speaks: Speaks, cores: usize, scenario: &str) -> Self {
         let [driver] = sim.cores(&SimCoresOptions::default()).drivers().try_into().ok().unwrap();
-        let limits = Limits::default();
+        let limits = CoreLimits::default();
         let server = match speaks {
             Speaks::Tcp => Server::Tcp(sim.spawn(Core::new(driver, Echo::default(), limits))),
             Speaks::Ws | Speaks::Phoenix => {
@@ -62,7 +62,7 @@ impl World {
         let scenario =
             Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}\n{text}"));
         let start_at = sim.now() + Duration::from_millis(100);
-        let config = Arc::new(Config {
+        let config = Arc::new(GeneratorConfig {
             program: Program::compile(&scenario),
             phases: scenario.load.clone(),
             targets: vec![server_addr()],
@@ -104,12 +104,12 @@ impl World {
     }
 
     /// Tells every core of the generator.
-    pub(crate) fn tell(&self, mail: impl Fn() -> Mail) {
+    pub(crate) fn tell(&self, mail: impl Fn() -> GeneratorMessage) {
         for core in &self.load {
             let mut core = core.borrow_mut();
-            let desk = core.desk();
-            let own = desk.core();
-            assert!(desk.post(own, mail(), MailKind::Control).is_ok());
+            let cx = core.cx();
+            let own = cx.core();
+            assert!(cx.post(own, mail(), MessagePriority::Control).is_ok());
         }
     }
 
@@ -131,7 +131,7 @@ impl World {
         let mut totals = Totals::default();
         for core in &self.load {
             let core = core.borrow();
-            totals.add(core.app().slate());
+            totals.add(core.app().stats());
         }
         totals
     }
@@ -150,31 +150,31 @@ pub(crate) struct Totals {
     pub(crate) join: Histogram,
     pub(crate) push: Histogram,
     pub(crate) lag: Histogram,
-    pub(crate) unanswered: Unanswered,
+    pub(crate) unanswered: UnansweredWaits,
 }
 
 impl Totals {
-    fn add(&mut self, slate: &Slate) {
-        self.counters.merge(&slate.counters);
-        self.classes.resize_with(slate.classes.len(), Default::default);
-        self.classes.iter_mut().zip(&slate.classes).for_each(|(sum, part)| sum.merge(part));
+    fn add(&mut self, stats: &CoreStats) {
+        self.counters.merge(&stats.counters);
+        self.classes.resize_with(stats.classes.len(), Default::default);
+        self.classes.iter_mut().zip(&stats.classes).for_each(|(sum, part)| sum.merge(part));
         for kind in ErrorKind::ALL {
-            self.errors.add(kind.name(), slate.errors[kind as usize]);
+            self.errors.add(kind.name(), stats.errors[kind as usize]);
         }
-        for (why, count) in &slate.connect_failures {
+        for (why, count) in &stats.connect_failures {
             self.failed.add(&why.to_string(), *count);
         }
         for (sum, part) in [
-            (&mut self.connect, &slate.connect),
-            (&mut self.tcp, &slate.tcp),
-            (&mut self.message, &slate.message),
-            (&mut self.join, &slate.join),
-            (&mut self.push, &slate.push),
-            (&mut self.lag, &slate.lag),
+            (&mut self.connect, &stats.connect),
+            (&mut self.tcp, &stats.tcp),
+            (&mut self.message, &stats.message),
+            (&mut self.join, &stats.join),
+            (&mut self.push, &stats.push),
+            (&mut self.lag, &stats.lag),
         ] {
             sum.merge(part);
         }
-        self.unanswered.merge(&slate.unanswered);
+        self.unanswered.merge(&stats.unanswered);
     }
 
     /// Asserts that whatever was begun has come to one end, and that every end is in its histogram.
@@ -245,7 +245,7 @@ impl Totals {
 
     /// The same, by the histograms.
     fn unanswered_count(&self) -> u64 {
-        let Unanswered { connect, message, join, push, .. } = &self.unanswered;
+        let UnansweredWaits { connect, message, join, push, .. } = &self.unanswered;
         [connect, message, join, push].iter().map(|histogram| histogram.count()).sum()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_server::Accept;
+use throng_server::AcceptTopology;
 use throng_sim::{Faults, Sim, check};
 
 use crate::pair::{Pair, Shape};
@@ -36,8 +36,9 @@ fn rough() -> Faults {
     Faults { syn_loss: 0.0, window_bytes_min: 500, ..Faults::rough() }
 }
 
-fn any_accept(sim: &mut Sim) -> Accept {
-    [Accept::Reuseport, Accept::Shared, Accept::Dispatch][sim.prng().below(3) as usize]
+fn any_accept(sim: &mut Sim) -> AcceptTopology {
+    [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch]
+        [sim.prng().below(3) as usize]
 }
 
 /// Everything is closed, given back, and told once.
@@ -56,11 +57,11 @@ fn books_are_closed(sim: &mut Sim, pair: &Pair) {
     assert_eq!((server.open, server.accepted), (0, server.closed));
     assert_eq!(pair.server.permits().taken(), 0, "every permit came back");
     for core in &pair.server_cores {
-        let counters = core.borrow_mut().desk().counters();
+        let counters = core.borrow_mut().cx().counters();
         assert_eq!((counters.slots, counters.pending_bytes, counters.panics), (0, 0, 0));
     }
     for core in &pair.load_cores {
-        let counters = core.borrow_mut().desk().counters();
+        let counters = core.borrow_mut().cx().counters();
         assert_eq!((counters.slots, counters.pending_bytes, counters.panics), (0, 0, 0));
     }
     assert_eq!(sim.dropped_sockets(), 0);
@@ -75,7 +76,7 @@ fn users_that_the_end_finds_leave_as_they_close() {
                 "\nload: [{{ramp: {{to: 40, over: 1s}}}}, {{hold: {{for: 1s}}}}]\n\
                  user: [connect, {{wait: 60s}}, {close}]\n"
             );
-            let pair = Pair::start(sim, Accept::Shared, Shape::default(), &scenario);
+            let pair = Pair::start(sim, AcceptTopology::Shared, Shape::default(), &scenario);
             pair.finish(sim, Duration::from_secs(60));
             assert_eq!(pair.server_counters(sim).resets, expected, "{close}");
         });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_report::Histogram;
-use throng_server::Accept;
+use throng_server::AcceptTopology;
 use throng_sim::{Faults, Sim};
 
 use crate::pair::{Pair, Shape};
@@ -19,13 +19,13 @@ fn measured(delay: Duration) -> [Histogram; 2] {
     let mut sim = Sim::new(1);
     let (delay_min, delay_max) = (delay / 2, delay / 2);
     sim.set_faults(Faults { delay_min, delay_max, ..Faults::none() });
-    let pair = Pair::start(&mut sim, Accept::Reuseport, Shape::default(), ASK);
+    let pair = Pair::start(&mut sim, AcceptTopology::Reuseport, Shape::default(), ASK);
     pair.finish(&mut sim, Duration::from_secs(60));
     assert_eq!(pair.errors(), 0);
     let mut both = [Histogram::new(), Histogram::new()];
-    for slate in pair.slates() {
-        both[0].merge(&slate.connect);
-        both[1].merge(&slate.message);
+    for stats in pair.slates() {
+        both[0].merge(&stats.connect);
+        both[1].merge(&stats.message);
     }
     both
 }

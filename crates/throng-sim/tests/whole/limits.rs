@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_server::Accept;
+use throng_server::AcceptTopology;
 use throng_sim::{Faults, check};
 
 use crate::pair::{Pair, Shape};
@@ -15,7 +15,7 @@ user: [{connect: {timeout: 200s}}, {send: hello}, {expect: {bytes: 5, timeout: 2
 
 #[test]
 fn there_are_never_more_connections_than_permits_and_everybody_gets_one_in_turn() {
-    for accept in [Accept::Reuseport, Accept::Shared, Accept::Dispatch] {
+    for accept in [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch] {
         check(8, |sim| {
             sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
             let shape = Shape { connections_max: 10, ..Shape::default() };
@@ -39,7 +39,7 @@ fn there_are_never_more_connections_than_permits_and_everybody_gets_one_in_turn(
 
 #[test]
 fn full_fd_tables_are_no_error_for_anybody() {
-    for accept in [Accept::Reuseport, Accept::Shared, Accept::Dispatch] {
+    for accept in [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch] {
         check(8, |sim| {
             sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
             // Three tables of 15, one place of each for the listener; the hash spreads connects unevenly.
@@ -67,7 +67,7 @@ fn a_connection_of_which_nothing_is_heard_is_closed_after_the_idle_timeout() {
 load: [{ramp: {to: 20, over: 1s}}, {hold: {for: 20s}}]
 user: [connect, {send: hi}, {expect: hi}, {wait: 1500ms}, {send: hi}, {expect: hi}, stay]
 ";
-        let pair = Pair::start(sim, Accept::Reuseport, shape, scenario);
+        let pair = Pair::start(sim, AcceptTopology::Reuseport, shape, scenario);
         sim.run_for(Duration::from_millis(3_500));
         let server = pair.server_counters(sim);
         assert_eq!((server.accepted, server.idle_timeouts, server.open), (20, 0, 20));

@@ -8,28 +8,28 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use throng_engine::{Core, Limits};
-use throng_load::generator::{Config, Generator, Mail as LoadMail, Slate};
+use throng_engine::{Core, CoreLimits};
+use throng_load::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage as LoadMail};
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
 use throng_report::{LoadCounters, Merge, ServerCounters};
 use throng_server::handlers::Echo;
-use throng_server::{Accept, Listening, Mail, ServerApp, ServerConfig};
-use throng_sim::{Faulty, Sim, SimCores, SimCoresOptions, SimDriver};
+use throng_server::{AcceptTopology, CoreMessage, ListenReport, ServerApp, ServerConfig};
+use throng_sim::{FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver};
 
-type ServerDriver = Faulty<SimDriver<Mail<Infallible>>>;
-type LoadDriver = Faulty<SimDriver<LoadMail>>;
+type ServerDriver = FaultyDriver<SimDriver<CoreMessage<Infallible>>>;
+type LoadDriver = FaultyDriver<SimDriver<LoadMail>>;
 pub(crate) type ServerCore = Rc<RefCell<Core<ServerDriver, ServerApp<Echo, ServerDriver>>>>;
 pub(crate) type LoadCore = Rc<RefCell<Core<LoadDriver, Generator>>>;
 
 /// Both ends.
 pub(crate) struct Pair {
-    pub(crate) server: SimCores<Mail<Infallible>>,
+    pub(crate) server: SimCores<CoreMessage<Infallible>>,
     pub(crate) server_cores: Vec<ServerCore>,
     pub(crate) load: SimCores<LoadMail>,
     pub(crate) load_cores: Vec<LoadCore>,
-    accept: Accept,
+    accept: AcceptTopology,
     shape: Shape,
 }
 
@@ -60,7 +60,12 @@ impl Default for Shape {
 
 impl Pair {
     /// Starts a server, and then a generator that plays `scenario` (without its target).
-    pub(crate) fn start(sim: &mut Sim, accept: Accept, shape: Shape, scenario: &str) -> Self {
+    pub(crate) fn start(
+        sim: &mut Sim,
+        accept: AcceptTopology,
+        shape: Shape,
+        scenario: &str,
+    ) -> Self {
         let server = sim.cores(&SimCoresOptions {
             cores: shape.server_cores,
             permits: shape.connections_max,
@@ -77,9 +82,9 @@ impl Pair {
         let faults = sim.faults();
         let mut server_cores = Vec::new();
         for driver in server.drivers() {
-            let driver = Faulty::new(driver, faults.clone(), sim.prng());
+            let driver = FaultyDriver::new(driver, faults.clone(), sim.prng());
             let app = ServerApp::new(Arc::clone(&config), Echo);
-            server_cores.push(sim.spawn(Core::new(driver, app, Limits::default())));
+            server_cores.push(sim.spawn(Core::new(driver, app, CoreLimits::default())));
         }
         let load = sim.cores(&SimCoresOptions { cores: shape.load_cores, ..Default::default() });
         let mut pair = Self { server, server_cores, load, load_cores: Vec::new(), accept, shape };
@@ -87,7 +92,7 @@ impl Pair {
 
         let text = format!("target: tcp://{}\n{scenario}", server_addr());
         let scenario = Scenario::parse(&text, "test").unwrap();
-        let config = Arc::new(Config {
+        let config = Arc::new(GeneratorConfig {
             program: Program::compile(&scenario),
             phases: scenario.load.clone(),
             targets: vec![server_addr()],
@@ -98,16 +103,16 @@ impl Pair {
             start_at: sim.now() + Duration::from_millis(100),
         });
         for (core, driver) in pair.load.drivers().into_iter().enumerate() {
-            let driver = Faulty::new(driver, faults.clone(), sim.prng());
+            let driver = FaultyDriver::new(driver, faults.clone(), sim.prng());
             let app = Generator::new(Arc::clone(&config), core, pair.shape.load_cores);
-            pair.load_cores.push(sim.spawn(Core::new(driver, app, Limits::default())));
+            pair.load_cores.push(sim.spawn(Core::new(driver, app, CoreLimits::default())));
         }
         pair
     }
 
     /// Has the server listen, as its control thread does.
     pub(crate) fn listen(&self, sim: &mut Sim) {
-        let (reply, answers) = channel::<Listening>();
+        let (reply, answers) = channel::<ListenReport>();
         let hear = |sim: &mut Sim, count: usize| {
             for _ in 0..count {
                 let mut answer = None;
@@ -119,15 +124,15 @@ impl Pair {
             }
         };
         let cores = self.shape.server_cores;
-        if self.accept == Accept::Reuseport {
+        if self.accept == AcceptTopology::Reuseport {
             for core in 0..cores {
-                self.server.post(core, Mail::listen(server_addr(), reply.clone()));
+                self.server.post(core, CoreMessage::listen(server_addr(), reply.clone()));
                 hear(sim, 1);
             }
         } else {
-            (1..cores).for_each(|core| self.server.post(core, Mail::expect(reply.clone())));
+            (1..cores).for_each(|core| self.server.post(core, CoreMessage::expect(reply.clone())));
             hear(sim, cores - 1);
-            self.server.post(0, Mail::listen_for_all(server_addr(), reply.clone()));
+            self.server.post(0, CoreMessage::listen_for_all(server_addr(), reply.clone()));
             hear(sim, cores);
         }
     }
@@ -136,7 +141,7 @@ impl Pair {
     pub(crate) fn suspend(&self, sim: &mut Sim) {
         let (reply, answers) = channel();
         (0..self.shape.server_cores)
-            .for_each(|core| self.server.post(core, Mail::suspend(reply.clone())));
+            .for_each(|core| self.server.post(core, CoreMessage::suspend(reply.clone())));
         let mut heard = 0;
         sim.run_until(Duration::from_secs(10), |_| {
             heard += answers.try_iter().count();
@@ -161,22 +166,22 @@ impl Pair {
 
     /// Connections in the tables of the server's cores.
     pub(crate) fn open(&self) -> usize {
-        self.server_cores.iter().map(|core| core.borrow_mut().desk().len()).sum()
+        self.server_cores.iter().map(|core| core.borrow_mut().cx().len()).sum()
     }
 
-    pub(crate) fn slates(&self) -> Vec<Slate> {
-        self.load_cores.iter().map(|core| core.borrow().app().slate().clone()).collect()
+    pub(crate) fn slates(&self) -> Vec<CoreStats> {
+        self.load_cores.iter().map(|core| core.borrow().app().stats().clone()).collect()
     }
 
     pub(crate) fn load_counters(&self) -> LoadCounters {
         let mut sum = LoadCounters::default();
-        self.slates().iter().for_each(|slate| sum.merge(&slate.counters));
+        self.slates().iter().for_each(|stats| sum.merge(&stats.counters));
         sum
     }
 
     /// Errors of established connections, and connects that timed out.
     pub(crate) fn errors(&self) -> u64 {
-        self.slates().iter().flat_map(|slate| slate.errors).sum::<u64>()
+        self.slates().iter().flat_map(|stats| stats.errors).sum::<u64>()
             + self.load_counters().connects_failed
     }
 
@@ -184,7 +189,7 @@ impl Pair {
     pub(crate) fn server_counters(&self, sim: &mut Sim) -> ServerCounters {
         let (reply, answers) = channel();
         let cores = self.shape.server_cores;
-        (0..cores).for_each(|core| self.server.post(core, Mail::collect(reply.clone())));
+        (0..cores).for_each(|core| self.server.post(core, CoreMessage::collect(reply.clone())));
         let mut reports = Vec::new();
         sim.run_until(Duration::from_secs(10), |_| {
             reports.extend(answers.try_iter());

@@ -30,7 +30,7 @@ pub(super) fn apply(answer: &Preflight, look: impl Fn() -> Preflight) -> Result<
         output::say(format!("nothing to change: no sysctl is short.\n\n{answer}"));
         return Ok(exit(answer));
     }
-    let Plan { changes, raised_already, impossible } = plan(&Live, &sysctls);
+    let ApplyPlan { changes, raised_already, impossible } = plan(&Live, &sysctls);
     if impossible.iter().any(|(_, error)| is_for_root(error)) && !is_root() {
         return Err(for_root(&sysctls));
     }
@@ -38,7 +38,7 @@ pub(super) fn apply(answer: &Preflight, look: impl Fn() -> Preflight) -> Result<
         output::say(format!("{name} is {now} already"));
     }
     for (sysctl, error) in &impossible {
-        output::complain(format!("left as it is: {}: {}", sysctl.name, why(sysctl, error)));
+        output::print_error(format!("left as it is: {}: {}", sysctl.name, why(sysctl, error)));
     }
     if !changes.is_empty() {
         raise_and_tell(&Live, &changes, Path::new(UNDO_FOLDER))?;
@@ -65,7 +65,7 @@ fn raise_and_tell(
                 let Change { sysctl, old } = change;
                 output::say(told(sysctl, old, &set));
                 if !is_the_same(&set, &sysctl.value) {
-                    output::complain(format!(
+                    output::print_error(format!(
                         "not changed as asked: {}: {} was asked for",
                         sysctl.name, sysctl.value
                     ));
@@ -129,7 +129,7 @@ struct Change<'a> {
 
 /// What becomes of what was asked for.
 #[derive(Default)]
-struct Plan<'a> {
+struct ApplyPlan<'a> {
     changes: Vec<Change<'a>>,
     /// With what it is now.
     raised_already: Vec<(&'a str, String)>,
@@ -138,8 +138,8 @@ struct Plan<'a> {
 }
 
 /// Looks at all of them before the first is changed.
-fn plan<'a>(sysctls: &impl Sysctls, asked: &[&'a Sysctl]) -> Plan<'a> {
-    let mut plan = Plan::default();
+fn plan<'a>(sysctls: &impl Sysctls, asked: &[&'a Sysctl]) -> ApplyPlan<'a> {
+    let mut plan = ApplyPlan::default();
     for &sysctl in asked {
         match sysctls.read(&sysctl.name).map(|now| words(&now)) {
             Ok(now) if !is_raised(&now, &sysctl.value) => {
@@ -156,13 +156,13 @@ fn plan<'a>(sysctls: &impl Sysctls, asked: &[&'a Sysctl]) -> Plan<'a> {
 }
 
 /// Why nothing was changed, and what could not be taken back.
-struct Refused {
+struct ApplyError {
     why: String,
     left: Vec<String>,
 }
 
 /// Makes all of them or none, and returns what the kernel made of each.
-fn raise_all(sysctls: &impl Sysctls, changes: &[Change<'_>]) -> Result<Vec<String>, Refused> {
+fn raise_all(sysctls: &impl Sysctls, changes: &[Change<'_>]) -> Result<Vec<String>, ApplyError> {
     let mut made = Vec::new();
     for Change { sysctl, old } in changes {
         match raise(sysctls, sysctl, old) {
@@ -179,7 +179,7 @@ fn raise_all(sysctls: &impl Sysctls, changes: &[Change<'_>]) -> Result<Vec<Strin
                     let now = sysctls.read(name).map(|now| words(&now));
                     old.zip(now.ok()).is_none_or(|(change, now)| change.old != now)
                 };
-                return Err(Refused { why, left: left.filter(is_left).collect() });
+                return Err(ApplyError { why, left: left.filter(is_left).collect() });
             }
         }
     }
@@ -255,7 +255,8 @@ fn why(sysctl: &Sysctl, error: &io::Error) -> String {
 }
 
 fn is_root() -> bool {
-    let status = throng_doctor::status::status(&throng_doctor::Root::default(), std::process::id());
+    let status =
+        throng_doctor::status::status(&throng_doctor::ProcRoot::default(), std::process::id());
     status.known().is_none_or(|status| status.uid == 0)
 }
 

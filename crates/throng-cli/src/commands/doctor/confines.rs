@@ -4,11 +4,11 @@
 use throng_doctor::cgroup::{self, CgroupCpu, CgroupMemory, CgroupPids, CgroupReader};
 use throng_doctor::status::{Capability, Status};
 use throng_doctor::tcp_hash::{TcpHash, tcp_hash};
-use throng_doctor::{Fact, Facts, Root};
+use throng_doctor::{Fact, MachineFacts, ProcRoot};
 use throng_report::render::bytes;
 
 /// A row for each of them.
-pub(super) fn rows(root: &Root, pid: u32, facts: &Facts) -> Vec<(String, Fact<String>)> {
+pub(super) fn rows(root: &ProcRoot, pid: u32, facts: &MachineFacts) -> Vec<(String, Fact<String>)> {
     let status = || facts.status.clone();
     let mut groups = CgroupReader::locate(root, pid);
     let rows = [
@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_stays_unknown_and_says_why() {
-        let root = Root::new("/nonexistent");
-        let rows = rows(&root, 1, &Facts::read(&root, 1));
+        let root = ProcRoot::new("/nonexistent");
+        let rows = rows(&root, 1, &MachineFacts::read(&root, 1));
         assert_eq!(rows.len(), 7);
         assert!(rows.iter().all(|(_, fact)| fact.to_string().starts_with("unknown (")), "{rows:?}");
     }

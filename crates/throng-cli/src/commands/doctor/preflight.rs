@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use throng_doctor::Root;
+use throng_doctor::ProcRoot;
 use throng_doctor::preflight::{
-    Ask, MachineLimits, PortChoice, PortsAsk, Preflight, Role, preflight,
+    MachineLimits, MachineRole, PortChoice, PortRequirements, Preflight, Requirements, preflight,
 };
 use throng_load::scenario::{Reach, Scheme, Target};
 
@@ -63,7 +63,7 @@ impl Flags {
     /// Answers for the process `pid`, whose server listens on `port`.
     pub(super) fn run(&self, pid: u32, port: Option<u16>, json: bool) -> Result<Exit, Failure> {
         let ask = self.ask(port)?;
-        let look = || preflight(&ask, &MachineLimits::read(&Root::default(), pid));
+        let look = || preflight(&ask, &MachineLimits::read(&ProcRoot::default(), pid));
         let answer = look();
         if self.apply {
             apply::apply(&answer, look)
@@ -71,7 +71,7 @@ impl Flags {
             output::say(sysctl::file(&answer));
             Ok(exit(&answer))
         } else if json {
-            output::say_json(&Told {
+            output::say_json(&PreflightJson {
                 verdict: answer.verdict(),
                 fits: answer.fits(),
                 holds: answer.holds(),
@@ -84,28 +84,28 @@ impl Flags {
         }
     }
 
-    fn ask(&self, port: Option<u16>) -> Result<Ask, Failure> {
+    fn ask(&self, port: Option<u16>) -> Result<Requirements, Failure> {
         let targets = self.addresses()?;
         let is_here = |target: &SocketAddr| sources::is_local(target.ip());
         let elsewhere = !targets.is_empty() && !targets.iter().all(is_here);
         let role = match self.role {
-            Some(End::Server) => Role::Server,
-            Some(End::Client) => Role::Client,
-            Some(End::Both) => Role::Both,
-            None if elsewhere => Role::Client,
-            None => Role::Both,
+            Some(End::Server) => MachineRole::Server,
+            Some(End::Client) => MachineRole::Client,
+            Some(End::Both) => MachineRole::Both,
+            None if elsewhere => MachineRole::Client,
+            None => MachineRole::Both,
         };
         let sources = sources::addresses(&self.source)?;
         let connections = self.connections.unwrap_or(1) as u64;
-        let mut ask = Ask::new(connections, role);
+        let mut ask = Requirements::new(connections, role);
         if self.target.iter().any(|target| target.scheme == Scheme::Ws) {
-            ask.user_bytes = Ask::WEBSOCKET_USER_BYTES;
+            ask.user_bytes = Requirements::WEBSOCKET_USER_BYTES;
         }
         ask.cores = self.cores.map(|cores| cores as u64);
         if let Some(rate) = self.rate {
             ask.connects_per_s = rate as f64;
         }
-        if role != Role::Client {
+        if role != MachineRole::Client {
             ask.listens = match port {
                 Some(port) => vec![SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)],
                 None if targets.is_empty() => vec![DEFAULT_LISTEN],
@@ -114,8 +114,8 @@ impl Flags {
         }
         let is_loopback = |target: &SocketAddr| Reach::of(target.ip()) == Reach::Loopback;
         let on_loopback =
-            role == Role::Both && targets.iter().all(|t| is_loopback(t) && t.is_ipv4());
-        ask.ports = (role != Role::Server).then(|| PortsAsk {
+            role == MachineRole::Both && targets.iter().all(|t| is_loopback(t) && t.is_ipv4());
+        ask.ports = (role != MachineRole::Server).then(|| PortRequirements {
             addresses: sources.len().max(1) as u64,
             addresses_grow: sources.is_empty() && on_loopback,
             on_loopback,
@@ -146,12 +146,12 @@ impl Flags {
 
 /// 0 or 2.
 pub(super) fn exit(answer: &Preflight) -> Exit {
-    if answer.fits() { Exit::Met } else { Exit::WouldNot }
+    if answer.fits() { Exit::Met } else { Exit::CannotRun }
 }
 
 /// `--json`.
 #[derive(serde::Serialize)]
-struct Told<'a> {
+struct PreflightJson<'a> {
     verdict: String,
     fits: bool,
     /// The most connections that all known limits allow.
@@ -181,7 +181,7 @@ mod tests {
         json: bool,
     }
 
-    fn ask(target: &str) -> Ask {
+    fn ask(target: &str) -> Requirements {
         let line = ["throng", "--for", "10", "--target", target];
         let Line { flags, json } = Line::try_parse_from(line).unwrap();
         assert!(!json);
@@ -190,8 +190,12 @@ mod tests {
 
     #[test]
     fn a_target_on_this_machine_has_both_ends_here_whatever_its_address() {
-        assert_eq!(ask("tcp://127.0.0.1:5555").role, Role::Both);
-        assert_eq!(ask("tcp://192.0.2.1:5555").role, Role::Client, "nobody has that address");
+        assert_eq!(ask("tcp://127.0.0.1:5555").role, MachineRole::Both);
+        assert_eq!(
+            ask("tcp://192.0.2.1:5555").role,
+            MachineRole::Client,
+            "nobody has that address"
+        );
         // Which address packets would leave from; none is sent.
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         let own = socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr());
@@ -199,7 +203,7 @@ mod tests {
             return println!("skipped: this machine has no address but loopback");
         };
         let both = ask(&format!("tcp://{own}:5555"));
-        assert_eq!(both.role, Role::Both);
+        assert_eq!(both.role, MachineRole::Both);
         assert!(!both.ports.unwrap().addresses_grow, "it is not of 127.0.0.0/8");
     }
 }

@@ -1,6 +1,6 @@
 //! `throng doctor --for N --sysctl`: what has to change, as a file of sysctl.d.
 
-use throng_doctor::preflight::{Check, Preflight, Remedy, State};
+use throng_doctor::preflight::{Check, CheckState, Preflight, Remedy};
 
 /// Only what must change, each line below the reason for it.
 pub(super) fn file(answer: &Preflight) -> String {
@@ -22,7 +22,7 @@ pub(super) fn file(answer: &Preflight) -> String {
         let was = if sysctl.old.is_empty() { "empty" } else { &sysctl.old };
         text += &format!("# was {was}\n{} = {}\n", sysctl.name, sysctl.value);
     }
-    for check in answer.in_state(State::Short).chain(answer.in_state(State::Tight)) {
+    for check in answer.in_state(CheckState::Short).chain(answer.in_state(CheckState::Tight)) {
         if let (None, Some(remedy)) = (of(check), &check.remedy) {
             text += &format!(
                 "\n# {} is {}, and no sysctl moves it: {}\n",
@@ -40,20 +40,20 @@ fn of(check: &Check) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use throng_doctor::Fact;
-    use throng_doctor::preflight::{Ask, MachineLimits, Role, preflight};
+    use throng_doctor::preflight::{MachineLimits, MachineRole, Requirements, preflight};
 
     use super::*;
 
     #[test]
     fn the_file_has_only_what_must_change_and_says_why() {
-        let nowhere = throng_doctor::Root::new("/nowhere");
+        let nowhere = throng_doctor::ProcRoot::new("/nowhere");
         let machine = MachineLimits {
             cpus: 2,
             epoll_watches_max: Fact::Known(5_000),
             fds_hard: Fact::Known(Some(1_000)),
             ..MachineLimits::read(&nowhere, 1)
         };
-        let text = file(&preflight(&Ask::new(10_000, Role::Server), &machine));
+        let text = file(&preflight(&Requirements::new(10_000, MachineRole::Server), &machine));
         let lines: Vec<_> =
             text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
         assert_eq!(lines, ["fs.epoll.max_user_watches = 11024"], "{text}");
@@ -66,12 +66,12 @@ mod tests {
             private_fds: Fact::Known(false),
             ..machine.clone()
         };
-        let text = file(&preflight(&Ask::new(2_000, Role::Server), &small));
+        let text = file(&preflight(&Requirements::new(2_000, MachineRole::Server), &small));
         assert!(
             text.contains("# besides: ulimit -n 2202 ") && text.contains("fs.nr_open = 2202\n"),
             "{text}"
         );
-        let fits = file(&preflight(&Ask::new(10, Role::Server), &machine));
+        let fits = file(&preflight(&Requirements::new(10, MachineRole::Server), &machine));
         assert!(fits.contains("No sysctl has to change"), "{fits}");
     }
 }

@@ -1,19 +1,19 @@
 //! `throng doctor --watch`: observe a server's host while somebody loads it from elsewhere.
 
-mod seen;
-mod words;
+mod summary;
+mod text;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use throng_lab::watch::{Publisher, Watch, WatchOptions};
+use throng_lab::watch::{HostWatch, Publisher, WatchOptions};
 
 use crate::interrupt::{Interrupt, LOOK_EVERY};
 use crate::{Exit, Failure, quantity};
-use seen::Seen;
-use words::Lines;
+use summary::WatchSummary;
+use text::Lines;
 
 /// The flags that belong to `--watch` alone.
 #[derive(Debug, Args)]
@@ -50,11 +50,11 @@ impl WatchFlags {
             })
         };
         let publisher = self.listen.map(bind).transpose()?;
-        let mut watch = Watch::new(options).map_err(Failure::new)?;
+        let mut watch = HostWatch::new(options).map_err(Failure::new)?;
         let header = watch.header(self.interval);
         let publisher = publisher.map(|publisher| publisher.start(&header)).transpose();
         let publisher = publisher.map_err(|error| Failure::new(error.to_string()))?;
-        let mut seen = Seen::default();
+        let mut seen = WatchSummary::default();
         let mut lines = Lines::new(json);
         lines.begin(&header, &watch, publisher.as_ref().map(Publisher::addr));
 
@@ -82,7 +82,7 @@ impl WatchFlags {
 }
 
 /// False when somebody asked for the end.
-fn sleep_until(boundary: Instant, watch: &mut Watch, interrupt: &Interrupt) -> bool {
+fn sleep_until(boundary: Instant, watch: &mut HostWatch, interrupt: &Interrupt) -> bool {
     loop {
         watch.step();
         let now = Instant::now();

@@ -2,18 +2,18 @@
 
 use throng_doctor::plan::{Costs, MeshLimit, Scope};
 use throng_doctor::preflight::{self, MachineLimits};
-use throng_doctor::{Root, limits};
+use throng_doctor::{ProcRoot, limits};
 
 /// What is known of this machine.
-pub(super) struct Here {
+pub(super) struct ThisMachine {
     pub(super) machine: MachineLimits,
     /// The soft RLIMIT_NOFILE that this process was started with.
     fds_soft: Option<u64>,
 }
 
-impl Here {
+impl ThisMachine {
     pub(super) fn read() -> Self {
-        let root = Root::default();
+        let root = ProcRoot::default();
         // In this order: the machine's limits are read with the soft limit raised.
         let limits = limits::limits(&root, std::process::id());
         let fds_soft = limits.known().and_then(|limits| limits.open_files.soft);

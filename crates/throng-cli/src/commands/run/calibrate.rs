@@ -6,16 +6,16 @@ use std::thread;
 use std::time::Duration;
 
 use throng_base::units::show_duration;
-use throng_lab::ceiling::{self, CeilingOptions, Talk};
+use throng_lab::ceiling::{self, CeilingOptions, Traffic};
 use throng_load::scenario::{Action, Scenario, Step};
 use throng_report::render::{bytes, micros, rate};
 use throng_report::runfile::Ceiling;
 
-use super::plan::Plan;
+use super::plan::RunPlan;
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
 
 /// What came of a calibration.
-pub(super) enum Calibrated {
+pub(super) enum CalibrationResult {
     /// It was measured.
     Measured(Ceiling),
     /// It could not be, for this reason; the run goes on without.
@@ -24,7 +24,7 @@ pub(super) enum Calibrated {
     Interrupted(By),
 }
 
-impl Calibrated {
+impl CalibrationResult {
     /// Returns what is to be said of `ceiling`, which took about `length`. Without any rate, the run
     /// cannot be held against it.
     fn of(ceiling: Ceiling, length: Duration) -> Self {
@@ -39,7 +39,11 @@ impl Calibrated {
 }
 
 /// Measures for about `length` what users of the plan's scenario do, or until somebody asks for the end.
-pub(super) fn calibrate(plan: &Plan, length: Duration, interrupt: &Interrupt) -> Calibrated {
+pub(super) fn calibrate(
+    plan: &RunPlan,
+    length: Duration,
+    interrupt: &Interrupt,
+) -> CalibrationResult {
     let stop = Arc::new(AtomicBool::new(false));
     let options = options(plan, length, Arc::clone(&stop));
     let measuring = thread::spawn(move || ceiling::measure(&options));
@@ -51,16 +55,16 @@ pub(super) fn calibrate(plan: &Plan, length: Duration, interrupt: &Interrupt) ->
     }
     let measured = measuring.join();
     if let Some(by) = interrupt.asked() {
-        return Calibrated::Interrupted(by);
+        return CalibrationResult::Interrupted(by);
     }
     match measured {
-        Ok(Ok(found)) => Calibrated::of(found.ceiling, length),
-        Ok(Err(error)) => Calibrated::Unknown(error.to_string()),
-        Err(_) => Calibrated::Unknown("the calibration itself failed".to_owned()),
+        Ok(Ok(found)) => CalibrationResult::of(found.ceiling, length),
+        Ok(Err(error)) => CalibrationResult::Unknown(error.to_string()),
+        Err(_) => CalibrationResult::Unknown("the calibration itself failed".to_owned()),
     }
 }
 
-fn options(plan: &Plan, length: Duration, stop: Arc<AtomicBool>) -> CeilingOptions {
+fn options(plan: &RunPlan, length: Duration, stop: Arc<AtomicBool>) -> CeilingOptions {
     CeilingOptions {
         length,
         protocol: plan.load.program().protocol(),
@@ -96,19 +100,19 @@ pub(super) fn words(ceiling: &Ceiling) -> String {
 }
 
 /// What the users of `scenario` say.
-pub(super) fn talk(scenario: &Scenario) -> Talk {
+pub(super) fn talk(scenario: &Scenario) -> Traffic {
     let all = scenario.classes.iter().map(|class| of_steps(&class.steps));
-    all.fold(Talk::Silent, Ord::max)
+    all.fold(Traffic::Silent, Ord::max)
 }
 
-fn of_steps(steps: &[Step]) -> Talk {
+fn of_steps(steps: &[Step]) -> Traffic {
     let of_step = |step: &Step| match &step.action {
-        Action::Expect { .. } | Action::Await { .. } | Action::Push { .. } => Talk::Answered,
-        Action::Send(_) => Talk::Sent,
+        Action::Expect { .. } | Action::Await { .. } | Action::Push { .. } => Traffic::Answered,
+        Action::Send(_) => Traffic::Sent,
         Action::Every { steps, .. } | Action::Repeat { steps, .. } => of_steps(steps),
-        _ => Talk::Silent,
+        _ => Traffic::Silent,
     };
-    steps.iter().map(of_step).fold(Talk::Silent, Ord::max)
+    steps.iter().map(of_step).fold(Traffic::Silent, Ord::max)
 }
 
 #[cfg(test)]
@@ -116,7 +120,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check_talk(user: &str, expected: Talk) {
+    fn check_talk(user: &str, expected: Traffic) {
         let source =
             format!("target: tcp://127.0.0.1:1\nload: [{{ramp: {{to: 1, over: 1s}}}}]\n{user}\n");
         assert_eq!(talk(&Scenario::parse(&source, "test").unwrap()), expected, "{user}");
@@ -124,21 +128,21 @@ mod tests {
 
     #[test]
     fn only_what_users_do_is_measured() {
-        check_talk("user: [connect, {wait: 1s}, close]", Talk::Silent);
-        check_talk("user: [connect, {send: a}, close]", Talk::Sent);
-        check_talk("user: [connect, {send: a}, {expect: b}, close]", Talk::Answered);
+        check_talk("user: [connect, {wait: 1s}, close]", Traffic::Silent);
+        check_talk("user: [connect, {send: a}, close]", Traffic::Sent);
+        check_talk("user: [connect, {send: a}, {expect: b}, close]", Traffic::Answered);
         let nested = "user: [connect, {repeat: {times: 2, do: [{send: a}, {expect: b}]}}, stay]";
-        check_talk(nested, Talk::Answered);
+        check_talk(nested, Traffic::Answered);
         let classes = "users: {one: {user: [connect, stay]}, two: {user: [connect, {send: a}]}}";
-        check_talk(classes, Talk::Sent);
+        check_talk(classes, Traffic::Sent);
     }
 
     #[test]
     fn a_ceiling_without_a_rate_is_not_known() {
-        let of = |ceiling| match Calibrated::of(ceiling, Duration::from_secs(1)) {
-            Calibrated::Measured(ceiling) => Ok(ceiling),
-            Calibrated::Unknown(why) => Err(why),
-            Calibrated::Interrupted(_) => panic!("nobody asked for the end"),
+        let of = |ceiling| match CalibrationResult::of(ceiling, Duration::from_secs(1)) {
+            CalibrationResult::Measured(ceiling) => Ok(ceiling),
+            CalibrationResult::Unknown(why) => Err(why),
+            CalibrationResult::Interrupted(_) => panic!("nobody asked for the end"),
         };
         let why = "1s told nothing, as other programs keep the CPUs busy; a longer --calibrate may";
         assert_eq!(of(Ceiling::default()), Err(why.to_owned()));

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use throng_control::{Controlled, Request, Verb};
+use throng_control::{ControlRequest, ControlTarget, Verb};
 use throng_lab::recorder::RecordingHandle;
 use throng_load::run::Load;
-use throng_report::EventKind;
+use throng_report::RunEventKind;
 
 use crate::interrupt::{By, Interrupt};
 
@@ -28,7 +28,7 @@ impl LoadControl {
     }
 
     /// Does it, and returns users and connections once the users are as many as it makes them.
-    fn steer(&self, request: &Request) -> (u64, u64) {
+    fn steer(&self, request: &ControlRequest) -> (u64, u64) {
         let n = request.n.unwrap_or(0);
         let (before, _) = self.act(request, n);
         let has_acted = |users: u64| match request.verb {
@@ -47,7 +47,7 @@ impl LoadControl {
     }
 
     /// Does it, and returns users and connections as of the last interval before.
-    fn act(&self, request: &Request, n: u64) -> (u64, u64) {
+    fn act(&self, request: &ControlRequest, n: u64) -> (u64, u64) {
         let load = self.load();
         let before = load.counts();
         match request.verb {
@@ -73,13 +73,13 @@ impl LoadControl {
 const ACT_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-impl Controlled for LoadControl {
+impl ControlTarget for LoadControl {
     fn verbs(&self) -> &[Verb] {
         use Verb::{Count, Drain, Pause, Resume, Shutdown, Snapshot, Start, Stop};
         &[Snapshot, Start, Stop, Count, Pause, Resume, Drain, Shutdown]
     }
 
-    fn answer(&self, request: &Request) -> Result<Value, String> {
+    fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
         if request.verb == Verb::Snapshot {
             // The histograms of an interval are handed out once, to the recorder: this is its last one.
             let latest = self.recording.latest().and_then(|interval| interval.load);
@@ -90,7 +90,7 @@ impl Controlled for LoadControl {
                 Some(n) => format!("{} {n}", request.verb),
                 None => request.verb.to_string(),
             };
-            self.recording.note(EventKind::Steered { command });
+            self.recording.note(RunEventKind::Steered { command });
         }
         let (users, connected) = self.steer(request);
         Ok(json!({"users": users, "connected": connected}))

@@ -7,29 +7,29 @@ use std::time::SystemTime;
 
 use throng_doctor::preflight::Preflight;
 use throng_driver::netlink;
-use throng_lab::ceiling::Talk;
+use throng_lab::ceiling::Traffic;
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Diagnostics, Reach, Scenario, Target, needs_no_permission};
 use throng_report::Threshold;
-use throng_report::runfile::{Header, ScenarioSource};
+use throng_report::runfile::{RunHeader, ScenarioSource};
 
-use super::{Run, calibrate, preflight, sources, words};
+use super::{Run, calibrate, preflight, sources, text};
 use crate::{Failure, output};
 
 /// Everything that is settled before the first connect.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct RunPlan {
     pub(super) target: Target,
     pub(super) load: LoadPlan,
     pub(super) thresholds: Vec<Threshold>,
-    pub(super) header: Header,
+    pub(super) header: RunHeader,
     /// Whether this machine can hold it.
     pub(super) preflight: Preflight,
     /// What the users say.
-    pub(super) talk: Talk,
+    pub(super) talk: Traffic,
 }
 
-impl Plan {
+impl RunPlan {
     /// Reads the scenario and the machine.
     ///
     /// # Errors
@@ -107,10 +107,10 @@ fn header(
     target: &Target,
     load: &LoadPlan,
     preflight: &Preflight,
-) -> Header {
+) -> RunHeader {
     let capacity = load.capacity.connections();
-    Header {
-        started: words::rfc3339(SystemTime::now()),
+    RunHeader {
+        started: text::rfc3339(SystemTime::now()),
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args().collect(),
         scenario: ScenarioSource { path: path.display().to_string(), source },
@@ -120,12 +120,13 @@ fn header(
         capacity: Some(preflight.holds().map_or(capacity, |holds| holds.min(capacity))),
         target_is_here: load.targets.iter().all(|target| sources::is_local(target.ip())),
         machine: machine(),
-        ..Header::default()
+        ..RunHeader::default()
     }
 }
 
 fn machine() -> BTreeMap<String, String> {
-    let facts = throng_doctor::Facts::read(&throng_doctor::Root::default(), std::process::id());
+    let facts =
+        throng_doctor::MachineFacts::read(&throng_doctor::ProcRoot::default(), std::process::id());
     let mut machine: BTreeMap<String, String> = BTreeMap::new();
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {

@@ -1,9 +1,10 @@
 //! What a planned run asks of this machine, in the words of the doctor's preflight.
 
 use throng_base::units::show_count;
-use throng_doctor::Root;
+use throng_doctor::ProcRoot;
 use throng_doctor::preflight::{
-    Ask, MachineLimits, PortChoice, PortsAsk, Preflight, Role, State, preflight,
+    CheckState, MachineLimits, MachineRole, PortChoice, PortRequirements, Preflight, Requirements,
+    preflight,
 };
 use throng_load::program::Protocol;
 use throng_load::run::LoadPlan;
@@ -14,7 +15,7 @@ use crate::Failure;
 
 /// Holds the run against this machine's limits. `cores` are those that were given.
 pub(super) fn look(load: &LoadPlan, cores: Option<usize>) -> Preflight {
-    preflight(&ask(load, cores), &MachineLimits::read(&Root::default(), std::process::id()))
+    preflight(&ask(load, cores), &MachineLimits::read(&ProcRoot::default(), std::process::id()))
 }
 
 /// Refuses what cannot work, unless it is to be tried all the same.
@@ -31,31 +32,31 @@ pub(super) fn refuse(found: &Preflight, force: bool) -> Result<(), Failure> {
 
 /// What a run should be warned of: limits at which connections would fail, if things come as they may.
 pub(super) fn warnings(found: &Preflight) -> impl Iterator<Item = String> {
-    found.in_state(State::Tight).filter(|check| check.stops).map(|check| {
+    found.in_state(CheckState::Tight).filter(|check| check.stops).map(|check| {
         let remedy = check.remedy.as_ref().map_or("", |remedy| &remedy.command);
         format!("{}: {}; do: {remedy}", check.limit, check.because)
     })
 }
 
-fn ask(load: &LoadPlan, cores: Option<usize>) -> Ask {
+fn ask(load: &LoadPlan, cores: Option<usize>) -> Requirements {
     let demand = load.capacity.demand;
     let is_here = load.targets.iter().all(|target| sources::is_local(target.ip()));
     let on_loopback = load.targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
-    let role = if is_here { Role::Both } else { Role::Client };
+    let role = if is_here { MachineRole::Both } else { MachineRole::Client };
     let chosen = match load.sources.is_explicit() {
         true => PortChoice::Generator(load.capacity.port_range.clone()),
         false => PortChoice::Kernel,
     };
-    Ask {
+    Requirements {
         cores: cores.map(|cores| cores as u64),
         user_bytes: match load.program().protocol() {
-            Protocol::Tcp => Ask::TCP_USER_BYTES,
-            Protocol::Ws | Protocol::Phoenix => Ask::WEBSOCKET_USER_BYTES,
+            Protocol::Tcp => Requirements::TCP_USER_BYTES,
+            Protocol::Ws | Protocol::Phoenix => Requirements::WEBSOCKET_USER_BYTES,
         },
         connects_per_s: demand.begins_per_s,
         ends_per_s: demand.ends_per_s,
         listens: load.targets.clone(),
-        ports: Some(PortsAsk {
+        ports: Some(PortRequirements {
             addresses: load.capacity.addresses as u64,
             addresses_grow: false,
             on_loopback: on_loopback && load.targets.iter().all(|target| target.is_ipv4()),
@@ -63,6 +64,6 @@ fn ask(load: &LoadPlan, cores: Option<usize>) -> Ask {
             chosen,
             time_wait: load.capacity.time_wait,
         }),
-        ..Ask::new(demand.connections, role)
+        ..Requirements::new(demand.connections, role)
     }
 }

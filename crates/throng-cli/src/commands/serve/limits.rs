@@ -7,7 +7,7 @@ use throng_base::units::{show_bytes, show_count, show_duration};
 use throng_report::render::{Align, Table};
 use throng_server::channels::{PresenceLimits, defaults};
 use throng_server::pubsub::TopicRules;
-use throng_server::{Limits, ServerOptions};
+use throng_server::{ServerOptions, WebSocketLimits};
 
 /// A limit.
 struct Limit {
@@ -34,7 +34,7 @@ pub(super) fn help() -> String {
 
 /// All of them. What only channels have is told as theirs.
 fn limits() -> Vec<Limit> {
-    let (chat, channels) = (Limits::default(), defaults::limits());
+    let (chat, channels) = (WebSocketLimits::default(), defaults::limits());
     let (rules, server, presence) =
         (TopicRules::default(), ServerOptions::default(), PresenceLimits::default());
     let bytes = |bytes: usize| show_bytes(bytes as u64);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use throng_server::Limits;
+use throng_server::WebSocketLimits;
 use throng_server::channels::{Channels, CheckOrigin, Origin, PresenceLimits, defaults};
 use throng_server::handlers::ChatOptions;
 use throng_server::pubsub::{Policy, Rulebook, TopicRules};
@@ -120,7 +120,7 @@ impl Flags {
     /// The chat as the flags want it.
     pub(super) fn chat(&self, idle_timeout: Option<Duration>) -> ChatOptions {
         ChatOptions {
-            limits: self.limits(Limits::default()),
+            limits: self.limits(WebSocketLimits::default()),
             check_origin: self.check_origin.clone().unwrap_or_default(),
             host: self.host.clone(),
             deflate: self.deflate,
@@ -149,7 +149,7 @@ impl Flags {
     }
 
     /// What a client may ask for.
-    fn limits(&self, mut limits: Limits) -> Limits {
+    fn limits(&self, mut limits: WebSocketLimits) -> WebSocketLimits {
         if let Some(bytes) = self.message_max {
             limits.message_bytes_max = bytes as usize;
             limits.frame_bytes_max = bytes as usize;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::nesting::Nesting;
 use super::string::{escape, special, unescape};
-use crate::phoenix::DecodeError;
+use crate::phoenix::FrameDecodeError;
 
 /// A cursor over a text. After an error its place means nothing.
 #[derive(Clone, Debug)]
@@ -33,12 +33,12 @@ impl<'a> Scanner<'a> {
         &self.text[self.at..]
     }
 
-    pub(in crate::phoenix) fn error<T>(&self, what: &'static str) -> Result<T, DecodeError> {
-        Err(DecodeError::Json { what, at: self.at })
+    pub(in crate::phoenix) fn error<T>(&self, what: &'static str) -> Result<T, FrameDecodeError> {
+        Err(FrameDecodeError::Json { what, at: self.at })
     }
 
     /// Nothing but space is left.
-    pub(in crate::phoenix) fn end(&mut self) -> Result<(), DecodeError> {
+    pub(in crate::phoenix) fn end(&mut self) -> Result<(), FrameDecodeError> {
         self.skip_space();
         if self.at == self.text.len() { Ok(()) } else { self.error("something follows the value") }
     }
@@ -56,12 +56,12 @@ impl<'a> Scanner<'a> {
         &mut self,
         byte: u8,
         what: &'static str,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<(), FrameDecodeError> {
         if self.take(byte) { Ok(()) } else { self.error(what) }
     }
 
     /// A string, which must come next, after any space.
-    pub(in crate::phoenix) fn string(&mut self) -> Result<Cow<'a, str>, DecodeError> {
+    pub(in crate::phoenix) fn string(&mut self) -> Result<Cow<'a, str>, FrameDecodeError> {
         self.skip_space();
         let start = self.at + 1;
         let escaped = self.skip_string()?;
@@ -70,7 +70,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Any value, which must come next, after any space: checked, and lent as it is written.
-    pub(in crate::phoenix) fn value(&mut self) -> Result<&'a str, DecodeError> {
+    pub(in crate::phoenix) fn value(&mut self) -> Result<&'a str, FrameDecodeError> {
         self.skip_space();
         let start = self.at;
         let mut nesting = Nesting::default();
@@ -121,14 +121,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn key(&mut self) -> Result<(), DecodeError> {
+    fn key(&mut self) -> Result<(), FrameDecodeError> {
         self.skip_space();
         self.skip_string()?;
         self.expect(b':', "expected :")
     }
 
     /// Steps over a string; tells whether there are escapes in it.
-    fn skip_string(&mut self) -> Result<bool, DecodeError> {
+    fn skip_string(&mut self) -> Result<bool, FrameDecodeError> {
         if self.peek() != Some(b'"') {
             return self.error("expected a string");
         }
@@ -155,7 +155,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn skip_escape(&mut self) -> Result<(), DecodeError> {
+    fn skip_escape(&mut self) -> Result<(), FrameDecodeError> {
         let rest = &self.text.as_bytes()[self.at..];
         match escape(rest) {
             Some((_, length)) => {
@@ -166,7 +166,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn skip_number(&mut self) -> Result<(), DecodeError> {
+    fn skip_number(&mut self) -> Result<(), FrameDecodeError> {
         self.at += usize::from(self.peek() == Some(b'-'));
         match self.peek() {
             Some(b'0') => self.at += 1,
@@ -186,7 +186,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn skip_digits(&mut self) -> Result<(), DecodeError> {
+    fn skip_digits(&mut self) -> Result<(), FrameDecodeError> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.peek() {
             self.at += 1;
@@ -194,7 +194,7 @@ impl<'a> Scanner<'a> {
         if self.at > start { Ok(()) } else { self.error("expected a digit") }
     }
 
-    fn skip_word(&mut self, word: &str) -> Result<(), DecodeError> {
+    fn skip_word(&mut self, word: &str) -> Result<(), FrameDecodeError> {
         if !self.rest().starts_with(word) {
             return self.error("expected a value");
         }

@@ -7,14 +7,14 @@ use base64::engine::general_purpose::STANDARD;
 
 /// One frame of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Posted<'a> {
+pub enum PostFrame<'a> {
     /// As a text message of a WebSocket.
     Text(&'a str),
     /// As a binary message of a WebSocket.
     Binary(&'a [u8]),
 }
 
-impl Posted<'_> {
+impl PostFrame<'_> {
     /// Its bytes.
     pub const fn len(&self) -> usize {
         match self {
@@ -84,20 +84,20 @@ pub fn post<'a>(
 }
 
 impl<'a> Iterator for Posts<'a> {
-    type Item = Posted<'a>;
+    type Item = PostFrame<'a>;
 
-    fn next(&mut self) -> Option<Posted<'a>> {
+    fn next(&mut self) -> Option<PostFrame<'a>> {
         if let Some(whole) = self.whole.take() {
-            return Some(Posted::Text(whole));
+            return Some(PostFrame::Text(whole));
         }
         let line = self.lines.as_mut()?.find(|line| !line.is_empty())?;
         if line.starts_with('[') {
-            return Some(Posted::Text(line));
+            return Some(PostFrame::Text(line));
         }
         let padding = line.bytes().rev().take_while(|&byte| byte == b'=').count();
         let (frame, rest) = self.binary.split_at(line.len() / 4 * 3 - padding);
         self.binary = rest;
-        Some(Posted::Binary(frame))
+        Some(PostFrame::Binary(frame))
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     const NDJSON: Option<&str> = Some("application/x-ndjson");
 
-    fn check(content_type: Option<&str>, body: &str, want: &[Posted<'_>]) {
+    fn check(content_type: Option<&str>, body: &str, want: &[PostFrame<'_>]) {
         let mut scratch = b"left over".to_vec();
         let posts = post(content_type, body.as_bytes(), &mut scratch).unwrap();
         assert_eq!(posts.collect::<Vec<_>>(), want, "{body:?}");
@@ -149,14 +149,14 @@ mod tests {
         for content_type in
             [None, Some(""), Some("application/json"), Some("text/plain; application/x-ndjson")]
         {
-            check(content_type, "[1]\n[2]\n", &[Posted::Text("[1]\n[2]\n")]);
-            check(content_type, "", &[Posted::Text("")]);
+            check(content_type, "[1]\n[2]\n", &[PostFrame::Text("[1]\n[2]\n")]);
+            check(content_type, "", &[PostFrame::Text("")]);
         }
     }
 
     #[test]
     fn ndjson_is_a_frame_a_line() {
-        use Posted::{Binary, Text};
+        use PostFrame::{Binary, Text};
         check(NDJSON, "", &[]);
         check(NDJSON, "[1]", &[Text("[1]")]);
         check(NDJSON, "[1]\r\n[2]\n\n[3]\n", &[Text("[1]"), Text("[2]"), Text("[3]")]);

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::super::memory::Memory;
+use super::super::memory::MemoryFold;
 use super::super::rates::Step;
 use crate::validity::LAG_DEGRADED_US;
-use crate::{ArrivalLatencies, Histogram, LoadInterval, ProbeReport, Unanswered};
+use crate::{ArrivalLatencies, Histogram, LoadInterval, ProbeReport, UnansweredWaits};
 
 /// What the generator said so far.
 #[derive(Debug, Default)]
-pub(super) struct Load {
+pub(super) struct LoadFold {
     pub(super) intervals: u64,
     /// The last that it said, without its histograms.
     pub(super) last: LoadInterval,
@@ -28,19 +28,19 @@ pub(super) struct Load {
     /// The largest lag, and the end of the interval that it was in.
     pub(super) lag_us_most: u64,
     pub(super) lag_most_at_ms: Option<u64>,
-    pub(super) unanswered: Unanswered,
+    pub(super) unanswered: UnansweredWaits,
     /// The latest report of each probe.
     pub(super) probes: BTreeMap<u64, ProbeReport>,
     pub(super) joined_most: u64,
     pub(super) active_most: u64,
-    pub(super) memory: Memory,
+    pub(super) memory: MemoryFold,
     /// By how many turns the backlog grew while the generator was late.
     pub(super) backlog_grown_late: u64,
     /// Users that should have begun and had not, on the last line before everybody began to leave.
     pub(super) missing_before_leaving: u64,
 }
 
-impl Load {
+impl LoadFold {
     pub(super) fn add(&mut self, load: &LoadInterval, at_ms: u64, step: &mut Step) {
         let (before, now) = (&self.last.counters, &load.counters);
         let grown = now.since(before);

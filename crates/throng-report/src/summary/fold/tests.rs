@@ -3,7 +3,7 @@ use crate::runfile::RunFile;
 use crate::summary::MEMORY_CONNECTIONS_MIN;
 use crate::validity::Grade;
 use crate::{
-    CoreCounters, Event, LoadCounters, LoadInterval, ProcessUse, ServerCounters, ServerSnapshot,
+    CoreCounters, LoadCounters, LoadInterval, ProcessUse, RunEvent, ServerCounters, ServerSnapshot,
 };
 
 fn load(counters: LoadCounters, cpu_us: u64, rss_bytes: u64) -> LoadInterval {
@@ -30,10 +30,10 @@ fn server(pid: u32, counters: ServerCounters, cpu_us: u64) -> ServerSnapshot {
 
 /// A run with the baseline line at 0 and the given lines each a second after the one before.
 fn run(lines: Vec<Interval>) -> Summary {
-    run_of(Header::default(), lines)
+    run_of(RunHeader::default(), lines)
 }
 
-fn run_of(header: Header, lines: Vec<Interval>) -> Summary {
+fn run_of(header: RunHeader, lines: Vec<Interval>) -> Summary {
     let line = |(i, interval): (usize, Interval)| Interval {
         at_ms: i as u64 * 1000,
         span_ms: if i == 0 { 0 } else { 1000 },
@@ -42,7 +42,7 @@ fn run_of(header: Header, lines: Vec<Interval>) -> Summary {
     let file = RunFile {
         header,
         intervals: lines.into_iter().enumerate().map(line).collect(),
-        end: Some(End::default()),
+        end: Some(RunEnd::default()),
         lines_torn: 0,
         warnings: Vec::new(),
     };
@@ -90,7 +90,7 @@ fn connects_are_charged_what_was_used_while_connecting() {
 #[test]
 fn lost_lines_do_not_make_the_next_line_look_fast() {
     let at = |connects_ok| load(LoadCounters { connects_ok, ..Default::default() }, connects_ok, 0);
-    let mut fold = SummaryFold::new(&Header::default());
+    let mut fold = SummaryFold::new(&RunHeader::default());
     for (at_ms, connects) in [(0, 0), (1000, 100), (11_000, 1100), (12_000, 1200)] {
         fold.add(&Interval { at_ms, span_ms: at_ms.min(1000), ..of_load(at(connects)) });
     }
@@ -123,7 +123,7 @@ fn memory_of_few_connections_is_not_told() {
 
 /// Two seconds of a hundred arrivals each, then everybody leaves while late connects come through and the
 /// schedule still counts who should have begun.
-fn two_seconds_and_everybody_leaves(events: Vec<Event>) -> Summary {
+fn two_seconds_and_everybody_leaves(events: Vec<RunEvent>) -> Summary {
     let at = |intended, started, connects_ok| LoadCounters {
         users_intended: intended,
         users_started: started,
@@ -159,8 +159,8 @@ fn when_everybody_leaves_totals_go_on_and_rates_and_costs_do_not() {
 
 #[test]
 fn a_run_that_was_interrupted_owes_no_arrivals_of_later() {
-    let interrupted = EventKind::Interrupted { by: "Ctrl-C".into() };
-    let summary = two_seconds_and_everybody_leaves(vec![Event::new(2400, interrupted)]);
+    let interrupted = RunEventKind::Interrupted { by: "Ctrl-C".into() };
+    let summary = two_seconds_and_everybody_leaves(vec![RunEvent::new(2400, interrupted)]);
     assert_eq!((summary.arrivals.intended, summary.arrivals.achieved), (241, 240));
     assert_eq!((summary.users.intended, summary.connect.intended), (241, 241));
     assert_eq!(summary.validity.grade, Grade::Valid);
@@ -202,7 +202,7 @@ fn measured_against(ceiling: Option<Ceiling>) -> (Option<f64>, Grade) {
         of_load(load(counters, 0, 0))
     };
     let lines = vec![at(0, 0), at(8_000, 30_000), at(9_000, 40_000), at(15_000, 50_000)];
-    let summary = run_of(Header { ceiling, ..Header::default() }, lines);
+    let summary = run_of(RunHeader { ceiling, ..RunHeader::default() }, lines);
     (summary.generator.ceiling_share, summary.validity.grade)
 }
 
@@ -232,7 +232,8 @@ fn a_generator_that_hears_far_more_than_it_asks_for_has_no_share_of_its_ceiling(
             of_load(load(counters, 0, 0))
         };
         let ceiling = Some(Ceiling { messages_per_s: Some(1_000.0), ..Default::default() });
-        let summary = run_of(Header { ceiling, ..Header::default() }, vec![at(0), at(1), at(2)]);
+        let summary =
+            run_of(RunHeader { ceiling, ..RunHeader::default() }, vec![at(0), at(1), at(2)]);
         summary.generator.ceiling_share
     };
     assert_eq!(share(20), Some(0.02));
@@ -277,7 +278,7 @@ fn exhausted_ports_degrade_the_run_whether_counted_or_told() {
     let mut named = load(LoadCounters::default(), 0, 0);
     named.connect_failed.add("EADDRINUSE", 1);
     let told = Interval {
-        events: vec![Event::new(5, EventKind::PortsExhausted { source: "127.0.0.1".into() })],
+        events: vec![RunEvent::new(5, RunEventKind::PortsExhausted { source: "127.0.0.1".into() })],
         ..of_load(load(LoadCounters::default(), 0, 0))
     };
     for line in [of_load(counted), of_load(named), told] {
@@ -289,14 +290,14 @@ fn exhausted_ports_degrade_the_run_whether_counted_or_told() {
 
 #[test]
 fn a_file_without_an_end_or_with_torn_lines_is_degraded() {
-    let mut fold = SummaryFold::new(&Header::default());
+    let mut fold = SummaryFold::new(&RunHeader::default());
     fold.add(&Interval {
         at_ms: 1000,
         span_ms: 1000,
         ..of_load(load(LoadCounters::default(), 0, 0))
     });
-    assert_eq!(fold.finish_read(Some(&End::default()), 0).validity.grade, Grade::Valid);
-    assert_eq!(fold.finish_read(Some(&End::default()), 1).validity.grade, Grade::Degraded);
+    assert_eq!(fold.finish_read(Some(&RunEnd::default()), 0).validity.grade, Grade::Valid);
+    assert_eq!(fold.finish_read(Some(&RunEnd::default()), 1).validity.grade, Grade::Degraded);
     assert_eq!(fold.finish_read(None, 0).validity.grade, Grade::Degraded);
     assert_eq!(fold.finish(None, 0).validity.grade, Grade::Valid, "while the run goes on");
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use throng_engine::Part;
+use throng_engine::SendPart;
 
 use super::memory::{ENTRY_BYTES, Memory};
 use crate::channels::defaults::POLL_SESSION_BYTES_MAX as BYTES_MAX;
@@ -28,10 +28,10 @@ impl Text {
     }
 
     /// It, to be sent.
-    pub(crate) fn part(&self) -> Part<'_> {
+    pub(crate) fn part(&self) -> SendPart<'_> {
         match self {
-            Self::Own(bytes) => Part::Own(bytes),
-            Self::Shared(bytes) => Part::Shared(bytes),
+            Self::Own(bytes) => SendPart::Own(bytes),
+            Self::Shared(bytes) => SendPart::Shared(bytes),
         }
     }
 }

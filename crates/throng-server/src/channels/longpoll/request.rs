@@ -2,21 +2,21 @@
 
 use std::rc::Rc;
 
-use throng_engine::Part;
+use throng_engine::SendPart;
 use throng_proto::http::{Headers, Request, query_pairs};
 use throng_proto::phoenix::longpoll;
 
-use super::{Answer, Asked, Asker, Said, Text, What};
+use super::{AnswerBody, Requester, SessionAnswer, SessionCommand, SessionRequest, Text};
 use crate::ConnectionId;
 use crate::channels::config::Transport;
-use crate::channels::conn::{Conn, Mode};
+use crate::channels::conn::{ClientState, Mode};
 use crate::channels::handler::{ChannelHandler, Client};
 use crate::channels::http::{Welcome, admit, answer, answer_in_parts, is_of_our_site};
 use crate::channels::longpoll::Poll;
-use crate::channels::message::{Message, Parcel};
+use crate::channels::message::{ChannelMessage, ChannelMessageKind};
 
 /// A poll that can be looked at again.
-pub(crate) struct Kept {
+pub(crate) struct StoredPoll {
     target: String,
     headers: String,
     /// Whom it is for.
@@ -33,23 +33,23 @@ pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, reque
         return answer_json(conn, 403);
     }
     let what = match request.method {
-        "GET" => What::Poll,
-        "POST" => What::Post {
+        "GET" => SessionCommand::Poll,
+        "POST" => SessionCommand::Post {
             content_type: request.header("content-type").map(str::to_owned),
             body: request.body.to_vec(),
         },
         "OPTIONS" => return preflight(conn, request),
         _ => return answer(conn, 400, &[], b""),
     };
-    let is_poll = matches!(what, What::Poll);
+    let is_poll = matches!(what, SessionCommand::Poll);
     let Some(session) = session(handler, conn, request) else {
         return if is_poll { begin(handler, conn, request) } else { answer_json(conn, 410) };
     };
     let from = ask(handler, conn, is_poll);
     if is_poll {
-        conn.state().extra().kept = Some(Box::new(Kept::new(request, session)));
+        conn.state().extra().kept = Some(Box::new(StoredPoll::new(request, session)));
     }
-    conn.tell(session, Message(Parcel::Asked(Asked { from, what })));
+    conn.tell(session, ChannelMessage(ChannelMessageKind::Asked(SessionRequest { from, what })));
 }
 
 /// The session that was asked is gone.
@@ -82,17 +82,17 @@ fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<
     let window = config.poll_window;
     let asker = ask(handler, conn, true);
     let poll = Poll::new(asker, window, place, Rc::clone(&handler.core.poll_memory));
-    conn.spawn(Conn::poll(vsn, connected, poll));
+    conn.spawn(ClientState::poll(vsn, connected, poll));
 }
 
 /// From here on the connection waits for its session.
-fn ask(handler: &mut ChannelHandler, conn: &mut Client<'_>, is_poll: bool) -> Asker {
+fn ask(handler: &mut ChannelHandler, conn: &mut Client<'_>, is_poll: bool) -> Requester {
     let request = handler.core.next_serial();
     conn.state().mode = Mode::Asking { request, is_poll };
     // The session answers in time, but its core may not.
     let window = handler.core.config.poll_window;
     conn.set_timeout(if is_poll { window * 2 } else { window });
-    Asker { connection: conn.id(), request }
+    Requester { connection: conn.id(), request }
 }
 
 /// Whether the connection waits for the answer to this request; not any more.
@@ -105,7 +105,7 @@ fn is_asking(conn: &mut Client<'_>, number: u32) -> bool {
     is_asking
 }
 
-impl Kept {
+impl StoredPoll {
     fn new(request: &Request<'_>, session: ConnectionId) -> Self {
         let mut headers = String::new();
         for (name, value) in request.headers.iter() {
@@ -116,13 +116,13 @@ impl Kept {
 }
 
 /// The session has answered.
-pub(crate) fn answered(conn: &mut Client<'_>, answered: Answer) {
-    let Answer { request, session, said } = answered;
+pub(crate) fn answered(conn: &mut Client<'_>, answered: SessionAnswer) {
+    let SessionAnswer { request, session, said } = answered;
     if !is_asking(conn, request) {
         return give_back(said, |message| conn.tell(session, message));
     }
     conn.state().extra = None;
-    let Said { status, token, messages } = said;
+    let AnswerBody { status, token, messages } = said;
     if status == 400 {
         return answer(conn, 400, &HEADERS, b"");
     }
@@ -133,21 +133,21 @@ pub(crate) fn answered(conn: &mut Client<'_>, answered: Answer) {
 fn send(conn: &mut Client<'_>, status: u16, token: Option<&str>, messages: &[Text]) {
     let mut begin = Vec::new();
     longpoll::begin_answer(status, token, &mut begin);
-    let mut parts = vec![Part::Own(&begin)];
+    let mut parts = vec![SendPart::Own(&begin)];
     for (index, message) in messages.iter().enumerate() {
         if index > 0 {
-            parts.push(Part::Own(longpoll::BETWEEN_MESSAGES));
+            parts.push(SendPart::Own(longpoll::BETWEEN_MESSAGES));
         }
         parts.push(message.part());
     }
-    parts.push(Part::Own(longpoll::end_of_answer(token)));
+    parts.push(SendPart::Own(longpoll::end_of_answer(token)));
     answer_in_parts(conn, 200, &HEADERS, &parts);
 }
 
 /// Nobody is there any more to be answered: the session keeps what it has said.
-pub(crate) fn give_back(said: Said, tell: impl FnOnce(Message)) {
+pub(crate) fn give_back(said: AnswerBody, tell: impl FnOnce(ChannelMessage)) {
     if !said.messages.is_empty() {
-        tell(Message(Parcel::Returned { messages: said.messages }));
+        tell(ChannelMessage(ChannelMessageKind::Returned { messages: said.messages }));
     }
 }
 
@@ -157,8 +157,8 @@ pub(crate) fn ended(conn: &mut Client<'_>) {
     let kept = conn.state().extra.as_ref().and_then(|extra| extra.kept.as_ref());
     // Without one it is the request that began the session, which is answered at once.
     let Some(session) = kept.map(|kept| kept.session) else { return };
-    let from = Asker { connection: conn.id(), request };
-    conn.tell(session, Message(Parcel::HungUp { from }));
+    let from = Requester { connection: conn.id(), request };
+    conn.tell(session, ChannelMessage(ChannelMessageKind::HungUp { from }));
 }
 
 /// The session has not answered in time.

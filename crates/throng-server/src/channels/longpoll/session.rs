@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_proto::phoenix::json;
-use throng_proto::phoenix::longpoll::{Claim, Posted, post as posts_of};
+use throng_proto::phoenix::longpoll::{Claim, PostFrame, post as posts_of};
 
 use super::inbox::{Entry, Inbox, Text};
 use super::memory::{Memory, Place};
-use super::{Answer, Asked, Asker, Said, What};
-use crate::channels::channel::Left;
+use super::{AnswerBody, Requester, SessionAnswer, SessionCommand, SessionRequest};
+use crate::channels::channel::LeaveReason;
 use crate::channels::conn::Mode;
 use crate::channels::frame;
 use crate::channels::handler::{ChannelHandler, Client};
 use crate::channels::list::Pieces;
-use crate::channels::message::{Message, Parcel};
+use crate::channels::message::{ChannelMessage, ChannelMessageKind};
 
 /// What a session keeps beside its channels.
 pub(crate) struct Poll {
     token: String,
     /// The poll that waits for messages, or the request that began the session.
-    waiting: Option<Asker>,
+    waiting: Option<Requester>,
     /// What waits for the next poll.
     pub(crate) inbox: Inbox,
     /// When a poll was answered last, or began to wait.
@@ -34,7 +34,12 @@ pub(crate) struct Poll {
 
 impl Poll {
     /// A session that `asker` is to hear of.
-    pub(crate) fn new(asker: Asker, window: Duration, place: Place, memory: Rc<Memory>) -> Self {
+    pub(crate) fn new(
+        asker: Requester,
+        window: Duration,
+        place: Place,
+        memory: Rc<Memory>,
+    ) -> Self {
         Self {
             token: String::new(),
             waiting: Some(asker),
@@ -67,10 +72,10 @@ pub(crate) fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>) {
 pub(crate) fn asked(
     handler: &mut ChannelHandler,
     conn: &mut Client<'_>,
-    Asked { from, what }: Asked,
+    SessionRequest { from, what }: SessionRequest,
 ) {
     match what {
-        What::Poll => {
+        SessionCommand::Poll => {
             // One poll at a time waits, the last one.
             answer(conn, 204);
             let now = conn.now();
@@ -80,9 +85,9 @@ pub(crate) fn asked(
             let window = poll.window;
             conn.set_timeout(window);
         }
-        What::Post { content_type, body } => {
+        SessionCommand::Post { content_type, body } => {
             let status = post(handler, conn, content_type.as_deref(), &body);
-            tell(conn, from, Said { status, token: None, messages: Vec::new() });
+            tell(conn, from, AnswerBody { status, token: None, messages: Vec::new() });
         }
     }
 }
@@ -108,8 +113,8 @@ fn post(
             for post in posts {
                 let Mode::Poll(vsn) = conn.state().mode else { break };
                 match post {
-                    Posted::Text(text) => handler.text(conn, vsn, text),
-                    Posted::Binary(bytes) => handler.binary(conn, vsn, bytes),
+                    PostFrame::Text(text) => handler.text(conn, vsn, text),
+                    PostFrame::Binary(bytes) => handler.binary(conn, vsn, bytes),
                 }
             }
             // One that is no message ends the session.
@@ -149,11 +154,11 @@ pub(crate) fn keep(conn: &mut Client<'_>, entry: Entry) {
 }
 
 /// The connection of this request has ended: nobody waits on it any more.
-pub(crate) fn hung_up(conn: &mut Client<'_>, from: Asker) {
+pub(crate) fn hung_up(conn: &mut Client<'_>, from: Requester) {
     let now = conn.now();
     let Some(poll) = poll(conn) else { return };
     // The key of a connection is another one by the time it has ended, so its core and the number of its request name it.
-    let is_it = |waiting: &mut Asker| {
+    let is_it = |waiting: &mut Requester| {
         (waiting.connection.core(), waiting.request) == (from.connection.core(), from.request)
     };
     if poll.waiting.take_if(is_it).is_some() {
@@ -195,13 +200,16 @@ pub(crate) fn timeout(conn: &mut Client<'_>) -> bool {
 }
 
 /// The session has ended: the poll that waits is told so.
-pub(crate) fn close(conn: &mut Client<'_>, why: Left) {
+pub(crate) fn close(conn: &mut Client<'_>, why: LeaveReason) {
     let Some(from) = poll(conn).and_then(|poll| poll.waiting.take()) else { return };
-    if why == Left::Draining {
+    if why == LeaveReason::Draining {
         // No other session is to begin.
-        tell(conn, from, Said { status: 410, token: None, messages: Vec::new() });
+        tell(conn, from, AnswerBody { status: 410, token: None, messages: Vec::new() });
     } else {
-        conn.tell(from.connection, Message(Parcel::Gone { request: from.request }));
+        conn.tell(
+            from.connection,
+            ChannelMessage(ChannelMessageKind::Gone { request: from.request }),
+        );
     }
 }
 
@@ -211,16 +219,16 @@ fn answer(conn: &mut Client<'_>, status: u16) {
     let Some(poll) = poll(conn) else { return };
     let Some(from) = poll.waiting.take() else { return };
     let messages = poll.inbox.take();
-    let said = Said { status, token: Some(poll.token.clone()), messages };
+    let said = AnswerBody { status, token: Some(poll.token.clone()), messages };
     poll.since = now;
     let inactive = poll.inactive();
     conn.set_timeout(inactive);
     tell(conn, from, said);
 }
 
-fn tell(conn: &mut Client<'_>, to: Asker, said: Said) {
-    let answer = Answer { request: to.request, session: conn.id(), said };
-    conn.tell(to.connection, Message(Parcel::Answer(answer)));
+fn tell(conn: &mut Client<'_>, to: Requester, said: AnswerBody) {
+    let answer = SessionAnswer { request: to.request, session: conn.id(), said };
+    conn.tell(to.connection, ChannelMessage(ChannelMessageKind::Answer(answer)));
 }
 
 fn poll<'c>(conn: &'c mut Client<'_>) -> Option<&'c mut Poll> {

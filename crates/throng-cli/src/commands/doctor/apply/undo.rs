@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use throng_driver::folder::{check_private, create_private};
 
 use super::Change;
-use crate::commands::run::words::rfc3339;
+use crate::commands::run::text::rfc3339;
 
 /// Where it lies until the next boot, which undoes it all the same.
 pub(super) const UNDO_FOLDER: &str = "/run/throng";

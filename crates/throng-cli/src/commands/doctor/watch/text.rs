@@ -1,0 +1,180 @@
+//! What a watch prints: a line a look and a summary, or JSON lines.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde_json::json;
+use throng_doctor::trouble_between;
+use throng_lab::watch::HostWatch;
+use throng_report::render::{bytes, count, findings, or_dash, rate};
+use throng_report::watch::{WatchEnd, WatchHeader, WatchLine};
+use throng_report::{Diagnosis, Interval};
+
+use super::summary::WatchSummary;
+use crate::output;
+
+/// Prints the looks of one watch.
+pub(super) struct Lines {
+    json: bool,
+    /// Lines since the heading.
+    since_heading: usize,
+    /// Whether the server is one of throng, which says how many connections it has.
+    is_throng: bool,
+}
+
+impl Lines {
+    pub(super) fn new(json: bool) -> Self {
+        Self { json, since_heading: HEADING_EVERY, is_throng: false }
+    }
+
+    /// Who is watched.
+    pub(super) fn begin(&self, header: &WatchHeader, watch: &HostWatch, at: Option<SocketAddr>) {
+        if self.json {
+            output::say_json(header);
+        }
+        let say = |text: String| match self.json {
+            true => output::print_error(text),
+            false => output::say(text),
+        };
+        let ports: Vec<_> = header.ports.iter().map(ToString::to_string).collect();
+        let ports = match ports.len() {
+            0 => "all listeners".to_owned(),
+            1 => format!("port {}", ports[0]),
+            _ => format!("ports {}", ports.join(", ")),
+        };
+        say(match watch.owner() {
+            Ok(owner) => {
+                let others = match owner.others.len() {
+                    0 => String::new(),
+                    1 => " and 1 more process".to_owned(),
+                    n => {
+                        format!(" and {n} more processes, of which this one has used the most CPU")
+                    }
+                };
+                format!(
+                    "watching {ports}: {} (pid {}){others}; Ctrl-C ends it",
+                    owner.program, owner.pid
+                )
+            }
+            Err(why) => format!("watching {ports}; Ctrl-C ends it\n  {why}"),
+        });
+        if !watch.asks_the_server() {
+            say("connected: every established connection of this network namespace; a throng server would say its own".to_owned());
+        }
+        if let Some(at) = at {
+            let reach = if at.ip().is_loopback() { " (from this machine only)" } else { "" };
+            say(format!(
+                "its facts are at {at}{reach}: throng run SCENARIO.yaml --server-facts HOST:{}",
+                at.port()
+            ));
+        }
+    }
+
+    /// One look, beside the one before it.
+    pub(super) fn line(&mut self, line: &WatchLine, before: Option<&Interval>) {
+        if self.json {
+            return output::say_json(line);
+        }
+        // The first look has nothing to be compared with.
+        let Some(before) = before else { return };
+        if self.since_heading >= HEADING_EVERY {
+            self.since_heading = 0;
+            output::say(HEADING);
+        }
+        self.since_heading += 1;
+        self.is_throng |= line.server.is_some();
+        output::say(row(line, before, self.is_throng));
+    }
+
+    /// What it came to.
+    pub(super) fn end(&self, seen: &WatchSummary) {
+        let end = seen.end();
+        if self.json {
+            return output::say_json(&json!({ "end": end }));
+        }
+        let WatchEnd { verdict, looks, seconds, moved, findings: found } = end;
+        output::say(format!("\n{verdict}\n\n{looks} looks in {seconds:.1} s"));
+        if moved.is_empty() {
+            output::say("no counter moved that stands still on a server without trouble");
+        } else {
+            output::say("counters that stand still on a server without trouble, and moved");
+            for m in &moved {
+                let from = m.began_ms as f64 / 1000.0;
+                output::say(format!("  {} +{} from {from:.1} s on: {}", m.counter, m.by, m.means));
+            }
+        }
+        let unseen = seen.unseen().to_vec();
+        let diagnosis = Diagnosis { verdict, findings: found, unseen };
+        output::say(findings(&diagnosis));
+    }
+}
+
+/// One look as a row under [`HEADING`].
+fn row(line: &WatchLine, before: &Interval, is_throng: bool) -> String {
+    let seconds = line.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1000.0;
+    let gauge = |name: &str| line.kernel.get(name).copied();
+    let grown = |name: &str| Some((gauge(name)? - before.server_kernel.get(name)?).max(0));
+    let per_second = |name: &str| or_dash(grown(name), |n| rate(n as f64 / seconds));
+    let connected = match &line.server {
+        Some(server) => Some(server.counters.open as i64),
+        // Of a server that says its own and was silent once, another number would look like its own.
+        None if is_throng => None,
+        None => gauge("Tcp.CurrEstab"),
+    };
+    let queue = match (gauge("listener.accept_queue_most"), gauge("listener.backlog")) {
+        (Some(queue), Some(backlog)) => format!("{queue}/{backlog}"),
+        _ => "-".to_owned(),
+    };
+    let cpu = cpu_shares(line, before);
+    let process = line.process.as_ref();
+    let its_cpus = grown("process.server.run_us").map(|us| us as f64 / 1e6 / seconds);
+    let now = as_server_side(&line.kernel);
+    let overflows = grown("TcpExt.ListenOverflows").unwrap_or(0) as u64;
+    let is_told = |what: &str, n: u64| match what {
+        "overflows" | "retransmits" => true,
+        // Every overflow is a drop as well.
+        "listen drops" => n == overflows,
+        _ => false,
+    };
+    let besides = trouble_between(before, &now)
+        .into_iter()
+        .filter(|(what, n)| !is_told(what, *n))
+        .map(|(what, n)| format!("{what} +{n}"));
+    let cells = [
+        format!("{:>8.1}", line.at_ms as f64 / 1000.0),
+        format!("{:>10}", or_dash(connected, |n| count(n as f64))),
+        format!("{queue:>14}"),
+        format!("{:>9}", or_dash(gauge("listener.syn_recv"), |n| n.to_string())),
+        format!("{:>11}", per_second("TcpExt.ListenOverflows")),
+        format!("{:>13}", per_second("Tcp.RetransSegs")),
+        format!("{:>7}", or_dash(cpu, |(busy, _)| whole_percent(busy))),
+        format!("{:>7}", or_dash(cpu, |(_, stolen)| whole_percent(stolen))),
+        format!("{:>10}", or_dash(its_cpus, |cpus| format!("{cpus:.2}"))),
+        format!("{:>13}", or_dash(process, |process| bytes(process.rss_bytes as f64))),
+    ];
+    format!("{}  {}", cells.concat(), besides.collect::<Vec<_>>().join(", ")).trim_end().to_owned()
+}
+
+const HEADING: &str = "       s connected  accept queue SYN-RECV  overflows  retransmits    CPU stolen  its CPUs   its memory  besides";
+
+/// The shares of all CPUs that were busy and stolen.
+fn cpu_shares(line: &WatchLine, before: &Interval) -> Option<(f64, f64)> {
+    let (now, before) = (line.machine.as_ref()?, before.server_machine.as_ref()?);
+    let busy = now.cpu_busy_us.saturating_sub(before.cpu_busy_us) as f64;
+    let stolen = now.cpu_stolen_us.saturating_sub(before.cpu_stolen_us) as f64;
+    let idle = now.cpu_idle_us.saturating_sub(before.cpu_idle_us) as f64;
+    let all = busy + stolen + idle;
+    (all > 0.0).then(|| (busy / all, stolen / all))
+}
+
+/// A share, without the digits that a line has no room for.
+fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn as_server_side(kernel: &BTreeMap<String, i64>) -> Interval {
+    Interval { server_kernel: kernel.clone(), ..Interval::default() }
+}
+
+/// Lines between two headings.
+const HEADING_EVERY: usize = 20;

@@ -1,0 +1,152 @@
+//! The throng server beside us, when it is one that is loaded: its numbers belong into the report.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use throng_control::{ControlClient, ControlError, ControlRequest, ProcessRole, Verb, processes};
+use throng_driver::netns;
+use throng_lab::recorder::{ControlProbe, FactsStream, KernelProbe, LiveKernel, ServerProbe};
+use throng_report::ServerSnapshot;
+
+use super::Run;
+use super::plan::RunPlan;
+use super::sources::is_local;
+use crate::Failure;
+
+/// Who can be asked about the server.
+#[derive(Debug)]
+pub(super) struct ServerObserver {
+    /// The server itself.
+    pub(super) server: Option<ObservedServer>,
+    /// A watch on its host.
+    facts: Option<FactsStream>,
+}
+
+type Probes = (Option<Box<dyn ServerProbe>>, Box<dyn FnOnce() -> Box<dyn KernelProbe> + Send>);
+
+impl ServerObserver {
+    /// Looks for a throng server, and asks for the watch where one is named.
+    ///
+    /// # Errors
+    /// What was named does not answer.
+    pub(super) fn find(typed: &Run, targets: &[SocketAddr]) -> Result<Self, Failure> {
+        let server = match (&typed.server_control, &typed.server_facts) {
+            // A watch sends the server's own numbers along, and knows better than its address which one it is.
+            (None, Some(_)) => None,
+            (given, _) => find(given.as_deref(), targets)?,
+        };
+        let facts = typed.server_facts.as_deref().map(|address| {
+            FactsStream::connect(address).map_err(|error| {
+                Failure::new(format!(
+                    "--server-facts {address}: {error}\n  on the server's host: throng doctor --watch --port {} --listen 0.0.0.0:5599",
+                    targets.first().map_or(0, SocketAddr::port)
+                ))
+            })
+        });
+        Ok(Self { server, facts: facts.transpose()? })
+    }
+
+    /// Whether the server is known to be on this machine. A control socket leads nowhere else.
+    pub(super) fn is_on_this_machine(&self) -> bool {
+        self.server.is_some() || self.facts.as_ref().is_some_and(FactsStream::is_of_this_machine)
+    }
+
+    /// How the recorder asks them.
+    pub(super) fn probes(self, plan: &RunPlan) -> Probes {
+        let targets = plan.load.targets.clone();
+        let ports: Vec<u16> = targets.iter().map(SocketAddr::port).collect();
+        let is_throng = self.server.is_some();
+        let is_here = plan.header.target_is_here;
+        let here = targets.clone();
+        let kernel = move || {
+            let kernel = LiveKernel::new(ports);
+            let kernel = match (self.facts, is_throng, is_here) {
+                (Some(facts), _, _) => kernel.with_facts(facts),
+                (None, _, true) => kernel.with_whoever_listens(&here),
+                (None, true, false) => kernel,
+                (None, false, false) => kernel.with_the_server_elsewhere(),
+            };
+            Box::new(kernel) as Box<dyn KernelProbe>
+        };
+        let server = self.server.map(|server| {
+            let again = move || Some(find(None, &targets).ok()??.control);
+            Box::new(ControlProbe::new(server.control).or(again)) as Box<_>
+        });
+        (server, Box::new(kernel))
+    }
+}
+
+/// A server that answers on its control socket.
+#[derive(Debug)]
+pub(super) struct ObservedServer {
+    pub(super) control: PathBuf,
+    pub(super) snapshot: ServerSnapshot,
+}
+
+/// The server whose control socket was given, or the one of this machine that listens on a target.
+///
+/// # Errors
+/// The one that was given does not answer.
+fn find(given: Option<&Path>, targets: &[SocketAddr]) -> Result<Option<ObservedServer>, Failure> {
+    if let Some(path) = given {
+        return match ask(path) {
+            Ok(server) => Ok(Some(server)),
+            Err(error) => Err(Failure::new(format!("--server-control: {error}"))),
+        };
+    }
+    // An address of this network namespace is not the same one of another's.
+    let is_local = targets.iter().any(|target| is_local(target.ip()));
+    let is_reached = |pid| !is_local || netns::is_mine(pid) != Ok(false);
+    let servers = processes()
+        .into_iter()
+        .filter(|process| process.role == ProcessRole::Server && is_reached(process.pid));
+    let mut answering = servers.filter_map(|process| ask(&process.path).ok());
+    Ok(answering.find(|server| targets.iter().any(|target| server.is_at(*target))))
+}
+
+fn ask(path: &Path) -> Result<ObservedServer, ControlError> {
+    let mut client = ControlClient::connect(path)?;
+    let data = client.ask(&ControlRequest::new(Verb::Snapshot))?.data;
+    let snapshot = serde_json::from_value(data)
+        .map_err(|error| ControlError::Malformed(path.to_owned(), error.to_string()))?;
+    Ok(ObservedServer { control: path.to_owned(), snapshot })
+}
+
+impl ObservedServer {
+    /// Whether connections to `target` come to this server, as far as its address tells.
+    fn is_at(&self, target: SocketAddr) -> bool {
+        self.snapshot.listen.parse().is_ok_and(|listen: SocketAddr| {
+            listen.port() == target.port()
+                && (listen.ip() == target.ip()
+                    || takes(listen.ip(), target.ip()) && is_local(target.ip()))
+        })
+    }
+}
+
+/// Whether a listener on `any` takes what comes to any address such as `address`.
+fn takes(any: IpAddr, address: IpAddr) -> bool {
+    // A throng server on `::` takes IPv6 only.
+    any.is_unspecified() && any.is_ipv6() == address.is_ipv6()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_recognised_by_its_address() {
+        let check = |listen: &str, target: &str, expected| {
+            let snapshot = ServerSnapshot { listen: listen.to_owned(), ..Default::default() };
+            let server = ObservedServer { control: PathBuf::new(), snapshot };
+            assert_eq!(server.is_at(target.parse().unwrap()), expected, "{listen} {target}");
+        };
+        check("127.0.0.1:5555", "127.0.0.1:5555", true);
+        check("127.0.0.1:5555", "127.0.0.1:5556", false);
+        check("127.0.0.1:5555", "127.0.0.2:5555", false);
+        check("0.0.0.0:5555", "127.0.0.2:5555", true);
+        check("0.0.0.0:5555", "[::1]:5555", false);
+        check("[::]:5555", "127.0.0.1:5555", false);
+        check("[::]:5555", "[::1]:5555", true);
+        check("0.0.0.0:5555", "198.51.100.1:5555", false);
+    }
+}

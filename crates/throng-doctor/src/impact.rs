@@ -1,0 +1,291 @@
+//! What a run suffered, whatever the cause.
+//!
+//! A machine that is busy, a thread at its end, a quota that bites: none of that is a finding unless the run felt it. It did when
+//! connects or messages failed, when answers were long in coming, when the generator itself was late, or when a threshold was
+//! missed.
+
+use throng_report::render::{count, micros};
+use throng_report::validity::{DOUBTFUL_INVALID, LAG_DEGRADED_US};
+use throng_report::{AnswerGap, Evidence, Grade, Severity};
+
+use crate::history::{Quantiles, Sample};
+use crate::missed_thresholds::MissedThreshold;
+use crate::run_view::RunView;
+
+/// The gravest of what was suffered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Impact {
+    /// How grave it is: failures, and a generator that is far too late, make numbers worthless; waiting makes them large.
+    pub severity: Severity,
+    /// When it was felt for the first time.
+    pub first_ms: u64,
+    /// And for the last.
+    pub last_ms: u64,
+    /// In words: `1.2k connects or messages failed`.
+    pub what: String,
+    /// In numbers.
+    pub evidence: Evidence,
+}
+
+/// What was suffered while the load was on; none where everything was done, in time, and as it was asked for.
+pub fn impact(run: &RunView<'_>) -> Option<Impact> {
+    gravest([failures(run, |_| true), lateness(run), slowness(run), missed(run, |_| true)])
+}
+
+/// Returns what was suffered of that for which a program that waits for a CPU may be the reason. A server that refuses, closes,
+/// resets or answers something else does so by itself.
+pub(crate) fn harm_of_waiting(run: &RunView<'_>) -> Option<Impact> {
+    let late = |missed: &MissedThreshold| !missed.is_about_errors();
+    gravest([failures(run, is_time_out), lateness(run), slowness(run), missed(run, late)])
+}
+
+/// The first of several that are as grave.
+fn gravest(found: [Option<Impact>; 4]) -> Option<Impact> {
+    found.into_iter().flatten().rev().max_by_key(|impact| impact.severity)
+}
+
+/// Whether an error of this kind is a wait that was given up.
+pub(crate) fn is_time_out(kind: &str) -> bool {
+    kind == "timeout" || kind == "ETIMEDOUT" || kind.ends_with("_timeout")
+}
+
+/// Connects and messages that failed in one of these ways: more than one in a thousand, since of millions a few always do. Where
+/// no more were asked for than happened, any.
+fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
+    let failed = |moment: &Sample| failed(moment, counts);
+    let growth = run.growth_of("load.failures", |moment| Some(failed(moment)? as i64))?;
+    let attempts = run.samples().last()?.load().map_or(0, |load| {
+        let done = &load.counters;
+        done.connects_started + done.messages_sent + done.pushes_sent + done.joins_started
+    });
+    if growth.by().saturating_mul(FAILURES_ONE_IN) < attempts && !run.asked.no_errors() {
+        return None;
+    }
+    let in_it = |(before, now): (&Sample, &Sample)| failed(now) > failed(before);
+    let last_ms = last_ms(run, in_it)?;
+    Some(Impact {
+        severity: Severity::Stopped,
+        first_ms: growth.began_ms,
+        last_ms,
+        what: format!("{} connects or messages failed", count(growth.by() as f64)),
+        evidence: growth.evidence(),
+    })
+}
+
+/// Failed connects and errors of connections of these kinds together.
+fn failed(moment: &Sample, counts: fn(&str) -> bool) -> Option<u64> {
+    let load = moment.load()?;
+    let all = load.connect_failed.0.iter().chain(&load.errors.0);
+    Some(all.filter(|(kind, _)| counts(kind)).map(|(_, count)| count).sum())
+}
+
+/// A generator that was late over the whole run.
+fn lateness(run: &RunView<'_>) -> Option<Impact> {
+    let late_us = run.summary.generator.lag_us.p99;
+    if run.summary.generator.lag_grade == Grade::Valid {
+        return None;
+    }
+    let is_late = |moment: &Sample| moment.lag.p99_us > LAG_DEGRADED_US;
+    let first = run.samples().iter().find(|moment| is_late(moment))?;
+    let before = run.samples().iter().find(|moment| moment.lag.count > 0)?;
+    Some(Impact {
+        severity: lateness_severity(run),
+        first_ms: first.interval.at_ms,
+        last_ms: last_ms(run, |(_, now)| is_late(now))?,
+        what: format!("the generator was late by {} (p99)", micros(late_us)),
+        evidence: Evidence {
+            counter: "load.lag_us.p99".to_owned(),
+            from: before.lag.p99_us as f64,
+            to: first.lag.p99_us as f64,
+            at_ms: first.interval.at_ms,
+        },
+    })
+}
+
+/// A generator that was late made its numbers worse, or worthless.
+pub(crate) fn lateness_severity(run: &RunView<'_>) -> Severity {
+    let summary = run.summary;
+    let is_doubted = summary.message.doubtful_share() > DOUBTFUL_INVALID;
+    let is_void = summary.validity.grade == Grade::Invalid && !is_doubted;
+    if summary.generator.lag_grade == Grade::Invalid || is_void {
+        Severity::Stopped
+    } else {
+        Severity::Slowed
+    }
+}
+
+/// Answers and connects that took long, for more than a moment, and a time in which there were no answers at all.
+fn slowness(run: &RunView<'_>) -> Option<Impact> {
+    let slow = KINDS.iter().filter_map(|kind| slow(run, kind));
+    slow.chain(silence(run)).min_by_key(|impact| impact.first_ms)
+}
+
+/// Answers that stood still.
+fn silence(run: &RunView<'_>) -> Option<Impact> {
+    let gap = run.longest_gap().filter(|gap| gap.length_ms() >= GAP_MS)?;
+    Some(Impact {
+        severity: Severity::Slowed,
+        first_ms: gap.from_ms,
+        last_ms: gap.to_ms,
+        what: format!("nobody was answered for {}", micros(gap.length_ms() * 1000)),
+        evidence: gap_evidence(gap),
+    })
+}
+
+/// A gap in the answers as evidence of a finding.
+pub(crate) fn gap_evidence(gap: AnswerGap) -> Evidence {
+    Evidence {
+        counter: "load.answer_gap".to_owned(),
+        from: gap.from_ms as f64,
+        to: gap.to_ms as f64,
+        at_ms: gap.from_ms,
+    }
+}
+
+/// The first threshold of this sort that was missed.
+fn missed(run: &RunView<'_>, counts: fn(&MissedThreshold) -> bool) -> Option<Impact> {
+    let missed = run.asked.missed().iter().find(|missed| counts(missed))?;
+    let first_ms = run.steps().next().map_or(0, |(_, now)| now.interval.at_ms);
+    let last_ms = run.samples().last()?.interval.at_ms;
+    Some(Impact {
+        severity: Severity::Slowed,
+        first_ms,
+        last_ms,
+        what: match missed.value {
+            Some(_) => format!("{} was {}", missed.name, missed.measured),
+            None => format!("{} could not be measured", missed.name),
+        },
+        evidence: Evidence {
+            counter: missed.name.clone(),
+            from: 0.0,
+            to: missed.value.unwrap_or(0.0),
+            at_ms: first_ms,
+        },
+    })
+}
+
+/// What takes time, and how much of it is long.
+struct Kind {
+    name: &'static str,
+    of: fn(&Sample) -> &Quantiles,
+    slow_us: u64,
+}
+
+/// A delivery to everybody takes as long as sending to everybody does, which for many users is more than an answer takes.
+const KINDS: [Kind; 5] = [
+    Kind { name: "message", of: |moment| &moment.message, slow_us: SLOW_US },
+    Kind { name: "push", of: |moment| &moment.push, slow_us: SLOW_US },
+    Kind { name: "join", of: |moment| &moment.join, slow_us: SLOW_US },
+    Kind { name: "connect", of: |moment| &moment.connect, slow_us: SLOW_US },
+    Kind { name: "broadcast", of: |moment| &moment.broadcast, slow_us: 10 * SLOW_US },
+];
+
+/// Where a threshold says how long it may take and was missed, that is what is long, for however few and however short a time.
+fn slow(run: &RunView<'_>, kind: &Kind) -> Option<Impact> {
+    let asked_us = run.asked.latency_us(kind.name);
+    let slow_us = asked_us.map_or(kind.slow_us, |asked_us| asked_us.min(kind.slow_us));
+    let (count_min, intervals_min) = match asked_us {
+        Some(_) => (1, 1),
+        None => (SLOW_COUNT_MIN, SLOW_INTERVALS_MIN),
+    };
+    let is_slow = |moment: &Sample| {
+        let quantiles = (kind.of)(moment);
+        quantiles.count >= count_min && quantiles.p99_us > slow_us
+    };
+    let slow: Vec<_> = run.samples().iter().filter(|moment| is_slow(moment)).collect();
+    if slow.len() < intervals_min {
+        return None;
+    }
+    let (first, last) = (slow.first()?, slow.last()?);
+    let worst = slow.iter().map(|moment| (kind.of)(moment).p99_us).max()?;
+    let before = run.samples().iter().find(|moment| (kind.of)(moment).count > 0)?;
+    Some(Impact {
+        severity: Severity::Slowed,
+        first_ms: first.interval.at_ms,
+        last_ms: last.interval.at_ms,
+        what: format!("{}s took up to {} (p99)", kind.name, micros(worst)),
+        evidence: Evidence {
+            counter: format!("load.{}_us.p99", kind.name),
+            from: (kind.of)(before).p99_us as f64,
+            to: worst as f64,
+            at_ms: first.interval.at_ms,
+        },
+    })
+}
+
+/// The last interval of which `suffers` is true, with the one before it.
+fn last_ms(run: &RunView<'_>, suffers: impl Fn((&Sample, &Sample)) -> bool) -> Option<u64> {
+    let steps = run.steps().filter(|(before, now)| suffers((before, now)));
+    steps.map(|(_, now)| now.interval.at_ms).last()
+}
+
+/// Fewer failures than one in so many attempts are no impact.
+pub(crate) const FAILURES_ONE_IN: u64 = 1_000;
+
+/// Users who wait for so long, and none of whom is answered, have met a target that stood still.
+pub(crate) const GAP_MS: u64 = 1_000;
+
+/// A person notices a tenth of a second; on one machine or in one room everything that is well takes a hundredth of it.
+const SLOW_US: u64 = 100_000;
+
+/// A percentile of fewer values is one of them.
+const SLOW_COUNT_MIN: u64 = 20;
+
+/// A single slow interval is the machine's neighbour, or a large allocation, and not a wall.
+const SLOW_INTERVALS_MIN: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::fixture::Run;
+
+    fn of(run: &Run) -> Option<Impact> {
+        let (history, summary) = run.whole();
+        impact(&RunView::new(&history, &summary))
+    }
+
+    #[test]
+    fn a_quiet_run_suffers_nothing() {
+        assert_eq!(of(&Run::quiet()), None);
+    }
+
+    #[test]
+    fn failures_count_from_one_in_a_thousand() {
+        let failing = |each_second| {
+            Run::quiet().loaded(move |load, second| {
+                load.errors.add("closed_by_peer", each_second * second.saturating_sub(4));
+            })
+        };
+        assert_eq!(of(&failing(1)), None, "6 of 11,000");
+        let found = of(&failing(100)).unwrap();
+        assert_eq!(
+            (found.severity, found.first_ms, found.last_ms),
+            (Severity::Stopped, 5_000, 10_000)
+        );
+        assert_eq!(found.what, "600 connects or messages failed");
+    }
+
+    #[test]
+    fn answers_are_slow_when_they_are_for_two_intervals() {
+        let slow = |seconds: u64| {
+            Run::quiet().loaded(move |load, second| {
+                if (6..6 + seconds).contains(&second) {
+                    load.message.record_n(400_000, 100);
+                }
+            })
+        };
+        assert_eq!(of(&slow(1)), None);
+        let found = of(&slow(3)).unwrap();
+        assert_eq!(
+            (found.severity, found.first_ms, found.last_ms),
+            (Severity::Slowed, 6_000, 8_000)
+        );
+        assert_eq!(found.evidence.counter, "load.message_us.p99");
+    }
+
+    #[test]
+    fn a_generator_that_is_late_is_harm_too() {
+        let late = Run::quiet().loaded(|load, _| load.lag.record_n(250_000, 900));
+        assert_eq!(of(&late).unwrap().severity, Severity::Stopped);
+    }
+}

@@ -1,0 +1,108 @@
+//! What does not change while a run lasts, read once at its beginning.
+
+use std::collections::BTreeMap;
+
+use crate::conntrack;
+use crate::fact::Fact;
+use crate::files::{FILE_NR_PATH, FileUse, parse_file_nr};
+use crate::limits::{self, ProcessLimits};
+use crate::meminfo::{self, MachineMemory};
+use crate::ports::{LocalPorts, local_ports};
+use crate::proc_root::ProcRoot;
+use crate::status::{self, Status};
+
+/// The machine's limits as one process meets them. Those of the network are of the calling thread's
+/// network namespace.
+#[derive(Clone, Debug)]
+pub struct MachineFacts {
+    /// `6.18.44`.
+    pub kernel: Fact<String>,
+    /// The machine's memory.
+    pub memory: Fact<MachineMemory>,
+    /// The process's limits.
+    pub limits: Fact<ProcessLimits>,
+    /// What the process may do.
+    pub status: Fact<Status>,
+    /// Open files of the machine.
+    pub files: Fact<FileUse>,
+    /// Ports that the kernel may choose.
+    pub local_ports: Fact<LocalPorts>,
+    /// Entries that connection tracking may hold.
+    pub conntrack_max: Fact<u64>,
+    /// [`SYSCTLS`], as text.
+    pub sysctls: BTreeMap<&'static str, Fact<String>>,
+}
+
+impl MachineFacts {
+    /// Reads them all.
+    pub fn read(root: &ProcRoot, pid: u32) -> Self {
+        Self {
+            kernel: root.sysctl_text("kernel.osrelease"),
+            memory: root.read(meminfo::PATH, meminfo::parse),
+            limits: limits::limits(root, pid),
+            status: status::status(root, pid),
+            files: root.read(FILE_NR_PATH, parse_file_nr),
+            local_ports: local_ports(root),
+            conntrack_max: root.read(conntrack::MAX_PATH, conntrack::parse_count),
+            sysctls: SYSCTLS.iter().map(|name| (*name, root.sysctl_text(name))).collect(),
+        }
+    }
+}
+
+/// Sysctls that decide how many connections a machine holds and how fast it takes them.
+pub const SYSCTLS: &[&str] = &[
+    "fs.epoll.max_user_watches",
+    "fs.file-max",
+    "fs.nr_open",
+    "kernel.io_uring_disabled",
+    "kernel.pid_max",
+    "kernel.threads-max",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_max",
+    "net.core.somaxconn",
+    "net.core.wmem_max",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.tcp_abort_on_overflow",
+    "net.ipv4.tcp_child_ehash_entries",
+    "net.ipv4.tcp_ehash_entries",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_max_orphans",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_migrate_req",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_wmem",
+    "net.netfilter.nf_conntrack_max",
+    "vm.max_map_count",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fact::Reason;
+    use crate::recorded_root;
+
+    #[test]
+    fn a_recorded_machine_is_known_throughout() {
+        let facts = MachineFacts::read(&recorded_root("linux-6.18"), 4242);
+        assert_eq!(facts.kernel.known().map(String::as_str), Some("6.18.44"));
+        assert_eq!(facts.conntrack_max, Fact::Known(262_144));
+        for (name, value) in &facts.sysctls {
+            assert!(value.known().is_some(), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_can_be_read_everything_says_why() {
+        let facts = MachineFacts::read(&recorded_root("empty"), 1);
+        assert_eq!(facts.kernel.why().unwrap().reason, Reason::Missing);
+        assert!(facts.memory.known().is_none() && facts.limits.known().is_none());
+        assert!(facts.status.known().is_none() && facts.files.known().is_none());
+        assert!(facts.local_ports.known().is_none() && facts.conntrack_max.known().is_none());
+        assert!(facts.sysctls.values().all(|fact| fact.known().is_none()));
+    }
+}

@@ -1,0 +1,87 @@
+//! Connections that the kernel has established and the server has not accepted.
+
+use throng_report::{Evidence, LoadCounters};
+
+use crate::history::Sample;
+use crate::run_view::{Endpoint, RunView};
+
+/// That there were some, for longer than between two looks: in the accept queue, or by what the two ends count.
+pub(super) fn accept_backlog(run: &RunView<'_>) -> Option<Evidence> {
+    let queued = |moment: &Sample| run.value(Endpoint::Server, moment, "listener.accept_queue");
+    let missing = |moment: &Sample| {
+        let connected = moment.load()?.counters.connected;
+        Some(connected.saturating_sub(open(moment)?) as i64)
+    };
+    let waits = |moment: &Sample| queued(moment) > Some(0);
+    // The ends are asked one after the other: what comes and goes in a whole interval is far more than does in between.
+    let misses = |before: &Sample, now: &Sample| {
+        Some(missing(now)? > i64::try_from(moved(before, now)?).unwrap_or(i64::MAX))
+    };
+    let samples = run.samples();
+    let peak = if samples.windows(2).any(|pair| pair.iter().all(waits)) {
+        run.peak_of("listener.accept_queue", queued)
+    } else if samples.windows(3).any(|three| {
+        misses(&three[0], &three[1]) == Some(true) && misses(&three[1], &three[2]) == Some(true)
+    }) {
+        run.peak_of("load.connected - server.open", missing)
+    } else {
+        None
+    };
+    peak.map(|peak| peak.evidence())
+}
+
+/// Connects and closes between two looks: as many of both leave their difference what it was.
+pub(super) fn moved(before: &Sample, now: &Sample) -> Option<u64> {
+    let (before, now) = (&before.load()?.counters, &now.load()?.counters);
+    let closed = |load: &LoadCounters| load.connects_ok.saturating_sub(load.connected);
+    Some(now.connects_ok.abs_diff(before.connects_ok) + closed(now).abs_diff(closed(before)))
+}
+
+/// What a throng server says of itself.
+pub(super) fn open(moment: &Sample) -> Option<u64> {
+    Some(moment.interval.server.as_ref()?.counters.open)
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_report::ServerSnapshot;
+
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn of(run: &Run) -> Option<String> {
+        let (history, summary) = run.whole();
+        accept_backlog(&RunView::new(&history, &summary)).map(|evidence| evidence.counter)
+    }
+
+    /// The server has all but `missing` of the connections at the seconds that `at` names.
+    fn serving(missing: u64, at: fn(u64) -> bool) -> Run {
+        Run::quiet().changed(move |interval, second| {
+            let mut server = ServerSnapshot::default();
+            let connected = interval.load.as_ref().unwrap().counters.connected;
+            let missing = if at(second) { missing } else { 0 };
+            server.counters.open = connected.saturating_sub(missing);
+            interval.server = Some(server);
+        })
+    }
+
+    #[test]
+    fn who_waits_is_seen_in_the_queue_and_in_the_counts() {
+        assert_eq!(of(&Run::quiet()), None);
+        let queued = Run::quiet().with("listener.accept_queue", 7);
+        assert_eq!(of(&queued).unwrap(), "listener.accept_queue");
+        assert_eq!(of(&serving(7, |second| second > 5)).unwrap(), "load.connected - server.open");
+    }
+
+    #[test]
+    fn what_comes_while_the_ends_are_asked_is_not_missing() {
+        // 200 a second come in the first five.
+        assert_eq!(of(&serving(150, |second| second < 6)), None);
+        assert!(of(&serving(250, |second| second > 0)).is_some());
+    }
+
+    #[test]
+    fn a_moment_in_which_the_ends_were_asked_one_after_the_other_is_none() {
+        assert_eq!(of(&serving(7, |second| second == 5)), None);
+    }
+}

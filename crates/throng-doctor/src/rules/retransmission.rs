@@ -1,0 +1,196 @@
+//! What a dropped segment does to a run: whoever sent it waits, and sends it again.
+//!
+//! The waits are the kernel's own and easy to know: a SYN is sent again after a second (RFC 6298, section 2), data after 200 ms
+//! at the earliest. Both are long against everything that happens on one machine or in one room.
+
+use throng_report::{Evidence, Severity};
+
+use crate::history::Sample;
+use crate::run_view::RunView;
+
+/// What was felt of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Symptom {
+    pub(super) severity: Severity,
+    pub(super) evidence: Evidence,
+}
+
+/// Connects that waited for a second SYN, that still wait, or that were given up.
+pub(super) fn by_connects(run: &RunView<'_>) -> Option<Symptom> {
+    let unanswered = |moment: &Sample| {
+        let failed = &moment.load()?.connect_failed;
+        Some(UNANSWERED.iter().map(|why| failed.get(why)).sum::<u64>() as i64)
+    };
+    if let Some(failed) = run.growth_of("load.connect_failed", unanswered) {
+        return Some(Symptom { severity: Severity::Stopped, evidence: failed.evidence() });
+    }
+    let waiting = |moment: &Sample| Some(waiting(run, moment)? as i64);
+    if let Some(last) = run.samples().last().and_then(waiting)
+        && last > 0
+    {
+        let peak = run.peak_of("load.connects_waiting", waiting)?;
+        return Some(Symptom { severity: Severity::Stopped, evidence: peak.evidence() });
+    }
+    slowest(run, "load.connect_us.max", SYN_AGAIN_US, |moment| {
+        // Of a WebSocket the handshake of TCP alone: its upgrade waits for the server's program.
+        let quantiles = if moment.tcp.count > 0 { moment.tcp } else { moment.connect };
+        quantiles.max_us
+    })
+}
+
+/// Messages that waited for a second transmission, that were given up, and connections that were.
+pub(super) fn by_messages(run: &RunView<'_>) -> Option<Symptom> {
+    // Where half of all answers take as long anyway, it is not those few that make them late.
+    lost_messages(run).or_else(|| if are_usually_late(run) { None } else { late_messages(run) })
+}
+
+/// The graver of the two.
+pub(super) fn by_anything(run: &RunView<'_>) -> Option<Symptom> {
+    graver([by_messages(run), by_connects(run)])
+}
+
+/// What was felt of something that holds up every segment, so that all answers may be late for it.
+pub(super) fn by_everything(run: &RunView<'_>) -> Option<Symptom> {
+    let messages = lost_messages(run).or_else(|| late_messages(run));
+    graver([messages, by_connects(run)])
+}
+
+fn graver(found: [Option<Symptom>; 2]) -> Option<Symptom> {
+    found.into_iter().flatten().max_by_key(|felt| felt.severity)
+}
+
+fn lost_messages(run: &RunView<'_>) -> Option<Symptom> {
+    let lost = |moment: &Sample| {
+        let errors = &moment.load()?.errors;
+        let is_loss = |kind: &str| kind.ends_with("_timeout") || kind == "reset_by_peer";
+        let lost = errors.0.iter().filter(|(kind, _)| is_loss(kind)).map(|(_, count)| count);
+        Some(lost.sum::<u64>() as i64)
+    };
+    let lost = run.growth_of("load.errors", lost)?;
+    Some(Symptom { severity: Severity::Stopped, evidence: lost.evidence() })
+}
+
+fn late_messages(run: &RunView<'_>) -> Option<Symptom> {
+    slowest(run, "load.message_us.max", DATA_AGAIN_US, |moment| {
+        moment.message.max_us.max(moment.push.max_us)
+    })
+}
+
+fn are_usually_late(run: &RunView<'_>) -> bool {
+    let is_usual = |moment: &&Sample| {
+        let quantiles = if moment.message.count > 0 { moment.message } else { moment.push };
+        quantiles.p50_us >= DATA_AGAIN_US
+    };
+    let answered = run.samples().iter().filter(|m| m.message.count + m.push.count > 0);
+    answered.clone().filter(is_usual).count() * 2 > answered.count()
+}
+
+/// Connects that were begun a second before `now` at the latest, and are not decided.
+fn waiting(run: &RunView<'_>, now: &Sample) -> Option<u64> {
+    let then_ms = now.interval.at_ms.checked_sub(SYN_AGAIN_US / 1000)?;
+    let then = run.samples().iter().rev().find(|moment| moment.interval.at_ms <= then_ms)?;
+    let (then, now) = (&then.load()?.counters, &now.load()?.counters);
+    let decided = now.connects_ok + now.connects_failed;
+    Some(then.connects_started.saturating_sub(decided))
+}
+
+/// The interval in which the slowest came, if that waited for something to be sent again.
+fn slowest(
+    run: &RunView<'_>,
+    name: &str,
+    again_us: u64,
+    max_us: impl Fn(&Sample) -> u64,
+) -> Option<Symptom> {
+    let slow = || run.samples().iter().filter(|moment| max_us(moment) >= again_us);
+    let first = slow().next()?;
+    let before = run.samples().iter().map(&max_us).find(|us| *us > 0)?;
+    let evidence = Evidence {
+        counter: name.to_owned(),
+        from: before as f64,
+        to: slow().map(&max_us).max()? as f64,
+        at_ms: first.interval.at_ms,
+    };
+    Some(Symptom { severity: Severity::Slowed, evidence })
+}
+
+/// What becomes of a connect whose SYN nobody answered.
+const UNANSWERED: [&str; 3] = ["timeout", "ETIMEDOUT", "EHOSTUNREACH"];
+
+/// A second, less the coarseness of a histogram and of an interval's length.
+const SYN_AGAIN_US: u64 = 950_000;
+
+/// 200 ms, less the same.
+const DATA_AGAIN_US: u64 = 190_000;
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Run;
+    use super::*;
+
+    fn connects(run: &Run) -> Option<Severity> {
+        let (history, summary) = run.whole();
+        by_connects(&RunView::new(&history, &summary)).map(|felt| felt.severity)
+    }
+
+    #[test]
+    fn a_quiet_run_feels_nothing() {
+        let (history, summary) = Run::quiet().whole();
+        assert_eq!(by_anything(&RunView::new(&history, &summary)), None);
+    }
+
+    #[test]
+    fn a_connect_that_took_a_second_was_slowed() {
+        let late = |us| {
+            Run::quiet().loaded(move |load, second| {
+                load.connect.record_n(us, u32::from(second == 4));
+            })
+        };
+        assert_eq!(connects(&late(1_030_000)), Some(Severity::Slowed));
+        assert_eq!(connects(&late(600_000)), None, "no SYN waits that long");
+    }
+
+    #[test]
+    fn answers_that_all_take_long_were_not_made_late_by_a_few_segments() {
+        let messages = |late: u32, early: u32| {
+            let run = Run::quiet().loaded(move |load, _| {
+                load.message.clear();
+                load.message.record_n(400_000, late);
+                load.message.record_n(300, early);
+            });
+            let (history, summary) = run.whole();
+            by_messages(&RunView::new(&history, &summary)).map(|felt| felt.severity)
+        };
+        assert_eq!(messages(20, 1_000), Some(Severity::Slowed));
+        assert_eq!(messages(1_000, 20), None);
+    }
+
+    #[test]
+    fn the_upgrade_of_a_websocket_may_take_as_long_as_it_likes() {
+        let slow = Run::quiet().loaded(|load, _| {
+            load.connect.record_n(2_000_000, 10);
+            load.tcp.record_n(300, 10);
+        });
+        assert_eq!(connects(&slow), None);
+    }
+
+    #[test]
+    fn connects_that_still_wait_at_the_end_were_stopped() {
+        let waiting = |since: u64| {
+            Run::quiet().loaded(move |load, second| {
+                load.counters.connects_started += if second >= since { 20 } else { 0 };
+            })
+        };
+        assert_eq!(connects(&waiting(4)), Some(Severity::Stopped));
+        assert_eq!(connects(&waiting(10)), None, "they have waited for less than a second");
+    }
+
+    #[test]
+    fn what_fails_for_another_reason_was_not_resent() {
+        let failing = |why: &'static str| {
+            Run::quiet()
+                .loaded(move |load, second| load.connect_failed.add(why, second.saturating_sub(5)))
+        };
+        assert_eq!(connects(&failing("timeout")), Some(Severity::Stopped));
+        assert_eq!(connects(&failing("ECONNREFUSED")), None);
+    }
+}

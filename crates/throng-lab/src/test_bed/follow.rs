@@ -1,0 +1,103 @@
+//! Reads a run file while it is written.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use throng_report::Interval;
+use throng_report::runfile::{self, RunFile};
+
+/// The lines that have come so far.
+#[derive(Debug)]
+pub(super) struct Follow {
+    path: PathBuf,
+    file: Option<File>,
+    /// Bytes that are not a whole line yet.
+    rest: Vec<u8>,
+    previous: Option<Interval>,
+}
+
+impl Follow {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), file: None, rest: Vec::new(), previous: None }
+    }
+
+    /// Calls `each` for every interval that is new, with the one before it.
+    pub(super) fn read(&mut self, each: &mut dyn FnMut(&Interval, Option<&Interval>)) {
+        if self.file.is_none() {
+            self.file = File::open(&self.path).ok();
+        }
+        let Some(file) = &mut self.file else { return };
+        // A writer that cuts half a line off and writes on leaves this reader in the midst of a line, which
+        // then is no interval: the whole file is read again at the end.
+        if file.read_to_end(&mut self.rest).is_err() {
+            return;
+        }
+        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.rest.drain(..=end).collect();
+            // The first and the last line are none.
+            if let Ok(interval) = serde_json::from_slice::<Interval>(&line) {
+                each(&interval, self.previous.as_ref());
+                self.previous = Some(interval);
+            }
+        }
+    }
+
+    /// The whole file, once its writer has ended.
+    pub(super) fn whole(mut self) -> io::Result<RunFile> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => File::open(&self.path)?,
+        };
+        file.seek(SeekFrom::Start(0))?;
+        runfile::read(&mut BufReader::new(file)).map_err(io::Error::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use throng_report::runfile::{RunEnd, RunFileWriter, RunHeader};
+
+    use super::*;
+
+    #[test]
+    fn intervals_are_seen_as_they_are_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.jsonl");
+        let mut follow = Follow::new(&path);
+        let mut seen = Vec::new();
+        let mut look = |follow: &mut Follow| {
+            follow.read(&mut |interval, previous| {
+                seen.push((interval.at_ms, previous.map(|previous| previous.at_ms)));
+            });
+            seen.clone()
+        };
+        assert_eq!(look(&mut follow), [], "there is no file yet");
+        let mut writer =
+            RunFileWriter::create(File::create(&path).unwrap(), &RunHeader::default()).unwrap();
+        let at = |at_ms| Interval { at_ms, span_ms: 1000, ..Default::default() };
+        let _ = writer.interval(&at(1000));
+        assert_eq!(look(&mut follow), [(1000, None)]);
+        let _ = writer.interval(&at(2000));
+        let _ = writer.interval(&at(3000));
+        let _ = writer.end(&RunEnd::default());
+        assert_eq!(look(&mut follow)[1..], [(2000, Some(1000)), (3000, Some(2000))]);
+        assert_eq!(follow.whole().unwrap().intervals.len(), 3);
+    }
+
+    #[test]
+    fn half_a_line_waits_for_its_other_half() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.jsonl");
+        let mut file = File::create(&path).unwrap();
+        let mut follow = Follow::new(&path);
+        let mut count = 0;
+        file.write_all(b"{\"at_ms\":1,").unwrap();
+        follow.read(&mut |_, _| count += 1);
+        file.write_all(b"\"span_ms\":1}\n").unwrap();
+        follow.read(&mut |_, _| count += 10);
+        assert_eq!(count, 10);
+    }
+}

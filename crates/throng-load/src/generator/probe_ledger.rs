@@ -1,0 +1,429 @@
+//! One core's accounts of the probes: who hears them, what was counted on, and what came.
+//!
+//! A probe is *opened* on every core shortly before it is sent: whoever hears probes at that moment is counted on.
+//! From there on each of them either gets it, or leaves before that, or has not got it when its time is over; so the
+//! accounts of every probe close. It is sent when all cores have opened it: nobody is counted on who
+//! joined after that.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use throng_base::{Instant, Prng};
+use throng_engine::Arrival;
+use throng_report::{Histogram, ProbeCounters};
+
+use super::GeneratorConfig;
+use super::core_stats::CoreStats;
+use super::marker::Marker;
+use super::receipts::{Receipt, Receipts};
+use super::timing::AnswerTiming;
+use super::user::User;
+
+/// What one core knows of the probes.
+#[derive(Debug)]
+pub(super) struct ProbeLedger {
+    pub(super) marker: Marker,
+    start_at: Instant,
+    every: Duration,
+    timeout: Duration,
+    /// Gauge: users that hear probes.
+    hearers: u64,
+    /// The latest probe that was opened.
+    opened: u32,
+    /// Probes with deliveries that may still come, oldest first.
+    open: VecDeque<OpenProbe>,
+    /// The place of a user that heard probes when it was noted: it sends the next one.
+    pub(super) speaker: Option<u32>,
+    /// Everybody leaves.
+    closed: bool,
+    /// The probes that this core is to send, each when it is due, the first one first.
+    pub(super) to_send: VecDeque<ProbeOrder>,
+}
+
+/// A probe that is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProbeOrder {
+    pub(super) number: u32,
+    /// Cores that had nobody to send it.
+    pub(super) tried: usize,
+}
+
+/// A probe with deliveries that may still come.
+#[derive(Debug)]
+struct OpenProbe {
+    number: u32,
+    outstanding: u64,
+}
+
+/// What one core counted and measured of a probe since it was asked last.
+#[derive(Clone, Debug, Default)]
+pub struct ProbeTally {
+    /// Which probe, from 1.
+    pub number: u32,
+    /// What was counted.
+    pub counters: ProbeCounters,
+    /// From the moment at which it was due until a user had seen it.
+    pub latency: Histogram,
+    /// The same until it reached this machine, by the kernel's clock.
+    pub arrival: Histogram,
+    /// The shortest and the longest of these, in microseconds.
+    pub first_and_last_us: Option<(u64, u64)>,
+}
+
+impl ProbeTally {
+    fn record(&mut self, due_at: Instant, timing: AnswerTiming) {
+        timing.record(due_at, &mut self.latency, &mut self.arrival);
+        if timing.arrival != Arrival::Sampled {
+            let us = timing.came_at().micros_since(due_at);
+            let (first, last) = self.first_and_last_us.unwrap_or((us, us));
+            self.first_and_last_us = Some((first.min(us), last.max(us)));
+        }
+    }
+}
+
+impl ProbeLedger {
+    /// Nothing when there is no probe in the scenario.
+    pub(super) fn new(config: &GeneratorConfig) -> Option<Self> {
+        let probe = config.program.probe()?;
+        let run = Prng::derive(config.seed, config.start_at.as_nanos()).bits();
+        Some(Self {
+            marker: Marker::new(run as u32),
+            start_at: config.start_at,
+            every: probe.every,
+            timeout: probe.timeout,
+            hearers: 0,
+            opened: 0,
+            open: VecDeque::new(),
+            speaker: None,
+            closed: false,
+            to_send: VecDeque::new(),
+        })
+    }
+
+    /// When probe `number` is due: the moment from which its deliveries count.
+    pub(super) fn due_at(&self, number: u32) -> Instant {
+        self.start_at + self.every.saturating_mul(number)
+    }
+
+    /// When [`Self::expire`] has something to do.
+    pub(super) fn expires(&self) -> Instant {
+        self.open.front().map_or(Instant::FAR, |open| self.due_at(open.number) + self.timeout)
+    }
+
+    /// The probe that is to be sent now.
+    pub(super) fn next_to_send(&mut self, now: Instant) -> Option<ProbeOrder> {
+        let due_at = self.due_at(self.to_send.front()?.number);
+        if due_at <= now { self.to_send.pop_front() } else { None }
+    }
+
+    /// Whether deliveries may still come.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.to_send.is_empty()
+    }
+
+    /// Counts on everybody who hears probes now; returns how many these are.
+    pub(super) fn open(&mut self, number: u32, stats: &mut CoreStats) -> u64 {
+        // An order that was overtaken opens nothing twice.
+        if number <= self.opened {
+            return 0;
+        }
+        self.opened = number;
+        // Nobody remembers whether it has got one that lies further back: it is missing now, if not before.
+        let too_old = number.saturating_sub(Receipts::REACH);
+        while let Some(open) = self.open.front().filter(|open| open.number <= too_old) {
+            stats.probe(open.number).counters.missing += open.outstanding;
+            self.open.pop_front();
+        }
+        if self.hearers > 0 {
+            stats.probe(number).counters.expected += self.hearers;
+            self.open.push_back(OpenProbe { number, outstanding: self.hearers });
+        }
+        self.hearers
+    }
+
+    /// A user at `place` begins to hear probes.
+    pub(super) fn join(&mut self, user: &mut User, place: u32) {
+        if !user.hears_probe {
+            user.hears_probe = true;
+            user.receipts = Receipts::after(self.opened);
+            self.hearers += 1;
+            self.speaker.get_or_insert(place);
+        }
+    }
+
+    /// A user hears probes no more: what it has not got need not come.
+    pub(super) fn leave(&mut self, user: &mut User, stats: &mut CoreStats) {
+        if !std::mem::take(&mut user.hears_probe) {
+            return;
+        }
+        self.hearers -= 1;
+        for open in &mut self.open {
+            if user.receipts.lacks(open.number) {
+                open.outstanding -= 1;
+                stats.probe(open.number).counters.left += 1;
+            }
+        }
+        self.forget_settled();
+    }
+
+    /// A user gets probe `number` at `now`.
+    pub(super) fn receive(
+        &mut self,
+        user: &mut User,
+        number: u32,
+        timing: AnswerTiming,
+        stats: &mut CoreStats,
+    ) {
+        if number > self.opened || number == 0 {
+            // It is a server's invention. However many it invents, they share one tally.
+            stats.probe(NO_PROBE).counters.unexpected += 1;
+            return;
+        }
+        let due_at = self.due_at(number);
+        let by_own_clock = timing.by_own_clock();
+        // So do those that lie so far back that they count in no report of their own.
+        let is_recent = number > self.opened.saturating_sub(TALLIED_MAX);
+        let tally = stats.probe(if is_recent { number } else { NO_PROBE });
+        if !user.hears_probe {
+            tally.counters.unexpected += 1;
+            return;
+        }
+        let Receipt::First { expected, out_of_order } = user.receipts.take(number) else {
+            tally.counters.duplicates += 1;
+            return;
+        };
+        tally.counters.out_of_order += u64::from(out_of_order);
+        if !expected {
+            tally.counters.unexpected += 1;
+            return;
+        }
+        let Some(open) = self.open.iter_mut().find(|open| open.number == number) else {
+            // What was under way when everybody began to leave is not late.
+            tally.counters.late += u64::from(!self.closed);
+            return;
+        };
+        open.outstanding -= 1;
+        let settled = open.outstanding == 0;
+        tally.counters.delivered += 1;
+        tally.record(due_at, timing);
+        stats.arrival.by_own_clock += by_own_clock;
+        if settled {
+            self.forget_settled();
+        }
+    }
+
+    /// The sender, where the server does not send it what it has sent.
+    pub(super) fn excuse(&mut self, user: &mut User, number: u32, stats: &mut CoreStats) {
+        if user.receipts.lacks(number)
+            && let Some(open) = self.open.iter_mut().find(|open| open.number == number)
+        {
+            user.receipts.take(number);
+            open.outstanding -= 1;
+            stats.probe(number).counters.left += 1;
+            self.forget_settled();
+        }
+    }
+
+    /// What has not come in time is missing.
+    pub(super) fn expire(&mut self, now: Instant, stats: &mut CoreStats) {
+        while self.expires() <= now
+            && let Some(open) = self.open.pop_front()
+        {
+            stats.probe(open.number).counters.missing += open.outstanding;
+        }
+    }
+
+    /// Probe `number` is not sent after all.
+    pub(super) fn drop_probe(&mut self, number: u32, stats: &mut CoreStats) {
+        for open in &mut self.open {
+            if open.number == number {
+                stats.probe(number).counters.left += std::mem::take(&mut open.outstanding);
+            }
+        }
+        self.forget_settled();
+    }
+
+    /// Everybody leaves.
+    pub(super) fn close(&mut self, stats: &mut CoreStats) {
+        self.closed = true;
+        for order in self.to_send.drain(..) {
+            stats.probe(order.number).counters.skipped += 1;
+        }
+        for open in self.open.drain(..) {
+            stats.probe(open.number).counters.left += open.outstanding;
+        }
+    }
+
+    fn forget_settled(&mut self) {
+        self.open.retain(|open| open.outstanding > 0);
+    }
+}
+
+/// The number of no probe: the first is 1.
+const NO_PROBE: u32 = 0;
+/// Probes that are told apart.
+const TALLIED_MAX: u32 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Program;
+    use crate::scenario::Scenario;
+    use crate::source::SourcePlan;
+
+    /// A probe ledger whose probe is due every 10 s and missing 5 s later, with `users` hearing it.
+    fn with_users(users: usize) -> (ProbeLedger, CoreStats, Vec<User>) {
+        let source = "target: ws://127.0.0.1:1\nload: [{ramp: {to: 1, over: 1s}}]\nuser: [connect, stay]\nprobe: [{every: 10s, timeout: 5s, broadcast: {text: hi}}]\n";
+        let scenario = Scenario::parse(source, "test").unwrap();
+        let config = GeneratorConfig {
+            program: Program::compile(&scenario),
+            phases: scenario.load,
+            targets: Vec::new(),
+            sources: SourcePlan::Any,
+            may_meet_itself: false,
+            options: Default::default(),
+            seed: 1,
+            start_at: at(1_000),
+        };
+        let mut probes = ProbeLedger::new(&config).unwrap();
+        let mut users: Vec<_> =
+            (0..users as u64).map(|id| User::new(id, 0, 1, Instant::ZERO)).collect();
+        users.iter_mut().for_each(|user| probes.join(user, user.id as u32));
+        (probes, CoreStats::new(0, 1), users)
+    }
+
+    fn seen(seen_at: Instant) -> AnswerTiming {
+        AnswerTiming { seen_at, arrival: Arrival::UNKNOWN }
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// The counters of probe `number`, whose accounts must close.
+    fn closed(probes: &ProbeLedger, stats: &mut CoreStats, number: u32) -> ProbeCounters {
+        assert!(probes.is_idle());
+        let counters = stats.probe(number).counters.clone();
+        assert_eq!(counters.outstanding(), 0, "{counters:?}");
+        counters
+    }
+
+    #[test]
+    fn deliveries_count_from_the_moment_at_which_the_probe_was_due() {
+        let (mut probes, mut stats, mut users) = with_users(2);
+        assert_eq!(probes.open(1, &mut stats), 2);
+        probes.receive(&mut users[0], 1, seen(at(11_002)), &mut stats);
+        probes.receive(&mut users[1], 1, seen(at(11_300)), &mut stats);
+        let counters = closed(&probes, &mut stats, 1);
+        assert_eq!((counters.expected, counters.delivered), (2, 2));
+        let tally = stats.probe(1);
+        assert_eq!(tally.first_and_last_us, Some((2_000, 300_000)));
+        assert_eq!(tally.latency.count(), 2);
+    }
+
+    #[test]
+    fn what_does_not_come_in_time_is_missing_and_may_come_late() {
+        let (mut probes, mut stats, mut users) = with_users(3);
+        probes.open(1, &mut stats);
+        probes.receive(&mut users[0], 1, seen(at(11_000)), &mut stats);
+        assert_eq!(probes.expires(), at(16_000));
+        probes.expire(at(15_999), &mut stats);
+        assert!(!probes.is_idle());
+        probes.expire(at(16_000), &mut stats);
+        probes.receive(&mut users[1], 1, seen(at(16_001)), &mut stats);
+        let counters = closed(&probes, &mut stats, 1);
+        assert_eq!((counters.delivered, counters.missing, counters.late), (1, 2, 1));
+    }
+
+    #[test]
+    fn who_leaves_is_not_missing_and_who_joins_is_not_expected() {
+        let (mut probes, mut stats, mut users) = with_users(2);
+        probes.open(1, &mut stats);
+        probes.leave(&mut users[0], &mut stats);
+        // Delivered all the same, on its way out.
+        probes.receive(&mut users[0], 1, seen(at(11_001)), &mut stats);
+        let mut newcomer = User::new(7, 0, 1, Instant::ZERO);
+        probes.join(&mut newcomer, 7);
+        probes.receive(&mut newcomer, 1, seen(at(11_001)), &mut stats);
+        probes.receive(&mut users[1], 1, seen(at(11_001)), &mut stats);
+        let counters = closed(&probes, &mut stats, 1);
+        assert_eq!((counters.expected, counters.delivered, counters.left), (2, 1, 1));
+        assert_eq!((counters.unexpected, counters.duplicates, counters.out_of_order), (2, 0, 0));
+        assert_eq!(probes.open(2, &mut stats), 2, "the one who stayed and the newcomer");
+    }
+
+    #[test]
+    fn duplicates_and_deliveries_out_of_order_are_told_apart_while_probes_overlap() {
+        let (mut probes, mut stats, mut users) = with_users(1);
+        (1..=3).for_each(|number| _ = probes.open(number, &mut stats));
+        for number in [2, 1, 1, 3, 2] {
+            probes.receive(&mut users[0], number, seen(at(12_000)), &mut stats);
+        }
+        let counters: Vec<_> = (1..=3).map(|number| closed(&probes, &mut stats, number)).collect();
+        let of = |get: fn(&ProbeCounters) -> u64| counters.iter().map(get).collect::<Vec<_>>();
+        assert_eq!(of(|counters| counters.delivered), [1, 1, 1]);
+        assert_eq!(of(|counters| counters.out_of_order), [1, 0, 0]);
+        assert_eq!(of(|counters| counters.duplicates), [1, 1, 0]);
+    }
+
+    #[test]
+    fn accounts_close_however_many_probes_one_user_does_not_get() {
+        let (mut probes, mut stats, mut users) = with_users(3);
+        for number in 1..=100 {
+            probes.open(number, &mut stats);
+            for user in &mut users[..2] {
+                probes.receive(user, number, seen(at(10_000)), &mut stats);
+            }
+        }
+        users.iter_mut().for_each(|user| probes.leave(user, &mut stats));
+        let sum = |get: fn(&ProbeCounters) -> u64, stats: &mut CoreStats| {
+            (1..=100).map(|number| get(&stats.probe(number).counters)).sum::<u64>()
+        };
+        assert!(probes.is_idle());
+        assert_eq!(sum(|counters| counters.expected, &mut stats), 300);
+        assert_eq!(sum(|counters| counters.delivered, &mut stats), 200);
+        assert_eq!(sum(|counters| counters.missing, &mut stats), 68);
+        assert_eq!(sum(|counters| counters.left, &mut stats), 32);
+    }
+
+    #[test]
+    fn a_probe_that_nobody_opened_is_not_believed() {
+        let (mut probes, mut stats, mut users) = with_users(1);
+        let invented = (0..100_000).map(|n| 4_000_000_000 + n).chain([0]);
+        invented.for_each(|number| {
+            probes.receive(&mut users[0], number, seen(at(12_000)), &mut stats);
+        });
+        probes.open(1, &mut stats);
+        probes.receive(&mut users[0], 1, seen(at(12_000)), &mut stats);
+        assert_eq!(closed(&probes, &mut stats, 1).delivered, 1);
+        assert_eq!(stats.probe(NO_PROBE).counters.unexpected, 100_001);
+        assert_eq!(stats.probes.len(), 2, "what a server invents takes no memory");
+    }
+
+    #[test]
+    fn deliveries_of_long_ago_take_no_memory() {
+        let (mut probes, _, mut users) = with_users(1);
+        let mut ignored = CoreStats::new(0, 1);
+        (1..=5_000).for_each(|number| _ = probes.open(number, &mut ignored));
+        let mut stats = CoreStats::new(0, 1);
+        (1..=5_000)
+            .for_each(|number| probes.receive(&mut users[0], number, seen(at(12_000)), &mut stats));
+        assert_eq!(stats.probes.len() as u32, TALLIED_MAX + 1);
+    }
+
+    #[test]
+    fn a_probe_that_is_not_sent_and_one_at_the_end_are_nobodys_fault() {
+        let (mut probes, mut stats, mut users) = with_users(2);
+        probes.open(1, &mut stats);
+        probes.drop_probe(1, &mut stats);
+        assert_eq!(closed(&probes, &mut stats, 1).left, 2);
+        probes.open(2, &mut stats);
+        probes.excuse(&mut users[0], 2, &mut stats);
+        probes.close(&mut stats);
+        probes.leave(&mut users[0], &mut stats);
+        probes.receive(&mut users[1], 2, seen(at(21_000)), &mut stats);
+        probes.leave(&mut users[1], &mut stats);
+        let counters = closed(&probes, &mut stats, 2);
+        assert_eq!((counters.left, counters.late), (2, 0), "it was under way when all left");
+    }
+}
