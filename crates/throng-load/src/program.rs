@@ -17,7 +17,7 @@ pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
 pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
 pub use matcher::{MatchProgress, Matcher};
-pub use message::{MessagePattern, MessageTemplate};
+pub use message::{IncomingMessage, MessagePattern};
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub struct Program {
     handshakes: Vec<Handshake>,
     patterns: Vec<MessagePattern>,
     topics: Vec<TopicTemplate>,
-    asks: Vec<ChannelRequest>,
+    requests: Vec<ChannelRequest>,
     probe: Option<Probe>,
     classes: Vec<ProgramClass>,
     weight_total: u64,
@@ -82,23 +82,23 @@ pub enum Op {
         bytes: u32,
     },
     /// Feed what arrives to [`Program::matcher`] until it has matched.
-    Expect {
+    ExpectBytes {
         /// Its index.
         matcher: u32,
         /// After this long without a match it is an error.
         timeout_ns: u64,
     },
     /// Wait for a whole message that is as [`Program::pattern`] says.
-    Await {
+    ExpectMessage {
         /// Its index.
         pattern: u32,
         /// After this long without it it is an error.
         timeout_ns: u64,
     },
     /// Join, push or leave as [`Program::ask`] says.
-    Ask {
+    Request {
         /// Its index.
-        ask: u32,
+        request: u32,
     },
     /// Think; [`jittered`] says how long this time.
     Wait {
@@ -130,7 +130,7 @@ pub enum Op {
 
 /// What a user may wait for, as latencies tell it apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum LatencyKind {
     /// A connection.
     Connect,
     /// The answer to a message.
@@ -189,7 +189,7 @@ impl Loop {
     /// no such turn. `passed_ns` is how long ago the loop began; an unpaced turn begins now.
     ///
     /// The result may lie before `passed_ns`: the turn is late, and its latencies count from when it was due.
-    pub fn turn_begins(&self, turn: u64, passed_ns: u64) -> Option<u64> {
+    pub fn turn_begin_ns(&self, turn: u64, passed_ns: u64) -> Option<u64> {
         match self.turns {
             Turns::Every { pace, turns } => (turn < turns).then(|| nanos(pace.due(turn))),
             Turns::Times(times) => (turn < times).then_some(passed_ns),
@@ -239,7 +239,7 @@ impl Program {
     }
 
     /// The loop of an [`Op::LoopBegin`] or [`Op::LoopEnd`].
-    pub fn looping(&self, index: u32) -> &Loop {
+    pub fn loop_at(&self, index: u32) -> &Loop {
         &self.loops[index as usize]
     }
 
@@ -252,15 +252,16 @@ impl Program {
     }
 
     /// Returns what the op at `pc` asks the server for.
-    pub fn question_at(&self, pc: u32) -> Option<Question> {
+    pub fn latency_kind_at(&self, pc: u32) -> Option<LatencyKind> {
         match self.op(pc) {
-            Op::Connect { .. } => Some(Question::Connect),
-            Op::Send { .. } | Op::SendRandom { .. } | Op::Expect { .. } | Op::Await { .. } => {
-                Some(Question::Message)
-            }
-            Op::Ask { ask } => match self.ask(ask).asked {
-                ChannelRequestKind::Join => Some(Question::Join),
-                ChannelRequestKind::Push => Some(Question::Push),
+            Op::Connect { .. } => Some(LatencyKind::Connect),
+            Op::Send { .. }
+            | Op::SendRandom { .. }
+            | Op::ExpectBytes { .. }
+            | Op::ExpectMessage { .. } => Some(LatencyKind::Message),
+            Op::Request { request: ask } => match self.request(ask).kind {
+                ChannelRequestKind::Join => Some(LatencyKind::Join),
+                ChannelRequestKind::Push => Some(LatencyKind::Push),
                 ChannelRequestKind::Leave => None,
             },
             Op::Wait { .. }
@@ -273,9 +274,9 @@ impl Program {
     }
 
     /// Returns what a turn of loop `index` asks the server for first.
-    pub fn question_of_turn(&self, index: u32) -> Option<Question> {
-        let looping = self.looping(index);
-        (looping.body..looping.after).find_map(|pc| self.question_at(pc))
+    pub fn latency_kind_of_turn(&self, index: u32) -> Option<LatencyKind> {
+        let looping = self.loop_at(index);
+        (looping.body..looping.after).find_map(|pc| self.latency_kind_at(pc))
     }
 
     /// What is spoken on every connection.
@@ -299,8 +300,8 @@ impl Program {
     }
 
     /// What an [`Op::Ask`] asks.
-    pub fn ask(&self, index: u32) -> &ChannelRequest {
-        &self.asks[index as usize]
+    pub fn request(&self, index: u32) -> &ChannelRequest {
+        &self.requests[index as usize]
     }
 
     /// What an [`Ask`] is about.
@@ -320,14 +321,14 @@ impl Program {
 
     /// Whether any step of class `class` waits for an answer.
     pub fn expects(&self, class: usize) -> bool {
-        self.ops_of(class).any(|op| matches!(op, Op::Expect { .. } | Op::Await { .. }))
+        self.ops_of(class).any(|op| matches!(op, Op::ExpectBytes { .. } | Op::ExpectMessage { .. }))
     }
 
     /// Whether all such steps of class `class` pass over messages that they do not wait for.
     pub fn skips_others(&self, class: usize) -> bool {
         self.ops_of(class).all(|op| match op {
-            Op::Await { pattern, .. } => self.pattern(*pattern).skips_others(),
-            op => !matches!(op, Op::Expect { .. }),
+            Op::ExpectMessage { pattern, .. } => self.pattern(*pattern).skips_others(),
+            op => !matches!(op, Op::ExpectBytes { .. }),
         })
     }
 
@@ -346,15 +347,15 @@ impl Program {
     }
 
     /// The longest message of any class, in bytes.
-    pub fn message_bytes_most(&self) -> usize {
+    pub fn message_bytes_max(&self) -> usize {
         let random = self.ops.iter().map(|op| match op {
             Op::SendRandom { bytes } => *bytes as usize,
             _ => 0,
         });
-        let templates = self.templates.iter().map(Template::bytes_most);
-        let asks = self.asks.iter().map(|ask| {
-            let topic = self.topic(ask.topic).name.bytes_most();
-            topic + ask.event.bytes_most() + ask.payload.bytes_most()
+        let templates = self.templates.iter().map(Template::bytes_max);
+        let asks = self.requests.iter().map(|ask| {
+            let topic = self.topic(ask.topic).name.bytes_max();
+            topic + ask.event.bytes_max() + ask.payload.bytes_max()
         });
         random.chain(templates).chain(asks).max().unwrap_or(0)
     }

@@ -1,7 +1,7 @@
 //! A run of the generator: planned, started, steered and collected.
 
 mod collect;
-mod errors_shown;
+mod first_errors;
 mod probes;
 mod shortages;
 
@@ -88,7 +88,7 @@ impl LoadPlan {
     /// # Errors
     /// When the target cannot be resolved, or the options contradict the scenario.
     pub fn new(scenario: &Scenario, options: &LoadOptions) -> Result<Self, LoadError> {
-        let scenario = &retargeted(scenario, options.target.as_ref())?;
+        let scenario = &with_target(scenario, options.target.as_ref())?;
         let targets = resolve(&scenario.target)?;
         let demand = Demand::of(scenario);
         let on_loopback = targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
@@ -150,11 +150,11 @@ impl LoadPlan {
     }
 
     /// Whether a connection may have its target's own address and port as its source.
-    fn may_meet_itself(&self) -> bool {
+    fn self_connect_possible(&self) -> bool {
         let Capacity { port_range, .. } = &self.capacity;
         self.targets
             .iter()
-            .any(|target| port_range.contains(&target.port()) && self.sources.may_be(target.ip()))
+            .any(|target| port_range.contains(&target.port()) && self.sources.includes(target.ip()))
     }
 
     /// The phases, as they are called in reports.
@@ -166,7 +166,7 @@ impl LoadPlan {
 /// A generator that runs.
 pub struct Load {
     cores: Cores<GeneratorMessage>,
-    post: MailboxSender<GeneratorMessage>,
+    mailbox: MailboxSender<GeneratorMessage>,
     collector: Collector,
     replies: Receiver<Box<CoreStats>>,
     reply: Sender<Box<CoreStats>>,
@@ -188,7 +188,7 @@ impl Load {
         let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
         let limits = limits(&plan.program);
-        let may_meet_itself = plan.may_meet_itself();
+        let may_meet_itself = plan.self_connect_possible();
         let probe = plan.program.probe().cloned();
         let shortages = Shortages::new(&plan.sources, &plan.targets, cores);
         let config = Arc::new(GeneratorConfig {
@@ -196,7 +196,7 @@ impl Load {
             phases: plan.phases,
             targets: plan.targets,
             sources: plan.sources,
-            may_meet_itself,
+            self_connect_possible: may_meet_itself,
             options: plan.options,
             seed: plan.seed,
             start_at,
@@ -217,7 +217,7 @@ impl Load {
         let rss_bytes_at_start = process::rss_bytes();
         Ok(Self {
             cores,
-            post,
+            mailbox: post,
             collector,
             replies,
             reply,
@@ -231,14 +231,14 @@ impl Load {
     /// that does not answer within half a second is shown as it was, and counted as silent; what it
     /// measured comes with a later call.
     pub fn snapshot(&mut self) -> LoadInterval {
-        for (core, blank) in self.collector.ask() {
-            self.post.control(core, GeneratorMessage::Collect(blank, self.reply.clone()));
+        for (core, blank) in self.collector.request_stats() {
+            self.mailbox.control(core, GeneratorMessage::Collect(blank, self.reply.clone()));
         }
         let give_up_at = WallClock::now() + COLLECT_TIMEOUT;
         while self.collector.is_waiting() {
             let patience = give_up_at.saturating_duration_since(WallClock::now());
             let Ok(stats) = self.replies.recv_timeout(patience) else { break };
-            self.collector.take_in(stats);
+            self.collector.add_stats(stats);
         }
         let mut interval = self.collector.interval();
         interval.paused = self.is_paused.load(Relaxed) && !interval.is_leaving();
@@ -250,10 +250,10 @@ impl Load {
     /// What it has run out of since the last call, as of the last [`Self::snapshot`].
     pub fn events(&mut self) -> Vec<RunEventKind> {
         let cores = self.collector.latest().enumerate();
-        let shortages =
-            cores.flat_map(|(core, stats)| self.shortages.tell(core, &stats.connect_failures));
+        let shortages = cores
+            .flat_map(|(core, stats)| self.shortages.new_events(core, &stats.connect_failures));
         let mut events: Vec<_> = shortages.collect();
-        events.extend(self.collector.errors_to_show());
+        events.extend(self.collector.first_errors());
         events
     }
 
@@ -275,40 +275,40 @@ impl Load {
 
     /// Begins `count` more users, one a millisecond.
     pub fn add_users(&self, count: u64) {
-        self.share(count, GeneratorMessage::AddUsers);
+        self.send_shares(count, GeneratorMessage::AddUsers);
     }
 
     /// Lets `count` users leave.
     pub fn stop_users(&self, count: u64) {
-        self.share(count, GeneratorMessage::StopUsers);
+        self.send_shares(count, GeneratorMessage::StopUsers);
     }
 
     /// Nobody new begins until [`Self::resume`].
     pub fn pause(&self) {
         self.is_paused.store(true, Relaxed);
-        self.post.each(|_| GeneratorMessage::Pause);
+        self.mailbox.each(|_| GeneratorMessage::Pause);
     }
 
     /// The schedule goes on where it was.
     pub fn resume(&self) {
         self.is_paused.store(false, Relaxed);
-        self.post.each(|_| GeneratorMessage::Resume);
+        self.mailbox.each(|_| GeneratorMessage::Resume);
     }
 
     /// Ends the run in order: nobody new begins, everybody leaves.
     pub fn ramp_down(&self) {
-        self.post.each(|_| GeneratorMessage::RampDown);
+        self.mailbox.each(|_| GeneratorMessage::RampDown);
     }
 
     /// Ends the cores, whatever their users are doing. True when none of them had panicked.
     pub fn join(mut self) -> bool {
-        self.post.each(|_| GeneratorMessage::Stop);
+        self.mailbox.each(|_| GeneratorMessage::Stop);
         self.cores.join()
     }
 
-    fn share(&self, count: u64, mail: impl Fn(u64) -> GeneratorMessage) {
-        let cores = self.post.cores() as u64;
-        self.post.each(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
+    fn send_shares(&self, count: u64, mail: impl Fn(u64) -> GeneratorMessage) {
+        let cores = self.mailbox.cores() as u64;
+        self.mailbox.each(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
     }
 }
 
@@ -326,7 +326,7 @@ impl std::error::Error for LoadError {}
 
 /// The scenario against the target that was named in place of its own. Where that says nothing of a path, the
 /// scenario's stays.
-fn retargeted(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario, LoadError> {
+fn with_target(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario, LoadError> {
     let mut scenario = scenario.clone();
     let Some(target) = target else { return Ok(scenario) };
     if target.scheme != scenario.target.scheme {
@@ -347,7 +347,7 @@ fn retargeted(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario, 
 /// at most one message, and what was appended to the same send before it.
 fn limits(program: &Program) -> CoreLimits {
     let limits = CoreLimits::default();
-    let needed = program.message_bytes_most() + SEND_BYTES_MAX;
+    let needed = program.message_bytes_max() + SEND_BYTES_MAX;
     CoreLimits { pending_bytes_max: limits.pending_bytes_max.max(needed), ..limits }
 }
 

@@ -20,7 +20,7 @@ mod target;
 mod template;
 mod websocket;
 
-pub use channel::ANSWER_TIMEOUT_DEFAULT;
+pub use channel::REPLY_TIMEOUT_DEFAULT;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use load::{Model, Phase, Spacing};
 pub use message::{

@@ -17,7 +17,7 @@ pub use open::Arrivals;
 pub use paced::PacedTurns;
 
 use crate::scenario::Phase;
-use curve::Curve;
+use curve::RateCurve;
 
 /// The time from the first moment of the first phase to the last of the last.
 pub fn length(phases: &[Phase]) -> Duration {
@@ -62,7 +62,7 @@ pub fn arrivals_total(phases: &[Phase]) -> u64 {
 /// A phase of arrivals and the rate in it.
 #[derive(Clone, Copy, Debug)]
 struct OpenPhase {
-    curve: Curve,
+    curve: RateCurve,
     seconds: f64,
     most: u64,
 }
@@ -70,7 +70,7 @@ struct OpenPhase {
 impl OpenPhase {
     fn of(phase: &Phase) -> Option<Self> {
         let Phase::Arrivals { from, to, span, most, .. } = *phase else { return None };
-        let curve = Curve::new(from, to, span);
+        let curve = RateCurve::new(from, to, span);
         Some(Self { curve, seconds: span.as_secs_f64(), most: most.unwrap_or(u64::MAX) })
     }
 

@@ -8,7 +8,7 @@ use super::{Broadcast, Probe, Template};
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelRequest {
     /// Which.
-    pub asked: ChannelRequestKind,
+    pub kind: ChannelRequestKind,
     /// The index of its [`Topic`].
     pub topic: u16,
     /// Of a push; empty otherwise.
@@ -35,13 +35,13 @@ pub enum ChannelRequestKind {
 impl ChannelRequest {
     pub(super) fn join(topic: u16, payload: Template, timeout: Duration) -> Self {
         let event = Template::from_bytes(Vec::new());
-        Self { asked: ChannelRequestKind::Join, topic, event, payload, awaits_reply: true, timeout }
+        Self { kind: ChannelRequestKind::Join, topic, event, payload, awaits_reply: true, timeout }
     }
 
     pub(super) fn leave(topic: u16, timeout: Duration) -> Self {
         let nothing = Template::from_bytes(Vec::new());
         Self {
-            asked: ChannelRequestKind::Leave,
+            kind: ChannelRequestKind::Leave,
             topic,
             event: nothing.clone(),
             payload: nothing,
@@ -56,7 +56,7 @@ impl ChannelRequest {
 pub struct TopicTemplate {
     /// The same text each time that one user renders it.
     pub name: Template,
-    heard: ProbeReach,
+    probe_reach: ProbeReach,
 }
 
 /// Whether a probe is heard in a topic.
@@ -78,12 +78,12 @@ impl TopicTemplate {
             },
             _ => ProbeReach::Never,
         };
-        Self { name, heard }
+        Self { name, probe_reach: heard }
     }
 
     /// Whether the probe is heard by those whose topic is `rendered`.
-    pub fn hears_probe(&self, rendered: &[u8]) -> bool {
-        match &self.heard {
+    pub fn receives_probe(&self, rendered: &[u8]) -> bool {
+        match &self.probe_reach {
             ProbeReach::Always => true,
             ProbeReach::Never => false,
             ProbeReach::Where(topic) => topic.as_bytes() == rendered,

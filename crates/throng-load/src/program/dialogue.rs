@@ -25,7 +25,7 @@ impl Dialogue {
     pub(super) fn of(program: &Program) -> Self {
         // The end of a loop leads back to its body, which a first pass has looked at.
         let once = next_answers(program, &[]);
-        Self { next: next_answers(program, &once), sends_exceed: sends_exceed(program.ops()) }
+        Self { next: next_answers(program, &once), sends_exceed: mark_excess_sends(program.ops()) }
     }
 }
 
@@ -49,17 +49,17 @@ fn next_answers(program: &Program, bodies: &[NextAnswer]) -> Vec<NextAnswer> {
         let after = next[pc + 1];
         next[pc] = match op {
             Op::Send { .. } | Op::SendRandom { .. } => NextAnswer { sends_first: true, ..after },
-            Op::Expect { .. } | Op::Await { .. } => {
+            Op::ExpectBytes { .. } | Op::ExpectMessage { .. } => {
                 NextAnswer { sends_first: false, expect: Some(pc as u32) }
             }
             Op::LoopEnd { index } => {
-                let body = bodies.get(program.looping(*index).body as usize);
+                let body = bodies.get(program.loop_at(*index).body as usize);
                 body.copied().filter(|body| *body != NextAnswer::default()).unwrap_or(after)
             }
             Op::Close { how: CloseAction::Half }
             | Op::Wait { .. }
             | Op::LoopBegin { .. }
-            | Op::Ask { .. } => after,
+            | Op::Request { .. } => after,
             Op::Connect { .. } | Op::Close { .. } | Op::Stay | Op::End => NextAnswer::default(),
         };
     }
@@ -74,14 +74,14 @@ struct Section {
     answers: usize,
 }
 
-fn sends_exceed(ops: &[Op]) -> Vec<bool> {
+fn mark_excess_sends(ops: &[Op]) -> Vec<bool> {
     let mut exceed = vec![false; ops.len()];
     let mut sections = vec![Section::default()];
     for (pc, op) in ops.iter().enumerate() {
         let Some(section) = sections.last_mut() else { break };
         match op {
             Op::Send { .. } | Op::SendRandom { .. } => section.sends.push(pc),
-            Op::Expect { .. } | Op::Await { .. } => section.answers += 1,
+            Op::ExpectBytes { .. } | Op::ExpectMessage { .. } => section.answers += 1,
             Op::LoopBegin { .. } => sections.push(Section::default()),
             Op::LoopEnd { .. } | Op::End => {
                 if let Some(section) = sections.pop() {

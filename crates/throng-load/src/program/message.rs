@@ -10,14 +10,14 @@ use crate::scenario::Pattern;
 
 /// A message of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageTemplate<'a> {
+pub enum IncomingMessage<'a> {
     /// Text.
     Text(&'a str),
     /// Bytes.
     Binary(&'a [u8]),
 }
 
-impl<'a> MessageTemplate<'a> {
+impl<'a> IncomingMessage<'a> {
     /// Its bytes, whatever it is.
     pub fn bytes(self) -> &'a [u8] {
         match self {
@@ -62,17 +62,17 @@ impl MessagePattern {
     }
 
     /// Whether this is the message that must come.
-    pub fn matches(&self, message: MessageTemplate<'_>) -> bool {
+    pub fn matches(&self, message: IncomingMessage<'_>) -> bool {
         match (&self.pattern, message) {
-            (Pattern::Text(expected), MessageTemplate::Text(text)) => expected == text.as_bytes(),
-            (Pattern::Binary(expected), MessageTemplate::Binary(bytes)) => expected == bytes,
-            (Pattern::Json(expected), MessageTemplate::Text(text)) => holds(text, expected),
+            (Pattern::Text(expected), IncomingMessage::Text(text)) => expected == text.as_bytes(),
+            (Pattern::Binary(expected), IncomingMessage::Binary(bytes)) => expected == bytes,
+            (Pattern::Json(expected), IncomingMessage::Text(text)) => json_contains(text, expected),
             (Pattern::Bytes(count), message) => message.bytes().len() == *count as usize,
             (Pattern::Contains(_), message) => {
                 self.finder.as_ref().is_some_and(|finder| finder.find(message.bytes()).is_some())
             }
-            (Pattern::Text(_) | Pattern::Json(_), MessageTemplate::Binary(_))
-            | (Pattern::Binary(_), MessageTemplate::Text(_)) => false,
+            (Pattern::Text(_) | Pattern::Json(_), IncomingMessage::Binary(_))
+            | (Pattern::Binary(_), IncomingMessage::Text(_)) => false,
         }
     }
 }
@@ -84,7 +84,7 @@ impl PartialEq for MessagePattern {
 }
 
 /// Whether `text` is JSON in which at least `expected` is found. Nothing is built from the text.
-fn holds(text: &str, expected: &Value) -> bool {
+fn json_contains(text: &str, expected: &Value) -> bool {
     let mut reader = serde_json::Deserializer::from_str(text);
     let held = Part(expected).deserialize(&mut reader);
     held.unwrap_or(false) && reader.end().is_ok()
@@ -204,7 +204,7 @@ mod tests {
             json!({"b": {"f": true, "c": [1, {"d": "x\n"}]}}),
             json!({"b": {"c": [1, {"e": null}]}}),
         ] {
-            assert!(holds(whole, &expected), "{expected}");
+            assert!(json_contains(whole, &expected), "{expected}");
         }
         for expected in [
             json!({"a": 2}),
@@ -216,17 +216,17 @@ mod tests {
             json!([]),
             json!(null),
         ] {
-            assert!(!holds(whole, &expected), "{expected}");
+            assert!(!json_contains(whole, &expected), "{expected}");
         }
-        assert!(!holds("{\"a\": 1", &json!({"a": 1})), "cut short");
-        assert!(!holds("{\"a\": 1} x", &json!({"a": 1})), "something follows");
-        assert!(holds("[1, \"x\"]", &json!([1, "x"])) && holds("7", &json!(7)));
+        assert!(!json_contains("{\"a\": 1", &json!({"a": 1})), "cut short");
+        assert!(!json_contains("{\"a\": 1} x", &json!({"a": 1})), "something follows");
+        assert!(json_contains("[1, \"x\"]", &json!([1, "x"])) && json_contains("7", &json!(7)));
     }
 
     #[test]
     fn each_pattern_takes_its_messages_and_no_others() {
         let pattern = |pattern| MessagePattern::new(pattern, false);
-        let (text, binary) = (MessageTemplate::Text("hello"), MessageTemplate::Binary(b"hello"));
+        let (text, binary) = (IncomingMessage::Text("hello"), IncomingMessage::Binary(b"hello"));
         for (pattern, of_text, of_binary) in [
             (Pattern::Text(b"hello".to_vec()), true, false),
             (Pattern::Text(b"hell".to_vec()), false, false),

@@ -13,12 +13,12 @@ use crate::source::SourcePlan;
 pub(super) struct Shortages {
     /// The source addresses, in words.
     sources: String,
-    ports_told: bool,
+    ports_reported: bool,
     /// The ports of the targets, in words.
     target_ports: String,
-    itself_told: bool,
+    self_connect_reported: bool,
     /// Of each core.
-    fds_told: Vec<bool>,
+    fds_reported: Vec<bool>,
 }
 
 impl Shortages {
@@ -27,15 +27,15 @@ impl Shortages {
         ports.dedup();
         Self {
             sources: sources.to_string(),
-            ports_told: false,
+            ports_reported: false,
             target_ports: ports.join(","),
-            itself_told: false,
-            fds_told: vec![false; cores],
+            self_connect_reported: false,
+            fds_reported: vec![false; cores],
         }
     }
 
     /// What there is to tell of one core, by why its connects have failed.
-    pub(super) fn tell(
+    pub(super) fn new_events(
         &mut self,
         core: usize,
         failures: &[(ConnectFailure, u64)],
@@ -43,13 +43,15 @@ impl Shortages {
         let is = |wanted| failures.iter().any(|(why, _)| *why == wanted);
         let failed = |errno| is(ConnectFailure::Errno(errno));
         let mut told = Vec::new();
-        if failed(Errno::ADDR_NOT_AVAILABLE) && !std::mem::replace(&mut self.ports_told, true) {
+        if failed(Errno::ADDR_NOT_AVAILABLE) && !std::mem::replace(&mut self.ports_reported, true) {
             told.push(RunEventKind::PortsExhausted { source: self.sources.clone() });
         }
-        if failed(Errno::TABLE_FULL) && !std::mem::replace(&mut self.fds_told[core], true) {
+        if failed(Errno::TABLE_FULL) && !std::mem::replace(&mut self.fds_reported[core], true) {
             told.push(RunEventKind::GeneratorFdsExhausted { core: core as u32 });
         }
-        if is(ConnectFailure::SelfConnected) && !std::mem::replace(&mut self.itself_told, true) {
+        if is(ConnectFailure::SelfConnected)
+            && !std::mem::replace(&mut self.self_connect_reported, true)
+        {
             told.push(RunEventKind::SelfConnected { ports: self.target_ports.clone() });
         }
         told
@@ -71,13 +73,21 @@ mod tests {
         ];
         let ports = RunEventKind::PortsExhausted { source: "127.1.0.1 and 2 more".into() };
         let fds = |core| RunEventKind::GeneratorFdsExhausted { core };
-        assert_eq!(shortages.tell(0, &failures), [ports, fds(0)]);
-        assert_eq!(shortages.tell(0, &failures), []);
-        assert_eq!(shortages.tell(1, &failures), [fds(1)], "tables are a core's, ports are not");
-        assert_eq!(shortages.tell(1, &failures[..1]), []);
+        assert_eq!(shortages.new_events(0, &failures), [ports, fds(0)]);
+        assert_eq!(shortages.new_events(0, &failures), []);
+        assert_eq!(
+            shortages.new_events(1, &failures),
+            [fds(1)],
+            "tables are a core's, ports are not"
+        );
+        assert_eq!(shortages.new_events(1, &failures[..1]), []);
         let itself = [(ConnectFailure::SelfConnected, 1)];
         let told = RunEventKind::SelfConnected { ports: "40050".into() };
-        assert_eq!(shortages.tell(0, &itself), [told]);
-        assert_eq!(shortages.tell(1, &itself), [], "the kernel's ports are those of all cores");
+        assert_eq!(shortages.new_events(0, &itself), [told]);
+        assert_eq!(
+            shortages.new_events(1, &itself),
+            [],
+            "the kernel's ports are those of all cores"
+        );
     }
 }

@@ -9,13 +9,13 @@ use super::steps::{Action, read_timeout};
 use super::template::{Segment, Template};
 
 /// How long an answer to a join, a push or a leave may take, as with phoenix.js.
-pub const ANSWER_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+pub const REPLY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 pub(super) fn read_join(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
     let fields = reader.fields(node, "`join`", &["topic", "payload", "timeout"])?;
     let topic = read_topic(reader, &fields, "`join`");
     let payload = json::read_object(reader, fields.get("payload"), "`payload`");
-    let timeout = read_timeout(reader, fields.get("timeout"), ANSWER_TIMEOUT_DEFAULT);
+    let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
     Some(Action::Join { topic: topic?, payload: payload?, timeout: timeout? })
 }
 
@@ -28,7 +28,7 @@ pub(super) fn read_push(reader: &mut Reader<'_>, node: &Node) -> Option<Action> 
     let reply = fields.get("reply").map_or(Some(true), |node| {
         reader.one_of(node, "`reply`", &[("true", true), ("false", false)])
     });
-    let timeout = read_timeout(reader, fields.get("timeout"), ANSWER_TIMEOUT_DEFAULT);
+    let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
     Some(Action::Push {
         topic: topic?,
         event: event?,
@@ -41,7 +41,7 @@ pub(super) fn read_push(reader: &mut Reader<'_>, node: &Node) -> Option<Action> 
 pub(super) fn read_leave(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
     let fields = reader.fields(node, "`leave`", &["topic", "timeout"])?;
     let topic = read_topic(reader, &fields, "`leave`");
-    let timeout = read_timeout(reader, fields.get("timeout"), ANSWER_TIMEOUT_DEFAULT);
+    let timeout = read_timeout(reader, fields.get("timeout"), REPLY_TIMEOUT_DEFAULT);
     Some(Action::Leave { topic: topic?, timeout: timeout? })
 }
 
@@ -82,7 +82,7 @@ fn read_topic(reader: &mut Reader<'_>, fields: &Fields<'_>, what: &str) -> Optio
 }
 
 /// A topic that is the same for everybody.
-pub(super) fn read_one_topic(
+pub(super) fn read_fixed_topic(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     what: &str,

@@ -12,13 +12,13 @@ use super::template::Template;
 /// What is known before a step.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct State {
-    link: Link,
+    connection: ConnectionState,
     /// The channels that are joined, in the order of joining.
     joined: Vec<Template>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Link {
+enum ConnectionState {
     /// No connection.
     #[default]
     Closed,
@@ -36,35 +36,43 @@ pub(super) fn check(reader: &mut Reader<'_>, steps: &[Step]) {
 
 fn walk(reader: &mut Reader<'_>, steps: &[Step], mut state: State) -> State {
     for step in steps {
-        if state.link == Link::Over {
+        if state.connection == ConnectionState::Over {
             let title = "this step is never reached";
             reader.error(step.span.clone(), title, "the step before it goes on until the run ends");
             return state;
         }
-        state = after(reader, step, state);
+        state = state_after_step(reader, step, state);
     }
     state
 }
 
-fn after(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
-    match (&step.action, state.link) {
-        (Action::Connect { .. }, Link::Open | Link::HalfClosed) => {
+fn state_after_step(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
+    match (&step.action, state.connection) {
+        (Action::Connect { .. }, ConnectionState::Open | ConnectionState::HalfClosed) => {
             reader.error(step.span.clone(), "there is a connection already", "`close` comes first");
-            State { link: Link::Open, ..state }
+            State { connection: ConnectionState::Open, ..state }
         }
-        (Action::Connect { .. }, _) => State { link: Link::Open, joined: Vec::new() },
+        (Action::Connect { .. }, _) => {
+            State { connection: ConnectionState::Open, joined: Vec::new() }
+        }
         (Action::Wait { .. }, _) => state,
         (Action::Every { steps, span, .. }, _) => {
             let after = walk_loop(reader, steps, state, true);
-            if span.is_none() { State { link: Link::Over, ..after } } else { after }
+            if span.is_none() {
+                State { connection: ConnectionState::Over, ..after }
+            } else {
+                after
+            }
         }
         (Action::Repeat { steps, until }, _) => {
             walk_loop(reader, steps, state, *until != Repeat::Times(1))
         }
-        (action, Link::Closed) => {
+        (action, ConnectionState::Closed) => {
             let what = match action {
                 Action::Send(_) => "`send` has nothing to send on",
-                Action::Expect { .. } | Action::Await { .. } => "`expect` has nothing to read from",
+                Action::ExpectBytes { .. } | Action::ExpectMessage { .. } => {
+                    "`expect` has nothing to read from"
+                }
                 Action::Join { .. } => "`join` has no connection to join on",
                 Action::Push { .. } => "`push` has nothing to push on",
                 Action::Leave { .. } => "`leave` has nothing to leave",
@@ -81,17 +89,17 @@ fn after(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
                 Action::Close(_) => state,
                 Action::Push { topic, .. } | Action::Leave { topic, .. } => {
                     state.joined.push(topic.clone());
-                    state_after(action, State { link: Link::Open, ..state })
+                    state_after(action, State { connection: ConnectionState::Open, ..state })
                 }
-                _ => state_after(action, State { link: Link::Open, ..state }),
+                _ => state_after(action, State { connection: ConnectionState::Open, ..state }),
             }
         }
-        (Action::Send(_), Link::HalfClosed) => {
+        (Action::Send(_), ConnectionState::HalfClosed) => {
             let label = "`close: half` has ended the sending";
             reader.error(step.span.clone(), "nothing more can be sent", label);
             state
         }
-        (Action::Close(CloseAction::Half), Link::HalfClosed) => {
+        (Action::Close(CloseAction::Half), ConnectionState::HalfClosed) => {
             reader.error(step.span.clone(), "the sending half is closed already", "leave this out");
             state
         }
@@ -118,8 +126,8 @@ fn state_after(action: &Action, mut state: State) -> State {
     match action {
         Action::Join { topic, .. } => state.joined.push(topic.clone()),
         Action::Leave { topic, .. } => state.joined.retain(|joined| joined != topic),
-        Action::Stay => state.link = Link::Over,
-        Action::Close(CloseAction::Half) => state.link = Link::HalfClosed,
+        Action::Stay => state.connection = ConnectionState::Over,
+        Action::Close(CloseAction::Half) => state.connection = ConnectionState::HalfClosed,
         Action::Close(_) => state = State::default(),
         _ => {}
     }
@@ -129,7 +137,7 @@ fn state_after(action: &Action, mut state: State) -> State {
 fn walk_loop(reader: &mut Reader<'_>, steps: &[Step], entry: State, again: bool) -> State {
     let mistakes = reader.mistakes.len();
     let once = walk(reader, steps, entry.clone());
-    let unchanged = once == entry || once.link == Link::Over;
+    let unchanged = once == entry || once.connection == ConnectionState::Over;
     if !again || unchanged || reader.mistakes.len() > mistakes {
         return once;
     }

@@ -52,7 +52,9 @@ fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> O
     let literal = |text: &str| Segment::Literal(text.as_bytes().into());
     match &node.kind {
         Kind::Nothing => segments.push(literal("null")),
-        Kind::Scalar(text) if node.is_typed => segments.push(literal(&typed(reader, node, text)?)),
+        Kind::Scalar(text) if node.is_typed => {
+            segments.push(literal(&typed_scalar(reader, node, text)?))
+        }
         Kind::Scalar(text) => {
             let template = reader.template(node, text)?;
             segments.push(literal("\""));
@@ -70,7 +72,7 @@ fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> O
             for (place, (key, value)) in entries.iter().enumerate() {
                 segments.push(literal(if place == 0 { "{" } else { "," }));
                 let key = reader.text(key, "a key of JSON", "a text")?;
-                segments.push(literal(&string(key)));
+                segments.push(literal(&quoted(key)));
                 segments.push(literal(":"));
                 write(reader, value, segments)?;
             }
@@ -81,12 +83,12 @@ fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> O
 }
 
 /// YAML knows more numbers than JSON does.
-fn typed(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<String> {
+fn typed_scalar(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     match lower.as_str() {
         "true" | "false" => Some(lower),
         // Some readers of YAML take `no` for false: here it is what it says.
-        _ if text.starts_with(|c: char| c.is_alphabetic()) => Some(string(text)),
+        _ if text.starts_with(|c: char| c.is_alphabetic()) => Some(quoted(text)),
         _ if json::is_valid(text) => Some(text.to_owned()),
         _ => {
             let label = "not a number of JSON; in quotes it is a text";
@@ -100,14 +102,14 @@ fn typed(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<String> {
 fn escaped(segment: &Segment) -> Segment {
     match segment {
         Segment::Literal(bytes) => {
-            let quoted = string(&String::from_utf8_lossy(bytes));
+            let quoted = quoted(&String::from_utf8_lossy(bytes));
             Segment::Literal(quoted.as_bytes()[1..quoted.len() - 1].into())
         }
         other => other.clone(),
     }
 }
 
-fn string(text: &str) -> String {
+fn quoted(text: &str) -> String {
     let mut out = Vec::new();
     json::write_string(text, &mut out);
     String::from_utf8(out).expect("a string of JSON is UTF-8")

@@ -35,7 +35,7 @@ impl Node {
         let options = serde_saphyr::options! {
             non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
         };
-        let tree: Spanned<Tree> = serde_saphyr::from_str_with_options(source, options)
+        let tree: Spanned<YamlValue> = serde_saphyr::from_str_with_options(source, options)
             .map_err(|error| not_yaml(source, &error))?;
         Ok(Self::from_tree(source, tree))
     }
@@ -71,29 +71,29 @@ impl Node {
         self.span.clone()
     }
 
-    fn from_tree(source: &str, tree: Spanned<Tree>) -> Self {
+    fn from_tree(source: &str, tree: Spanned<YamlValue>) -> Self {
         let span = bytes_of(source, &tree.defined);
-        let is_typed = matches!(tree.value, Tree::Typed);
+        let is_typed = matches!(tree.value, YamlValue::Typed);
         let node = |span, kind| Self { span, kind, is_typed };
         match tree.value {
-            Tree::Nothing => node(span, Kind::Nothing),
-            Tree::Text(text) => node(span, Kind::Scalar(text)),
-            Tree::Typed => {
+            YamlValue::Nothing => node(span, Kind::Nothing),
+            YamlValue::Text(text) => node(span, Kind::Scalar(text)),
+            YamlValue::Typed => {
                 let text = source[span.clone()].trim().to_owned();
                 node(span, Kind::Scalar(text))
             }
-            Tree::List(items) => {
+            YamlValue::List(items) => {
                 let items: Vec<_> =
                     items.into_iter().map(|item| Self::from_tree(source, item)).collect();
                 let end = items.last().map_or(span.end, |item| item.span.end);
-                node(closed(source, span, end), Kind::List(items))
+                node(collection_span(source, span, end), Kind::List(items))
             }
-            Tree::Map(entries) => {
+            YamlValue::Map(entries) => {
                 let both =
                     |(key, value)| (Self::from_tree(source, key), Self::from_tree(source, value));
                 let entries: Vec<_> = entries.into_iter().map(both).collect();
                 let end = entries.last().map_or(span.end, |(_, value)| value.span.end);
-                node(closed(source, span, end), Kind::Map(entries))
+                node(collection_span(source, span, end), Kind::Map(entries))
             }
         }
     }
@@ -101,7 +101,7 @@ impl Node {
 
 /// The span of a collection that begins with `begin` and whose last member ends at `end`: the parser
 /// gives no end, so the closing bracket, where there is one, is looked for.
-fn closed(source: &str, begin: Range<usize>, end: usize) -> Range<usize> {
+fn collection_span(source: &str, begin: Range<usize>, end: usize) -> Range<usize> {
     let end = end.max(begin.end);
     let bracket = match source.as_bytes().get(begin.start) {
         Some(b'[') => "]",
@@ -114,16 +114,16 @@ fn closed(source: &str, begin: Range<usize>, end: usize) -> Range<usize> {
 }
 
 /// What serde is told; YAML's own types of scalars are dropped in favour of their text.
-enum Tree {
+enum YamlValue {
     Nothing,
     Text(String),
     /// A plain scalar that YAML takes for a number or a boolean: its text is in the source.
     Typed,
-    List(Vec<Spanned<Tree>>),
-    Map(Vec<(Spanned<Tree>, Spanned<Tree>)>),
+    List(Vec<Spanned<YamlValue>>),
+    Map(Vec<(Spanned<YamlValue>, Spanned<YamlValue>)>),
 }
 
-impl<'de> Deserialize<'de> for Tree {
+impl<'de> Deserialize<'de> for YamlValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TreeVisitor)
     }
@@ -132,66 +132,66 @@ impl<'de> Deserialize<'de> for Tree {
 struct TreeVisitor;
 
 impl<'de> Visitor<'de> for TreeVisitor {
-    type Value = Tree;
+    type Value = YamlValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value, a list or a mapping")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Tree, E> {
-        Ok(Tree::Text(text.to_owned()))
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<YamlValue, E> {
+        Ok(YamlValue::Text(text.to_owned()))
     }
 
-    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_i128<E: de::Error>(self, _: i128) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_i128<E: de::Error>(self, _: i128) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_u64<E: de::Error>(self, _: u64) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_u128<E: de::Error>(self, _: u128) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_u128<E: de::Error>(self, _: u128) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Tree, E> {
-        Ok(Tree::Nothing)
+    fn visit_unit<E: de::Error>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Nothing)
     }
 
-    fn visit_none<E: de::Error>(self) -> Result<Tree, E> {
-        Ok(Tree::Nothing)
+    fn visit_none<E: de::Error>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Nothing)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
-        Tree::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlValue, D::Error> {
+        YamlValue::deserialize(deserializer)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<YamlValue, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Tree::List(list))
+        Ok(YamlValue::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Tree, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<YamlValue, A::Error> {
         let mut map = Vec::new();
         while let Some(entry) = entries.next_entry()? {
             map.push(entry);
         }
-        Ok(Tree::Map(map))
+        Ok(YamlValue::Map(map))
     }
 }
 

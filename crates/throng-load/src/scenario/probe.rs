@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Protocol;
-use super::channel::{read_event, read_one_topic};
+use super::channel::{read_event, read_fixed_topic};
 use super::json;
 use super::load::positive_duration;
 use super::message::read_template;
@@ -82,7 +82,7 @@ fn read_broadcast(reader: &mut Reader<'_>, node: &Node) -> Option<Broadcast> {
     let what = "`broadcast`";
     if reader.protocol == Protocol::Phoenix {
         let fields = reader.fields(node, what, &["topic", "event", "payload"])?;
-        let topic = read_one_topic(reader, &fields, what);
+        let topic = read_fixed_topic(reader, &fields, what);
         let event = read_event(reader, &fields, what);
         let payload = json::read_object(reader, fields.get("payload"), "`payload`");
         return Some(Broadcast::Push { topic: topic?, event: event?, payload: payload? });

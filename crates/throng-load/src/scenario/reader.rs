@@ -25,7 +25,7 @@ pub(super) struct Fields<'n> {
     pub(super) span: Range<usize>,
     entries: Vec<(&'n str, &'n Node, &'n Node)>,
     /// The keys that unknown ones were probably meant to be: they are not missing as well.
-    meant: Vec<String>,
+    suggested: Vec<String>,
 }
 
 impl<'n> Fields<'n> {
@@ -86,7 +86,7 @@ impl<'s> Reader<'s> {
                 }
             }
         }
-        Some(Fields { span: node.span.clone(), entries, meant })
+        Some(Fields { span: node.span.clone(), entries, suggested: meant })
     }
 
     /// A name that is not one of `known`.
@@ -108,7 +108,7 @@ impl<'s> Reader<'s> {
         example: &str,
     ) -> Option<&'n Node> {
         let value = fields.get(key);
-        if value.is_none() && !fields.meant.iter().any(|meant| meant == key) {
+        if value.is_none() && !fields.suggested.iter().any(|meant| meant == key) {
             let span = self.first_line(&fields.span);
             self.error(
                 span,

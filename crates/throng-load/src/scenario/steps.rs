@@ -41,14 +41,14 @@ pub enum Action {
     /// Hands a message to the kernel.
     Send(SendPayload),
     /// Waits for what must come next.
-    Expect {
+    ExpectBytes {
         /// What must come.
         expected: Expectation,
         /// More than zero.
         timeout: Duration,
     },
     /// Waits for a whole message of a WebSocket.
-    Await {
+    ExpectMessage {
         /// What it must be.
         pattern: Pattern,
         /// Other messages are passed over; otherwise they are a mismatch.
@@ -271,10 +271,10 @@ fn read_connect(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action>
 fn read_expect(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
     if reader.protocol == Protocol::Tcp {
         let (expected, timeout) = message::read_expected(reader, node)?;
-        return Some(Action::Expect { expected, timeout });
+        return Some(Action::ExpectBytes { expected, timeout });
     }
     let ExpectStep { pattern, skip_others, timeout } = websocket::read_expected(reader, node)?;
-    Some(Action::Await { pattern, skip_others, timeout })
+    Some(Action::ExpectMessage { pattern, skip_others, timeout })
 }
 
 /// A time after which something is an error.

@@ -124,14 +124,14 @@ impl Template {
     }
 
     /// How long a message may become, in bytes.
-    pub fn bytes_most(&self) -> usize {
+    pub fn bytes_max(&self) -> usize {
         let of_segment = |segment: &Segment| match segment {
             Segment::Literal(bytes) => bytes.len(),
             Segment::UserId
             | Segment::UserGroup(_)
             | Segment::UserModulo(_)
             | Segment::Counter
-            | Segment::Random(..) => DIGITS_MOST,
+            | Segment::Random(..) => DIGITS_MAX,
         };
         self.segments.iter().map(of_segment).sum()
     }
@@ -224,7 +224,7 @@ fn division(inside: &str) -> Option<(&str, char, &str)> {
 
 /// Appends a number in decimal.
 fn digits(mut number: u64, out: &mut Vec<u8>) {
-    let mut buffer = [0u8; DIGITS_MOST];
+    let mut buffer = [0u8; DIGITS_MAX];
     let mut at = buffer.len();
     loop {
         at -= 1;
@@ -238,7 +238,7 @@ fn digits(mut number: u64, out: &mut Vec<u8>) {
 }
 
 /// Digits of the largest number.
-const DIGITS_MOST: usize = 20;
+const DIGITS_MAX: usize = 20;
 
 const NAMES: [&str; 3] = ["user.id", "counter", "random"];
 

@@ -101,7 +101,7 @@ fn every_form_of_sending_and_expecting_is_read() {
     let send = |text: &str| Action::Send(SendPayload::Template(Template::parse(text).unwrap()));
     let bytes =
         |bytes: &[u8]| Action::Send(SendPayload::Template(Template::from_bytes(bytes.to_vec())));
-    let expect = |expected| Action::Expect { expected, timeout: EXPECT_TIMEOUT_DEFAULT };
+    let expect = |expected| Action::ExpectBytes { expected, timeout: EXPECT_TIMEOUT_DEFAULT };
     let actions = steps(
         "  - connect: {timeout: 1s}
   - send: hello ${user.id}
@@ -126,7 +126,7 @@ fn every_form_of_sending_and_expecting_is_read() {
         Action::Send(SendPayload::Random(1_024)),
         send("17"),
         expect(Expectation::Literal(b"ok".to_vec())),
-        Action::Expect { expected: Expectation::Literal(b"${".to_vec()), timeout: second },
+        Action::ExpectBytes { expected: Expectation::Literal(b"${".to_vec()), timeout: second },
         expect(Expectation::Literal(b"\r\n".to_vec())),
         expect(Expectation::Bytes(4)),
         expect(Expectation::Until(b"\n".to_vec())),

@@ -11,7 +11,7 @@ use crate::scenario::Phase;
 /// Who begins and ends when.
 #[derive(Clone, Debug)]
 pub struct ClosedSchedule {
-    lines: Vec<Line>,
+    segments: Vec<LineSegment>,
 }
 
 /// What happens to one user.
@@ -36,7 +36,7 @@ pub enum UserChange {
 
 /// A straight piece of the line.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct LineSegment {
     begin: Duration,
     length: Duration,
     from: u32,
@@ -51,16 +51,18 @@ impl ClosedSchedule {
         let mut lines = Vec::new();
         for phase in phases {
             let to = if let Phase::Ramp { to, .. } = phase { *to } else { users };
-            lines.push(Line { begin, length: phase.length(), from: users, to });
+            lines.push(LineSegment { begin, length: phase.length(), from: users, to });
             begin = begin.saturating_add(phase.length());
             users = to;
         }
-        Self { lines }
+        Self { segments: lines }
     }
 
     /// The height of the line at `t`; after the end, its last height.
     pub fn target_at(&self, t: Duration) -> f64 {
-        let Some(line) = self.lines.iter().rev().find(|line| line.begin <= t) else { return 0.0 };
+        let Some(line) = self.segments.iter().rev().find(|line| line.begin <= t) else {
+            return 0.0;
+        };
         let (from, to) = (f64::from(line.from), f64::from(line.to));
         let passed = (t - line.begin).as_secs_f64() / line.length.as_secs_f64();
         from + (to - from) * passed.min(1.0)
@@ -69,17 +71,17 @@ impl ClosedSchedule {
     /// When user `k` begins and ends, in turn: starts at even places, stops at odd ones. A user that
     /// is still wanted at the end has no last stop.
     pub fn moments_of(&self, k: u32) -> impl Iterator<Item = Duration> {
-        self.lines.iter().filter(move |line| line.crosses(k)).map(move |line| line.moment_of(k))
+        self.segments.iter().filter(move |line| line.crosses(k)).map(move |line| line.moment_of(k))
     }
 
     /// The length of all phases.
     pub fn length(&self) -> Duration {
-        self.lines.last().map_or(Duration::ZERO, |line| line.begin.saturating_add(line.length))
+        self.segments.last().map_or(Duration::ZERO, |line| line.begin.saturating_add(line.length))
     }
 
     /// The highest point of the line.
     pub fn peak_users(&self) -> u32 {
-        self.lines.iter().map(|line| line.to).max().unwrap_or(0)
+        self.segments.iter().map(|line| line.to).max().unwrap_or(0)
     }
 
     /// What happens on core `core` of `cores`, in the order of time.
@@ -89,11 +91,11 @@ impl ClosedSchedule {
     pub fn events(&self, core: usize, cores: usize) -> impl Iterator<Item = ScheduleEvent> + use<> {
         assert!(core < cores, "core {core} of {cores}");
         let (core, cores) = (core as u64, cores as u64);
-        self.lines.clone().into_iter().flat_map(move |line| line.events(core, cores))
+        self.segments.clone().into_iter().flat_map(move |line| line.events(core, cores))
     }
 }
 
-impl Line {
+impl LineSegment {
     fn crosses(&self, k: u32) -> bool {
         (self.from.min(self.to)..self.from.max(self.to)).contains(&k)
     }

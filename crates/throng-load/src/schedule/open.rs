@@ -19,18 +19,18 @@ use crate::scenario::{Phase, Spacing};
 pub struct Arrivals {
     next: Cursor,
     /// The same arrivals once more, for counting those that are due.
-    due: Cursor,
-    due_count: u64,
+    counted: Cursor,
+    counted_arrivals: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Cursor {
-    phases: Arc<[Share]>,
+    phases: Arc<[CoreShare]>,
     phase: usize,
     /// Arrivals of this core in this phase so far.
     taken: u64,
     /// Poisson: the integral of this core's rate up to its last arrival in this phase.
-    energy: f64,
+    expected_count: f64,
     prng: Prng,
     /// The arrival that was found and not yet taken.
     peeked: Option<Duration>,
@@ -38,7 +38,7 @@ struct Cursor {
 
 /// A phase as one core sees it.
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct CoreShare {
     begin: Duration,
     open: OpenPhase,
     spacing: Spacing,
@@ -71,7 +71,7 @@ impl Arrivals {
                 } else {
                     of_all.saturating_sub(first).div_ceil(cores)
                 };
-                shares.push(Share { begin, open, spacing: *spacing, first, most, cores });
+                shares.push(CoreShare { begin, open, spacing: *spacing, first, most, cores });
                 before += if of_all == u64::MAX { 0 } else { of_all };
             }
             begin = begin.saturating_add(phase.length());
@@ -80,11 +80,11 @@ impl Arrivals {
             phases: shares.into(),
             phase: 0,
             taken: 0,
-            energy: 0.0,
+            expected_count: 0.0,
             prng: Prng::derive(seed, core),
             peeked: None,
         };
-        Self { next: cursor.clone(), due: cursor, due_count: 0 }
+        Self { next: cursor.clone(), counted: cursor, counted_arrivals: 0 }
     }
 
     /// When the next user of this core arrives, without taking it.
@@ -95,11 +95,11 @@ impl Arrivals {
     /// How many arrivals are due by `t` on this core: exactly those that the iterator gives with a moment
     /// of at most `t`. Time goes forward: an earlier `t` than the last one counts nothing less.
     pub fn intended_by(&mut self, t: Duration) -> u64 {
-        while self.due.peek().is_some_and(|at| at <= t) {
-            self.due.peeked = None;
-            self.due_count += 1;
+        while self.counted.peek().is_some_and(|at| at <= t) {
+            self.counted.peeked = None;
+            self.counted_arrivals += 1;
         }
-        self.due_count
+        self.counted_arrivals
     }
 }
 
@@ -116,12 +116,12 @@ impl Iterator for Arrivals {
 impl Cursor {
     fn peek(&mut self) -> Option<Duration> {
         if self.peeked.is_none() {
-            self.peeked = self.find();
+            self.peeked = self.find_next();
         }
         self.peeked
     }
 
-    fn find(&mut self) -> Option<Duration> {
+    fn find_next(&mut self) -> Option<Duration> {
         loop {
             let share = *self.phases.get(self.phase)?;
             if let Some(seconds) = self.find_in(&share) {
@@ -130,12 +130,12 @@ impl Cursor {
             }
             self.phase += 1;
             self.taken = 0;
-            self.energy = 0.0;
+            self.expected_count = 0.0;
         }
     }
 
     /// This core's next arrival in the phase, in seconds from its beginning.
-    fn find_in(&mut self, share: &Share) -> Option<f64> {
+    fn find_in(&mut self, share: &CoreShare) -> Option<f64> {
         if self.taken >= share.most {
             return None;
         }
@@ -145,8 +145,8 @@ impl Cursor {
                 share.open.curve.moment_of(place as f64)
             }
             Spacing::Poisson => {
-                self.energy += self.prng.exponential();
-                share.open.curve.moment_of(self.energy * share.cores as f64)
+                self.expected_count += self.prng.exponential();
+                share.open.curve.moment_of(self.expected_count * share.cores as f64)
             }
         };
         // An even arrival was counted as one of the phase; a random one may fall behind its end.

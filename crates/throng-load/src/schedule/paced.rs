@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::curve::{Curve, duration};
+use super::curve::{RateCurve, duration};
 use crate::scenario::Pace;
 
 /// When turn 0, 1, 2, ... of a loop is due, counted from its beginning. The number of the turn is
@@ -14,7 +14,7 @@ pub struct PacedTurns(Kind);
 enum Kind {
     /// Whole nanoseconds, so that turn a million is not a microsecond off.
     Period(u64),
-    Curve(Curve),
+    Curve(RateCurve),
 }
 
 impl PacedTurns {
@@ -24,7 +24,7 @@ impl PacedTurns {
             Pace::Period(period) => {
                 Kind::Period(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX))
             }
-            Pace::Rate { from, to, over } => Kind::Curve(Curve::new(from, to, over)),
+            Pace::Rate { from, to, over } => Kind::Curve(RateCurve::new(from, to, over)),
         })
     }
 

@@ -8,24 +8,24 @@ use crate::generator::ErrorSample;
 
 /// What is to be told, and what was told before.
 #[derive(Debug, Default)]
-pub(super) struct ErrorsShown {
+pub(super) struct FirstErrors {
     kinds: BTreeSet<String>,
-    waiting: Vec<RunEventKind>,
+    unreported: Vec<RunEventKind>,
 }
 
-impl ErrorsShown {
+impl FirstErrors {
     /// Takes the samples of one core; another core may have shown such an error before.
-    pub(super) fn take_in(&mut self, samples: &mut Vec<ErrorSample>) {
+    pub(super) fn add_samples(&mut self, samples: &mut Vec<ErrorSample>) {
         for ErrorSample { kind, expected, got } in samples.drain(..) {
             if self.kinds.insert(kind.clone()) {
-                self.waiting.push(RunEventKind::FirstError { kind, expected, got });
+                self.unreported.push(RunEventKind::FirstError { kind, expected, got });
             }
         }
     }
 
     /// Returns what was not told yet.
-    pub(super) fn tell(&mut self) -> Vec<RunEventKind> {
-        std::mem::take(&mut self.waiting)
+    pub(super) fn take_events(&mut self) -> Vec<RunEventKind> {
+        std::mem::take(&mut self.unreported)
     }
 }
 
@@ -40,12 +40,12 @@ mod tests {
             expected: "`ok`".to_owned(),
             got: got.to_owned(),
         };
-        let mut shown = ErrorsShown::default();
-        shown.take_in(&mut vec![sample("a", "1"), sample("b", "2")]);
-        shown.take_in(&mut vec![sample("a", "3")]);
-        let got: Vec<_> = shown.tell().iter().map(ToString::to_string).collect();
+        let mut shown = FirstErrors::default();
+        shown.add_samples(&mut vec![sample("a", "1"), sample("b", "2")]);
+        shown.add_samples(&mut vec![sample("a", "3")]);
+        let got: Vec<_> = shown.take_events().iter().map(ToString::to_string).collect();
         assert_eq!(got, ["the first a: wanted `ok`, came 1", "the first b: wanted `ok`, came 2"]);
-        shown.take_in(&mut vec![sample("b", "4")]);
-        assert_eq!(shown.tell(), []);
+        shown.add_samples(&mut vec![sample("b", "4")]);
+        assert_eq!(shown.take_events(), []);
     }
 }
