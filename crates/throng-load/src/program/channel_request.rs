@@ -1,34 +1,34 @@
-//! What users of Phoenix Channels ask, and what about.
+//! Requests of Phoenix Channels users, and their topics.
 
 use std::time::Duration;
 
 use super::{Broadcast, Probe, Template};
 
-/// A question to the server.
+/// A request to the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelRequest {
-    /// Which.
+    /// Type of the request.
     pub kind: ChannelRequestKind,
-    /// The index of its [`Topic`].
+    /// Index of its [`TopicTemplate`].
     pub topic: u16,
-    /// Of a push; empty otherwise.
+    /// Event of a push; empty otherwise.
     pub event: Template,
-    /// The text of a JSON object; nothing for a leave.
+    /// Text of a JSON object; empty for a leave.
     pub payload: Template,
-    /// Whether the user waits for the answer.
+    /// True if the user waits for the reply.
     pub awaits_reply: bool,
-    /// After this long without it it is an error.
+    /// Time-out of the reply.
     pub timeout: Duration,
 }
 
-/// The three questions.
+/// Type of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelRequestKind {
-    /// `phx_join`.
+    /// Joins a topic (`phx_join`).
     Join,
-    /// An event of the application's.
+    /// Pushes an event of the application.
     Push,
-    /// `phx_leave`.
+    /// Leaves a topic (`phx_leave`).
     Leave,
 }
 
@@ -51,20 +51,20 @@ impl ChannelRequest {
     }
 }
 
-/// A channel's name.
+/// The name of a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopicTemplate {
-    /// The same text each time that one user renders it.
+    /// Template of the name; a user renders the same text each time.
     pub name: Template,
     probe_reach: ProbeReach,
 }
 
-/// Whether a probe is heard in a topic.
+/// The users of a topic to whom the probe is delivered.
 #[derive(Clone, Debug, PartialEq)]
 enum ProbeReach {
     Always,
     Never,
-    /// By the users whose topic is this one.
+    /// Those whose topic is this one.
     Where(String),
 }
 
@@ -81,7 +81,7 @@ impl TopicTemplate {
         Self { name, probe_reach: heard }
     }
 
-    /// Whether the probe is heard by those whose topic is `rendered`.
+    /// Reports whether the probe is delivered to users whose topic is `rendered`.
     pub fn receives_probe(&self, rendered: &[u8]) -> bool {
         match &self.probe_reach {
             ProbeReach::Always => true,

@@ -1,4 +1,4 @@
-//! From steps to ops.
+//! Compiling steps to ops.
 
 use super::{
     ChannelRequest, ChannelRequestKind, Dialogue, Frame, Handshake, Loop, Matcher, MessagePattern,
@@ -8,8 +8,8 @@ use crate::scenario::{Action, Class, Expectation, Repeat, Scenario, SendPayload,
 use crate::schedule::PacedTurns;
 
 impl Program {
-    /// Compiles the classes of a scenario. A scenario that was read from a text has no more loops
-    /// inside one another than there are counters.
+    /// Compiles the classes of a scenario. The reader has checked that loops are not nested deeper
+    /// than [`LOOPS_MAX`](super::LOOPS_MAX).
     ///
     /// # Panics
     /// When there is no class, or all weights are 0.
@@ -133,7 +133,7 @@ impl Program {
         Op::Send { template: index_of(&mut self.templates, template.clone()), frame }
     }
 
-    /// The place of a topic: all steps that name it share one.
+    /// Returns the index of a topic. All steps that name it share one.
     fn topic_index(&mut self, name: &Template) -> u16 {
         let topic = TopicTemplate::new(name.clone(), self.probe.as_ref());
         u16::try_from(index_of(&mut self.topics, topic))
@@ -156,7 +156,7 @@ impl Program {
     }
 }
 
-/// The place of `value` in the table, where equal ones share one.
+/// Returns the index of `value` in the table. Equal values share one.
 fn index_of<T: PartialEq>(table: &mut Vec<T>, value: T) -> u32 {
     let index = table.iter().position(|other| *other == value).unwrap_or_else(|| {
         table.push(value);
@@ -165,7 +165,8 @@ fn index_of<T: PartialEq>(table: &mut Vec<T>, value: T) -> u32 {
     index as u32
 }
 
-/// A number prime to `total` near its golden section: its multiples are spread evenly.
+/// Returns a number coprime to `total` near its golden section, so that its multiples spread
+/// evenly.
 fn stride(total: u64) -> u64 {
     let golden = (total as f64 * 0.618_033_988_75) as u64;
     (golden.max(1)..).find(|&stride| gcd(stride, total) == 1).unwrap_or(1)

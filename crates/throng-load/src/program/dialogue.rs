@@ -1,29 +1,28 @@
-//! How sends and answers follow one another, known from the program alone: what a message that arrives
-//! now can be an answer to.
+//! The order of sends and answers in a program: which answer a message that arrives now can be.
 
 use super::{CloseAction, Op, Program};
 
-/// What a user at some place in the program comes to first.
+/// What a user at some index of the program comes to first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextAnswer {
-    /// It sends before it waits for an answer. What arrives before that is not the answer.
+    /// True if it sends before it waits for an answer. What arrives before that is not the answer.
     pub sends_first: bool,
-    /// The place of the `expect` that it comes to next; none if there is none on this connection.
+    /// Index of the next `expect` on this connection; `None` if there is none.
     pub expect: Option<u32>,
 }
 
-/// What is known of each place of a program.
+/// Precomputed facts for each index of a program.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dialogue {
     next: Vec<NextAnswer>,
-    /// For the place of a send: its loop, or its class outside of loops, sends more often than it waits
+    /// True for a send if its loop, or its class outside of loops, sends more often than it waits
     /// for an answer.
     sends_exceed: Vec<bool>,
 }
 
 impl Dialogue {
     pub(super) fn of(program: &Program) -> Self {
-        // The end of a loop leads back to its body, which a first pass has looked at.
+        // The end of a loop leads back to its body, which the first pass has visited.
         let once = next_answers(program, &[]);
         Self { next: next_answers(program, &once), sends_exceed: mark_excess_sends(program.ops()) }
     }
@@ -35,8 +34,8 @@ impl Program {
         self.dialogue.next[pc as usize]
     }
 
-    /// Returns whether messages of several sends, with the one at `pc` among them, have one answer. If
-    /// not, answers that are still outstanding at that send are still waited for.
+    /// Reports whether several sends, including the one at `pc`, share one answer. If not, answers
+    /// that are outstanding at that send remain outstanding.
     pub fn sends_exceed_answers(&self, pc: u32) -> bool {
         self.dialogue.sends_exceed[pc as usize]
     }
@@ -67,7 +66,7 @@ fn next_answers(program: &Program, bodies: &[NextAnswer]) -> Vec<NextAnswer> {
     next
 }
 
-/// The sends of a loop, or of a class outside of its loops, and how many answers it waits for.
+/// The sends of a loop, or of a class outside of its loops, and the number of answers it waits for.
 #[derive(Default)]
 struct Section {
     sends: Vec<usize>,
@@ -110,7 +109,7 @@ mod tests {
         )
     }
 
-    /// For each place: `s` where the user sends first, `-` where not, and the place of its next `expect`.
+    /// For each index: `s` if the user sends first, `-` if not, and the index of its next `expect`.
     #[track_caller]
     fn check(user: &str, expected: &str) {
         let program = compile(user);
@@ -139,7 +138,7 @@ mod tests {
             "[connect, repeat: {times: 3, do: [send: a, expect: b]}, expect: c]",
             "-_ s3 s3 -3 s3 -5 -_",
         );
-        // A loop that neither sends nor waits for anything leads on.
+        // A loop that neither sends nor expects is transparent.
         check("[connect, repeat: {times: 3, do: [wait: 1s]}, expect: c]", "-_ -4 -4 -4 -4 -_");
     }
 

@@ -1,4 +1,4 @@
-//! What a whole message must be.
+//! Matching whole WebSocket messages.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use serde_json::Value;
 
 use crate::scenario::Pattern;
 
-/// A message of a WebSocket.
+/// A WebSocket message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncomingMessage<'a> {
-    /// Text.
+    /// A text message.
     Text(&'a str),
-    /// Bytes.
+    /// A binary message.
     Binary(&'a [u8]),
 }
 
 impl<'a> IncomingMessage<'a> {
-    /// Its bytes, whatever it is.
+    /// Returns the message's bytes.
     pub fn bytes(self) -> &'a [u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
@@ -27,7 +27,7 @@ impl<'a> IncomingMessage<'a> {
     }
 }
 
-/// What must come, and whether something else may come before it.
+/// A rule for a message, and whether other messages may come before it.
 #[derive(Clone, Debug)]
 pub struct MessagePattern {
     pattern: Pattern,
@@ -36,7 +36,7 @@ pub struct MessagePattern {
 }
 
 impl MessagePattern {
-    /// A message as `pattern` says; any before it are a mismatch unless `skips_others`.
+    /// Creates a rule. Messages before a match are a mismatch unless `skips_others`.
     pub fn new(pattern: Pattern, skips_others: bool) -> Self {
         let finder = match &pattern {
             Pattern::Contains(part) => Some(Finder::new(part).into_owned()),
@@ -45,12 +45,12 @@ impl MessagePattern {
         Self { pattern, finder, skips_others }
     }
 
-    /// Whether other messages may come before it.
+    /// Reports whether other messages may come before a match.
     pub fn skips_others(&self) -> bool {
         self.skips_others
     }
 
-    /// Returns it in words; `shown` writes bytes for people.
+    /// Describes the message for people; `shown` formats bytes.
     pub fn describe(&self, shown: impl Fn(&[u8]) -> String) -> String {
         match &self.pattern {
             Pattern::Text(bytes) => shown(bytes),
@@ -61,7 +61,7 @@ impl MessagePattern {
         }
     }
 
-    /// Whether this is the message that must come.
+    /// Reports whether `message` matches.
     pub fn matches(&self, message: IncomingMessage<'_>) -> bool {
         match (&self.pattern, message) {
             (Pattern::Text(expected), IncomingMessage::Text(text)) => expected == text.as_bytes(),
@@ -83,15 +83,15 @@ impl PartialEq for MessagePattern {
     }
 }
 
-/// Whether `text` is JSON in which at least `expected` is found. Nothing is built from the text.
+/// Reports whether `text` is JSON that contains `expected`. Allocates nothing for the text.
 fn json_contains(text: &str, expected: &Value) -> bool {
     let mut reader = serde_json::Deserializer::from_str(text);
     let held = Part(expected).deserialize(&mut reader);
     held.unwrap_or(false) && reader.end().is_ok()
 }
 
-/// Reads a value and says whether `expected` is a part of it: an object has at least these members, an array exactly
-/// these items, everything else is equal.
+/// Deserializes a value and reports whether it contains the expected one: an object has at least
+/// these members, an array exactly these items, everything else is equal.
 #[derive(Clone, Copy)]
 struct Part<'e>(&'e Value);
 
@@ -164,7 +164,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-/// Reads a key and says what is expected under it.
+/// Deserializes a key and returns the expected value under it.
 struct Key<'e>(&'e Value);
 
 impl<'de, 'e> DeserializeSeed<'de> for Key<'e> {

@@ -79,7 +79,7 @@ fn turns_begin_when_they_are_due() {
     );
     let begins = |index, turn, passed| program.loop_at(index).turn_begin_ns(turn, passed);
     assert_eq!(begins(0, 0, 0), Some(0));
-    // Late: the answer to turn 1 counts from one second, not from five.
+    // The turn is late: its answer counts from one second, not from five.
     assert_eq!(begins(0, 1, 5 * second), Some(second));
     assert_eq!(begins(0, 2, second), Some(2 * second));
     assert_eq!(begins(0, 3, second), None);

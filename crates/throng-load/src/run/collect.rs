@@ -1,7 +1,7 @@
-//! One interval of what all cores have counted and measured.
+//! Collecting the stats of all cores into intervals.
 //!
-//! Cores hand their stats over when they come to it, and at different moments. So each stats says
-//! when that was, and an interval says in how much time its counters have grown.
+//! Cores hand over their stats at different moments. So the stats carry the moment, and an interval
+//! says over which time its counters have grown.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::generator::{
 };
 use crate::program::Probe;
 
-/// Adds up what the cores hand over.
+/// Adds up the stats of all cores.
 pub struct Collector {
     views: Vec<CoreView>,
     #[expect(clippy::vec_box, reason = "they travel in messages and are not to be moved")]
@@ -25,35 +25,35 @@ pub struct Collector {
     classes: Vec<String>,
     probes: Probes,
     first_errors: FirstErrors,
-    /// Of the cores that have answered since the last interval.
+    /// Incidents of the cores that have answered since the last interval.
     incidents: Vec<Incidents>,
-    /// What has been handed over since the last interval.
+    /// Sum of the stats since the last interval.
     interval: LoadInterval,
     growth: CounterGrowth,
 }
 
-/// What is known of one core.
+/// The collector's state of one core.
 #[derive(Default)]
 struct CoreView {
     last: CoreStats,
-    /// A stats is on its way there or back.
+    /// True while stats are on their way to the core or back.
     is_pending: bool,
 }
 
-/// In how much time the counters of an interval have grown.
+/// Time over which the counters of an interval have grown.
 #[derive(Clone, Copy, Debug, Default)]
 struct CounterGrowth {
-    /// What was done, and the sum of what each core did times the time in which it did that.
+    /// Total work, and the sum of each core's work times its duration.
     work: u128,
     work_us: u128,
-    /// The same where nothing was done: cores, and the sum of their times.
+    /// For an interval without work: number of cores, and the sum of their durations.
     cores: u128,
     cores_us: u128,
 }
 
 impl Collector {
-    /// Of so many cores. The phases are named in their order, the last one being that in which
-    /// everybody leaves; so are the classes.
+    /// Creates a collector. `phases` are the names of the phases, the last one being that in which
+    /// all users leave; `classes` are the names of the classes.
     pub fn new(
         cores: usize,
         phases: Vec<String>,
@@ -73,8 +73,8 @@ impl Collector {
         }
     }
 
-    /// Returns the cores that are to be asked for their stats, each with the stats on which it goes
-    /// on. One that has not answered yet is not asked again.
+    /// Returns the cores whose stats are to be requested, each with empty stats to continue in.
+    /// Skips cores that have not answered the last request.
     pub fn request_stats(&mut self) -> Vec<(CoreId, Box<CoreStats>)> {
         let Self { views, spare, classes, .. } = self;
         let idle = views.iter_mut().enumerate().filter(|(_, view)| !view.is_pending);
@@ -86,22 +86,22 @@ impl Collector {
         .collect()
     }
 
-    /// Whether a core that was asked has not answered.
+    /// Reports whether a request is unanswered.
     pub fn is_waiting(&self) -> bool {
         self.views.iter().any(|view| view.is_pending)
     }
 
-    /// Returns the counters of each core as of its last answer.
+    /// Returns each core's counters as of its last answer.
     pub fn latest(&self) -> impl Iterator<Item = &CoreStats> {
         self.views.iter().map(|view| &view.last)
     }
 
-    /// Returns the first error of each kind that was not returned before.
+    /// Returns the first errors of each kind that have not been returned before.
     pub fn first_errors(&mut self) -> Vec<RunEventKind> {
         self.first_errors.take_events()
     }
 
-    /// Takes in what a core has handed over.
+    /// Adds the stats that a core has handed over.
     pub fn add_stats(&mut self, mut stats: Box<CoreStats>) {
         let interval = &mut self.interval;
         interval.connect.merge(&stats.connect);
@@ -120,12 +120,12 @@ impl Collector {
         let view = &mut self.views[stats.core_id];
         view.is_pending = false;
         self.growth.add(&view.last, &stats);
-        // The used stats goes round again, without the memory of its histograms.
+        // The used stats are reused, without the memory of their histograms.
         view.last.clone_counters_from(&stats);
         self.spare.push(stats);
     }
 
-    /// Ends the interval. What a core that was asked has not handed over is in a later one.
+    /// Ends the interval. Stats that a core has not handed over go into a later one.
     pub fn interval(&mut self) -> LoadInterval {
         let mut interval = std::mem::take(&mut self.interval);
         let turn_us_most = interval.core.turn_us_most;
@@ -169,10 +169,10 @@ impl Collector {
 }
 
 impl CounterGrowth {
-    /// Adds one core, from its answer before to its answer now.
+    /// Adds the growth of one core between two answers.
     fn add(&mut self, before: &CoreStats, now: &CoreStats) {
         if before.taken_at == Instant::ZERO {
-            // It has begun since.
+            // The core has started since.
             return;
         }
         let us = u128::from(now.taken_at.micros_since(before.taken_at));
@@ -183,15 +183,15 @@ impl CounterGrowth {
         self.cores_us += us;
     }
 
-    /// The mean. Weighed by what each core did: the sum of all that was done, divided by it, is
-    /// never more than the sum of what each core did in its own time.
+    /// Returns the mean, weighted by each core's work: the total work divided by it is never more
+    /// than the sum of the cores' own rates.
     fn us(self) -> u64 {
         let mean = self.work_us.checked_div(self.work);
         mean.or(self.cores_us.checked_div(self.cores)).unwrap_or(0) as u64
     }
 }
 
-/// Everything of which there is a rate.
+/// Sum of all counters that have a rate.
 fn work_done(grown: &LoadCounters) -> u64 {
     grown.connects_ok
         + grown.messages_sent
@@ -207,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// The stats of `core`, handed over after so many milliseconds with so many connects in all.
+    /// Stats of `core`, handed over after `at_ms` with `connects` in all.
     fn stats(core: CoreId, at_ms: u64, connects: u64) -> Box<CoreStats> {
         let mut stats = Box::new(CoreStats::new(core, 1));
         stats.taken_at = Instant::ZERO + Duration::from_millis(at_ms);
@@ -227,8 +227,8 @@ mod tests {
         collector.add_stats(stats(1, 100, 0));
         assert_eq!(collector.interval().grown_us, 0, "it is not known");
         collector.request_stats();
-        // A second, and one that a long turn has made longer; nine tenths of the work are in the
-        // latter.
+        // One core took a second, the other longer because of a long turn. Nine tenths of the work
+        // are the latter's.
         collector.add_stats(stats(0, 1_100, 100));
         collector.add_stats(stats(1, 1_200, 900));
         let interval = collector.interval();
@@ -254,7 +254,7 @@ mod tests {
         collector.add_stats(stats(0, 3_000, 1_000));
         let interval = collector.interval();
         assert_eq!((interval.cores_silent, interval.counters.connects_ok), (0, 2_000));
-        // 500 in one second and 1,000 in two: 900/s, where the truth is 1,000/s.
+        // 500 in one second and 1,000 in two: 900/s, where the true rate is 1,000/s.
         assert_eq!(interval.grown_us, 1_666_666);
     }
 }

@@ -1,4 +1,4 @@
-//! Tells, once each, what the first error of a kind was. How many there are is in the counters.
+//! Events for the first error of each kind. The counters have their numbers.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use throng_report::RunEventKind;
 
 use crate::generator::ErrorSample;
 
-/// What is to be told, and what was told before.
+/// First errors that are not reported yet, and the kinds seen so far.
 #[derive(Debug, Default)]
 pub(super) struct FirstErrors {
     kinds: BTreeSet<String>,
@@ -14,7 +14,7 @@ pub(super) struct FirstErrors {
 }
 
 impl FirstErrors {
-    /// Takes the samples of one core; another core may have shown such an error before.
+    /// Adds the samples of one core. Ignores kinds that another core has reported before.
     pub(super) fn add_samples(&mut self, samples: &mut Vec<ErrorSample>) {
         for ErrorSample { kind, expected, got } in samples.drain(..) {
             if self.kinds.insert(kind.clone()) {
@@ -23,7 +23,7 @@ impl FirstErrors {
         }
     }
 
-    /// Returns what was not told yet.
+    /// Returns the events that have not been returned before.
     pub(super) fn take_events(&mut self) -> Vec<RunEventKind> {
         std::mem::take(&mut self.unreported)
     }

@@ -1,4 +1,4 @@
-//! What became of the probes, over all cores.
+//! Results of the probes, over all cores.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use throng_report::{LoadInterval, Merge, ProbeCounters, ProbeReport};
 use crate::generator::ProbeTally;
 use crate::program::Probe;
 
-/// Adds up what the cores say of each probe.
+/// Adds up the cores' tallies of each probe.
 #[derive(Debug, Default)]
 pub(super) struct Probes {
     every: Duration,
     totals: ProbeCounters,
-    /// The latest ones.
+    /// The latest probes.
     current: BTreeMap<u32, ProbeProgress>,
-    /// Up to this one, probes are not told apart any more: what is still said of them is in `all` alone.
+    /// Last probe that is folded into `totals`: tallies up to it are no longer kept apart.
     folded_up_to: u32,
 }
 
-/// A probe so far.
+/// A probe's results so far.
 #[derive(Debug, Default)]
 struct ProbeProgress {
     tally: ProbeTally,
-    /// Something was heard of it in this interval.
+    /// True if it has changed in this interval.
     changed: bool,
 }
 
@@ -32,7 +32,7 @@ impl Probes {
         Self { every: probe.map_or(Duration::ZERO, |probe| probe.every), ..Self::default() }
     }
 
-    /// Adds what one core has counted and measured since it was asked last.
+    /// Adds what one core has measured since its previous hand-over.
     pub(super) fn add_tallies(&mut self, tallies: &[ProbeTally], interval: &mut LoadInterval) {
         for tally in tallies {
             interval.broadcast.merge(&tally.latency);
@@ -51,7 +51,7 @@ impl Probes {
         }
     }
 
-    /// Reports all probes of which something was heard, and forgets the oldest.
+    /// Reports all probes that have changed, and folds the oldest into the totals.
     pub(super) fn report(&mut self, interval: &mut LoadInterval) {
         interval.probe = self.totals.clone();
         let every_ms = self.every.as_millis() as u64;
@@ -90,6 +90,6 @@ fn merge_extremes(one: Option<(u64, u64)>, other: Option<(u64, u64)>) -> Option<
     }
 }
 
-/// Probes that are told apart at least, and at most while deliveries of them may still come.
+/// Probes that are kept apart: at least, and at most while they have outstanding deliveries.
 const PROBES_KEPT_MIN: usize = 64;
 const PROBES_KEPT_MAX: usize = 1_000;

@@ -1,4 +1,4 @@
-//! Tells, once each, what the generator ran out of. How often it happened is in `connect_failed`.
+//! Events for resources that the generator ran out of, once each. `connect_failed` has the counts.
 
 use std::net::SocketAddr;
 
@@ -8,16 +8,16 @@ use throng_report::RunEventKind;
 use crate::generator::ConnectFailure;
 use crate::source::SourcePlan;
 
-/// What was told so far.
+/// Shortages that have been reported.
 #[derive(Debug)]
 pub(super) struct Shortages {
-    /// The source addresses, in words.
+    /// The source addresses, formatted.
     sources: String,
     ports_reported: bool,
-    /// The ports of the targets, in words.
+    /// The ports of the targets, formatted.
     target_ports: String,
     self_connect_reported: bool,
-    /// Of each core.
+    /// Reported fd shortages, by core.
     fds_reported: Vec<bool>,
 }
 
@@ -34,7 +34,7 @@ impl Shortages {
         }
     }
 
-    /// What there is to tell of one core, by why its connects have failed.
+    /// Returns the new events of one core, given its failed connects by reason.
     pub(super) fn new_events(
         &mut self,
         core: usize,

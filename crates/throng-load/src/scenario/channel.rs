@@ -1,4 +1,4 @@
-//! What the steps of Phoenix Channels take.
+//! Reading the steps of Phoenix Channels.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::reader::{Fields, Reader};
 use super::steps::{Action, read_timeout};
 use super::template::{Segment, Template};
 
-/// How long an answer to a join, a push or a leave may take, as with phoenix.js.
+/// Default time-out of the reply to a join, a push or a leave, as in phoenix.js.
 pub const REPLY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 pub(super) fn read_join(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
@@ -59,7 +59,7 @@ pub(super) fn read_event(
     reader.template(node, text)
 }
 
-/// A topic is the same text each time that the user names it.
+/// Reads a topic. It must render to the same text each time.
 fn read_topic(reader: &mut Reader<'_>, fields: &Fields<'_>, what: &str) -> Option<Template> {
     let node = reader.require(fields, "topic", what, "topic: \"rooms:lobby\"")?;
     let text = reader.text(node, "`topic`", "a name such as rooms:lobby")?;
@@ -81,7 +81,7 @@ fn read_topic(reader: &mut Reader<'_>, fields: &Fields<'_>, what: &str) -> Optio
     Some(topic)
 }
 
-/// A topic that is the same for everybody.
+/// Reads a topic without variables.
 pub(super) fn read_fixed_topic(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,

@@ -1,35 +1,34 @@
-//! Whether the steps of a user can follow one another: nothing is sent on a connection that is not
-//! open, nothing is pushed to a channel that was not joined, and nothing comes after the end.
+//! Checks that the steps of a user can follow one another: no `send` without a connection, no
+//! `push` to a topic that is not joined, and no step after the end.
 //!
-//! The steps have no branches, so the connection's state is known before each of them. A loop takes
-//! at least one turn; where a turn leaves another state than it found, the second turn is walked
-//! through as well.
+//! Steps have no branches, so the connection's state before each of them is known. A loop takes at
+//! least one turn. If a turn changes the state, the second turn is checked as well.
 
 use super::reader::Reader;
 use super::steps::{Action, CloseAction, Repeat, Step};
 use super::template::Template;
 
-/// What is known before a step.
+/// State before a step.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct State {
     connection: ConnectionState,
-    /// The channels that are joined, in the order of joining.
+    /// Joined topics, in the order of joining.
     joined: Vec<Template>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum ConnectionState {
-    /// No connection.
+    /// Not connected.
     #[default]
     Closed,
     Open,
-    /// Nothing more can be sent; answers are still read.
+    /// The sending side is closed; answers are still read.
     HalfClosed,
-    /// No step is reached any more.
+    /// No later step is reached.
     Over,
 }
 
-/// Notes every step that cannot be done where it stands.
+/// Reports every step that is impossible at its position.
 pub(super) fn check(reader: &mut Reader<'_>, steps: &[Step]) {
     walk(reader, steps, State::default());
 }
@@ -121,7 +120,7 @@ fn state_after_step(reader: &mut Reader<'_>, step: &Step, mut state: State) -> S
     }
 }
 
-/// The state after a step that could be done.
+/// Returns the state after a valid step.
 fn state_after(action: &Action, mut state: State) -> State {
     match action {
         Action::Join { topic, .. } => state.joined.push(topic.clone()),

@@ -1,4 +1,4 @@
-//! JSON that is written as YAML: `{user: "${user.id}", age: 7}`, or as one text that is JSON already.
+//! JSON written as YAML: `{user: "${user.id}", age: 7}`, or as one text that is JSON already.
 
 use throng_base::Prng;
 use throng_proto::phoenix::json;
@@ -7,8 +7,9 @@ use super::node::{Kind, Node};
 use super::reader::Reader;
 use super::template::{Segment, Template, TemplateVars};
 
-/// The JSON text of `node`, its texts with variables in them. A text that begins with a brace or a bracket is taken
-/// for JSON itself, so that a variable can stand for a number: `'{"n": ${counter}}'`.
+/// Reads the JSON text of `node`; its strings may contain variables. A text that begins with a
+/// brace or a bracket is JSON itself, so that a variable can stand for a number: `'{"n":
+/// ${counter}}'`.
 pub(super) fn read(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Template> {
     match node.scalar() {
         Some(text) if text.trim_start().starts_with(['{', '[']) => read_text(reader, node, what),
@@ -20,7 +21,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<T
     }
 }
 
-/// The same for what must be an object; nothing stands for an empty one.
+/// Reads JSON that must be an object; a missing node gives an empty one.
 pub(super) fn read_object(
     reader: &mut Reader<'_>,
     node: Option<&Node>,
@@ -82,12 +83,12 @@ fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> O
     Some(())
 }
 
-/// YAML knows more numbers than JSON does.
+/// Converts an unquoted YAML scalar to JSON. YAML has more number formats than JSON.
 fn typed_scalar(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     match lower.as_str() {
         "true" | "false" => Some(lower),
-        // Some readers of YAML take `no` for false: here it is what it says.
+        // Some YAML parsers read `no` as false; here it is a string.
         _ if text.starts_with(|c: char| c.is_alphabetic()) => Some(quoted(text)),
         _ if json::is_valid(text) => Some(text.to_owned()),
         _ => {
@@ -98,7 +99,7 @@ fn typed_scalar(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<Stri
     }
 }
 
-/// A literal as it stands between the quotes of a JSON string. What variables stand for needs no escapes.
+/// Escapes a literal for a JSON string. The values of variables need no escapes.
 fn escaped(segment: &Segment) -> Segment {
     match segment {
         Segment::Literal(bytes) => {
@@ -115,7 +116,7 @@ fn quoted(text: &str) -> String {
     String::from_utf8(out).expect("a string of JSON is UTF-8")
 }
 
-/// What the template may become.
+/// Renders the template with sample values.
 fn sample(template: &Template) -> String {
     let mut out = Vec::new();
     let mut vars = TemplateVars { user_id: 0, counter: 0, prng: Prng::new(0) };

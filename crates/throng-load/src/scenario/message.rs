@@ -1,4 +1,4 @@
-//! What is sent and what is expected in return.
+//! Reading what `send` and `expect` take on TCP.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use super::reader::Reader;
 use super::steps::read_timeout;
 use super::template::Template;
 
-/// How long an answer may take when the scenario does not say.
+/// Default time-out of an answer.
 pub const EXPECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// The largest message that `send` makes and that `expect` waits for.
+/// Largest message that `send` sends and `expect` waits for.
 pub const MESSAGE_BYTES_MAX: u64 = 1 << 30;
 
-/// The longest text that `expect` looks for.
+/// Longest text that `expect` looks for.
 pub const PATTERN_BYTES_MAX: usize = 64 * 1024;
 
-/// What `send` sends.
+/// Payload of a `send`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SendPayload {
-    /// Bytes of a stream: text with variables, or the bytes of `{hex: ...}`.
+    /// Bytes of a TCP stream: text with variables, or the bytes of `{hex: ...}`.
     Template(Template),
-    /// As many random bytes, others each time; at least 1. To a WebSocket, one binary message.
+    /// This many random bytes, different each time; at least 1. On a WebSocket, one binary message.
     Random(u32),
-    /// A text message of a WebSocket.
+    /// A WebSocket text message.
     Text(Template),
-    /// A binary message of a WebSocket.
+    /// A WebSocket binary message.
     Binary(Template),
 }
 
-/// What `expect` waits for.
+/// Pattern of an `expect` on TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// Exactly these bytes; anything else is a mismatch.
     Literal(Vec<u8>),
-    /// As many bytes, whatever they are; at least 1.
+    /// Any bytes, this many; at least 1.
     Bytes(u32),
-    /// Anything that ends with these bytes.
+    /// Anything up to and including these bytes.
     Until(Vec<u8>),
 }
 
@@ -62,7 +62,7 @@ pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<SendP
     Some(payload)
 }
 
-/// What is expected, and after which time it is an error.
+/// Reads the pattern and the time-out of an `expect`.
 pub(super) fn read_expected(
     reader: &mut Reader<'_>,
     node: &Node,
@@ -104,7 +104,7 @@ pub(super) fn read_template(reader: &mut Reader<'_>, node: &Node) -> Option<Temp
     Some(template)
 }
 
-/// A text without variables: what an answer must be is known before the run.
+/// Reads a text without variables: expected answers are known before the run.
 pub(super) fn read_pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
     let text = reader.text(node, "`expect`", "a text")?;
     let literal =
@@ -131,7 +131,7 @@ pub(super) fn read_pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u
     None
 }
 
-/// Pairs of hexadecimal digits, with spaces between the bytes where one likes.
+/// Reads pairs of hexadecimal digits, with optional spaces between the bytes.
 pub(super) fn read_hex(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Vec<u8>> {
     let expected = "bytes in hexadecimal such as de ad be ef";
     let text = reader.text(node, what, expected)?;

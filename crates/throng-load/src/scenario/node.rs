@@ -1,7 +1,7 @@
-//! The YAML document as a tree that remembers where everything stood.
+//! The YAML document as a tree that keeps the position of every node.
 //!
-//! Scalars keep the text that was written: whether `1_000` is a number, a duration or a name is
-//! decided by whoever asks, not by YAML's guesses.
+//! Scalars keep their text: the reader decides whether `1_000` is a number, a duration or a name,
+//! not YAML's type rules.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,18 +11,18 @@ use serde_saphyr::{Location, MessageFormatter, Spanned};
 
 use super::Diagnostic;
 
-/// A value and the bytes of the source that it covers.
+/// A node and the bytes of the source that it covers.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) span: Range<usize>,
     pub(super) kind: Kind,
-    /// A scalar that YAML takes for a number or a boolean, because no quotes are around it.
+    /// True for a scalar that YAML takes for a number or a boolean, because it has no quotes.
     pub(super) is_typed: bool,
 }
 
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// Nothing was written, or `null`.
+    /// No value, or `null`.
     Nothing,
     Scalar(String),
     List(Vec<Node>),
@@ -30,7 +30,8 @@ pub(super) enum Kind {
 }
 
 impl Node {
-    /// Reads one YAML document. What is not YAML is one diagnostic: the parser cannot go on after it.
+    /// Parses one YAML document. Text that is not YAML gives one diagnostic, because the parser
+    /// cannot continue after it.
     pub(super) fn parse(source: &str) -> Result<Self, Diagnostic> {
         let options = serde_saphyr::options! {
             non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
@@ -40,7 +41,7 @@ impl Node {
         Ok(Self::from_tree(source, tree))
     }
 
-    /// The written text of a scalar.
+    /// Returns the text of a scalar.
     pub(super) fn scalar(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar(text) => Some(text),
@@ -48,7 +49,7 @@ impl Node {
         }
     }
 
-    /// What this is, in words that fit behind "found".
+    /// Describes the node in words that fit after "found".
     pub(super) fn describe(&self) -> &'static str {
         match self.kind {
             Kind::Nothing => "nothing",
@@ -58,8 +59,8 @@ impl Node {
         }
     }
 
-    /// Where the bytes `inner` of a scalar's text stand in the source. A scalar with escapes or line
-    /// breaks in it is pointed at as a whole.
+    /// Returns the span in the source of `inner`, a part of a scalar's text. If the scalar contains
+    /// escapes or line breaks, returns the span of the whole scalar.
     pub(super) fn inner_span(&self, source: &str, inner: Range<usize>) -> Range<usize> {
         let Some(text) = self.scalar() else { return self.span.clone() };
         for quote in [0, 1] {
@@ -99,8 +100,8 @@ impl Node {
     }
 }
 
-/// The span of a collection that begins with `begin` and whose last member ends at `end`: the parser
-/// gives no end, so the closing bracket, where there is one, is looked for.
+/// Returns the span of a collection that begins with `begin` and whose last member ends at `end`.
+/// The parser gives no end, so the function looks for the closing bracket.
 fn collection_span(source: &str, begin: Range<usize>, end: usize) -> Range<usize> {
     let end = end.max(begin.end);
     let bracket = match source.as_bytes().get(begin.start) {
@@ -113,11 +114,11 @@ fn collection_span(source: &str, begin: Range<usize>, end: usize) -> Range<usize
     begin.start..if rest.starts_with(bracket) { closing } else { end }
 }
 
-/// What serde is told; YAML's own types of scalars are dropped in favour of their text.
+/// Target of the deserializer. It drops YAML's scalar types in favour of their text.
 enum YamlValue {
     Nothing,
     Text(String),
-    /// A plain scalar that YAML takes for a number or a boolean: its text is in the source.
+    /// A plain scalar that YAML takes for a number or a boolean. Its text is in the source.
     Typed,
     List(Vec<Spanned<YamlValue>>),
     Map(Vec<(Spanned<YamlValue>, Spanned<YamlValue>)>),
@@ -195,7 +196,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 }
 
-/// The bytes of a location, never beyond the source and never inside a character.
+/// Converts a location to bytes, never beyond the source and never inside a character.
 fn bytes_of(source: &str, location: &Location) -> Range<usize> {
     let span = location.span();
     let start = usize::try_from(span.byte_offset().unwrap_or(0)).unwrap_or(0).min(source.len());
@@ -206,17 +207,18 @@ fn bytes_of(source: &str, location: &Location) -> Range<usize> {
     start..start + length
 }
 
-/// The last place at or before `at` where a character begins.
+/// Returns the last character boundary at or before `at`.
 fn boundary_before(source: &str, at: usize) -> usize {
     (0..=at.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// The first place at or after `at` where a character ends.
+/// Returns the first character boundary at or after `at`.
 fn boundary_after(source: &str, at: usize) -> usize {
     (at..source.len()).find(|&at| source.is_char_boundary(at)).unwrap_or(source.len())
 }
 
-/// What the parser could not read. It knows the line and the column, not always the byte.
+/// Converts a parser error to a diagnostic. The error has the line and the column, not always the
+/// byte.
 fn not_yaml(source: &str, error: &serde_saphyr::Error) -> Diagnostic {
     let error = error.without_snippet();
     let span = error.location().map_or(0..0, |location| match location.span().byte_offset() {
@@ -239,7 +241,7 @@ fn not_yaml(source: &str, error: &serde_saphyr::Error) -> Diagnostic {
     }
 }
 
-/// The character at a line and column, both counted from one.
+/// Returns the span of the character at a line and column, both counted from one.
 fn place_of(source: &str, location: &Location) -> Range<usize> {
     let line = usize::try_from(location.line()).unwrap_or(1).saturating_sub(1);
     let column = usize::try_from(location.column()).unwrap_or(1).saturating_sub(1);

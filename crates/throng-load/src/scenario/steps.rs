@@ -1,4 +1,4 @@
-//! What a user does, step by step.
+//! The steps of a user.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,145 +13,145 @@ use super::template::Template;
 use super::websocket::{self, ExpectStep, Pattern, UpgradeOptions};
 use super::{Protocol, channel, flow};
 
-/// How long a connect may take when the scenario does not say.
+/// Default time-out of a connect.
 pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// How deep `every` and `repeat` may be nested: a user has this many counters.
+/// Maximum depth of nested `every` and `repeat`: a user has this many counters.
 pub const LOOPS_MAX: usize = 4;
 
-/// A step and where it stands in the source.
+/// A step and its position in the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The bytes of the source.
+    /// Bytes of the source.
     pub span: Range<usize>,
-    /// What is done.
+    /// Action of the step.
     pub action: Action,
 }
 
-/// What a step does.
+/// Action of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Opens the connection.
     Connect {
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
-        /// How the WebSocket is asked for; nothing over plain TCP.
+        /// Options of the WebSocket upgrade; `None` on plain TCP.
         upgrade: Option<Box<UpgradeOptions>>,
     },
-    /// Hands a message to the kernel.
+    /// Sends a message.
     Send(SendPayload),
-    /// Waits for what must come next.
+    /// Waits for bytes of a TCP stream.
     ExpectBytes {
-        /// What must come.
+        /// Expected bytes.
         expected: Expectation,
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
     },
-    /// Waits for a whole message of a WebSocket.
+    /// Waits for a whole WebSocket message.
     ExpectMessage {
-        /// What it must be.
+        /// Pattern of the message.
         pattern: Pattern,
-        /// Other messages are passed over; otherwise they are a mismatch.
+        /// True to skip other messages; otherwise they are a mismatch.
         skip_others: bool,
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
     },
-    /// Joins a channel and waits until it is answered.
+    /// Joins a channel and waits for the reply.
     Join {
-        /// The channel's name, the same text each time.
+        /// Name of the channel, the same text each time.
         topic: Template,
-        /// The text of a JSON object.
+        /// Text of a JSON object.
         payload: Template,
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
     },
-    /// Pushes to a channel that was joined.
+    /// Pushes an event to a joined channel.
     Push {
-        /// The channel's name.
+        /// Name of the channel.
         topic: Template,
-        /// What happens.
+        /// Name of the event.
         event: Template,
-        /// The text of a JSON object.
+        /// Text of a JSON object.
         payload: Template,
-        /// Whether to wait for the answer.
+        /// True to wait for the reply.
         reply: bool,
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
     },
-    /// Leaves a channel and waits until it is answered.
+    /// Leaves a channel and waits for the reply.
     Leave {
-        /// The channel's name.
+        /// Name of the channel.
         topic: Template,
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
     },
-    /// Think time.
+    /// Waits for a think time.
     Wait {
-        /// Its middle.
+        /// Mean of the think time.
         span: Duration,
-        /// By which share of `span` it varies either way, evenly distributed; 0 to 1.
+        /// Share of `span` by which it varies either way, evenly distributed; 0 to 1.
         jitter: f64,
     },
-    /// A loop whose turns are due by the clock.
+    /// Repeats steps by the clock.
     Every {
-        /// When each turn is due.
+        /// Due moments of the turns.
         pace: Pace,
-        /// No turn is due at or after this; without it the loop goes on for as long as the user does.
+        /// Time after which no turn is due; `None` if the loop runs as long as its user.
         span: Option<Duration>,
-        /// At least one.
+        /// Steps of a turn; at least one.
         steps: Vec<Step>,
     },
-    /// A loop that begins its next turn when the last one has ended.
+    /// Repeats steps without a pause.
     Repeat {
-        /// When it ends.
+        /// End of the loop.
         until: Repeat,
-        /// At least one.
+        /// Steps of a turn; at least one.
         steps: Vec<Step>,
     },
-    /// Keeps the connection until the run ends or the other side closes.
+    /// Keeps the connection until the run ends or the server closes it.
     Stay,
-    /// Closes the connection, or its sending half.
+    /// Closes the connection, or its sending side.
     Close(CloseAction),
 }
 
-/// When the turns of `every` are due, counted from the moment the loop began. The first is due at once.
+/// Due moments of the turns of `every`, from the beginning of the loop. The first is due at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// Turn k is due after k periods.
     Period(Duration),
-    /// Turns per second, from the first number to the second, linearly over a time; then constant.
+    /// Turns per second, changing linearly over a time and then constant.
     Rate {
         /// Turns per second at the beginning.
         from: f64,
         /// Turns per second at the end; more than 0.
         to: f64,
-        /// How long the change takes; zero for a constant rate.
+        /// Time of the change; zero for a constant rate.
         over: Duration,
     },
 }
 
-/// When `repeat` ends.
+/// End of a `repeat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// After this many turns; at least 1.
+    /// Number of turns; at least 1.
     Times(u64),
-    /// No turn begins after this long; at least one turn is taken.
+    /// Time after which no turn begins; at least one turn is taken.
     For(Duration),
 }
 
-/// How `close` closes.
+/// Way in which `close` closes a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CloseAction {
-    /// A FIN after everything has been sent.
+    /// Sends a FIN after all data.
     #[default]
     Normal,
-    /// A RST at once; what was not sent is lost and no port is left in TIME_WAIT.
+    /// Sends a RST at once. Unsent data is lost, and no port stays in TIME-WAIT.
     Reset,
-    /// A FIN, but what the other side sends is still read.
+    /// Sends a FIN, and still reads what the server sends.
     Half,
 }
 
-/// Reads the steps of a user and checks that they can follow one another.
+/// Reads the steps of a user and checks their order.
 pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Step>> {
     let steps = read_list(reader, node, "`user`", 0)?;
     flow::check(reader, &steps);
@@ -238,7 +238,7 @@ fn read_step(reader: &mut Reader<'_>, item: &Node, depth: usize) -> Option<Step>
     Some(Step { span: reader.first_line(&item.span), action: action? })
 }
 
-/// A step that this protocol does not have, whether or not another one has it.
+/// Reports a step that this protocol does not have, and names the protocol that has it.
 fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str) {
     let own = reader.protocol;
     let others = [Protocol::Phoenix, Protocol::Ws];
@@ -277,7 +277,7 @@ fn read_expect(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
     Some(Action::ExpectMessage { pattern, skip_others, timeout })
 }
 
-/// A time after which something is an error.
+/// Reads a time-out.
 pub(super) fn read_timeout(
     reader: &mut Reader<'_>,
     node: Option<&Node>,
@@ -344,7 +344,7 @@ fn read_every(
     Some(Action::Every { pace: pace?, span: span?, steps: steps? })
 }
 
-/// `10/s`, or `{from, to, over}` for a rate that changes linearly and then stays.
+/// Reads `10/s`, or `{from, to, over}` for a rate that changes linearly and then stays constant.
 fn read_pace(reader: &mut Reader<'_>, node: &Node) -> Option<Pace> {
     if !matches!(node.kind, Kind::Map(_)) {
         let rate = positive_rate(reader, node)?;

@@ -1,4 +1,4 @@
-//! Whom to connect to, and whether that may be done without asking.
+//! The target of a load, and whether loading it needs permission.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,55 +7,57 @@ use std::str::FromStr;
 
 use throng_driver::netlink::Subnet;
 
-/// A server's address as it was written; the host may be a name that is not yet resolved.
+/// A server's address as written; the host may be an unresolved name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// How to talk to it.
+    /// Scheme of the URL.
     pub scheme: Scheme,
     /// A name, an IPv4 address, or an IPv6 address without its brackets.
     pub host: String,
-    /// 1 to 65535.
+    /// Port, 1 to 65535.
     pub port: u16,
-    /// Path and query of a WebSocket, `/socket/websocket?room=1`; empty where none was written.
+    /// Path and query of a WebSocket, `/socket/websocket?room=1`; empty if none was written.
     pub path: String,
 }
 
-/// The schemes that this version speaks.
+/// Supported schemes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// Bytes over TCP.
     Tcp,
-    /// WebSocket over TCP (RFC 6455 section 3); the port is 80 unless it is named.
+    /// WebSocket over TCP (RFC 6455 section 3); the default port is 80.
     Ws,
 }
 
-/// Where an address is reachable from, which decides whether load may be sent there unasked.
+/// Network from which an address is reachable. It decides whether loading the address needs
+/// permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reach {
     /// This machine: 127.0.0.0/8, ::1.
     Loopback,
-    /// A network without a name in the world: 10/8, 172.16/12, 192.168/16, fc00::/7. It may be somebody
-    /// else's all the same: another team's, another customer's of the same cloud.
+    /// A private network: 10/8, 172.16/12, 192.168/16, fc00::/7. It may still belong to another
+    /// team, or to another customer of the same cloud.
     Private,
-    /// One cable: 169.254/16, fe80::/10. Clouds answer there with what a machine is allowed to do.
+    /// The local link: 169.254/16, fe80::/10. Clouds serve instance metadata and credentials there.
     LinkLocal,
-    /// 198.18.0.0/15, set aside for benchmarks (RFC 2544).
+    /// 198.18.0.0/15, reserved for benchmarks (RFC 2544).
     Benchmark,
-    /// Everything else, which belongs to somebody.
+    /// All other addresses, which belong to some owner.
     Public,
 }
 
-/// Why a text is not a target, and which of its bytes say so.
+/// Error in a target, with the bytes at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetError {
-    /// The bytes at fault.
+    /// Bytes at fault.
     pub span: Range<usize>,
-    /// What is wrong with them.
+    /// Description of the error.
     pub problem: String,
 }
 
 impl Target {
-    /// `tcp://host:port` or `ws://host:port/path?query`, the host a name, an IPv4 address or an IPv6 address in brackets.
+    /// Parses `tcp://host:port` or `ws://host:port/path?query`. The host is a name, an IPv4 address
+    /// or an IPv6 address in brackets.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(wrong(0..text.len(), "the scheme is missing: tcp://host:port"));
@@ -84,7 +86,7 @@ impl Target {
         Ok(Self { scheme, host: host.to_owned(), port, path })
     }
 
-    /// Host and port as the `host` header of an upgrade names them (RFC 9110 section 7.2).
+    /// Returns the value of the `host` header of an upgrade (RFC 9110 section 7.2).
     pub fn host_header(&self) -> String {
         let host = match self.host.contains(':') {
             true => format!("[{}]", self.host),
@@ -109,7 +111,7 @@ impl Scheme {
         Err(TargetError { span: 0..name.len() + 3, problem })
     }
 
-    /// As it is written before `://`.
+    /// Returns the text before `://`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -122,7 +124,8 @@ fn wrong(span: Range<usize>, problem: &str) -> TargetError {
     TargetError { span, problem: problem.to_owned() }
 }
 
-/// Host and port, if there is one, and where the host begins in the whole text. The text begins at `begin`.
+/// Splits an authority that begins at `begin` into the host, the port if there is one, and the
+/// index at which the host begins in the whole text.
 fn split_authority(
     text: &str,
     begin: usize,
@@ -156,8 +159,8 @@ fn parse_port(text: &str, at: usize) -> Result<u16, TargetError> {
     }
 }
 
-/// Path and query go into the first line of a request: they are printable ASCII without spaces (RFC 3986), and a
-/// fragment stays with the client (RFC 6455 section 3).
+/// Checks a path with query. They go into the first line of a request: printable ASCII without
+/// spaces (RFC 3986). A fragment stays with the client (RFC 6455 section 3).
 fn check_path(path: &str, at: usize) -> Result<String, TargetError> {
     if let Some(from) = path.find('#') {
         return Err(wrong(at + from..at + path.len(), "a WebSocket's address has no fragment"));
@@ -169,7 +172,7 @@ fn check_path(path: &str, at: usize) -> Result<String, TargetError> {
     Ok(if path.starts_with('?') { format!("/{path}") } else { path.to_owned() })
 }
 
-/// The port of `ws://` where none is written.
+/// Default port of `ws://`.
 const HTTP_PORT: u16 = 80;
 
 impl FromStr for Target {
@@ -201,7 +204,7 @@ impl fmt::Display for TargetError {
 impl std::error::Error for TargetError {}
 
 impl Reach {
-    /// Which of them `address` is. An IPv4 address inside an IPv6 one counts as itself.
+    /// Classifies `address`. An IPv4-mapped IPv6 address counts as its IPv4 address.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(v4) => Self::of_v4(v4),
@@ -231,8 +234,8 @@ impl Reach {
     }
 }
 
-/// Whether load may be sent to `address` without `--i-am-allowed`; `own` are the networks in which this
-/// machine has an address.
+/// Reports whether `address` may be loaded without `--i-am-allowed`. `own` are the networks in
+/// which this machine has an address.
 pub fn needs_no_permission(address: IpAddr, own: &[Subnet]) -> bool {
     match Reach::of(address) {
         Reach::Loopback | Reach::Benchmark => true,

@@ -1,4 +1,4 @@
-//! What the steps of WebSockets take: how the connection is opened, what is sent, and what a message must be.
+//! Reading the steps of WebSockets: the options of the upgrade, payloads and message patterns.
 
 use std::time::Duration;
 
@@ -16,25 +16,25 @@ use super::reader::{Fields, Reader};
 use super::steps::read_timeout;
 use super::template::{Segment, Template};
 
-/// How often a Phoenix user says that it is there, as phoenix.js does.
+/// Default interval of Phoenix heartbeats, as in phoenix.js.
 pub const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// How a WebSocket is asked for.
+/// Options of a WebSocket upgrade.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpgradeOptions {
-    /// The path in place of the target's.
+    /// Path in place of the target's.
     pub path: Option<Template>,
-    /// What is added to the query: names and values, percent-encoded.
+    /// Additional query parameters: names and values, percent-encoded.
     pub query: Vec<(String, Template)>,
-    /// More header fields.
+    /// Additional header fields.
     pub headers: Vec<(String, Template)>,
-    /// Subprotocols that are offered, most wanted first.
+    /// Offered subprotocols, most preferred first.
     pub subprotocols: Vec<String>,
-    /// Whether permessage-deflate is offered.
+    /// True to offer permessage-deflate.
     pub deflate: bool,
-    /// Phoenix: the serialisation.
+    /// Phoenix: version of the serialization.
     pub vsn: Vsn,
-    /// Phoenix: how long after the answer to one heartbeat the next is sent, and how long its answer may take.
+    /// Phoenix: time between the reply to a heartbeat and the next one, and time-out of that reply.
     pub heartbeat: Duration,
 }
 
@@ -52,29 +52,29 @@ impl Default for UpgradeOptions {
     }
 }
 
-/// What a whole message must be.
+/// Pattern of a whole message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
-    /// A text message, exactly this.
+    /// Exactly this text message.
     Text(Vec<u8>),
-    /// A binary message, exactly this.
+    /// Exactly this binary message.
     Binary(Vec<u8>),
-    /// A text message of JSON in which at least this is found.
+    /// A text message of JSON that contains at least this.
     Json(Value),
-    /// A message of as many bytes.
+    /// A message of this many bytes.
     Bytes(u32),
-    /// A message with these bytes somewhere in it.
+    /// A message that contains these bytes.
     Contains(Vec<u8>),
 }
 
-/// A step `expect`: what, whether other messages are passed over, and after which time it is an error.
+/// An `expect` step: its pattern, whether it skips other messages, and its time-out.
 pub(super) struct ExpectStep {
     pub(super) pattern: Pattern,
     pub(super) skip_others: bool,
     pub(super) timeout: Duration,
 }
 
-/// What `connect` takes besides its time-out.
+/// Returns the keys of `connect`.
 pub(super) fn connect_keys(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
         Protocol::Tcp => &["timeout"],
@@ -116,7 +116,7 @@ pub(super) fn read_upgrade(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Opti
     Some(upgrade)
 }
 
-/// What `send` sends as one message.
+/// Reads the payload of a `send` as one message.
 pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<SendPayload> {
     if node.scalar().is_some() {
         return read_template(reader, node).map(SendPayload::Text);
@@ -182,7 +182,8 @@ fn read_json(reader: &mut Reader<'_>, node: &Node) -> Option<Value> {
     value
 }
 
-/// It goes into the first line of the request: printable ASCII without spaces (RFC 9112 section 3.2).
+/// Reads a path. It goes into the first line of the request: printable ASCII without spaces (RFC
+/// 9112 section 3.2).
 fn read_path(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
     let text = reader.text(node, "`path`", "a path such as /socket/websocket")?;
     let template = reader.template(node, text)?;
@@ -250,7 +251,7 @@ fn read_subprotocols(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>
     names.into_iter().collect()
 }
 
-/// A mapping from names to texts with variables.
+/// Reads a mapping from names to texts with variables.
 fn read_pairs(
     reader: &mut Reader<'_>,
     node: &Node,
@@ -277,7 +278,7 @@ fn percent_encoded(segment: &Segment) -> Segment {
     }
 }
 
-/// Everything but what never needs it (RFC 3986 section 2.3).
+/// Encodes all bytes except those that never need it (RFC 3986 section 2.3).
 fn percent_encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for &byte in bytes {
@@ -291,12 +292,12 @@ fn percent_encode(bytes: &[u8]) -> String {
     text
 }
 
-/// RFC 9110 section 5.6.2.
+/// Reports whether a byte may occur in a token (RFC 9110 section 5.6.2).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Header fields that make the request an upgrade.
+/// Header fields of the upgrade, which throng sets itself.
 const OWN_HEADERS: [&str; 8] = [
     "host",
     "upgrade",

@@ -21,7 +21,7 @@ fn arrivals(from: f64, to: f64, seconds: u64, most: Option<u64>, spacing: Spacin
     Phase::Arrivals { from, to, span: Duration::from_secs(seconds), most, spacing }
 }
 
-/// Every core's events, in the order of time.
+/// All cores' events, in order of time.
 fn all_events(phases: &[Phase], cores: usize) -> Vec<ScheduleEvent> {
     let schedule = ClosedSchedule::new(phases);
     let mut events: Vec<_> = (0..cores).flat_map(|core| schedule.events(core, cores)).collect();
@@ -202,7 +202,8 @@ proptest! {
                 UserChange::Stop => prop_assert!(running.remove(&event.user), "{} does not run", event.user),
             }
             let target = schedule.target_at(event.at);
-            // Cores are merged by time alone, so users of the same moment may be counted in any order.
+            // Cores are merged by time alone, so users with the same moment may appear in any
+            // order.
             prop_assert!((running.len() as f64 - target).abs() <= 1.0 + 1e-6 + cores as f64, "{} of {}", running.len(), target);
         }
         prop_assert_eq!(running.len() as f64, schedule.target_at(schedule.length()));
