@@ -249,8 +249,8 @@ impl Generator {
             self.count_stopped_users(cx);
             self.run_phase = RunPhase::Leaving;
             self.close_probes();
-            let everybody = cx.keys().iter().map(|key| key.index()).collect();
-            self.departures.start(everybody, now, RAMP_DOWN);
+            let indexes = cx.keys().iter().map(|key| key.index()).collect();
+            self.departures.start(indexes, now, RAMP_DOWN);
             return;
         }
         self.run_phase = RunPhase::Finishing(now + FINISH_TIMEOUT);

@@ -106,8 +106,7 @@ impl LoadPlan {
                 SourcePlan::Explicit([targets[0].ip()].into(), ports.clone())
             }
             ([], Some(_)) => {
-                let what =
-                    "source ports are handed out by address: name the addresses with `--source`";
+                let what = "source ports need source addresses: name them with `--source`";
                 return Err(LoadError::Options(what.to_owned()));
             }
             (addresses, None) => SourcePlan::Late(addresses.into()),
@@ -321,7 +320,7 @@ impl fmt::Display for LoadError {
         match self {
             Self::Resolve { target, error } => write!(f, "{target} has no address: {error}"),
             Self::Options(what) => f.write_str(what),
-            Self::Start(errno) => write!(f, "the generator's cores cannot start: {errno}"),
+            Self::Start(errno) => write!(f, "cannot start the generator's cores: {errno}"),
         }
     }
 }
@@ -334,7 +333,8 @@ fn with_target(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario,
     let Some(target) = target else { return Ok(scenario) };
     if target.scheme != scenario.target.scheme {
         return Err(LoadError::Options(format!(
-            "the scenario speaks `{}` and {target} does not: its target begins with `{}://`",
+            "the scenario uses `protocol: {}`, but {target} \
+             does not: its target must begin with `{}://`",
             scenario.protocol.name(),
             scenario.target.scheme.as_str(),
         )));
@@ -383,7 +383,7 @@ fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {
         addresses.retain(SocketAddr::is_ipv4);
     }
     if addresses.is_empty() {
-        Err(wrong("the resolver knows none".to_owned()))
+        Err(wrong("the resolver returned none".to_owned()))
     } else {
         Ok(addresses)
     }

@@ -132,19 +132,15 @@ fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
         (None, Some(users)) => {
             if on_error.is_some() {
                 let span = fields.key_span("on_error");
-                reader.error(
-                    span,
-                    "`on_error` belongs into each class of `users`",
-                    "move it there",
-                );
+                reader.error(span, "`on_error` belongs in each class of `users`", "move it there");
             }
             read_classes(reader, users)
         }
         (Some(_), Some(_)) => {
             let span = fields.key_span("users");
             let title = "a scenario has either `user` or `users`";
-            reader.error(span, title, "here is the second of them").help = Some(
-                "`user` is one class of users; `users` are several with a name each".to_owned(),
+            reader.error(span, title, "this is the second one").help = Some(
+                "`user` is one class of users; `users` is a mapping of named classes".to_owned(),
             );
             None
         }
@@ -169,7 +165,7 @@ fn read_target(reader: &mut Reader<'_>, node: &Node) -> Option<Target> {
     let read = Target::parse(text);
     if let Err(error) = &read {
         let span = reader.inner_span(node, error.span.clone());
-        reader.error(span, format!("`target` is {expected}"), &*error.problem);
+        reader.error(span, format!("`target` must be {expected}"), &*error.problem);
     }
     read.ok()
 }
@@ -186,7 +182,7 @@ fn read_classes(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Class>> {
         return None;
     };
     if entries.is_empty() {
-        reader.error(node.span.clone(), "`users` has no class", "at least one belongs here");
+        reader.error(node.span.clone(), "`users` has no class", "add at least one");
     }
     let classes: Vec<_> =
         entries.iter().map(|(name, class)| read_class(reader, name, class)).collect();
@@ -242,7 +238,7 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("expected {}", error.expected),
         };
-        reader.error(span, format!("a threshold cannot be judged: {}", error.problem), label);
+        reader.error(span, format!("invalid threshold: {}", error.problem), label);
     }
     read.ok()
 }

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_leaves_in_batches_within_the_time() {
+    fn all_users_leave_in_batches_within_the_time() {
         let mut leaving = Departures::default();
         let over = Duration::from_secs(1);
         leaving.start((0..1_000).collect(), Instant::ZERO, over);

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_without_answers_counts_from_when_somebody_waited() {
+    fn a_time_without_answers_counts_from_when_a_user_waited() {
         let mut core = answering([100, 110]);
         core.answered(at(900), at(300));
         assert_eq!(gap(&[core]), Some((300, 900)));

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_is_not_missing_and_who_joins_is_not_expected() {
+    fn a_user_that_leaves_is_not_missing_and_one_that_joins_is_not_expected() {
         let (mut probes, mut stats, mut users) = with_users(2);
         probes.open(1, &mut stats);
         probes.leave(&mut users[0], &mut stats);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_close_however_many_probes_one_user_does_not_get() {
+    fn counters_add_up_however_many_probes_one_user_does_not_get() {
         let (mut probes, mut stats, mut users) = with_users(3);
         for number in 1..=100 {
             probes.open(number, &mut stats);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_nobody_opened_is_not_believed() {
+    fn a_probe_that_was_never_opened_is_unexpected() {
         let (mut probes, mut stats, mut users) = with_users(1);
         let invented = (0..100_000).map(|n| 4_000_000_000 + n).chain([0]);
         invented.for_each(|number| {
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_is_not_sent_and_one_at_the_end_are_nobodys_fault() {
+    fn a_dropped_probe_and_one_at_the_end_are_not_missing() {
         let (mut probes, mut stats, mut users) = with_users(2);
         probes.open(1, &mut stats);
         probes.drop_probe(1, &mut stats);

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heartbeat_is_told_once_and_only_when_it_is_due() {
+    fn a_heartbeat_is_reported_once_and_only_when_it_is_due() {
         let mut session = UserSession::web_socket();
         let (mut scratch, mut out) = (Scratch::default(), Vec::new());
         let at = |seconds| Instant::ZERO + std::time::Duration::from_secs(seconds);

@@ -151,7 +151,7 @@ fn borders(pattern: &[u8]) -> Box<[u32]> {
 fn check_length(length: usize) {
     assert!(
         length > 0 && u32::try_from(length).is_ok(),
-        "an answer of {length} bytes cannot be waited for"
+        "cannot expect an answer of {length} bytes"
     );
 }
 

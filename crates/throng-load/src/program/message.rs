@@ -57,7 +57,7 @@ impl MessagePattern {
             Pattern::Binary(bytes) => format!("the binary message {}", shown(bytes)),
             Pattern::Json(value) => format!("JSON with {}", shown(value.to_string().as_bytes())),
             Pattern::Bytes(count) => format!("a message of {count} bytes"),
-            Pattern::Contains(part) => format!("a message with {} in it", shown(part)),
+            Pattern::Contains(part) => format!("a message that contains {}", shown(part)),
         }
     }
 
@@ -179,7 +179,7 @@ impl<'e> Visitor<'_> for Key<'e> {
     type Value = Option<&'e Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key of JSON")
+        f.write_str("a JSON key")
     }
 
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {

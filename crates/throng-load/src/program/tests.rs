@@ -136,7 +136,7 @@ fn the_longest_message_is_known() {
 }
 
 #[test]
-fn a_single_class_takes_everybody() {
+fn a_single_class_takes_all_users() {
     let program = compile("user: [connect, stay]");
     assert!((0..10).all(|user| program.class_of(user) == 0));
 }
@@ -169,7 +169,8 @@ fn the_paces_of_a_scenario_are_those_of_the_schedule() {
 fn the_loops_around_a_step_are_those_that_it_is_in() {
     let program = compile(
         "user: [connect, repeat: {times: 2, do: [repeat: {times: 2, do: [send: a]}, send: b, \
-          every: {period: 1s, for: 9s, do: [repeat: {times: 3, do: [send: c]}, send: d]}]}, send: e, \
+          every: {period: 1s, for: 9s, do: [repeat: {times: 3, do: [send: c]}, send: d]}]}, \
+          send: e, \
           repeat: {times: 1, do: [send: f]}]",
     );
     let around = |text: &str| -> Vec<u8> {

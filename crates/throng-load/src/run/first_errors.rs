@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_told_once_however_many_cores_have_met_it() {
+    fn a_kind_is_reported_once_however_many_cores_have_met_it() {
         let sample = |kind: &str, got: &str| ErrorSample {
             kind: kind.to_owned(),
             expected: "`ok`".to_owned(),

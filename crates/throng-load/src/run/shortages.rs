@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_shortage_is_told_once() {
+    fn each_shortage_is_reported_once() {
         let targets = ["127.0.0.1:40050".parse().unwrap()];
         let mut shortages = Shortages::new(&SourcePlan::loopback(3), &targets, 2);
         let failures = [

@@ -53,7 +53,7 @@ pub(super) fn read_event(
     let node = reader.require(fields, "event", what, "event: new_msg")?;
     let text = reader.text(node, "`event`", "a name such as new_msg")?;
     if text.is_empty() {
-        reader.error(node.span.clone(), "an event has a name", "for example new_msg");
+        reader.error(node.span.clone(), "the event is empty", "for example new_msg");
         return None;
     }
     reader.template(node, text)
@@ -65,16 +65,16 @@ fn read_topic(reader: &mut Reader<'_>, fields: &Fields<'_>, what: &str) -> Optio
     let text = reader.text(node, "`topic`", "a name such as rooms:lobby")?;
     let topic = reader.template(node, text)?;
     if text.is_empty() {
-        reader.error(node.span.clone(), "a topic has a name", "for example rooms:lobby");
+        reader.error(node.span.clone(), "the topic is empty", "for example rooms:lobby");
         return None;
     }
     if topic.segments().contains(&Segment::Counter) {
         let at = text.find("${").unwrap_or(0);
         let span = reader.inner_span(node, at..text.len());
         reader
-            .error(span, "a topic is the same each time", "`counter` is another one each time")
+            .error(span, "a topic must stay the same", "`counter` changes with every message")
             .help = Some(
-            "`${user.id % 100}` and `${random(1,100)}` give each user a room to stay in".to_owned(),
+            "`${user.id % 100}` and `${random(1,100)}` give each user a fixed room".to_owned(),
         );
         return None;
     }
@@ -91,7 +91,7 @@ pub(super) fn read_fixed_topic(
     let text = topic.as_literal().map(|text| String::from_utf8_lossy(text).into_owned());
     if text.is_none() {
         let span = fields.get("topic").map_or(fields.span.clone(), |node| node.span.clone());
-        reader.error(span, "the topic of a probe knows no variables", "name one of the rooms");
+        reader.error(span, "the topic of a probe cannot contain variables", "use a fixed topic");
     }
     text
 }

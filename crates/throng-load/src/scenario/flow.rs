@@ -37,7 +37,7 @@ fn walk(reader: &mut Reader<'_>, steps: &[Step], mut state: State) -> State {
     for step in steps {
         if state.connection == ConnectionState::Over {
             let title = "this step is never reached";
-            reader.error(step.span.clone(), title, "the step before it goes on until the run ends");
+            reader.error(step.span.clone(), title, "the step before it runs until the run ends");
             return state;
         }
         state = state_after_step(reader, step, state);
@@ -48,7 +48,7 @@ fn walk(reader: &mut Reader<'_>, steps: &[Step], mut state: State) -> State {
 fn state_after_step(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
     match (&step.action, state.connection) {
         (Action::Connect { .. }, ConnectionState::Open | ConnectionState::HalfClosed) => {
-            reader.error(step.span.clone(), "there is a connection already", "`close` comes first");
+            reader.error(step.span.clone(), "already connected", "add a `close` before it");
             State { connection: ConnectionState::Open, ..state }
         }
         (Action::Connect { .. }, _) => {
@@ -68,21 +68,17 @@ fn state_after_step(reader: &mut Reader<'_>, step: &Step, mut state: State) -> S
         }
         (action, ConnectionState::Closed) => {
             let what = match action {
-                Action::Send(_) => "`send` has nothing to send on",
+                Action::Send(_) => "`send` needs a connection",
                 Action::ExpectBytes { .. } | Action::ExpectMessage { .. } => {
-                    "`expect` has nothing to read from"
+                    "`expect` needs a connection"
                 }
-                Action::Join { .. } => "`join` has no connection to join on",
-                Action::Push { .. } => "`push` has nothing to push on",
-                Action::Leave { .. } => "`leave` has nothing to leave",
-                Action::Stay => "`stay` has no connection to keep",
-                _ => "`close` has nothing to close",
+                Action::Join { .. } => "`join` needs a connection",
+                Action::Push { .. } => "`push` needs a connection",
+                Action::Leave { .. } => "`leave` needs a connection",
+                Action::Stay => "`stay` needs a connection",
+                _ => "`close` needs a connection",
             };
-            reader.error(
-                step.span.clone(),
-                what,
-                "there is no connection here; `connect` comes first",
-            );
+            reader.error(step.span.clone(), what, "not connected here; add `connect` before it");
             // One missing `connect` is one mistake.
             match action {
                 Action::Close(_) => state,
@@ -94,24 +90,24 @@ fn state_after_step(reader: &mut Reader<'_>, step: &Step, mut state: State) -> S
             }
         }
         (Action::Send(_), ConnectionState::HalfClosed) => {
-            let label = "`close: half` has ended the sending";
-            reader.error(step.span.clone(), "nothing more can be sent", label);
+            let label = "the sending side is closed";
+            reader.error(step.span.clone(), "`send` after `close: half`", label);
             state
         }
         (Action::Close(CloseAction::Half), ConnectionState::HalfClosed) => {
-            reader.error(step.span.clone(), "the sending half is closed already", "leave this out");
+            reader.error(step.span.clone(), "the sending side is already closed", "remove this");
             state
         }
         (Action::Join { topic, .. }, _) if state.joined.contains(topic) => {
-            let label = "`leave` comes first, or another topic";
-            reader.error(step.span.clone(), "this topic is joined already", label);
+            let label = "add a `leave` before it, or use another topic";
+            reader.error(step.span.clone(), "this topic is already joined", label);
             state
         }
         (Action::Push { topic, .. } | Action::Leave { topic, .. }, _)
             if !state.joined.contains(topic) =>
         {
-            let label = "`join` comes first, with exactly this topic";
-            reader.error(step.span.clone(), "this topic is not joined here", label);
+            let label = "add a `join` with exactly this topic before it";
+            reader.error(step.span.clone(), "this topic is not joined", label);
             // One missing `join` is one mistake.
             state.joined.push(topic.clone());
             state_after(&step.action, state)
@@ -142,7 +138,7 @@ fn walk_loop(reader: &mut Reader<'_>, steps: &[Step], entry: State, again: bool)
     }
     let twice = walk(reader, steps, once);
     for mistake in &mut reader.mistakes[mistakes..] {
-        mistake.help = Some("this is so from the second turn of the loop on".to_owned());
+        mistake.help = Some("this happens from the second turn of the loop".to_owned());
     }
     twice
 }

@@ -44,7 +44,11 @@ fn read_text(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Templat
     }
     let span = reader.first_line(&node.span);
     reader
-        .error(span, format!("{what} is not JSON"), "what begins with a brace or a bracket is")
+        .error(
+            span,
+            format!("{what} is not JSON"),
+            "text that begins with a brace or a bracket must be JSON",
+        )
         .help = Some("as YAML it needs no quotes: {body: hello}".to_owned());
     None
 }
@@ -72,7 +76,7 @@ fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> O
         Kind::Map(entries) => {
             for (place, (key, value)) in entries.iter().enumerate() {
                 segments.push(literal(if place == 0 { "{" } else { "," }));
-                let key = reader.text(key, "a key of JSON", "a text")?;
+                let key = reader.text(key, "a JSON key", "a text")?;
                 segments.push(literal(&quoted(key)));
                 segments.push(literal(":"));
                 write(reader, value, segments)?;
@@ -92,8 +96,8 @@ fn typed_scalar(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<Stri
         _ if text.starts_with(|c: char| c.is_alphabetic()) => Some(quoted(text)),
         _ if json::is_valid(text) => Some(text.to_owned()),
         _ => {
-            let label = "not a number of JSON; in quotes it is a text";
-            reader.error(node.span.clone(), format!("JSON cannot say `{text}`"), label);
+            let label = "not a JSON number; put it in quotes to make it a string";
+            reader.error(node.span.clone(), format!("`{text}` is not valid in JSON"), label);
             None
         }
     }
@@ -161,7 +165,7 @@ mod tests {
     #[test]
     fn what_is_not_json_is_a_mistake() {
         for (yaml, says) in [
-            ("{a: 0x1F}", "JSON cannot say `0x1F`"),
+            ("{a: 0x1F}", "`0x1F` is not valid in JSON"),
             ("'{\"a\": }'", "`json` is not JSON"),
             ("{a: \"${what}\"}", "unknown variable `what`"),
         ] {

@@ -87,7 +87,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Phase>> {
         return None;
     };
     if items.is_empty() {
-        reader.error(node.span.clone(), "`load` has no phase", "at least one belongs here");
+        reader.error(node.span.clone(), "`load` has no phase", "add at least one");
         return None;
     }
     let mut phases = Vec::new();
@@ -120,8 +120,8 @@ fn read_phase(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
     if let [_, (second, _), ..] = &entries[..] {
         reader.error(
             second.span.clone(),
-            "each phase is an item of its own",
-            "begin this one with `- `",
+            "each phase needs its own list item",
+            "start this one with `- `",
         );
         return None;
     }
@@ -151,7 +151,7 @@ fn read_users(reader: &mut Reader<'_>, node: &Node) -> Option<u32> {
     let fits = u32::try_from(users).ok();
     if fits.is_none() {
         let most = u32::MAX;
-        reader.error(node.span.clone(), "more users than there can be", format!("at most {most}"));
+        reader.error(node.span.clone(), "too many users", format!("at most {most}"));
     }
     fits
 }
@@ -166,7 +166,7 @@ fn read_arrivals(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
         None => Some(None),
         Some(node) => match reader.quantity(node, "`most`", parse_count) {
             Some(0) => {
-                reader.error(node.span.clone(), "nobody would arrive", "at least 1");
+                reader.error(node.span.clone(), "no user would arrive", "at least 1");
                 None
             }
             read => read.map(Some),
@@ -199,8 +199,8 @@ fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<(f64, f64)> {
     if from == 0.0 && to == 0.0 {
         reader.error(
             node.span.clone(),
-            "nobody would ever arrive",
-            "one of the two is more than 0",
+            "no user would ever arrive",
+            "`from` or `to` must be more than 0",
         );
         return None;
     }
@@ -211,7 +211,7 @@ fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<(f64, f64)> {
 pub(super) fn positive_rate(reader: &mut Reader<'_>, node: &Node) -> Option<f64> {
     let rate = bounded_rate(reader, node, "`rate`")?;
     if rate == 0.0 {
-        reader.error(node.span.clone(), "nothing ever happens at this rate", "more than 0");
+        reader.error(node.span.clone(), "this rate is zero", "must be more than 0");
         return None;
     }
     Some(rate)
@@ -239,7 +239,7 @@ pub(super) fn positive_duration(
 ) -> Option<Duration> {
     let duration = reader.quantity(node, what, parse_duration)?;
     if duration.is_zero() {
-        reader.error(node.span.clone(), format!("{what} is longer than nothing"), "more than 0s");
+        reader.error(node.span.clone(), format!("{what} is zero"), "must be more than 0s");
         return None;
     }
     Some(duration)
@@ -263,8 +263,8 @@ fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
             (Phase::Hold { .. }, _) if index == 0 => {
                 reader.error(
                     span,
-                    "the load begins with `hold`, and there is nobody to hold",
-                    "`ramp` or `arrivals` comes first",
+                    "the load begins with `hold`, but there are no users yet",
+                    "add `ramp` or `arrivals` before it",
                 );
             }
             (Phase::Ramp { to, .. }, Model::Closed) => {
@@ -273,14 +273,14 @@ fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
                     reader.error(
                         span,
                         title,
-                        "a ramp goes to another number; did you mean `hold`?",
+                        "a ramp must change the number of users; did you mean `hold`?",
                     );
                 }
                 users = *to;
             }
             (Phase::Ramp { .. }, Model::Open) => {
                 reader
-                    .error(span, "`ramp` cannot follow `arrivals`", "this is the other model")
+                    .error(span, "`ramp` cannot follow `arrivals`", "a load has one model")
                     .help = Some(ONE_MODEL.to_owned());
             }
             (Phase::Arrivals { .. }, Model::Closed) => {
@@ -288,7 +288,7 @@ fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
                     .error(
                         span,
                         "`arrivals` cannot follow `ramp` or `hold`",
-                        "this is the other model",
+                        "a load has one model",
                     )
                     .help = Some(ONE_MODEL.to_owned());
             }
@@ -299,8 +299,9 @@ fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
 
 const PHASES: [&str; 3] = ["ramp", "hold", "arrivals"];
 
-const ONE_MODEL: &str = "a load is either closed (`ramp`: a set number of users, each begins again) or open \
-    (`arrivals`: users come by the clock, once each); `hold` goes with both";
+const ONE_MODEL: &str = "a load is either closed (`ramp`: a fixed number of users that repeat \
+    their steps) or open (`arrivals`: users arrive by the clock and run once); `hold` works with \
+    both";
 
 /// Rate above which moments would be less than a nanosecond apart.
 const RATE_MAX: f64 = 1e9;

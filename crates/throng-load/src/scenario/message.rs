@@ -55,7 +55,11 @@ pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<SendP
         (None, None, Some(length)) => SendPayload::Random(read_length(reader, length, "`random`")?),
         _ => {
             let span = reader.first_line(&fields.span);
-            reader.error(span, "`send` sends one thing", "one of `text`, `hex` and `random`");
+            reader.error(
+                span,
+                "`send` needs exactly one payload",
+                "one of `text`, `hex` and `random`",
+            );
             return None;
         }
     };
@@ -85,7 +89,7 @@ pub(super) fn read_expected(
             let span = reader.first_line(&fields.span);
             reader.error(
                 span,
-                "`expect` waits for one thing",
+                "`expect` needs exactly one pattern",
                 "one of `text`, `hex`, `bytes` and `until`",
             );
             return None;
@@ -114,17 +118,17 @@ pub(super) fn read_pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u
             let at = text.find("${").unwrap_or(0);
             let span = reader.inner_span(node, at..text.len());
             reader
-                .error(span, "`expect` knows no variables", "a plain `${` is written `$${`")
+                .error(span, "`expect` cannot contain variables", "a plain `${` is written `$${`")
                 .help = Some(
                 "where the answer varies, wait for `{bytes: n}` or `{until: text}`".to_owned(),
             );
         }
         Some(bytes) if bytes.is_empty() => {
-            reader.error(node.span.clone(), "nothing is expected", "at least one byte");
+            reader.error(node.span.clone(), "`expect` is empty", "at least one byte");
         }
         Some(bytes) if bytes.len() > PATTERN_BYTES_MAX => {
             let label = format!("at most {PATTERN_BYTES_MAX} bytes");
-            reader.error(node.span.clone(), "this text is too long to wait for", label);
+            reader.error(node.span.clone(), "the expected text is too long", label);
         }
         Some(bytes) => return Some(bytes),
     }
@@ -153,14 +157,14 @@ pub(super) fn read_hex(reader: &mut Reader<'_>, node: &Node, what: &str) -> Opti
                 } else {
                     "not one of 0-9a-f"
                 };
-                reader.error(span, format!("{what} is {expected}"), label);
+                reader.error(span, format!("{what} must be {expected}"), label);
                 return None;
             }
         }
     }
     if let Some((at, _)) = high {
         let span = reader.inner_span(node, at..at + 1);
-        reader.error(span, format!("{what} is {expected}"), "half a byte");
+        reader.error(span, format!("{what} must be {expected}"), "the second digit is missing");
         return None;
     }
     if bytes.is_empty() {

@@ -55,10 +55,10 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Probe> {
     };
     let [item] = &items[..] else {
         let (span, label) = match items.get(1) {
-            Some(second) => (reader.first_line(&second.span), "one probe is all of this version"),
-            None => (node.span.clone(), "one belongs here"),
+            Some(second) => (reader.first_line(&second.span), "this version supports one probe"),
+            None => (node.span.clone(), "add one item"),
         };
-        reader.error(span, "`probe` is a list of one", label);
+        reader.error(span, "`probe` needs exactly one item", label);
         return None;
     };
     let fields = reader.fields(item, "a probe", &["every", "broadcast", "timeout", "to_sender"])?;
@@ -72,7 +72,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Probe> {
     });
     if reader.protocol == Protocol::Tcp {
         let title = "a probe needs messages, and plain TCP has none";
-        reader.error(reader.first_line(&node.span), title, "`ws://` targets have");
+        reader.error(reader.first_line(&node.span), title, "use a `ws://` target");
         return None;
     }
     Some(Probe { every: every?, broadcast: broadcast?, timeout: timeout?, to_sender: to_sender? })
@@ -93,7 +93,7 @@ fn read_broadcast(reader: &mut Reader<'_>, node: &Node) -> Option<Broadcast> {
         (None, Some(json)) => json::read_object(reader, Some(json), "`json`").map(Broadcast::Json),
         _ => {
             let span = reader.first_line(&fields.span);
-            reader.error(span, "`broadcast` sends one thing", "one of `text` and `json`");
+            reader.error(span, "`broadcast` needs exactly one payload", "one of `text` and `json`");
             None
         }
     }

@@ -72,7 +72,7 @@ pub(super) fn read(
     ];
     let Some(protocol) = reader.one_of(node, "protocol", &known) else { return implied };
     if let Some(target) = target.filter(|target| target.scheme != protocol.scheme()) {
-        let title = format!("`protocol: {}` is not spoken over {target}", protocol.name());
+        let title = format!("`protocol: {}` does not work with {target}", protocol.name());
         let label = format!("its targets begin with `{}://`", protocol.scheme().as_str());
         reader.error(node.span.clone(), title, label);
     }

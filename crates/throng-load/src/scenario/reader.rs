@@ -80,8 +80,8 @@ impl<'s> Reader<'s> {
                 None => {
                     self.error(
                         key.span.clone(),
-                        format!("a key of {what} is a name"),
-                        "this is not",
+                        format!("a key of {what} must be a name"),
+                        "this is not a name",
                     );
                 }
             }
@@ -96,7 +96,7 @@ impl<'s> Reader<'s> {
             None => "not known here".to_owned(),
         };
         self.error(span, format!("unknown {thing}"), label).help =
-            Some(format!("known here: {}", list_of(known)));
+            Some(format!("expected one of: {}", list_of(known)));
     }
 
     /// Returns the value of `key`. Reports a mistake if it is missing.
@@ -122,7 +122,11 @@ impl<'s> Reader<'s> {
     /// Reports a node whose kind differs from `expected`.
     pub(super) fn wrong_kind(&mut self, node: &Node, what: &str, expected: &str) {
         let span = self.first_line(&node.span);
-        self.error(span, format!("{what} is {expected}"), format!("found {}", node.describe()));
+        self.error(
+            span,
+            format!("{what} must be {expected}"),
+            format!("found {}", node.describe()),
+        );
     }
 
     /// Reads the text of a scalar.
@@ -187,7 +191,7 @@ impl<'s> Reader<'s> {
                     }
                     problem => problem.to_string(),
                 };
-                self.error(span, format!("{what} is {expected}"), label);
+                self.error(span, format!("{what} must be {expected}"), label);
                 None
             }
         }

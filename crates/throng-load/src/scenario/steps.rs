@@ -164,11 +164,7 @@ fn read_list(reader: &mut Reader<'_>, node: &Node, what: &str, depth: usize) -> 
         return None;
     };
     if items.is_empty() {
-        reader.error(
-            node.span.clone(),
-            format!("{what} has no steps"),
-            "at least one belongs here",
-        );
+        reader.error(node.span.clone(), format!("{what} has no steps"), "add at least one");
         return None;
     }
     let steps: Vec<_> = items.iter().map(|item| read_step(reader, item, depth)).collect();
@@ -183,13 +179,14 @@ fn read_step(reader: &mut Reader<'_>, item: &Node, depth: usize) -> Option<Step>
             if let [_, (second, _), ..] = &entries[..] {
                 let second_name = second.scalar().unwrap_or("this");
                 let label = if reader.protocol.steps().contains(&second_name) {
-                    "begin this one with `- `".to_owned()
+                    "start this one with `- `".to_owned()
                 } else {
                     format!(
-                        "if `{second_name}` is about the step, put it inside: {{..., {second_name}: ...}}"
+                        "if `{second_name}` belongs to the step, put it inside: {{..., \
+                         {second_name}: ...}}"
                     )
                 };
-                reader.error(second.span.clone(), "each step is an item of its own", label);
+                reader.error(second.span.clone(), "each step needs its own list item", label);
                 return None;
             }
             let text = reader.text(name, "a step", "a name")?;
@@ -224,13 +221,13 @@ fn read_step(reader: &mut Reader<'_>, item: &Node, depth: usize) -> Option<Step>
         ("every", Some(node)) => read_every(reader, node, &name_span, depth),
         ("repeat", Some(node)) => read_repeat(reader, node, &name_span, depth),
         ("stay", Some(node)) => {
-            reader.error(node.span.clone(), "`stay` takes nothing", "leave this out").help =
+            reader.error(node.span.clone(), "`stay` takes no value", "remove this").help =
                 Some("to stay for a time, write `wait: 1m`".to_owned());
             None
         }
         (name, _) => {
             let (_, example) = EXAMPLES.iter().find(|(step, _)| *step == name)?;
-            let title = format!("`{name}` does not say what");
+            let title = format!("`{name}` needs a value");
             reader.error(name_span.clone(), title, format!("for example `{example}`"));
             None
         }
@@ -245,11 +242,11 @@ fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str) {
     let Some(other) = others.iter().find(|other| other.steps().contains(&name)) else {
         return reader.unknown(span, &format!("step `{name}`"), name, own.steps());
     };
-    let title = format!("users of `protocol: {}` have no step `{name}`", own.name());
+    let title = format!("`protocol: {}` has no step `{name}`", own.name());
     let label = format!("it belongs to `protocol: {}`", other.name());
     let mistake = reader.error(span, title, label);
     if own == Protocol::Phoenix {
-        mistake.help = Some("to a channel one says `push`, which waits for its answer".to_owned());
+        mistake.help = Some("use `push` to send to a channel; it waits for the reply".to_owned());
     }
 }
 
@@ -295,8 +292,8 @@ fn read_close(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action> {
     let Some(node) = value else { return Some(Action::Close(CloseAction::Normal)) };
     let how = reader.one_of(node, "way to close", &known)?;
     if how == CloseAction::Half && reader.protocol != Protocol::Tcp {
-        let label = "`normal` or `reset`; after a close frame nothing is sent or read";
-        reader.error(node.span.clone(), "a WebSocket has no halves", label);
+        let label = "use `normal` or `reset`; after a close frame nothing is sent or read";
+        reader.error(node.span.clone(), "a WebSocket cannot be half-closed", label);
         return None;
     }
     Some(Action::Close(how))
@@ -305,7 +302,7 @@ fn read_close(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action> {
 fn read_wait(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
     let (span, jitter) = reader.quantity(node, "`wait`", parse_jitter)?;
     if jitter > 1.0 {
-        reader.error(node.span.clone(), "a wait cannot vary by more than itself", "at most ±100%");
+        reader.error(node.span.clone(), "`wait` varies by more than 100%", "at most ±100%");
         return None;
     }
     Some(Action::Wait { span, jitter })
@@ -323,16 +320,12 @@ fn read_every(
         (None, Some(rate)) => read_pace(reader, rate),
         (Some(_), Some(_)) => {
             let span = fields.key_span("rate");
-            reader.error(
-                span,
-                "`every` has both `period` and `rate`",
-                "one of them says when turns are due",
-            );
+            reader.error(span, "`every` has both `period` and `rate`", "use only one of them");
             None
         }
         (None, None) => {
-            let label = "`period` or `rate` is missing, for example `period: 1s`";
-            reader.error(name.clone(), "`every` does not say how often", label);
+            let label = "for example `period: 1s`";
+            reader.error(name.clone(), "`every` needs `period` or `rate`", label);
             None
         }
     };
@@ -370,7 +363,7 @@ fn read_repeat(
     let until = match (fields.get("times"), fields.get("for")) {
         (Some(times), None) => match reader.quantity(times, "`times`", parse_count) {
             Some(0) => {
-                reader.error(times.span.clone(), "nothing would be repeated", "at least 1");
+                reader.error(times.span.clone(), "`times` is zero", "at least 1");
                 None
             }
             times => times.map(Repeat::Times),
@@ -378,16 +371,12 @@ fn read_repeat(
         (None, Some(span)) => positive_duration(reader, span, "`for`").map(Repeat::For),
         (Some(_), Some(_)) => {
             let span = fields.key_span("for");
-            reader.error(
-                span,
-                "`repeat` has both `times` and `for`",
-                "one of them says when it ends",
-            );
+            reader.error(span, "`repeat` has both `times` and `for`", "use only one of them");
             None
         }
         (None, None) => {
-            let label = "`times` or `for` is missing, for example `times: 10`";
-            reader.error(name.clone(), "`repeat` does not say how often", label);
+            let label = "for example `times: 10`";
+            reader.error(name.clone(), "`repeat` needs `times` or `for`", label);
             None
         }
     };

@@ -74,7 +74,7 @@ impl Target {
         let name_is_plain = host.chars().all(|c| c.is_alphanumeric() || "-._:".contains(c));
         if host.is_empty() || !name_is_plain {
             let at = host_at..host_at + host.len();
-            return Err(wrong(at, "a host name or an address belongs here"));
+            return Err(wrong(at, "expected a host name or an address"));
         }
         let port = match (port, scheme) {
             (Some(port), _) => parse_port(port, end - port.len())?,
@@ -101,12 +101,13 @@ impl Scheme {
         let problem = match name {
             "tcp" => return Ok(Self::Tcp),
             "ws" => return Ok(Self::Ws),
-            "wss" => "`wss://` needs TLS, which is not in this version; `ws://` to a port behind the TLS terminator is"
+            "wss" => "`wss://` needs TLS, which is not supported; \
+                      use `ws://` to a port behind the TLS terminator"
                 .to_owned(),
             "http" | "https" | "tls" | "udp" => {
-                format!("`{name}://` is not in this version; `tcp://` and `ws://` are")
+                format!("`{name}://` is not supported; use `tcp://` or `ws://`")
             }
-            _ => format!("`{name}://` is not known; `tcp://` and `ws://` are"),
+            _ => format!("unknown scheme `{name}://`; use `tcp://` or `ws://`"),
         };
         Err(TargetError { span: 0..name.len() + 3, problem })
     }
@@ -145,7 +146,7 @@ fn split_authority(
         return Ok((host, after.strip_prefix(':').filter(|port| some(port)), begin));
     }
     if text.bytes().filter(|&byte| byte == b':').count() > 1 {
-        let problem = format!("an IPv6 address stands in brackets: {scheme}://[::1]:5555");
+        let problem = format!("an IPv6 address needs brackets: {scheme}://[::1]:5555");
         return Err(TargetError { span: begin..end, problem });
     }
     let (host, port) = text.split_once(':').unwrap_or((text, ""));
@@ -163,11 +164,11 @@ fn parse_port(text: &str, at: usize) -> Result<u16, TargetError> {
 /// spaces (RFC 3986). A fragment stays with the client (RFC 6455 section 3).
 fn check_path(path: &str, at: usize) -> Result<String, TargetError> {
     if let Some(from) = path.find('#') {
-        return Err(wrong(at + from..at + path.len(), "a WebSocket's address has no fragment"));
+        return Err(wrong(at + from..at + path.len(), "a WebSocket URL has no fragment"));
     }
     if let Some((from, bad)) = path.char_indices().find(|(_, c)| !c.is_ascii_graphic()) {
         let span = at + from..at + from + bad.len_utf8();
-        return Err(wrong(span, "this is percent-encoded in an address, %20 for a space"));
+        return Err(wrong(span, "must be percent-encoded, %20 for a space"));
     }
     Ok(if path.starts_with('?') { format!("/{path}") } else { path.to_owned() })
 }
@@ -290,25 +291,25 @@ mod tests {
         for (text, at, says) in [
             ("127.0.0.1:5555", "127.0.0.1:5555", "scheme is missing"),
             ("wss://h:1/socket", "wss://", "needs TLS"),
-            ("http://h:1/socket", "http://", "not in this version"),
+            ("http://h:1/socket", "http://", "not supported"),
             ("ws://h:1/a b", " ", "percent-encoded"),
             ("ws://h:1/a#b", "#b", "fragment"),
             ("ws://h:x/a", "x", "1 to 65535"),
-            ("ws:///a", "", "belongs here"),
-            ("ws://::1/a", "::1", "in brackets: ws://"),
-            ("tpc://h:1", "tpc://", "not known"),
+            ("ws:///a", "", "expected a host"),
+            ("ws://::1/a", "::1", "needs brackets: ws://"),
+            ("tpc://h:1", "tpc://", "unknown scheme"),
             ("tcp://h", "h", "port is missing"),
             ("tcp://h:", "h:", "port is missing"),
             ("tcp://h:0", "0", "1 to 65535"),
             ("tcp://h:+80", "+80", "1 to 65535"),
             ("tcp://h:65536", "65536", "1 to 65535"),
             ("tcp://h:80/path", "80/path", "1 to 65535"),
-            ("tcp://::1:5555", "::1:5555", "in brackets"),
+            ("tcp://::1:5555", "::1:5555", "needs brackets"),
             ("tcp://[::1:5555", "[::1:5555", "not closed"),
             ("tcp://[::g]:5555", "::g", "not an IPv6"),
             ("tcp://[::1]", "[::1]", "port is missing"),
-            ("tcp://:5555", "", "belongs here"),
-            ("tcp://a b:5555", "a b", "belongs here"),
+            ("tcp://:5555", "", "expected a host"),
+            ("tcp://a b:5555", "a b", "expected a host"),
         ] {
             let error = Target::parse(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], at, "{text}: {error}");

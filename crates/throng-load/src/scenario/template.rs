@@ -170,9 +170,9 @@ fn variable(inside: &str, at: usize) -> Result<Segment, TemplateError> {
             ("user.id", _, Some(groups)) => Ok(Segment::UserModulo(groups)),
             ("user.id", operator, None) => {
                 let label = format!("as in ${{user.id {operator} 1000}}");
-                Err(wrong("a user's number is divided by a whole number of at least 1", label))
+                Err(wrong("`user.id` must be divided by a whole number of at least 1", label))
             }
-            _ => Err(wrong("only `user.id` can be divided", "leave this out".to_owned())),
+            _ => Err(wrong("only `user.id` can be divided", "remove this".to_owned())),
         };
     }
     let (name, arguments) = match inside.split_once('(') {
@@ -201,14 +201,15 @@ fn variable(inside: &str, at: usize) -> Result<Segment, TemplateError> {
             Err(wrong("`random` takes two whole numbers", "as in ${random(1,6)}".to_owned()))
         }
         ("user.id" | "counter", Some(_)) => {
-            Err(wrong("this variable takes nothing in brackets", format!("write ${{{name}}}")))
+            Err(wrong("this variable takes no arguments", format!("write ${{{name}}}")))
         }
         _ => {
             let label = match nearest(name, NAMES) {
                 Some("random") => "did you mean `random(a,b)`?".to_owned(),
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "known are user.id, counter and random(a,b); a plain `${` is written `$${`"
-                    .to_owned(),
+                None => {
+                    "use user.id, counter or random(a,b); a plain `${` is written `$${`".to_owned()
+                }
             };
             Err(wrong(&format!("unknown variable `{name}`"), label))
         }
@@ -295,7 +296,7 @@ mod tests {
             ("a ${user.ip} b", "user.ip", "did you mean `user.id`?"),
             ("${contuer}", "contuer", "did you mean `counter`?"),
             ("${rand(1,2)}", "rand(1,2)", "did you mean `random(a,b)`?"),
-            ("${banana}", "banana", "known are user.id"),
+            ("${banana}", "banana", "use user.id"),
             ("x ${user.id", "${user.id", "`}` is missing"),
             ("${random}", "random", "${random(1,6)}"),
             ("${random(1)}", "random(1)", "${random(1,6)}"),
@@ -304,8 +305,8 @@ mod tests {
             ("${counter()}", "counter()", "write ${counter}"),
             ("${user.id / 0}", "user.id / 0", "${user.id / 1000}"),
             ("${user.id % x}", "user.id % x", "${user.id % 1000}"),
-            ("${counter % 2}", "counter % 2", "leave this out"),
-            ("${}", "", "known are"),
+            ("${counter % 2}", "counter % 2", "remove this"),
+            ("${}", "", "use user.id"),
         ] {
             let error = Template::parse(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], at, "{text}: {error:?}");

@@ -136,7 +136,7 @@ pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<SendP
         _ => {
             let span = reader.first_line(&fields.span);
             let label = "one of `text`, `json`, `binary` and `random`";
-            reader.error(span, "`send` sends one thing", label);
+            reader.error(span, "`send` needs exactly one payload", label);
             None
         }
     }
@@ -164,7 +164,7 @@ pub(super) fn read_expected(reader: &mut Reader<'_>, node: &Node) -> Option<Expe
         _ => {
             let span = reader.first_line(&fields.span);
             let label = "one of `text`, `json`, `binary`, `bytes` and `contains`";
-            reader.error(span, "`expect` waits for one thing", label);
+            reader.error(span, "`expect` needs exactly one pattern", label);
             return None;
         }
     };
@@ -176,8 +176,8 @@ fn read_json(reader: &mut Reader<'_>, node: &Node) -> Option<Value> {
     let value = template.as_literal().and_then(|text| serde_json::from_slice(text).ok());
     if value.is_none() {
         let span = reader.first_line(&node.span);
-        reader.error(span, "`expect` knows no variables", "leave out what varies").help =
-            Some("a message may hold more than what is expected".to_owned());
+        reader.error(span, "`expect` cannot contain variables", "leave out what varies").help =
+            Some("a message may contain more than what is expected".to_owned());
     }
     value
 }
@@ -194,14 +194,14 @@ fn read_path(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
     if !text.starts_with('/') {
         reader.error(
             node.span.clone(),
-            "`path` is a path such as /socket/websocket",
-            "begin it with /",
+            "`path` must be a path such as /socket/websocket",
+            "must begin with /",
         );
         return None;
     }
     if !template.segments().iter().all(of_literal) {
-        let label = "printable ASCII; everything else is percent-encoded, %20 for a space";
-        reader.error(node.span.clone(), "`path` is a path such as /socket/websocket", label);
+        let label = "must be printable ASCII; percent-encode everything else, %20 for a space";
+        reader.error(node.span.clone(), "`path` must be a path such as /socket/websocket", label);
         return None;
     }
     Some(template)
@@ -212,7 +212,7 @@ fn read_headers(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<(String, Tem
     let Kind::Map(entries) = &node.kind else { return None };
     for ((name, value), (key, _)) in headers.iter().zip(entries) {
         let wrong = if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            Some("throng sets this one itself")
+            Some("throng sets this header itself")
         } else if name.is_empty() || !name.bytes().all(is_token) {
             Some("a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 section 5.1)")
         } else {
@@ -242,7 +242,7 @@ fn read_subprotocols(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>
         let name = reader.text(item, "a subprotocol", "a name")?;
         if name.is_empty() || !name.bytes().all(is_token) {
             let label = "a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 6455 section 4.1)";
-            reader.error(item.span.clone(), "this is no name of a subprotocol", label);
+            reader.error(item.span.clone(), "invalid name of a subprotocol", label);
             return None;
         }
         Some(name.to_owned())
