@@ -1,8 +1,8 @@
 //! The generator as an app of the engine: the users of one core, their schedule, their steps and
 //! their counters.
 //!
-//! A user is an entry of the core's table: a place in the program, a few small counters, a deadline
-//! and a seed. Its connections come and go; the user stays.
+//! A user is an entry of the core's table: a position in the program, a few small counters, a
+//! deadline and a seed. Its connections come and go; the user stays.
 
 mod answers;
 mod channels;
@@ -233,7 +233,8 @@ impl Generator {
         });
     }
 
-    /// Ends the run: after the schedule, or at once if requested.
+    /// Begins the end of the run. In the open model, unless `at_once`, users in `stay` leave and
+    /// busy users may finish. Otherwise all users leave.
     fn end_run<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
@@ -241,11 +242,11 @@ impl Generator {
     ) {
         let now = cx.now();
         self.starts.end(now);
-        if let Some(lead) = &mut self.coordinator {
-            lead.end();
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.end();
         }
         if at_once || self.model == Model::Closed {
-            // Counted before they close, so that a second ramp-down counts nothing twice.
+            // After this, a second call has no user left to count.
             self.count_stopped_users(cx);
             self.run_phase = RunPhase::Leaving;
             self.close_probes();
@@ -268,8 +269,8 @@ impl Generator {
     /// has arrived or is missing.
     fn end_schedule<D: Driver<Mail = GeneratorMessage>>(&mut self, cx: &mut CoreContext<D, Self>) {
         self.awaits_probes = true;
-        if let Some(lead) = &mut self.coordinator {
-            lead.end();
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.end();
         }
         if self.probes_are_idle() {
             self.end_run(cx, false);
@@ -329,9 +330,9 @@ impl<D: Driver<Mail = GeneratorMessage>> App<D> for Generator {
                 keys.retain(|key| {
                     cx.state(*key).is_some_and(|user| user.state != UserState::Stopping)
                 });
-                let mut places: Vec<u32> = keys.iter().map(|key| key.index()).collect();
-                let kept = places.len().saturating_sub(count as usize);
-                for index in places.drain(kept..) {
+                let mut indexes: Vec<u32> = keys.iter().map(|key| key.index()).collect();
+                let kept = indexes.len().saturating_sub(count as usize);
+                for index in indexes.drain(kept..) {
                     self.stop_user(cx, index, None);
                 }
             }
@@ -344,14 +345,14 @@ impl<D: Driver<Mail = GeneratorMessage>> App<D> for Generator {
     }
 
     fn due(&self) -> Instant {
-        let stage = match self.run_phase {
+        let phase_due = match self.run_phase {
             RunPhase::Running if self.awaits_probes && self.probes_are_idle() => Instant::ZERO,
             RunPhase::Running if self.awaits_probes => Instant::FAR,
             RunPhase::Running => self.starts.due(),
             RunPhase::Finishing(until) => until,
             RunPhase::Leaving => Instant::FAR,
         };
-        stage.min(self.departures.due()).min(self.probes_due())
+        phase_due.min(self.departures.due()).min(self.probes_due())
     }
 
     fn run_due(&mut self, cx: &mut CoreContext<D, Self>) {

@@ -53,7 +53,7 @@ pub struct ProgramClass {
     pub name: String,
     /// Index of its first op.
     pub entry: u32,
-    /// What a user does after an error.
+    /// Policy after an error.
     pub on_error: OnError,
     /// Sum of the weights up to and including this class.
     weight_end: u64,
@@ -73,7 +73,7 @@ pub enum Op {
     Send {
         /// Index of the [`Program::template`].
         template: u32,
-        /// How the bytes are framed.
+        /// Framing of the bytes.
         frame: Frame,
     },
     /// Sends random bytes.
@@ -261,7 +261,7 @@ impl Program {
             | Op::SendRandom { .. }
             | Op::ExpectBytes { .. }
             | Op::ExpectMessage { .. } => Some(LatencyKind::Message),
-            Op::Request { request: ask } => match self.request(ask).kind {
+            Op::Request { request } => match self.request(request).kind {
                 ChannelRequestKind::Join => Some(LatencyKind::Join),
                 ChannelRequestKind::Push => Some(LatencyKind::Push),
                 ChannelRequestKind::Leave => None,
@@ -356,11 +356,11 @@ impl Program {
             _ => 0,
         });
         let templates = self.templates.iter().map(Template::bytes_max);
-        let asks = self.requests.iter().map(|ask| {
-            let topic = self.topic(ask.topic).name.bytes_max();
-            topic + ask.event.bytes_max() + ask.payload.bytes_max()
+        let requests = self.requests.iter().map(|request| {
+            let topic = self.topic(request.topic).name.bytes_max();
+            topic + request.event.bytes_max() + request.payload.bytes_max()
         });
-        random.chain(templates).chain(asks).max().unwrap_or(0)
+        random.chain(templates).chain(requests).max().unwrap_or(0)
     }
 
     /// Returns the index of the class of user `user`. In every block of as many users as the sum of
@@ -372,9 +372,9 @@ impl Program {
     pub fn class_of(&self, user: u64) -> usize {
         let (block, turn) = (user / self.weight_total, user % self.weight_total);
         let begin = Prng::derive(0, block).below(self.weight_total);
-        let place = u128::from(turn) * u128::from(self.stride) + u128::from(begin);
-        let place = (place % u128::from(self.weight_total)) as u64;
-        self.classes.partition_point(|class| class.weight_end <= place)
+        let position = u128::from(turn) * u128::from(self.stride) + u128::from(begin);
+        let position = (position % u128::from(self.weight_total)) as u64;
+        self.classes.partition_point(|class| class.weight_end <= position)
     }
 }
 

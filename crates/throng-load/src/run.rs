@@ -122,9 +122,10 @@ impl LoadPlan {
         let capacity = Capacity {
             demand,
             cores,
-            fds_per_table: match private_fds {
-                true => fdtable::usable(limit, cores),
-                false => fdtable::usable_shared(limit, cores),
+            fds_per_table: if private_fds {
+                fdtable::usable(limit, cores)
+            } else {
+                fdtable::usable_shared(limit, cores)
             },
             private_fds,
             addresses: sources.addresses(),
@@ -189,7 +190,7 @@ impl Load {
         let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
         let limits = limits(&plan.program);
-        let may_meet_itself = plan.self_connect_possible();
+        let self_connect_possible = plan.self_connect_possible();
         let probe = plan.program.probe().cloned();
         let shortages = Shortages::new(&plan.sources, &plan.targets, cores);
         let config = Arc::new(GeneratorConfig {
@@ -197,7 +198,7 @@ impl Load {
             phases: plan.phases,
             targets: plan.targets,
             sources: plan.sources,
-            self_connect_possible: may_meet_itself,
+            self_connect_possible,
             options: plan.options,
             seed: plan.seed,
             start_at,

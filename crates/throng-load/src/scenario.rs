@@ -64,11 +64,11 @@ pub struct Class {
     pub weight: u32,
     /// Steps of each user.
     pub steps: Vec<Step>,
-    /// What a user does after an error.
+    /// Policy after an error.
     pub on_error: OnError,
 }
 
-/// What a user does after an error. The error is counted by kind in any case.
+/// Policy of a user after an error. The error is counted by kind in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
     /// Closes the connection and begins another iteration.

@@ -14,8 +14,8 @@ use throng_driver::SourceAddress;
 
 use crate::generator::User;
 
-/// How a run chooses source ports. Explicit and late ports block each other, so a run never mixes
-/// them.
+/// The way in which a run chooses source ports. Explicit and late ports block each other, so a run
+/// never mixes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourcePlan {
     /// The kernel chooses address and port.
@@ -32,7 +32,7 @@ pub enum SourcePlan {
 pub struct SourceAddresses {
     plan: SourcePlan,
     /// Next index among the addresses (late) or among all pairs of port and address (explicit).
-    place: u64,
+    index: u64,
     /// Distance to the next index of this core.
     stride: u64,
 }
@@ -41,9 +41,9 @@ impl SourcePlan {
     /// Returns `count` addresses of the loopback network, for targets on this machine. They start
     /// at 127.1.0.1, so that they do not affect a test that uses 127.0.0.1.
     pub fn loopback(count: usize) -> Self {
-        let address = |place: usize| {
-            let [.., high, low] = (place as u32 % LOOPBACK_MAX).to_be_bytes();
-            IpAddr::V4(Ipv4Addr::new(127, 1 + (place as u32 / LOOPBACK_MAX) as u8, high, low))
+        let address = |index: usize| {
+            let [.., high, low] = (index as u32 % LOOPBACK_MAX).to_be_bytes();
+            IpAddr::V4(Ipv4Addr::new(127, 1 + (index as u32 / LOOPBACK_MAX) as u8, high, low))
         };
         // 127.1.0.0 looks like a network address, so begin after it.
         Self::Late((1..=count).map(address).collect())
@@ -84,13 +84,13 @@ impl SourcePlan {
 
     /// Returns the share of core `core` of `cores`.
     pub fn of_core(&self, core: usize, cores: usize) -> SourceAddresses {
-        let (place, stride) = match self {
+        let (index, stride) = match self {
             Self::Any => (0, 0),
             // Cores begin far apart, and each uses all addresses.
             Self::Late(addresses) => ((core * addresses.len() / cores.max(1)) as u64, 1),
             Self::Explicit(..) => (core as u64, cores as u64),
         };
-        SourceAddresses { plan: self.clone(), place, stride }
+        SourceAddresses { plan: self.clone(), index, stride }
     }
 }
 
@@ -111,19 +111,19 @@ impl fmt::Display for SourcePlan {
 impl SourceAddresses {
     /// Returns the source of the next connection.
     pub fn choose(&mut self) -> SourceAddress {
-        let place = self.place;
-        self.place = place.wrapping_add(self.stride);
+        let index = self.index;
+        self.index = index.wrapping_add(self.stride);
         match &self.plan {
             SourcePlan::Any => SourceAddress::Any,
             SourcePlan::Late(addresses) => {
-                SourceAddress::Late(addresses[(place % addresses.len() as u64) as usize])
+                SourceAddress::Late(addresses[(index % addresses.len() as u64) as usize])
             }
             SourcePlan::Explicit(addresses, ports) => {
                 // All addresses at one port, then the next port: a port is reused as late as
                 // possible.
-                let address = addresses[(place % addresses.len() as u64) as usize];
+                let address = addresses[(index % addresses.len() as u64) as usize];
                 let count = u64::from(ports.end() - ports.start()) + 1;
-                let offset = (place / addresses.len() as u64) % count;
+                let offset = (index / addresses.len() as u64) % count;
                 SourceAddress::Explicit(SocketAddr::new(address, ports.start() + offset as u16))
             }
         }

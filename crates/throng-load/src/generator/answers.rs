@@ -88,7 +88,7 @@ impl Generator {
     ) {
         let timing = AnswerTiming::of(conn);
         let user = conn.state();
-        if user.state == UserState::Expecting && user.has_asked_after(timing.came_at()) {
+        if user.state == UserState::Expecting && user.has_asked_after(timing.arrived_at()) {
             // They arrived before the request was sent and were only read after it.
             self.stats.counters.messages_unasked += 1;
             user.flags.set_receives_lookalikes(true);
@@ -114,11 +114,11 @@ impl Generator {
     ) {
         let user = conn.state();
         let from = user.answer_counts_from();
-        let came_at = timing.came_at();
+        let arrived_at = timing.arrived_at();
         // An answer that arrived before its step, without a request, has no latency.
         let is_measured = match user.unanswered {
-            0 => came_at + CLOCK_ERROR_MAX >= from,
-            _ => self.check_latency(user, came_at, from),
+            0 => arrived_at + CLOCK_ERROR_MAX >= from,
+            _ => self.check_latency(user, arrived_at, from),
         };
         self.complete_answer(conn, (from, timing), is_measured);
     }
@@ -152,8 +152,8 @@ impl Generator {
         user.pc += 1;
         let (from, timing) = latency;
         // An answer to another request still shows that the target is alive.
-        let asked = if is_measured { from } else { timing.came_at() };
-        self.stats.incidents.answered(timing.came_at(), asked);
+        let asked = if is_measured { from } else { timing.arrived_at() };
+        self.stats.incidents.answered(timing.arrived_at(), asked);
         self.stats.count_answer(is_measured.then_some(latency), user.class);
         conn.set_deadline(Deadline::Never);
     }

@@ -216,8 +216,8 @@ impl Generator {
                 }
             }
             // After a half-close the server's FIN is expected, unless an answer was to come first.
-            (doing, CloseReason::Finished)
-                if status == ConnStatus::HalfClosed && doing != UserState::Expecting => {}
+            (state, CloseReason::Finished)
+                if status == ConnStatus::HalfClosed && state != UserState::Expecting => {}
             (_, reason) => return self.connection_lost(conn, ErrorKind::of(reason)),
         }
         self.continue_without_connection(conn)

@@ -49,11 +49,11 @@ pub struct CoreStats {
     pub push: Histogram,
     /// The same latencies, with the end of each by the kernel's clock.
     pub arrival: ArrivalLatencies,
-    /// How long users waited without an answer, until the time-out or until they were stopped.
+    /// Waits of users without an answer, until the time-out or until they were stopped.
     pub unanswered: UnansweredWaits,
     /// Counts and latencies of probes since the previous hand-over.
     pub probes: Vec<ProbeTally>,
-    /// How late the generator did what only depended on itself.
+    /// Lag: lateness of actions that only depended on the generator.
     pub lag: Histogram,
     /// Times without answers, and times in which the target was away.
     pub incidents: Incidents,
@@ -115,11 +115,11 @@ impl CoreStats {
     pub(super) fn probe(&mut self, number: u32) -> &mut ProbeTally {
         // It is nearly always the latest.
         let found = self.probes.iter().rposition(|tally| tally.number == number);
-        let place = found.unwrap_or_else(|| {
+        let index = found.unwrap_or_else(|| {
             self.probes.push(ProbeTally { number, ..ProbeTally::default() });
             self.probes.len() - 1
         });
-        &mut self.probes[place]
+        &mut self.probes[index]
     }
 
     /// Counts a successful connect and records its latency.
@@ -358,8 +358,8 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_own_place_and_name() {
-        for (place, kind) in ErrorKind::ALL.into_iter().enumerate() {
-            assert_eq!(kind as usize, place);
+        for (index, kind) in ErrorKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, index);
         }
         let names: std::collections::HashSet<_> =
             ErrorKind::ALL.iter().map(|kind| kind.name()).collect();

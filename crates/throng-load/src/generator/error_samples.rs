@@ -14,9 +14,9 @@ use crate::program::{Op, Program};
 pub struct ErrorSample {
     /// Kind of the error, as in the counters.
     pub kind: String,
-    /// What was expected.
+    /// Expected data.
     pub expected: String,
-    /// What arrived.
+    /// Actual data.
     pub got: String,
 }
 

@@ -96,7 +96,7 @@ impl Generator {
         if !self.may_be_expected_next(user) {
             self.stats.counters.messages_unasked += 1;
             // The rest of an answer whose beginning was enough for its step belongs to that answer.
-            if !of_answer && !user.take_late_answer(timing.came_at()) {
+            if !of_answer && !user.take_late_answer(timing.arrived_at()) {
                 user.flags.set_receives_lookalikes(true);
             }
             return;
@@ -118,10 +118,10 @@ impl Generator {
         message: IncomingMessage<'_>,
     ) {
         let timing = AnswerTiming::of(conn);
-        self.stats.incidents.unasked_received(timing.came_at());
+        self.stats.incidents.unasked_received(timing.arrived_at());
         let user = conn.state();
         if !self.may_be_expected_next(user) {
-            return self.discard_message(user, message, timing.came_at());
+            return self.discard_message(user, message, timing.arrived_at());
         }
         let bytes = message.bytes();
         let inbox = user.inbox.get_or_insert_with(|| Box::new(Inbox::new(timing)));
@@ -165,7 +165,7 @@ impl Generator {
         &mut self,
         user: &mut User,
         message: IncomingMessage<'_>,
-        came_at: Instant,
+        arrived_at: Instant,
     ) {
         self.stats.counters.messages_unasked += 1;
         if user.flags.receives_lookalikes() && user.inbox.is_none() {
@@ -174,7 +174,7 @@ impl Generator {
         let program = &self.config.program;
         let Some(expect) = program.next_answer(user.pc).expect else { return };
         let Op::ExpectMessage { pattern, .. } = program.op(expect) else { return };
-        if program.pattern(pattern).matches(message) && !user.take_late_answer(came_at) {
+        if program.pattern(pattern).matches(message) && !user.take_late_answer(arrived_at) {
             user.flags.set_receives_lookalikes(true);
         }
     }
@@ -206,7 +206,7 @@ impl Generator {
             } else {
                 IncomingMessage::Binary(message)
             };
-            self.discard_message(user, message, kept.timing.came_at());
+            self.discard_message(user, message, kept.timing.arrived_at());
         }
     }
 
@@ -241,9 +241,14 @@ impl Generator {
 
     /// Counts an answer that may belong to another request. Returns false if its latency means
     /// nothing.
-    pub(super) fn check_latency(&mut self, user: &User, came_at: Instant, from: Instant) -> bool {
+    pub(super) fn check_latency(
+        &mut self,
+        user: &User,
+        arrived_at: Instant,
+        from: Instant,
+    ) -> bool {
         let counters = &mut self.stats.counters;
-        if came_at + CLOCK_ERROR_MAX < from {
+        if arrived_at + CLOCK_ERROR_MAX < from {
             counters.answers_out_of_step += 1;
             return false;
         }
@@ -251,10 +256,11 @@ impl Generator {
         true
     }
 
-    /// Sets a matching message aside if it may be the late answer to a request that timed out. If
-    /// another match follows, that one is the answer. If none follows in time, this one was.
+    /// Sets a matching message aside if it may be the late answer to a request that timed out.
+    /// Returns whether it did. If another match follows, that one is the answer. If none follows in
+    /// time, this one was.
     pub(super) fn set_aside_if_late(&mut self, user: &mut User, timing: AnswerTiming) -> bool {
-        if !user.may_be_late_answer(timing.came_at()) {
+        if !user.may_be_late_answer(timing.arrived_at()) {
             return false;
         }
         if let Some(inbox) = &mut user.inbox {
@@ -329,17 +335,17 @@ impl User {
         }
     }
 
-    /// Reports whether an answer that arrived at `came_at` may be a late one.
-    fn may_be_late_answer(&self, came_at: Instant) -> bool {
+    /// Reports whether an answer that arrived at `arrived_at` may be a late one.
+    fn may_be_late_answer(&self, arrived_at: Instant) -> bool {
         self.inbox
             .as_ref()
-            .is_some_and(|inbox| inbox.late_answers > 0 && came_at <= inbox.late_until)
+            .is_some_and(|inbox| inbox.late_answers > 0 && arrived_at <= inbox.late_until)
     }
 
-    /// Counts an unasked message that arrived at `came_at` as a late answer, if one is outstanding.
-    /// Returns whether it did.
-    fn take_late_answer(&mut self, came_at: Instant) -> bool {
-        let owes = self.may_be_late_answer(came_at);
+    /// Counts an unasked message that arrived at `arrived_at` as a late answer, if one is
+    /// outstanding. Returns whether it did.
+    fn take_late_answer(&mut self, arrived_at: Instant) -> bool {
+        let owes = self.may_be_late_answer(arrived_at);
         if let Some(inbox) = self.inbox.as_mut().filter(|_| owes) {
             inbox.late_answers -= 1;
         }

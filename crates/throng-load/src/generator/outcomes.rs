@@ -163,8 +163,8 @@ impl Generator {
             _ => user.intended,
         };
         let waited_us = now.micros_since(from);
-        if let Some(question) = self.config.program.latency_kind_at(user.pc) {
-            histogram(&mut self.stats.unanswered, question).record_us(waited_us);
+        if let Some(kind) = self.config.program.latency_kind_at(user.pc) {
+            histogram(&mut self.stats.unanswered, kind).record_us(waited_us);
         }
         if wait == ServerWait::Connect && self.config.program.protocol() != Protocol::Tcp {
             self.stats.unanswered.tcp.record_us(waited_us);
@@ -221,7 +221,7 @@ impl Generator {
         user: &mut User,
         index: u32,
         begun: u64,
-        question: Option<LatencyKind>,
+        kind: Option<LatencyKind>,
         now: Instant,
         why: MissedTurns,
     ) {
@@ -229,9 +229,10 @@ impl Generator {
         let until = if looping.is_endless() { now.min(self.schedule_over_at) } else { now };
         let counter = user.loop_counter(looping.slot);
         let (begun_at, counted) = (counter.begun, counter.counted());
-        let due = match until < begun_at {
-            true => counted,
-            false => looping.turns_due(until - begun_at).max(counted),
+        let due = if until < begun_at {
+            counted
+        } else {
+            looping.turns_due(until - begun_at).max(counted)
         };
         // Prevents counting a turn twice.
         *counter = LoopCounter { turn: due, ..LoopCounter::new(begun_at) };
@@ -241,15 +242,15 @@ impl Generator {
             MissedTurns::Waiting => counters.turns_waiting += due - begun,
             MissedTurns::Failed => counters.turns_failed += due - begun,
         }
-        if let Some(question) = question {
-            let histogram = histogram(&mut self.stats.unanswered, question);
+        if let Some(kind) = kind {
+            let histogram = histogram(&mut self.stats.unanswered, kind);
             record_turns(histogram, &looping, begun_at, begun..due, now);
         }
     }
 }
 
-fn histogram(unanswered: &mut UnansweredWaits, question: LatencyKind) -> &mut Histogram {
-    match question {
+fn histogram(unanswered: &mut UnansweredWaits, kind: LatencyKind) -> &mut Histogram {
+    match kind {
         LatencyKind::Connect => &mut unanswered.connect,
         LatencyKind::Message => &mut unanswered.message,
         LatencyKind::Join => &mut unanswered.join,

@@ -290,10 +290,10 @@ impl Generator {
     ) {
         let now = conn.now();
         let kind = self.config.program.request(index).kind;
-        let place = conn.key().index();
+        let user_index = conn.key().index();
         let timing = AnswerTiming::of(conn);
         let user = conn.state();
-        self.stats.incidents.answered(timing.came_at(), user.intended);
+        self.stats.incidents.answered(timing.arrived_at(), user.intended);
         if !ok {
             if kind == ChannelRequestKind::Join {
                 user.channels.remove(number);
@@ -304,12 +304,12 @@ impl Generator {
             ChannelRequestKind::Join => {
                 self.stats.count_join(user.intended, timing);
                 let channel = user.channels.of_join(number);
-                let hears_probe = channel.is_some_and(|channel| {
+                let receives_probe = channel.is_some_and(|channel| {
                     channel.joined = true;
                     channel.receives_probe
                 });
-                if let Some(probes) = self.probes.as_mut().filter(|_| hears_probe) {
-                    probes.join(user, place);
+                if let Some(probes) = self.probes.as_mut().filter(|_| receives_probe) {
+                    probes.join(user, user_index);
                 }
             }
             ChannelRequestKind::Push => {

@@ -77,7 +77,7 @@ impl Generator {
     /// Returns the moment at which probes need this core.
     pub(super) fn probes_due(&self) -> Instant {
         let Some(probes) = &self.probes else { return Instant::FAR };
-        let next = self.coordinator.as_ref().and_then(|lead| lead.next);
+        let next = self.coordinator.as_ref().and_then(|coordinator| coordinator.next);
         let opens =
             next.map_or(Instant::FAR, |number| probes.due_at(number).saturating_sub(OPEN_AHEAD));
         let sends = probes.to_send.front();
@@ -96,8 +96,9 @@ impl Generator {
         if let Some(order) = probes.next_to_send(now) {
             self.send_probe(cx, order);
         }
-        let (Some(probes), Some(lead)) = (&self.probes, &self.coordinator) else { return };
-        if let Some(number) = lead.next.filter(|number| probes.due_at(*number) <= now + OPEN_AHEAD)
+        let (Some(probes), Some(coordinator)) = (&self.probes, &self.coordinator) else { return };
+        if let Some(number) =
+            coordinator.next.filter(|number| probes.due_at(*number) <= now + OPEN_AHEAD)
         {
             self.begin_probe(cx, number);
         }
@@ -113,10 +114,10 @@ impl Generator {
     pub(super) fn probe_message_received<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
-        mail: ProbeMessage,
+        message: ProbeMessage,
     ) {
         let Some(probes) = &mut self.probes else { return };
-        match mail {
+        match message {
             ProbeMessage::Open(number) => {
                 // Deliveries to users that are leaving are not expected.
                 let subscribers = match self.run_phase {
@@ -132,8 +133,8 @@ impl Generator {
                     ProbeMessage::Opened { number, core, subscribers },
                 );
             }
-            ProbeMessage::Opened { number, core, subscribers: hearers } => {
-                self.probe_opened(cx, number, core, hearers);
+            ProbeMessage::Opened { number, core, subscribers } => {
+                self.probe_opened(cx, number, core, subscribers);
             }
             // Another core may have a user that stays and can send it.
             ProbeMessage::Send { number, tried } if self.run_phase == RunPhase::Leaving => {
@@ -153,11 +154,13 @@ impl Generator {
         cx: &mut CoreContext<D, Self>,
         number: u32,
     ) {
-        let (Some(lead), Some(probes)) = (&mut self.coordinator, &mut self.probes) else { return };
-        lead.next = number.checked_add(1);
-        let overtaken = lead.opening.take();
+        let (Some(coordinator), Some(probes)) = (&mut self.coordinator, &mut self.probes) else {
+            return;
+        };
+        coordinator.next = number.checked_add(1);
+        let overtaken = coordinator.opening.take();
         let cores = self.cores;
-        lead.opening = Some(Opening { number, cores_pending: cores, sender: None });
+        coordinator.opening = Some(Opening { number, cores_pending: cores, sender: None });
         self.stats.probe(number).counters.intended += 1;
         let subscribers = probes.open(number, &mut self.stats);
         if let Some(Opening { number, cores_pending: 1.., .. }) = overtaken {
@@ -176,14 +179,15 @@ impl Generator {
         cx: &mut CoreContext<D, Self>,
         number: u32,
         core: CoreId,
-        hearers: u64,
+        subscribers: u64,
     ) {
-        let Some(lead) = &mut self.coordinator else { return };
-        let Some(opening) = lead.opening.as_mut().filter(|opening| opening.number == number) else {
+        let Some(coordinator) = &mut self.coordinator else { return };
+        let Some(opening) = coordinator.opening.as_mut().filter(|opening| opening.number == number)
+        else {
             return;
         };
         opening.cores_pending -= 1;
-        if hearers > 0 {
+        if subscribers > 0 {
             opening.sender.get_or_insert(core);
         }
         if opening.cores_pending > 0 {
@@ -242,10 +246,10 @@ impl Generator {
     }
 
     fn probe_done(&mut self, number: u32) {
-        if let Some(lead) = &mut self.coordinator
-            && lead.opening.as_ref().is_some_and(|opening| opening.number == number)
+        if let Some(coordinator) = &mut self.coordinator
+            && coordinator.opening.as_ref().is_some_and(|opening| opening.number == number)
         {
-            lead.opening = None;
+            coordinator.opening = None;
         }
     }
 
@@ -255,10 +259,10 @@ impl Generator {
         if let Some(probes) = &mut self.probes {
             probes.close(&mut self.stats);
         }
-        if let Some(lead) = &mut self.coordinator {
-            lead.next = None;
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.next = None;
             // If a core already has the order to send it, that core counts it.
-            if let Some(Opening { number, cores_pending: 1.., .. }) = lead.opening.take() {
+            if let Some(Opening { number, cores_pending: 1.., .. }) = coordinator.opening.take() {
                 self.stats.probe(number).counters.skipped += 1;
             }
         }
@@ -285,9 +289,9 @@ impl Generator {
         cx: &mut CoreContext<D, Self>,
     ) -> Option<Key> {
         let probes = self.probes.as_mut()?;
-        let last_sender = probes.sender.and_then(|place| cx.key_at(place));
-        let mut may_speak = |key: &Key| cx.state(*key).is_some_and(|user| user.can_send_probe());
-        if let Some(key) = last_sender.filter(&mut may_speak) {
+        let last_sender = probes.sender.and_then(|index| cx.key_at(index));
+        let mut can_send = |key: &Key| cx.state(*key).is_some_and(|user| user.can_send_probe());
+        if let Some(key) = last_sender.filter(&mut can_send) {
             return Some(key);
         }
         let keys = cx.keys();
@@ -349,10 +353,10 @@ impl Generator {
 fn send_to_core<D: Driver<Mail = GeneratorMessage>>(
     cx: &mut CoreContext<D, Generator>,
     core: CoreId,
-    mail: ProbeMessage,
+    message: ProbeMessage,
 ) {
     // Control messages are never refused.
-    let _ = cx.post(core, GeneratorMessage::Probe(mail), MessagePriority::Control);
+    let _ = cx.post(core, GeneratorMessage::Probe(message), MessagePriority::Control);
 }
 
 /// The core that coordinates probes.

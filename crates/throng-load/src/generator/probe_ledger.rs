@@ -75,7 +75,7 @@ impl ProbeTally {
     fn record(&mut self, due_at: Instant, timing: AnswerTiming) {
         timing.record(due_at, &mut self.latency, &mut self.arrival);
         if timing.arrival != Arrival::Sampled {
-            let us = timing.came_at().micros_since(due_at);
+            let us = timing.arrived_at().micros_since(due_at);
             let (first, last) = self.first_and_last_us.unwrap_or((us, us));
             self.first_and_last_us = Some((first.min(us), last.max(us)));
         }
@@ -142,13 +142,13 @@ impl ProbeLedger {
         self.subscribers
     }
 
-    /// Subscribes a user at `place` of the core's table to probes.
-    pub(super) fn join(&mut self, user: &mut User, place: u32) {
+    /// Subscribes a user at `user_index` of the core's table to probes.
+    pub(super) fn join(&mut self, user: &mut User, user_index: u32) {
         if !user.receives_probe {
             user.receives_probe = true;
             user.receipts = Receipts::after(self.opened);
             self.subscribers += 1;
-            self.sender.get_or_insert(place);
+            self.sender.get_or_insert(user_index);
         }
     }
 

@@ -67,12 +67,12 @@ impl Starts {
                         Box::new(schedule.events(core, cores));
                     events.peekable()
                 };
-                let places = has_stops(&phases).then(Vec::new);
+                let indexes = has_stops(&phases).then(Vec::new);
                 UserSchedule::Closed {
                     scheduled: events(),
                     counted: events(),
                     starts_counted: 0,
-                    indexes: places,
+                    indexes,
                 }
             }
             Model::Open => {
@@ -129,13 +129,13 @@ impl Starts {
             return None;
         }
         let action = match &mut self.schedule {
-            UserSchedule::Closed { scheduled: next, indexes: places, .. } => {
+            UserSchedule::Closed { scheduled: next, indexes, .. } => {
                 let ScheduleEvent { user: id, change, .. } = next.next()?;
                 match change {
                     UserChange::Start => DueAction::Start { id, due },
                     UserChange::Stop => {
-                        let place = (id / self.cores) as usize;
-                        let known = places.as_ref().and_then(|places| places.get(place));
+                        let user = (id / self.cores) as usize;
+                        let known = indexes.as_ref().and_then(|indexes| indexes.get(user));
                         let index = known.copied().unwrap_or(u32::MAX);
                         DueAction::Stop { id, index }
                     }
@@ -154,14 +154,14 @@ impl Starts {
 
     /// Remembers the table index of a user, so that the schedule can stop it.
     pub(super) fn started(&mut self, id: u64, index: u32) {
-        if let UserSchedule::Closed { indexes: Some(places), .. } = &mut self.schedule
+        if let UserSchedule::Closed { indexes: Some(indexes), .. } = &mut self.schedule
             && id < MANUAL_ID_MIN
         {
-            let place = (id / self.cores) as usize;
-            if place >= places.len() {
-                places.resize(place + 1, u32::MAX);
+            let user = (id / self.cores) as usize;
+            if user >= indexes.len() {
+                indexes.resize(user + 1, u32::MAX);
             }
-            places[place] = index;
+            indexes[user] = index;
         }
     }
 

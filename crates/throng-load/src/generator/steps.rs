@@ -90,7 +90,7 @@ impl Generator {
                 self.stats.counters.messages_expected += 1;
                 self.expect_message(conn, pattern, Duration::from_nanos(timeout_ns))
             }
-            Op::Request { request: ask } => self.send_request(conn, ask),
+            Op::Request { request } => self.send_request(conn, request),
             Op::ExpectBytes { matcher, timeout_ns } => {
                 self.stats.counters.messages_expected += 1;
                 self.expect_bytes(conn, matcher, Duration::from_nanos(timeout_ns))
@@ -269,8 +269,8 @@ impl Generator {
         let user = conn.state();
         let LoopCounter { begun, turn, .. } = *user.loop_counter(looping.slot);
         if self.run_phase != RunPhase::Running && looping.is_endless() {
-            let question = self.config.program.latency_kind_of_turn(index);
-            self.count_missed_turns_of_loop(user, index, turn, question, now, MissedTurns::Waiting);
+            let kind = self.config.program.latency_kind_of_turn(index);
+            self.count_missed_turns_of_loop(user, index, turn, kind, now, MissedTurns::Waiting);
             user.pc = looping.after;
             return StepOutcome::Next;
         }
@@ -423,6 +423,7 @@ impl Generator {
         self.config.program.classes()[usize::from(class)].on_error
     }
 
+    /// Counts and skips a step that needs a connection, after an earlier error has closed it.
     pub(super) fn skip_unconnected_step<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
@@ -462,10 +463,10 @@ impl Generator {
         let user = conn.state();
         self.count_step_failure(user, now, kind.is_timeout());
         user.iteration = IterationOutcome::Erred;
-        let goes_on = self.on_error(user.class) == OnError::Continue;
+        let continues = self.on_error(user.class) == OnError::Continue;
         if let Op::ExpectBytes { timeout_ns, .. } | Op::ExpectMessage { timeout_ns, .. } =
             self.config.program.op(user.pc)
-            && goes_on
+            && continues
             && kind == ErrorKind::ExpectTimeout
         {
             user.allow_late_answers(now, now + Duration::from_nanos(timeout_ns));
@@ -473,7 +474,7 @@ impl Generator {
             user.inbox = None;
         }
         user.clear_unanswered();
-        if goes_on {
+        if continues {
             user.pc += 1;
             user.intended = now;
             return self.advance(conn);

@@ -25,7 +25,7 @@ impl AnswerTiming {
     }
 
     /// Returns the best known moment of arrival.
-    pub(super) fn came_at(self) -> Instant {
+    pub(super) fn arrived_at(self) -> Instant {
         match self.arrival {
             Arrival::Stamped { at, .. } => at,
             Arrival::Sampled | Arrival::Unknown { .. } => self.seen_at,

@@ -8,7 +8,7 @@ use super::receipts::Receipts;
 use super::timing::CLOCK_ERROR_MAX;
 use crate::program::LOOPS_MAX;
 
-/// A virtual user: a place in the program, a few small counters and a seed. There are millions.
+/// A virtual user: a position in the program, a few small counters and a seed. There are millions.
 #[derive(Debug)]
 pub struct User {
     /// Number over all cores.
@@ -77,8 +77,8 @@ impl UserFlags {
         self.0 & Self::RECEIVES_LOOKALIKES != 0
     }
 
-    pub(super) const fn set_receives_lookalikes(&mut self, hears_alike: bool) {
-        self.set(Self::RECEIVES_LOOKALIKES, hears_alike);
+    pub(super) const fn set_receives_lookalikes(&mut self, receives_lookalikes: bool) {
+        self.set(Self::RECEIVES_LOOKALIKES, receives_lookalikes);
     }
 
     const fn set(&mut self, flag: u8, is_set: bool) {
@@ -144,7 +144,7 @@ pub(super) enum IterationOutcome {
     Erred,
 }
 
-/// How a user's connection is counted.
+/// Counting status of a user's connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ConnStatus {
     /// Not counted: there is no connection, or its connect is undecided.
@@ -224,7 +224,7 @@ impl User {
     pub(super) fn loop_counter(&mut self, depth: u8) -> &mut LoopCounter {
         match usize::from(depth).checked_sub(1) {
             None => &mut self.outermost_loop,
-            Some(place) => &mut self.inner_loops.get_or_insert_default()[place],
+            Some(index) => &mut self.inner_loops.get_or_insert_default()[index],
         }
     }
 
@@ -255,11 +255,11 @@ impl User {
     }
 
     /// Reports whether the user waits for the first answer to messages that it sent after
-    /// `came_at`. What arrived at `came_at` is then not the answer.
-    pub(super) fn has_asked_after(&self, came_at: Instant) -> bool {
+    /// `arrived_at`. What arrived at `arrived_at` is then not the answer.
+    pub(super) fn has_asked_after(&self, arrived_at: Instant) -> bool {
         self.unanswered > 0
             && !self.flags.is_answering()
-            && came_at + CLOCK_ERROR_MAX < self.intended
+            && arrived_at + CLOCK_ERROR_MAX < self.intended
     }
 
     /// Forgets the unanswered messages.

@@ -158,8 +158,8 @@ impl Generator {
         }
         let is_heard = self.config.program.protocol() == Protocol::Ws;
         if let Some(probes) = self.probes.as_mut().filter(|_| is_heard) {
-            let place = conn.key().index();
-            probes.join(conn.state(), place);
+            let user_index = conn.key().index();
+            probes.join(conn.state(), user_index);
         }
         let timing = AnswerTiming::of(conn);
         self.connect_succeeded(conn, timing);
@@ -257,9 +257,9 @@ impl Generator {
             && let Op::ExpectMessage { pattern, .. } = self.config.program.op(user.pc)
         {
             let pattern = self.config.program.pattern(pattern);
-            if user.has_asked_after(timing.came_at()) {
+            if user.has_asked_after(timing.arrived_at()) {
                 // It arrived before the request was sent and was only read after it.
-                self.discard_message(user, message, timing.came_at());
+                self.discard_message(user, message, timing.arrived_at());
             } else if pattern.matches(message) {
                 if !self.set_aside_if_late(user, timing) {
                     self.answered(conn, timing);
@@ -287,7 +287,7 @@ impl Generator {
         let Some(probes) = &mut self.probes else { return false };
         let Some(number) = probes.marker.find(message) else { return false };
         let timing = AnswerTiming::of(conn);
-        self.stats.incidents.unasked_received(timing.came_at());
+        self.stats.incidents.unasked_received(timing.arrived_at());
         probes.receive(conn.state(), number, timing, &mut self.stats);
         true
     }

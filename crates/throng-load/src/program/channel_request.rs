@@ -70,7 +70,7 @@ enum ProbeReach {
 
 impl TopicTemplate {
     pub(super) fn new(name: Template, probe: Option<&Probe>) -> Self {
-        let heard = match probe.map(|probe| &probe.broadcast) {
+        let probe_reach = match probe.map(|probe| &probe.broadcast) {
             Some(Broadcast::Push { topic, .. }) => match name.as_literal() {
                 Some(literal) if literal == topic.as_bytes() => ProbeReach::Always,
                 Some(_) => ProbeReach::Never,
@@ -78,7 +78,7 @@ impl TopicTemplate {
             },
             _ => ProbeReach::Never,
         };
-        Self { name, probe_reach: heard }
+        Self { name, probe_reach }
     }
 
     /// Reports whether the probe is delivered to users whose topic is `rendered`.

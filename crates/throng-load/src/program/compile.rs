@@ -79,11 +79,12 @@ impl Program {
                 }
             }
             Action::Join { topic, payload, timeout } => {
-                let ask = ChannelRequest::join(self.topic_index(topic), payload.clone(), *timeout);
-                Op::Request { request: index_of(&mut self.requests, ask) }
+                let request =
+                    ChannelRequest::join(self.topic_index(topic), payload.clone(), *timeout);
+                Op::Request { request: index_of(&mut self.requests, request) }
             }
             Action::Push { topic, event, payload, reply, timeout } => {
-                let ask = ChannelRequest {
+                let request = ChannelRequest {
                     kind: ChannelRequestKind::Push,
                     topic: self.topic_index(topic),
                     event: event.clone(),
@@ -91,11 +92,11 @@ impl Program {
                     awaits_reply: *reply,
                     timeout: *timeout,
                 };
-                Op::Request { request: index_of(&mut self.requests, ask) }
+                Op::Request { request: index_of(&mut self.requests, request) }
             }
             Action::Leave { topic, timeout } => {
-                let ask = ChannelRequest::leave(self.topic_index(topic), *timeout);
-                Op::Request { request: index_of(&mut self.requests, ask) }
+                let request = ChannelRequest::leave(self.topic_index(topic), *timeout);
+                Op::Request { request: index_of(&mut self.requests, request) }
             }
             Action::ExpectBytes { expected, timeout } => {
                 let matcher = match expected {

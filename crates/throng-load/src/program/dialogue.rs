@@ -2,7 +2,7 @@
 
 use super::{CloseAction, Op, Program};
 
-/// What a user at some index of the program comes to first.
+/// The first send or `expect` that a user at some index of the program comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextAnswer {
     /// True if it sends before it waits for an answer. What arrives before that is not the answer.
@@ -115,8 +115,8 @@ mod tests {
         let program = compile(user);
         let shown = (0..program.ops().len() as u32).map(|pc| {
             let NextAnswer { sends_first, expect } = program.next_answer(pc);
-            let place = expect.map_or_else(|| "_".to_owned(), |expect| expect.to_string());
-            format!("{}{place}", if sends_first { 's' } else { '-' })
+            let index = expect.map_or_else(|| "_".to_owned(), |expect| expect.to_string());
+            format!("{}{index}", if sends_first { 's' } else { '-' })
         });
         assert_eq!(shown.collect::<Vec<_>>().join(" "), expected, "{user}");
     }

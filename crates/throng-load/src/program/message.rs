@@ -152,8 +152,8 @@ impl<'de> Visitor<'de> for Part<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<bool, A::Error> {
         let expected = self.0.as_object();
         let (mut held, mut found) = (expected.is_some(), 0);
-        while let Some(place) = members.next_key_seed(Key(self.0))? {
-            match place {
+        while let Some(member) = members.next_key_seed(Key(self.0))? {
+            match member {
                 Some(value) => {
                     (held, found) = (held & members.next_value_seed(Part(value))?, found + 1)
                 }

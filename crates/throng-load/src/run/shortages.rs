@@ -40,21 +40,21 @@ impl Shortages {
         core: usize,
         failures: &[(ConnectFailure, u64)],
     ) -> Vec<RunEventKind> {
-        let is = |wanted| failures.iter().any(|(why, _)| *why == wanted);
-        let failed = |errno| is(ConnectFailure::Errno(errno));
-        let mut told = Vec::new();
+        let has = |failure| failures.iter().any(|(why, _)| *why == failure);
+        let failed = |errno| has(ConnectFailure::Errno(errno));
+        let mut events = Vec::new();
         if failed(Errno::ADDR_NOT_AVAILABLE) && !std::mem::replace(&mut self.ports_reported, true) {
-            told.push(RunEventKind::PortsExhausted { source: self.sources.clone() });
+            events.push(RunEventKind::PortsExhausted { source: self.sources.clone() });
         }
         if failed(Errno::TABLE_FULL) && !std::mem::replace(&mut self.fds_reported[core], true) {
-            told.push(RunEventKind::GeneratorFdsExhausted { core: core as u32 });
+            events.push(RunEventKind::GeneratorFdsExhausted { core: core as u32 });
         }
-        if is(ConnectFailure::SelfConnected)
+        if has(ConnectFailure::SelfConnected)
             && !std::mem::replace(&mut self.self_connect_reported, true)
         {
-            told.push(RunEventKind::SelfConnected { ports: self.target_ports.clone() });
+            events.push(RunEventKind::SelfConnected { ports: self.target_ports.clone() });
         }
-        told
+        events
     }
 }
 
@@ -82,8 +82,8 @@ mod tests {
         );
         assert_eq!(shortages.new_events(1, &failures[..1]), []);
         let itself = [(ConnectFailure::SelfConnected, 1)];
-        let told = RunEventKind::SelfConnected { ports: "40050".into() };
-        assert_eq!(shortages.new_events(0, &itself), [told]);
+        let events = RunEventKind::SelfConnected { ports: "40050".into() };
+        assert_eq!(shortages.new_events(0, &itself), [events]);
         assert_eq!(
             shortages.new_events(1, &itself),
             [],

@@ -67,15 +67,15 @@ fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> O
             segments.push(literal("\""));
         }
         Kind::List(items) => {
-            for (place, item) in items.iter().enumerate() {
-                segments.push(literal(if place == 0 { "[" } else { "," }));
+            for (index, item) in items.iter().enumerate() {
+                segments.push(literal(if index == 0 { "[" } else { "," }));
                 write(reader, item, segments)?;
             }
             segments.push(literal(if items.is_empty() { "[]" } else { "]" }));
         }
         Kind::Map(entries) => {
-            for (place, (key, value)) in entries.iter().enumerate() {
-                segments.push(literal(if place == 0 { "{" } else { "," }));
+            for (index, (key, value)) in entries.iter().enumerate() {
+                segments.push(literal(if index == 0 { "{" } else { "," }));
                 let key = reader.text(key, "a JSON key", "a text")?;
                 segments.push(literal(&quoted(key)));
                 segments.push(literal(":"));

@@ -258,9 +258,10 @@ fn read_connect(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action>
     };
     let fields = reader.fields(node, "`connect`", websocket::connect_keys(reader.protocol))?;
     let timeout = read_timeout(reader, fields.get("timeout"), CONNECT_TIMEOUT_DEFAULT);
-    let upgrade = match over_websocket {
-        true => Some(Box::new(websocket::read_upgrade(reader, &fields)?)),
-        false => None,
+    let upgrade = if over_websocket {
+        Some(Box::new(websocket::read_upgrade(reader, &fields)?))
+    } else {
+        None
     };
     Some(Action::Connect { timeout: timeout?, upgrade })
 }

@@ -88,10 +88,8 @@ impl Target {
 
     /// Returns the value of the `host` header of an upgrade (RFC 9110 section 7.2).
     pub fn host_header(&self) -> String {
-        let host = match self.host.contains(':') {
-            true => format!("[{}]", self.host),
-            false => self.host.clone(),
-        };
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         if self.port == HTTP_PORT { host } else { format!("{host}:{}", self.port) }
     }
 }

@@ -120,8 +120,8 @@ impl LineSegment {
         let first = low + (core + cores - low % cores) % cores;
         let count = high.saturating_sub(first).div_ceil(cores);
         (0..count).map(move |index| {
-            let place = if up { index } else { count - 1 - index };
-            let user = first + place * cores;
+            let offset = if up { index } else { count - 1 - index };
+            let user = first + offset * cores;
             let change = if up { UserChange::Start } else { UserChange::Stop };
             ScheduleEvent { at: self.moment_of(user as u32), user, change }
         })

@@ -142,8 +142,8 @@ impl Cursor {
         }
         let seconds = match share.spacing {
             Spacing::Even => {
-                let place = share.first + self.taken * share.cores;
-                share.open.curve.moment_of(place as f64)
+                let index = share.first + self.taken * share.cores;
+                share.open.curve.moment_of(index as f64)
             }
             Spacing::Poisson => {
                 self.expected_count += self.prng.exponential();

@@ -13,12 +13,12 @@ fn holding() -> SocketAddr {
     server(|mut stream| while let Ok(1..) = stream.read(&mut [0; 100]) {})
 }
 
-/// Waits until `is_so` and returns the counters.
-fn wait_until(load: &mut Load, is_so: impl Fn(&LoadCounters) -> bool) -> LoadCounters {
+/// Waits until `condition` and returns the counters.
+fn wait_until(load: &mut Load, condition: impl Fn(&LoadCounters) -> bool) -> LoadCounters {
     let begun = Instant::now();
     loop {
         let counters = load.snapshot().counters;
-        if is_so(&counters) {
+        if condition(&counters) {
             return counters;
         }
         assert!(begun.elapsed() < RUN_TIMEOUT, "{counters:?}");
@@ -58,13 +58,13 @@ fn a_pause_holds_the_schedule_and_a_resume_goes_on_with_it() {
         // The cores receive the message at different moments and finish their present work.
         let mut paused = load.snapshot().counters;
         let begun = Instant::now();
-        let mut stands_since = begun;
-        while stands_since.elapsed() < Duration::from_secs(2) {
+        let mut unchanged_since = begun;
+        while unchanged_since.elapsed() < Duration::from_secs(2) {
             std::thread::sleep(Duration::from_millis(50));
             let later = load.snapshot().counters;
             let of = |counters: &LoadCounters| (counters.users_intended, counters.users_started);
             if of(&later) != of(&paused) {
-                (paused, stands_since) = (later, Instant::now());
+                (paused, unchanged_since) = (later, Instant::now());
             }
             assert!(begun.elapsed() < RUN_TIMEOUT, "no user is due in a pause: {paused:?}");
         }
@@ -109,7 +109,7 @@ fn a_ramp_down_ends_all_users_whatever_they_do() {
         std::thread::sleep(Duration::from_secs(1));
         load.ramp_down();
     });
-    assert!(begun.elapsed() < RUN_TIMEOUT, "who waits for an hour is not waited for");
+    assert!(begun.elapsed() < RUN_TIMEOUT, "the run waits for no user");
     let counters = &last.counters;
     assert_eq!((counters.connected, counters.users_active), (0, 0));
     let ends = counters.users_finished + counters.users_failed + counters.users_cut;

@@ -32,7 +32,7 @@ fn serve(mut stream: TcpStream, answer: Answer) {
                 }
                 ServerEvent::Request(request) if request.path() == "/closed" => return,
                 ServerEvent::Request(request) => {
-                    let told = format!(
+                    let described = format!(
                         "{} {} {}",
                         request.target,
                         request.header("x-user").unwrap_or("-"),
@@ -41,7 +41,7 @@ fn serve(mut stream: TcpStream, answer: Answer) {
                     let upgrade = session.check_upgrade(&request).unwrap();
                     let chosen = offered_subprotocols(&request).find(|name| *name == "chat");
                     session.accept(&upgrade, chosen, &[], true, &mut out);
-                    answer(&mut session, &told, &mut out);
+                    answer(&mut session, &described, &mut out);
                 }
                 ServerEvent::Text(text) => {
                     let text = text.to_owned();
