@@ -83,12 +83,12 @@ impl Generator {
             return;
         }
         self.count_cut_off_step(user, now);
-        let never_begun = match user.state {
+        let missed_turns = match user.state {
             UserState::ClosingAfterError | UserState::ClosingFailedConnect => MissedTurns::Failed,
             _ => MissedTurns::Waiting,
         };
         let done = self.is_done(user, now);
-        self.count_missed_turns(user, now, never_begun);
+        self.count_missed_turns(user, now, missed_turns);
         if user.iteration == IterationOutcome::Clean && !done {
             user.iteration = IterationOutcome::Over;
             self.stats.counters.users_cut += 1;

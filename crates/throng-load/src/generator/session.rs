@@ -31,8 +31,8 @@ pub enum UserEvent<'a> {
     WebSocket(ClientEvent<'a>),
     /// The answer to the upgrade violates the protocol. Holds the first bytes of the answer.
     UpgradeViolated(Violation, Box<[u8]>),
-    /// The moment of [`UserSession::set_heartbeat`] has passed. It must be set again for the next
-    /// one.
+    /// The moment that `UserSession::set_heartbeat` has set is past. It must be set again for the
+    /// next one.
     HeartbeatDue,
 }
 

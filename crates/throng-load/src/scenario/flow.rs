@@ -30,22 +30,24 @@ enum ConnectionState {
 
 /// Reports every step that is impossible at its position.
 pub(super) fn check(reader: &mut Reader<'_>, steps: &[Step]) {
-    walk(reader, steps, State::default());
+    check_steps(reader, steps, State::default());
 }
 
-fn walk(reader: &mut Reader<'_>, steps: &[Step], mut state: State) -> State {
+/// Checks steps one after another and returns the state after the last one.
+fn check_steps(reader: &mut Reader<'_>, steps: &[Step], mut state: State) -> State {
     for step in steps {
         if state.connection == ConnectionState::Over {
             let title = "this step is never reached";
             reader.error(step.span.clone(), title, "the step before it runs until the run ends");
             return state;
         }
-        state = state_after_step(reader, step, state);
+        state = check_step(reader, step, state);
     }
     state
 }
 
-fn state_after_step(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
+/// Checks a step and returns the state after it.
+fn check_step(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
     match (&step.action, state.connection) {
         (Action::Connect { .. }, ConnectionState::Open | ConnectionState::HalfClosed) => {
             reader.error(step.span.clone(), "already connected", "add a `close` before it");
@@ -56,7 +58,7 @@ fn state_after_step(reader: &mut Reader<'_>, step: &Step, mut state: State) -> S
         }
         (Action::Wait { .. }, _) => state,
         (Action::Every { steps, span, .. }, _) => {
-            let after = walk_loop(reader, steps, state, true);
+            let after = check_loop(reader, steps, state, true);
             if span.is_none() {
                 State { connection: ConnectionState::Over, ..after }
             } else {
@@ -64,21 +66,20 @@ fn state_after_step(reader: &mut Reader<'_>, step: &Step, mut state: State) -> S
             }
         }
         (Action::Repeat { steps, until }, _) => {
-            walk_loop(reader, steps, state, *until != Repeat::Times(1))
+            check_loop(reader, steps, state, *until != Repeat::Times(1))
         }
         (action, ConnectionState::Closed) => {
-            let what = match action {
-                Action::Send(_) => "`send` needs a connection",
-                Action::ExpectBytes { .. } | Action::ExpectMessage { .. } => {
-                    "`expect` needs a connection"
-                }
-                Action::Join { .. } => "`join` needs a connection",
-                Action::Push { .. } => "`push` needs a connection",
-                Action::Leave { .. } => "`leave` needs a connection",
-                Action::Stay => "`stay` needs a connection",
-                _ => "`close` needs a connection",
+            let name = match action {
+                Action::Send(_) => "send",
+                Action::ExpectBytes { .. } | Action::ExpectMessage { .. } => "expect",
+                Action::Join { .. } => "join",
+                Action::Push { .. } => "push",
+                Action::Leave { .. } => "leave",
+                Action::Stay => "stay",
+                _ => "close",
             };
-            reader.error(step.span.clone(), what, "not connected here; add `connect` before it");
+            let title = format!("`{name}` needs a connection");
+            reader.error(step.span.clone(), title, "not connected here; add `connect` before it");
             // One missing `connect` is one mistake.
             match action {
                 Action::Close(_) => state,
@@ -129,14 +130,15 @@ fn state_after(action: &Action, mut state: State) -> State {
     state
 }
 
-fn walk_loop(reader: &mut Reader<'_>, steps: &[Step], entry: State, again: bool) -> State {
+/// Checks one turn of a loop, and a second one if the first changes the state and `again` is set.
+fn check_loop(reader: &mut Reader<'_>, steps: &[Step], entry: State, again: bool) -> State {
     let mistakes = reader.mistakes.len();
-    let once = walk(reader, steps, entry.clone());
+    let once = check_steps(reader, steps, entry.clone());
     let unchanged = once == entry || once.connection == ConnectionState::Over;
     if !again || unchanged || reader.mistakes.len() > mistakes {
         return once;
     }
-    let twice = walk(reader, steps, once);
+    let twice = check_steps(reader, steps, once);
     for mistake in &mut reader.mistakes[mistakes..] {
         mistake.help = Some("this happens from the second turn of the loop".to_owned());
     }

@@ -9,7 +9,8 @@ use throng_report::LoadCounters;
 
 use crate::run::{RUN_TIMEOUT, run_controlled, server};
 
-fn holding() -> SocketAddr {
+/// Starts a server that reads and never answers.
+fn silent_server() -> SocketAddr {
     server(|mut stream| while let Ok(1..) = stream.read(&mut [0; 100]) {})
 }
 
@@ -29,7 +30,7 @@ fn wait_until(load: &mut Load, condition: impl Fn(&LoadCounters) -> bool) -> Loa
 #[test]
 fn users_that_are_added_and_stopped_by_hand_are_counted_once() {
     let load = "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 1h}}]\nuser: [connect, stay]";
-    let last = run_controlled(holding(), load, |load| {
+    let last = run_controlled(silent_server(), load, |load| {
         wait_until(load, |counters| counters.connected == 10);
         load.add_users(15);
         let counters = wait_until(load, |counters| counters.connected == 25);
@@ -52,7 +53,7 @@ fn users_that_are_added_and_stopped_by_hand_are_counted_once() {
 fn a_pause_holds_the_schedule_and_a_resume_goes_on_with_it() {
     let load = "load: [{arrivals: {rate: 20/s, for: 5s, spacing: even}}]\nuser: [connect, close]";
     let mut paused_us = 0;
-    let last = run_controlled(holding(), load, |load| {
+    let last = run_controlled(silent_server(), load, |load| {
         wait_until(load, |counters| counters.users_started >= 20);
         load.pause();
         // The cores receive the message at different moments and finish their present work.
@@ -83,7 +84,7 @@ fn a_pause_holds_the_schedule_and_a_resume_goes_on_with_it() {
 fn a_user_that_waits_when_a_run_is_ended_twice_is_counted_once() {
     let load = "load: [{ramp: {to: 50, over: 100ms}}, {hold: {for: 1h}}]\n\
         user: [connect, expect: {text: never, timeout: 1h}]";
-    let last = run_controlled(holding(), load, |load| {
+    let last = run_controlled(silent_server(), load, |load| {
         wait_until(load, |counters| counters.connected == 50);
         load.ramp_down();
         load.ramp_down();
