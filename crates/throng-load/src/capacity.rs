@@ -1,5 +1,5 @@
-//! What a load needs, and what of this machine it will use: known before the run starts. Whether it fits is the doctor's
-//! preflight to say.
+//! The demand of a load, and the capacity of this machine for it: known before the run starts. The
+//! doctor's preflight judges whether it fits.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use crate::scenario::{Action, Class, Model, Repeat, Scenario, Step};
 use crate::schedule;
 use crate::source::SourcePlan;
 
-/// What a scenario will ask for at its height.
+/// Peak demand of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Demand {
     /// Connections open at once.
     pub connections: u64,
-    /// Connections that end per second, each of which may leave its port in TIME-WAIT.
+    /// Connections that end per second. Each may leave its port in TIME-WAIT.
     pub ends_per_s: f64,
-    /// Connections that begin per second, at the steepest.
+    /// Highest number of connections that begin per second.
     pub begins_per_s: f64,
 }
 
 impl Demand {
-    /// What `scenario` will ask for: exact in the closed model and for users that stay, an
-    /// estimate from the waits in the program otherwise.
+    /// Computes the demand of `scenario`. It is exact in the closed model and for users that stay,
+    /// and otherwise an estimate from the waits in the program.
     pub fn of(scenario: &Scenario) -> Self {
         let phases = &scenario.load;
         let peak = schedule::peak_users(phases);
@@ -33,23 +33,22 @@ impl Demand {
         let shortest = spans.flatten().min().unwrap_or(Duration::MAX);
         match Model::of(phases) {
             Model::Closed => {
-                let ends = scenario.classes.iter().any(ends);
-                // No machine of ours makes more than this many connections a second.
-                let rate =
-                    (peak as f64 / shortest.as_secs_f64().max(1e-3)).min(CONNECTS_PER_S_MOST);
+                let ends = scenario.classes.iter().any(ends_before_run);
+                // An upper bound of what one machine connects per second.
+                let rate = (peak as f64 / shortest.as_secs_f64().max(1e-3)).min(CONNECTS_PER_S_MAX);
                 let ends_per_s = if ends { rate } else { 0.0 };
                 let begins_per_s =
-                    (schedule::peak_rate(phases) + ends_per_s).min(CONNECTS_PER_S_MOST);
+                    (schedule::peak_rate(phases) + ends_per_s).min(CONNECTS_PER_S_MAX);
                 Self { connections: peak, ends_per_s, begins_per_s }
             }
             Model::Open => {
                 let rate = schedule::peak_rate(phases);
                 let connections = match longest {
-                    // Answers take time too; a second is a slow server's.
+                    // Answers take time too; a second is that of a slow server.
                     Some(span) => (rate * (span.as_secs_f64() + 1.0)).ceil() as u64,
                     None => u64::MAX,
                 };
-                let ends = scenario.classes.iter().any(ends);
+                let ends = scenario.classes.iter().any(ends_before_run);
                 Self {
                     connections: connections.min(peak),
                     ends_per_s: if ends { rate } else { 0.0 },
@@ -59,75 +58,76 @@ impl Demand {
         }
     }
 
-    /// Ports that are taken at once, when a port stays in TIME-WAIT for `time_wait`.
+    /// Returns the ports in use at once, if a port stays in TIME-WAIT for `time_wait`.
     pub fn ports(&self, time_wait: Duration) -> u64 {
         self.connections + (self.ends_per_s * time_wait.as_secs_f64()).ceil() as u64
     }
 }
 
-/// What this machine offers to a run.
+/// Capacity of this machine for a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {
-    /// What the run needs.
+    /// Demand of the run.
     pub demand: Demand,
     /// Cores of the generator.
     pub cores: usize,
     /// Connections that fit into one fd table.
     pub fds_per_table: usize,
-    /// Whether each core has a table of its own.
+    /// True if each core has an fd table of its own.
     pub private_fds: bool,
-    /// Source addresses.
+    /// Number of source addresses.
     pub addresses: usize,
-    /// The ports that are chosen from, by the kernel or from those that were named.
+    /// Ports of one source address: the kernel's range or the configured one.
     pub port_range: RangeInclusive<u16>,
-    /// Connections that the sources reach, over all targets.
+    /// Connections that the sources allow, over all targets.
     pub ports: u64,
-    /// How long a port of a closed connection cannot be used again.
+    /// Time for which the port of a closed connection cannot be reused.
     pub time_wait: Duration,
 }
 
 impl Capacity {
-    /// Connections that fit into the fd tables.
+    /// Returns the connections that fit into the fd tables.
     pub fn fds(&self) -> u64 {
         let tables = if self.private_fds { self.cores } else { 1 };
         self.fds_per_table as u64 * tables as u64
     }
 
-    /// The most connections at once, whichever limit comes first.
+    /// Returns the maximum number of connections at once: the lower of the two limits.
     pub fn connections(&self) -> u64 {
         self.fds().min(self.ports)
     }
 }
 
-/// How many cores a generator or server needs for `connections` at once: as many as there are CPUs, or as many
-/// tables as the connections fill.
+/// Returns the number of cores that a generator or server needs for `connections` at once: one per
+/// CPU, or more if the fd tables require it.
 pub fn cores_for(connections: u64, cpus: usize, limit: usize, private_fds: bool) -> usize {
     if !private_fds {
         return cpus;
     }
-    // Each core costs a few fds in every table, so the number is found by trying.
+    // Each core costs a few fds in every table, so the number is found by trial.
     let fits = |cores: &usize| fdtable::usable(limit, *cores) as u64 * *cores as u64 >= connections;
     (cpus..fdtable::CORES_MAX).find(fits).unwrap_or(cpus)
 }
 
-/// The sources for a target on this machine, when nobody named any.
+/// Returns the default sources for a target on this machine.
 pub fn loopback_sources(
     demand: Demand,
     range: &RangeInclusive<u16>,
     time_wait: Duration,
 ) -> SourcePlan {
-    // The kernel looks at every other port first, and at the rest only when none of those is free: near half of all, each connect
-    // looks at thousands. A quarter of them leaves its search short to the last connection.
+    // The kernel tries every other port first, and the rest only when all of those are taken. Near
+    // half of all ports, each connect tries thousands. A quarter keeps its search short to the last
+    // connection.
     let each = SourcePlan::Any.ports(range) / 4;
     let mut count = demand.ports(time_wait).div_ceil(each.max(1)) as usize;
     if demand.ends_per_s > 0.0 && demand.connections > 1 {
-        // Sockets in TIME-WAIT stay in the tables for a minute, even where their ports can be used again.
+        // Sockets in TIME-WAIT stay in the tables for a minute, even if their ports can be reused.
         count = count.max(CHURN_ADDRESSES);
     }
     if count <= 1 { SourcePlan::Any } else { SourcePlan::loopback(count) }
 }
 
-/// How long the steps take at least; `None` when they have no end.
+/// Returns the minimum time that the steps take; `None` if they have no end.
 fn span_of(steps: &[Step]) -> Option<Duration> {
     steps.iter().try_fold(Duration::ZERO, |sum, step| {
         let span = match &step.action {
@@ -140,8 +140,8 @@ fn span_of(steps: &[Step]) -> Option<Duration> {
             Action::Stay => return None,
             Action::Connect { .. }
             | Action::Send(_)
-            | Action::Expect { .. }
-            | Action::Await { .. }
+            | Action::ExpectBytes { .. }
+            | Action::ExpectMessage { .. }
             | Action::Join { .. }
             | Action::Push { .. }
             | Action::Leave { .. }
@@ -151,8 +151,8 @@ fn span_of(steps: &[Step]) -> Option<Duration> {
     })
 }
 
-/// Whether users of the class close what they opened before the run ends.
-fn ends(class: &Class) -> bool {
+/// Reports whether users of the class close their connections before the run ends.
+fn ends_before_run(class: &Class) -> bool {
     fn closes(steps: &[Step]) -> bool {
         steps.iter().any(|step| match &step.action {
             Action::Close(_) => true,
@@ -163,7 +163,7 @@ fn ends(class: &Class) -> bool {
     closes(&class.steps) || span_of(&class.steps).is_some()
 }
 
-const CONNECTS_PER_S_MOST: f64 = 100_000.0;
+const CONNECTS_PER_S_MAX: f64 = 100_000.0;
 const CHURN_ADDRESSES: usize = 16;
 
 #[cfg(test)]

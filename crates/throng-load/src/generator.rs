@@ -1,10 +1,9 @@
-//! The generator as an app of the engine: one core's users, when they begin, what they do, and what
-//! is counted of it.
+//! The generator as an app of the engine: the users of one core, their schedule, their steps and
+//! their counters.
 //!
-//! A user is an entry of the core's table: a place in the program, a few small counters, a deadline and a
-//! seed. Its connection comes and goes; the user stays.
+//! A user is an entry of the core's table: a position in the program, a few small counters, a
+//! deadline and a seed. Its connections come and go; the user stays.
 
-mod accounts;
 mod answers;
 mod channels;
 mod connection;
@@ -15,6 +14,7 @@ mod error_samples;
 mod inbox;
 mod incidents;
 mod marker;
+mod outcomes;
 mod phoenix;
 mod probe_coordinator;
 mod probe_ledger;
@@ -35,7 +35,7 @@ use throng_driver::{CoreId, Driver, SocketOptions};
 use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
 use throng_proto::websocket::{Deflater, Scratch, WebSocketLimits};
 
-pub(crate) use core_stats::close_name;
+pub(crate) use core_stats::close_code_name;
 pub use core_stats::{ConnectFailure, CoreStats, ErrorKind};
 pub use error_samples::ErrorSample;
 pub use incidents::Incidents;
@@ -50,102 +50,104 @@ use crate::scenario::{Model, Phase};
 use crate::source::SourcePlan;
 use departures::Departures;
 use encode_buffers::EncodeBuffers;
-use error_samples::{ErrorSamples, shown};
+use error_samples::{ErrorSamples, printable};
 use probe_coordinator::ProbeCoordinator;
 use probe_ledger::ProbeLedger;
-use starts::{Action, Starts};
+use starts::{DueAction, Starts};
 use timing::AnswerTiming;
 pub use user::User;
 use user::UserState;
 
-/// What all cores of a generator know.
+/// Configuration that all cores of a generator share.
 #[derive(Debug)]
 pub struct GeneratorConfig {
-    /// What users do.
+    /// Steps of the users.
     pub program: Program,
-    /// When they begin.
+    /// Phases of the load.
     pub phases: Vec<Phase>,
-    /// Whom they connect to: user `k` to target `k mod n`.
+    /// Addresses to connect to: user `k` connects to target `k mod n`.
     pub targets: Vec<std::net::SocketAddr>,
-    /// From where.
+    /// Source addresses and ports of the connections.
     pub sources: SourcePlan,
-    /// Whether a socket may be connected to itself: a target's own address and port may be a
-    /// connection's source.
-    pub may_meet_itself: bool,
-    /// Options of their sockets.
+    /// True if the kernel can connect a socket to itself, because a target's own address and port
+    /// are among the sources.
+    pub self_connect_possible: bool,
+    /// Options of the users' sockets.
     pub options: SocketOptions,
-    /// Decides everything random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// When the first phase begins, the same for all cores.
+    /// Beginning of the first phase, the same on all cores.
     pub start_at: Instant,
 }
 
-/// What the control thread tells a core, and what cores tell one another.
+/// Messages from the control thread to a core, and between cores.
 #[derive(Debug)]
 pub enum GeneratorMessage {
-    /// Hand over what was measured, and measure on in this stats.
+    /// Requests the core's stats. The core continues in the enclosed, empty stats.
     Collect(Box<CoreStats>, Sender<Box<CoreStats>>),
-    /// So many more users, one a millisecond over all cores.
+    /// Starts this many more users, one per millisecond over all cores.
     AddUsers(u64),
-    /// So many users leave, the newest first as far as that is known.
+    /// Stops this many users, the newest first as far as the core knows their order.
     StopUsers(u64),
-    /// Nobody new begins until [`Self::Resume`]; the schedule waits.
+    /// Pauses the schedule: no user starts until [`Self::Resume`].
     Pause,
-    /// The schedule goes on where it was.
+    /// Resumes the schedule where it stopped.
     Resume,
-    /// Nobody new begins, and everybody leaves within [`RAMP_DOWN`].
+    /// Starts no more users and stops all users within [`RAMP_DOWN`].
     RampDown,
-    /// The core ends at once.
+    /// Ends the core at once.
     Stop,
-    /// Something about probes, from another core.
+    /// A message about probes from another core.
     Probe(ProbeMessage),
 }
 
-/// One core of the generator.
+/// The part of the generator that runs on one core.
 pub struct Generator {
     config: Arc<GeneratorConfig>,
     model: Model,
     starts: Starts,
-    leaving: Departures,
-    stage: RunPhase,
+    departures: Departures,
+    run_phase: RunPhase,
     sources: crate::source::SourceAddresses,
-    /// Whether a class has an `expect` at all; what arrives for another is nobody's.
+    /// By class: true if it has an `expect` step. Other classes count everything that arrives as
+    /// unasked.
     expects: Vec<bool>,
-    /// Whether a class's users end their connections by a reset: those that the end of a run finds do too.
+    /// By class: true if its users close by RST. Users that are still connected at the end of the
+    /// run do so too.
     resets: Vec<bool>,
-    /// Whether all of a class's `expect` pass over messages that they do not wait for.
+    /// By class: true if all its `expect` steps skip messages that do not match.
     skips_others: Vec<bool>,
-    /// Cores of this generator.
+    /// Number of cores of this generator.
     cores: usize,
     buffers: EncodeBuffers,
     deflater: Deflater,
     probes: Option<ProbeLedger>,
-    /// On the core that leads the probes.
-    lead: Option<ProbeCoordinator>,
-    /// The user that pushed the last probe, and the ref of that push.
-    probe_asked: Option<(u64, u32)>,
-    /// The schedule is over; what was sent to everybody is still being delivered.
-    concluding: bool,
-    /// When the schedule of the open model was over; [`Instant::FAR`] before.
+    /// Coordinator of the probes, on one core only.
+    coordinator: Option<ProbeCoordinator>,
+    /// User that pushed the last probe, and the ref of that push.
+    probe_push: Option<(u64, u32)>,
+    /// True when the schedule is over and the last probes are still being delivered.
+    awaits_probes: bool,
+    /// End of the schedule in the open model; [`Instant::FAR`] before.
     schedule_over_at: Instant,
     samples: ErrorSamples,
     stats: Box<CoreStats>,
 }
 
-/// How far the run has come.
+/// Phase of the run, as opposed to a phase of the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RunPhase {
-    /// The schedule goes on.
+    /// The schedule is running.
     Running,
-    /// The schedule is over: who stays leaves, who is busy may finish until then.
+    /// The schedule is over. Users in `stay` leave; busy users may finish until this moment.
     Finishing(Instant),
-    /// Everybody leaves. The measurement is over: nobody begins anything, and what the crowd at the exit
-    /// does to latencies is not recorded.
+    /// All users leave. The measurement is over: no user begins a step, and latencies that the mass
+    /// of closes distorts are not recorded.
     Leaving,
 }
 
 impl Generator {
-    /// The core `core` of `cores` of the generator that `config` describes.
+    /// Creates the generator of core `core` of `cores`.
     pub fn new(config: Arc<GeneratorConfig>, core: CoreId, cores: usize) -> Self {
         let stats = Box::new(CoreStats::new(core, config.program.classes().len()));
         let classes = 0..config.program.classes().len();
@@ -153,8 +155,8 @@ impl Generator {
         Self {
             model: Model::of(&config.phases),
             starts: Starts::new(&config, core, cores),
-            leaving: Departures::default(),
-            stage: RunPhase::Running,
+            departures: Departures::default(),
+            run_phase: RunPhase::Running,
             sources: config.sources.of_core(core, cores),
             expects: classes.clone().map(|class| config.program.expects(class)).collect(),
             resets: classes.clone().map(|class| config.program.resets(class)).collect(),
@@ -162,10 +164,10 @@ impl Generator {
             cores,
             buffers: EncodeBuffers::default(),
             deflater: Deflater::new(),
-            lead: (core == 0 && probes.is_some()).then(ProbeCoordinator::new),
+            coordinator: (core == 0 && probes.is_some()).then(ProbeCoordinator::new),
             probes,
-            probe_asked: None,
-            concluding: false,
+            probe_push: None,
+            awaits_probes: false,
             schedule_over_at: Instant::FAR,
             samples: ErrorSamples::default(),
             stats,
@@ -173,12 +175,12 @@ impl Generator {
         }
     }
 
-    /// What was counted so far.
+    /// Returns the stats of the current interval.
     pub fn stats(&self) -> &CoreStats {
         &self.stats
     }
 
-    /// Whether the schedule is over and everybody has left.
+    /// Reports whether the schedule is over and all users have left.
     pub fn is_finished(&self) -> bool {
         self.stats.finished
     }
@@ -198,7 +200,8 @@ impl Generator {
         cx.notify(key);
     }
 
-    /// Takes the user at place `index` out, if the user who lives there is meant.
+    /// Stops the user at `index` of the core's table. With `id`, only if this user still has that
+    /// index.
     fn stop_user<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
@@ -212,12 +215,12 @@ impl Generator {
         cx.with(key, |conn| {
             let now = conn.now();
             let user = conn.state();
-            if user.doing == UserState::Stopping {
-                // The end of its connection is still to come.
+            if user.state == UserState::Stopping {
+                // It is stopping; its connection is still open.
                 return;
             }
-            self.close_account(user, now);
-            if std::mem::replace(&mut user.doing, UserState::Stopping) == UserState::Resting {
+            self.count_stopped_user(user, now);
+            if std::mem::replace(&mut user.state, UserState::Stopping) == UserState::Resting {
                 self.stats.resting -= 1;
             }
             if conn.is_detached() {
@@ -225,70 +228,71 @@ impl Generator {
             } else if self.resets[usize::from(conn.state().class)] {
                 conn.reset();
             } else {
-                self.hang_up(conn);
+                self.close_connection(conn);
             }
         });
     }
 
-    /// The schedule is over, or somebody ends the run.
-    fn end<D: Driver<Mail = GeneratorMessage>>(
+    /// Begins the end of the run. In the open model, unless `at_once`, users in `stay` leave and
+    /// busy users may finish. Otherwise all users leave.
+    fn end_run<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         at_once: bool,
     ) {
         let now = cx.now();
         self.starts.end(now);
-        if let Some(lead) = &mut self.lead {
-            lead.end();
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.end();
         }
         if at_once || self.model == Model::Closed {
-            // Once they are closed, a run that is ended again has nothing to close.
-            self.close_accounts(cx);
-            self.stage = RunPhase::Leaving;
+            // After this, a second call has no user left to count.
+            self.count_stopped_users(cx);
+            self.run_phase = RunPhase::Leaving;
             self.close_probes();
-            let everybody = cx.keys().iter().map(|key| key.index()).collect();
-            self.leaving.begin(everybody, now, RAMP_DOWN);
+            let indexes = cx.keys().iter().map(|key| key.index()).collect();
+            self.departures.start(indexes, now, RAMP_DOWN);
             return;
         }
-        self.stage = RunPhase::Finishing(now + FINISH_TIMEOUT);
+        self.run_phase = RunPhase::Finishing(now + FINISH_TIMEOUT);
         self.schedule_over_at = now;
         let mut stayers = cx.keys();
         stayers.retain(|key| {
             cx.state(*key)
-                .is_some_and(|user| user.doing == UserState::Staying || self.is_idle(user, now))
+                .is_some_and(|user| user.state == UserState::Staying || self.is_idle(user, now))
         });
         let stayers = stayers.iter().map(|key| key.index()).collect();
-        self.leaving.begin(stayers, now, RAMP_DOWN);
+        self.departures.start(stayers, now, RAMP_DOWN);
     }
 
-    /// The schedule is over. Nothing new is sent to everybody, and nobody leaves before what was sent has come, or is
-    /// missing.
-    fn conclude<D: Driver<Mail = GeneratorMessage>>(&mut self, cx: &mut CoreContext<D, Self>) {
-        self.concluding = true;
-        if let Some(lead) = &mut self.lead {
-            lead.end();
+    /// Ends the schedule. Sends no more probes; users leave once every delivery of the last probe
+    /// has arrived or is missing.
+    fn end_schedule<D: Driver<Mail = GeneratorMessage>>(&mut self, cx: &mut CoreContext<D, Self>) {
+        self.awaits_probes = true;
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.end();
         }
         if self.probes_are_idle() {
-            self.end(cx, false);
+            self.end_run(cx, false);
         }
     }
 
-    /// Completes the gauges and hands the stats over for a fresh one.
-    fn hand_over<D: Driver<Mail = GeneratorMessage>>(
+    /// Completes the gauges and returns the stats. `blank` becomes the new stats.
+    fn take_stats<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         blank: Box<CoreStats>,
     ) -> Box<CoreStats> {
         let stats = &mut self.stats;
-        stats.handed_over_at = cx.driver().now();
+        stats.taken_at = cx.driver().now();
         stats.counters.users_intended = self.starts.intended_by(cx.now());
         stats.counters.users_active = cx.len() as u64 - stats.resting;
-        stats.phase = match self.stage {
+        stats.phase = match self.run_phase {
             RunPhase::Leaving => self.config.phases.len(),
-            RunPhase::Running | RunPhase::Finishing(_) => self.starts.phase(cx.now()),
+            RunPhase::Running | RunPhase::Finishing(_) => self.starts.phase_at(cx.now()),
         };
         stats.core = cx.counters();
-        let fresh = blank.carry_on(stats);
+        let fresh = blank.continue_from(stats);
         std::mem::replace(&mut self.stats, fresh)
     }
 }
@@ -311,110 +315,112 @@ impl<D: Driver<Mail = GeneratorMessage>> App<D> for Generator {
     fn mail(&mut self, cx: &mut CoreContext<D, Self>, mail: GeneratorMessage) {
         match mail {
             GeneratorMessage::Collect(blank, reply) => {
-                let stats = self.hand_over(cx, blank);
-                // The control thread may have ended; then nobody wants it.
+                let stats = self.take_stats(cx, blank);
+                // The control thread may have ended already.
                 let _ = reply.send(stats);
             }
             GeneratorMessage::AddUsers(count) => {
-                if self.stage == RunPhase::Running {
+                if self.run_phase == RunPhase::Running {
                     self.starts.add(count, cx.now());
                 }
             }
             GeneratorMessage::StopUsers(count) => {
                 let mut keys = cx.keys();
-                // Those who are on their way out already are not asked twice.
+                // Users that are stopping already are not counted again.
                 keys.retain(|key| {
-                    cx.state(*key).is_some_and(|user| user.doing != UserState::Stopping)
+                    cx.state(*key).is_some_and(|user| user.state != UserState::Stopping)
                 });
-                let mut places: Vec<u32> = keys.iter().map(|key| key.index()).collect();
-                let kept = places.len().saturating_sub(count as usize);
-                for index in places.drain(kept..) {
+                let mut indexes: Vec<u32> = keys.iter().map(|key| key.index()).collect();
+                let kept = indexes.len().saturating_sub(count as usize);
+                for index in indexes.drain(kept..) {
                     self.stop_user(cx, index, None);
                 }
             }
             GeneratorMessage::Pause => self.starts.pause(cx.now()),
             GeneratorMessage::Resume => self.starts.resume(cx.now()),
-            GeneratorMessage::RampDown => self.end(cx, true),
+            GeneratorMessage::RampDown => self.end_run(cx, true),
             GeneratorMessage::Stop => cx.stop(),
-            GeneratorMessage::Probe(mail) => self.probe_mail(cx, mail),
+            GeneratorMessage::Probe(mail) => self.probe_message_received(cx, mail),
         }
     }
 
     fn due(&self) -> Instant {
-        let stage = match self.stage {
-            RunPhase::Running if self.concluding && self.probes_are_idle() => Instant::ZERO,
-            RunPhase::Running if self.concluding => Instant::FAR,
+        let phase_due = match self.run_phase {
+            RunPhase::Running if self.awaits_probes && self.probes_are_idle() => Instant::ZERO,
+            RunPhase::Running if self.awaits_probes => Instant::FAR,
             RunPhase::Running => self.starts.due(),
             RunPhase::Finishing(until) => until,
             RunPhase::Leaving => Instant::FAR,
         };
-        stage.min(self.leaving.due()).min(self.probes_due())
+        phase_due.min(self.departures.due()).min(self.probes_due())
     }
 
     fn run_due(&mut self, cx: &mut CoreContext<D, Self>) {
         let now = cx.now();
-        for _ in 0..STARTS_MAX {
+        for _ in 0..STARTS_PER_TURN_MAX {
             match self.starts.pop(now) {
-                Some(Action::Start { id, due }) => self.start_user(cx, id, due),
-                Some(Action::Stop { id, index }) => self.stop_user(cx, index, Some(id)),
+                Some(DueAction::Start { id, due }) => self.start_user(cx, id, due),
+                Some(DueAction::Stop { id, index }) => self.stop_user(cx, index, Some(id)),
                 None => break,
             }
         }
         self.run_probes(cx);
-        match self.stage {
-            RunPhase::Running if self.concluding || self.starts.is_over(now) => self.conclude(cx),
-            RunPhase::Finishing(until) if until <= now => self.end(cx, true),
+        match self.run_phase {
+            RunPhase::Running if self.awaits_probes || self.starts.is_over(now) => {
+                self.end_schedule(cx)
+            }
+            RunPhase::Finishing(until) if until <= now => self.end_run(cx, true),
             _ => {}
         }
-        for index in self.leaving.take(now) {
+        for index in self.departures.take_due(now) {
             self.stop_user(cx, index, None);
         }
     }
 
     fn turn_ended(&mut self, cx: &mut CoreContext<D, Self>) {
-        self.stats.finished = self.stage != RunPhase::Running && cx.is_empty();
+        self.stats.finished = self.run_phase != RunPhase::Running && cx.is_empty();
     }
 
     fn notified(&mut self, conn: &mut Conn<'_, D, Self>) {
-        if self.stage == RunPhase::Leaving {
-            return self.begin_too_late(conn);
+        if self.run_phase == RunPhase::Leaving {
+            return self.cancel_start(conn);
         }
-        self.begin(conn);
+        self.begin_program(conn);
     }
 
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
         conn.state().port_tries = 0;
-        if conn.state().is_settled() {
+        if conn.state().is_between_iterations() {
             return;
         }
-        if self.config.may_meet_itself && is_its_own_peer(conn) {
-            self.met_itself(conn);
+        if self.config.self_connect_possible && is_self_connected(conn) {
+            self.reset_self_connection(conn);
         } else if self.config.program.protocol() == Protocol::Tcp {
             let dialed_at = conn.state().message_from;
             let arrival = conn.handshake_arrival(dialed_at);
             let timing = AnswerTiming { seen_at: conn.now(), arrival };
-            self.established(conn, timing);
+            self.connect_succeeded(conn, timing);
         } else {
-            self.ask_for_upgrade(conn);
+            self.send_upgrade_request(conn);
         }
     }
 
     fn event(&mut self, conn: &mut Conn<'_, D, Self>, event: UserEvent<'_>) {
         match event {
-            UserEvent::Bytes(bytes) => self.received(conn, bytes),
+            UserEvent::Bytes(bytes) => self.bytes_received(conn, bytes),
             UserEvent::WebSocket(event) => self.websocket_event(conn, event),
-            UserEvent::UpgradeBroken(violation, head) => {
-                self.upgrade_broken(conn, violation, &head);
+            UserEvent::UpgradeViolated(violation, head) => {
+                self.upgrade_violated(conn, violation, &head);
             }
             UserEvent::HeartbeatDue => self.heartbeat_due(conn),
         }
     }
 
     fn finished(&mut self, conn: &mut Conn<'_, D, Self>) {
-        if conn.state().doing == UserState::Yielding {
-            // It only let others have their turn; the answer that it is about to expect may be here.
+        if conn.state().state == UserState::Yielding {
+            // It only yielded to other users. The answer that it is about to expect may be here.
             self.advance(conn);
-            if matches!(conn.state().doing, UserState::Closing | UserState::Failing) {
+            if matches!(conn.state().state, UserState::Closing | UserState::ClosingAfterError) {
                 return;
             }
         }
@@ -422,39 +428,39 @@ impl<D: Driver<Mail = GeneratorMessage>> App<D> for Generator {
     }
 
     fn drained(&mut self, conn: &mut Conn<'_, D, Self>) {
-        if conn.state().doing == UserState::Blocked {
+        if conn.state().state == UserState::Blocked {
             self.advance(conn);
         }
     }
 
     fn deadline(&mut self, conn: &mut Conn<'_, D, Self>) {
-        if self.stage == RunPhase::Leaving {
+        if self.run_phase == RunPhase::Leaving {
             return;
         }
         let now = conn.now();
         let user = conn.state();
-        match user.doing {
+        match user.state {
             UserState::Connecting | UserState::Upgrading => {
-                self.connect_failed(user, now, core_stats::ConnectFailure::Timeout);
+                self.fail_connect(user, now, core_stats::ConnectFailure::Timeout);
                 conn.reset();
             }
             UserState::Expecting => self.expect_timed_out(conn),
-            UserState::Asking => self.ask_timed_out(conn),
+            UserState::AwaitingReply => self.request_timed_out(conn),
             UserState::Waiting => {
                 self.stats.lag.record_us(now.micros_since(user.intended));
-                self.wait_over(conn);
+                self.end_wait(conn);
             }
             UserState::Resting => {
                 self.stats.lag.record_us(now.micros_since(user.intended));
                 self.stats.resting -= 1;
-                self.begin(conn);
+                self.begin_program(conn);
             }
             UserState::Yielding => self.advance(conn),
             UserState::Blocked
             | UserState::Staying
-            | UserState::GivingUp
+            | UserState::ClosingFailedConnect
             | UserState::Closing
-            | UserState::Failing
+            | UserState::ClosingAfterError
             | UserState::Stopping => {}
         }
     }
@@ -464,19 +470,20 @@ impl<D: Driver<Mail = GeneratorMessage>> App<D> for Generator {
     }
 }
 
-/// Whether both ends of a connection are the same socket.
-fn is_its_own_peer<D: Driver<Mail = GeneratorMessage>>(conn: &Conn<'_, D, Generator>) -> bool {
+/// Reports whether both ends of a connection are the same socket.
+fn is_self_connected<D: Driver<Mail = GeneratorMessage>>(conn: &Conn<'_, D, Generator>) -> bool {
     conn.local_addr().is_some_and(|local| conn.peer_addr() == Some(local))
 }
 
-/// The longest message of a WebSocket that a user takes: a server's is judged elsewhere than here.
+/// Longest WebSocket message that a user accepts. The generator does not judge the server's message
+/// sizes.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
-/// Users that a core begins in a turn: what came in meanwhile is not to wait longer than these take.
-const STARTS_MAX: usize = 32;
-/// How long a user rests after an error before it begins again, and by what share that varies.
+/// Users that a core starts per turn, so that input which arrives meanwhile does not wait long.
+const STARTS_PER_TURN_MAX: usize = 32;
+/// Pause of a user between an error and its next iteration; the jitter is a share of it.
 pub const RESTART_PAUSE: Duration = Duration::from_secs(1);
 const RESTART_JITTER: f32 = 0.1;
-/// How long everybody may take to leave at the end.
+/// Time over which all users leave at the end.
 pub const RAMP_DOWN: Duration = Duration::from_secs(1);
-/// Open model: how long after the last phase users may take to finish.
+/// Open model: time after the last phase in which users may finish.
 pub const FINISH_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,4 +1,10 @@
-//! The generator: scenario, program, users, pace, source addresses.
+//! The load generator.
+//!
+//! A [`Scenario`](scenario::Scenario) is read from YAML and compiled into a
+//! [`Program`](program::Program). A [`LoadPlan`](run::LoadPlan) checks it against the [`capacity`]
+//! of this machine and chooses [`source`] addresses. A [`Load`](run::Load) runs the plan: each core
+//! runs a [`Generator`](generator::Generator), which starts users by its share of the [`schedule`]
+//! and takes them through the program.
 
 pub mod capacity;
 pub mod generator;

@@ -1,6 +1,6 @@
 //! A scenario compiled for the hot path: one flat list of small ops, with everything parsed.
 //!
-//! A user is a place in this list and a few counters. Payloads, patterns and loops stand in side
+//! A user is an index into this list and a few counters. Payloads, patterns and loops are in side
 //! tables that all users of a core share; no op allocates.
 
 mod channel_request;
@@ -17,7 +17,7 @@ pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
 pub use dialogue::NextAnswer;
 pub use handshake::Handshake;
 pub use matcher::{MatchProgress, Matcher};
-pub use message::{MessagePattern, MessageTemplate};
+pub use message::{IncomingMessage, MessagePattern};
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use throng_base::Prng;
 use crate::schedule::PacedTurns;
 use dialogue::Dialogue;
 
-/// All classes of a scenario, compiled.
+/// A compiled scenario: the ops of all classes and their side tables.
 #[derive(Clone, Debug)]
 pub struct Program {
     ops: Vec<Op>,
@@ -37,159 +37,161 @@ pub struct Program {
     handshakes: Vec<Handshake>,
     patterns: Vec<MessagePattern>,
     topics: Vec<TopicTemplate>,
-    asks: Vec<ChannelRequest>,
+    requests: Vec<ChannelRequest>,
     probe: Option<Probe>,
     classes: Vec<ProgramClass>,
     weight_total: u64,
-    /// Prime to `weight_total`, so that multiples of it visit every place once.
+    /// Coprime to `weight_total`, so that its multiples visit every residue once.
     stride: u64,
     dialogue: Dialogue,
 }
 
-/// A class of users and where its ops begin.
+/// A class of users in a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramClass {
-    /// As in the scenario.
+    /// The class's name in the scenario.
     pub name: String,
-    /// The place of its first op.
+    /// Index of its first op.
     pub entry: u32,
-    /// What becomes of a user to whom an error happened.
+    /// Policy after an error.
     pub on_error: OnError,
-    /// The classes before this one and this one together weigh this much.
+    /// Sum of the weights up to and including this class.
     weight_end: u64,
 }
 
-/// One thing that a user does. Spans are nanoseconds.
+/// One operation of a user. Spans are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
-    /// Open the connection.
+    /// Opens the connection.
     Connect {
-        /// After this long without success it is an error.
+        /// Time-out of the connect.
         timeout_ns: u64,
-        /// The index of its [`Program::handshake`]; 0 and of no meaning over plain TCP.
+        /// Index of the [`Program::handshake`]; 0 and unused on plain TCP.
         handshake: u32,
     },
-    /// Render [`Program::template`] and send it.
+    /// Renders and sends a message.
     Send {
-        /// Its index.
+        /// Index of the [`Program::template`].
         template: u32,
-        /// As what.
+        /// Framing of the bytes.
         frame: Frame,
     },
-    /// Send random bytes.
+    /// Sends random bytes.
     SendRandom {
-        /// How many.
+        /// Number of bytes.
         bytes: u32,
     },
-    /// Feed what arrives to [`Program::matcher`] until it has matched.
-    Expect {
-        /// Its index.
+    /// Waits for bytes of a TCP stream that match.
+    ExpectBytes {
+        /// Index of the [`Program::matcher`].
         matcher: u32,
-        /// After this long without a match it is an error.
+        /// Time-out of the answer.
         timeout_ns: u64,
     },
-    /// Wait for a whole message that is as [`Program::pattern`] says.
-    Await {
-        /// Its index.
+    /// Waits for a whole WebSocket message that matches.
+    ExpectMessage {
+        /// Index of the [`Program::pattern`].
         pattern: u32,
-        /// After this long without it it is an error.
+        /// Time-out of the answer.
         timeout_ns: u64,
     },
-    /// Join, push or leave as [`Program::ask`] says.
-    Ask {
-        /// Its index.
-        ask: u32,
+    /// Sends a join, push or leave.
+    Request {
+        /// Index of the [`Program::request`].
+        request: u32,
     },
-    /// Think; [`jittered`] says how long this time.
+    /// Waits for a think time that [`jittered`] varies.
     Wait {
-        /// The middle.
+        /// Mean of the think time.
         span_ns: u64,
-        /// The share by which it varies either way, 0 to 1.
+        /// Share by which it varies either way, 0 to 1.
         jitter: f32,
     },
-    /// Begin [`Program::looping`]: its counter is set to turn 0, which is due now.
+    /// Begins a loop: sets its counter to turn 0, which is due now.
     LoopBegin {
-        /// Its index.
+        /// Index of the loop, see [`Program::loop_at`].
         index: u32,
     },
-    /// The turn has ended: go back to the body for the next one, or on.
+    /// Ends a turn: goes back to the body for the next turn, or leaves the loop.
     LoopEnd {
-        /// The index of its loop.
+        /// Index of the loop, see [`Program::loop_at`].
         index: u32,
     },
-    /// Keep the connection until the run ends.
+    /// Keeps the connection until the run ends.
     Stay,
-    /// Close the connection.
+    /// Closes the connection.
     Close {
-        /// How.
+        /// Way to close it.
         how: CloseAction,
     },
-    /// The user has ended. A connection that is still open is closed.
+    /// Ends the program. An open connection is closed.
     End,
 }
 
-/// What a user may wait for, as latencies tell it apart.
+/// The latency histograms that a wait may belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// A connection.
+pub enum LatencyKind {
+    /// Latency of a connect.
     Connect,
-    /// The answer to a message.
+    /// Latency of an answer to a message.
     Message,
-    /// The answer to a join.
+    /// Latency of the reply to a join.
     Join,
-    /// The answer to a push.
+    /// Latency of the reply to a push.
     Push,
 }
 
-/// What becomes of the bytes of a `send`.
+/// Framing of the bytes of a `send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// They are a part of the stream.
+    /// Bytes of a TCP stream.
     Raw,
-    /// They are a text message.
+    /// One text message.
     Text,
-    /// They are a binary message.
+    /// One binary message.
     Binary,
 }
 
-/// A loop of some class.
+/// A loop of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Loop {
-    /// Which of the user's [`LOOPS_MAX`] counters is this loop's: its depth, from 0.
+    /// Index of the loop's counter among the user's [`LOOPS_MAX`]: its depth, from 0.
     pub slot: u8,
-    /// The place of the first op of its body.
+    /// Index of the first op of its body.
     pub body: u32,
-    /// The place behind its `LoopEnd`.
+    /// Index of the op after its `LoopEnd`.
     pub after: u32,
-    /// When turns begin and when there are no more.
+    /// Rule by which turns begin.
     pub turns: Turns,
 }
 
-/// When the turns of a loop begin.
+/// Rule by which the turns of a loop begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Turns {
-    /// Turn `k` is due at `pace.due(k)` after the loop began; there are `turns` of them.
+    /// Turns by the clock: turn `k` is due at `pace.due(k)` after the loop began.
     Every {
-        /// When each is due.
+        /// Due moments of the turns.
         pace: PacedTurns,
-        /// `u64::MAX` for a loop that ends with its user.
+        /// Number of turns; `u64::MAX` for an endless loop.
         turns: u64,
     },
-    /// The next turn begins when the last has ended; there are this many.
+    /// This many turns, each after the end of the last one.
     Times(u64),
-    /// The next turn begins when the last has ended, unless the loop began this long ago.
+    /// Turns without a pause, until the loop has taken this long.
     For {
-        /// The length of the loop.
+        /// Time after which no turn begins.
         span_ns: u64,
     },
 }
 
 impl Loop {
-    /// When turn `turn` begins, as a distance in nanoseconds from the beginning of the loop, or `None` when there is
-    /// no such turn. `passed_ns` is how long ago the loop began; an unpaced turn begins now.
+    /// Returns the moment at which turn `turn` begins, in nanoseconds from the beginning of the
+    /// loop, or `None` if there is no such turn. `passed_ns` is the age of the loop; an unpaced
+    /// turn begins now.
     ///
-    /// The result may lie before `passed_ns`: the turn is late, and its latencies count from when it was due.
-    pub fn turn_begins(&self, turn: u64, passed_ns: u64) -> Option<u64> {
+    /// If the result is below `passed_ns` the turn is late, and its latencies count from its due
+    /// moment.
+    pub fn turn_begin_ns(&self, turn: u64, passed_ns: u64) -> Option<u64> {
         match self.turns {
             Turns::Every { pace, turns } => (turn < turns).then(|| nanos(pace.due(turn))),
             Turns::Times(times) => (turn < times).then_some(passed_ns),
@@ -197,8 +199,8 @@ impl Loop {
         }
     }
 
-    /// Returns how many turns have come due after `passed`, the one that is due at this very moment
-    /// included. The turns of an unpaced loop are never due.
+    /// Returns the number of turns that have come due after `passed`, including one that is due at
+    /// this very moment. Turns of an unpaced loop are never due.
     pub fn turns_due(&self, passed: Duration) -> u64 {
         match self.turns {
             Turns::Every { pace, turns } => pace.turns_due(passed).min(turns),
@@ -206,61 +208,62 @@ impl Loop {
         }
     }
 
-    /// Whether it goes on until its user is stopped.
+    /// Reports whether the loop runs until its user is stopped.
     pub fn is_endless(&self) -> bool {
         matches!(self.turns, Turns::Every { turns: u64::MAX, .. })
     }
 
-    /// Whether the op at `pc` is in its body, or the end of it.
+    /// Reports whether the op at `pc` is in the loop's body or is its `LoopEnd`.
     pub fn contains(&self, pc: u32) -> bool {
         (self.body..self.after).contains(&pc)
     }
 }
 
 impl Program {
-    /// The op at `pc`.
+    /// Returns the op at `pc`.
     pub fn op(&self, pc: u32) -> Op {
         self.ops[pc as usize]
     }
 
-    /// All ops, class after class.
+    /// Returns all ops, class after class.
     pub fn ops(&self) -> &[Op] {
         &self.ops
     }
 
-    /// The message of an [`Op::Send`].
+    /// Returns the message of an [`Op::Send`].
     pub fn template(&self, index: u32) -> &Template {
         &self.templates[index as usize]
     }
 
-    /// What an [`Op::Expect`] waits for.
+    /// Returns the matcher of an [`Op::ExpectBytes`].
     pub fn matcher(&self, index: u32) -> &Matcher {
         &self.matchers[index as usize]
     }
 
-    /// The loop of an [`Op::LoopBegin`] or [`Op::LoopEnd`].
-    pub fn looping(&self, index: u32) -> &Loop {
+    /// Returns the loop of an [`Op::LoopBegin`] or [`Op::LoopEnd`].
+    pub fn loop_at(&self, index: u32) -> &Loop {
         &self.loops[index as usize]
     }
 
-    /// Returns the places of the loops among which are all that [contain](Loop::contains) `pc`.
+    /// Returns a range of loop indexes that includes all loops that [contain](Loop::contains) `pc`.
     pub fn loops_near(&self, pc: u32) -> std::ops::Range<u32> {
-        // They stand in the order of their bodies, each behind the one that it is in.
+        // Loops are sorted by their bodies; an inner loop follows the one that contains it.
         let end = self.loops.partition_point(|looping| looping.body <= pc);
         let outermost = self.loops[..end].iter().rposition(|looping| looping.slot == 0);
         outermost.unwrap_or(end) as u32..end as u32
     }
 
-    /// Returns what the op at `pc` asks the server for.
-    pub fn question_at(&self, pc: u32) -> Option<Question> {
+    /// Returns the latency that a wait at `pc` belongs to.
+    pub fn latency_kind_at(&self, pc: u32) -> Option<LatencyKind> {
         match self.op(pc) {
-            Op::Connect { .. } => Some(Question::Connect),
-            Op::Send { .. } | Op::SendRandom { .. } | Op::Expect { .. } | Op::Await { .. } => {
-                Some(Question::Message)
-            }
-            Op::Ask { ask } => match self.ask(ask).asked {
-                ChannelRequestKind::Join => Some(Question::Join),
-                ChannelRequestKind::Push => Some(Question::Push),
+            Op::Connect { .. } => Some(LatencyKind::Connect),
+            Op::Send { .. }
+            | Op::SendRandom { .. }
+            | Op::ExpectBytes { .. }
+            | Op::ExpectMessage { .. } => Some(LatencyKind::Message),
+            Op::Request { request } => match self.request(request).kind {
+                ChannelRequestKind::Join => Some(LatencyKind::Join),
+                ChannelRequestKind::Push => Some(LatencyKind::Push),
                 ChannelRequestKind::Leave => None,
             },
             Op::Wait { .. }
@@ -272,66 +275,67 @@ impl Program {
         }
     }
 
-    /// Returns what a turn of loop `index` asks the server for first.
-    pub fn question_of_turn(&self, index: u32) -> Option<Question> {
-        let looping = self.looping(index);
-        (looping.body..looping.after).find_map(|pc| self.question_at(pc))
+    /// Returns the first latency that a turn of loop `index` measures.
+    pub fn latency_kind_of_turn(&self, index: u32) -> Option<LatencyKind> {
+        let looping = self.loop_at(index);
+        (looping.body..looping.after).find_map(|pc| self.latency_kind_at(pc))
     }
 
-    /// What is spoken on every connection.
+    /// Returns the protocol of all connections.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// How an [`Op::Connect`] asks for its WebSocket.
+    /// Returns the upgrade request of an [`Op::Connect`].
     pub fn handshake(&self, index: u32) -> &Handshake {
         &self.handshakes[index as usize]
     }
 
-    /// How often a user says that it is there, where users do: the shortest of all.
+    /// Returns the shortest heartbeat interval of all handshakes, if users send heartbeats.
     pub fn heartbeat(&self) -> Option<Duration> {
         self.handshakes.iter().filter_map(|handshake| handshake.heartbeat).min()
     }
 
-    /// What an [`Op::Await`] waits for.
+    /// Returns the pattern of an [`Op::ExpectMessage`].
     pub fn pattern(&self, index: u32) -> &MessagePattern {
         &self.patterns[index as usize]
     }
 
-    /// What an [`Op::Ask`] asks.
-    pub fn ask(&self, index: u32) -> &ChannelRequest {
-        &self.asks[index as usize]
+    /// Returns the request of an [`Op::Request`].
+    pub fn request(&self, index: u32) -> &ChannelRequest {
+        &self.requests[index as usize]
     }
 
-    /// What an [`Ask`] is about.
+    /// Returns the topic of a [`ChannelRequest`].
     pub fn topic(&self, index: u16) -> &TopicTemplate {
         &self.topics[usize::from(index)]
     }
 
-    /// What is sent to everybody now and then.
+    /// Returns the probe, if the scenario has one.
     pub fn probe(&self) -> Option<&Probe> {
         self.probe.as_ref()
     }
 
-    /// The classes in the order of the scenario.
+    /// Returns the classes in the order of the scenario.
     pub fn classes(&self) -> &[ProgramClass] {
         &self.classes
     }
 
-    /// Whether any step of class `class` waits for an answer.
+    /// Reports whether class `class` has an `expect` step.
     pub fn expects(&self, class: usize) -> bool {
-        self.ops_of(class).any(|op| matches!(op, Op::Expect { .. } | Op::Await { .. }))
+        self.ops_of(class).any(|op| matches!(op, Op::ExpectBytes { .. } | Op::ExpectMessage { .. }))
     }
 
-    /// Whether all such steps of class `class` pass over messages that they do not wait for.
+    /// Reports whether all `expect` steps of class `class` skip messages that do not match.
     pub fn skips_others(&self, class: usize) -> bool {
         self.ops_of(class).all(|op| match op {
-            Op::Await { pattern, .. } => self.pattern(*pattern).skips_others(),
-            op => !matches!(op, Op::Expect { .. }),
+            Op::ExpectMessage { pattern, .. } => self.pattern(*pattern).skips_others(),
+            op => !matches!(op, Op::ExpectBytes { .. }),
         })
     }
 
-    /// Whether users of class `class` end their connections by a reset, and never in another way.
+    /// Reports whether users of class `class` close their connections by RST and never in another
+    /// way.
     pub fn resets(&self, class: usize) -> bool {
         let mut closes = self.ops_of(class).filter_map(|op| match op {
             Op::Close { how } => Some(*how),
@@ -345,35 +349,36 @@ impl Program {
         self.ops[entry..].iter().take_while(|op| **op != Op::End)
     }
 
-    /// The longest message of any class, in bytes.
-    pub fn message_bytes_most(&self) -> usize {
+    /// Returns an upper bound of the message size over all classes, in bytes.
+    pub fn message_bytes_max(&self) -> usize {
         let random = self.ops.iter().map(|op| match op {
             Op::SendRandom { bytes } => *bytes as usize,
             _ => 0,
         });
-        let templates = self.templates.iter().map(Template::bytes_most);
-        let asks = self.asks.iter().map(|ask| {
-            let topic = self.topic(ask.topic).name.bytes_most();
-            topic + ask.event.bytes_most() + ask.payload.bytes_most()
+        let templates = self.templates.iter().map(Template::bytes_max);
+        let requests = self.requests.iter().map(|request| {
+            let topic = self.topic(request.topic).name.bytes_max();
+            topic + request.event.bytes_max() + request.payload.bytes_max()
         });
-        random.chain(templates).chain(asks).max().unwrap_or(0)
+        random.chain(templates).chain(requests).max().unwrap_or(0)
     }
 
-    /// The index of the class of user `user`. Of as many users as all weights together, each class has exactly its
-    /// weight, and the classes are mixed rather than one after another.
+    /// Returns the index of the class of user `user`. In every block of as many users as the sum of
+    /// the weights, each class has exactly its weight, and the classes are mixed rather than one
+    /// after another.
     ///
-    /// Each such block of users begins elsewhere in the cycle: a core takes every n-th user, and is to have
-    /// its share of every class whatever n and the weights have in common.
+    /// Each block begins at another offset of the cycle: a core takes every n-th user, and must get
+    /// its share of every class whatever common factors n and the weights have.
     pub fn class_of(&self, user: u64) -> usize {
         let (block, turn) = (user / self.weight_total, user % self.weight_total);
         let begin = Prng::derive(0, block).below(self.weight_total);
-        let place = u128::from(turn) * u128::from(self.stride) + u128::from(begin);
-        let place = (place % u128::from(self.weight_total)) as u64;
-        self.classes.partition_point(|class| class.weight_end <= place)
+        let position = u128::from(turn) * u128::from(self.stride) + u128::from(begin);
+        let position = (position % u128::from(self.weight_total)) as u64;
+        self.classes.partition_point(|class| class.weight_end <= position)
     }
 }
 
-/// A span that varies by the share `jitter` either way, evenly distributed.
+/// Varies a span by the share `jitter` either way, evenly distributed.
 pub fn jittered(span_ns: u64, jitter: f32, prng: &mut Prng) -> u64 {
     if jitter == 0.0 {
         return span_ns;
@@ -382,7 +387,7 @@ pub fn jittered(span_ns: u64, jitter: f32, prng: &mut Prng) -> u64 {
     (span_ns as f64 * factor) as u64
 }
 
-/// Nanoseconds; more than 584 years count as that.
+/// Converts a span to nanoseconds; saturates after 584 years.
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,7 @@
-//! A run of the generator: planned, started, steered and collected.
+//! A run of the generator: its plan, start, control and measurements.
 
 mod collect;
-mod errors_shown;
+mod first_errors;
 mod probes;
 mod shortages;
 
@@ -29,35 +29,37 @@ use crate::source::SourcePlan;
 pub use collect::Collector;
 use shortages::Shortages;
 
-/// What the command line may set.
+/// Options of a run that the command line may set.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
-    /// Whom to connect to, in place of the scenario's target.
+    /// Target in place of the scenario's.
     pub target: Option<Target>,
-    /// Cores. Default: the larger of the CPUs and the fd tables that the connections need.
+    /// Number of cores. Default: the larger of the CPUs and the fd tables that the connections
+    /// need.
     pub cores: Option<usize>,
-    /// Source addresses. Default: as many of 127.0.0.0/8 as are needed for a target on this machine, else the kernel's choice.
+    /// Source addresses. Default: for a target on this machine as many of 127.0.0.0/8 as needed,
+    /// otherwise the kernel's choice.
     pub sources: Vec<IpAddr>,
-    /// Ports that the generator hands out itself. Default: the kernel chooses them at connect.
+    /// Source ports that the generator assigns itself. Default: the kernel chooses them at connect.
     pub source_ports: Option<RangeInclusive<u16>>,
-    /// Decides everything random. Default 1, so that two runs are alike.
+    /// Seed of everything random. Default 1, so that runs are repeatable.
     pub seed: Option<u64>,
     /// Options of the sockets.
     pub sockets: SocketOptions,
 }
 
-/// A run that can start: its target is resolved, its capacity known.
+/// A planned run: its target is resolved and its capacity known.
 #[derive(Clone, Debug)]
 pub struct LoadPlan {
-    /// Whom it connects to, path and query included.
+    /// Target of the run, with path and query.
     pub target: Target,
-    /// The addresses of the target.
+    /// Addresses of the target.
     pub targets: Vec<SocketAddr>,
-    /// What is needed and what there is.
+    /// Demand of the run and capacity of this machine.
     pub capacity: Capacity,
-    /// Where connections leave from.
+    /// Source addresses and ports of the connections.
     pub sources: SourcePlan,
-    /// The length of all phases.
+    /// Length of all phases.
     pub length: Duration,
     program: Program,
     phases: Vec<Phase>,
@@ -65,30 +67,30 @@ pub struct LoadPlan {
     seed: u64,
 }
 
-/// Why a run cannot start.
+/// Error of planning or starting a run.
 #[derive(Debug)]
 pub enum LoadError {
     /// The target's name has no address.
     Resolve {
         /// The target.
         target: Target,
-        /// What the resolver said.
+        /// Error text of the resolver.
         error: String,
     },
-    /// The options contradict the scenario, or each other; the text says how.
+    /// The options contradict the scenario or each other; the text says how.
     Options(String),
-    /// The kernel refused something that every core needs.
+    /// The kernel refused a resource that every core needs.
     Start(Errno),
 }
 
 impl LoadPlan {
-    /// Plans a run of `scenario`. Whether this machine has what it needs is for the caller to see: what does not fit fails
-    /// when it is tried, as a connect that finds no fd or no port.
+    /// Plans a run of `scenario`. The caller checks the capacity. What does not fit fails when it
+    /// is tried, for instance a connect that gets no fd or no port.
     ///
     /// # Errors
     /// When the target cannot be resolved, or the options contradict the scenario.
     pub fn new(scenario: &Scenario, options: &LoadOptions) -> Result<Self, LoadError> {
-        let scenario = &retargeted(scenario, options.target.as_ref())?;
+        let scenario = &with_target(scenario, options.target.as_ref())?;
         let targets = resolve(&scenario.target)?;
         let demand = Demand::of(scenario);
         let on_loopback = targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
@@ -99,13 +101,12 @@ impl LoadPlan {
                 loopback_sources(demand, &port_range, time_wait)
             }
             ([], None) => SourcePlan::Any,
-            // This machine's own address is the target's, on loopback alone.
+            // On loopback the target's address is also this machine's.
             ([], Some(ports)) if on_loopback => {
                 SourcePlan::Explicit([targets[0].ip()].into(), ports.clone())
             }
             ([], Some(_)) => {
-                let what =
-                    "source ports are handed out by address: name the addresses with `--source`";
+                let what = "source ports need source addresses: name them with `--source`";
                 return Err(LoadError::Options(what.to_owned()));
             }
             (addresses, None) => SourcePlan::Late(addresses.into()),
@@ -121,9 +122,10 @@ impl LoadPlan {
         let capacity = Capacity {
             demand,
             cores,
-            fds_per_table: match private_fds {
-                true => fdtable::usable(limit, cores),
-                false => fdtable::usable_shared(limit, cores),
+            fds_per_table: if private_fds {
+                fdtable::usable(limit, cores)
+            } else {
+                fdtable::usable_shared(limit, cores)
             },
             private_fds,
             addresses: sources.addresses(),
@@ -144,40 +146,40 @@ impl LoadPlan {
         })
     }
 
-    /// What users do.
+    /// Returns the compiled program of the users.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Whether a connection may have its target's own address and port as its source.
-    fn may_meet_itself(&self) -> bool {
+    /// Reports whether the target's own address and port are among the sources.
+    fn self_connect_possible(&self) -> bool {
         let Capacity { port_range, .. } = &self.capacity;
         self.targets
             .iter()
-            .any(|target| port_range.contains(&target.port()) && self.sources.may_be(target.ip()))
+            .any(|target| port_range.contains(&target.port()) && self.sources.includes(target.ip()))
     }
 
-    /// The phases, as they are called in reports.
+    /// Returns the names of the phases in reports.
     pub fn phase_names(&self) -> Vec<String> {
         self.phases.iter().map(phase_name).collect()
     }
 }
 
-/// A generator that runs.
+/// A running generator.
 pub struct Load {
     cores: Cores<GeneratorMessage>,
-    post: MailboxSender<GeneratorMessage>,
+    mailbox: MailboxSender<GeneratorMessage>,
     collector: Collector,
     replies: Receiver<Box<CoreStats>>,
     reply: Sender<Box<CoreStats>>,
     shortages: Shortages,
     rss_bytes_at_start: u64,
-    /// Set by [`Self::pause`], which needs no more than a shared reference.
+    /// Set by [`Self::pause`], which takes a shared reference.
     is_paused: AtomicBool,
 }
 
 impl Load {
-    /// Starts a planned run. The first phase begins a moment later, at the same time on all cores.
+    /// Starts a planned run. The first phase begins shortly after, at the same time on all cores.
     ///
     /// # Errors
     /// When a core cannot be set up.
@@ -188,7 +190,7 @@ impl Load {
         let classes = plan.program.classes().iter().map(|class| class.name.clone()).collect();
         let start_at = Clock.now() + START_DELAY + START_DELAY_PER_CORE * cores as u32;
         let limits = limits(&plan.program);
-        let may_meet_itself = plan.may_meet_itself();
+        let self_connect_possible = plan.self_connect_possible();
         let probe = plan.program.probe().cloned();
         let shortages = Shortages::new(&plan.sources, &plan.targets, cores);
         let config = Arc::new(GeneratorConfig {
@@ -196,12 +198,12 @@ impl Load {
             phases: plan.phases,
             targets: plan.targets,
             sources: plan.sources,
-            may_meet_itself,
+            self_connect_possible,
             options: plan.options,
             seed: plan.seed,
             start_at,
         });
-        // The generator opens every fd that it uses on the core that uses it.
+        // Each core opens all fds that it uses.
         let private_fds = plan.capacity.private_fds;
         let options = CoresOptions { name: "load", cores, private_fds, ..CoresOptions::default() };
         let cores = throng_driver::spawn(&options, move |driver| {
@@ -217,7 +219,7 @@ impl Load {
         let rss_bytes_at_start = process::rss_bytes();
         Ok(Self {
             cores,
-            post,
+            mailbox: post,
             collector,
             replies,
             reply,
@@ -227,18 +229,18 @@ impl Load {
         })
     }
 
-    /// What was measured since the last call; moments are on the machine's monotonic clock. A core
-    /// that does not answer within half a second is shown as it was, and counted as silent; what it
-    /// measured comes with a later call.
+    /// Returns the measurements since the last call. Moments are on the machine's monotonic clock.
+    /// A core that does not answer within half a second counts as silent and appears with its
+    /// previous counters; a later call includes what it measured.
     pub fn snapshot(&mut self) -> LoadInterval {
-        for (core, blank) in self.collector.ask() {
-            self.post.control(core, GeneratorMessage::Collect(blank, self.reply.clone()));
+        for (core, blank) in self.collector.request_stats() {
+            self.mailbox.control(core, GeneratorMessage::Collect(blank, self.reply.clone()));
         }
         let give_up_at = WallClock::now() + COLLECT_TIMEOUT;
         while self.collector.is_waiting() {
             let patience = give_up_at.saturating_duration_since(WallClock::now());
             let Ok(stats) = self.replies.recv_timeout(patience) else { break };
-            self.collector.take_in(stats);
+            self.collector.add_stats(stats);
         }
         let mut interval = self.collector.interval();
         interval.paused = self.is_paused.load(Relaxed) && !interval.is_leaving();
@@ -247,68 +249,70 @@ impl Load {
         interval
     }
 
-    /// What it has run out of since the last call, as of the last [`Self::snapshot`].
+    /// Returns what happened since the last call, as of the last [`Self::snapshot`]: exhausted
+    /// resources and first errors.
     pub fn events(&mut self) -> Vec<RunEventKind> {
         let cores = self.collector.latest().enumerate();
-        let shortages =
-            cores.flat_map(|(core, stats)| self.shortages.tell(core, &stats.connect_failures));
+        let shortages = cores
+            .flat_map(|(core, stats)| self.shortages.new_events(core, &stats.connect_failures));
         let mut events: Vec<_> = shortages.collect();
-        events.extend(self.collector.errors_to_show());
+        events.extend(self.collector.first_errors());
         events
     }
 
-    /// Whether the schedule is over and everybody has left, as of the last [`Self::snapshot`].
+    /// Reports whether the schedule is over and all users have left, as of the last
+    /// [`Self::snapshot`].
     pub fn is_finished(&self) -> bool {
         self.collector.latest().all(|stats| stats.finished)
     }
 
-    /// Whether a core has ended that nobody stopped: a fault of throng.
+    /// Reports whether a core has ended by itself: a fault of throng.
     pub fn is_broken(&self) -> bool {
         self.cores.any_ended()
     }
 
-    /// Users in their program, and connections established, as of the last [`Self::snapshot`].
+    /// Returns the active users and the established connections, as of the last [`Self::snapshot`].
     pub fn counts(&self) -> (u64, u64) {
         let sum = |f: fn(&CoreStats) -> u64| self.collector.latest().map(f).sum();
         (sum(|stats| stats.counters.users_active), sum(|stats| stats.counters.connected))
     }
 
-    /// Begins `count` more users, one a millisecond.
+    /// Starts `count` more users, one per millisecond.
     pub fn add_users(&self, count: u64) {
-        self.share(count, GeneratorMessage::AddUsers);
+        self.send_shares(count, GeneratorMessage::AddUsers);
     }
 
-    /// Lets `count` users leave.
+    /// Stops `count` users.
     pub fn stop_users(&self, count: u64) {
-        self.share(count, GeneratorMessage::StopUsers);
+        self.send_shares(count, GeneratorMessage::StopUsers);
     }
 
-    /// Nobody new begins until [`Self::resume`].
+    /// Pauses the schedule: no user starts until [`Self::resume`].
     pub fn pause(&self) {
         self.is_paused.store(true, Relaxed);
-        self.post.each(|_| GeneratorMessage::Pause);
+        self.mailbox.each(|_| GeneratorMessage::Pause);
     }
 
-    /// The schedule goes on where it was.
+    /// Resumes the schedule where it stopped.
     pub fn resume(&self) {
         self.is_paused.store(false, Relaxed);
-        self.post.each(|_| GeneratorMessage::Resume);
+        self.mailbox.each(|_| GeneratorMessage::Resume);
     }
 
-    /// Ends the run in order: nobody new begins, everybody leaves.
+    /// Ends the run: starts no more users and stops all users.
     pub fn ramp_down(&self) {
-        self.post.each(|_| GeneratorMessage::RampDown);
+        self.mailbox.each(|_| GeneratorMessage::RampDown);
     }
 
-    /// Ends the cores, whatever their users are doing. True when none of them had panicked.
+    /// Ends the cores at once. Returns true if none of them panicked.
     pub fn join(mut self) -> bool {
-        self.post.each(|_| GeneratorMessage::Stop);
+        self.mailbox.each(|_| GeneratorMessage::Stop);
         self.cores.join()
     }
 
-    fn share(&self, count: u64, mail: impl Fn(u64) -> GeneratorMessage) {
-        let cores = self.post.cores() as u64;
-        self.post.each(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
+    fn send_shares(&self, count: u64, mail: impl Fn(u64) -> GeneratorMessage) {
+        let cores = self.mailbox.cores() as u64;
+        self.mailbox.each(|core| mail(count / cores + u64::from((core as u64) < count % cores)));
     }
 }
 
@@ -317,21 +321,21 @@ impl fmt::Display for LoadError {
         match self {
             Self::Resolve { target, error } => write!(f, "{target} has no address: {error}"),
             Self::Options(what) => f.write_str(what),
-            Self::Start(errno) => write!(f, "the generator's cores cannot start: {errno}"),
+            Self::Start(errno) => write!(f, "cannot start the generator's cores: {errno}"),
         }
     }
 }
 
 impl std::error::Error for LoadError {}
 
-/// The scenario against the target that was named in place of its own. Where that says nothing of a path, the
-/// scenario's stays.
-fn retargeted(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario, LoadError> {
+/// Returns the scenario with another target. If that target has no path, the scenario's path stays.
+fn with_target(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario, LoadError> {
     let mut scenario = scenario.clone();
     let Some(target) = target else { return Ok(scenario) };
     if target.scheme != scenario.target.scheme {
         return Err(LoadError::Options(format!(
-            "the scenario speaks `{}` and {target} does not: its target begins with `{}://`",
+            "the scenario uses `protocol: {}`, but {target} \
+             does not: its target must begin with `{}://`",
             scenario.protocol.name(),
             scenario.target.scheme.as_str(),
         )));
@@ -343,11 +347,12 @@ fn retargeted(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario, 
     Ok(scenario)
 }
 
-/// A user does not send while the other end has not taken what it sent before; so what waits for one connection is
-/// at most one message, and what was appended to the same send before it.
+/// Returns the limits of a core. A user does not send while the server has not accepted what it
+/// sent before, so one connection has at most one message pending, and the bytes appended to the
+/// same send before it.
 fn limits(program: &Program) -> CoreLimits {
     let limits = CoreLimits::default();
-    let needed = program.message_bytes_most() + SEND_BYTES_MAX;
+    let needed = program.message_bytes_max() + SEND_BYTES_MAX;
     CoreLimits { pending_bytes_max: limits.pending_bytes_max.max(needed), ..limits }
 }
 
@@ -373,19 +378,19 @@ fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {
         .map_err(|error| wrong(error.to_string()))?;
     let mut addresses: Vec<SocketAddr> = found.collect();
     addresses.dedup();
-    // Sources are of one family, so targets are too. IPv4 where there is one: `localhost` is both, and servers
-    // that listen on 127.0.0.1 alone are many.
+    // All sources are of one family, so all targets are too. Prefer IPv4: `localhost` is both, and
+    // many servers listen on 127.0.0.1 alone.
     if addresses.iter().any(SocketAddr::is_ipv4) {
         addresses.retain(SocketAddr::is_ipv4);
     }
     if addresses.is_empty() {
-        Err(wrong("the resolver knows none".to_owned()))
+        Err(wrong("the resolver returned none".to_owned()))
     } else {
         Ok(addresses)
     }
 }
 
-/// The ports that the kernel gives to connections, here and in this network namespace.
+/// Returns the kernel's range of source ports in this network namespace.
 fn local_port_range() -> RangeInclusive<u16> {
     let read = || {
         let text =
@@ -396,18 +401,18 @@ fn local_port_range() -> RangeInclusive<u16> {
     read().unwrap_or(32_768..=60_999)
 }
 
-/// How long the port of a closed connection is lost.
+/// Returns the time for which the port of a closed connection cannot be reused.
 fn time_wait(on_loopback: bool) -> Duration {
     let reuse = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_tw_reuse").unwrap_or_default();
     match reuse.trim() {
-        // After a second a new connection may take it over: anywhere, or on loopback only.
+        // After one second a new connection may reuse the port: everywhere, or on loopback only.
         "1" => Duration::from_secs(1),
         "2" if on_loopback => Duration::from_secs(1),
         _ => Duration::from_secs(60),
     }
 }
 
-/// From the start of the cores to the first user.
+/// Time between the start of the cores and the first user.
 const START_DELAY: Duration = Duration::from_millis(50);
 const START_DELAY_PER_CORE: Duration = Duration::from_millis(2);
 const COLLECT_TIMEOUT: Duration = Duration::from_millis(500);

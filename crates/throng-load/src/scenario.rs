@@ -1,9 +1,9 @@
-//! What a user wrote: whom to load, how many users when, and what each user does.
+//! The scenario language: which target to load, with how many users when, and what each user does.
 //!
-//! A scenario is read as a whole and every mistake in it is shown at once, with its line, a caret
-//! and what was probably meant. What comes out is plain data that the command line may still change
-//! before it is compiled into a [`Program`](crate::program::Program). `docs/scenario.md` is the
-//! reference of the language.
+//! The reader reads the whole text and reports all mistakes at once, each with its line, a caret
+//! and a suggestion. The result is plain data that the command line may still change before it is
+//! compiled into a [`Program`](crate::program::Program). `docs/scenario.md` is the reference of the
+//! language.
 
 mod channel;
 mod diagnostics;
@@ -20,7 +20,7 @@ mod target;
 mod template;
 mod websocket;
 
-pub use channel::ANSWER_TIMEOUT_DEFAULT;
+pub use channel::REPLY_TIMEOUT_DEFAULT;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use load::{Model, Phase, Spacing};
 pub use message::{
@@ -38,50 +38,50 @@ use throng_report::Threshold;
 use node::{Kind, Node};
 use reader::Reader;
 
-/// A whole scenario, free of mistakes.
+/// A valid scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Whom to connect to.
+    /// Target to connect to.
     pub target: Target,
-    /// What is spoken with it.
+    /// Protocol of the connections.
     pub protocol: Protocol,
-    /// The phases of the load, one after another: at least one.
+    /// Phases of the load, one after another; at least one.
     pub load: Vec<Phase>,
-    /// What the users do: at least one class.
+    /// Classes of users; at least one.
     pub classes: Vec<Class>,
-    /// What is sent to everybody now and then.
+    /// Probe that is sent to all subscribers at regular intervals.
     pub probe: Option<Probe>,
-    /// What must hold for the run to have met its goal.
+    /// Thresholds that the run must meet.
     pub thresholds: Vec<Threshold>,
 }
 
-/// Users that do the same.
+/// A class of users, all with the same steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
     /// Its key under `users`, or `user`.
     pub name: String,
-    /// How many users are of this class, relative to the other classes; at least 1.
+    /// Share of the users in this class, relative to the other classes; at least 1.
     pub weight: u32,
-    /// What each of them does, from first to last.
+    /// Steps of each user.
     pub steps: Vec<Step>,
-    /// What becomes of a user to whom an error happened.
+    /// Policy after an error.
     pub on_error: OnError,
 }
 
-/// What becomes of a user to whom an error happened. The error is counted by kind in any case.
+/// Policy of a user after an error. The error is counted by kind in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
-    /// Its connection is closed and it begins again.
+    /// Closes the connection and begins another iteration.
     #[default]
     Restart,
-    /// Its connection is closed and it does nothing more.
+    /// Closes the connection and stops.
     Stop,
-    /// It goes on with the next step.
+    /// Continues with the next step.
     Continue,
 }
 
 impl Scenario {
-    /// Reads the YAML text `source`, which the diagnostics call `name`.
+    /// Parses the YAML text `source`. Diagnostics refer to it as `name`.
     pub fn parse(source: &str, name: &str) -> Result<Self, Diagnostics> {
         let mut reader = Reader::new(source);
         let scenario = match Node::parse(source) {
@@ -132,19 +132,15 @@ fn read(reader: &mut Reader<'_>, root: &Node) -> Option<Scenario> {
         (None, Some(users)) => {
             if on_error.is_some() {
                 let span = fields.key_span("on_error");
-                reader.error(
-                    span,
-                    "`on_error` belongs into each class of `users`",
-                    "move it there",
-                );
+                reader.error(span, "`on_error` belongs in each class of `users`", "move it there");
             }
             read_classes(reader, users)
         }
         (Some(_), Some(_)) => {
             let span = fields.key_span("users");
             let title = "a scenario has either `user` or `users`";
-            reader.error(span, title, "here is the second of them").help = Some(
-                "`user` is one class of users; `users` are several with a name each".to_owned(),
+            reader.error(span, title, "this is the second one").help = Some(
+                "`user` is one class of users; `users` is a mapping of named classes".to_owned(),
             );
             None
         }
@@ -169,7 +165,7 @@ fn read_target(reader: &mut Reader<'_>, node: &Node) -> Option<Target> {
     let read = Target::parse(text);
     if let Err(error) = &read {
         let span = reader.inner_span(node, error.span.clone());
-        reader.error(span, format!("`target` is {expected}"), &*error.problem);
+        reader.error(span, format!("`target` must be {expected}"), &*error.problem);
     }
     read.ok()
 }
@@ -186,7 +182,7 @@ fn read_classes(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Class>> {
         return None;
     };
     if entries.is_empty() {
-        reader.error(node.span.clone(), "`users` has no class", "at least one belongs here");
+        reader.error(node.span.clone(), "`users` has no class", "add at least one");
     }
     let classes: Vec<_> =
         entries.iter().map(|(name, class)| read_class(reader, name, class)).collect();
@@ -242,7 +238,7 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("expected {}", error.expected),
         };
-        reader.error(span, format!("a threshold cannot be judged: {}", error.problem), label);
+        reader.error(span, format!("invalid threshold: {}", error.problem), label);
     }
     read.ok()
 }
@@ -250,7 +246,7 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
 const KEYS: [&str; 8] =
     ["target", "protocol", "load", "user", "users", "on_error", "probe", "thresholds"];
 
-/// The weights of all classes add up to less than 2^32 with up to four thousand classes.
+/// Keeps the sum of the weights below 2^32 for up to four thousand classes.
 const WEIGHT_MAX: u32 = 1_000_000;
 
 #[cfg(test)]

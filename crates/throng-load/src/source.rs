@@ -1,8 +1,9 @@
-//! From which addresses and ports the users connect.
+//! Source addresses and ports of the users.
 //!
-//! A connection is named by four numbers, and to one target port only the source address and port are
-//! free: one address has some 28,000 ports (`net.ipv4.ip_local_port_range`). The generator therefore spreads
-//! its users over several source addresses, and knows beforehand how far they reach.
+//! A connection is identified by four numbers. To one target port only the source address and port
+//! vary, and one address has some 28,000 ports (`net.ipv4.ip_local_port_range`). The generator
+//! therefore spreads its users over several source addresses, and computes before the run how many
+//! connections they allow.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,41 +14,43 @@ use throng_driver::SourceAddress;
 
 use crate::generator::User;
 
-/// The one way of choosing ports of a run. Explicit and late ports block each other, so they never mix.
+/// The way in which a run chooses source ports. Explicit and late ports block each other, so a run
+/// never mixes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourcePlan {
     /// The kernel chooses address and port.
     Any,
-    /// Users take turns over these addresses; the kernel chooses the port at connect
-    /// (`IP_BIND_ADDRESS_NO_PORT`), so that nothing is reserved that is not used.
+    /// Users take these addresses in turn. The kernel chooses the port at connect
+    /// (`IP_BIND_ADDRESS_NO_PORT`), so that no unused port is reserved.
     Late(Arc<[IpAddr]>),
-    /// The generator owns these ports of these addresses and hands them out itself.
+    /// The generator owns these ports of these addresses and assigns them itself.
     Explicit(Arc<[IpAddr]>, RangeInclusive<u16>),
 }
 
-/// One core's share of the sources: no two cores hand out the same explicit port.
+/// One core's share of the sources: no two cores assign the same explicit port.
 #[derive(Debug)]
 pub struct SourceAddresses {
     plan: SourcePlan,
-    /// The next place among the addresses (late) or among all pairs of port and address (explicit).
-    place: u64,
-    /// To the next place of this core.
+    /// Next index among the addresses (late) or among all pairs of port and address (explicit).
+    index: u64,
+    /// Distance to the next index of this core.
     stride: u64,
 }
 
 impl SourcePlan {
-    /// `count` addresses of the loopback network, for targets on this machine. They are 127.1.0.1 and following:
-    /// a test that pins the plain 127.0.0.1 is left alone.
+    /// Returns `count` addresses of the loopback network, for targets on this machine. They start
+    /// at 127.1.0.1, so that they do not affect a test that uses 127.0.0.1.
     pub fn loopback(count: usize) -> Self {
-        let address = |place: usize| {
-            let [.., high, low] = (place as u32 % LOOPBACK_MAX).to_be_bytes();
-            IpAddr::V4(Ipv4Addr::new(127, 1 + (place as u32 / LOOPBACK_MAX) as u8, high, low))
+        let address = |index: usize| {
+            let [.., high, low] = (index as u32 % LOOPBACK_MAX).to_be_bytes();
+            IpAddr::V4(Ipv4Addr::new(127, 1 + (index as u32 / LOOPBACK_MAX) as u8, high, low))
         };
-        // 127.1.0.0 looks like a network's own address; begin behind it.
+        // 127.1.0.0 looks like a network address, so begin after it.
         Self::Late((1..=count).map(address).collect())
     }
 
-    /// How many connections to one target the sources reach, with `range` as the kernel's own ports.
+    /// Returns the number of connections to one target that the sources allow. `range` is the
+    /// kernel's port range.
     pub fn ports(&self, range: &RangeInclusive<u16>) -> u64 {
         let each = |range: &RangeInclusive<u16>| u64::from(range.end() - range.start()) + 1;
         match self {
@@ -57,21 +60,21 @@ impl SourcePlan {
         }
     }
 
-    /// Whether connections may leave from `address`.
-    pub fn may_be(&self, address: IpAddr) -> bool {
+    /// Reports whether connections may have `address` as their source.
+    pub fn includes(&self, address: IpAddr) -> bool {
         match self {
-            // The kernel takes the target's own address where that is this machine's.
+            // The kernel chooses the target's own address if the target is this machine.
             Self::Any => true,
             Self::Late(addresses) | Self::Explicit(addresses, _) => addresses.contains(&address),
         }
     }
 
-    /// Whether the generator hands out the ports itself.
+    /// Reports whether the generator assigns the ports itself.
     pub fn is_explicit(&self) -> bool {
         matches!(self, Self::Explicit(..))
     }
 
-    /// How many source addresses there are; one where the kernel chooses.
+    /// Returns the number of source addresses; 1 if the kernel chooses.
     pub fn addresses(&self) -> usize {
         match self {
             Self::Any => 1,
@@ -79,19 +82,19 @@ impl SourcePlan {
         }
     }
 
-    /// The share of core `core` of `cores`.
+    /// Returns the share of core `core` of `cores`.
     pub fn of_core(&self, core: usize, cores: usize) -> SourceAddresses {
-        let (place, stride) = match self {
+        let (index, stride) = match self {
             Self::Any => (0, 0),
-            // Cores begin far from one another and all go over all addresses.
+            // Cores begin far apart, and each uses all addresses.
             Self::Late(addresses) => ((core * addresses.len() / cores.max(1)) as u64, 1),
             Self::Explicit(..) => (core as u64, cores as u64),
         };
-        SourceAddresses { plan: self.clone(), place, stride }
+        SourceAddresses { plan: self.clone(), index, stride }
     }
 }
 
-/// The addresses, in words.
+/// Formats the addresses for people.
 impl fmt::Display for SourcePlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,39 +109,40 @@ impl fmt::Display for SourcePlan {
 }
 
 impl SourceAddresses {
-    /// Where the next connection leaves from.
+    /// Returns the source of the next connection.
     pub fn choose(&mut self) -> SourceAddress {
-        let place = self.place;
-        self.place = place.wrapping_add(self.stride);
+        let index = self.index;
+        self.index = index.wrapping_add(self.stride);
         match &self.plan {
             SourcePlan::Any => SourceAddress::Any,
             SourcePlan::Late(addresses) => {
-                SourceAddress::Late(addresses[(place % addresses.len() as u64) as usize])
+                SourceAddress::Late(addresses[(index % addresses.len() as u64) as usize])
             }
             SourcePlan::Explicit(addresses, ports) => {
-                // All addresses at one port, then the next port: a port is used again as late as possible.
-                let address = addresses[(place % addresses.len() as u64) as usize];
+                // All addresses at one port, then the next port: a port is reused as late as
+                // possible.
+                let address = addresses[(index % addresses.len() as u64) as usize];
                 let count = u64::from(ports.end() - ports.start()) + 1;
-                let offset = (place / addresses.len() as u64) % count;
+                let offset = (index / addresses.len() as u64) % count;
                 SourceAddress::Explicit(SocketAddr::new(address, ports.start() + offset as u16))
             }
         }
     }
 
-    /// Whether a user whose port was taken should try the next one; remembers that it does.
-    pub(crate) fn tries_again(&self, user: &mut User) -> bool {
+    /// Counts another try of a user whose port was taken. Returns false after the last one.
+    pub(crate) fn try_another_port(&self, user: &mut User) -> bool {
         let tries_max = match &self.plan {
             SourcePlan::Any => 0,
             SourcePlan::Late(addresses) => addresses.len().min(PORT_TRIES_MAX),
             SourcePlan::Explicit(..) => PORT_TRIES_MAX,
         };
-        user.tries_again(tries_max)
+        user.count_port_try(tries_max)
     }
 }
 
 /// Ports that are tried for one connect before it counts as failed.
 const PORT_TRIES_MAX: usize = 8;
-/// Addresses a second byte of 127.x.
+/// Addresses per second byte of 127.x.
 const LOOPBACK_MAX: u32 = 1 << 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The step that waits for bytes of a stream, and what every answer has in common.
+//! The step that waits for bytes of a TCP stream, and what all answers have in common.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::{ErrorKind, Generator, GeneratorMessage};
 use crate::program::{MatchProgress, Matcher, Op};
 
 impl Generator {
-    /// The step `expect` begins.
-    pub(super) fn expect<D: Driver<Mail = GeneratorMessage>>(
+    /// Begins an `expect` step on TCP.
+    pub(super) fn expect_bytes<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         matcher: u32,
@@ -28,26 +28,27 @@ impl Generator {
         user.inbox.take_if(|inbox| inbox.is_empty());
         let early = early.filter(|(bytes, _)| !bytes.is_empty());
         if !is_open && early.is_none() {
-            return self.not_connected(conn);
+            return self.skip_unconnected_step(conn);
         }
         user.awaited = 0;
-        user.doing = UserState::Expecting;
+        user.state = UserState::Expecting;
         conn.set_deadline(Deadline::Coarse(now + timeout));
         let Some((bytes, timing)) = early else { return StepOutcome::Wait };
-        // What arrived early is the beginning of the answer, or all of it and more.
-        match self.take_bytes(conn, matcher, &bytes, timing) {
+        // Early bytes are the beginning of the answer, or all of it and more.
+        match self.match_bytes(conn, matcher, &bytes, timing) {
             MatchOutcome::Answered => StepOutcome::Next,
-            MatchOutcome::Wanting if is_open => StepOutcome::Wait,
-            MatchOutcome::Wanting => {
+            MatchOutcome::Incomplete if is_open => StepOutcome::Wait,
+            MatchOutcome::Incomplete => {
                 conn.set_deadline(Deadline::Never);
-                self.not_connected(conn)
+                self.skip_unconnected_step(conn)
             }
             MatchOutcome::Failed => StepOutcome::Wait,
         }
     }
 
-    /// Gives bytes to the `expect` that waits for them. What follows the answer is kept for the next one.
-    fn take_bytes<D: Driver<Mail = GeneratorMessage>>(
+    /// Feeds bytes to the `expect` that waits for them. Keeps what follows the answer for the next
+    /// one.
+    fn match_bytes<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         matcher: u32,
@@ -60,52 +61,52 @@ impl Generator {
                 MatchProgress::NeedMore => break,
                 MatchProgress::Matched { consumed } => {
                     rest = &rest[consumed..];
-                    if self.sets_aside(conn.state(), timing) {
+                    if self.set_aside_if_late(conn.state(), timing) {
                         continue;
                     }
                     self.answered(conn, timing);
                     if !rest.is_empty() {
-                        self.unasked_bytes(conn, rest, timing, true);
+                        self.unasked_bytes_received(conn, rest, timing, true);
                     }
                     return MatchOutcome::Answered;
                 }
                 MatchProgress::Mismatch { .. } => {
-                    self.show_mismatch(conn, rest);
-                    self.fail(conn, ErrorKind::ExpectMismatch);
+                    self.sample_mismatch(conn, rest);
+                    self.fail_step(conn, ErrorKind::ExpectMismatch);
                     return MatchOutcome::Failed;
                 }
             }
         }
-        MatchOutcome::Wanting
+        MatchOutcome::Incomplete
     }
 
-    /// Bytes have arrived.
-    pub(super) fn received<D: Driver<Mail = GeneratorMessage>>(
+    /// Handles bytes that arrive on a TCP stream.
+    pub(super) fn bytes_received<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         bytes: &[u8],
     ) {
         let timing = AnswerTiming::of(conn);
         let user = conn.state();
-        if user.doing == UserState::Expecting && user.asked_after(timing.came_at()) {
-            // They came before the question and were only read after it.
+        if user.state == UserState::Expecting && user.has_asked_after(timing.arrived_at()) {
+            // They arrived before the request was sent and were only read after it.
             self.stats.counters.messages_unasked += 1;
-            user.flags.set_hears_alike(true);
+            user.flags.set_receives_lookalikes(true);
             return;
         }
-        if user.doing == UserState::Expecting
-            && let Op::Expect { matcher, .. } = self.config.program.op(user.pc)
+        if user.state == UserState::Expecting
+            && let Op::ExpectBytes { matcher, .. } = self.config.program.op(user.pc)
         {
-            let taken = self.take_bytes(conn, matcher, bytes, timing);
-            if taken == MatchOutcome::Answered && conn.state().doing == UserState::Expecting {
+            let taken = self.match_bytes(conn, matcher, bytes, timing);
+            if taken == MatchOutcome::Answered && conn.state().state == UserState::Expecting {
                 self.advance(conn);
             }
             return;
         }
-        self.unasked_bytes(conn, bytes, timing, false);
+        self.unasked_bytes_received(conn, bytes, timing, false);
     }
 
-    /// The answer that the present step waits for is whole: now, or before the step began.
+    /// Completes the present step: its answer is whole now, or was before the step began.
     pub(super) fn answered<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
@@ -113,26 +114,26 @@ impl Generator {
     ) {
         let user = conn.state();
         let from = user.answer_counts_from();
-        let came_at = timing.came_at();
-        // What was there before the step that waits for it, and was not asked for, has no latency.
+        let arrived_at = timing.arrived_at();
+        // An answer that arrived before its step, without a request, has no latency.
         let is_measured = match user.unanswered {
-            0 => came_at + CLOCK_ERROR_MAX >= from,
-            _ => self.is_in_step(user, came_at, from),
+            0 => arrived_at + CLOCK_ERROR_MAX >= from,
+            _ => self.check_latency(user, arrived_at, from),
         };
-        self.book_answer(conn, (from, timing), is_measured);
+        self.complete_answer(conn, (from, timing), is_measured);
     }
 
-    /// The same, of an answer whose latency means nothing.
+    /// Completes the present step without recording a latency, because it would mean nothing.
     pub(super) fn answered_unmeasured<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         timing: AnswerTiming,
     ) {
         let from = conn.state().answer_counts_from();
-        self.book_answer(conn, (from, timing), false);
+        self.complete_answer(conn, (from, timing), false);
     }
 
-    fn book_answer<D: Driver<Mail = GeneratorMessage>>(
+    fn complete_answer<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         latency: (Instant, AnswerTiming),
@@ -142,30 +143,30 @@ impl Generator {
         let user = conn.state();
         // Messages that were sent in a row are answered in a row.
         user.flags.set_answering(true);
-        user.answered_of_window();
+        user.pop_from_window();
         user.unanswered = user.unanswered.saturating_sub(1);
         if user.unanswered == 0 {
-            user.forget_question();
+            user.clear_unanswered();
         }
         user.intended = now;
         user.pc += 1;
         let (from, timing) = latency;
-        // An answer to something else is a sign of life.
-        let asked = if is_measured { from } else { timing.came_at() };
-        self.stats.incidents.answered(timing.came_at(), asked);
-        self.stats.answered(is_measured.then_some(latency), user.class);
+        // An answer to another request still shows that the target is alive.
+        let asked = if is_measured { from } else { timing.arrived_at() };
+        self.stats.incidents.answered(timing.arrived_at(), asked);
+        self.stats.count_answer(is_measured.then_some(latency), user.class);
         conn.set_deadline(Deadline::Never);
     }
 }
 
-/// What became of bytes that an `expect` was given.
+/// Result of feeding bytes to an `expect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MatchOutcome {
-    /// They are the answer, or the end of it.
+    /// The bytes complete the answer.
     Answered,
-    /// The answer is not whole yet.
-    Wanting,
-    /// They are not the answer.
+    /// The answer is not complete yet.
+    Incomplete,
+    /// The bytes do not match.
     Failed,
 }
 

@@ -1,19 +1,20 @@
-//! The channels that a user has joined.
+//! Channels that a user has joined.
 
-/// A channel of a user. Its name is a template of the program: no user keeps a text.
+/// A channel of a user. Its name is a template of the program, so no user stores a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Channel {
-    /// The ref of its join, which every later message of the channel carries; 0 for no channel.
+    /// Ref of its join, which every later message of the channel carries; 0 for no channel.
     pub(super) join_ref: u32,
-    /// The index of its topic.
+    /// Index of its topic.
     pub(super) topic: u16,
-    /// The join was answered ok.
+    /// True once the join was answered ok.
     pub(super) joined: bool,
-    /// The probe is heard in it.
-    pub(super) hears_probe: bool,
+    /// True if the probe is delivered in it.
+    pub(super) receives_probe: bool,
 }
 
-/// All channels of a user: the first one is inside, further ones are on the heap, which almost no user needs.
+/// All channels of a user. The first is stored inline, further ones on the heap; almost no user has
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     first: Channel,
@@ -22,7 +23,7 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// One more.
+    /// Adds a channel.
     pub(super) fn push(&mut self, channel: Channel) {
         if self.first.join_ref == 0 {
             self.first = channel;
@@ -31,18 +32,18 @@ impl Channels {
         }
     }
 
-    /// All of them.
+    /// Iterates over all channels.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Channel> {
         let first = (self.first.join_ref != 0).then_some(&self.first);
         first.into_iter().chain(self.more.iter().flat_map(|more| more.iter()))
     }
 
-    /// The channel of topic `topic`.
+    /// Returns the channel of topic `topic`.
     pub(super) fn of_topic(&self, topic: u16) -> Option<Channel> {
         self.iter().find(|channel| channel.topic == topic).copied()
     }
 
-    /// The channel whose join had this ref.
+    /// Returns the channel whose join had this ref.
     pub(super) fn of_join(&mut self, join_ref: u32) -> Option<&mut Channel> {
         if self.first.join_ref == join_ref && join_ref != 0 {
             return Some(&mut self.first);
@@ -50,7 +51,7 @@ impl Channels {
         self.more.as_mut()?.iter_mut().find(|channel| channel.join_ref == join_ref)
     }
 
-    /// Takes the channel out whose join had this ref.
+    /// Removes and returns the channel whose join had this ref.
     pub(super) fn remove(&mut self, join_ref: u32) -> Option<Channel> {
         let removed = *self.of_join(join_ref)?;
         if self.first.join_ref == join_ref {
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     fn channel(join_ref: u32, topic: u16) -> Channel {
-        Channel { join_ref, topic, joined: true, hears_probe: false }
+        Channel { join_ref, topic, joined: true, receives_probe: false }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The beginning and the end of a user's connection, and what becomes of the user when it is gone.
+//! The beginning and the end of a user's connection, and what the user does after it.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use throng_base::Instant;
 use throng_driver::{Driver, Errno};
 use throng_engine::{AfterClose, CloseReason, Conn, Deadline};
 
-use super::accounts::NeverBegun;
 use super::core_stats::ConnectFailure;
+use super::outcomes::MissedTurns;
 use super::session::UserSession;
 use super::timing::AnswerTiming;
 use super::user::{ConnStatus, IterationOutcome, User, UserState};
@@ -16,20 +16,20 @@ use crate::program::Protocol;
 use crate::scenario::OnError;
 
 impl Generator {
-    /// The connect has succeeded.
-    pub(super) fn established<D: Driver<Mail = GeneratorMessage>>(
+    /// Counts a successful connect and continues with the next step.
+    pub(super) fn connect_succeeded<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         timing: AnswerTiming,
     ) {
         let now = conn.now();
         let user = conn.state();
-        let is_connecting = matches!(user.doing, UserState::Connecting | UserState::Upgrading);
+        let is_connecting = matches!(user.state, UserState::Connecting | UserState::Upgrading);
         let from = std::mem::replace(&mut user.intended, now);
-        user.forget_question();
-        user.standing = ConnStatus::Connected;
-        self.stats.connected((from, timing), user.class);
-        self.stats.incidents.established(now);
+        user.clear_unanswered();
+        user.conn_status = ConnStatus::Connected;
+        self.stats.count_connect((from, timing), user.class);
+        self.stats.incidents.connect_succeeded(now);
         if is_connecting {
             user.pc += 1;
             conn.set_deadline(Deadline::Never);
@@ -37,34 +37,36 @@ impl Generator {
         }
     }
 
-    /// Counts a connect that has failed. Its user gives up: the end of the socket, if it has one,
-    /// is still to come.
-    pub(super) fn connect_failed(&mut self, user: &mut User, now: Instant, why: ConnectFailure) {
+    /// Counts a failed connect. The user waits for the socket to close, if there is one.
+    pub(super) fn fail_connect(&mut self, user: &mut User, now: Instant, why: ConnectFailure) {
         let timed_out =
             matches!(why, ConnectFailure::Timeout | ConnectFailure::Errno(Errno::TIMED_OUT));
-        self.step_failed(user, now, timed_out);
-        self.stats.connect_failed(why);
-        user.doing = UserState::GivingUp;
+        self.count_step_failure(user, now, timed_out);
+        self.stats.count_connect_failure(why);
+        user.state = UserState::ClosingFailedConnect;
         user.iteration = IterationOutcome::Erred;
     }
 
-    /// The socket is connected to itself (RFC 793 section 3.4, simultaneous open): where nobody
-    /// listens, the kernel has chosen the target's own port as the source. It ends by RST: a
-    /// TIME-WAIT of its own would keep the server from listening there again.
-    pub(super) fn met_itself<D: Driver<Mail = GeneratorMessage>>(
+    /// Resets a socket that the kernel connected to itself (RFC 793 section 3.4, simultaneous
+    /// open): no server listens, and the kernel chose the target's own port as the source. An RST
+    /// avoids TIME-WAIT, which would keep the server from listening on that port again.
+    pub(super) fn reset_self_connection<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
         let now = conn.now();
         let user = conn.state();
-        self.connect_failed(user, now, ConnectFailure::SelfConnected);
-        user.standing = ConnStatus::Refused;
+        self.fail_connect(user, now, ConnectFailure::SelfConnected);
+        user.conn_status = ConnStatus::ConnectFailed;
         conn.set_deadline(Deadline::Never);
         conn.reset();
     }
 
-    /// What belonged to the connection has gone with it.
-    fn disconnected<D: Driver<Mail = GeneratorMessage>>(&mut self, conn: &mut Conn<'_, D, Self>) {
+    /// Clears the user's state that belonged to the connection: session, channels, refs, probes.
+    fn clear_connection_state<D: Driver<Mail = GeneratorMessage>>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+    ) {
         if self.config.program.protocol() == Protocol::Tcp {
             return;
         }
@@ -79,52 +81,53 @@ impl Generator {
         }
     }
 
-    /// What becomes of a user whose iteration failed and whose connection is gone.
-    pub(super) fn failed<D: Driver<Mail = GeneratorMessage>>(
+    /// Applies `on_error` to a user whose connection is gone after an error: continues with the
+    /// next step, rests before a restart, or stops.
+    pub(super) fn apply_on_error<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> AfterClose {
         let now = conn.now();
         let user = conn.state();
-        self.step_failed(user, now, false);
+        self.count_step_failure(user, now, false);
         user.iteration = IterationOutcome::Erred;
         let on_error = self.on_error(user.class);
         if on_error == OnError::Continue {
-            // The step that needed the connection is over; one that only waits goes on waiting.
+            // A step that needed the connection is over. A wait continues.
             let needs_connection = matches!(
-                user.doing,
+                user.state,
                 UserState::Connecting
                     | UserState::Upgrading
-                    | UserState::GivingUp
+                    | UserState::ClosingFailedConnect
                     | UserState::Expecting
-                    | UserState::Asking
+                    | UserState::AwaitingReply
                     | UserState::Blocked
                     | UserState::Staying
             );
             user.pc += u32::from(needs_connection);
             if needs_connection {
-                user.doing = UserState::Yielding;
+                user.state = UserState::Yielding;
             }
-            return self.go_on_without_connection(conn);
+            return self.continue_without_connection(conn);
         }
-        self.give_up_turns(user, now, NeverBegun::Failed);
-        self.iteration_over(user);
-        if on_error == OnError::Restart && self.stage == RunPhase::Running {
-            self.rest(conn);
+        self.count_missed_turns(user, now, MissedTurns::Failed);
+        self.count_iteration_end(user);
+        if on_error == OnError::Restart && self.run_phase == RunPhase::Running {
+            self.rest_after_error(conn);
             return AfterClose::Keep;
         }
         AfterClose::Free
     }
 
-    /// The connection is gone, and the user goes on.
-    fn go_on_without_connection<D: Driver<Mail = GeneratorMessage>>(
+    /// Continues the user's program after its connection is gone.
+    fn continue_without_connection<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> AfterClose {
         let now = conn.now();
         let user = conn.state();
-        match user.doing {
-            // The end of the socket has taken the deadline with it.
+        match user.state {
+            // Closing the socket has cleared the deadline.
             UserState::Waiting => {
                 let until = user.intended;
                 conn.set_deadline(Deadline::Exact(until));
@@ -135,17 +138,17 @@ impl Generator {
                 self.advance(conn);
             }
         }
-        if conn.state().doing == UserState::Stopping { AfterClose::Free } else { AfterClose::Keep }
+        if conn.state().state == UserState::Stopping { AfterClose::Free } else { AfterClose::Keep }
     }
 
-    /// Lets a user rest before it tries again, so that a target that refuses is not hammered.
-    pub(super) fn rest<D: Driver<Mail = GeneratorMessage>>(
+    /// Lets a user rest before its next iteration, so that it does not hammer a failing target.
+    pub(super) fn rest_after_error<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
         let now = conn.now();
         let user = conn.state();
-        user.doing = UserState::Resting;
+        user.state = UserState::Resting;
         let nanos = crate::program::jittered(
             RESTART_PAUSE.as_nanos() as u64,
             RESTART_JITTER,
@@ -154,71 +157,74 @@ impl Generator {
         user.intended = now + Duration::from_nanos(nanos);
         let until = user.intended;
         self.stats.resting += 1;
-        // The next connect counts from then, so the moment is to be exact.
+        // The next connect's latency counts from this moment, so the deadline is exact.
         conn.set_deadline(Deadline::Exact(until));
     }
 
-    /// The connection is gone, or could not be opened.
+    /// Handles the end of a connection, or of an attempt to open one. Counts the error if it was
+    /// unexpected, and decides how the user continues.
     pub(super) fn connection_ended<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         reason: CloseReason,
     ) -> AfterClose {
         let user = conn.state();
-        let standing = std::mem::take(&mut user.standing);
-        if !matches!(standing, ConnStatus::None | ConnStatus::Refused) {
+        let status = std::mem::take(&mut user.conn_status);
+        if !matches!(status, ConnStatus::None | ConnStatus::ConnectFailed) {
             self.stats.counters.connected -= 1;
         }
-        self.disconnected(conn);
+        self.clear_connection_state(conn);
         let now = conn.now();
         let user = conn.state();
-        if user.is_settled() {
-            // It was stopped.
+        if user.is_between_iterations() {
+            // The user has been stopped.
             return AfterClose::Free;
         }
-        match (user.doing, reason) {
-            (UserState::GivingUp | UserState::Failing, _) => return self.failed(conn),
+        match (user.state, reason) {
+            (UserState::ClosingFailedConnect | UserState::ClosingAfterError, _) => {
+                return self.apply_on_error(conn);
+            }
             (_, CloseReason::ConnectFailed(errno)) => {
-                if is_short_of_ports(errno) && self.sources.tries_again(user) {
+                if is_short_of_ports(errno) && self.sources.try_another_port(user) {
                     self.advance(conn);
                     return AfterClose::Keep;
                 }
                 if errno == Errno::CONN_REFUSED {
-                    self.stats.incidents.refused(now);
+                    self.stats.incidents.connect_refused(now);
                 }
-                self.connect_failed(user, now, ConnectFailure::Errno(errno));
-                return self.failed(conn);
+                self.fail_connect(user, now, ConnectFailure::Errno(errno));
+                return self.apply_on_error(conn);
             }
-            // The connection went before the upgrade was answered.
+            // The connection ended before the answer to the upgrade.
             (UserState::Connecting | UserState::Upgrading, reason) => {
                 let why = match reason {
                     CloseReason::Failed(errno) => ConnectFailure::Errno(errno),
                     CloseReason::Panicked => ConnectFailure::Internal,
                     _ => ConnectFailure::Closed,
                 };
-                self.connect_failed(user, now, why);
-                return self.failed(conn);
+                self.fail_connect(user, now, why);
+                return self.apply_on_error(conn);
             }
-            (_, CloseReason::Panicked) => return self.lost(conn, ErrorKind::Internal),
-            _ if standing == ConnStatus::BrokenOff => return self.failed(conn),
+            (_, CloseReason::Panicked) => return self.connection_lost(conn, ErrorKind::Internal),
+            _ if status == ConnStatus::ErrorCounted => return self.apply_on_error(conn),
             (UserState::Closing, reason) => {
                 user.pc += 1;
-                user.doing = UserState::Yielding;
-                // What was sent before the close did not arrive.
+                user.state = UserState::Yielding;
+                // Data that was sent before the close has not arrived.
                 if !matches!(reason, CloseReason::Asked | CloseReason::Finished) {
-                    return self.lost(conn, ErrorKind::of(reason));
+                    return self.connection_lost(conn, ErrorKind::of(reason));
                 }
             }
-            // After a half-close the other end's FIN is what was to come, unless an answer was to come before.
-            (doing, CloseReason::Finished)
-                if standing == ConnStatus::HalfClosed && doing != UserState::Expecting => {}
-            (_, reason) => return self.lost(conn, ErrorKind::of(reason)),
+            // After a half-close the server's FIN is expected, unless an answer was to come first.
+            (state, CloseReason::Finished)
+                if status == ConnStatus::HalfClosed && state != UserState::Expecting => {}
+            (_, reason) => return self.connection_lost(conn, ErrorKind::of(reason)),
         }
-        self.go_on_without_connection(conn)
+        self.continue_without_connection(conn)
     }
 }
 
-/// Whether another source port might do.
+/// Reports whether another source port may succeed.
 fn is_short_of_ports(errno: Errno) -> bool {
     errno == Errno::ADDR_IN_USE || errno == Errno::ADDR_NOT_AVAILABLE
 }

@@ -1,4 +1,4 @@
-//! What one core has counted: written by the core alone, handed over whole.
+//! Counters and histograms of one core: written by the core alone, handed over as a whole.
 
 use std::fmt;
 
@@ -14,48 +14,48 @@ use super::incidents::Incidents;
 use super::probe_ledger::ProbeTally;
 use super::timing::AnswerTiming;
 
-/// One core's counters since the start, and its histograms since the stats before.
+/// One core's counters since the start, and its histograms since the previous hand-over.
 #[derive(Clone, Debug, Default)]
 pub struct CoreStats {
-    /// Whose it is.
+    /// The core's number.
     pub core_id: usize,
-    /// The phase of the load, by number.
+    /// Number of the load phase.
     pub phase: usize,
-    /// Whether the schedule is over and everybody has left.
+    /// True once the schedule is over and all users have left.
     pub finished: bool,
-    /// When it was handed over: the moment that its counters are of.
-    pub handed_over_at: Instant,
-    /// What the users did.
+    /// Moment of the hand-over, which the counters are valid for.
+    pub taken_at: Instant,
+    /// Counters of the users' actions.
     pub counters: LoadCounters,
-    /// What the loop counted.
+    /// Counters of the event loop.
     pub core: CoreCounters,
-    /// The same by class of users.
+    /// Counters by class of users.
     pub classes: Vec<ClassCounters>,
-    /// Errors of established connections.
+    /// Errors of established connections, in the order of [`ErrorKind::ALL`].
     pub errors: [u64; ErrorKind::ALL.len()],
-    /// Connections that the server closed by a close frame while more was wanted from it, by its code.
+    /// Connections that the server closed unexpectedly by a close frame, by its code.
     pub close_codes: Vec<(Option<u16>, u64)>,
-    /// Failed connects by what was the matter.
+    /// Failed connects by reason.
     pub connect_failures: Vec<(ConnectFailure, u64)>,
-    /// From the intended moment of a connect until it was established.
+    /// Latency from the intended moment of a connect until it succeeded.
     pub connect: Histogram,
-    /// The part of that until TCP was established; of WebSockets only.
+    /// TCP's part of the connect latency; of WebSockets only.
     pub tcp: Histogram,
-    /// From the intended moment of a message until its answer was whole.
+    /// Latency from the intended moment of a message until its answer was complete.
     pub message: Histogram,
-    /// From the intended moment of a join until it was answered ok.
+    /// Latency from the intended moment of a join until it was answered ok.
     pub join: Histogram,
-    /// From the intended moment of a push until it was answered ok.
+    /// Latency from the intended moment of a push until it was answered ok.
     pub push: Histogram,
-    /// The same by the kernel's clock.
+    /// The same latencies, with the end of each by the kernel's clock.
     pub arrival: ArrivalLatencies,
-    /// How long users waited for what they did not get, until it timed out or they were stopped.
+    /// Waits of users without an answer, until the time-out or until they were stopped.
     pub unanswered: UnansweredWaits,
-    /// What this core counted and measured of probes since the stats before.
+    /// Counts and latencies of probes since the previous hand-over.
     pub probes: Vec<ProbeTally>,
-    /// How late the generator did what depended on nobody else.
+    /// Lag: lateness of actions that only depended on the generator.
     pub lag: Histogram,
-    /// When nobody was answered, and when the target was away.
+    /// Times without answers, and times in which the target was away.
     pub incidents: Incidents,
     /// The first error of each kind.
     pub samples: Vec<ErrorSample>,
@@ -64,17 +64,17 @@ pub struct CoreStats {
 }
 
 impl CoreStats {
-    /// A stats with nothing on it.
+    /// Creates empty stats.
     pub fn new(core_id: usize, classes: usize) -> Self {
         Self { core_id, classes: vec![ClassCounters::default(); classes], ..Self::default() }
     }
 
-    /// Takes over everything but the histograms.
+    /// Copies everything but the histograms from `other`.
     pub(crate) fn clone_counters_from(&mut self, other: &Self) {
         self.core_id = other.core_id;
         self.phase = other.phase;
         self.finished = other.finished;
-        self.handed_over_at = other.handed_over_at;
+        self.taken_at = other.taken_at;
         self.resting = other.resting;
         self.errors = other.errors;
         self.counters.clone_from(&other.counters);
@@ -84,7 +84,7 @@ impl CoreStats {
         self.close_codes.clone_from(&other.close_codes);
     }
 
-    /// Forgets what was measured, and gives its memory back; what was counted stays.
+    /// Clears the measurements and frees their memory. Counters stay.
     pub(crate) fn clear_measured(&mut self) {
         for histogram in [
             &mut self.connect,
@@ -103,35 +103,35 @@ impl CoreStats {
         self.incidents = Incidents::default();
     }
 
-    /// Makes this used stats the one that goes on after `other`: counters go on, histograms begin anew.
-    pub(super) fn carry_on(mut self: Box<Self>, other: &Self) -> Box<Self> {
+    /// Reuses these stats as the successor of `other`: counters continue, histograms start empty.
+    pub(super) fn continue_from(mut self: Box<Self>, other: &Self) -> Box<Self> {
         self.clear_measured();
         self.clone_counters_from(other);
-        self.incidents = other.incidents.carried_on();
+        self.incidents = other.incidents.for_next_interval();
         self
     }
 
-    /// What was counted of probe `number` since the stats before.
+    /// Returns the tally of probe `number` since the previous hand-over.
     pub(super) fn probe(&mut self, number: u32) -> &mut ProbeTally {
-        // The latest is nearly always the one.
+        // It is nearly always the latest.
         let found = self.probes.iter().rposition(|tally| tally.number == number);
-        let place = found.unwrap_or_else(|| {
+        let index = found.unwrap_or_else(|| {
             self.probes.push(ProbeTally { number, ..ProbeTally::default() });
             self.probes.len() - 1
         });
-        &mut self.probes[place]
+        &mut self.probes[index]
     }
 
-    /// Counts a connect and its latency.
-    pub(super) fn connected(&mut self, (from, timing): (Instant, AnswerTiming), class: u16) {
+    /// Counts a successful connect and records its latency.
+    pub(super) fn count_connect(&mut self, (from, timing): (Instant, AnswerTiming), class: u16) {
         timing.record(from, &mut self.connect, &mut self.arrival.connect);
         self.counters.connects_ok += 1;
         self.counters.connected += 1;
         self.classes[usize::from(class)].connects_ok += 1;
     }
 
-    /// Counts an answer; its latency too, where it means something.
-    pub(super) fn answered(&mut self, measured: Option<(Instant, AnswerTiming)>, class: u16) {
+    /// Counts an answer. Records its latency if that means something.
+    pub(super) fn count_answer(&mut self, measured: Option<(Instant, AnswerTiming)>, class: u16) {
         if let Some((from, timing)) = measured {
             timing.record(from, &mut self.message, &mut self.arrival.message);
             self.arrival.by_own_clock += timing.by_own_clock();
@@ -140,39 +140,39 @@ impl CoreStats {
         self.classes[usize::from(class)].messages_answered += 1;
     }
 
-    /// Counts a join that was answered ok, and its latency.
-    pub(super) fn joined(&mut self, from: Instant, timing: AnswerTiming) {
+    /// Counts a join that was answered ok and records its latency.
+    pub(super) fn count_join(&mut self, from: Instant, timing: AnswerTiming) {
         timing.record(from, &mut self.join, &mut self.arrival.join);
         self.arrival.by_own_clock += timing.by_own_clock();
         self.counters.joins_ok += 1;
         self.counters.joined += 1;
     }
 
-    /// Counts a push that was answered ok, and its latency.
-    pub(super) fn pushed(&mut self, from: Instant, timing: AnswerTiming) {
+    /// Counts a push that was answered ok and records its latency.
+    pub(super) fn count_push(&mut self, from: Instant, timing: AnswerTiming) {
         timing.record(from, &mut self.push, &mut self.arrival.push);
         self.arrival.by_own_clock += timing.by_own_clock();
         self.counters.pushes_ok += 1;
     }
 
-    pub(super) fn connect_failed(&mut self, why: ConnectFailure) {
+    pub(super) fn count_connect_failure(&mut self, why: ConnectFailure) {
         self.counters.connects_failed += 1;
         count(&mut self.connect_failures, why);
     }
 
-    /// Counts a connection that the server has closed with `code`.
+    /// Counts a connection that the server closed with `code`.
     pub(super) fn count_close(&mut self, code: Option<u16>) {
         count(&mut self.close_codes, code);
     }
 
-    /// Errors of established connections.
+    /// Returns the number of errors of established connections.
     pub fn errors_total(&self) -> u64 {
         let closed: u64 = self.close_codes.iter().map(|(_, count)| count).sum();
         closed + self.errors.iter().sum::<u64>()
     }
 }
 
-/// One more of `kind`.
+/// Adds one to the count of `kind`.
 fn count<T: PartialEq>(counts: &mut Vec<(T, u64)>, kind: T) {
     match counts.iter_mut().find(|(known, _)| *known == kind) {
         Some((_, count)) => *count += 1,
@@ -180,20 +180,20 @@ fn count<T: PartialEq>(counts: &mut Vec<(T, u64)>, kind: T) {
     }
 }
 
-/// Why a connect failed.
+/// Reason of a failed connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectFailure {
-    /// Neither success nor failure within the time-out of the step.
+    /// No result within the time-out of the step.
     Timeout,
-    /// The kernel says so.
+    /// An error of the kernel.
     Errno(Errno),
-    /// The server answered the upgrade with this status.
+    /// The server answered the upgrade with this HTTP status.
     Http(u16),
-    /// The server answered the upgrade with something that breaks a rule.
+    /// The server's answer to the upgrade violates the protocol.
     Violation,
-    /// The server closed the connection in place of an answer to the upgrade.
+    /// The server closed the connection instead of answering the upgrade.
     Closed,
-    /// The kernel connected the socket to itself: it had the target's own address and port as its
+    /// The kernel connected the socket to itself: the target's own address and port were its
     /// source.
     SelfConnected,
     /// A fault of throng itself.
@@ -217,64 +217,65 @@ impl fmt::Display for ConnectFailure {
     }
 }
 
-/// The name of a close code among the errors: `ws_close_1011`, and `ws_close_none` for a close without one.
-pub(crate) fn close_name(code: Option<u16>) -> String {
+/// Returns the name of a close code among the errors: `ws_close_1011`, or `ws_close_none` without a
+/// code.
+pub(crate) fn close_code_name(code: Option<u16>) -> String {
     code.map_or_else(|| "ws_close_none".to_owned(), |code| format!("ws_close_{code}"))
 }
 
-/// What can go wrong on an established connection. A mismatch and a time-out are different errors.
+/// Errors of an established connection. A mismatch and a time-out are different errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The other end closed while more was wanted from it.
+    /// The server closed the connection unexpectedly.
     ClosedByPeer,
-    /// The other end reset the connection.
+    /// The server reset the connection.
     ResetByPeer,
-    /// What `expect` waits for did not come in time.
+    /// The answer that `expect` waits for did not arrive in time.
     ExpectTimeout,
-    /// Something else came.
+    /// Something else arrived.
     ExpectMismatch,
     /// The kernel refused to send.
     SendFailed,
-    /// The other end did not take what was sent.
+    /// The server did not accept what was sent.
     SendOverflow,
-    /// More arrived than `inbox_bytes_max` while no step waited for it.
+    /// More than `inbox_bytes_max` arrived while no step waited for it.
     InboxOverflow,
-    /// A step needed a connection that an earlier error had ended (`on_error: continue`).
+    /// A step needed a connection that an earlier error had closed (`on_error: continue`).
     NotConnected,
-    /// The kernel ended the connection with another error.
+    /// The kernel closed the connection with another error.
     SocketError,
     /// A fault of throng itself.
     Internal,
-    /// The server broke a rule of WebSocket, or a limit.
+    /// The server violated the WebSocket protocol, or exceeded a limit.
     WebSocketViolation,
-    /// The server sent what is no message of Phoenix Channels.
+    /// The server sent a message that is not valid in Phoenix Channels.
     BadMessage,
-    /// A heartbeat was not answered until the next was due.
+    /// A heartbeat was not answered until the next one was due.
     HeartbeatTimeout,
-    /// A join was answered with something else than ok.
+    /// A join was answered with another status than ok.
     JoinRefused,
     /// A join was not answered in time.
     JoinTimeout,
-    /// A push was answered with something else than ok.
+    /// A push was answered with another status than ok.
     PushRefused,
     /// A push was not answered in time.
     PushTimeout,
-    /// A leave was answered with something else than ok.
+    /// A leave was answered with another status than ok.
     LeaveRefused,
     /// A leave was not answered in time.
     LeaveTimeout,
-    /// A step needed a channel that an earlier error had ended (`on_error: continue`).
+    /// A step needed a channel that an earlier error had closed (`on_error: continue`).
     NotJoined,
-    /// A channel that the user was in crashed (`phx_error`).
+    /// A channel of the user crashed (`phx_error`).
     ChannelError,
-    /// A channel that the user was in was closed (`phx_close`).
+    /// A channel of the user was closed (`phx_close`).
     ChannelClosed,
-    /// The push of a probe was answered with something else than ok.
+    /// The push of a probe was answered with another status than ok.
     ProbeRefused,
 }
 
 impl ErrorKind {
-    /// Every kind, in the order of [`Slate::errors`].
+    /// All kinds, in the order of [`CoreStats::errors`].
     pub const ALL: [Self; 23] = [
         Self::ClosedByPeer,
         Self::ResetByPeer,
@@ -301,7 +302,7 @@ impl ErrorKind {
         Self::ProbeRefused,
     ];
 
-    /// Its name in reports.
+    /// Returns the name of the kind in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ClosedByPeer => "closed_by_peer",
@@ -330,7 +331,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether the server had all the time that it was given.
+    /// Reports whether the server had all the time that it was given.
     pub(super) const fn is_timeout(self) -> bool {
         matches!(
             self,
@@ -338,7 +339,7 @@ impl ErrorKind {
         )
     }
 
-    /// Why a connection that nobody meant to end has ended.
+    /// Returns the error for an unexpected end of a connection.
     pub(super) fn of(reason: CloseReason) -> Self {
         match reason {
             CloseReason::Finished | CloseReason::Asked => Self::ClosedByPeer,
@@ -357,8 +358,8 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_own_place_and_name() {
-        for (place, kind) in ErrorKind::ALL.into_iter().enumerate() {
-            assert_eq!(kind as usize, place);
+        for (index, kind) in ErrorKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, index);
         }
         let names: std::collections::HashSet<_> =
             ErrorKind::ALL.iter().map(|kind| kind.name()).collect();
@@ -374,13 +375,13 @@ mod tests {
         let mut stats = CoreStats::new(3, 1);
         let seen_at = Instant::from_nanos(10_000);
         let timing = AnswerTiming { seen_at, arrival: throng_engine::Arrival::UNKNOWN };
-        stats.connected((Instant::ZERO, timing), 0);
-        stats.connect_failed(ConnectFailure::Timeout);
-        stats.connect_failed(ConnectFailure::Timeout);
-        stats.connect_failed(ConnectFailure::Errno(Errno::CONN_REFUSED));
+        stats.count_connect((Instant::ZERO, timing), 0);
+        stats.count_connect_failure(ConnectFailure::Timeout);
+        stats.count_connect_failure(ConnectFailure::Timeout);
+        stats.count_connect_failure(ConnectFailure::Errno(Errno::CONN_REFUSED));
         stats.count_close(Some(1011));
         stats.probe(3).counters.sent += 1;
-        let fresh = Box::new(CoreStats::new(0, 0)).carry_on(&stats);
+        let fresh = Box::new(CoreStats::new(0, 0)).continue_from(&stats);
         assert_eq!(
             (fresh.core_id, fresh.counters.connects_ok, fresh.classes[0].connects_ok),
             (3, 1, 1)

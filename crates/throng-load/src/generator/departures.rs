@@ -4,37 +4,37 @@ use std::time::Duration;
 
 use throng_base::Instant;
 
-/// Who still has to leave, and when the next few do.
+/// Users that still have to leave, by their table indexes.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
-    places: Vec<u32>,
+    indexes: Vec<u32>,
     next: Instant,
     gap: Duration,
 }
 
 impl Departures {
-    /// Everybody in `places` leaves within `over`, newest places first.
-    pub(super) fn begin(&mut self, places: Vec<u32>, now: Instant, over: Duration) {
+    /// Makes all users in `indexes` leave within `over`, highest indexes first.
+    pub(super) fn start(&mut self, places: Vec<u32>, now: Instant, over: Duration) {
         let batches = (places.len() / BATCH + 1) as u32;
-        *self = Self { places, next: now, gap: over / batches };
+        *self = Self { indexes: places, next: now, gap: over / batches };
     }
 
-    /// When the next ones leave.
+    /// Returns the moment at which the next batch leaves.
     pub(super) fn due(&self) -> Instant {
-        if self.places.is_empty() { Instant::FAR } else { self.next }
+        if self.indexes.is_empty() { Instant::FAR } else { self.next }
     }
 
-    /// Those who leave now.
-    pub(super) fn take(&mut self, now: Instant) -> Vec<u32> {
+    /// Returns the users that leave now.
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<u32> {
         if self.due() > now {
             return Vec::new();
         }
         self.next = now + self.gap;
-        self.places.split_off(self.places.len().saturating_sub(BATCH))
+        self.indexes.split_off(self.indexes.len().saturating_sub(BATCH))
     }
 }
 
-/// How many leave at once.
+/// Users that leave at once.
 const BATCH: usize = 64;
 
 #[cfg(test)]
@@ -42,14 +42,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_leaves_in_batches_within_the_time() {
+    fn all_users_leave_in_batches_within_the_time() {
         let mut leaving = Departures::default();
         let over = Duration::from_secs(1);
-        leaving.begin((0..1_000).collect(), Instant::ZERO, over);
+        leaving.start((0..1_000).collect(), Instant::ZERO, over);
         let (mut now, mut gone) = (Instant::ZERO, 0);
         while leaving.due() != Instant::FAR {
             now = leaving.due();
-            let batch = leaving.take(now);
+            let batch = leaving.take_due(now);
             assert!(batch.len() <= BATCH);
             gone += batch.len();
         }

@@ -1,7 +1,7 @@
-//! Where a core's users write what they are about to send.
+//! Buffers in which a core's users encode what they send.
 
-/// One buffer for each part of a message, cleared by whoever begins to write; they are kept, so that writing allocates
-/// nothing. All templates of a scenario are UTF-8.
+/// One buffer for each part of a message. The writer clears it first; the memory is kept, so
+/// encoding allocates nothing. All templates of a scenario are UTF-8.
 #[derive(Debug, Default)]
 pub(super) struct EncodeBuffers {
     /// A whole message.
@@ -11,7 +11,7 @@ pub(super) struct EncodeBuffers {
     pub(super) payload: Vec<u8>,
 }
 
-/// What a pen has written.
+/// Returns encoded bytes as text.
 pub(super) fn as_text(written: &[u8]) -> &str {
     std::str::from_utf8(written).unwrap_or_default()
 }

@@ -1,12 +1,12 @@
-//! What happened to all users at once, to the moment: nobody was answered, or the target went away.
+//! Incidents that affect all users at once: no user was answered, or the target went away.
 //!
-//! A core notes the moments of its own users. [`gap_of_all`] and [`outage_of_all`] put those of all
-//! cores together: where one core was answered, the target did not stand still.
+//! A core notes the moments of its own users. [`gap_of_all`] and [`outage_of_all`] combine those of
+//! all cores: if one core received answers, the target did not stand still.
 
 use throng_base::Instant;
 use throng_report::{AnswerGap, Outage};
 
-/// A time on the clock of the cores.
+/// A time span on the clock of the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     from: Instant,
@@ -18,34 +18,34 @@ impl Span {
         self.to.since(self.from).as_nanos() as u64
     }
 
-    /// The part that two have in common.
+    /// Returns the part that two spans have in common.
     fn common(self, other: Self) -> Self {
         let from = self.from.max(other.from);
         Self { from, to: self.to.min(other.to).max(from) }
     }
 }
 
-/// What one core has noted since it last handed over.
+/// Incidents of one core in the current interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Incidents {
-    /// The last answer to anybody.
+    /// The last answer to any user.
     last_answer: Option<Instant>,
     /// The longest time in which a user waited and none was answered.
     waiting: Option<Span>,
-    /// The longest time in which none was answered, whether or not a user waited.
+    /// The longest time in which no user was answered, with or without one that waited.
     unanswered: Option<Span>,
-    /// The first connection that the target ended although more was wanted of it.
+    /// The first connection that the target closed unexpectedly.
     lost: Option<Instant>,
-    /// The first and the last connect that was refused.
+    /// The first and the last refused connect.
     refused: Option<Span>,
-    /// The first connect that was established after one of these.
+    /// The first successful connect after a lost connection or a refused connect.
     back: Option<Instant>,
-    /// Whether something was lost or refused, and nothing was established since.
+    /// True if a connection was lost or refused and no connect has succeeded since.
     is_away: bool,
 }
 
 impl Incidents {
-    /// Notes an answer that was whole at `at`, to a question that had waited since `asked`.
+    /// Notes an answer that was complete at `at`, to a request that had waited since `asked`.
     pub(super) fn answered(&mut self, at: Instant, asked: Instant) {
         let last = self.last_answer.unwrap_or(asked);
         longer(&mut self.waiting, Span { from: last.max(asked).min(at), to: at });
@@ -53,39 +53,40 @@ impl Incidents {
         self.last_answer = Some(last.max(at));
     }
 
-    /// Notes that something came that nobody had asked for: the target is alive.
-    pub(super) fn heard(&mut self, at: Instant) {
+    /// Notes an unasked message: the target is alive.
+    pub(super) fn unasked_received(&mut self, at: Instant) {
         self.answered(at, at);
     }
 
-    /// Notes a connection that the target ended.
-    pub(super) fn lost(&mut self, at: Instant) {
+    /// Notes a connection that the target closed unexpectedly.
+    pub(super) fn connection_lost(&mut self, at: Instant) {
         self.lost.get_or_insert(at);
         self.is_away = true;
     }
 
-    /// Notes a connect that was refused.
-    pub(super) fn refused(&mut self, at: Instant) {
+    /// Notes a refused connect.
+    pub(super) fn connect_refused(&mut self, at: Instant) {
         self.refused.get_or_insert(Span { from: at, to: at }).to = at;
         self.is_away = true;
     }
 
-    /// Notes a connect that was established.
-    pub(super) fn established(&mut self, at: Instant) {
+    /// Notes a successful connect.
+    pub(super) fn connect_succeeded(&mut self, at: Instant) {
         if std::mem::take(&mut self.is_away) {
             self.back.get_or_insert(at);
         }
     }
 
-    /// Returns what goes on into the next interval: the last answer, and whether the target is away.
-    pub(super) fn carried_on(&self) -> Self {
+    /// Returns the state that the next interval needs: the last answer, and whether the target is
+    /// away.
+    pub(super) fn for_next_interval(&self) -> Self {
         let Self { last_answer, is_away, .. } = *self;
         Self { last_answer, is_away, ..Self::default() }
     }
 
-    /// The longest time around `span` in which none was answered, as far as this core knows.
-    fn free(&self, span: Span) -> Option<Span> {
-        // What has not ended yet may be the longest.
+    /// Returns the longest part of `span` in which this core received no answer.
+    fn gap_within(&self, span: Span) -> Option<Span> {
+        // A gap that has not ended may be the longest.
         let since_last = self.last_answer.map(|from| Span { from, to: span.to.max(from) });
         let spans = [self.unanswered, since_last].into_iter().flatten();
         spans.map(|free| free.common(span)).max_by_key(|common| common.nanos())
@@ -98,14 +99,14 @@ fn longer(longest: &mut Option<Span>, span: Span) {
     }
 }
 
-/// Returns the longest time in which users waited on some core and none was answered on any, in
-/// milliseconds since `began`; none where it is short.
+/// Returns the longest time in which users of some core waited and no core received an answer, in
+/// milliseconds since `began`; `None` if it is shorter than [`GAP_NANOS_MIN`].
 pub(crate) fn gap_of_all(cores: &[Incidents], began: Instant) -> Option<AnswerGap> {
     let of_one = |(n, core): (usize, &Incidents)| {
         let waiting = core.waiting?;
         let others = cores.iter().enumerate().filter(|(other, _)| *other != n);
-        // A core on which nothing was ever answered has no users that tell anything.
-        let of_all = others.fold(waiting, |gap, (_, other)| other.free(gap).unwrap_or(gap));
+        // A core that never received an answer has no users that could show one.
+        let of_all = others.fold(waiting, |gap, (_, other)| other.gap_within(gap).unwrap_or(gap));
         (of_all.nanos() >= GAP_NANOS_MIN).then_some(of_all)
     };
     let longest = cores.iter().enumerate().filter_map(of_one).max_by_key(|gap| gap.nanos())?;
@@ -113,7 +114,7 @@ pub(crate) fn gap_of_all(cores: &[Incidents], began: Instant) -> Option<AnswerGa
     Some(AnswerGap { from_ms, to_ms })
 }
 
-/// Returns when the target went away and came back, in milliseconds since `began`; none where it did
+/// Returns when the target went away and came back, in milliseconds since `began`; `None` if it did
 /// neither.
 pub(crate) fn outage_of_all(cores: &[Incidents], began: Instant) -> Option<Outage> {
     let first = |of: fn(&Incidents) -> Option<Instant>| {
@@ -133,7 +134,7 @@ fn millis(began: Instant, at: Instant) -> u64 {
     at.micros_since(began) / 1000
 }
 
-/// Shorter times without an answer are told of no run.
+/// Shortest time without an answer that is reported.
 const GAP_NANOS_MIN: u64 = 20_000_000;
 
 #[cfg(test)]
@@ -144,7 +145,7 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
-    /// A core whose users were answered at these moments, each asked 1 ms before.
+    /// A core that received answers at these moments, each asked for 1 ms before.
     fn answering(moments: impl IntoIterator<Item = u64>) -> Incidents {
         let mut core = Incidents::default();
         moments.into_iter().for_each(|ms| core.answered(at(ms), at(ms - 1)));
@@ -156,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn a_time_without_answers_counts_from_when_somebody_waited() {
+    fn a_time_without_answers_counts_from_when_a_user_waited() {
         let mut core = answering([100, 110]);
         core.answered(at(900), at(300));
         assert_eq!(gap(&[core]), Some((300, 900)));
-        // Nobody waited.
+        // No user waited.
         assert_eq!(gap(&[answering([100, 110, 900])]), None);
         let mut core = answering([100]);
-        core.heard(at(600));
+        core.unasked_received(at(600));
         core.answered(at(900), at(50));
         assert_eq!(gap(&[core]), Some((600, 900)), "what comes unasked is a sign of life");
     }
@@ -174,20 +175,20 @@ mod tests {
         one.answered(at(2_100), at(110));
         let mut other = answering((10..=210).map(|n| n * 10));
         assert_eq!(gap(&[one, other]), None);
-        // The other stood still for a part of it.
+        // The other core stood still for a part of it.
         other = answering((10..=60).map(|n| n * 10));
         other.answered(at(1_400), at(650));
         assert_eq!(gap(&[one, other]), Some((600, 1_400)));
-        // It has not been answered since.
+        // The other core has not received an answer since.
         let silent = answering((10..=60).map(|n| n * 10));
         assert_eq!(gap(&[one, silent]), Some((600, 2_100)));
-        // Nothing was ever asked there.
+        // No user of that core ever sent a request.
         assert_eq!(gap(&[one, Incidents::default()]), Some((110, 2_100)));
     }
 
     #[test]
     fn the_last_answer_goes_on_into_the_next_interval() {
-        let mut core = answering([100, 900]).carried_on();
+        let mut core = answering([100, 900]).for_next_interval();
         core.answered(at(3_000), at(200));
         assert_eq!(gap(&[core]), Some((900, 3_000)));
     }
@@ -195,17 +196,17 @@ mod tests {
     #[test]
     fn an_outage_is_from_the_first_loss_to_the_first_connect_after_it() {
         let mut core = Incidents::default();
-        core.established(at(100));
+        core.connect_succeeded(at(100));
         assert_eq!(outage_of_all(&[core], at(0)), None);
-        core.lost(at(4_200));
-        core.refused(at(4_900));
-        core.refused(at(5_400));
+        core.connection_lost(at(4_200));
+        core.connect_refused(at(4_900));
+        core.connect_refused(at(5_400));
         let mut other = Incidents::default();
-        other.lost(at(4_150));
-        other.refused(at(5_500));
-        other.established(at(5_700));
-        core.established(at(5_650));
-        core.established(at(5_800));
+        other.connection_lost(at(4_150));
+        other.connect_refused(at(5_500));
+        other.connect_succeeded(at(5_700));
+        core.connect_succeeded(at(5_650));
+        core.connect_succeeded(at(5_800));
         let expected = Outage {
             lost_ms: Some(4_150),
             refused_ms: Some(4_900),
@@ -213,11 +214,11 @@ mod tests {
             back_ms: Some(5_650),
         };
         assert_eq!(outage_of_all(&[core, other], at(0)), Some(expected));
-        // It comes back in the next interval.
+        // The target comes back in the next interval.
         let mut away = Incidents::default();
-        away.lost(at(10));
-        let mut next = away.carried_on();
-        next.established(at(40));
+        away.connection_lost(at(10));
+        let mut next = away.for_next_interval();
+        next.connect_succeeded(at(40));
         assert_eq!(outage_of_all(&[next], at(0)).and_then(|outage| outage.back_ms), Some(40));
     }
 }

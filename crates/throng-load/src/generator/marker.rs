@@ -1,31 +1,31 @@
-//! The mark by which deliveries of a probe are known among everything else that arrives.
+//! The marker that identifies deliveries of a probe among everything else that arrives.
 //!
-//! A JSON object gets a member, `"throng_probe":"1a2b3c4d-17"`; a text gets the same behind it,
-//! ` throng_probe=1a2b3c4d-17`: eight hexadecimal digits of the run and the number of the probe. A server that takes
-//! JSON apart and puts it together again leaves it as it is, wherever it puts it.
+//! A JSON object gets a member, `"throng_probe":"1a2b3c4d-17"`. A text gets a suffix, `
+//! throng_probe=1a2b3c4d-17`: eight hexadecimal digits of the run and the number of the probe. The
+//! marker survives a server that parses and re-encodes JSON, wherever the member ends up.
 
 use memchr::memmem::Finder;
 
-/// Writes and finds the marks of one run.
+/// Writer and finder of the markers of one run.
 #[derive(Debug)]
-pub(super) struct Marker {
+pub(super) struct ProbeMarker {
     run: u32,
     finder: Finder<'static>,
 }
 
-impl Marker {
-    /// Of run `run`: those of other runs on the same server are passed over.
+impl ProbeMarker {
+    /// Creates the marker of run `run`. Markers of other runs on the same server are ignored.
     pub(super) fn new(run: u32) -> Self {
         Self { run, finder: Finder::new(NAME) }
     }
 
-    /// Appends `text` with the mark of probe `number` behind it.
+    /// Appends `text` followed by the marker of probe `number`.
     pub(super) fn mark_text(&self, text: &[u8], number: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(text);
         out.extend_from_slice(format!(" {NAME}={:08x}-{number}", self.run).as_bytes());
     }
 
-    /// Appends the JSON object `object` with the mark of probe `number` as its first member.
+    /// Appends the JSON object `object` with the marker of probe `number` as its first member.
     pub(super) fn mark_object(&self, object: &[u8], number: u32, out: &mut Vec<u8>) {
         let rest = object.strip_prefix(b"{").unwrap_or(object).trim_ascii_start();
         out.extend_from_slice(format!("{{\"{NAME}\":\"{:08x}-{number}\"", self.run).as_bytes());
@@ -35,7 +35,7 @@ impl Marker {
         out.extend_from_slice(rest);
     }
 
-    /// The number of the probe that `message` is a delivery of.
+    /// Returns the number of the probe that `message` is a delivery of.
     pub(super) fn find(&self, message: &[u8]) -> Option<u32> {
         let mut rest = message;
         loop {
@@ -46,7 +46,8 @@ impl Marker {
         }
     }
 
-    /// What stands behind the name: quotes, spaces, the colon or the equals sign, the run and the number.
+    /// Parses what follows the name: quotes, spaces, the colon or the equals sign, the run and the
+    /// number.
     fn parse(&self, rest: &[u8]) -> Option<u32> {
         let begin = rest.iter().take(SEPARATORS_MAX).position(u8::is_ascii_alphanumeric)?;
         let (run, rest) = rest[begin..].split_at_checked(8)?;
@@ -60,9 +61,9 @@ impl Marker {
     }
 }
 
-/// How the mark begins.
+/// Name at the start of the marker.
 const NAME: &str = "throng_probe";
-/// Bytes between the name and the run: `": "`, or with backslashes where JSON stands within JSON.
+/// Bytes between the name and the run: `": "`, or more with backslashes if JSON is nested in JSON.
 const SEPARATORS_MAX: usize = 10;
 
 #[cfg(test)]
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn marks_are_found_again_however_the_server_writes_json() {
-        let marker = Marker::new(0x1a2b_3c4d);
+        let marker = ProbeMarker::new(0x1a2b_3c4d);
         let marked = |object: &str| {
             let mut out = Vec::new();
             marker.mark_object(object.as_bytes(), 17, &mut out);
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_text_is_marked_behind_it() {
-        let marker = Marker::new(7);
+        let marker = ProbeMarker::new(7);
         let mut out = Vec::new();
         marker.mark_text(b"hello", 4_000_000_000, &mut out);
         assert_eq!(out, b"hello throng_probe=00000007-4000000000");
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn what_is_not_of_this_run_is_no_mark() {
-        let marker = Marker::new(0x1a2b_3c4d);
+        let marker = ProbeMarker::new(0x1a2b_3c4d);
         for text in [
             "",
             "throng_probe",

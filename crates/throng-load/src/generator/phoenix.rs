@@ -1,4 +1,5 @@
-//! Users that speak Phoenix Channels: joins, pushes and leaves, their answers, heartbeats, and channels that end.
+//! Phoenix Channels users: joins, pushes and leaves, their replies, heartbeats, and channels that
+//! end.
 
 use throng_base::{Instant, Prng};
 use throng_driver::Driver;
@@ -11,97 +12,99 @@ use super::encode_buffers::as_text;
 use super::steps::StepOutcome;
 use super::timing::AnswerTiming;
 use super::user::{IterationOutcome, User, UserState};
-use super::{ErrorKind, Generator, GeneratorMessage, shown};
+use super::{ErrorKind, Generator, GeneratorMessage, printable};
 use crate::program::{
-    ChannelRequest, ChannelRequestKind, MessageTemplate, OnError, Op, TemplateVars,
+    ChannelRequest, ChannelRequestKind, IncomingMessage, OnError, Op, TemplateVars,
 };
 
 impl Generator {
-    /// The user joins, pushes or leaves.
-    pub(super) fn ask<D: Driver<Mail = GeneratorMessage>>(
+    /// Sends a join, push or leave and waits for its reply.
+    pub(super) fn send_request<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         index: u32,
     ) -> StepOutcome {
-        if let Some(step) = self.held_up(conn) {
+        if let Some(step) = self.check_can_send(conn) {
             return step;
         }
         let config = std::sync::Arc::clone(&self.config);
-        let ask = config.program.ask(index);
+        let request = config.program.request(index);
         let user = conn.state();
-        let channel = user.channels.of_topic(ask.topic);
-        if ask.asked != ChannelRequestKind::Join && !channel.is_some_and(|channel| channel.joined) {
-            return self.passed_over(conn, ErrorKind::NotJoined);
+        let channel = user.channels.of_topic(request.topic);
+        if request.kind != ChannelRequestKind::Join
+            && !channel.is_some_and(|channel| channel.joined)
+        {
+            return self.skip_step(conn, ErrorKind::NotJoined);
         }
         let r#ref = user.next_ref();
-        let hears_probe = self.write_ask(conn, ask, r#ref, channel);
-        match ask.asked {
+        let receives_probe = self.write_request(conn, request, r#ref, channel);
+        match request.kind {
             ChannelRequestKind::Join => {
                 self.stats.counters.joins_started += 1;
-                let (join_ref, topic) = (r#ref, ask.topic);
-                let channel = Channel { join_ref, topic, joined: false, hears_probe };
+                let (join_ref, topic) = (r#ref, request.topic);
+                let channel = Channel { join_ref, topic, joined: false, receives_probe };
                 conn.state().channels.push(channel);
             }
             ChannelRequestKind::Push => {
                 self.stats.counters.pushes_sent += 1;
-                self.stats.counters.pushes_without_reply += u64::from(!ask.awaits_reply);
+                self.stats.counters.pushes_without_reply += u64::from(!request.awaits_reply);
             }
             ChannelRequestKind::Leave => {
                 if let Some(channel) = channel {
-                    self.leave_channel(conn, channel.join_ref);
+                    self.remove_channel(conn, channel.join_ref);
                 }
             }
         }
         let now = conn.now();
         let user = conn.state();
-        if !ask.awaits_reply {
+        if !request.awaits_reply {
             user.intended = now;
             user.pc += 1;
             return StepOutcome::Next;
         }
         user.awaited = r#ref;
-        user.doing = UserState::Asking;
-        conn.set_deadline(Deadline::Coarse(now + ask.timeout));
+        user.state = UserState::AwaitingReply;
+        conn.set_deadline(Deadline::Coarse(now + request.timeout));
         StepOutcome::Wait
     }
 
-    /// Appends the question. Whether the probe is heard in its topic.
-    fn write_ask<D: Driver<Mail = GeneratorMessage>>(
+    /// Appends the request to the output. Returns whether the probe is delivered in its topic.
+    fn write_request<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-        ask: &ChannelRequest,
+        request: &ChannelRequest,
         r#ref: u32,
         channel: Option<Channel>,
     ) -> bool {
         let vsn = self.vsn_of(conn);
         let user = conn.state();
-        let topic = self.config.program.topic(ask.topic);
+        let topic = self.config.program.topic(request.topic);
         let buffers = &mut self.buffers;
         [&mut buffers.text, &mut buffers.topic, &mut buffers.event, &mut buffers.payload]
             .into_iter()
             .for_each(Vec::clear);
-        // A topic is the same text each time that its user names it.
+        // Rendering a user's topic gives the same text each time.
         let prng = Prng::derive(self.config.seed ^ TOPIC_SEED, user.id);
         topic
             .name
             .render(&mut TemplateVars { user_id: user.id, counter: 0, prng }, &mut buffers.topic);
         let counter = u64::from(user.counter);
         let mut vars = TemplateVars { user_id: user.id, counter, prng: user.prng };
-        ask.event.render(&mut vars, &mut buffers.event);
-        ask.payload.render(&mut vars, &mut buffers.payload);
+        request.event.render(&mut vars, &mut buffers.event);
+        request.payload.render(&mut vars, &mut buffers.payload);
         (user.counter, user.prng) = (vars.counter as u32, vars.prng);
 
         let (topic_text, payload) = (as_text(&buffers.topic), as_text(&buffers.payload));
         let r#ref = Decimal::new(r#ref.into());
         let join_ref = Decimal::new(channel.map_or(0, |channel| channel.join_ref).into());
-        match ask.asked {
+        match request.kind {
             ChannelRequestKind::Join => {
                 client::join(vsn, r#ref.as_str(), topic_text, payload, &mut buffers.text)
             }
             ChannelRequestKind::Push => {
                 let event = as_text(&buffers.event);
                 let payload = PhoenixPayload::Json(payload);
-                // JSON fits into every version.
+                // Every protocol version can carry JSON.
                 let _ = client::push(
                     vsn,
                     Some(join_ref.as_str()),
@@ -117,12 +120,12 @@ impl Generator {
                 client::leave(vsn, join_ref, r#ref.as_str(), topic_text, &mut buffers.text);
             }
         }
-        let hears_probe = topic.hears_probe(&self.buffers.topic);
+        let receives_probe = topic.receives_probe(&self.buffers.topic);
         self.write_text(conn);
-        hears_probe
+        receives_probe
     }
 
-    /// Sends what the buffers hold as a push to `topic`, whose probe it is. False when the user is not joined to it.
+    /// Sends the encoded probe as a push to `topic`. Returns false if the user has not joined it.
     pub(super) fn push_probe<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
@@ -130,15 +133,15 @@ impl Generator {
     ) -> bool {
         let vsn = self.vsn_of(conn);
         let user = conn.state();
-        let joined = user.channels.iter().find(|channel| channel.joined && channel.hears_probe);
+        let joined = user.channels.iter().find(|channel| channel.joined && channel.receives_probe);
         let Some(join_ref) = joined.map(|channel| Decimal::new(channel.join_ref.into())) else {
             return false;
         };
         let number = user.next_ref();
-        self.probe_asked = Some((user.id, number));
+        self.probe_push = Some((user.id, number));
         let buffers = &mut self.buffers;
         buffers.text.clear();
-        // JSON fits into every version.
+        // Every protocol version can carry JSON.
         let _ = client::push(
             vsn,
             Some(join_ref.as_str()),
@@ -152,7 +155,7 @@ impl Generator {
         true
     }
 
-    /// The time for a heartbeat, or for the answer to the last one, has come.
+    /// Sends a heartbeat. If the last one is unanswered, closes the connection.
     pub(super) fn heartbeat_due<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
@@ -160,13 +163,13 @@ impl Generator {
         let now = conn.now();
         let vsn = self.vsn_of(conn);
         let user = conn.state();
-        if is_leaving(user) {
+        if is_closing_or_stopped(user) {
             return;
         }
         if user.heartbeat != 0 {
             self.stats.counters.heartbeats_missed += 1;
             self.count_error(ErrorKind::HeartbeatTimeout);
-            return self.break_off(conn);
+            return self.close_after_error(conn);
         }
         let number = user.next_ref();
         user.heartbeat = number;
@@ -188,55 +191,57 @@ impl Generator {
         }
     }
 
-    /// A message has come.
-    pub(super) fn phoenix_message<D: Driver<Mail = GeneratorMessage>>(
+    /// Handles a message of the server.
+    pub(super) fn phoenix_message_received<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-        message: MessageTemplate<'_>,
+        message: IncomingMessage<'_>,
     ) {
         let vsn = self.vsn_of(conn);
-        let heard = match message {
-            MessageTemplate::Text(text) => client::decode_text(vsn, text),
-            MessageTemplate::Binary(bytes) => client::decode_binary(bytes),
+        let event = match message {
+            IncomingMessage::Text(text) => client::decode_text(vsn, text),
+            IncomingMessage::Binary(bytes) => client::decode_binary(bytes),
         };
-        match heard {
-            Ok(PhoenixClientEvent::Reply(reply)) => self.reply(conn, &reply),
-            Ok(PhoenixClientEvent::Message(heard)) => {
-                self.stats.incidents.heard(conn.now());
-                let ended = match &*heard.event {
+        match event {
+            Ok(PhoenixClientEvent::Reply(reply)) => self.reply_received(conn, &reply),
+            Ok(PhoenixClientEvent::Message(event)) => {
+                self.stats.incidents.unasked_received(conn.now());
+                let ended = match &*event.event {
                     names::ERROR => Some(ErrorKind::ChannelError),
                     names::CLOSE => Some(ErrorKind::ChannelClosed),
                     _ => None,
                 };
-                match (ended, heard.payload) {
+                match (ended, event.payload) {
                     (Some(kind), _) => {
-                        self.channel_ended(conn, number_of(heard.r#ref.as_deref()), kind);
+                        self.channel_ended(conn, parse_ref(event.r#ref.as_deref()), kind);
                     }
                     (None, PhoenixPayload::Json(text)) => {
-                        _ = self.take_probe(conn, text.as_bytes())
+                        _ = self.receive_probe(conn, text.as_bytes())
                     }
-                    (None, PhoenixPayload::Binary(bytes)) => _ = self.take_probe(conn, bytes),
+                    (None, PhoenixPayload::Binary(bytes)) => _ = self.receive_probe(conn, bytes),
                 }
             }
-            Err(_) if conn.state().is_settled() => self.break_off(conn),
+            Err(_) if conn.state().is_between_iterations() => self.close_after_error(conn),
             Err(_) => {
                 let kind = ErrorKind::BadMessage;
                 let expected = || "a message of Phoenix Channels".to_owned();
-                let sample = self.samples.first(kind.name(), expected, || shown(message.bytes()));
+                let sample =
+                    self.samples.first(kind.name(), expected, || printable(message.bytes()));
                 self.stats.samples.extend(sample);
                 self.count_error(kind);
-                self.break_off(conn);
+                self.close_after_error(conn);
             }
         }
     }
 
-    /// An answer belongs to the question whose ref it repeats, whatever else has come in between.
-    fn reply<D: Driver<Mail = GeneratorMessage>>(
+    /// Handles a reply. Its ref says which request it answers, whatever else has arrived in
+    /// between.
+    fn reply_received<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         reply: &PushReply<'_>,
     ) {
-        let number = number_of(reply.r#ref.as_deref());
+        let number = parse_ref(reply.r#ref.as_deref());
         if number == 0 {
             return;
         }
@@ -246,35 +251,37 @@ impl Generator {
             user.heartbeat = 0;
             self.stats.counters.heartbeats_answered += 1;
             self.set_heartbeat(conn, now);
-        } else if number == user.awaited && user.doing == UserState::Asking {
+        } else if number == user.awaited && user.state == UserState::AwaitingReply {
             user.awaited = 0;
-            if let Op::Ask { ask } = self.config.program.op(user.pc) {
+            if let Op::Request { request } = self.config.program.op(user.pc) {
                 let ok = &reply.status == "ok";
                 if !ok {
-                    self.show_refusal(ask, reply);
+                    self.sample_refusal(request, reply);
                 }
-                self.ask_answered(conn, ask, number, ok);
+                self.request_answered(conn, request, number, ok);
             }
-        } else if self.probe_asked == Some((user.id, number)) {
-            self.probe_asked = None;
+        } else if self.probe_push == Some((user.id, number)) {
+            self.probe_push = None;
             if &reply.status != "ok" {
                 self.count_error(ErrorKind::ProbeRefused);
             }
         }
     }
 
-    /// Shows the first answer of its kind that was not ok.
-    fn show_refusal(&mut self, ask: u32, reply: &PushReply<'_>) {
-        let kind = ErrorKind::refused(self.config.program.ask(ask).asked);
+    /// Keeps a sample of the first reply of its kind whose status is not ok.
+    fn sample_refusal(&mut self, request: u32, reply: &PushReply<'_>) {
+        let kind = ErrorKind::refused(self.config.program.request(request).kind);
         let got = || match &reply.response {
-            PhoenixPayload::Json(text) => format!("{} {}", reply.status, shown(text.as_bytes())),
-            PhoenixPayload::Binary(bytes) => format!("{} {}", reply.status, shown(bytes)),
+            PhoenixPayload::Json(text) => {
+                format!("{} {}", reply.status, printable(text.as_bytes()))
+            }
+            PhoenixPayload::Binary(bytes) => format!("{} {}", reply.status, printable(bytes)),
         };
         let sample = self.samples.first(kind.name(), || "status ok".to_owned(), got);
         self.stats.samples.extend(sample);
     }
 
-    fn ask_answered<D: Driver<Mail = GeneratorMessage>>(
+    fn request_answered<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         index: u32,
@@ -282,31 +289,31 @@ impl Generator {
         ok: bool,
     ) {
         let now = conn.now();
-        let asked = self.config.program.ask(index).asked;
-        let place = conn.key().index();
+        let kind = self.config.program.request(index).kind;
+        let user_index = conn.key().index();
         let timing = AnswerTiming::of(conn);
         let user = conn.state();
-        self.stats.incidents.answered(timing.came_at(), user.intended);
+        self.stats.incidents.answered(timing.arrived_at(), user.intended);
         if !ok {
-            if asked == ChannelRequestKind::Join {
+            if kind == ChannelRequestKind::Join {
                 user.channels.remove(number);
             }
-            return self.fail(conn, ErrorKind::refused(asked));
+            return self.fail_step(conn, ErrorKind::refused(kind));
         }
-        match asked {
+        match kind {
             ChannelRequestKind::Join => {
-                self.stats.joined(user.intended, timing);
+                self.stats.count_join(user.intended, timing);
                 let channel = user.channels.of_join(number);
-                let hears_probe = channel.is_some_and(|channel| {
+                let receives_probe = channel.is_some_and(|channel| {
                     channel.joined = true;
-                    channel.hears_probe
+                    channel.receives_probe
                 });
-                if let Some(probes) = self.probes.as_mut().filter(|_| hears_probe) {
-                    probes.join(user, place);
+                if let Some(probes) = self.probes.as_mut().filter(|_| receives_probe) {
+                    probes.join(user, user_index);
                 }
             }
             ChannelRequestKind::Push => {
-                self.stats.pushed(user.intended, timing);
+                self.stats.count_push(user.intended, timing);
             }
             ChannelRequestKind::Leave => {}
         }
@@ -316,47 +323,47 @@ impl Generator {
         self.advance(conn);
     }
 
-    /// The answer did not come in time.
-    pub(super) fn ask_timed_out<D: Driver<Mail = GeneratorMessage>>(
+    /// Fails a request whose reply has not arrived in time.
+    pub(super) fn request_timed_out<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
         let user = conn.state();
         let number = std::mem::take(&mut user.awaited);
-        let Op::Ask { ask } = self.config.program.op(user.pc) else { return };
-        let asked = self.config.program.ask(ask).asked;
-        if asked == ChannelRequestKind::Join {
+        let Op::Request { request } = self.config.program.op(user.pc) else { return };
+        let kind = self.config.program.request(request).kind;
+        if kind == ChannelRequestKind::Join {
             user.channels.remove(number);
         }
-        self.fail(conn, ErrorKind::timeout(asked));
+        self.fail_step(conn, ErrorKind::timeout(kind));
     }
 
-    /// The server has ended a channel that the user is in. Of channels that it has left, nothing is to be said.
+    /// Handles the end of a channel by the server. Ignores channels that the user has left.
     fn channel_ended<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         join_ref: u32,
         kind: ErrorKind,
     ) {
-        let Some(channel) = self.leave_channel(conn, join_ref) else { return };
+        let Some(channel) = self.remove_channel(conn, join_ref) else { return };
         let user = conn.state();
-        if is_leaving(user) {
+        if is_closing_or_stopped(user) {
             return;
         }
-        let asks_it = user.doing == UserState::Asking
-            && matches!(self.config.program.op(user.pc), Op::Ask { ask }
-                if self.config.program.ask(ask).topic == channel.topic);
-        if asks_it || self.on_error(user.class) != OnError::Continue {
+        let awaits_it = user.state == UserState::AwaitingReply
+            && matches!(self.config.program.op(user.pc), Op::Request { request }
+                if self.config.program.request(request).topic == channel.topic);
+        if awaits_it || self.on_error(user.class) != OnError::Continue {
             user.awaited = 0;
-            return self.fail(conn, kind);
+            return self.fail_step(conn, kind);
         }
-        // No step went wrong: the user goes on with what it was doing, without the channel.
+        // No step has failed: the user continues its present step without the channel.
         user.iteration = IterationOutcome::Erred;
         self.count_error(kind);
     }
 
-    /// Takes a channel from the user.
-    fn leave_channel<D: Driver<Mail = GeneratorMessage>>(
+    /// Removes a channel from the user.
+    fn remove_channel<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         join_ref: u32,
@@ -364,8 +371,10 @@ impl Generator {
         let user = conn.state();
         let channel = user.channels.remove(join_ref)?;
         self.stats.counters.joined -= u64::from(channel.joined);
-        let hears_still = user.channels.iter().any(|other| other.joined && other.hears_probe);
-        if let Some(probes) = self.probes.as_mut().filter(|_| channel.hears_probe && !hears_still) {
+        let still_receives = user.channels.iter().any(|other| other.joined && other.receives_probe);
+        if let Some(probes) =
+            self.probes.as_mut().filter(|_| channel.receives_probe && !still_receives)
+        {
             probes.leave(user, &mut self.stats);
         }
         Some(channel)
@@ -377,18 +386,18 @@ impl Generator {
 }
 
 impl ErrorKind {
-    /// The server says no.
-    const fn refused(asked: ChannelRequestKind) -> Self {
-        match asked {
+    /// Returns the error of a request that the server refused.
+    const fn refused(kind: ChannelRequestKind) -> Self {
+        match kind {
             ChannelRequestKind::Join => Self::JoinRefused,
             ChannelRequestKind::Push => Self::PushRefused,
             ChannelRequestKind::Leave => Self::LeaveRefused,
         }
     }
 
-    /// The server says nothing.
-    const fn timeout(asked: ChannelRequestKind) -> Self {
-        match asked {
+    /// Returns the error of a request that the server did not answer in time.
+    const fn timeout(kind: ChannelRequestKind) -> Self {
+        match kind {
             ChannelRequestKind::Join => Self::JoinTimeout,
             ChannelRequestKind::Push => Self::PushTimeout,
             ChannelRequestKind::Leave => Self::LeaveTimeout,
@@ -396,19 +405,22 @@ impl ErrorKind {
     }
 }
 
-/// Whether a user ends its connection, or is about to.
-fn is_leaving(user: &User) -> bool {
-    user.is_settled()
+/// Reports whether a user is closing its connection or is stopped.
+fn is_closing_or_stopped(user: &User) -> bool {
+    user.is_between_iterations()
         || matches!(
-            user.doing,
-            UserState::Closing | UserState::GivingUp | UserState::Failing | UserState::Stopping
+            user.state,
+            UserState::Closing
+                | UserState::ClosingFailedConnect
+                | UserState::ClosingAfterError
+                | UserState::Stopping
         )
 }
 
-/// The number that a ref is; 0 for none, and for what is none of ours.
-fn number_of(r#ref: Option<&str>) -> u32 {
+/// Returns the number of a ref; 0 for none, and for a ref that no user sends.
+fn parse_ref(r#ref: Option<&str>) -> u32 {
     r#ref.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Sets the random numbers of topics apart from all others of a user.
+/// Separates the random numbers of topics from all others of a user.
 const TOPIC_SEED: u64 = 0x746f_7069_6373;

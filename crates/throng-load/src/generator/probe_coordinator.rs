@@ -1,8 +1,8 @@
-//! How the cores send a probe together, exactly when it is due.
+//! Sending a probe exactly when it is due, across cores.
 //!
-//! Core 0 leads. [`LEAD`] before a probe is due it has every core open it; when all have said so, a core that has
-//! somebody to send it is told to, at the moment at which it is due. A core that is too busy to answer delays the
-//! probe, and that delay is the generator's lag.
+//! Core 0 coordinates. [`OPEN_AHEAD`] before a probe is due it asks every core to open it. When all
+//! have done so, it tells a core that has a subscriber to send the probe at its due moment. A core
+//! that is too busy to answer delays the probe; that delay is the generator's lag.
 
 use std::time::Duration;
 
@@ -14,37 +14,37 @@ use super::probe_ledger::ProbeOrder;
 use super::{Generator, GeneratorMessage, RunPhase};
 use crate::program::{Broadcast, TemplateVars};
 
-/// What cores tell one another about probes.
+/// Messages about probes between cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeMessage {
-    /// Count on everybody who hears probes now, and say so.
+    /// Requests to open this probe: its present subscribers' deliveries become expected.
     Open(u32),
-    /// It is open on that core.
+    /// Confirms that a core has opened the probe.
     Opened {
-        /// Which probe.
+        /// The probe.
         number: u32,
-        /// Where.
+        /// The core that has opened it.
         core: CoreId,
-        /// How many are counted on there.
-        hearers: u64,
+        /// Subscribers of that core, whose deliveries are expected.
+        subscribers: u64,
     },
-    /// Send it when it is due.
+    /// Requests to send the probe when it is due.
     Send {
-        /// Which probe.
+        /// The probe.
         number: u32,
-        /// Cores that had nobody to send it.
+        /// Cores that had no user to send it.
         tried: usize,
     },
-    /// It has been sent, or nobody is left who could.
+    /// Reports that the probe was sent, or that no user can send it.
     Done(u32),
-    /// It is not sent: count on nobody.
+    /// Reports that the probe is not sent: no delivery is expected.
     Drop(u32),
 }
 
-/// What core 0 knows of the probe that is about to be sent.
+/// State of core 0 about the probe that is about to be sent.
 #[derive(Debug)]
 pub(super) struct ProbeCoordinator {
-    /// The next probe to be opened; nothing once the schedule is over.
+    /// The next probe to open; `None` once the schedule is over.
     next: Option<u32>,
     opening: Option<Opening>,
 }
@@ -52,10 +52,10 @@ pub(super) struct ProbeCoordinator {
 #[derive(Debug)]
 struct Opening {
     number: u32,
-    /// Cores that have not opened it yet. When there is none, it waits to hear that the probe has been sent.
-    waits_for: usize,
-    /// A core with somebody to send it.
-    speaker: Option<CoreId>,
+    /// Cores that have not opened it yet. At 0 the coordinator waits for [`ProbeMessage::Done`].
+    cores_pending: usize,
+    /// A core that has a user to send it.
+    sender: Option<CoreId>,
 }
 
 impl ProbeCoordinator {
@@ -63,7 +63,7 @@ impl ProbeCoordinator {
         Self { next: Some(1), opening: None }
     }
 
-    /// No further probe is opened.
+    /// Stops opening probes.
     pub(super) fn end(&mut self) {
         self.next = None;
     }
@@ -74,17 +74,18 @@ impl ProbeCoordinator {
 }
 
 impl Generator {
-    /// When probes need this core.
+    /// Returns the moment at which probes need this core.
     pub(super) fn probes_due(&self) -> Instant {
         let Some(probes) = &self.probes else { return Instant::FAR };
-        let next = self.lead.as_ref().and_then(|lead| lead.next);
-        let opens = next.map_or(Instant::FAR, |number| probes.due_at(number).saturating_sub(LEAD));
+        let next = self.coordinator.as_ref().and_then(|coordinator| coordinator.next);
+        let opens =
+            next.map_or(Instant::FAR, |number| probes.due_at(number).saturating_sub(OPEN_AHEAD));
         let sends = probes.to_send.front();
         let sends = sends.map_or(Instant::FAR, |order| probes.due_at(order.number));
         opens.min(sends).min(probes.expires())
     }
 
-    /// Does what is due.
+    /// Opens, sends and expires the probes that are due.
     pub(super) fn run_probes<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
@@ -95,42 +96,48 @@ impl Generator {
         if let Some(order) = probes.next_to_send(now) {
             self.send_probe(cx, order);
         }
-        let (Some(probes), Some(lead)) = (&self.probes, &self.lead) else { return };
-        if let Some(number) = lead.next.filter(|number| probes.due_at(*number) <= now + LEAD) {
-            self.lead_probe(cx, number);
+        let (Some(probes), Some(coordinator)) = (&self.probes, &self.coordinator) else { return };
+        if let Some(number) =
+            coordinator.next.filter(|number| probes.due_at(*number) <= now + OPEN_AHEAD)
+        {
+            self.begin_probe(cx, number);
         }
     }
 
-    /// Whether nothing of the probes is under way on this core.
+    /// Reports whether no probe is in progress on this core.
     pub(super) fn probes_are_idle(&self) -> bool {
         self.probes.as_ref().is_none_or(super::probe_ledger::ProbeLedger::is_idle)
-            && self.lead.as_ref().is_none_or(ProbeCoordinator::is_idle)
+            && self.coordinator.as_ref().is_none_or(ProbeCoordinator::is_idle)
     }
 
-    /// Something about probes has come from another core.
-    pub(super) fn probe_mail<D: Driver<Mail = GeneratorMessage>>(
+    /// Handles a message about probes from another core.
+    pub(super) fn probe_message_received<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
-        mail: ProbeMessage,
+        message: ProbeMessage,
     ) {
         let Some(probes) = &mut self.probes else { return };
-        match mail {
+        match message {
             ProbeMessage::Open(number) => {
-                // Who is leaving is not counted on.
-                let hearers = match self.stage {
+                // Deliveries to users that are leaving are not expected.
+                let subscribers = match self.run_phase {
                     RunPhase::Leaving => 0,
                     RunPhase::Running | RunPhase::Finishing(_) => {
                         probes.open(number, &mut self.stats)
                     }
                 };
                 let core = cx.core();
-                tell(cx, LEADER, ProbeMessage::Opened { number, core, hearers });
+                send_to_core(
+                    cx,
+                    COORDINATOR_CORE,
+                    ProbeMessage::Opened { number, core, subscribers },
+                );
             }
-            ProbeMessage::Opened { number, core, hearers } => {
-                self.probe_opened(cx, number, core, hearers);
+            ProbeMessage::Opened { number, core, subscribers } => {
+                self.probe_opened(cx, number, core, subscribers);
             }
-            // Another core may have somebody to send it who stays.
-            ProbeMessage::Send { number, tried } if self.stage == RunPhase::Leaving => {
+            // Another core may have a user that stays and can send it.
+            ProbeMessage::Send { number, tried } if self.run_phase == RunPhase::Leaving => {
                 self.send_probe(cx, ProbeOrder { number, tried });
             }
             ProbeMessage::Send { number, tried } => {
@@ -141,122 +148,127 @@ impl Generator {
         }
     }
 
-    /// Has every core open probe `number`.
-    fn lead_probe<D: Driver<Mail = GeneratorMessage>>(
+    /// Requests all cores to open probe `number`.
+    fn begin_probe<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         number: u32,
     ) {
-        let (Some(lead), Some(probes)) = (&mut self.lead, &mut self.probes) else { return };
-        lead.next = number.checked_add(1);
-        let overtaken = lead.opening.take();
+        let (Some(coordinator), Some(probes)) = (&mut self.coordinator, &mut self.probes) else {
+            return;
+        };
+        coordinator.next = number.checked_add(1);
+        let overtaken = coordinator.opening.take();
         let cores = self.cores;
-        lead.opening = Some(Opening { number, waits_for: cores, speaker: None });
+        coordinator.opening = Some(Opening { number, cores_pending: cores, sender: None });
         self.stats.probe(number).counters.intended += 1;
-        let hearers = probes.open(number, &mut self.stats);
-        if let Some(Opening { number, waits_for: 1.., .. }) = overtaken {
+        let subscribers = probes.open(number, &mut self.stats);
+        if let Some(Opening { number, cores_pending: 1.., .. }) = overtaken {
             // A core did not answer for a whole period.
             self.drop_probe(cx, number);
         }
-        (0..cores).filter(|core| *core != LEADER).for_each(|core| {
-            tell(cx, core, ProbeMessage::Open(number));
+        (0..cores).filter(|core| *core != COORDINATOR_CORE).for_each(|core| {
+            send_to_core(cx, core, ProbeMessage::Open(number));
         });
-        self.probe_opened(cx, number, LEADER, hearers);
+        self.probe_opened(cx, number, COORDINATOR_CORE, subscribers);
     }
 
-    /// Core `core` has opened probe `number`; when it was the last one, the probe is sent.
+    /// Notes that core `core` has opened probe `number`. After the last core, the probe is sent.
     fn probe_opened<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         number: u32,
         core: CoreId,
-        hearers: u64,
+        subscribers: u64,
     ) {
-        let Some(lead) = &mut self.lead else { return };
-        let Some(opening) = lead.opening.as_mut().filter(|opening| opening.number == number) else {
+        let Some(coordinator) = &mut self.coordinator else { return };
+        let Some(opening) = coordinator.opening.as_mut().filter(|opening| opening.number == number)
+        else {
             return;
         };
-        opening.waits_for -= 1;
-        if hearers > 0 {
-            opening.speaker.get_or_insert(core);
+        opening.cores_pending -= 1;
+        if subscribers > 0 {
+            opening.sender.get_or_insert(core);
         }
-        if opening.waits_for > 0 {
+        if opening.cores_pending > 0 {
             return;
         }
-        match opening.speaker {
+        match opening.sender {
             None => {
                 self.stats.probe(number).counters.skipped += 1;
                 self.probe_done(number);
             }
-            Some(LEADER) => {
+            Some(COORDINATOR_CORE) => {
                 if let Some(probes) = &mut self.probes {
                     probes.to_send.push_back(ProbeOrder { number, tried: 0 });
                 }
             }
-            Some(core) => tell(cx, core, ProbeMessage::Send { number, tried: 0 }),
+            Some(core) => send_to_core(cx, core, ProbeMessage::Send { number, tried: 0 }),
         }
     }
 
-    /// Has somebody send a probe that is due. Where nobody is left on this core who could, the next core is asked.
+    /// Sends a probe that is due through a user of this core. If this core has none, asks the next
+    /// core.
     fn send_probe<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         order: ProbeOrder,
     ) {
         let ProbeOrder { number, tried } = order;
-        let speaker = if self.stage == RunPhase::Leaving { None } else { self.speaker(cx) };
-        let sent = speaker.and_then(|key| cx.with(key, |conn| self.say_probe(conn, number)));
+        let sender = if self.run_phase == RunPhase::Leaving { None } else { self.probe_sender(cx) };
+        let sent = sender.and_then(|key| cx.with(key, |conn| self.write_probe(conn, number)));
         if sent == Some(true) {
             let Some(probes) = &self.probes else { return };
             let late_us = cx.driver().now().micros_since(probes.due_at(number));
             self.stats.lag.record_us(late_us);
             self.stats.probe(number).counters.sent += 1;
-            self.tell_done(cx, number);
+            self.report_probe_done(cx, number);
         } else if tried + 1 < self.cores {
             let next = (cx.core() + 1) % self.cores;
-            tell(cx, next, ProbeMessage::Send { number, tried: tried + 1 });
+            send_to_core(cx, next, ProbeMessage::Send { number, tried: tried + 1 });
         } else {
-            // Everybody has left since it was opened.
+            // All users have left since it was opened.
             self.stats.probe(number).counters.skipped += 1;
             self.drop_probe(cx, number);
-            self.tell_done(cx, number);
+            self.report_probe_done(cx, number);
         }
     }
 
-    fn tell_done<D: Driver<Mail = GeneratorMessage>>(
+    fn report_probe_done<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         number: u32,
     ) {
         match cx.core() {
-            LEADER => self.probe_done(number),
-            _ => tell(cx, LEADER, ProbeMessage::Done(number)),
+            COORDINATOR_CORE => self.probe_done(number),
+            _ => send_to_core(cx, COORDINATOR_CORE, ProbeMessage::Done(number)),
         }
     }
 
     fn probe_done(&mut self, number: u32) {
-        if let Some(lead) = &mut self.lead
-            && lead.opening.as_ref().is_some_and(|opening| opening.number == number)
+        if let Some(coordinator) = &mut self.coordinator
+            && coordinator.opening.as_ref().is_some_and(|opening| opening.number == number)
         {
-            lead.opening = None;
+            coordinator.opening = None;
         }
     }
 
-    /// Everybody leaves: what was not delivered need not be, and what was not sent need not be sent.
+    /// Closes all probes when all users leave: no further delivery is expected and no probe is
+    /// sent.
     pub(super) fn close_probes(&mut self) {
         if let Some(probes) = &mut self.probes {
             probes.close(&mut self.stats);
         }
-        if let Some(lead) = &mut self.lead {
-            lead.next = None;
-            // Whoever was told to send one counts it.
-            if let Some(Opening { number, waits_for: 1.., .. }) = lead.opening.take() {
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.next = None;
+            // If a core already has the order to send it, that core counts it.
+            if let Some(Opening { number, cores_pending: 1.., .. }) = coordinator.opening.take() {
                 self.stats.probe(number).counters.skipped += 1;
             }
         }
     }
 
-    /// Nobody can send it: nobody is to wait for it.
+    /// Drops a probe that no user can send: no delivery is expected.
     fn drop_probe<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
@@ -267,30 +279,30 @@ impl Generator {
         }
         let own = cx.core();
         (0..self.cores).filter(|core| *core != own).for_each(|core| {
-            tell(cx, core, ProbeMessage::Drop(number));
+            send_to_core(cx, core, ProbeMessage::Drop(number));
         });
     }
 
-    /// A user that can send a probe: the one who sent the last one, if it still can.
-    fn speaker<D: Driver<Mail = GeneratorMessage>>(
+    /// Returns a user that can send a probe: the sender of the last one, if it still can.
+    fn probe_sender<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         cx: &mut CoreContext<D, Self>,
     ) -> Option<Key> {
         let probes = self.probes.as_mut()?;
-        let noted = probes.speaker.and_then(|place| cx.key_at(place));
-        let mut may_speak = |key: &Key| cx.state(*key).is_some_and(|user| user.may_speak());
-        if let Some(key) = noted.filter(&mut may_speak) {
+        let last_sender = probes.sender.and_then(|index| cx.key_at(index));
+        let mut can_send = |key: &Key| cx.state(*key).is_some_and(|user| user.can_send_probe());
+        if let Some(key) = last_sender.filter(&mut can_send) {
             return Some(key);
         }
         let keys = cx.keys();
         let found =
-            keys.into_iter().find(|key| cx.state(*key).is_some_and(|user| user.may_speak()));
-        probes.speaker = found.map(Key::index);
+            keys.into_iter().find(|key| cx.state(*key).is_some_and(|user| user.can_send_probe()));
+        probes.sender = found.map(Key::index);
         found
     }
 
-    /// The user sends probe `number`. False when it cannot.
-    fn say_probe<D: Driver<Mail = GeneratorMessage>>(
+    /// Writes probe `number` to the user's connection. Returns false if the user cannot send it.
+    fn write_probe<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         number: u32,
@@ -320,7 +332,7 @@ impl Generator {
             _ => probes.marker.mark_object(&buffers.text, number, &mut buffers.payload),
         }
         if !probe.to_sender {
-            probes.excuse(user, number, &mut self.stats);
+            probes.exclude_sender(user, number, &mut self.stats);
         }
         user.prng = vars.prng;
         match &probe.broadcast {
@@ -338,16 +350,16 @@ impl Generator {
     }
 }
 
-fn tell<D: Driver<Mail = GeneratorMessage>>(
+fn send_to_core<D: Driver<Mail = GeneratorMessage>>(
     cx: &mut CoreContext<D, Generator>,
     core: CoreId,
-    mail: ProbeMessage,
+    message: ProbeMessage,
 ) {
-    // Control mail is never refused.
-    let _ = cx.post(core, GeneratorMessage::Probe(mail), MessagePriority::Control);
+    // Control messages are never refused.
+    let _ = cx.post(core, GeneratorMessage::Probe(message), MessagePriority::Control);
 }
 
-/// The core that leads.
-const LEADER: CoreId = 0;
-/// How long before a probe is due it is opened.
-const LEAD: Duration = Duration::from_millis(20);
+/// The core that coordinates probes.
+const COORDINATOR_CORE: CoreId = 0;
+/// Time between opening a probe and its due moment.
+const OPEN_AHEAD: Duration = Duration::from_millis(20);

@@ -1,9 +1,10 @@
-//! One core's accounts of the probes: who hears them, what was counted on, and what came.
+//! One core's record of the probes: their subscribers, the expected deliveries, and the actual
+//! ones.
 //!
-//! A probe is *opened* on every core shortly before it is sent: whoever hears probes at that moment is counted on.
-//! From there on each of them either gets it, or leaves before that, or has not got it when its time is over; so the
-//! accounts of every probe close. It is sent when all cores have opened it: nobody is counted on who
-//! joined after that.
+//! A probe is *opened* on every core shortly before it is sent: a delivery to each present
+//! subscriber is expected. Each of them then receives it, or leaves before that, or has not
+//! received it at the time-out, so the counters of every probe add up. The probe is sent when all
+//! cores have opened it: no delivery is expected to a user that subscribes after that.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,59 +15,59 @@ use throng_report::{Histogram, ProbeCounters};
 
 use super::GeneratorConfig;
 use super::core_stats::CoreStats;
-use super::marker::Marker;
+use super::marker::ProbeMarker;
 use super::receipts::{Receipt, Receipts};
 use super::timing::AnswerTiming;
 use super::user::User;
 
-/// What one core knows of the probes.
+/// One core's record of the probes.
 #[derive(Debug)]
 pub(super) struct ProbeLedger {
-    pub(super) marker: Marker,
+    pub(super) marker: ProbeMarker,
     start_at: Instant,
     every: Duration,
     timeout: Duration,
-    /// Gauge: users that hear probes.
-    hearers: u64,
+    /// Gauge: users that receive probes.
+    subscribers: u64,
     /// The latest probe that was opened.
     opened: u32,
-    /// Probes with deliveries that may still come, oldest first.
+    /// Probes with outstanding deliveries, oldest first.
     open: VecDeque<OpenProbe>,
-    /// The place of a user that heard probes when it was noted: it sends the next one.
-    pub(super) speaker: Option<u32>,
-    /// Everybody leaves.
+    /// Table index of a user that received probes when it was noted: it sends the next one.
+    pub(super) sender: Option<u32>,
+    /// True once all users leave.
     closed: bool,
-    /// The probes that this core is to send, each when it is due, the first one first.
+    /// Probes that this core must send when they are due, earliest first.
     pub(super) to_send: VecDeque<ProbeOrder>,
 }
 
-/// A probe that is to be sent.
+/// An order to send a probe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeOrder {
     pub(super) number: u32,
-    /// Cores that had nobody to send it.
+    /// Cores that had no user to send it.
     pub(super) tried: usize,
 }
 
-/// A probe with deliveries that may still come.
+/// A probe with outstanding deliveries.
 #[derive(Debug)]
 struct OpenProbe {
     number: u32,
     outstanding: u64,
 }
 
-/// What one core counted and measured of a probe since it was asked last.
+/// Counts and latencies of a probe on one core since the previous hand-over.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeTally {
-    /// Which probe, from 1.
+    /// Number of the probe, from 1.
     pub number: u32,
-    /// What was counted.
+    /// Its counters.
     pub counters: ProbeCounters,
-    /// From the moment at which it was due until a user had seen it.
+    /// Latencies from its due moment until a user had read it.
     pub latency: Histogram,
-    /// The same until it reached this machine, by the kernel's clock.
+    /// Latencies from its due moment until it reached this machine, by the kernel's clock.
     pub arrival: Histogram,
-    /// The shortest and the longest of these, in microseconds.
+    /// The shortest and the longest latency, in microseconds.
     pub first_and_last_us: Option<(u64, u64)>,
 }
 
@@ -74,7 +75,7 @@ impl ProbeTally {
     fn record(&mut self, due_at: Instant, timing: AnswerTiming) {
         timing.record(due_at, &mut self.latency, &mut self.arrival);
         if timing.arrival != Arrival::Sampled {
-            let us = timing.came_at().micros_since(due_at);
+            let us = timing.arrived_at().micros_since(due_at);
             let (first, last) = self.first_and_last_us.unwrap_or((us, us));
             self.first_and_last_us = Some((first.min(us), last.max(us)));
         }
@@ -82,91 +83,91 @@ impl ProbeTally {
 }
 
 impl ProbeLedger {
-    /// Nothing when there is no probe in the scenario.
+    /// Creates the ledger, if the scenario has a probe.
     pub(super) fn new(config: &GeneratorConfig) -> Option<Self> {
         let probe = config.program.probe()?;
         let run = Prng::derive(config.seed, config.start_at.as_nanos()).bits();
         Some(Self {
-            marker: Marker::new(run as u32),
+            marker: ProbeMarker::new(run as u32),
             start_at: config.start_at,
             every: probe.every,
             timeout: probe.timeout,
-            hearers: 0,
+            subscribers: 0,
             opened: 0,
             open: VecDeque::new(),
-            speaker: None,
+            sender: None,
             closed: false,
             to_send: VecDeque::new(),
         })
     }
 
-    /// When probe `number` is due: the moment from which its deliveries count.
+    /// Returns the due moment of probe `number`, from which its deliveries count.
     pub(super) fn due_at(&self, number: u32) -> Instant {
         self.start_at + self.every.saturating_mul(number)
     }
 
-    /// When [`Self::expire`] has something to do.
+    /// Returns the moment at which [`Self::expire`] has work to do.
     pub(super) fn expires(&self) -> Instant {
         self.open.front().map_or(Instant::FAR, |open| self.due_at(open.number) + self.timeout)
     }
 
-    /// The probe that is to be sent now.
+    /// Takes the order that is due now.
     pub(super) fn next_to_send(&mut self, now: Instant) -> Option<ProbeOrder> {
         let due_at = self.due_at(self.to_send.front()?.number);
         if due_at <= now { self.to_send.pop_front() } else { None }
     }
 
-    /// Whether deliveries may still come.
+    /// Reports whether no delivery is outstanding and no order waits.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty() && self.to_send.is_empty()
     }
 
-    /// Counts on everybody who hears probes now; returns how many these are.
+    /// Opens a probe: expects a delivery to each present subscriber. Returns their number.
     pub(super) fn open(&mut self, number: u32, stats: &mut CoreStats) -> u64 {
-        // An order that was overtaken opens nothing twice.
+        // A late order does not open a probe twice.
         if number <= self.opened {
             return 0;
         }
         self.opened = number;
-        // Nobody remembers whether it has got one that lies further back: it is missing now, if not before.
+        // Receipts do not reach further back: such a delivery is missing now, if not before.
         let too_old = number.saturating_sub(Receipts::REACH);
         while let Some(open) = self.open.front().filter(|open| open.number <= too_old) {
             stats.probe(open.number).counters.missing += open.outstanding;
             self.open.pop_front();
         }
-        if self.hearers > 0 {
-            stats.probe(number).counters.expected += self.hearers;
-            self.open.push_back(OpenProbe { number, outstanding: self.hearers });
+        if self.subscribers > 0 {
+            stats.probe(number).counters.expected += self.subscribers;
+            self.open.push_back(OpenProbe { number, outstanding: self.subscribers });
         }
-        self.hearers
+        self.subscribers
     }
 
-    /// A user at `place` begins to hear probes.
-    pub(super) fn join(&mut self, user: &mut User, place: u32) {
-        if !user.hears_probe {
-            user.hears_probe = true;
+    /// Subscribes a user at `user_index` of the core's table to probes.
+    pub(super) fn join(&mut self, user: &mut User, user_index: u32) {
+        if !user.receives_probe {
+            user.receives_probe = true;
             user.receipts = Receipts::after(self.opened);
-            self.hearers += 1;
-            self.speaker.get_or_insert(place);
+            self.subscribers += 1;
+            self.sender.get_or_insert(user_index);
         }
     }
 
-    /// A user hears probes no more: what it has not got need not come.
+    /// Unsubscribes a user. Deliveries that it has not received are no longer expected.
     pub(super) fn leave(&mut self, user: &mut User, stats: &mut CoreStats) {
-        if !std::mem::take(&mut user.hears_probe) {
+        if !std::mem::take(&mut user.receives_probe) {
             return;
         }
-        self.hearers -= 1;
+        self.subscribers -= 1;
         for open in &mut self.open {
             if user.receipts.lacks(open.number) {
                 open.outstanding -= 1;
                 stats.probe(open.number).counters.left += 1;
             }
         }
-        self.forget_settled();
+        self.remove_settled();
     }
 
-    /// A user gets probe `number` at `now`.
+    /// Records the delivery of probe `number` to a user.
     pub(super) fn receive(
         &mut self,
         user: &mut User,
@@ -175,16 +176,16 @@ impl ProbeLedger {
         stats: &mut CoreStats,
     ) {
         if number > self.opened || number == 0 {
-            // It is a server's invention. However many it invents, they share one tally.
+            // The server invented the number. All invented numbers share one tally.
             stats.probe(NO_PROBE).counters.unexpected += 1;
             return;
         }
         let due_at = self.due_at(number);
         let by_own_clock = timing.by_own_clock();
-        // So do those that lie so far back that they count in no report of their own.
+        // Probes that lie so far back that they have no report of their own share it, too.
         let is_recent = number > self.opened.saturating_sub(TALLIED_MAX);
         let tally = stats.probe(if is_recent { number } else { NO_PROBE });
-        if !user.hears_probe {
+        if !user.receives_probe {
             tally.counters.unexpected += 1;
             return;
         }
@@ -198,7 +199,7 @@ impl ProbeLedger {
             return;
         }
         let Some(open) = self.open.iter_mut().find(|open| open.number == number) else {
-            // What was under way when everybody began to leave is not late.
+            // A delivery that was in flight when all users began to leave is not late.
             tally.counters.late += u64::from(!self.closed);
             return;
         };
@@ -208,23 +209,23 @@ impl ProbeLedger {
         tally.record(due_at, timing);
         stats.arrival.by_own_clock += by_own_clock;
         if settled {
-            self.forget_settled();
+            self.remove_settled();
         }
     }
 
-    /// The sender, where the server does not send it what it has sent.
-    pub(super) fn excuse(&mut self, user: &mut User, number: u32, stats: &mut CoreStats) {
+    /// Excludes the sender from the expected deliveries, if the server does not echo to the sender.
+    pub(super) fn exclude_sender(&mut self, user: &mut User, number: u32, stats: &mut CoreStats) {
         if user.receipts.lacks(number)
             && let Some(open) = self.open.iter_mut().find(|open| open.number == number)
         {
             user.receipts.take(number);
             open.outstanding -= 1;
             stats.probe(number).counters.left += 1;
-            self.forget_settled();
+            self.remove_settled();
         }
     }
 
-    /// What has not come in time is missing.
+    /// Counts outstanding deliveries of expired probes as missing.
     pub(super) fn expire(&mut self, now: Instant, stats: &mut CoreStats) {
         while self.expires() <= now
             && let Some(open) = self.open.pop_front()
@@ -233,17 +234,17 @@ impl ProbeLedger {
         }
     }
 
-    /// Probe `number` is not sent after all.
+    /// Drops probe `number`: it is not sent.
     pub(super) fn drop_probe(&mut self, number: u32, stats: &mut CoreStats) {
         for open in &mut self.open {
             if open.number == number {
                 stats.probe(number).counters.left += std::mem::take(&mut open.outstanding);
             }
         }
-        self.forget_settled();
+        self.remove_settled();
     }
 
-    /// Everybody leaves.
+    /// Closes all probes when all users leave.
     pub(super) fn close(&mut self, stats: &mut CoreStats) {
         self.closed = true;
         for order in self.to_send.drain(..) {
@@ -254,14 +255,14 @@ impl ProbeLedger {
         }
     }
 
-    fn forget_settled(&mut self) {
+    fn remove_settled(&mut self) {
         self.open.retain(|open| open.outstanding > 0);
     }
 }
 
-/// The number of no probe: the first is 1.
+/// Tally number of deliveries that belong to no probe; the first probe is 1.
 const NO_PROBE: u32 = 0;
-/// Probes that are told apart.
+/// Probes that have a tally of their own.
 const TALLIED_MAX: u32 = 1_000;
 
 #[cfg(test)]
@@ -271,16 +272,17 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::source::SourcePlan;
 
-    /// A probe ledger whose probe is due every 10 s and missing 5 s later, with `users` hearing it.
+    /// A ledger whose probe is due every 10 s and missing 5 s later, with `users` subscribers.
     fn with_users(users: usize) -> (ProbeLedger, CoreStats, Vec<User>) {
-        let source = "target: ws://127.0.0.1:1\nload: [{ramp: {to: 1, over: 1s}}]\nuser: [connect, stay]\nprobe: [{every: 10s, timeout: 5s, broadcast: {text: hi}}]\n";
+        let source = "target: ws://127.0.0.1:1\nload: [{ramp: {to: 1, over: 1s}}]\n\
+            user: [connect, stay]\nprobe: [{every: 10s, timeout: 5s, broadcast: {text: hi}}]\n";
         let scenario = Scenario::parse(source, "test").unwrap();
         let config = GeneratorConfig {
             program: Program::compile(&scenario),
             phases: scenario.load,
             targets: Vec::new(),
             sources: SourcePlan::Any,
-            may_meet_itself: false,
+            self_connect_possible: false,
             options: Default::default(),
             seed: 1,
             start_at: at(1_000),
@@ -300,7 +302,7 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    /// The counters of probe `number`, whose accounts must close.
+    /// The counters of probe `number`, which must add up.
     fn closed(probes: &ProbeLedger, stats: &mut CoreStats, number: u32) -> ProbeCounters {
         assert!(probes.is_idle());
         let counters = stats.probe(number).counters.clone();
@@ -336,11 +338,11 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_is_not_missing_and_who_joins_is_not_expected() {
+    fn a_user_that_leaves_is_not_missing_and_one_that_joins_is_not_expected() {
         let (mut probes, mut stats, mut users) = with_users(2);
         probes.open(1, &mut stats);
         probes.leave(&mut users[0], &mut stats);
-        // Delivered all the same, on its way out.
+        // It is delivered all the same while the user leaves.
         probes.receive(&mut users[0], 1, seen(at(11_001)), &mut stats);
         let mut newcomer = User::new(7, 0, 1, Instant::ZERO);
         probes.join(&mut newcomer, 7);
@@ -367,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_close_however_many_probes_one_user_does_not_get() {
+    fn counters_add_up_however_many_probes_one_user_does_not_get() {
         let (mut probes, mut stats, mut users) = with_users(3);
         for number in 1..=100 {
             probes.open(number, &mut stats);
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_nobody_opened_is_not_believed() {
+    fn a_probe_that_was_never_opened_is_unexpected() {
         let (mut probes, mut stats, mut users) = with_users(1);
         let invented = (0..100_000).map(|n| 4_000_000_000 + n).chain([0]);
         invented.for_each(|number| {
@@ -412,13 +414,13 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_that_is_not_sent_and_one_at_the_end_are_nobodys_fault() {
+    fn a_dropped_probe_and_one_at_the_end_are_not_missing() {
         let (mut probes, mut stats, mut users) = with_users(2);
         probes.open(1, &mut stats);
         probes.drop_probe(1, &mut stats);
         assert_eq!(closed(&probes, &mut stats, 1).left, 2);
         probes.open(2, &mut stats);
-        probes.excuse(&mut users[0], 2, &mut stats);
+        probes.exclude_sender(&mut users[0], 2, &mut stats);
         probes.close(&mut stats);
         probes.leave(&mut users[0], &mut stats);
         probes.receive(&mut users[1], 2, seen(at(21_000)), &mut stats);

@@ -1,44 +1,46 @@
-//! Which probes a user has got.
+//! Record of the probes that a user has received.
 
-/// The numbers of the probes that a user has got: the latest one, and exactly which of the 32 up to it.
+/// Numbers of the probes that a user has received: the latest one, and which of the [`Self::REACH`]
+/// up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Receipts {
-    /// Later probes than this one are counted on.
+    /// Latest probe before the user subscribed; deliveries of later ones are expected.
     from: u32,
     last: u32,
-    /// Bit i: probe `last - i` has come.
+    /// Bit i is set if probe `last - i` has arrived.
     window: u32,
 }
 
-/// What a delivery was.
+/// Classification of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receipt {
-    /// The first of its probe.
+    /// The first delivery of its probe.
     First {
-        /// It was counted on.
+        /// True if it was expected.
         expected: bool,
-        /// A later probe had come before.
+        /// True if a later probe arrived before it.
         out_of_order: bool,
     },
-    /// Its probe had come before.
+    /// The probe had arrived before.
     Duplicate,
 }
 
 impl Receipts {
-    /// How many probes are told apart, the latest one among them.
+    /// Probes that are told apart, including the latest.
     pub(super) const REACH: u32 = u32::BITS;
 
-    /// A user that joins when `opened` is the latest probe: nothing up to it is counted on.
+    /// Creates the record of a user that subscribes when `opened` is the latest probe: nothing up
+    /// to it is expected.
     pub(super) fn after(opened: u32) -> Self {
         Self { from: opened, last: opened, window: 0 }
     }
 
-    /// Whether the delivery of probe `number` is counted on and has not come.
+    /// Reports whether the delivery of probe `number` is expected and has not arrived.
     pub(super) fn lacks(&self, number: u32) -> bool {
         number > self.from && !self.has(number)
     }
 
-    /// Takes a delivery of probe `number`.
+    /// Records a delivery of probe `number`.
     pub(super) fn take(&mut self, number: u32) -> Receipt {
         let expected = number > self.from;
         if number > self.last {
@@ -50,9 +52,10 @@ impl Receipts {
         if self.has(number) {
             return Receipt::Duplicate;
         }
-        // What lies before the window is not known any more: it counts as the first one, and as late.
+        // Probes before the window are not recorded any more: this counts as their first delivery,
+        // and late.
         self.window |= 1u32.checked_shl(self.last - number).unwrap_or(0);
-        // Before its time nothing was in order yet.
+        // Before the user subscribed there was no order.
         Receipt::First { expected, out_of_order: expected }
     }
 

@@ -1,46 +1,48 @@
-//! What is spoken on a user's connection, and the timer of its heartbeats.
+//! The protocol state of a user's connection, and its heartbeat timer.
 
 use throng_base::Instant;
 use throng_proto::websocket::{ClientEvent, Scratch, Violation, WebSocketClient};
 use throng_proto::{Input, Session};
 
-/// The protocol of a user's connection. A new one for each connection.
+/// Protocol state of a user's connection. Each connection gets a new one.
 #[derive(Debug)]
 pub enum UserSession {
-    /// Bytes as they come.
+    /// A plain TCP stream.
     Raw,
-    /// Messages.
+    /// A WebSocket.
     WebSocket(WebSocket),
 }
 
-/// A WebSocket, and when its user says that it is there.
+/// A WebSocket with the heartbeat of its user.
 #[derive(Debug)]
 pub struct WebSocket {
     client: WebSocketClient,
-    /// When to tell [`UserEvent::HeartbeatDue`]; [`Instant::FAR`] for never, [`Instant::ZERO`] once the moment has come.
+    /// Moment of the next [`UserEvent::HeartbeatDue`]; [`Instant::FAR`] for never,
+    /// [`Instant::ZERO`] once it is due.
     heartbeat_at: Instant,
 }
 
-/// What a connection says.
+/// Events that a connection delivers.
 #[derive(Debug)]
 pub enum UserEvent<'a> {
-    /// Bytes of a stream.
+    /// Bytes of a TCP stream.
     Bytes(&'a [u8]),
-    /// Something of a WebSocket.
+    /// An event of a WebSocket.
     WebSocket(ClientEvent<'a>),
-    /// What answers the upgrade is not what a WebSocket's server says; with the beginning of it.
-    UpgradeBroken(Violation, Box<[u8]>),
-    /// The moment has come that [`UserSession::set_heartbeat`] set. It is not set any more.
+    /// The answer to the upgrade violates the protocol. Holds the first bytes of the answer.
+    UpgradeViolated(Violation, Box<[u8]>),
+    /// The moment that `UserSession::set_heartbeat` has set is past. It must be set again for the
+    /// next one.
     HeartbeatDue,
 }
 
 impl UserSession {
-    /// A WebSocket on which nothing was said.
+    /// Creates a WebSocket session before its upgrade.
     pub(super) fn web_socket() -> Self {
         Self::WebSocket(WebSocket { client: WebSocketClient::new(), heartbeat_at: Instant::FAR })
     }
 
-    /// The WebSocket, if it is one.
+    /// Returns the WebSocket client, or `None` on plain TCP.
     pub(super) fn client(&mut self) -> Option<&mut WebSocketClient> {
         match self {
             Self::Raw => None,
@@ -48,7 +50,7 @@ impl UserSession {
         }
     }
 
-    /// When the next heartbeat is due, or the answer to the last one; in place of what was set before.
+    /// Sets the moment of the next [`UserEvent::HeartbeatDue`]. Replaces an earlier one.
     pub(super) fn set_heartbeat(&mut self, at: Instant) {
         if let Self::WebSocket(socket) = self {
             socket.heartbeat_at = at;
@@ -75,14 +77,14 @@ impl Session for UserSession {
                 Some(UserEvent::HeartbeatDue)
             }
             Self::WebSocket(socket) if socket.client.is_opening() => {
-                // It is consumed by what finds out that it is wrong.
+                // The client consumes the head when it finds the violation, so it is copied first.
                 let mut head = [0; HEAD_BYTES_MAX];
                 let length = input.peek().len().min(HEAD_BYTES_MAX);
                 head[..length].copy_from_slice(&input.peek()[..length]);
                 let event = socket.client.next(now, input, scratch, out)?;
                 Some(match event {
                     ClientEvent::Failed(violation) => {
-                        UserEvent::UpgradeBroken(violation, head[..length].into())
+                        UserEvent::UpgradeViolated(violation, head[..length].into())
                     }
                     event => UserEvent::WebSocket(event),
                 })
@@ -111,7 +113,7 @@ impl Session for UserSession {
     }
 }
 
-/// Bytes that are kept of an answer that is no upgrade.
+/// First bytes of a failed upgrade's answer that are kept for the report.
 const HEAD_BYTES_MAX: usize = 64;
 
 const _: () = assert!(size_of::<UserSession>() <= 32, "a user's protocol is small");
@@ -121,13 +123,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heartbeat_is_told_once_and_only_when_it_is_due() {
+    fn a_heartbeat_is_reported_once_and_only_when_it_is_due() {
         let mut session = UserSession::web_socket();
         let (mut scratch, mut out) = (Scratch::default(), Vec::new());
         let at = |seconds| Instant::ZERO + std::time::Duration::from_secs(seconds);
         session.set_heartbeat(at(30));
         assert_eq!(session.deadline(), at(30));
-        // A timer that was set for an earlier moment: nothing is due.
+        // This timer was set for an earlier moment: nothing is due.
         session.handle_timeout(at(29), &mut out);
         assert!(session.next(at(29), &mut Input::new(&mut []), &mut scratch, &mut out).is_none());
         session.handle_timeout(at(30), &mut out);

@@ -1,4 +1,4 @@
-//! When one core's users begin, and in the closed model when they end.
+//! When the users of one core start, and in the closed model when they stop.
 
 use std::iter::Peekable;
 use std::time::Duration;
@@ -9,37 +9,38 @@ use super::GeneratorConfig;
 use crate::scenario::{Model, Phase};
 use crate::schedule::{self, Arrivals, ClosedSchedule, ScheduleEvent, UserChange};
 
-/// One core's share of the schedule, and the users that somebody asked for by hand.
+/// One core's share of the schedule, and the users that were requested by hand.
 pub(super) struct Starts {
-    plan: Plan,
-    /// The start of the run, moved on by the time that it was paused.
+    schedule: UserSchedule,
+    /// Start of the run, moved forward by the length of every pause.
     start_at: Instant,
     paused_since: Option<Instant>,
     phases: Vec<Phase>,
     core: u64,
     cores: u64,
-    by_hand: ByHand,
-    /// The next planned moment, from the start of the run.
+    manual: ManualUsers,
+    /// Moment of the next scheduled event, from the start of the run.
     upcoming: Option<Duration>,
-    /// When the schedule was cut short or had come to its end; nobody is due after that.
+    /// Moment at which the schedule ended or was cut short; no user is due after it.
     ended_at: Option<Instant>,
 }
 
-/// What is to be done now.
+/// An action that is due now.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum DueAction {
     Start { id: u64, due: Instant },
     Stop { id: u64, index: u32 },
 }
 
-enum Plan {
+enum UserSchedule {
     Closed {
-        next: Peekable<Box<dyn Iterator<Item = ScheduleEvent>>>,
-        /// The same events once more, for counting the users that should have begun.
-        due: Peekable<Box<dyn Iterator<Item = ScheduleEvent>>>,
-        due_count: u64,
-        /// Where the users of this core live, by their number; kept if the schedule stops any of them.
-        places: Option<Vec<u32>>,
+        scheduled: Peekable<Box<dyn Iterator<Item = ScheduleEvent>>>,
+        /// The same events once more, to count the users that should have started.
+        counted: Peekable<Box<dyn Iterator<Item = ScheduleEvent>>>,
+        starts_counted: u64,
+        /// Table indexes of this core's users, by user number; kept only if the schedule stops
+        /// users.
+        indexes: Option<Vec<u32>>,
     },
     Open {
         arrivals: Box<Arrivals>,
@@ -47,10 +48,10 @@ enum Plan {
     },
 }
 
-/// Users that somebody asked for over the control socket: one a millisecond over all cores.
+/// Users that were requested over the control socket: one per millisecond over all cores.
 #[derive(Default)]
-struct ByHand {
-    asked: u64,
+struct ManualUsers {
+    requested: u64,
     started: u64,
     next: Instant,
 }
@@ -66,30 +67,36 @@ impl Starts {
                         Box::new(schedule.events(core, cores));
                     events.peekable()
                 };
-                let places = has_stops(&phases).then(Vec::new);
-                Plan::Closed { next: events(), due: events(), due_count: 0, places }
+                let indexes = has_stops(&phases).then(Vec::new);
+                UserSchedule::Closed {
+                    scheduled: events(),
+                    counted: events(),
+                    starts_counted: 0,
+                    indexes,
+                }
             }
             Model::Open => {
                 let arrivals = Box::new(Arrivals::new(&phases, core, cores, config.seed));
-                Plan::Open { arrivals, count: 0 }
+                UserSchedule::Open { arrivals, count: 0 }
             }
         };
         let mut starts = Self {
-            plan,
+            schedule: plan,
             start_at: config.start_at,
             paused_since: None,
             phases,
             core: core as u64,
             cores: cores as u64,
-            by_hand: ByHand::default(),
+            manual: ManualUsers::default(),
             upcoming: None,
             ended_at: None,
         };
-        starts.look_ahead();
+        starts.find_upcoming();
         starts
     }
 
-    /// When the next user begins or ends; the end of the schedule when none is left.
+    /// Returns the moment of the next start or stop. If none is left, returns the end of the
+    /// schedule.
     pub(super) fn due(&self) -> Instant {
         if self.ended_at.is_some() {
             return Instant::FAR;
@@ -99,20 +106,20 @@ impl Starts {
             (None, Some(offset)) => self.start_at + offset,
             (None, None) => self.end_at(),
         };
-        planned.min(self.by_hand.due())
+        planned.min(self.manual.due())
     }
 
-    /// What is due by `now`, one thing at a time.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<Action> {
+    /// Returns one action that is due by `now`.
+    pub(super) fn pop(&mut self, now: Instant) -> Option<DueAction> {
         if self.ended_at.is_some() {
             return None;
         }
-        if self.by_hand.due() <= now {
-            let due = self.by_hand.next;
-            let id = BY_HAND + self.core + self.by_hand.started * self.cores;
-            self.by_hand.started += 1;
-            self.by_hand.next = due + Duration::from_millis(self.cores);
-            return Some(Action::Start { id, due });
+        if self.manual.due() <= now {
+            let due = self.manual.next;
+            let id = MANUAL_ID_MIN + self.core + self.manual.started * self.cores;
+            self.manual.started += 1;
+            self.manual.next = due + Duration::from_millis(self.cores);
+            return Some(DueAction::Start { id, due });
         }
         if self.paused_since.is_some() {
             return None;
@@ -121,62 +128,62 @@ impl Starts {
         if due > now {
             return None;
         }
-        let action = match &mut self.plan {
-            Plan::Closed { next, places, .. } => {
+        let action = match &mut self.schedule {
+            UserSchedule::Closed { scheduled: next, indexes, .. } => {
                 let ScheduleEvent { user: id, change, .. } = next.next()?;
                 match change {
-                    UserChange::Start => Action::Start { id, due },
+                    UserChange::Start => DueAction::Start { id, due },
                     UserChange::Stop => {
-                        let place = (id / self.cores) as usize;
-                        let known = places.as_ref().and_then(|places| places.get(place));
+                        let user = (id / self.cores) as usize;
+                        let known = indexes.as_ref().and_then(|indexes| indexes.get(user));
                         let index = known.copied().unwrap_or(u32::MAX);
-                        Action::Stop { id, index }
+                        DueAction::Stop { id, index }
                     }
                 }
             }
-            Plan::Open { arrivals, count } => {
+            UserSchedule::Open { arrivals, count } => {
                 arrivals.next();
                 let id = self.core + *count * self.cores;
                 *count += 1;
-                Action::Start { id, due }
+                DueAction::Start { id, due }
             }
         };
-        self.look_ahead();
+        self.find_upcoming();
         Some(action)
     }
 
-    /// Remembers where a user lives, so that the schedule can stop it.
+    /// Remembers the table index of a user, so that the schedule can stop it.
     pub(super) fn started(&mut self, id: u64, index: u32) {
-        if let Plan::Closed { places: Some(places), .. } = &mut self.plan
-            && id < BY_HAND
+        if let UserSchedule::Closed { indexes: Some(indexes), .. } = &mut self.schedule
+            && id < MANUAL_ID_MIN
         {
-            let place = (id / self.cores) as usize;
-            if place >= places.len() {
-                places.resize(place + 1, u32::MAX);
+            let user = (id / self.cores) as usize;
+            if user >= indexes.len() {
+                indexes.resize(user + 1, u32::MAX);
             }
-            places[place] = index;
+            indexes[user] = index;
         }
     }
 
-    /// How many users should have begun by `now`.
+    /// Returns the number of users that should have started by `now`.
     pub(super) fn intended_by(&mut self, now: Instant) -> u64 {
         let now = self.ended_at.map_or(now, |ended_at| ended_at.min(now));
         let passed = self.paused_since.unwrap_or(now).since(self.start_at);
-        let planned = match &mut self.plan {
+        let planned = match &mut self.schedule {
             _ if now < self.start_at => 0,
-            Plan::Closed { due, due_count, .. } => {
+            UserSchedule::Closed { counted: due, starts_counted: due_count, .. } => {
                 while let Some(event) = due.next_if(|event| event.at <= passed) {
                     *due_count += u64::from(event.change == UserChange::Start);
                 }
                 *due_count
             }
-            Plan::Open { arrivals, .. } => arrivals.intended_by(passed),
+            UserSchedule::Open { arrivals, .. } => arrivals.intended_by(passed),
         };
-        planned + self.by_hand.started
+        planned + self.manual.started
     }
 
-    /// The number of the phase at `now`.
-    pub(super) fn phase(&self, now: Instant) -> usize {
+    /// Returns the number of the load phase at `now`.
+    pub(super) fn phase_at(&self, now: Instant) -> usize {
         let passed = self.paused_since.unwrap_or(now).since(self.start_at);
         let mut end = Duration::ZERO;
         let begun = |phase: &&Phase| {
@@ -186,12 +193,12 @@ impl Starts {
         self.phases.iter().take_while(begun).count().min(self.phases.len().saturating_sub(1))
     }
 
-    /// So many more users by hand.
+    /// Requests `count` more users by hand.
     pub(super) fn add(&mut self, count: u64, now: Instant) {
-        if self.by_hand.asked == self.by_hand.started {
-            self.by_hand.next = now + Duration::from_millis(self.core);
+        if self.manual.requested == self.manual.started {
+            self.manual.next = now + Duration::from_millis(self.core);
         }
-        self.by_hand.asked += count;
+        self.manual.requested += count;
     }
 
     pub(super) fn pause(&mut self, now: Instant) {
@@ -204,15 +211,16 @@ impl Starts {
         }
     }
 
-    /// Whether the schedule is over: nobody will begin or end any more by plan. A generator that is
-    /// far behind does not make up for it without end; what it has not begun then is missing, and is told.
+    /// Reports whether the schedule is over: no more scheduled starts or stops. A generator that is
+    /// far behind gets [`OVERTIME`]; users that it has not started by then are missing, and the
+    /// counters show it.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        let is_done = self.upcoming.is_none() && self.by_hand.due() == Instant::FAR;
+        let is_done = self.upcoming.is_none() && self.manual.due() == Instant::FAR;
         let end_at = if is_done { self.end_at() } else { self.end_at() + OVERTIME };
         self.paused_since.is_none() && now >= end_at
     }
 
-    /// Nobody begins any more.
+    /// Ends the schedule: no more users start.
     pub(super) fn end(&mut self, now: Instant) {
         self.ended_at.get_or_insert(now);
     }
@@ -221,21 +229,21 @@ impl Starts {
         self.start_at + schedule::length(&self.phases)
     }
 
-    fn look_ahead(&mut self) {
-        self.upcoming = match &mut self.plan {
-            Plan::Closed { next, .. } => next.peek().map(|event| event.at),
-            Plan::Open { arrivals, .. } => arrivals.peek(),
+    fn find_upcoming(&mut self) {
+        self.upcoming = match &mut self.schedule {
+            UserSchedule::Closed { scheduled: next, .. } => next.peek().map(|event| event.at),
+            UserSchedule::Open { arrivals, .. } => arrivals.peek(),
         };
     }
 }
 
-impl ByHand {
+impl ManualUsers {
     fn due(&self) -> Instant {
-        if self.started < self.asked { self.next } else { Instant::FAR }
+        if self.started < self.requested { self.next } else { Instant::FAR }
     }
 }
 
-/// Returns whether the number of users ever goes down.
+/// Reports whether the number of users ever goes down.
 fn has_stops(phases: &[Phase]) -> bool {
     let targets = phases.iter().filter_map(|phase| match phase {
         Phase::Ramp { to, .. } => Some(*to),
@@ -245,9 +253,9 @@ fn has_stops(phases: &[Phase]) -> bool {
     targets.into_iter().any(|to| to < std::mem::replace(&mut users, to))
 }
 
-/// Numbers of users that were asked for by hand begin here, beyond every scheduled one.
-const BY_HAND: u64 = 1 << 40;
-/// How long after the last phase users may still begin that should have begun in it.
+/// First number of users that were requested by hand, above every scheduled number.
+const MANUAL_ID_MIN: u64 = 1 << 40;
+/// Time after the last phase in which late users may still start.
 const OVERTIME: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -266,7 +274,7 @@ mod tests {
             phases: scenario.load,
             targets: Vec::new(),
             sources: SourcePlan::Any,
-            may_meet_itself: false,
+            self_connect_possible: false,
             options: Default::default(),
             seed: 1,
             start_at: at(1_000),
@@ -283,21 +291,21 @@ mod tests {
         let mut starts = starts("[{ramp: {to: 2, over: 1s}}, {ramp: {to: 0, over: 1s}}]");
         assert_eq!(starts.due(), at(1_000));
         assert_eq!(starts.pop(at(999)), None);
-        assert_eq!(starts.pop(at(1_000)), Some(Action::Start { id: 0, due: at(1_000) }));
+        assert_eq!(starts.pop(at(1_000)), Some(DueAction::Start { id: 0, due: at(1_000) }));
         starts.started(0, 7);
-        assert_eq!(starts.pop(at(1_600)), Some(Action::Start { id: 1, due: at(1_500) }));
+        assert_eq!(starts.pop(at(1_600)), Some(DueAction::Start { id: 1, due: at(1_500) }));
         starts.started(1, 8);
         assert_eq!(starts.intended_by(at(1_600)), 2);
-        assert_eq!(starts.phase(at(1_600)), 0);
-        assert_eq!(starts.pop(at(3_000)), Some(Action::Stop { id: 1, index: 8 }));
-        assert_eq!(starts.pop(at(3_000)), Some(Action::Stop { id: 0, index: 7 }));
+        assert_eq!(starts.phase_at(at(1_600)), 0);
+        assert_eq!(starts.pop(at(3_000)), Some(DueAction::Stop { id: 1, index: 8 }));
+        assert_eq!(starts.pop(at(3_000)), Some(DueAction::Stop { id: 0, index: 7 }));
         assert!(starts.is_over(at(3_000)));
     }
 
     #[test]
     fn a_pause_moves_the_rest_of_the_schedule() {
         let mut starts = starts("[{arrivals: {rate: 1/s, for: 3s, spacing: even}}]");
-        assert!(matches!(starts.pop(at(1_000)), Some(Action::Start { id: 0, .. })));
+        assert!(matches!(starts.pop(at(1_000)), Some(DueAction::Start { id: 0, .. })));
         starts.pause(at(1_500));
         assert_eq!(starts.due(), Instant::FAR);
         assert_eq!(starts.pop(at(9_000)), None);
@@ -312,9 +320,12 @@ mod tests {
         starts.pop(at(1_000));
         starts.pause(at(1_001));
         starts.add(2, at(2_000));
-        assert_eq!(starts.pop(at(2_000)), Some(Action::Start { id: BY_HAND, due: at(2_000) }));
+        assert_eq!(
+            starts.pop(at(2_000)),
+            Some(DueAction::Start { id: MANUAL_ID_MIN, due: at(2_000) })
+        );
         assert_eq!(starts.due(), at(2_001));
-        assert!(matches!(starts.pop(at(2_001)), Some(Action::Start { .. })));
+        assert!(matches!(starts.pop(at(2_001)), Some(DueAction::Start { .. })));
         assert_eq!(starts.due(), Instant::FAR);
     }
 }

@@ -1,4 +1,4 @@
-//! What a user does: op after op, until it has to wait for something.
+//! The steps of a user: runs op after op until the user has to wait.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use throng_base::Instant;
 use throng_driver::{ConnectSpec, Driver, SocketOptions};
 use throng_engine::{AfterClose, Conn, Deadline};
 
-use super::accounts::NeverBegun;
+use super::outcomes::MissedTurns;
 use super::session::UserSession;
 use super::user::{ConnStatus, IterationOutcome, LoopCounter, User, UserState};
 use super::{ErrorKind, Generator, GeneratorMessage, RunPhase};
@@ -15,39 +15,39 @@ use crate::program::{
 };
 use crate::scenario::Model;
 
-/// Whether a user goes on with the next op or waits.
+/// Result of a step: run the next op, or wait.
 pub(super) enum StepOutcome {
     Next,
     Wait,
 }
 
 impl Generator {
-    /// The user begins its program, at the moment that it intends.
-    pub(super) fn begin<D: Driver<Mail = GeneratorMessage>>(
+    /// Starts the user's program. Latencies count from the user's intended moment.
+    pub(super) fn begin_program<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
-        self.restart(conn.state());
+        self.begin_iteration(conn.state());
         self.advance(conn);
     }
 
-    /// A user was to begin at the very moment at which everybody began to leave: its iteration is
-    /// cut off before its first step.
-    pub(super) fn begin_too_late<D: Driver<Mail = GeneratorMessage>>(
+    /// Cancels the start of a user that was due when all users began to leave. Counts its iteration
+    /// as cut off before the first step.
+    pub(super) fn cancel_start<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
         let now = conn.now();
         let user = conn.state();
-        self.restart(user);
-        self.close_account(user, now);
+        self.begin_iteration(user);
+        self.count_stopped_user(user, now);
         conn.leave();
     }
 
-    fn restart(&mut self, user: &mut User) {
+    fn begin_iteration(&mut self, user: &mut User) {
         let class = &self.config.program.classes()[usize::from(user.class)];
         user.pc = class.entry;
-        user.forget_question();
+        user.clear_unanswered();
         user.awaited = 0;
         user.inbox = None;
         user.iteration = IterationOutcome::Clean;
@@ -55,7 +55,7 @@ impl Generator {
         self.stats.classes[usize::from(user.class)].users_started += 1;
     }
 
-    /// The user goes on from where it is.
+    /// Runs the user's ops from `pc` on, until one has to wait.
     pub(super) fn advance<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
@@ -65,8 +65,8 @@ impl Generator {
                 return;
             }
         }
-        // A loop without a wait in it; others have their turn in between.
-        conn.state().doing = UserState::Yielding;
+        // A loop without a wait in it. Other users get their turn in between.
+        conn.state().state = UserState::Yielding;
         let now = conn.now();
         conn.set_deadline(Deadline::Exact(now));
     }
@@ -81,49 +81,50 @@ impl Generator {
                 self.connect(conn, Duration::from_nanos(timeout_ns), handshake)
             }
             Op::Send { template, frame } => {
-                self.send(conn, |this, conn| this.write(conn, template, frame))
+                self.send(conn, |this, conn| this.write_message(conn, template, frame))
             }
             Op::SendRandom { bytes } => {
                 self.send(conn, |this, conn| this.write_random(conn, bytes as usize))
             }
-            Op::Await { pattern, timeout_ns } => {
+            Op::ExpectMessage { pattern, timeout_ns } => {
                 self.stats.counters.messages_expected += 1;
-                self.await_message(conn, pattern, Duration::from_nanos(timeout_ns))
+                self.expect_message(conn, pattern, Duration::from_nanos(timeout_ns))
             }
-            Op::Ask { ask } => self.ask(conn, ask),
-            Op::Expect { matcher, timeout_ns } => {
+            Op::Request { request } => self.send_request(conn, request),
+            Op::ExpectBytes { matcher, timeout_ns } => {
                 self.stats.counters.messages_expected += 1;
-                self.expect(conn, matcher, Duration::from_nanos(timeout_ns))
+                self.expect_bytes(conn, matcher, Duration::from_nanos(timeout_ns))
             }
             Op::Wait { span_ns, jitter } => {
                 let user = conn.state();
                 let span = Duration::from_nanos(jittered(span_ns, jitter, &mut user.prng));
                 user.pc += 1;
-                // From the end of the step before, not from now: being late does not add up.
+                // Counts from the end of the step before, not from now, so that delays do not add
+                // up.
                 let due = user.intended + span;
                 self.wait_until(conn, due)
             }
             Op::LoopBegin { index } => {
                 let user = conn.state();
-                let slot = self.config.program.looping(index).slot;
-                *user.loop_at(slot) = LoopCounter::new(user.intended);
-                self.turn(conn, index)
+                let slot = self.config.program.loop_at(index).slot;
+                *user.loop_counter(slot) = LoopCounter::new(user.intended);
+                self.begin_turn(conn, index)
             }
             Op::LoopEnd { index } => {
-                let slot = self.config.program.looping(index).slot;
-                conn.state().loop_at(slot).next_turn();
-                self.turn(conn, index)
+                let slot = self.config.program.loop_at(index).slot;
+                conn.state().loop_counter(slot).next_turn();
+                self.begin_turn(conn, index)
             }
             Op::Stay => {
-                if self.stage != RunPhase::Running {
-                    return self.end_of_program(conn);
+                if self.run_phase != RunPhase::Running {
+                    return self.end_program(conn);
                 }
-                conn.state().doing = UserState::Staying;
+                conn.state().state = UserState::Staying;
                 conn.set_deadline(Deadline::Never);
                 StepOutcome::Wait
             }
             Op::Close { how } => self.close(conn, how),
-            Op::End => self.end_of_program(conn),
+            Op::End => self.end_program(conn),
         }
     }
 
@@ -134,18 +135,19 @@ impl Generator {
         handshake: u32,
     ) -> StepOutcome {
         if !conn.is_detached() {
-            // The language checks this; a connection that is still there after an error is used again.
+            // The scenario reader rejects this, except after an error: then the user keeps its open
+            // connection.
             conn.state().pc += 1;
             return StepOutcome::Next;
         }
         let now = conn.now();
         let user = conn.state();
-        debug_assert_eq!(user.standing, ConnStatus::None, "the end of a connection takes it away");
-        user.doing = UserState::Connecting;
-        // What belonged to the connection before is not for this one.
-        user.forget_question();
+        debug_assert_eq!(user.conn_status, ConnStatus::None, "a closed connection has no status");
+        user.state = UserState::Connecting;
+        // State of the previous connection does not apply to this one.
+        user.clear_unanswered();
         user.inbox = None;
-        user.flags.set_hears_alike(false);
+        user.flags.set_receives_lookalikes(false);
         user.message_from = now;
         let measures_arrivals = self.expects[usize::from(user.class)]
             || self.config.program.protocol() != Protocol::Tcp;
@@ -153,7 +155,7 @@ impl Generator {
         let target = self.config.targets[(user.id % self.config.targets.len() as u64) as usize];
         let options = SocketOptions { arrival_stamps: measures_arrivals, ..self.config.options };
         let spec = ConnectSpec { target, source: self.sources.choose(), options };
-        // A connect that tries another port is still the same one.
+        // Trying another port does not count as another connect.
         self.stats.counters.connects_started += u64::from(user.port_tries == 0);
         if self.config.program.protocol() != Protocol::Tcp {
             *conn.session().0 = UserSession::web_socket();
@@ -169,12 +171,12 @@ impl Generator {
         conn: &mut Conn<'_, D, Self>,
         render: impl FnOnce(&mut Self, &mut Conn<'_, D, Self>),
     ) -> StepOutcome {
-        if let Some(step) = self.held_up(conn) {
+        if let Some(step) = self.check_can_send(conn) {
             return step;
         }
         render(self, conn);
         if conn.out().len() >= SEND_BYTES_MAX {
-            // Now, so that the next `send` sees whether the other end takes it.
+            // Sends now, so that the next `send` sees whether the server accepts the bytes.
             conn.send_now(&[]);
         }
         let now = conn.now();
@@ -182,9 +184,9 @@ impl Generator {
         let begins_anew = user.message_from == Instant::FAR || user.flags.is_answering();
         if begins_anew && user.unanswered > 0 && !self.config.program.sends_exceed_answers(user.pc)
         {
-            user.widen_window(now, user.intended);
+            user.push_to_window(now, user.intended);
         } else if begins_anew {
-            self.forget_unasked(user, now);
+            self.discard_unasked(user, now);
             user.message_from = user.intended;
             user.unanswered = 0;
             user.flags.set_answering(false);
@@ -196,23 +198,24 @@ impl Generator {
         StepOutcome::Next
     }
 
-    /// What becomes of a step that sends when there is no connection, or the other end has not taken what was sent before.
-    pub(super) fn held_up<D: Driver<Mail = GeneratorMessage>>(
+    /// Checks whether the user can send. Returns `None` if it can. Skips the step if there is no
+    /// connection, and blocks the user while the server has not accepted what was sent before.
+    pub(super) fn check_can_send<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> Option<StepOutcome> {
         if !conn.is_open() {
-            return Some(self.not_connected(conn));
+            return Some(self.skip_unconnected_step(conn));
         }
         conn.is_blocked().then(|| {
-            conn.state().doing = UserState::Blocked;
+            conn.state().state = UserState::Blocked;
             conn.set_deadline(Deadline::Never);
             StepOutcome::Wait
         })
     }
 
-    /// Appends the message of a `send`.
-    fn write<D: Driver<Mail = GeneratorMessage>>(
+    /// Appends the message of a `send` to the output.
+    fn write_message<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         template: u32,
@@ -237,7 +240,7 @@ impl Generator {
         }
     }
 
-    /// Appends random bytes: as they are, or as one message.
+    /// Appends random bytes to the output: raw on TCP, as one binary message on a WebSocket.
     fn write_random<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
@@ -255,24 +258,24 @@ impl Generator {
         }
     }
 
-    /// Begins the next turn of a loop, or leaves it.
-    fn turn<D: Driver<Mail = GeneratorMessage>>(
+    /// Begins the next turn of a loop, or leaves the loop.
+    fn begin_turn<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         index: u32,
     ) -> StepOutcome {
         let now = conn.now();
-        let looping = *self.config.program.looping(index);
+        let looping = *self.config.program.loop_at(index);
         let user = conn.state();
-        let LoopCounter { begun, turn, .. } = *user.loop_at(looping.slot);
-        if self.stage != RunPhase::Running && looping.is_endless() {
-            let question = self.config.program.question_of_turn(index);
-            self.give_up_loop(user, index, turn, question, now, NeverBegun::Waiting);
+        let LoopCounter { begun, turn, .. } = *user.loop_counter(looping.slot);
+        if self.run_phase != RunPhase::Running && looping.is_endless() {
+            let kind = self.config.program.latency_kind_of_turn(index);
+            self.count_missed_turns_of_loop(user, index, turn, kind, now, MissedTurns::Waiting);
             user.pc = looping.after;
             return StepOutcome::Next;
         }
         let passed_ns = now.since(begun).as_nanos() as u64;
-        let Some(begins_ns) = looping.turn_begins(turn, passed_ns) else {
+        let Some(begins_ns) = looping.turn_begin_ns(turn, passed_ns) else {
             user.pc = looping.after;
             return StepOutcome::Next;
         };
@@ -287,15 +290,15 @@ impl Generator {
         self.wait_until(conn, due)
     }
 
-    /// If the wait that has ended was for a turn of `every`, that turn begins now.
-    pub(super) fn wait_over<D: Driver<Mail = GeneratorMessage>>(
+    /// Continues after a wait. If the user waited for a turn of `every`, begins that turn.
+    pub(super) fn end_wait<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
         let now = conn.now();
         let user = conn.state();
-        if let Some(index) = self.turn_awaited(user) {
-            let looping = *self.config.program.looping(index);
+        if let Some(index) = self.awaited_loop(user) {
+            let looping = *self.config.program.loop_at(index);
             if looping.is_endless() && user.intended > self.schedule_over_at {
                 user.pc = looping.after;
             } else {
@@ -305,20 +308,21 @@ impl Generator {
         self.advance(conn);
     }
 
-    /// Counts a turn that begins, and those that came due while the last one went on.
+    /// Counts the turn that begins and the turns that came due during the last one.
     fn count_turn(&mut self, user: &mut User, looping: &Loop, now: Instant) {
-        let counter = user.loop_at(looping.slot);
+        let counter = user.loop_counter(looping.slot);
         let passed = now.since(counter.begun);
         let next = counter.counted().max(counter.turn + 1);
         let is_behind = looping
-            .turn_begins(next, 0)
+            .turn_begin_ns(next, 0)
             .is_some_and(|begins_ns| u128::from(begins_ns) <= passed.as_nanos());
         let due = if is_behind { looping.turns_due(passed).max(next) } else { next };
         self.stats.counters.turns_intended += counter.count(due);
         self.stats.counters.turns_started += 1;
     }
 
-    /// The next op begins at `due`, which is what its latency counts from.
+    /// Sets the next op's intended moment to `due` and waits until then. The op's latency counts
+    /// from `due`.
     fn wait_until<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
@@ -330,7 +334,7 @@ impl Generator {
         if due <= now {
             return StepOutcome::Next;
         }
-        user.doing = UserState::Waiting;
+        user.state = UserState::Waiting;
         conn.set_deadline(Deadline::Exact(due));
         StepOutcome::Wait
     }
@@ -346,37 +350,38 @@ impl Generator {
         }
         match how {
             CloseAction::Half if conn.is_blocked() => {
-                conn.state().doing = UserState::Blocked;
+                conn.state().state = UserState::Blocked;
                 conn.set_deadline(Deadline::Never);
                 return StepOutcome::Wait;
             }
             CloseAction::Half => {
                 let user = conn.state();
-                user.standing = ConnStatus::HalfClosed;
+                user.conn_status = ConnStatus::HalfClosed;
                 user.pc += 1;
                 conn.finish();
                 return StepOutcome::Next;
             }
-            // A WebSocket is closed when its server has answered, or has had the time to.
-            CloseAction::Normal if self.say_goodbye(conn) => {}
+            // The WebSocket closes when the server has answered the close frame or the close times
+            // out.
+            CloseAction::Normal if self.send_close_frame(conn) => {}
             CloseAction::Normal => conn.close(),
             CloseAction::Reset => conn.reset(),
         }
-        conn.state().doing = UserState::Closing;
+        conn.state().state = UserState::Closing;
         conn.set_deadline(Deadline::Never);
         StepOutcome::Wait
     }
 
-    fn end_of_program<D: Driver<Mail = GeneratorMessage>>(
+    fn end_program<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> StepOutcome {
         if !conn.is_detached() {
-            // The end of `Closing` moves the user one op on, and it is to come back here.
+            // The end of `Closing` advances `pc` by one; the user must come back to this op.
             let user = conn.state();
-            user.doing = UserState::Closing;
+            user.state = UserState::Closing;
             user.pc = user.pc.wrapping_sub(1);
-            if !self.say_goodbye(conn) {
+            if !self.send_close_frame(conn) {
                 conn.close();
             }
             conn.set_deadline(Deadline::Never);
@@ -384,22 +389,22 @@ impl Generator {
         }
         let user = conn.state();
         let erred = user.iteration == IterationOutcome::Erred;
-        self.iteration_over(user);
-        if self.model == Model::Closed && self.stage == RunPhase::Running {
+        self.count_iteration_end(user);
+        if self.model == Model::Closed && self.run_phase == RunPhase::Running {
             if erred {
-                self.rest(conn);
+                self.rest_after_error(conn);
                 return StepOutcome::Wait;
             }
-            self.restart(user);
+            self.begin_iteration(user);
             return StepOutcome::Next;
         }
-        conn.state().doing = UserState::Stopping;
+        conn.state().state = UserState::Stopping;
         conn.leave();
         StepOutcome::Wait
     }
 
-    /// Counts the end of an iteration, once.
-    pub(super) fn iteration_over(&mut self, user: &mut User) {
+    /// Counts the end of an iteration. Does nothing if it has been counted.
+    pub(super) fn count_iteration_end(&mut self, user: &mut User) {
         let class = &mut self.stats.classes[usize::from(user.class)];
         match std::mem::take(&mut user.iteration) {
             IterationOutcome::Over => {}
@@ -418,22 +423,23 @@ impl Generator {
         self.config.program.classes()[usize::from(class)].on_error
     }
 
-    pub(super) fn not_connected<D: Driver<Mail = GeneratorMessage>>(
+    /// Counts and skips a step that needs a connection, after an earlier error has closed it.
+    pub(super) fn skip_unconnected_step<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> StepOutcome {
-        self.passed_over(conn, ErrorKind::NotConnected)
+        self.skip_step(conn, ErrorKind::NotConnected)
     }
 
-    /// The step lacks what an earlier error has taken away; the user goes on with the next one.
-    pub(super) fn passed_over<D: Driver<Mail = GeneratorMessage>>(
+    /// Counts an error and skips the present step: an earlier error has taken away what it needs.
+    pub(super) fn skip_step<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         kind: ErrorKind,
     ) -> StepOutcome {
         self.count_error(kind);
         let user = conn.state();
-        if let Op::Expect { .. } | Op::Await { .. } = self.config.program.op(user.pc) {
+        if let Op::ExpectBytes { .. } | Op::ExpectMessage { .. } = self.config.program.op(user.pc) {
             self.stats.counters.messages_failed += 1;
         }
         user.iteration = IterationOutcome::Erred;
@@ -445,8 +451,9 @@ impl Generator {
         self.stats.errors[kind as usize] += 1;
     }
 
-    /// Something went wrong on a connection that is still there.
-    pub(super) fn fail<D: Driver<Mail = GeneratorMessage>>(
+    /// Fails the present step on a connection that is still open: counts the error, then continues
+    /// with the next step or closes the connection, as `on_error` says.
+    pub(super) fn fail_step<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         kind: ErrorKind,
@@ -454,45 +461,45 @@ impl Generator {
         self.count_error(kind);
         let now = conn.now();
         let user = conn.state();
-        self.step_failed(user, now, kind.is_timeout());
+        self.count_step_failure(user, now, kind.is_timeout());
         user.iteration = IterationOutcome::Erred;
-        let goes_on = self.on_error(user.class) == OnError::Continue;
-        if let Op::Expect { timeout_ns, .. } | Op::Await { timeout_ns, .. } =
+        let continues = self.on_error(user.class) == OnError::Continue;
+        if let Op::ExpectBytes { timeout_ns, .. } | Op::ExpectMessage { timeout_ns, .. } =
             self.config.program.op(user.pc)
-            && goes_on
+            && continues
             && kind == ErrorKind::ExpectTimeout
         {
-            user.give_up_answers(now, now + Duration::from_nanos(timeout_ns));
+            user.allow_late_answers(now, now + Duration::from_nanos(timeout_ns));
         } else {
             user.inbox = None;
         }
-        user.forget_question();
-        if goes_on {
+        user.clear_unanswered();
+        if continues {
             user.pc += 1;
             user.intended = now;
             return self.advance(conn);
         }
-        user.doing = UserState::Failing;
+        user.state = UserState::ClosingAfterError;
         conn.set_deadline(Deadline::Never);
-        self.hang_up(conn);
+        self.close_connection(conn);
     }
 
-    /// A connection has gone that nobody meant to end.
-    pub(super) fn lost<D: Driver<Mail = GeneratorMessage>>(
+    /// Counts the unexpected end of a connection and applies `on_error`.
+    pub(super) fn connection_lost<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         kind: ErrorKind,
     ) -> AfterClose {
         self.count_error(kind);
         if matches!(kind, ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer) {
-            self.stats.incidents.lost(conn.now());
+            self.stats.incidents.connection_lost(conn.now());
         }
-        conn.state().forget_question();
-        self.failed(conn)
+        conn.state().clear_unanswered();
+        self.apply_on_error(conn)
     }
 }
 
-/// Ops that a user does without waiting before others have their turn.
+/// Ops that a user runs before it yields to other users.
 const OPS_MAX: usize = 64;
-/// Bytes that a user appends before they are handed to the kernel.
+/// Output bytes at which a user hands them to the kernel.
 pub(crate) const SEND_BYTES_MAX: usize = 256 << 10;

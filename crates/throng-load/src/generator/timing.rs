@@ -1,4 +1,4 @@
-//! When an answer came, by two clocks: when this core saw it, and when it reached the kernel.
+//! Arrival of an answer by two clocks: when this core read it, and when it reached the kernel.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use throng_report::Histogram;
 
 use super::{Generator, GeneratorMessage};
 
-/// When an answer came.
+/// Arrival of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AnswerTiming {
-    /// When this core saw it.
+    /// Moment at which this core read it.
     pub(super) seen_at: Instant,
-    /// What the kernel says.
+    /// Arrival as reported by the kernel.
     pub(super) arrival: Arrival,
 }
 
@@ -24,16 +24,16 @@ impl AnswerTiming {
         Self { seen_at: conn.now(), arrival: conn.arrival() }
     }
 
-    /// Returns when the answer came, as well as it is known.
-    pub(super) fn came_at(self) -> Instant {
+    /// Returns the best known moment of arrival.
+    pub(super) fn arrived_at(self) -> Instant {
         match self.arrival {
             Arrival::Stamped { at, .. } => at,
             Arrival::Sampled | Arrival::Unknown { .. } => self.seen_at,
         }
     }
 
-    /// Records the latency from `from` by each of the clocks: `seen` by this core's, `arrived` by the
-    /// kernel's. Where the kernel does not say, both are by this core's clock.
+    /// Records the latency from `from`: in `seen` by this core's clock, in `arrived` by the
+    /// kernel's. If the kernel reports no time, both use this core's clock.
     pub(super) fn record(self, from: Instant, seen: &mut Histogram, arrived: &mut Histogram) {
         let seen_us = self.seen_at.micros_since(from);
         seen.record_us(seen_us);
@@ -44,7 +44,7 @@ impl AnswerTiming {
         }
     }
 
-    /// Returns for how many answers only this core's clock says when they came.
+    /// Returns the number of answers whose arrival only this core's clock reports.
     pub(super) fn by_own_clock(self) -> u64 {
         match self.arrival {
             Arrival::Unknown { weight } => weight.into(),
@@ -53,7 +53,8 @@ impl AnswerTiming {
     }
 }
 
-/// How far two clocks may be apart. What came that much before a question was sent does not answer it.
+/// Maximum difference between the two clocks. An arrival that lies this much before a request
+/// cannot be its answer.
 pub(super) const CLOCK_ERROR_MAX: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

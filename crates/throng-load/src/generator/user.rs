@@ -1,4 +1,4 @@
-//! One virtual user.
+//! A virtual user.
 
 use throng_base::{Instant, Prng};
 
@@ -8,61 +8,62 @@ use super::receipts::Receipts;
 use super::timing::CLOCK_ERROR_MAX;
 use crate::program::LOOPS_MAX;
 
-/// A user: a place in the program, a few small counters and a seed. There are millions.
+/// A virtual user: a position in the program, a few small counters and a seed. There are millions.
 #[derive(Debug)]
 pub struct User {
-    /// Its number over all cores.
+    /// Number over all cores.
     pub(super) id: u64,
     pub(super) prng: Prng,
-    /// The moment from which the present step's latency counts; while it waits, when the wait is due to end.
+    /// Intended moment of the present step, from which its latency counts. During a wait, the
+    /// moment at which the wait ends.
     pub(super) intended: Instant,
-    /// The moment from which the message counts that has not been answered; [`Instant::FAR`] when there is none.
-    /// While it connects, the moment at which it began to.
+    /// Intended moment of the oldest unanswered message; [`Instant::FAR`] if there is none. During
+    /// a connect, the moment at which it began.
     pub(super) message_from: Instant,
     pub(super) outermost_loop: LoopCounter,
-    /// The counters of loops within that one, which almost no user has.
+    /// Counters of the inner loops. Almost no user has any.
     pub(super) inner_loops: Option<Box<[LoopCounter; LOOPS_MAX - 1]>>,
-    /// The channels that it has joined, or is about to.
+    /// Channels that the user has joined or is joining.
     pub(super) channels: Channels,
-    /// The probes that it has got, while it hears them.
+    /// Probes that the user has received, while it receives probes.
     pub(super) receipts: Receipts,
-    /// What arrived before any step waited for it, and what answers are late. Almost no user has one.
+    /// Data that arrived before a step expected it, and late answers. Almost no user has one.
     pub(super) inbox: Option<Box<Inbox>>,
-    /// The op that it is at.
+    /// Index of the present op.
     pub(super) pc: u32,
-    /// How many messages with a `${counter}` it has sent.
+    /// Messages with a `${counter}` that the user has sent.
     pub(super) counter: u32,
-    /// How far the present answer matches; of Phoenix Channels, the ref of the question whose
-    /// answer it waits for. 0 for nothing.
+    /// On TCP, the matcher's state of the present answer. In Phoenix Channels, the ref of the
+    /// request whose reply is awaited; 0 for none.
     pub(super) awaited: u32,
-    /// How many refs it has given out on this connection: the last one.
+    /// Last ref that the user has used on this connection.
     pub(super) refs: u32,
-    /// The ref of the heartbeat that was not answered yet; 0 for none.
+    /// Ref of the unanswered heartbeat; 0 for none.
     pub(super) heartbeat: u32,
     pub(super) class: u16,
-    /// The index of the handshake of its connection.
+    /// Index of the connection's handshake.
     pub(super) handshake: u16,
-    /// Messages since `message_from` that no answer has come for.
+    /// Unanswered messages since `message_from`.
     pub(super) unanswered: u16,
-    pub(super) doing: UserState,
+    pub(super) state: UserState,
     pub(super) iteration: IterationOutcome,
     pub(super) flags: UserFlags,
-    pub(super) standing: ConnStatus,
-    /// It hears probes, and they are counted on.
-    pub(super) hears_probe: bool,
-    /// How often the present connect was tried again with another port.
+    pub(super) conn_status: ConnStatus,
+    /// True while the user receives probes; deliveries to it are expected.
+    pub(super) receives_probe: bool,
+    /// Further source ports that the present connect has tried.
     pub(super) port_tries: u8,
 }
 
-/// Truths about a user, in one byte: there are millions.
+/// Flags of a user, in one byte: there are millions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct UserFlags(u8);
 
 impl UserFlags {
     const ANSWERING: u8 = 1;
-    const HEARS_ALIKE: u8 = 2;
+    const RECEIVES_LOOKALIKES: u8 = 2;
 
-    /// Answers to its messages have begun to come: the next message begins a new count.
+    /// Returns true once answers have begun to arrive: the next message starts a new window.
     pub(super) const fn is_answering(self) -> bool {
         self.0 & Self::ANSWERING != 0
     }
@@ -71,13 +72,13 @@ impl UserFlags {
         self.set(Self::ANSWERING, is_answering);
     }
 
-    /// Messages that its `expect` takes come unasked on this connection, too.
-    pub(super) const fn hears_alike(self) -> bool {
-        self.0 & Self::HEARS_ALIKE != 0
+    /// Returns true if messages that match its `expect` also arrive unasked on this connection.
+    pub(super) const fn receives_lookalikes(self) -> bool {
+        self.0 & Self::RECEIVES_LOOKALIKES != 0
     }
 
-    pub(super) const fn set_hears_alike(&mut self, hears_alike: bool) {
-        self.set(Self::HEARS_ALIKE, hears_alike);
+    pub(super) const fn set_receives_lookalikes(&mut self, receives_lookalikes: bool) {
+        self.set(Self::RECEIVES_LOOKALIKES, receives_lookalikes);
     }
 
     const fn set(&mut self, flag: u8, is_set: bool) {
@@ -85,34 +86,33 @@ impl UserFlags {
     }
 }
 
-/// How far a user is in one of its loops.
+/// Progress of a user in one of its loops.
 ///
-/// In 20 bytes, at the cost of their alignment: a `u64` for the turns, and still no larger user.
+/// Packed into 20 bytes at the cost of alignment: `turn` is a `u64`, and the user is no larger.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(Rust, packed(4))]
 pub(super) struct LoopCounter {
     pub(super) begun: Instant,
-    /// The turn that goes on, or that it waits for; the first is 0.
+    /// The present turn, or the one that the user waits for; the first is 0.
     pub(super) turn: u64,
     /// Turns of `every` that are counted as intended, from `turn` on: 0 while the user waits for
-    /// the moment at which `turn` is due, 1 once it has begun, more when later ones came due before
-    /// it began. A user that is further behind than this can say has fewer counted until its loop
-    /// ends.
+    /// `turn` to come due, 1 once it has begun, more if later turns came due before it began. If
+    /// the user is further behind than a `u32` can hold, the rest is counted when its loop ends.
     pub(super) ahead: u32,
 }
 
 impl LoopCounter {
-    /// A loop that begins at `begun`, with turn 0.
+    /// Creates the counter of a loop that begins at `begun` with turn 0.
     pub(super) fn new(begun: Instant) -> Self {
         Self { begun, turn: 0, ahead: 0 }
     }
 
-    /// Returns how many turns are counted as intended.
+    /// Returns the number of turns that are counted as intended.
     pub(super) fn counted(self) -> u64 {
         self.turn.saturating_add(self.ahead.into())
     }
 
-    /// Counts turns as intended, `due` of them in all, and returns how many are new.
+    /// Raises the number of turns counted as intended to `due`. Returns how many are new.
     pub(super) fn count(&mut self, due: u64) -> u64 {
         let (turn, before) = (self.turn, self.counted());
         let ahead = due.max(before) - turn;
@@ -120,74 +120,74 @@ impl LoopCounter {
         self.counted() - before
     }
 
-    /// Returns how many turns have begun, of a user that is not between two steps.
+    /// Returns the number of turns that have begun. The user must not be between two steps.
     pub(super) fn turns_begun(self) -> u64 {
         self.turn + u64::from(self.ahead > 0)
     }
 
-    /// The turn has ended.
+    /// Advances to the next turn.
     pub(super) fn next_turn(&mut self) {
         self.turn += 1;
         self.ahead = self.ahead.saturating_sub(1);
     }
 }
 
-/// How a user's way through its program stands.
+/// State of a user's present iteration of its program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum IterationOutcome {
-    /// It has not begun, or its end is counted.
+    /// Not begun, or its end is counted.
     #[default]
     Over,
-    /// It goes on, without an error so far.
+    /// In progress, without an error so far.
     Clean,
-    /// It goes on in spite of an error.
+    /// In progress, after an error.
     Erred,
 }
 
-/// What is counted of a user's connection.
+/// Counting status of a user's connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ConnStatus {
-    /// Nothing: there is none, or its connect is not decided.
+    /// Not counted: there is no connection, or its connect is undecided.
     #[default]
     None,
-    /// A failed connect, although TCP was established.
-    Refused,
-    /// A connect that has succeeded.
+    /// Counted as a failed connect, although TCP was established.
+    ConnectFailed,
+    /// Counted as a successful connect.
     Connected,
-    /// The same, and the user has ended its sending half.
+    /// Connected, and the user has closed its sending half.
     HalfClosed,
-    /// The same, and what ends it.
-    BrokenOff,
+    /// Connected, and the error that closes the connection is counted.
+    ErrorCounted,
 }
 
-/// What a user is waiting for.
+/// Event that a user waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UserState {
-    /// Its connect to be decided; of a WebSocket, TCP to be established.
+    /// The outcome of its connect; on a WebSocket, of TCP's part of it.
     Connecting,
-    /// The answer to its upgrade.
+    /// The answer to its upgrade request.
     Upgrading,
-    /// An answer.
+    /// The answer that its `expect` describes.
     Expecting,
-    /// The answer to its join, push or leave.
-    Asking,
-    /// A moment.
+    /// The reply to its join, push or leave.
+    AwaitingReply,
+    /// A moment: the end of a wait, or the next turn of a loop.
     Waiting,
-    /// The other end, to take what was sent.
+    /// The server, to accept what was sent before.
     Blocked,
     /// The end of the run.
     Staying,
-    /// Others, to have their turn.
+    /// Its next turn after other users have had theirs.
     Yielding,
-    /// The end of its connection, which it asked for.
+    /// The end of its connection, which its program closed.
     Closing,
-    /// The end of a connect that took too long.
-    GivingUp,
-    /// The end of a connection on which something went wrong.
-    Failing,
-    /// Its second chance, after an error.
+    /// The end of a connection whose connect failed.
+    ClosingFailedConnect,
+    /// The end of a connection that an error closed.
+    ClosingAfterError,
+    /// The end of its rest after an error.
     Resting,
-    /// Nothing: it leaves.
+    /// Nothing: it is stopped and leaves.
     Stopping,
 }
 
@@ -211,38 +211,40 @@ impl User {
             class,
             handshake: 0,
             unanswered: 0,
-            doing: UserState::Yielding,
+            state: UserState::Yielding,
             iteration: IterationOutcome::Over,
             flags: UserFlags::default(),
-            standing: ConnStatus::None,
-            hears_probe: false,
+            conn_status: ConnStatus::None,
+            receives_probe: false,
             port_tries: 0,
         }
     }
 
-    /// The counter of a loop by its depth.
-    pub(super) fn loop_at(&mut self, depth: u8) -> &mut LoopCounter {
+    /// Returns the counter of the loop at `depth`.
+    pub(super) fn loop_counter(&mut self, depth: u8) -> &mut LoopCounter {
         match usize::from(depth).checked_sub(1) {
             None => &mut self.outermost_loop,
-            Some(place) => &mut self.inner_loops.get_or_insert_default()[place],
+            Some(index) => &mut self.inner_loops.get_or_insert_default()[index],
         }
     }
 
-    /// Whether nothing more is counted of it until it begins anew: it was stopped, or rests.
-    pub(super) fn is_settled(&self) -> bool {
+    /// Reports whether the user has no iteration in progress: it is stopped, rests, or has not
+    /// begun. Nothing is counted for it.
+    pub(super) fn is_between_iterations(&self) -> bool {
         self.iteration == IterationOutcome::Over
     }
 
-    /// From when on the wait for the answer counts that it is waiting for.
+    /// Returns the moment from which the present wait for an answer counts.
     pub(super) fn waiting_from(&self) -> Option<Instant> {
-        match self.doing {
+        match self.state {
             UserState::Expecting => Some(self.answer_counts_from()),
-            UserState::Asking => Some(self.intended),
+            UserState::AwaitingReply => Some(self.intended),
             _ => None,
         }
     }
 
-    /// From when on the wait for an answer counts: from the first of the messages that were sent in a row, if there are any.
+    /// Returns the moment from which the wait for an answer counts: the intended moment of the
+    /// oldest unanswered message, if there is one.
     pub(super) fn answer_counts_from(&self) -> Instant {
         let of_window = self.inbox.as_ref().and_then(|inbox| inbox.window.front());
         match of_window {
@@ -252,44 +254,44 @@ impl User {
         }
     }
 
-    /// Returns whether it waits for the first answer to what it has just sent, and what came at that
-    /// moment came before it.
-    pub(super) fn asked_after(&self, came_at: Instant) -> bool {
+    /// Reports whether the user waits for the first answer to messages that it sent after
+    /// `arrived_at`. What arrived at `arrived_at` is then not the answer.
+    pub(super) fn has_asked_after(&self, arrived_at: Instant) -> bool {
         self.unanswered > 0
             && !self.flags.is_answering()
-            && came_at + CLOCK_ERROR_MAX < self.intended
+            && arrived_at + CLOCK_ERROR_MAX < self.intended
     }
 
-    /// Waits for no answer any more.
-    pub(super) fn forget_question(&mut self) {
+    /// Forgets the unanswered messages.
+    pub(super) fn clear_unanswered(&mut self) {
         self.message_from = Instant::FAR;
         self.unanswered = 0;
     }
 
-    /// Whether it may try its connect again with another port; remembers that it does.
-    pub(crate) fn tries_again(&mut self, tries_max: usize) -> bool {
+    /// Counts another try of the present connect. Returns false once `tries_max` is reached.
+    pub(crate) fn count_port_try(&mut self, tries_max: usize) -> bool {
         let may = usize::from(self.port_tries) < tries_max;
         self.port_tries = if may { self.port_tries + 1 } else { 0 };
         may
     }
 
-    /// Whether it can send a probe: it hears probes, and is not on its way out.
-    pub(super) fn may_speak(&self) -> bool {
-        self.hears_probe && !matches!(self.doing, UserState::Closing | UserState::Stopping)
+    /// Reports whether the user can send a probe: it receives probes and is not leaving.
+    pub(super) fn can_send_probe(&self) -> bool {
+        self.receives_probe && !matches!(self.state, UserState::Closing | UserState::Stopping)
     }
 
-    /// The next ref of this connection.
+    /// Returns the next ref of this connection.
     pub(super) fn next_ref(&mut self) -> u32 {
         self.refs = self.refs.wrapping_add(1).max(1);
         self.refs
     }
 
-    /// Four random bytes, to mask a frame with.
+    /// Returns four random bytes to mask a frame with.
     pub(super) fn mask(&mut self) -> [u8; 4] {
         (self.prng.bits() as u32).to_le_bytes()
     }
 
-    /// Its number.
+    /// Returns the user's number over all cores.
     pub fn id(&self) -> u64 {
         self.id
     }

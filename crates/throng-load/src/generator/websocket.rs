@@ -1,4 +1,4 @@
-//! Users that speak WebSocket: the upgrade, messages out and in, the close.
+//! WebSocket users: the upgrade, messages in both directions, the close.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::encode_buffers::as_text;
 use super::steps::StepOutcome;
 use super::timing::AnswerTiming;
 use super::user::{ConnStatus, UserState};
-use super::{ErrorKind, Generator, GeneratorMessage, shown};
-use crate::program::{MessageTemplate, Op, Protocol, TemplateVars};
+use super::{ErrorKind, Generator, GeneratorMessage, printable};
+use crate::program::{IncomingMessage, Op, Protocol, TemplateVars};
 
 impl Generator {
-    /// TCP is established: the user asks for the upgrade.
-    pub(super) fn ask_for_upgrade<D: Driver<Mail = GeneratorMessage>>(
+    /// Sends the upgrade request once TCP is established.
+    pub(super) fn send_upgrade_request<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
@@ -24,7 +24,7 @@ impl Generator {
         let timing =
             AnswerTiming { seen_at: conn.now(), arrival: conn.handshake_arrival(dialed_at) };
         let user = conn.state();
-        user.doing = UserState::Upgrading;
+        user.state = UserState::Upgrading;
         let stats = &mut self.stats;
         stats.counters.upgrades_started += 1;
         timing.record(user.intended, &mut stats.tcp, &mut stats.arrival.tcp);
@@ -35,7 +35,7 @@ impl Generator {
         text.clear();
         handshake.path.render(&mut vars, text);
         let path_end = text.len();
-        // The values of the headers stand behind the path, one after another.
+        // The header values follow the path in the same buffer.
         let ends: Vec<usize> = handshake
             .headers
             .iter()
@@ -68,61 +68,65 @@ impl Generator {
         }
     }
 
-    /// The server has said something.
+    /// Handles an event of the WebSocket.
     pub(super) fn websocket_event<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         event: ClientEvent<'_>,
     ) {
         if matches!(
-            conn.state().doing,
-            UserState::GivingUp | UserState::Failing | UserState::Stopping
+            conn.state().state,
+            UserState::ClosingFailedConnect | UserState::ClosingAfterError | UserState::Stopping
         ) {
             return;
         }
-        if conn.state().is_settled() {
+        if conn.state().is_between_iterations() {
             return self.event_while_leaving(conn, event);
         }
         match event {
             ClientEvent::Opened { .. } => self.upgraded(conn),
             ClientEvent::Refused(answer) => {
-                self.refused(conn, ConnectFailure::Http(answer.status));
+                self.fail_upgrade(conn, ConnectFailure::Http(answer.status));
             }
-            ClientEvent::Text(text) => self.message(conn, MessageTemplate::Text(text)),
-            ClientEvent::Binary(bytes) => self.message(conn, MessageTemplate::Binary(bytes)),
+            ClientEvent::Text(text) => self.message_received(conn, IncomingMessage::Text(text)),
+            ClientEvent::Binary(bytes) => {
+                self.message_received(conn, IncomingMessage::Binary(bytes))
+            }
             ClientEvent::Ping(_) | ClientEvent::Pong(_) => {}
             ClientEvent::Closed { code, reason } => {
-                if conn.state().doing == UserState::Closing {
+                if conn.state().state == UserState::Closing {
                     return conn.close();
                 }
-                self.stats.incidents.lost(conn.now());
-                self.show_close(code, reason);
+                self.stats.incidents.connection_lost(conn.now());
+                self.sample_close(code, reason);
                 self.stats.count_close(code);
-                self.break_off(conn);
+                self.close_after_error(conn);
             }
-            ClientEvent::Failed(violation) => match conn.state().doing {
-                UserState::Upgrading => self.refused(conn, ConnectFailure::Violation),
+            ClientEvent::Failed(violation) => match conn.state().state {
+                UserState::Upgrading => self.fail_upgrade(conn, ConnectFailure::Violation),
                 UserState::Closing => conn.close(),
                 _ => {
                     let kind = ErrorKind::WebSocketViolation;
                     let got = || violation.sentence().to_owned();
-                    self.show(kind.name(), || "a WebSocket".to_owned(), got);
+                    self.sample_error(kind.name(), || "a WebSocket".to_owned(), got);
                     self.count_error(kind);
-                    self.break_off(conn);
+                    self.close_after_error(conn);
                 }
             },
         }
     }
 
-    /// The server has said something to a user that was stopped and still has its connection.
+    /// Handles an event for a stopped user whose connection is still open.
     fn event_while_leaving<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         event: ClientEvent<'_>,
     ) {
         match event {
-            ClientEvent::Text(text) => self.message(conn, MessageTemplate::Text(text)),
-            ClientEvent::Binary(bytes) => self.message(conn, MessageTemplate::Binary(bytes)),
+            ClientEvent::Text(text) => self.message_received(conn, IncomingMessage::Text(text)),
+            ClientEvent::Binary(bytes) => {
+                self.message_received(conn, IncomingMessage::Binary(bytes))
+            }
             ClientEvent::Closed { .. } | ClientEvent::Failed(_) | ClientEvent::Refused(_) => {
                 conn.close();
             }
@@ -130,22 +134,22 @@ impl Generator {
         }
     }
 
-    /// What the server answers is no upgrade; it begins with `head`.
-    pub(super) fn upgrade_broken<D: Driver<Mail = GeneratorMessage>>(
+    /// Handles an answer to the upgrade that violates the protocol. `head` is its beginning.
+    pub(super) fn upgrade_violated<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         violation: Violation,
         head: &[u8],
     ) {
-        if conn.state().doing == UserState::Upgrading {
+        if conn.state().state == UserState::Upgrading {
             let expected = || "101 Switching Protocols".to_owned();
-            let got = || format!("{}: {}", shown(head), violation.sentence());
-            self.show(&ConnectFailure::Violation.to_string(), expected, got);
+            let got = || format!("{}: {}", printable(head), violation.sentence());
+            self.sample_error(&ConnectFailure::Violation.to_string(), expected, got);
         }
         self.websocket_event(conn, ClientEvent::Failed(violation));
     }
 
-    /// The upgrade is done: the connect has succeeded.
+    /// Completes the connect after a successful upgrade.
     fn upgraded<D: Driver<Mail = GeneratorMessage>>(&mut self, conn: &mut Conn<'_, D, Self>) {
         let now = conn.now();
         let handshake = self.config.program.handshake(conn.state().handshake.into());
@@ -154,47 +158,49 @@ impl Generator {
         }
         let is_heard = self.config.program.protocol() == Protocol::Ws;
         if let Some(probes) = self.probes.as_mut().filter(|_| is_heard) {
-            let place = conn.key().index();
-            probes.join(conn.state(), place);
+            let user_index = conn.key().index();
+            probes.join(conn.state(), user_index);
         }
         let timing = AnswerTiming::of(conn);
-        self.established(conn, timing);
+        self.connect_succeeded(conn, timing);
     }
 
-    /// The connect has failed although TCP was established.
-    fn refused<D: Driver<Mail = GeneratorMessage>>(
+    /// Fails a connect after TCP was established: the server refused the upgrade or violated the
+    /// protocol.
+    fn fail_upgrade<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         why: ConnectFailure,
     ) {
         let now = conn.now();
         let user = conn.state();
-        self.connect_failed(user, now, why);
-        user.standing = ConnStatus::Refused;
+        self.fail_connect(user, now, why);
+        user.conn_status = ConnStatus::ConnectFailed;
         conn.set_deadline(Deadline::Never);
         conn.close();
     }
 
-    /// Ends an upgraded connection that is of no use any more, for a reason that has been counted.
-    pub(super) fn break_off<D: Driver<Mail = GeneratorMessage>>(
+    /// Closes an upgraded connection after an error that has been counted.
+    pub(super) fn close_after_error<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
-        conn.state().standing = ConnStatus::BrokenOff;
-        self.hang_up(conn);
+        conn.state().conn_status = ConnStatus::ErrorCounted;
+        self.close_connection(conn);
     }
 
-    /// Closes the connection, and says so to a WebSocket's server.
-    pub(super) fn hang_up<D: Driver<Mail = GeneratorMessage>>(
+    /// Closes the connection. On a WebSocket, sends a close frame first.
+    pub(super) fn close_connection<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) {
-        self.say_goodbye(conn);
+        self.send_close_frame(conn);
         conn.close();
     }
 
-    /// Sends a close frame where there is a WebSocket; true when its answer is to be waited for.
-    pub(super) fn say_goodbye<D: Driver<Mail = GeneratorMessage>>(
+    /// Sends a close frame on an open WebSocket. Returns true if the server's answer must be waited
+    /// for.
+    pub(super) fn send_close_frame<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
     ) -> bool {
@@ -209,7 +215,7 @@ impl Generator {
         }
     }
 
-    /// Appends what the pen has written as a text message.
+    /// Appends the encoded text of the buffers to the output as a text message.
     pub(super) fn write_text<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
@@ -221,7 +227,7 @@ impl Generator {
         }
     }
 
-    /// Appends what the pen has written as a binary message.
+    /// Appends the encoded text of the buffers to the output as a binary message.
     pub(super) fn write_binary<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
@@ -233,47 +239,47 @@ impl Generator {
         }
     }
 
-    fn message<D: Driver<Mail = GeneratorMessage>>(
+    fn message_received<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-        message: MessageTemplate<'_>,
+        message: IncomingMessage<'_>,
     ) {
         self.stats.counters.messages_received += 1;
         if self.config.program.protocol() == Protocol::Phoenix {
-            return self.phoenix_message(conn, message);
+            return self.phoenix_message_received(conn, message);
         }
-        if self.take_probe(conn, message.bytes()) {
+        if self.receive_probe(conn, message.bytes()) {
             return;
         }
         let timing = AnswerTiming::of(conn);
         let user = conn.state();
-        if user.doing == UserState::Expecting
-            && let Op::Await { pattern, .. } = self.config.program.op(user.pc)
+        if user.state == UserState::Expecting
+            && let Op::ExpectMessage { pattern, .. } = self.config.program.op(user.pc)
         {
             let pattern = self.config.program.pattern(pattern);
-            if user.asked_after(timing.came_at()) {
-                // It came before the question and was only read after it.
-                self.throw_away(user, message, timing.came_at());
+            if user.has_asked_after(timing.arrived_at()) {
+                // It arrived before the request was sent and was only read after it.
+                self.discard_message(user, message, timing.arrived_at());
             } else if pattern.matches(message) {
-                if !self.sets_aside(user, timing) {
+                if !self.set_aside_if_late(user, timing) {
                     self.answered(conn, timing);
                     self.advance(conn);
                 }
             } else if pattern.skips_others() {
                 self.stats.counters.messages_unasked += 1;
-                self.stats.incidents.heard(conn.now());
-                self.samples.pass_over(message.bytes());
+                self.stats.incidents.unasked_received(conn.now());
+                self.samples.note_skipped(message.bytes());
             } else {
-                self.show_mismatch(conn, message.bytes());
-                self.fail(conn, ErrorKind::ExpectMismatch);
+                self.sample_mismatch(conn, message.bytes());
+                self.fail_step(conn, ErrorKind::ExpectMismatch);
             }
             return;
         }
-        self.unasked_message(conn, message);
+        self.unasked_message_received(conn, message);
     }
 
-    /// Whether `message` is a delivery of a probe; it is counted then.
-    pub(super) fn take_probe<D: Driver<Mail = GeneratorMessage>>(
+    /// Counts `message` if it is a delivery of a probe, and reports whether it is.
+    pub(super) fn receive_probe<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         message: &[u8],
@@ -281,13 +287,13 @@ impl Generator {
         let Some(probes) = &mut self.probes else { return false };
         let Some(number) = probes.marker.find(message) else { return false };
         let timing = AnswerTiming::of(conn);
-        self.stats.incidents.heard(timing.came_at());
+        self.stats.incidents.unasked_received(timing.arrived_at());
         probes.receive(conn.state(), number, timing, &mut self.stats);
         true
     }
 
-    /// The step `expect` of a WebSocket begins. What came early is looked at first.
-    pub(super) fn await_message<D: Driver<Mail = GeneratorMessage>>(
+    /// Begins an `expect` step on a WebSocket. Looks at messages that arrived early first.
+    pub(super) fn expect_message<D: Driver<Mail = GeneratorMessage>>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         pattern: u32,
@@ -296,8 +302,8 @@ impl Generator {
         let now = conn.now();
         let is_open = conn.is_open();
         let user = conn.state();
-        user.doing = UserState::Expecting;
-        match self.kept_answer(user, pattern) {
+        user.state = UserState::Expecting;
+        match self.take_kept_answer(user, pattern) {
             Ok(Some(timing)) => {
                 self.answered(conn, timing);
                 StepOutcome::Next
@@ -306,14 +312,14 @@ impl Generator {
                 conn.set_deadline(Deadline::Coarse(now + timeout));
                 StepOutcome::Wait
             }
-            Ok(None) => self.not_connected(conn),
+            Ok(None) => self.skip_unconnected_step(conn),
             Err(kind) => {
-                self.fail(conn, kind);
+                self.fail_step(conn, kind);
                 StepOutcome::Wait
             }
         }
     }
 }
 
-/// The close code of an end that was meant (RFC 6455 section 7.4.1).
+/// Close code of a normal closure (RFC 6455 section 7.4.1).
 const NORMAL_CLOSURE: u16 = 1000;

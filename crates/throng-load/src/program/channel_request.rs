@@ -1,47 +1,47 @@
-//! What users of Phoenix Channels ask, and what about.
+//! Requests of Phoenix Channels users, and their topics.
 
 use std::time::Duration;
 
 use super::{Broadcast, Probe, Template};
 
-/// A question to the server.
+/// A request to the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelRequest {
-    /// Which.
-    pub asked: ChannelRequestKind,
-    /// The index of its [`Topic`].
+    /// Type of the request.
+    pub kind: ChannelRequestKind,
+    /// Index of its [`TopicTemplate`].
     pub topic: u16,
-    /// Of a push; empty otherwise.
+    /// Event of a push; empty otherwise.
     pub event: Template,
-    /// The text of a JSON object; nothing for a leave.
+    /// Text of a JSON object; empty for a leave.
     pub payload: Template,
-    /// Whether the user waits for the answer.
+    /// True if the user waits for the reply.
     pub awaits_reply: bool,
-    /// After this long without it it is an error.
+    /// Time-out of the reply.
     pub timeout: Duration,
 }
 
-/// The three questions.
+/// Type of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelRequestKind {
-    /// `phx_join`.
+    /// Joins a topic (`phx_join`).
     Join,
-    /// An event of the application's.
+    /// Pushes an event of the application.
     Push,
-    /// `phx_leave`.
+    /// Leaves a topic (`phx_leave`).
     Leave,
 }
 
 impl ChannelRequest {
     pub(super) fn join(topic: u16, payload: Template, timeout: Duration) -> Self {
         let event = Template::from_bytes(Vec::new());
-        Self { asked: ChannelRequestKind::Join, topic, event, payload, awaits_reply: true, timeout }
+        Self { kind: ChannelRequestKind::Join, topic, event, payload, awaits_reply: true, timeout }
     }
 
     pub(super) fn leave(topic: u16, timeout: Duration) -> Self {
         let nothing = Template::from_bytes(Vec::new());
         Self {
-            asked: ChannelRequestKind::Leave,
+            kind: ChannelRequestKind::Leave,
             topic,
             event: nothing.clone(),
             payload: nothing,
@@ -51,26 +51,26 @@ impl ChannelRequest {
     }
 }
 
-/// A channel's name.
+/// The name of a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopicTemplate {
-    /// The same text each time that one user renders it.
+    /// Template of the name; a user renders the same text each time.
     pub name: Template,
-    heard: ProbeReach,
+    probe_reach: ProbeReach,
 }
 
-/// Whether a probe is heard in a topic.
+/// The users of a topic to whom the probe is delivered.
 #[derive(Clone, Debug, PartialEq)]
 enum ProbeReach {
     Always,
     Never,
-    /// By the users whose topic is this one.
+    /// Those whose topic is this one.
     Where(String),
 }
 
 impl TopicTemplate {
     pub(super) fn new(name: Template, probe: Option<&Probe>) -> Self {
-        let heard = match probe.map(|probe| &probe.broadcast) {
+        let probe_reach = match probe.map(|probe| &probe.broadcast) {
             Some(Broadcast::Push { topic, .. }) => match name.as_literal() {
                 Some(literal) if literal == topic.as_bytes() => ProbeReach::Always,
                 Some(_) => ProbeReach::Never,
@@ -78,12 +78,12 @@ impl TopicTemplate {
             },
             _ => ProbeReach::Never,
         };
-        Self { name, heard }
+        Self { name, probe_reach }
     }
 
-    /// Whether the probe is heard by those whose topic is `rendered`.
-    pub fn hears_probe(&self, rendered: &[u8]) -> bool {
-        match &self.heard {
+    /// Reports whether the probe is delivered to users whose topic is `rendered`.
+    pub fn receives_probe(&self, rendered: &[u8]) -> bool {
+        match &self.probe_reach {
             ProbeReach::Always => true,
             ProbeReach::Never => false,
             ProbeReach::Where(topic) => topic.as_bytes() == rendered,

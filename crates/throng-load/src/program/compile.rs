@@ -1,4 +1,4 @@
-//! From steps to ops.
+//! Compiling steps to ops.
 
 use super::{
     ChannelRequest, ChannelRequestKind, Dialogue, Frame, Handshake, Loop, Matcher, MessagePattern,
@@ -8,8 +8,8 @@ use crate::scenario::{Action, Class, Expectation, Repeat, Scenario, SendPayload,
 use crate::schedule::PacedTurns;
 
 impl Program {
-    /// Compiles the classes of a scenario. A scenario that was read from a text has no more loops
-    /// inside one another than there are counters.
+    /// Compiles the classes of a scenario. The reader has checked that loops are not nested deeper
+    /// than [`LOOPS_MAX`](super::LOOPS_MAX).
     ///
     /// # Panics
     /// When there is no class, or all weights are 0.
@@ -23,7 +23,7 @@ impl Program {
             handshakes: Vec::new(),
             patterns: Vec::new(),
             topics: Vec::new(),
-            asks: Vec::new(),
+            requests: Vec::new(),
             probe: scenario.probe.clone(),
             classes: Vec::new(),
             weight_total: 0,
@@ -31,7 +31,7 @@ impl Program {
             dialogue: Dialogue::default(),
         };
         for class in &scenario.classes {
-            program.class(class, &scenario.target);
+            program.compile_class(class, &scenario.target);
         }
         assert!(program.weight_total > 0, "a scenario has users");
         program.stride = stride(program.weight_total);
@@ -39,10 +39,10 @@ impl Program {
         program
     }
 
-    fn class(&mut self, class: &Class, target: &Target) {
+    fn compile_class(&mut self, class: &Class, target: &Target) {
         self.weight_total += u64::from(class.weight);
-        let entry = self.here();
-        self.steps(&class.steps, target, 0);
+        let entry = self.next_pc();
+        self.compile_steps(&class.steps, target, 0);
         self.ops.push(Op::End);
         self.classes.push(ProgramClass {
             name: class.name.clone(),
@@ -52,13 +52,13 @@ impl Program {
         });
     }
 
-    fn steps(&mut self, steps: &[Step], target: &Target, depth: u8) {
+    fn compile_steps(&mut self, steps: &[Step], target: &Target, depth: u8) {
         for step in steps {
-            self.step(&step.action, target, depth);
+            self.compile_step(&step.action, target, depth);
         }
     }
 
-    fn step(&mut self, action: &Action, target: &Target, depth: u8) {
+    fn compile_step(&mut self, action: &Action, target: &Target, depth: u8) {
         let op = match action {
             Action::Connect { timeout, upgrade } => {
                 let handshake = upgrade.as_ref().map_or(0, |upgrade| {
@@ -68,42 +68,43 @@ impl Program {
                 Op::Connect { timeout_ns: nanos(*timeout), handshake }
             }
             Action::Send(SendPayload::Random(bytes)) => Op::SendRandom { bytes: *bytes },
-            Action::Send(SendPayload::Template(template)) => self.send(template, Frame::Raw),
-            Action::Send(SendPayload::Text(template)) => self.send(template, Frame::Text),
-            Action::Send(SendPayload::Binary(template)) => self.send(template, Frame::Binary),
-            Action::Await { pattern, skip_others, timeout } => {
+            Action::Send(SendPayload::Template(template)) => self.send_op(template, Frame::Raw),
+            Action::Send(SendPayload::Text(template)) => self.send_op(template, Frame::Text),
+            Action::Send(SendPayload::Binary(template)) => self.send_op(template, Frame::Binary),
+            Action::ExpectMessage { pattern, skip_others, timeout } => {
                 let pattern = MessagePattern::new(pattern.clone(), *skip_others);
-                Op::Await {
+                Op::ExpectMessage {
                     pattern: index_of(&mut self.patterns, pattern),
                     timeout_ns: nanos(*timeout),
                 }
             }
             Action::Join { topic, payload, timeout } => {
-                let ask = ChannelRequest::join(self.topic_of(topic), payload.clone(), *timeout);
-                Op::Ask { ask: index_of(&mut self.asks, ask) }
+                let request =
+                    ChannelRequest::join(self.topic_index(topic), payload.clone(), *timeout);
+                Op::Request { request: index_of(&mut self.requests, request) }
             }
             Action::Push { topic, event, payload, reply, timeout } => {
-                let ask = ChannelRequest {
-                    asked: ChannelRequestKind::Push,
-                    topic: self.topic_of(topic),
+                let request = ChannelRequest {
+                    kind: ChannelRequestKind::Push,
+                    topic: self.topic_index(topic),
                     event: event.clone(),
                     payload: payload.clone(),
                     awaits_reply: *reply,
                     timeout: *timeout,
                 };
-                Op::Ask { ask: index_of(&mut self.asks, ask) }
+                Op::Request { request: index_of(&mut self.requests, request) }
             }
             Action::Leave { topic, timeout } => {
-                let ask = ChannelRequest::leave(self.topic_of(topic), *timeout);
-                Op::Ask { ask: index_of(&mut self.asks, ask) }
+                let request = ChannelRequest::leave(self.topic_index(topic), *timeout);
+                Op::Request { request: index_of(&mut self.requests, request) }
             }
-            Action::Expect { expected, timeout } => {
+            Action::ExpectBytes { expected, timeout } => {
                 let matcher = match expected {
                     Expectation::Literal(bytes) => Matcher::literal(bytes),
                     Expectation::Bytes(bytes) => Matcher::bytes(*bytes),
                     Expectation::Until(pattern) => Matcher::until(pattern),
                 };
-                Op::Expect {
+                Op::ExpectBytes {
                     matcher: index_of(&mut self.matchers, matcher),
                     timeout_ns: nanos(*timeout),
                 }
@@ -116,47 +117,47 @@ impl Program {
             Action::Every { pace, span, steps } => {
                 let pace = PacedTurns::new(*pace);
                 let turns = span.map_or(u64::MAX, |span| pace.turns_in(span));
-                return self.looped(Turns::Every { pace, turns }, steps, target, depth);
+                return self.compile_loop(Turns::Every { pace, turns }, steps, target, depth);
             }
             Action::Repeat { until, steps } => {
                 let turns = match until {
                     Repeat::Times(times) => Turns::Times(*times),
                     Repeat::For(span) => Turns::For { span_ns: nanos(*span) },
                 };
-                return self.looped(turns, steps, target, depth);
+                return self.compile_loop(turns, steps, target, depth);
             }
         };
         self.ops.push(op);
     }
 
-    fn send(&mut self, template: &Template, frame: Frame) -> Op {
+    fn send_op(&mut self, template: &Template, frame: Frame) -> Op {
         Op::Send { template: index_of(&mut self.templates, template.clone()), frame }
     }
 
-    /// The place of a topic: all steps that name it share one.
-    fn topic_of(&mut self, name: &Template) -> u16 {
+    /// Returns the index of a topic. All steps that name it share one.
+    fn topic_index(&mut self, name: &Template) -> u16 {
         let topic = TopicTemplate::new(name.clone(), self.probe.as_ref());
         u16::try_from(index_of(&mut self.topics, topic))
             .expect("a scenario with 65,536 topics was read from a text")
     }
 
-    fn looped(&mut self, turns: Turns, steps: &[Step], target: &Target, depth: u8) {
+    fn compile_loop(&mut self, turns: Turns, steps: &[Step], target: &Target, depth: u8) {
         let index = self.loops.len();
-        let body = self.here() + 1;
+        let body = self.next_pc() + 1;
         self.loops.push(Loop { slot: depth, body, after: 0, turns });
         self.ops.push(Op::LoopBegin { index: index as u32 });
-        self.steps(steps, target, depth + 1);
+        self.compile_steps(steps, target, depth + 1);
         self.ops.push(Op::LoopEnd { index: index as u32 });
-        self.loops[index].after = self.here();
+        self.loops[index].after = self.next_pc();
     }
 
-    fn here(&self) -> u32 {
+    fn next_pc(&self) -> u32 {
         u32::try_from(self.ops.len())
             .expect("a scenario of four thousand million steps was read from a text")
     }
 }
 
-/// The place of `value` in the table, where equal ones share one.
+/// Returns the index of `value` in the table. Equal values share one.
 fn index_of<T: PartialEq>(table: &mut Vec<T>, value: T) -> u32 {
     let index = table.iter().position(|other| *other == value).unwrap_or_else(|| {
         table.push(value);
@@ -165,7 +166,8 @@ fn index_of<T: PartialEq>(table: &mut Vec<T>, value: T) -> u32 {
     index as u32
 }
 
-/// A number prime to `total` near its golden section: its multiples are spread evenly.
+/// Returns a number coprime to `total` near its golden section, so that its multiples spread
+/// evenly.
 fn stride(total: u64) -> u64 {
     let golden = (total as f64 * 0.618_033_988_75) as u64;
     (golden.max(1)..).find(|&stride| gcd(stride, total) == 1).unwrap_or(1)

@@ -1,31 +1,30 @@
-//! How sends and answers follow one another, known from the program alone: what a message that arrives
-//! now can be an answer to.
+//! The order of sends and answers in a program: which answer a message that arrives now can be.
 
 use super::{CloseAction, Op, Program};
 
-/// What a user at some place in the program comes to first.
+/// The first send or `expect` that a user at some index of the program comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextAnswer {
-    /// It sends before it waits for an answer. What arrives before that is not the answer.
+    /// True if it sends before it waits for an answer. What arrives before that is not the answer.
     pub sends_first: bool,
-    /// The place of the `expect` that it comes to next; none if there is none on this connection.
+    /// Index of the next `expect` on this connection; `None` if there is none.
     pub expect: Option<u32>,
 }
 
-/// What is known of each place of a program.
+/// Precomputed facts for each index of a program.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dialogue {
     next: Vec<NextAnswer>,
-    /// For the place of a send: its loop, or its class outside of loops, sends more often than it waits
+    /// True for a send if its loop, or its class outside of loops, sends more often than it waits
     /// for an answer.
     sends_exceed: Vec<bool>,
 }
 
 impl Dialogue {
     pub(super) fn of(program: &Program) -> Self {
-        // The end of a loop leads back to its body, which a first pass has looked at.
+        // The end of a loop leads back to its body, which the first pass has visited.
         let once = next_answers(program, &[]);
-        Self { next: next_answers(program, &once), sends_exceed: sends_exceed(program.ops()) }
+        Self { next: next_answers(program, &once), sends_exceed: mark_excess_sends(program.ops()) }
     }
 }
 
@@ -35,8 +34,8 @@ impl Program {
         self.dialogue.next[pc as usize]
     }
 
-    /// Returns whether messages of several sends, with the one at `pc` among them, have one answer. If
-    /// not, answers that are still outstanding at that send are still waited for.
+    /// Reports whether several sends, including the one at `pc`, share one answer. If not, answers
+    /// that are outstanding at that send remain outstanding.
     pub fn sends_exceed_answers(&self, pc: u32) -> bool {
         self.dialogue.sends_exceed[pc as usize]
     }
@@ -49,17 +48,17 @@ fn next_answers(program: &Program, bodies: &[NextAnswer]) -> Vec<NextAnswer> {
         let after = next[pc + 1];
         next[pc] = match op {
             Op::Send { .. } | Op::SendRandom { .. } => NextAnswer { sends_first: true, ..after },
-            Op::Expect { .. } | Op::Await { .. } => {
+            Op::ExpectBytes { .. } | Op::ExpectMessage { .. } => {
                 NextAnswer { sends_first: false, expect: Some(pc as u32) }
             }
             Op::LoopEnd { index } => {
-                let body = bodies.get(program.looping(*index).body as usize);
+                let body = bodies.get(program.loop_at(*index).body as usize);
                 body.copied().filter(|body| *body != NextAnswer::default()).unwrap_or(after)
             }
             Op::Close { how: CloseAction::Half }
             | Op::Wait { .. }
             | Op::LoopBegin { .. }
-            | Op::Ask { .. } => after,
+            | Op::Request { .. } => after,
             Op::Connect { .. } | Op::Close { .. } | Op::Stay | Op::End => NextAnswer::default(),
         };
     }
@@ -67,21 +66,21 @@ fn next_answers(program: &Program, bodies: &[NextAnswer]) -> Vec<NextAnswer> {
     next
 }
 
-/// The sends of a loop, or of a class outside of its loops, and how many answers it waits for.
+/// The sends of a loop, or of a class outside of its loops, and the number of answers it waits for.
 #[derive(Default)]
 struct Section {
     sends: Vec<usize>,
     answers: usize,
 }
 
-fn sends_exceed(ops: &[Op]) -> Vec<bool> {
+fn mark_excess_sends(ops: &[Op]) -> Vec<bool> {
     let mut exceed = vec![false; ops.len()];
     let mut sections = vec![Section::default()];
     for (pc, op) in ops.iter().enumerate() {
         let Some(section) = sections.last_mut() else { break };
         match op {
             Op::Send { .. } | Op::SendRandom { .. } => section.sends.push(pc),
-            Op::Expect { .. } | Op::Await { .. } => section.answers += 1,
+            Op::ExpectBytes { .. } | Op::ExpectMessage { .. } => section.answers += 1,
             Op::LoopBegin { .. } => sections.push(Section::default()),
             Op::LoopEnd { .. } | Op::End => {
                 if let Some(section) = sections.pop() {
@@ -110,14 +109,14 @@ mod tests {
         )
     }
 
-    /// For each place: `s` where the user sends first, `-` where not, and the place of its next `expect`.
+    /// For each index: `s` if the user sends first, `-` if not, and the index of its next `expect`.
     #[track_caller]
     fn check(user: &str, expected: &str) {
         let program = compile(user);
         let shown = (0..program.ops().len() as u32).map(|pc| {
             let NextAnswer { sends_first, expect } = program.next_answer(pc);
-            let place = expect.map_or_else(|| "_".to_owned(), |expect| expect.to_string());
-            format!("{}{place}", if sends_first { 's' } else { '-' })
+            let index = expect.map_or_else(|| "_".to_owned(), |expect| expect.to_string());
+            format!("{}{index}", if sends_first { 's' } else { '-' })
         });
         assert_eq!(shown.collect::<Vec<_>>().join(" "), expected, "{user}");
     }
@@ -139,7 +138,7 @@ mod tests {
             "[connect, repeat: {times: 3, do: [send: a, expect: b]}, expect: c]",
             "-_ s3 s3 -3 s3 -5 -_",
         );
-        // A loop that neither sends nor waits for anything leads on.
+        // A loop that neither sends nor expects is transparent.
         check("[connect, repeat: {times: 3, do: [wait: 1s]}, expect: c]", "-_ -4 -4 -4 -4 -_");
     }
 

@@ -1,4 +1,4 @@
-//! How a WebSocket is asked for, everything put together that is the same for all users.
+//! The upgrade request, with everything precomputed that is the same for all users.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use throng_proto::phoenix::Vsn;
 use super::{Protocol, Template};
 use crate::scenario::{Segment, Target, UpgradeOptions};
 
-/// An upgrade, ready to be rendered for a user.
+/// An upgrade request, ready to be rendered for a user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handshake {
-    /// The `host` header.
+    /// Value of the `host` header.
     pub host: String,
     /// Path and query.
     pub path: Template,
-    /// More header fields.
+    /// Further header fields.
     pub headers: Vec<(String, Template)>,
-    /// Subprotocols that are offered, most wanted first.
+    /// Offered subprotocols, most preferred first.
     pub subprotocols: Vec<String>,
-    /// Whether permessage-deflate is offered.
+    /// True if permessage-deflate is offered.
     pub deflate: bool,
-    /// Phoenix: the serialisation.
+    /// Phoenix: version of the serialization.
     pub vsn: Vsn,
-    /// How often a Phoenix user says that it is there; other users never do.
+    /// Phoenix: interval of heartbeats; `None` for other protocols.
     pub heartbeat: Option<Duration>,
 }
 
@@ -41,8 +41,8 @@ impl Handshake {
     }
 }
 
-/// The target's path and query, unless the step has a path of its own; then what the step adds to the query, and at last
-/// the version of the serialisation, unless it is there already.
+/// Returns the path and query: the step's own path or the target's, the step's query, and for
+/// Phoenix the serialization version unless it is there already.
 fn path(target: &Target, is_phoenix: bool, upgrade: &UpgradeOptions) -> Template {
     let literal = |text: &str| Segment::Literal(text.as_bytes().into());
     let own = Template::from_bytes(target.path.clone().into_bytes());

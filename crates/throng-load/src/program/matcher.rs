@@ -1,66 +1,67 @@
-//! What an answer must be, checked piece by piece as it arrives.
+//! Matching an answer piece by piece as it arrives.
 //!
 //! Between two pieces a connection keeps four bytes of state and none of the answer.
 
-/// What must come next.
+/// A rule for the bytes of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matcher(Kind);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Exactly these bytes. The state is how many of them have come.
+    /// Exactly these bytes. The state is the number that have matched.
     Literal(Box<[u8]>),
-    /// As many bytes. The state is how many have come.
+    /// Any bytes, this many. The state is the number that have arrived.
     Bytes(u32),
-    /// Anything up to and with the pattern. The state is how long a beginning of the pattern the
-    /// bytes so far end with.
+    /// Anything up to and including the pattern. The state is the length of the longest prefix of
+    /// the pattern that the bytes so far end with.
     Until {
         pattern: Box<[u8]>,
-        /// How long a proper beginning of the pattern its first `i + 1` bytes end with (Knuth, Morris, Pratt 1977).
+        /// Length of the longest proper prefix that the pattern's first `i + 1` bytes end with
+        /// (Knuth, Morris, Pratt 1977).
         borders: Box<[u32]>,
     },
 }
 
-/// What a piece has brought.
+/// Result of feeding a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchProgress {
-    /// All of it belongs to the answer, which is not whole yet.
+    /// The whole piece belongs to the answer, which is not complete yet.
     NeedMore,
-    /// The answer is whole. The state is 0 again.
+    /// The answer is complete. The state is 0 again.
     Matched {
-        /// How many bytes of the piece belong to it; what follows is of the next answer.
+        /// Bytes of the piece that belong to it; the rest belongs to the next answer.
         consumed: usize,
     },
-    /// This is another answer. The state is 0 again.
+    /// The piece does not match. The state is 0 again.
     Mismatch {
-        /// The first byte of the piece that is wrong.
+        /// Index of the first byte that does not match.
         at: usize,
     },
 }
 
 impl Matcher {
-    /// Exactly `bytes`.
+    /// Creates a matcher for exactly `bytes`.
     ///
     /// # Panics
-    /// When it is empty or longer than 4 GiB, as all of these.
+    /// Like the other constructors: if the answer would be empty or longer than 4 GiB.
     pub fn literal(bytes: &[u8]) -> Self {
         check_length(bytes.len());
         Self(Kind::Literal(bytes.into()))
     }
 
-    /// Any `count` bytes.
+    /// Creates a matcher for any `count` bytes.
     pub fn bytes(count: u32) -> Self {
         check_length(count as usize);
         Self(Kind::Bytes(count))
     }
 
-    /// Anything up to the first `pattern`, and the pattern.
+    /// Creates a matcher for anything up to and including the first `pattern`.
     pub fn until(pattern: &[u8]) -> Self {
         check_length(pattern.len());
         Self(Kind::Until { pattern: pattern.into(), borders: borders(pattern) })
     }
 
-    /// Returns it in words; `shown` writes bytes for people.
+    /// Describes the answer for people; `shown` formats bytes.
     pub fn describe(&self, shown: impl Fn(&[u8]) -> String) -> String {
         match &self.0 {
             Kind::Literal(bytes) => shown(bytes),
@@ -69,7 +70,7 @@ impl Matcher {
         }
     }
 
-    /// Takes the next piece of what has arrived. `state` is 0 before the first piece of an answer.
+    /// Feeds the next piece. `state` is 0 before the first piece of an answer.
     pub fn feed(&self, state: &mut u32, input: &[u8]) -> MatchProgress {
         let seen = *state as usize;
         let (fed, next) = match &self.0 {
@@ -77,7 +78,7 @@ impl Matcher {
             Kind::Bytes(count) => feed_bytes(*count as usize, seen, input),
             Kind::Until { pattern, borders } => feed_until(pattern, borders, seen, input),
         };
-        // No state reaches the length of its pattern, which fits.
+        // No state reaches the length of its pattern, so it fits.
         *state = next as u32;
         fed
     }
@@ -115,7 +116,7 @@ fn feed_until(
     let mut at = 0;
     while at < input.len() {
         if seen == 0 {
-            // Nothing has begun: skip to where something could.
+            // No prefix has matched: skip to the first byte of the pattern.
             match input[at..].iter().position(|&byte| byte == pattern[0]) {
                 Some(skipped) => at += skipped,
                 None => return (MatchProgress::NeedMore, 0),
@@ -130,7 +131,7 @@ fn feed_until(
     (MatchProgress::NeedMore, seen)
 }
 
-/// How long a beginning of the pattern the bytes end with after one more byte.
+/// Returns the length of the matched prefix after one more byte.
 fn step(pattern: &[u8], borders: &[u32], mut seen: usize, byte: u8) -> usize {
     while seen > 0 && pattern[seen] != byte {
         seen = borders[seen - 1] as usize;
@@ -150,7 +151,7 @@ fn borders(pattern: &[u8]) -> Box<[u32]> {
 fn check_length(length: usize) {
     assert!(
         length > 0 && u32::try_from(length).is_ok(),
-        "an answer of {length} bytes cannot be waited for"
+        "cannot expect an answer of {length} bytes"
     );
 }
 
@@ -160,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// Feeds pieces one after another, and gives the end with its place in the whole.
+    /// Feeds pieces one after another. Returns the result with its index in the whole.
     fn feed_all<'a>(
         matcher: &Matcher,
         pieces: impl IntoIterator<Item = &'a [u8]>,
@@ -233,7 +234,7 @@ mod tests {
         Matcher::until(b"");
     }
 
-    /// What the answer is, found without any cleverness.
+    /// The expected result, computed in the simplest way.
     fn by_hand(matcher: &Matcher, input: &[u8]) -> MatchProgress {
         match &matcher.0 {
             Kind::Literal(bytes) => match bytes.iter().zip(input).position(|(a, b)| a != b) {
@@ -253,7 +254,7 @@ mod tests {
     }
 
     proptest! {
-        // Two letters only, so that patterns overlap themselves and almost match.
+        // Only two letters, so that patterns overlap themselves and almost match.
         #[test]
         fn splitting_the_input_anywhere_changes_nothing(
             kind in 0..3,
@@ -270,7 +271,9 @@ mod tests {
             cuts.sort_unstable();
             cuts.push(input.len());
             let mut begin = 0;
-            let pieces = cuts.into_iter().map(|cut| &input.as_bytes()[std::mem::replace(&mut begin, cut)..cut]);
+            let pieces = cuts
+                .into_iter()
+                .map(|cut| &input.as_bytes()[std::mem::replace(&mut begin, cut)..cut]);
             prop_assert_eq!(feed_all(&matcher, pieces), by_hand(&matcher, input.as_bytes()));
         }
     }

@@ -1,4 +1,4 @@
-//! What a whole message must be.
+//! Matching whole WebSocket messages.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use serde_json::Value;
 
 use crate::scenario::Pattern;
 
-/// A message of a WebSocket.
+/// A WebSocket message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageTemplate<'a> {
-    /// Text.
+pub enum IncomingMessage<'a> {
+    /// A text message.
     Text(&'a str),
-    /// Bytes.
+    /// A binary message.
     Binary(&'a [u8]),
 }
 
-impl<'a> MessageTemplate<'a> {
-    /// Its bytes, whatever it is.
+impl<'a> IncomingMessage<'a> {
+    /// Returns the message's bytes.
     pub fn bytes(self) -> &'a [u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
@@ -27,7 +27,7 @@ impl<'a> MessageTemplate<'a> {
     }
 }
 
-/// What must come, and whether something else may come before it.
+/// A rule for a message, and whether other messages may come before it.
 #[derive(Clone, Debug)]
 pub struct MessagePattern {
     pattern: Pattern,
@@ -36,7 +36,7 @@ pub struct MessagePattern {
 }
 
 impl MessagePattern {
-    /// A message as `pattern` says; any before it are a mismatch unless `skips_others`.
+    /// Creates a rule. Messages before a match are a mismatch unless `skips_others`.
     pub fn new(pattern: Pattern, skips_others: bool) -> Self {
         let finder = match &pattern {
             Pattern::Contains(part) => Some(Finder::new(part).into_owned()),
@@ -45,34 +45,34 @@ impl MessagePattern {
         Self { pattern, finder, skips_others }
     }
 
-    /// Whether other messages may come before it.
+    /// Reports whether other messages may come before a match.
     pub fn skips_others(&self) -> bool {
         self.skips_others
     }
 
-    /// Returns it in words; `shown` writes bytes for people.
+    /// Describes the message for people; `shown` formats bytes.
     pub fn describe(&self, shown: impl Fn(&[u8]) -> String) -> String {
         match &self.pattern {
             Pattern::Text(bytes) => shown(bytes),
             Pattern::Binary(bytes) => format!("the binary message {}", shown(bytes)),
             Pattern::Json(value) => format!("JSON with {}", shown(value.to_string().as_bytes())),
             Pattern::Bytes(count) => format!("a message of {count} bytes"),
-            Pattern::Contains(part) => format!("a message with {} in it", shown(part)),
+            Pattern::Contains(part) => format!("a message that contains {}", shown(part)),
         }
     }
 
-    /// Whether this is the message that must come.
-    pub fn matches(&self, message: MessageTemplate<'_>) -> bool {
+    /// Reports whether `message` matches.
+    pub fn matches(&self, message: IncomingMessage<'_>) -> bool {
         match (&self.pattern, message) {
-            (Pattern::Text(expected), MessageTemplate::Text(text)) => expected == text.as_bytes(),
-            (Pattern::Binary(expected), MessageTemplate::Binary(bytes)) => expected == bytes,
-            (Pattern::Json(expected), MessageTemplate::Text(text)) => holds(text, expected),
+            (Pattern::Text(expected), IncomingMessage::Text(text)) => expected == text.as_bytes(),
+            (Pattern::Binary(expected), IncomingMessage::Binary(bytes)) => expected == bytes,
+            (Pattern::Json(expected), IncomingMessage::Text(text)) => json_contains(text, expected),
             (Pattern::Bytes(count), message) => message.bytes().len() == *count as usize,
             (Pattern::Contains(_), message) => {
                 self.finder.as_ref().is_some_and(|finder| finder.find(message.bytes()).is_some())
             }
-            (Pattern::Text(_) | Pattern::Json(_), MessageTemplate::Binary(_))
-            | (Pattern::Binary(_), MessageTemplate::Text(_)) => false,
+            (Pattern::Text(_) | Pattern::Json(_), IncomingMessage::Binary(_))
+            | (Pattern::Binary(_), IncomingMessage::Text(_)) => false,
         }
     }
 }
@@ -83,15 +83,15 @@ impl PartialEq for MessagePattern {
     }
 }
 
-/// Whether `text` is JSON in which at least `expected` is found. Nothing is built from the text.
-fn holds(text: &str, expected: &Value) -> bool {
+/// Reports whether `text` is JSON that contains `expected`. Allocates nothing for the text.
+fn json_contains(text: &str, expected: &Value) -> bool {
     let mut reader = serde_json::Deserializer::from_str(text);
     let held = Part(expected).deserialize(&mut reader);
     held.unwrap_or(false) && reader.end().is_ok()
 }
 
-/// Reads a value and says whether `expected` is a part of it: an object has at least these members, an array exactly
-/// these items, everything else is equal.
+/// Deserializes a value and reports whether it contains the expected one: an object has at least
+/// these members, an array exactly these items, everything else is equal.
 #[derive(Clone, Copy)]
 struct Part<'e>(&'e Value);
 
@@ -152,8 +152,8 @@ impl<'de> Visitor<'de> for Part<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<bool, A::Error> {
         let expected = self.0.as_object();
         let (mut held, mut found) = (expected.is_some(), 0);
-        while let Some(place) = members.next_key_seed(Key(self.0))? {
-            match place {
+        while let Some(member) = members.next_key_seed(Key(self.0))? {
+            match member {
                 Some(value) => {
                     (held, found) = (held & members.next_value_seed(Part(value))?, found + 1)
                 }
@@ -164,7 +164,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-/// Reads a key and says what is expected under it.
+/// Deserializes a key and returns the expected value under it.
 struct Key<'e>(&'e Value);
 
 impl<'de, 'e> DeserializeSeed<'de> for Key<'e> {
@@ -179,7 +179,7 @@ impl<'e> Visitor<'_> for Key<'e> {
     type Value = Option<&'e Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key of JSON")
+        f.write_str("a JSON key")
     }
 
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
@@ -204,7 +204,7 @@ mod tests {
             json!({"b": {"f": true, "c": [1, {"d": "x\n"}]}}),
             json!({"b": {"c": [1, {"e": null}]}}),
         ] {
-            assert!(holds(whole, &expected), "{expected}");
+            assert!(json_contains(whole, &expected), "{expected}");
         }
         for expected in [
             json!({"a": 2}),
@@ -216,17 +216,17 @@ mod tests {
             json!([]),
             json!(null),
         ] {
-            assert!(!holds(whole, &expected), "{expected}");
+            assert!(!json_contains(whole, &expected), "{expected}");
         }
-        assert!(!holds("{\"a\": 1", &json!({"a": 1})), "cut short");
-        assert!(!holds("{\"a\": 1} x", &json!({"a": 1})), "something follows");
-        assert!(holds("[1, \"x\"]", &json!([1, "x"])) && holds("7", &json!(7)));
+        assert!(!json_contains("{\"a\": 1", &json!({"a": 1})), "cut short");
+        assert!(!json_contains("{\"a\": 1} x", &json!({"a": 1})), "something follows");
+        assert!(json_contains("[1, \"x\"]", &json!([1, "x"])) && json_contains("7", &json!(7)));
     }
 
     #[test]
     fn each_pattern_takes_its_messages_and_no_others() {
         let pattern = |pattern| MessagePattern::new(pattern, false);
-        let (text, binary) = (MessageTemplate::Text("hello"), MessageTemplate::Binary(b"hello"));
+        let (text, binary) = (IncomingMessage::Text("hello"), IncomingMessage::Binary(b"hello"));
         for (pattern, of_text, of_binary) in [
             (Pattern::Text(b"hello".to_vec()), true, false),
             (Pattern::Text(b"hell".to_vec()), false, false),

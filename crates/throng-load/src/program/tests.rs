@@ -27,7 +27,7 @@ fn steps_become_ops_in_their_order() {
     let expected = [
         Op::Connect { timeout_ns: 1_000_000_000, handshake: 0 },
         Op::Send { template: 0, frame: Frame::Raw },
-        Op::Expect { matcher: 0, timeout_ns: 2_000_000_000 },
+        Op::ExpectBytes { matcher: 0, timeout_ns: 2_000_000_000 },
         Op::SendRandom { bytes: 1_024 },
         Op::Wait { span_ns: 1_000_000_000, jitter: 0.1 },
         Op::Close { how: CloseAction::Reset },
@@ -46,7 +46,7 @@ fn loops_know_their_counter_and_their_ends() {
   - every: {rate: 2/s, do: [send: a]}
 ",
     );
-    let [outer, inner, last] = [0, 1, 2].map(|index| *program.looping(index));
+    let [outer, inner, last] = [0, 1, 2].map(|index| *program.loop_at(index));
     assert_eq!((outer.slot, inner.slot, last.slot), (0, 1, 0));
     for (index, of) in [(0, outer), (1, inner), (2, last)] {
         assert_eq!(program.op(of.body - 1), Op::LoopBegin { index });
@@ -77,9 +77,9 @@ fn turns_begin_when_they_are_due() {
   - repeat: {for: 2s, do: [send: a]}
 ",
     );
-    let begins = |index, turn, passed| program.looping(index).turn_begins(turn, passed);
+    let begins = |index, turn, passed| program.loop_at(index).turn_begin_ns(turn, passed);
     assert_eq!(begins(0, 0, 0), Some(0));
-    // Late: the answer to turn 1 counts from one second, not from five.
+    // The turn is late: its answer counts from one second, not from five.
     assert_eq!(begins(0, 1, 5 * second), Some(second));
     assert_eq!(begins(0, 2, second), Some(2 * second));
     assert_eq!(begins(0, 3, second), None);
@@ -131,12 +131,12 @@ fn every_core_has_its_share_of_every_class() {
 fn the_longest_message_is_known() {
     let program =
         compile("user: [connect, {send: 'to ${user.id}'}, {send: {random: 100}}, {send: a}]");
-    assert_eq!(program.message_bytes_most(), 100);
-    assert_eq!(compile("user: [connect, {send: 'to ${user.id}'}]").message_bytes_most(), 23);
+    assert_eq!(program.message_bytes_max(), 100);
+    assert_eq!(compile("user: [connect, {send: 'to ${user.id}'}]").message_bytes_max(), 23);
 }
 
 #[test]
-fn a_single_class_takes_everybody() {
+fn a_single_class_takes_all_users() {
     let program = compile("user: [connect, stay]");
     assert!((0..10).all(|user| program.class_of(user) == 0));
 }
@@ -160,7 +160,7 @@ fn the_paces_of_a_scenario_are_those_of_the_schedule() {
     let program = compile(
         "user: [connect, every: {rate: {from: 1/s, to: 10/s, over: 10s}, for: 5s, do: [send: a]}]",
     );
-    let Turns::Every { pace, turns } = program.looping(0).turns else { panic!("not paced") };
+    let Turns::Every { pace, turns } = program.loop_at(0).turns else { panic!("not paced") };
     assert_eq!(turns, 17);
     assert_eq!(pace.due(0), Duration::ZERO);
 }
@@ -169,7 +169,8 @@ fn the_paces_of_a_scenario_are_those_of_the_schedule() {
 fn the_loops_around_a_step_are_those_that_it_is_in() {
     let program = compile(
         "user: [connect, repeat: {times: 2, do: [repeat: {times: 2, do: [send: a]}, send: b, \
-          every: {period: 1s, for: 9s, do: [repeat: {times: 3, do: [send: c]}, send: d]}]}, send: e, \
+          every: {period: 1s, for: 9s, do: [repeat: {times: 3, do: [send: c]}, send: d]}]}, \
+          send: e, \
           repeat: {times: 1, do: [send: f]}]",
     );
     let around = |text: &str| -> Vec<u8> {
@@ -178,7 +179,7 @@ fn the_loops_around_a_step_are_those_that_it_is_in() {
                 if program.template(*template).as_literal() == Some(text.as_bytes()))
         };
         let pc = program.ops().iter().position(is_it).unwrap() as u32;
-        let near = program.loops_near(pc).map(|index| program.looping(index));
+        let near = program.loops_near(pc).map(|index| program.loop_at(index));
         near.filter(|looping| looping.contains(pc)).map(|looping| looping.slot).collect()
     };
     assert_eq!(

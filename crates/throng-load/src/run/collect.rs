@@ -1,7 +1,7 @@
-//! One interval of what all cores have counted and measured.
+//! Collecting the stats of all cores into intervals.
 //!
-//! Cores hand their stats over when they come to it, and at different moments. So each stats says
-//! when that was, and an interval says in how much time its counters have grown.
+//! Cores hand over their stats at different moments. So the stats carry the moment, and an interval
+//! says over which time its counters have grown.
 
 use std::collections::BTreeMap;
 
@@ -9,49 +9,51 @@ use throng_base::Instant;
 use throng_driver::CoreId;
 use throng_report::{LoadCounters, LoadInterval, Merge, RunEventKind, Tally};
 
-use super::errors_shown::ErrorsShown;
+use super::first_errors::FirstErrors;
 use super::probes::Probes;
-use crate::generator::{CoreStats, ErrorKind, Incidents, close_name, gap_of_all, outage_of_all};
+use crate::generator::{
+    CoreStats, ErrorKind, Incidents, close_code_name, gap_of_all, outage_of_all,
+};
 use crate::program::Probe;
 
-/// Adds up what the cores hand over.
+/// Adds up the stats of all cores.
 pub struct Collector {
-    views: Vec<View>,
+    views: Vec<CoreView>,
     #[expect(clippy::vec_box, reason = "they travel in messages and are not to be moved")]
     spare: Vec<Box<CoreStats>>,
     phases: Vec<String>,
     classes: Vec<String>,
     probes: Probes,
-    errors_shown: ErrorsShown,
-    /// Of the cores that have answered since the last interval.
+    first_errors: FirstErrors,
+    /// Incidents of the cores that have answered since the last interval.
     incidents: Vec<Incidents>,
-    /// What has been handed over since the last interval.
+    /// Sum of the stats since the last interval.
     interval: LoadInterval,
-    grown: CounterGrowth,
+    growth: CounterGrowth,
 }
 
-/// What is known of one core.
+/// The collector's state of one core.
 #[derive(Default)]
-struct View {
+struct CoreView {
     last: CoreStats,
-    /// A stats is on its way there or back.
-    asked: bool,
+    /// True while stats are on their way to the core or back.
+    is_pending: bool,
 }
 
-/// In how much time the counters of an interval have grown.
+/// Time over which the counters of an interval have grown.
 #[derive(Clone, Copy, Debug, Default)]
 struct CounterGrowth {
-    /// What was done, and the sum of what each core did times the time in which it did that.
-    done: u128,
-    done_us: u128,
-    /// The same where nothing was done: cores, and the sum of their times.
+    /// Total work, and the sum of each core's work times its duration.
+    work: u128,
+    work_us: u128,
+    /// For an interval without work: number of cores, and the sum of their durations.
     cores: u128,
     cores_us: u128,
 }
 
 impl Collector {
-    /// Of so many cores. The phases are named in their order, the last one being that in which
-    /// everybody leaves; so are the classes.
+    /// Creates a collector. `phases` are the names of the phases, the last one being that in which
+    /// all users leave; `classes` are the names of the classes.
     pub fn new(
         cores: usize,
         phases: Vec<String>,
@@ -59,48 +61,48 @@ impl Collector {
         probe: Option<&Probe>,
     ) -> Self {
         Self {
-            views: (0..cores).map(|_| View::default()).collect(),
+            views: (0..cores).map(|_| CoreView::default()).collect(),
             spare: Vec::new(),
             phases,
             classes,
             probes: Probes::new(probe),
-            errors_shown: ErrorsShown::default(),
+            first_errors: FirstErrors::default(),
             incidents: Vec::new(),
             interval: LoadInterval::default(),
-            grown: CounterGrowth::default(),
+            growth: CounterGrowth::default(),
         }
     }
 
-    /// Returns the cores that are to be asked for their stats, each with the stats on which it goes
-    /// on. One that has not answered yet is not asked again.
-    pub fn ask(&mut self) -> Vec<(CoreId, Box<CoreStats>)> {
+    /// Returns the cores whose stats are to be requested, each with empty stats to continue in.
+    /// Skips cores that have not answered the last request.
+    pub fn request_stats(&mut self) -> Vec<(CoreId, Box<CoreStats>)> {
         let Self { views, spare, classes, .. } = self;
-        let idle = views.iter_mut().enumerate().filter(|(_, view)| !view.asked);
+        let idle = views.iter_mut().enumerate().filter(|(_, view)| !view.is_pending);
         idle.map(|(core, view)| {
-            view.asked = true;
+            view.is_pending = true;
             let new = || Box::new(CoreStats::new(core, classes.len()));
             (core, spare.pop().unwrap_or_else(new))
         })
         .collect()
     }
 
-    /// Whether a core that was asked has not answered.
+    /// Reports whether a request is unanswered.
     pub fn is_waiting(&self) -> bool {
-        self.views.iter().any(|view| view.asked)
+        self.views.iter().any(|view| view.is_pending)
     }
 
-    /// Returns the counters of each core as of its last answer.
+    /// Returns each core's counters as of its last answer.
     pub fn latest(&self) -> impl Iterator<Item = &CoreStats> {
         self.views.iter().map(|view| &view.last)
     }
 
-    /// Returns the first error of each kind that was not returned before.
-    pub fn errors_to_show(&mut self) -> Vec<RunEventKind> {
-        self.errors_shown.tell()
+    /// Returns the first errors of each kind that have not been returned before.
+    pub fn first_errors(&mut self) -> Vec<RunEventKind> {
+        self.first_errors.take_events()
     }
 
-    /// Takes in what a core has handed over.
-    pub fn take_in(&mut self, mut stats: Box<CoreStats>) {
+    /// Adds the stats that a core has handed over.
+    pub fn add_stats(&mut self, mut stats: Box<CoreStats>) {
         let interval = &mut self.interval;
         interval.connect.merge(&stats.connect);
         interval.tcp.merge(&stats.tcp);
@@ -110,35 +112,35 @@ impl Collector {
         interval.arrival.merge(&stats.arrival);
         interval.lag.merge(&stats.lag);
         interval.unanswered.merge(&stats.unanswered);
-        self.probes.take_in(&stats.probes, interval);
+        self.probes.add_tallies(&stats.probes, interval);
         interval.core.turn_us_most = interval.core.turn_us_most.max(stats.core.turn_us_most);
         self.incidents.push(stats.incidents);
-        self.errors_shown.take_in(&mut stats.samples);
+        self.first_errors.add_samples(&mut stats.samples);
         stats.clear_measured();
         let view = &mut self.views[stats.core_id];
-        view.asked = false;
-        self.grown.add(&view.last, &stats);
-        // The used stats goes round again, without the memory of its histograms.
+        view.is_pending = false;
+        self.growth.add(&view.last, &stats);
+        // The used stats are reused, without the memory of their histograms.
         view.last.clone_counters_from(&stats);
         self.spare.push(stats);
     }
 
-    /// Ends the interval. What a core that was asked has not handed over is in a later one.
+    /// Ends the interval. Stats that a core has not handed over go into a later one.
     pub fn interval(&mut self) -> LoadInterval {
         let mut interval = std::mem::take(&mut self.interval);
         let turn_us_most = interval.core.turn_us_most;
         interval.cores = self.views.len() as u64;
-        interval.cores_silent = self.views.iter().filter(|view| view.asked).count() as u64;
-        interval.grown_us = std::mem::take(&mut self.grown).us();
+        interval.cores_silent = self.views.iter().filter(|view| view.is_pending).count() as u64;
+        interval.grown_us = std::mem::take(&mut self.growth).us();
         let mut failed = BTreeMap::new();
-        for View { last, .. } in &self.views {
+        for CoreView { last, .. } in &self.views {
             interval.counters.merge(&last.counters);
             interval.core.merge(&last.core);
             for kind in ErrorKind::ALL {
                 interval.errors.add(kind.name(), last.errors[kind as usize]);
             }
             for (code, count) in &last.close_codes {
-                interval.errors.add(&close_name(*code), *count);
+                interval.errors.add(&close_code_name(*code), *count);
             }
             for (why, count) in &last.connect_failures {
                 *failed.entry(why.to_string()).or_default() += count;
@@ -167,30 +169,30 @@ impl Collector {
 }
 
 impl CounterGrowth {
-    /// Adds one core, from its answer before to its answer now.
+    /// Adds the growth of one core between two answers.
     fn add(&mut self, before: &CoreStats, now: &CoreStats) {
-        if before.handed_over_at == Instant::ZERO {
-            // It has begun since.
+        if before.taken_at == Instant::ZERO {
+            // The core has started since.
             return;
         }
-        let us = u128::from(now.handed_over_at.micros_since(before.handed_over_at));
-        let done = u128::from(done(&now.counters.since(&before.counters)));
-        self.done += done;
-        self.done_us += done * us;
+        let us = u128::from(now.taken_at.micros_since(before.taken_at));
+        let done = u128::from(work_done(&now.counters.since(&before.counters)));
+        self.work += done;
+        self.work_us += done * us;
         self.cores += 1;
         self.cores_us += us;
     }
 
-    /// The mean. Weighed by what each core did: the sum of all that was done, divided by it, is
-    /// never more than the sum of what each core did in its own time.
+    /// Returns the mean, weighted by each core's work: the total work divided by it is never more
+    /// than the sum of the cores' own rates.
     fn us(self) -> u64 {
-        let mean = self.done_us.checked_div(self.done);
+        let mean = self.work_us.checked_div(self.work);
         mean.or(self.cores_us.checked_div(self.cores)).unwrap_or(0) as u64
     }
 }
 
-/// Everything of which there is a rate.
-fn done(grown: &LoadCounters) -> u64 {
+/// Sum of all counters that have a rate.
+fn work_done(grown: &LoadCounters) -> u64 {
     grown.connects_ok
         + grown.messages_sent
         + grown.messages_answered
@@ -205,10 +207,10 @@ mod tests {
 
     use super::*;
 
-    /// The stats of `core`, handed over after so many milliseconds with so many connects in all.
+    /// Stats of `core`, handed over after `at_ms` with `connects` in all.
     fn stats(core: CoreId, at_ms: u64, connects: u64) -> Box<CoreStats> {
         let mut stats = Box::new(CoreStats::new(core, 1));
-        stats.handed_over_at = Instant::ZERO + Duration::from_millis(at_ms);
+        stats.taken_at = Instant::ZERO + Duration::from_millis(at_ms);
         stats.counters.connects_ok = connects;
         stats
     }
@@ -220,39 +222,39 @@ mod tests {
     #[test]
     fn an_interval_says_in_how_much_time_its_counters_grew() {
         let mut collector = collector(2);
-        assert_eq!(collector.ask().len(), 2);
-        collector.take_in(stats(0, 100, 0));
-        collector.take_in(stats(1, 100, 0));
+        assert_eq!(collector.request_stats().len(), 2);
+        collector.add_stats(stats(0, 100, 0));
+        collector.add_stats(stats(1, 100, 0));
         assert_eq!(collector.interval().grown_us, 0, "it is not known");
-        collector.ask();
-        // A second, and one that a long turn has made longer; nine tenths of the work are in the
-        // latter.
-        collector.take_in(stats(0, 1_100, 100));
-        collector.take_in(stats(1, 1_200, 900));
+        collector.request_stats();
+        // One core took a second, the other longer because of a long turn. Nine tenths of the work
+        // are the latter's.
+        collector.add_stats(stats(0, 1_100, 100));
+        collector.add_stats(stats(1, 1_200, 900));
         let interval = collector.interval();
         assert_eq!((interval.counters.connects_ok, interval.grown_us), (1_000, 1_090_000));
-        collector.ask();
-        collector.take_in(stats(0, 2_100, 100));
-        collector.take_in(stats(1, 2_100, 900));
+        collector.request_stats();
+        collector.add_stats(stats(0, 2_100, 100));
+        collector.add_stats(stats(1, 2_100, 900));
         assert_eq!(collector.interval().grown_us, 950_000, "nothing was done");
     }
 
     #[test]
     fn a_silent_core_is_counted_and_its_work_comes_with_the_time_that_it_took() {
         let mut collector = collector(2);
-        collector.ask();
-        (0..2).for_each(|core| collector.take_in(stats(core, 1_000, 0)));
+        collector.request_stats();
+        (0..2).for_each(|core| collector.add_stats(stats(core, 1_000, 0)));
         collector.interval();
-        collector.ask();
-        collector.take_in(stats(0, 2_000, 500));
+        collector.request_stats();
+        collector.add_stats(stats(0, 2_000, 500));
         let interval = collector.interval();
         assert_eq!((interval.cores_silent, interval.counters.connects_ok), (1, 500));
-        assert_eq!(collector.ask().len(), 1, "the silent one is asked once");
-        collector.take_in(stats(1, 3_000, 1_000));
-        collector.take_in(stats(0, 3_000, 1_000));
+        assert_eq!(collector.request_stats().len(), 1, "the silent one is asked once");
+        collector.add_stats(stats(1, 3_000, 1_000));
+        collector.add_stats(stats(0, 3_000, 1_000));
         let interval = collector.interval();
         assert_eq!((interval.cores_silent, interval.counters.connects_ok), (0, 2_000));
-        // 500 in one second and 1,000 in two: 900/s, where the truth is 1,000/s.
+        // 500 in one second and 1,000 in two: 900/s, where the true rate is 1,000/s.
         assert_eq!(interval.grown_us, 1_666_666);
     }
 }

@@ -1,4 +1,4 @@
-//! What became of the probes, over all cores.
+//! Results of the probes, over all cores.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use throng_report::{LoadInterval, Merge, ProbeCounters, ProbeReport};
 use crate::generator::ProbeTally;
 use crate::program::Probe;
 
-/// Adds up what the cores say of each probe.
+/// Adds up the cores' tallies of each probe.
 #[derive(Debug, Default)]
 pub(super) struct Probes {
     every: Duration,
-    all: ProbeCounters,
-    /// The latest ones.
-    current: BTreeMap<u32, Progress>,
-    /// Up to this one, probes are not told apart any more: what is still said of them is in `all` alone.
-    forgotten: u32,
+    totals: ProbeCounters,
+    /// The latest probes.
+    current: BTreeMap<u32, ProbeProgress>,
+    /// Last probe that is folded into `totals`: tallies up to it are no longer kept apart.
+    folded_up_to: u32,
 }
 
-/// A probe so far.
+/// A probe's results so far.
 #[derive(Debug, Default)]
-struct Progress {
+struct ProbeProgress {
     tally: ProbeTally,
-    /// Something was heard of it in this interval.
+    /// True if it has changed in this interval.
     changed: bool,
 }
 
@@ -32,13 +32,13 @@ impl Probes {
         Self { every: probe.map_or(Duration::ZERO, |probe| probe.every), ..Self::default() }
     }
 
-    /// Adds what one core has counted and measured since it was asked last.
-    pub(super) fn take_in(&mut self, tallies: &[ProbeTally], interval: &mut LoadInterval) {
+    /// Adds what one core has measured since its previous hand-over.
+    pub(super) fn add_tallies(&mut self, tallies: &[ProbeTally], interval: &mut LoadInterval) {
         for tally in tallies {
             interval.broadcast.merge(&tally.latency);
             interval.arrival.broadcast.merge(&tally.arrival);
-            self.all.merge(&tally.counters);
-            if tally.number <= self.forgotten {
+            self.totals.merge(&tally.counters);
+            if tally.number <= self.folded_up_to {
                 continue;
             }
             let progress = self.current.entry(tally.number).or_default();
@@ -47,13 +47,13 @@ impl Probes {
             sum.number = tally.number;
             sum.counters.merge(&tally.counters);
             sum.arrival.merge(&tally.arrival);
-            sum.first_and_last_us = joined(sum.first_and_last_us, tally.first_and_last_us);
+            sum.first_and_last_us = merge_extremes(sum.first_and_last_us, tally.first_and_last_us);
         }
     }
 
-    /// Reports all probes of which something was heard, and forgets the oldest.
+    /// Reports all probes that have changed, and folds the oldest into the totals.
     pub(super) fn report(&mut self, interval: &mut LoadInterval) {
-        interval.probe = self.all.clone();
+        interval.probe = self.totals.clone();
         let every_ms = self.every.as_millis() as u64;
         for (number, progress) in &mut self.current {
             if std::mem::take(&mut progress.changed) {
@@ -72,16 +72,16 @@ impl Probes {
             let is_settled = oldest.get().tally.counters.outstanding() == 0;
             let number = *oldest.key();
             match self.current.len() {
-                0..=LATEST => break,
-                ..=CURRENT_MAX if !is_settled => break,
+                0..=PROBES_KEPT_MIN => break,
+                ..=PROBES_KEPT_MAX if !is_settled => break,
                 _ => _ = self.current.remove(&number),
             }
-            self.forgotten = number;
+            self.folded_up_to = number;
         }
     }
 }
 
-fn joined(one: Option<(u64, u64)>, other: Option<(u64, u64)>) -> Option<(u64, u64)> {
+fn merge_extremes(one: Option<(u64, u64)>, other: Option<(u64, u64)>) -> Option<(u64, u64)> {
     match (one, other) {
         (Some((first, last)), Some((other_first, other_last))) => {
             Some((first.min(other_first), last.max(other_last)))
@@ -90,6 +90,6 @@ fn joined(one: Option<(u64, u64)>, other: Option<(u64, u64)>) -> Option<(u64, u6
     }
 }
 
-/// Probes that are told apart at least, and at most while deliveries of them may still come.
-const LATEST: usize = 64;
-const CURRENT_MAX: usize = 1_000;
+/// Probes that are kept apart: at least, and at most while they have outstanding deliveries.
+const PROBES_KEPT_MIN: usize = 64;
+const PROBES_KEPT_MAX: usize = 1_000;

@@ -1,4 +1,4 @@
-//! Tells, once each, what the generator ran out of. How often it happened is in `connect_failed`.
+//! Events for resources that the generator ran out of, once each. `connect_failed` has the counts.
 
 use std::net::SocketAddr;
 
@@ -8,17 +8,17 @@ use throng_report::RunEventKind;
 use crate::generator::ConnectFailure;
 use crate::source::SourcePlan;
 
-/// What was told so far.
+/// Shortages that have been reported.
 #[derive(Debug)]
 pub(super) struct Shortages {
-    /// The source addresses, in words.
+    /// The source addresses, formatted.
     sources: String,
-    ports_told: bool,
-    /// The ports of the targets, in words.
+    ports_reported: bool,
+    /// The ports of the targets, formatted.
     target_ports: String,
-    itself_told: bool,
-    /// Of each core.
-    fds_told: Vec<bool>,
+    self_connect_reported: bool,
+    /// Reported fd shortages, by core.
+    fds_reported: Vec<bool>,
 }
 
 impl Shortages {
@@ -27,32 +27,34 @@ impl Shortages {
         ports.dedup();
         Self {
             sources: sources.to_string(),
-            ports_told: false,
+            ports_reported: false,
             target_ports: ports.join(","),
-            itself_told: false,
-            fds_told: vec![false; cores],
+            self_connect_reported: false,
+            fds_reported: vec![false; cores],
         }
     }
 
-    /// What there is to tell of one core, by why its connects have failed.
-    pub(super) fn tell(
+    /// Returns the new events of one core, given its failed connects by reason.
+    pub(super) fn new_events(
         &mut self,
         core: usize,
         failures: &[(ConnectFailure, u64)],
     ) -> Vec<RunEventKind> {
-        let is = |wanted| failures.iter().any(|(why, _)| *why == wanted);
-        let failed = |errno| is(ConnectFailure::Errno(errno));
-        let mut told = Vec::new();
-        if failed(Errno::ADDR_NOT_AVAILABLE) && !std::mem::replace(&mut self.ports_told, true) {
-            told.push(RunEventKind::PortsExhausted { source: self.sources.clone() });
+        let has = |failure| failures.iter().any(|(why, _)| *why == failure);
+        let failed = |errno| has(ConnectFailure::Errno(errno));
+        let mut events = Vec::new();
+        if failed(Errno::ADDR_NOT_AVAILABLE) && !std::mem::replace(&mut self.ports_reported, true) {
+            events.push(RunEventKind::PortsExhausted { source: self.sources.clone() });
         }
-        if failed(Errno::TABLE_FULL) && !std::mem::replace(&mut self.fds_told[core], true) {
-            told.push(RunEventKind::GeneratorFdsExhausted { core: core as u32 });
+        if failed(Errno::TABLE_FULL) && !std::mem::replace(&mut self.fds_reported[core], true) {
+            events.push(RunEventKind::GeneratorFdsExhausted { core: core as u32 });
         }
-        if is(ConnectFailure::SelfConnected) && !std::mem::replace(&mut self.itself_told, true) {
-            told.push(RunEventKind::SelfConnected { ports: self.target_ports.clone() });
+        if has(ConnectFailure::SelfConnected)
+            && !std::mem::replace(&mut self.self_connect_reported, true)
+        {
+            events.push(RunEventKind::SelfConnected { ports: self.target_ports.clone() });
         }
-        told
+        events
     }
 }
 
@@ -61,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_shortage_is_told_once() {
+    fn each_shortage_is_reported_once() {
         let targets = ["127.0.0.1:40050".parse().unwrap()];
         let mut shortages = Shortages::new(&SourcePlan::loopback(3), &targets, 2);
         let failures = [
@@ -71,13 +73,21 @@ mod tests {
         ];
         let ports = RunEventKind::PortsExhausted { source: "127.1.0.1 and 2 more".into() };
         let fds = |core| RunEventKind::GeneratorFdsExhausted { core };
-        assert_eq!(shortages.tell(0, &failures), [ports, fds(0)]);
-        assert_eq!(shortages.tell(0, &failures), []);
-        assert_eq!(shortages.tell(1, &failures), [fds(1)], "tables are a core's, ports are not");
-        assert_eq!(shortages.tell(1, &failures[..1]), []);
+        assert_eq!(shortages.new_events(0, &failures), [ports, fds(0)]);
+        assert_eq!(shortages.new_events(0, &failures), []);
+        assert_eq!(
+            shortages.new_events(1, &failures),
+            [fds(1)],
+            "tables are a core's, ports are not"
+        );
+        assert_eq!(shortages.new_events(1, &failures[..1]), []);
         let itself = [(ConnectFailure::SelfConnected, 1)];
-        let told = RunEventKind::SelfConnected { ports: "40050".into() };
-        assert_eq!(shortages.tell(0, &itself), [told]);
-        assert_eq!(shortages.tell(1, &itself), [], "the kernel's ports are those of all cores");
+        let events = RunEventKind::SelfConnected { ports: "40050".into() };
+        assert_eq!(shortages.new_events(0, &itself), [events]);
+        assert_eq!(
+            shortages.new_events(1, &itself),
+            [],
+            "the kernel's ports are those of all cores"
+        );
     }
 }

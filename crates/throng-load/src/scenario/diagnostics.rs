@@ -1,24 +1,24 @@
-//! What is wrong with a scenario, shown where it stands.
+//! Mistakes in a scenario, shown in the source.
 
 use std::fmt;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-/// One mistake.
+/// A mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The bytes of the source at fault.
+    /// Bytes of the source at fault.
     pub span: Range<usize>,
-    /// What is wrong, in one line.
+    /// Description of the mistake, in one line.
     pub title: String,
-    /// What stands at the caret: what was expected, or which name was probably meant.
+    /// Text at the caret: what was expected, or a suggested name.
     pub label: String,
-    /// What to do about it, where the label does not say so already.
+    /// Advice, if the label does not give it already.
     pub help: Option<String>,
 }
 
-/// Everything that is wrong with one scenario: at least one mistake, in the order of the source.
+/// All mistakes of a scenario: at least one, in the order of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
     name: String,
@@ -27,12 +27,12 @@ pub struct Diagnostics {
 }
 
 impl Diagnostic {
-    /// A mistake without further help.
+    /// Creates a mistake without advice.
     pub fn new(span: Range<usize>, title: impl Into<String>, label: impl Into<String>) -> Self {
         Self { span, title: title.into(), label: label.into(), help: None }
     }
 
-    /// The same with advice.
+    /// Adds advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -41,21 +41,21 @@ impl Diagnostic {
 }
 
 impl Diagnostics {
-    /// The mistakes `list` in `source`, which the reader knows as `name` (a path, usually).
+    /// Creates diagnostics for `source`. `name` is what the reader calls it, usually its path.
     pub fn new(name: &str, source: &str, mut list: Vec<Diagnostic>) -> Self {
         list.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
-        // What stands behind an anchor of YAML is read once for each use.
+        // A mistake in a YAML anchor is found once for each use.
         list.dedup();
         Self { name: name.to_owned(), source: source.to_owned(), list }
     }
 
-    /// The mistakes in the order of the source.
+    /// Iterates over the mistakes in the order of the source.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
     }
 
-    /// Every mistake with its place (`name:line:column`), its line, a caret and what was expected;
-    /// `color` adds the escape sequences of a terminal.
+    /// Renders every mistake with its position (`name:line:column`), its line, a caret and the
+    /// expected text. `color` adds terminal escape sequences.
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let reports: Vec<_> = self.list.iter().map(|one| self.render_one(one, &renderer)).collect();

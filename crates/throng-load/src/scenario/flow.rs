@@ -1,110 +1,114 @@
-//! Whether the steps of a user can follow one another: nothing is sent on a connection that is not
-//! open, nothing is pushed to a channel that was not joined, and nothing comes after the end.
+//! Checks that the steps of a user can follow one another: no `send` without a connection, no
+//! `push` to a topic that is not joined, and no step after the end.
 //!
-//! The steps have no branches, so the connection's state is known before each of them. A loop takes
-//! at least one turn; where a turn leaves another state than it found, the second turn is walked
-//! through as well.
+//! Steps have no branches, so the connection's state before each of them is known. A loop takes at
+//! least one turn. If a turn changes the state, the second turn is checked as well.
 
 use super::reader::Reader;
 use super::steps::{Action, CloseAction, Repeat, Step};
 use super::template::Template;
 
-/// What is known before a step.
+/// State before a step.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct State {
-    link: Link,
-    /// The channels that are joined, in the order of joining.
+    connection: ConnectionState,
+    /// Joined topics, in the order of joining.
     joined: Vec<Template>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Link {
-    /// No connection.
+enum ConnectionState {
+    /// Not connected.
     #[default]
     Closed,
     Open,
-    /// Nothing more can be sent; answers are still read.
+    /// The sending side is closed; answers are still read.
     HalfClosed,
-    /// No step is reached any more.
+    /// No later step is reached.
     Over,
 }
 
-/// Notes every step that cannot be done where it stands.
+/// Reports every step that is impossible at its position.
 pub(super) fn check(reader: &mut Reader<'_>, steps: &[Step]) {
-    walk(reader, steps, State::default());
+    check_steps(reader, steps, State::default());
 }
 
-fn walk(reader: &mut Reader<'_>, steps: &[Step], mut state: State) -> State {
+/// Checks steps one after another and returns the state after the last one.
+fn check_steps(reader: &mut Reader<'_>, steps: &[Step], mut state: State) -> State {
     for step in steps {
-        if state.link == Link::Over {
+        if state.connection == ConnectionState::Over {
             let title = "this step is never reached";
-            reader.error(step.span.clone(), title, "the step before it goes on until the run ends");
+            reader.error(step.span.clone(), title, "the step before it runs until the run ends");
             return state;
         }
-        state = after(reader, step, state);
+        state = check_step(reader, step, state);
     }
     state
 }
 
-fn after(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
-    match (&step.action, state.link) {
-        (Action::Connect { .. }, Link::Open | Link::HalfClosed) => {
-            reader.error(step.span.clone(), "there is a connection already", "`close` comes first");
-            State { link: Link::Open, ..state }
+/// Checks a step and returns the state after it.
+fn check_step(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
+    match (&step.action, state.connection) {
+        (Action::Connect { .. }, ConnectionState::Open | ConnectionState::HalfClosed) => {
+            reader.error(step.span.clone(), "already connected", "add a `close` before it");
+            State { connection: ConnectionState::Open, ..state }
         }
-        (Action::Connect { .. }, _) => State { link: Link::Open, joined: Vec::new() },
+        (Action::Connect { .. }, _) => {
+            State { connection: ConnectionState::Open, joined: Vec::new() }
+        }
         (Action::Wait { .. }, _) => state,
         (Action::Every { steps, span, .. }, _) => {
-            let after = walk_loop(reader, steps, state, true);
-            if span.is_none() { State { link: Link::Over, ..after } } else { after }
+            let after = check_loop(reader, steps, state, true);
+            if span.is_none() {
+                State { connection: ConnectionState::Over, ..after }
+            } else {
+                after
+            }
         }
         (Action::Repeat { steps, until }, _) => {
-            walk_loop(reader, steps, state, *until != Repeat::Times(1))
+            check_loop(reader, steps, state, *until != Repeat::Times(1))
         }
-        (action, Link::Closed) => {
-            let what = match action {
-                Action::Send(_) => "`send` has nothing to send on",
-                Action::Expect { .. } | Action::Await { .. } => "`expect` has nothing to read from",
-                Action::Join { .. } => "`join` has no connection to join on",
-                Action::Push { .. } => "`push` has nothing to push on",
-                Action::Leave { .. } => "`leave` has nothing to leave",
-                Action::Stay => "`stay` has no connection to keep",
-                _ => "`close` has nothing to close",
+        (action, ConnectionState::Closed) => {
+            let name = match action {
+                Action::Send(_) => "send",
+                Action::ExpectBytes { .. } | Action::ExpectMessage { .. } => "expect",
+                Action::Join { .. } => "join",
+                Action::Push { .. } => "push",
+                Action::Leave { .. } => "leave",
+                Action::Stay => "stay",
+                _ => "close",
             };
-            reader.error(
-                step.span.clone(),
-                what,
-                "there is no connection here; `connect` comes first",
-            );
+            let title = format!("`{name}` needs a connection");
+            reader.error(step.span.clone(), title, "not connected here; add `connect` before it");
             // One missing `connect` is one mistake.
             match action {
                 Action::Close(_) => state,
                 Action::Push { topic, .. } | Action::Leave { topic, .. } => {
                     state.joined.push(topic.clone());
-                    state_after(action, State { link: Link::Open, ..state })
+                    state_after(action, State { connection: ConnectionState::Open, ..state })
                 }
-                _ => state_after(action, State { link: Link::Open, ..state }),
+                _ => state_after(action, State { connection: ConnectionState::Open, ..state }),
             }
         }
-        (Action::Send(_), Link::HalfClosed) => {
-            let label = "`close: half` has ended the sending";
-            reader.error(step.span.clone(), "nothing more can be sent", label);
+        (Action::Send(_), ConnectionState::HalfClosed) => {
+            let label = "the sending side is closed";
+            reader.error(step.span.clone(), "`send` after `close: half`", label);
             state
         }
-        (Action::Close(CloseAction::Half), Link::HalfClosed) => {
-            reader.error(step.span.clone(), "the sending half is closed already", "leave this out");
+        (Action::Close(CloseAction::Half), ConnectionState::HalfClosed) => {
+            reader.error(step.span.clone(), "the sending side is already closed", "remove this");
             state
         }
         (Action::Join { topic, .. }, _) if state.joined.contains(topic) => {
-            let label = "`leave` comes first, or another topic";
-            reader.error(step.span.clone(), "this topic is joined already", label);
+            let label = "add a `leave` before it, or use another topic";
+            reader.error(step.span.clone(), "this topic is already joined", label);
             state
         }
         (Action::Push { topic, .. } | Action::Leave { topic, .. }, _)
             if !state.joined.contains(topic) =>
         {
-            let label = "`join` comes first, with exactly this topic";
-            reader.error(step.span.clone(), "this topic is not joined here", label);
+            let label = "add a `join` with exactly this topic before it";
+            reader.error(step.span.clone(), "this topic is not joined", label);
             // One missing `join` is one mistake.
             state.joined.push(topic.clone());
             state_after(&step.action, state)
@@ -113,29 +117,30 @@ fn after(reader: &mut Reader<'_>, step: &Step, mut state: State) -> State {
     }
 }
 
-/// The state after a step that could be done.
+/// Returns the state after a valid step.
 fn state_after(action: &Action, mut state: State) -> State {
     match action {
         Action::Join { topic, .. } => state.joined.push(topic.clone()),
         Action::Leave { topic, .. } => state.joined.retain(|joined| joined != topic),
-        Action::Stay => state.link = Link::Over,
-        Action::Close(CloseAction::Half) => state.link = Link::HalfClosed,
+        Action::Stay => state.connection = ConnectionState::Over,
+        Action::Close(CloseAction::Half) => state.connection = ConnectionState::HalfClosed,
         Action::Close(_) => state = State::default(),
         _ => {}
     }
     state
 }
 
-fn walk_loop(reader: &mut Reader<'_>, steps: &[Step], entry: State, again: bool) -> State {
+/// Checks one turn of a loop, and a second one if the first changes the state and `again` is set.
+fn check_loop(reader: &mut Reader<'_>, steps: &[Step], entry: State, again: bool) -> State {
     let mistakes = reader.mistakes.len();
-    let once = walk(reader, steps, entry.clone());
-    let unchanged = once == entry || once.link == Link::Over;
+    let once = check_steps(reader, steps, entry.clone());
+    let unchanged = once == entry || once.connection == ConnectionState::Over;
     if !again || unchanged || reader.mistakes.len() > mistakes {
         return once;
     }
-    let twice = walk(reader, steps, once);
+    let twice = check_steps(reader, steps, once);
     for mistake in &mut reader.mistakes[mistakes..] {
-        mistake.help = Some("this is so from the second turn of the loop on".to_owned());
+        mistake.help = Some("this happens from the second turn of the loop".to_owned());
     }
     twice
 }

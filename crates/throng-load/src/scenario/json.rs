@@ -1,4 +1,4 @@
-//! JSON that is written as YAML: `{user: "${user.id}", age: 7}`, or as one text that is JSON already.
+//! JSON written as YAML: `{user: "${user.id}", age: 7}`, or as one text that is JSON already.
 
 use throng_base::Prng;
 use throng_proto::phoenix::json;
@@ -7,8 +7,9 @@ use super::node::{Kind, Node};
 use super::reader::Reader;
 use super::template::{Segment, Template, TemplateVars};
 
-/// The JSON text of `node`, its texts with variables in them. A text that begins with a brace or a bracket is taken
-/// for JSON itself, so that a variable can stand for a number: `'{"n": ${counter}}'`.
+/// Reads the JSON text of `node`; its strings may contain variables. A text that begins with a
+/// brace or a bracket is JSON itself, so that a variable can stand for a number: `'{"n":
+/// ${counter}}'`.
 pub(super) fn read(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Template> {
     match node.scalar() {
         Some(text) if text.trim_start().starts_with(['{', '[']) => read_text(reader, node, what),
@@ -20,7 +21,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<T
     }
 }
 
-/// The same for what must be an object; nothing stands for an empty one.
+/// Reads JSON that must be an object; a missing node gives an empty one.
 pub(super) fn read_object(
     reader: &mut Reader<'_>,
     node: Option<&Node>,
@@ -43,7 +44,11 @@ fn read_text(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Templat
     }
     let span = reader.first_line(&node.span);
     reader
-        .error(span, format!("{what} is not JSON"), "what begins with a brace or a bracket is")
+        .error(
+            span,
+            format!("{what} is not JSON"),
+            "text that begins with a brace or a bracket must be JSON",
+        )
         .help = Some("as YAML it needs no quotes: {body: hello}".to_owned());
     None
 }
@@ -52,7 +57,9 @@ fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> O
     let literal = |text: &str| Segment::Literal(text.as_bytes().into());
     match &node.kind {
         Kind::Nothing => segments.push(literal("null")),
-        Kind::Scalar(text) if node.is_typed => segments.push(literal(&typed(reader, node, text)?)),
+        Kind::Scalar(text) if node.is_typed => {
+            segments.push(literal(&typed_scalar(reader, node, text)?))
+        }
         Kind::Scalar(text) => {
             let template = reader.template(node, text)?;
             segments.push(literal("\""));
@@ -60,17 +67,17 @@ fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> O
             segments.push(literal("\""));
         }
         Kind::List(items) => {
-            for (place, item) in items.iter().enumerate() {
-                segments.push(literal(if place == 0 { "[" } else { "," }));
+            for (index, item) in items.iter().enumerate() {
+                segments.push(literal(if index == 0 { "[" } else { "," }));
                 write(reader, item, segments)?;
             }
             segments.push(literal(if items.is_empty() { "[]" } else { "]" }));
         }
         Kind::Map(entries) => {
-            for (place, (key, value)) in entries.iter().enumerate() {
-                segments.push(literal(if place == 0 { "{" } else { "," }));
-                let key = reader.text(key, "a key of JSON", "a text")?;
-                segments.push(literal(&string(key)));
+            for (index, (key, value)) in entries.iter().enumerate() {
+                segments.push(literal(if index == 0 { "{" } else { "," }));
+                let key = reader.text(key, "a JSON key", "a text")?;
+                segments.push(literal(&quoted(key)));
                 segments.push(literal(":"));
                 write(reader, value, segments)?;
             }
@@ -80,40 +87,40 @@ fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> O
     Some(())
 }
 
-/// YAML knows more numbers than JSON does.
-fn typed(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<String> {
+/// Converts an unquoted YAML scalar to JSON. YAML has more number formats than JSON.
+fn typed_scalar(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     match lower.as_str() {
         "true" | "false" => Some(lower),
-        // Some readers of YAML take `no` for false: here it is what it says.
-        _ if text.starts_with(|c: char| c.is_alphabetic()) => Some(string(text)),
+        // Some YAML parsers read `no` as false; here it is a string.
+        _ if text.starts_with(|c: char| c.is_alphabetic()) => Some(quoted(text)),
         _ if json::is_valid(text) => Some(text.to_owned()),
         _ => {
-            let label = "not a number of JSON; in quotes it is a text";
-            reader.error(node.span.clone(), format!("JSON cannot say `{text}`"), label);
+            let label = "not a JSON number; put it in quotes to make it a string";
+            reader.error(node.span.clone(), format!("`{text}` is not valid in JSON"), label);
             None
         }
     }
 }
 
-/// A literal as it stands between the quotes of a JSON string. What variables stand for needs no escapes.
+/// Escapes a literal for a JSON string. The values of variables need no escapes.
 fn escaped(segment: &Segment) -> Segment {
     match segment {
         Segment::Literal(bytes) => {
-            let quoted = string(&String::from_utf8_lossy(bytes));
+            let quoted = quoted(&String::from_utf8_lossy(bytes));
             Segment::Literal(quoted.as_bytes()[1..quoted.len() - 1].into())
         }
         other => other.clone(),
     }
 }
 
-fn string(text: &str) -> String {
+fn quoted(text: &str) -> String {
     let mut out = Vec::new();
     json::write_string(text, &mut out);
     String::from_utf8(out).expect("a string of JSON is UTF-8")
 }
 
-/// What the template may become.
+/// Renders the template with sample values.
 fn sample(template: &Template) -> String {
     let mut out = Vec::new();
     let mut vars = TemplateVars { user_id: 0, counter: 0, prng: Prng::new(0) };
@@ -158,7 +165,7 @@ mod tests {
     #[test]
     fn what_is_not_json_is_a_mistake() {
         for (yaml, says) in [
-            ("{a: 0x1F}", "JSON cannot say `0x1F`"),
+            ("{a: 0x1F}", "`0x1F` is not valid in JSON"),
             ("'{\"a\": }'", "`json` is not JSON"),
             ("{a: \"${what}\"}", "unknown variable `what`"),
         ] {

@@ -1,4 +1,4 @@
-//! How many users there are when.
+//! The phases of the load: how many users there are at each moment.
 
 use std::time::Duration;
 
@@ -7,59 +7,59 @@ use throng_base::units::{parse_count, parse_duration, parse_rate, show_count};
 use super::node::{Kind, Node};
 use super::reader::Reader;
 
-/// A stretch of the run. Phases follow one another without a gap.
+/// A phase of the load. Phases follow one another without a gap.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
-    /// Closed model: the number of users goes to `to`, linearly. A user whose steps have ended
-    /// begins again.
+    /// Closed model: the number of users changes linearly to `to`. A user that has finished its
+    /// steps begins again.
     Ramp {
         /// Users at the end of the phase.
         to: u32,
-        /// Its length; more than zero.
+        /// Length of the phase; more than zero.
         over: Duration,
     },
-    /// The number of users stays; after `arrivals`, nobody new arrives.
+    /// The number of users stays constant; after `arrivals`, no new user arrives.
     Hold {
-        /// Its length; more than zero.
+        /// Length of the phase; more than zero.
         span: Duration,
     },
-    /// Open model: users arrive whether or not earlier ones have finished; each goes through its
-    /// steps once.
+    /// Open model: users arrive whether or not earlier ones have finished. Each runs its steps
+    /// once.
     Arrivals {
         /// Arrivals per second at the beginning.
         from: f64,
         /// Arrivals per second at the end; the rate between them is linear.
         to: f64,
-        /// The length of the phase; more than zero.
+        /// Length of the phase; more than zero.
         span: Duration,
-        /// No more than this many arrivals in the phase; at least 1.
+        /// Maximum number of arrivals in the phase; at least 1.
         most: Option<u64>,
-        /// How the gaps between arrivals are distributed.
+        /// Distribution of the gaps between arrivals.
         spacing: Spacing,
     },
 }
 
-/// How the gaps between arrivals are distributed.
+/// Distribution of the gaps between arrivals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spacing {
-    /// At random, as independent people arrive: gaps are exponentially distributed.
+    /// At random, as independent people arrive: the gaps are exponentially distributed.
     #[default]
     Poisson,
-    /// Like clockwork.
+    /// All gaps are equal.
     Even,
 }
 
-/// Who decides when a user begins.
+/// Model of the load: what decides when a user starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// A fixed number of users, each beginning again when it ends: a slow server slows the load.
+    /// A fixed number of users that repeat their steps: a slow server slows the load.
     Closed,
-    /// Arrivals by the clock: a slow server is loaded all the same.
+    /// Arrivals by the clock: a slow server does not slow the load.
     Open,
 }
 
 impl Phase {
-    /// How long the phase lasts.
+    /// Returns the length of the phase.
     pub fn length(&self) -> Duration {
         match *self {
             Self::Ramp { over, .. } => over,
@@ -69,14 +69,14 @@ impl Phase {
 }
 
 impl Model {
-    /// The model of these phases; a load that never goes beyond `hold` counts as closed.
+    /// Returns the model of these phases; a load of `hold` alone counts as closed.
     pub fn of(phases: &[Phase]) -> Self {
         let open = phases.iter().any(|phase| matches!(phase, Phase::Arrivals { .. }));
         if open { Self::Open } else { Self::Closed }
     }
 }
 
-/// Reads the list of phases and checks that each can follow the one before it.
+/// Reads the list of phases and checks their order.
 pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Phase>> {
     let Kind::List(items) = &node.kind else {
         reader.wrong_kind(
@@ -87,7 +87,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Phase>> {
         return None;
     };
     if items.is_empty() {
-        reader.error(node.span.clone(), "`load` has no phase", "at least one belongs here");
+        reader.error(node.span.clone(), "`load` has no phase", "add at least one");
         return None;
     }
     let mut phases = Vec::new();
@@ -120,8 +120,8 @@ fn read_phase(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
     if let [_, (second, _), ..] = &entries[..] {
         reader.error(
             second.span.clone(),
-            "each phase is an item of its own",
-            "begin this one with `- `",
+            "each phase needs its own list item",
+            "start this one with `- `",
         );
         return None;
     }
@@ -151,7 +151,7 @@ fn read_users(reader: &mut Reader<'_>, node: &Node) -> Option<u32> {
     let fits = u32::try_from(users).ok();
     if fits.is_none() {
         let most = u32::MAX;
-        reader.error(node.span.clone(), "more users than there can be", format!("at most {most}"));
+        reader.error(node.span.clone(), "too many users", format!("at most {most}"));
     }
     fits
 }
@@ -166,7 +166,7 @@ fn read_arrivals(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
         None => Some(None),
         Some(node) => match reader.quantity(node, "`most`", parse_count) {
             Some(0) => {
-                reader.error(node.span.clone(), "nobody would arrive", "at least 1");
+                reader.error(node.span.clone(), "no user would arrive", "at least 1");
                 None
             }
             read => read.map(Some),
@@ -184,7 +184,7 @@ fn read_arrivals(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
     Some(Phase::Arrivals { from, to, span: span?, most: most?, spacing: spacing? })
 }
 
-/// `1000/s`, or `{from, to}` for a rate that changes linearly over the phase.
+/// Reads `1000/s`, or `{from, to}` for a rate that changes linearly over the phase.
 fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<(f64, f64)> {
     if !matches!(node.kind, Kind::Map(_)) {
         let rate = positive_rate(reader, node)?;
@@ -199,25 +199,25 @@ fn read_rate(reader: &mut Reader<'_>, node: &Node) -> Option<(f64, f64)> {
     if from == 0.0 && to == 0.0 {
         reader.error(
             node.span.clone(),
-            "nobody would ever arrive",
-            "one of the two is more than 0",
+            "no user would ever arrive",
+            "`from` or `to` must be more than 0",
         );
         return None;
     }
     Some((from, to))
 }
 
-/// A rate above zero.
+/// Reads a rate above zero.
 pub(super) fn positive_rate(reader: &mut Reader<'_>, node: &Node) -> Option<f64> {
     let rate = bounded_rate(reader, node, "`rate`")?;
     if rate == 0.0 {
-        reader.error(node.span.clone(), "nothing ever happens at this rate", "more than 0");
+        reader.error(node.span.clone(), "this rate is zero", "must be more than 0");
         return None;
     }
     Some(rate)
 }
 
-/// A rate that a clock with nanoseconds can keep; zero is one.
+/// Reads a rate that a nanosecond clock can keep; zero is allowed.
 pub(super) fn bounded_rate(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<f64> {
     let rate = reader.quantity(node, what, parse_rate)?;
     if rate > RATE_MAX {
@@ -231,7 +231,7 @@ pub(super) fn bounded_rate(reader: &mut Reader<'_>, node: &Node, what: &str) -> 
     Some(rate)
 }
 
-/// A length above zero.
+/// Reads a duration above zero.
 pub(super) fn positive_duration(
     reader: &mut Reader<'_>,
     node: &Node,
@@ -239,17 +239,18 @@ pub(super) fn positive_duration(
 ) -> Option<Duration> {
     let duration = reader.quantity(node, what, parse_duration)?;
     if duration.is_zero() {
-        reader.error(node.span.clone(), format!("{what} is longer than nothing"), "more than 0s");
+        reader.error(node.span.clone(), format!("{what} is zero"), "must be more than 0s");
         return None;
     }
     Some(duration)
 }
 
-/// Which phase may follow which.
+/// Checks that each phase can follow the previous one.
 ///
-/// `ramp` sets a number of users that begin again when they end; `arrivals` has users that come once
-/// and whose number nobody sets. After arrivals there is no number to ramp from, and after a ramp no
-/// telling which users an arrival joins, so one load has one of the two. `hold` goes with both.
+/// `ramp` sets a number of users that begin again when they end. `arrivals` has users that come
+/// once, and nothing sets their number. After `arrivals` there is no number to ramp from, and after
+/// a ramp it is undefined which users an arrival joins. So a load uses one of the two; `hold` works
+/// with both.
 fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
     let model = match phases[0].0 {
         Phase::Arrivals { .. } => Model::Open,
@@ -262,8 +263,8 @@ fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
             (Phase::Hold { .. }, _) if index == 0 => {
                 reader.error(
                     span,
-                    "the load begins with `hold`, and there is nobody to hold",
-                    "`ramp` or `arrivals` comes first",
+                    "the load begins with `hold`, but there are no users yet",
+                    "add `ramp` or `arrivals` before it",
                 );
             }
             (Phase::Ramp { to, .. }, Model::Closed) => {
@@ -272,14 +273,14 @@ fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
                     reader.error(
                         span,
                         title,
-                        "a ramp goes to another number; did you mean `hold`?",
+                        "a ramp must change the number of users; did you mean `hold`?",
                     );
                 }
                 users = *to;
             }
             (Phase::Ramp { .. }, Model::Open) => {
                 reader
-                    .error(span, "`ramp` cannot follow `arrivals`", "this is the other model")
+                    .error(span, "`ramp` cannot follow `arrivals`", "a load has one model")
                     .help = Some(ONE_MODEL.to_owned());
             }
             (Phase::Arrivals { .. }, Model::Closed) => {
@@ -287,7 +288,7 @@ fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
                     .error(
                         span,
                         "`arrivals` cannot follow `ramp` or `hold`",
-                        "this is the other model",
+                        "a load has one model",
                     )
                     .help = Some(ONE_MODEL.to_owned());
             }
@@ -298,8 +299,9 @@ fn check_order(reader: &mut Reader<'_>, phases: &[(Phase, &Node)]) {
 
 const PHASES: [&str; 3] = ["ramp", "hold", "arrivals"];
 
-const ONE_MODEL: &str = "a load is either closed (`ramp`: a set number of users, each begins again) or open \
-    (`arrivals`: users come by the clock, once each); `hold` goes with both";
+const ONE_MODEL: &str = "a load is either closed (`ramp`: a fixed number of users that repeat \
+    their steps) or open (`arrivals`: users arrive by the clock and run once); `hold` works with \
+    both";
 
-/// Turns per second beyond which moments would be less than a nanosecond apart.
+/// Rate above which moments would be less than a nanosecond apart.
 const RATE_MAX: f64 = 1e9;

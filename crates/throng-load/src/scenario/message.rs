@@ -1,4 +1,4 @@
-//! What is sent and what is expected in return.
+//! Reading what `send` and `expect` take on TCP.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use super::reader::Reader;
 use super::steps::read_timeout;
 use super::template::Template;
 
-/// How long an answer may take when the scenario does not say.
+/// Default time-out of an answer.
 pub const EXPECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// The largest message that `send` makes and that `expect` waits for.
+/// Largest message that `send` sends and `expect` waits for.
 pub const MESSAGE_BYTES_MAX: u64 = 1 << 30;
 
-/// The longest text that `expect` looks for.
+/// Longest text that `expect` looks for.
 pub const PATTERN_BYTES_MAX: usize = 64 * 1024;
 
-/// What `send` sends.
+/// Payload of a `send`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SendPayload {
-    /// Bytes of a stream: text with variables, or the bytes of `{hex: ...}`.
+    /// Bytes of a TCP stream: text with variables, or the bytes of `{hex: ...}`.
     Template(Template),
-    /// As many random bytes, others each time; at least 1. To a WebSocket, one binary message.
+    /// This many random bytes, different each time; at least 1. On a WebSocket, one binary message.
     Random(u32),
-    /// A text message of a WebSocket.
+    /// A WebSocket text message.
     Text(Template),
-    /// A binary message of a WebSocket.
+    /// A WebSocket binary message.
     Binary(Template),
 }
 
-/// What `expect` waits for.
+/// Pattern of an `expect` on TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// Exactly these bytes; anything else is a mismatch.
     Literal(Vec<u8>),
-    /// As many bytes, whatever they are; at least 1.
+    /// Any bytes, this many; at least 1.
     Bytes(u32),
-    /// Anything that ends with these bytes.
+    /// Anything up to and including these bytes.
     Until(Vec<u8>),
 }
 
@@ -55,14 +55,18 @@ pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<SendP
         (None, None, Some(length)) => SendPayload::Random(read_length(reader, length, "`random`")?),
         _ => {
             let span = reader.first_line(&fields.span);
-            reader.error(span, "`send` sends one thing", "one of `text`, `hex` and `random`");
+            reader.error(
+                span,
+                "`send` needs exactly one payload",
+                "one of `text`, `hex` and `random`",
+            );
             return None;
         }
     };
     Some(payload)
 }
 
-/// What is expected, and after which time it is an error.
+/// Reads the pattern and the time-out of an `expect`.
 pub(super) fn read_expected(
     reader: &mut Reader<'_>,
     node: &Node,
@@ -85,7 +89,7 @@ pub(super) fn read_expected(
             let span = reader.first_line(&fields.span);
             reader.error(
                 span,
-                "`expect` waits for one thing",
+                "`expect` needs exactly one pattern",
                 "one of `text`, `hex`, `bytes` and `until`",
             );
             return None;
@@ -104,7 +108,7 @@ pub(super) fn read_template(reader: &mut Reader<'_>, node: &Node) -> Option<Temp
     Some(template)
 }
 
-/// A text without variables: what an answer must be is known before the run.
+/// Reads a text without variables: expected answers are known before the run.
 pub(super) fn read_pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u8>> {
     let text = reader.text(node, "`expect`", "a text")?;
     let literal =
@@ -114,24 +118,24 @@ pub(super) fn read_pattern(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<u
             let at = text.find("${").unwrap_or(0);
             let span = reader.inner_span(node, at..text.len());
             reader
-                .error(span, "`expect` knows no variables", "a plain `${` is written `$${`")
+                .error(span, "`expect` cannot contain variables", "a plain `${` is written `$${`")
                 .help = Some(
                 "where the answer varies, wait for `{bytes: n}` or `{until: text}`".to_owned(),
             );
         }
         Some(bytes) if bytes.is_empty() => {
-            reader.error(node.span.clone(), "nothing is expected", "at least one byte");
+            reader.error(node.span.clone(), "`expect` is empty", "at least one byte");
         }
         Some(bytes) if bytes.len() > PATTERN_BYTES_MAX => {
             let label = format!("at most {PATTERN_BYTES_MAX} bytes");
-            reader.error(node.span.clone(), "this text is too long to wait for", label);
+            reader.error(node.span.clone(), "the expected text is too long", label);
         }
         Some(bytes) => return Some(bytes),
     }
     None
 }
 
-/// Pairs of hexadecimal digits, with spaces between the bytes where one likes.
+/// Reads pairs of hexadecimal digits, with optional spaces between the bytes.
 pub(super) fn read_hex(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Vec<u8>> {
     let expected = "bytes in hexadecimal such as de ad be ef";
     let text = reader.text(node, what, expected)?;
@@ -153,14 +157,14 @@ pub(super) fn read_hex(reader: &mut Reader<'_>, node: &Node, what: &str) -> Opti
                 } else {
                     "not one of 0-9a-f"
                 };
-                reader.error(span, format!("{what} is {expected}"), label);
+                reader.error(span, format!("{what} must be {expected}"), label);
                 return None;
             }
         }
     }
     if let Some((at, _)) = high {
         let span = reader.inner_span(node, at..at + 1);
-        reader.error(span, format!("{what} is {expected}"), "half a byte");
+        reader.error(span, format!("{what} must be {expected}"), "the second digit is missing");
         return None;
     }
     if bytes.is_empty() {

@@ -1,7 +1,7 @@
-//! The YAML document as a tree that remembers where everything stood.
+//! The YAML document as a tree that keeps the position of every node.
 //!
-//! Scalars keep the text that was written: whether `1_000` is a number, a duration or a name is
-//! decided by whoever asks, not by YAML's guesses.
+//! Scalars keep their text: the reader decides whether `1_000` is a number, a duration or a name,
+//! not YAML's type rules.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,18 +11,18 @@ use serde_saphyr::{Location, MessageFormatter, Spanned};
 
 use super::Diagnostic;
 
-/// A value and the bytes of the source that it covers.
+/// A node and the bytes of the source that it covers.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) span: Range<usize>,
     pub(super) kind: Kind,
-    /// A scalar that YAML takes for a number or a boolean, because no quotes are around it.
+    /// True for a scalar that YAML takes for a number or a boolean, because it has no quotes.
     pub(super) is_typed: bool,
 }
 
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// Nothing was written, or `null`.
+    /// No value, or `null`.
     Nothing,
     Scalar(String),
     List(Vec<Node>),
@@ -30,17 +30,18 @@ pub(super) enum Kind {
 }
 
 impl Node {
-    /// Reads one YAML document. What is not YAML is one diagnostic: the parser cannot go on after it.
+    /// Parses one YAML document. Text that is not YAML gives one diagnostic, because the parser
+    /// cannot continue after it.
     pub(super) fn parse(source: &str) -> Result<Self, Diagnostic> {
         let options = serde_saphyr::options! {
             non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
         };
-        let tree: Spanned<Tree> = serde_saphyr::from_str_with_options(source, options)
+        let tree: Spanned<YamlValue> = serde_saphyr::from_str_with_options(source, options)
             .map_err(|error| not_yaml(source, &error))?;
         Ok(Self::from_tree(source, tree))
     }
 
-    /// The written text of a scalar.
+    /// Returns the text of a scalar.
     pub(super) fn scalar(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar(text) => Some(text),
@@ -48,7 +49,7 @@ impl Node {
         }
     }
 
-    /// What this is, in words that fit behind "found".
+    /// Describes the node in words that fit after "found".
     pub(super) fn describe(&self) -> &'static str {
         match self.kind {
             Kind::Nothing => "nothing",
@@ -58,8 +59,8 @@ impl Node {
         }
     }
 
-    /// Where the bytes `inner` of a scalar's text stand in the source. A scalar with escapes or line
-    /// breaks in it is pointed at as a whole.
+    /// Returns the span in the source of `inner`, a part of a scalar's text. If the scalar contains
+    /// escapes or line breaks, returns the span of the whole scalar.
     pub(super) fn inner_span(&self, source: &str, inner: Range<usize>) -> Range<usize> {
         let Some(text) = self.scalar() else { return self.span.clone() };
         for quote in [0, 1] {
@@ -71,37 +72,37 @@ impl Node {
         self.span.clone()
     }
 
-    fn from_tree(source: &str, tree: Spanned<Tree>) -> Self {
+    fn from_tree(source: &str, tree: Spanned<YamlValue>) -> Self {
         let span = bytes_of(source, &tree.defined);
-        let is_typed = matches!(tree.value, Tree::Typed);
+        let is_typed = matches!(tree.value, YamlValue::Typed);
         let node = |span, kind| Self { span, kind, is_typed };
         match tree.value {
-            Tree::Nothing => node(span, Kind::Nothing),
-            Tree::Text(text) => node(span, Kind::Scalar(text)),
-            Tree::Typed => {
+            YamlValue::Nothing => node(span, Kind::Nothing),
+            YamlValue::Text(text) => node(span, Kind::Scalar(text)),
+            YamlValue::Typed => {
                 let text = source[span.clone()].trim().to_owned();
                 node(span, Kind::Scalar(text))
             }
-            Tree::List(items) => {
+            YamlValue::List(items) => {
                 let items: Vec<_> =
                     items.into_iter().map(|item| Self::from_tree(source, item)).collect();
                 let end = items.last().map_or(span.end, |item| item.span.end);
-                node(closed(source, span, end), Kind::List(items))
+                node(collection_span(source, span, end), Kind::List(items))
             }
-            Tree::Map(entries) => {
+            YamlValue::Map(entries) => {
                 let both =
                     |(key, value)| (Self::from_tree(source, key), Self::from_tree(source, value));
                 let entries: Vec<_> = entries.into_iter().map(both).collect();
                 let end = entries.last().map_or(span.end, |(_, value)| value.span.end);
-                node(closed(source, span, end), Kind::Map(entries))
+                node(collection_span(source, span, end), Kind::Map(entries))
             }
         }
     }
 }
 
-/// The span of a collection that begins with `begin` and whose last member ends at `end`: the parser
-/// gives no end, so the closing bracket, where there is one, is looked for.
-fn closed(source: &str, begin: Range<usize>, end: usize) -> Range<usize> {
+/// Returns the span of a collection that begins with `begin` and whose last member ends at `end`.
+/// The parser gives no end, so the function looks for the closing bracket.
+fn collection_span(source: &str, begin: Range<usize>, end: usize) -> Range<usize> {
     let end = end.max(begin.end);
     let bracket = match source.as_bytes().get(begin.start) {
         Some(b'[') => "]",
@@ -113,17 +114,17 @@ fn closed(source: &str, begin: Range<usize>, end: usize) -> Range<usize> {
     begin.start..if rest.starts_with(bracket) { closing } else { end }
 }
 
-/// What serde is told; YAML's own types of scalars are dropped in favour of their text.
-enum Tree {
+/// Target of the deserializer. It drops YAML's scalar types in favour of their text.
+enum YamlValue {
     Nothing,
     Text(String),
-    /// A plain scalar that YAML takes for a number or a boolean: its text is in the source.
+    /// A plain scalar that YAML takes for a number or a boolean. Its text is in the source.
     Typed,
-    List(Vec<Spanned<Tree>>),
-    Map(Vec<(Spanned<Tree>, Spanned<Tree>)>),
+    List(Vec<Spanned<YamlValue>>),
+    Map(Vec<(Spanned<YamlValue>, Spanned<YamlValue>)>),
 }
 
-impl<'de> Deserialize<'de> for Tree {
+impl<'de> Deserialize<'de> for YamlValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(TreeVisitor)
     }
@@ -132,70 +133,70 @@ impl<'de> Deserialize<'de> for Tree {
 struct TreeVisitor;
 
 impl<'de> Visitor<'de> for TreeVisitor {
-    type Value = Tree;
+    type Value = YamlValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value, a list or a mapping")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Tree, E> {
-        Ok(Tree::Text(text.to_owned()))
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<YamlValue, E> {
+        Ok(YamlValue::Text(text.to_owned()))
     }
 
-    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_i128<E: de::Error>(self, _: i128) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_i128<E: de::Error>(self, _: i128) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_u64<E: de::Error>(self, _: u64) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_u128<E: de::Error>(self, _: u128) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_u128<E: de::Error>(self, _: u128) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Tree, E> {
-        Ok(Tree::Typed)
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<YamlValue, E> {
+        Ok(YamlValue::Typed)
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Tree, E> {
-        Ok(Tree::Nothing)
+    fn visit_unit<E: de::Error>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Nothing)
     }
 
-    fn visit_none<E: de::Error>(self) -> Result<Tree, E> {
-        Ok(Tree::Nothing)
+    fn visit_none<E: de::Error>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Nothing)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
-        Tree::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlValue, D::Error> {
+        YamlValue::deserialize(deserializer)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<YamlValue, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Tree::List(list))
+        Ok(YamlValue::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Tree, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<YamlValue, A::Error> {
         let mut map = Vec::new();
         while let Some(entry) = entries.next_entry()? {
             map.push(entry);
         }
-        Ok(Tree::Map(map))
+        Ok(YamlValue::Map(map))
     }
 }
 
-/// The bytes of a location, never beyond the source and never inside a character.
+/// Converts a location to bytes, never beyond the source and never inside a character.
 fn bytes_of(source: &str, location: &Location) -> Range<usize> {
     let span = location.span();
     let start = usize::try_from(span.byte_offset().unwrap_or(0)).unwrap_or(0).min(source.len());
@@ -206,17 +207,18 @@ fn bytes_of(source: &str, location: &Location) -> Range<usize> {
     start..start + length
 }
 
-/// The last place at or before `at` where a character begins.
+/// Returns the last character boundary at or before `at`.
 fn boundary_before(source: &str, at: usize) -> usize {
     (0..=at.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// The first place at or after `at` where a character ends.
+/// Returns the first character boundary at or after `at`.
 fn boundary_after(source: &str, at: usize) -> usize {
     (at..source.len()).find(|&at| source.is_char_boundary(at)).unwrap_or(source.len())
 }
 
-/// What the parser could not read. It knows the line and the column, not always the byte.
+/// Converts a parser error to a diagnostic. The error has the line and the column, not always the
+/// byte.
 fn not_yaml(source: &str, error: &serde_saphyr::Error) -> Diagnostic {
     let error = error.without_snippet();
     let span = error.location().map_or(0..0, |location| match location.span().byte_offset() {
@@ -239,7 +241,7 @@ fn not_yaml(source: &str, error: &serde_saphyr::Error) -> Diagnostic {
     }
 }
 
-/// The character at a line and column, both counted from one.
+/// Returns the span of the character at a line and column, both counted from one.
 fn place_of(source: &str, location: &Location) -> Range<usize> {
     let line = usize::try_from(location.line()).unwrap_or(1).saturating_sub(1);
     let column = usize::try_from(location.column()).unwrap_or(1).saturating_sub(1);

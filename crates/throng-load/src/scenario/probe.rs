@@ -1,9 +1,9 @@
-//! Probes: messages that are sent to everybody now and then, to see when they arrive.
+//! Probes: messages that are broadcast at regular intervals, to measure their delivery.
 
 use std::time::Duration;
 
 use super::Protocol;
-use super::channel::{read_event, read_one_topic};
+use super::channel::{read_event, read_fixed_topic};
 use super::json;
 use super::load::positive_duration;
 use super::message::read_template;
@@ -12,41 +12,41 @@ use super::reader::Reader;
 use super::steps::read_timeout;
 use super::template::Template;
 
-/// How long a delivery may take when the scenario does not say.
+/// Default time-out of a delivery.
 pub const PROBE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 
-/// A message that one user sends every now and then, and that everybody who is joined must get.
+/// A message that one user sends at regular intervals and that every subscriber must receive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
-    /// Probe k is due k periods after the first phase began, for k from 1.
+    /// Period: probe k is due k periods after the first phase began, for k from 1.
     pub every: Duration,
-    /// What is sent.
+    /// Message of the probe.
     pub broadcast: Broadcast,
-    /// What has not arrived this long after it was due is missing.
+    /// Time-out of a delivery, from the probe's due moment; after it the delivery is missing.
     pub timeout: Duration,
-    /// Whether the server sends it to the user who sent it as well.
+    /// True if the server also delivers it to its sender.
     pub to_sender: bool,
 }
 
-/// What a probe sends. The marker by which its deliveries are known is added to it.
+/// The message of a probe. The generator adds the marker that identifies its deliveries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Broadcast {
-    /// A text message of a WebSocket; everybody who is connected hears it.
+    /// A WebSocket text message, delivered to all connected users.
     Text(Template),
-    /// The same, and the text is that of a JSON object.
+    /// A WebSocket text message that is a JSON object, delivered to all connected users.
     Json(Template),
-    /// A push to a channel; everybody who is joined to its topic hears it.
+    /// A push to a channel, delivered to all users that have joined its topic.
     Push {
-        /// Without variables.
+        /// Topic, without variables.
         topic: String,
-        /// Its event.
+        /// Event of the push.
         event: Template,
-        /// The text of a JSON object.
+        /// Text of a JSON object.
         payload: Template,
     },
 }
 
-/// The probe of a scenario: a list of one.
+/// Reads the probe of a scenario: a list with one item.
 pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Probe> {
     let what = "`probe`";
     let Kind::List(items) = &node.kind else {
@@ -55,10 +55,10 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Probe> {
     };
     let [item] = &items[..] else {
         let (span, label) = match items.get(1) {
-            Some(second) => (reader.first_line(&second.span), "one probe is all of this version"),
-            None => (node.span.clone(), "one belongs here"),
+            Some(second) => (reader.first_line(&second.span), "this version supports one probe"),
+            None => (node.span.clone(), "add one item"),
         };
-        reader.error(span, "`probe` is a list of one", label);
+        reader.error(span, "`probe` needs exactly one item", label);
         return None;
     };
     let fields = reader.fields(item, "a probe", &["every", "broadcast", "timeout", "to_sender"])?;
@@ -72,7 +72,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Probe> {
     });
     if reader.protocol == Protocol::Tcp {
         let title = "a probe needs messages, and plain TCP has none";
-        reader.error(reader.first_line(&node.span), title, "`ws://` targets have");
+        reader.error(reader.first_line(&node.span), title, "use a `ws://` target");
         return None;
     }
     Some(Probe { every: every?, broadcast: broadcast?, timeout: timeout?, to_sender: to_sender? })
@@ -82,7 +82,7 @@ fn read_broadcast(reader: &mut Reader<'_>, node: &Node) -> Option<Broadcast> {
     let what = "`broadcast`";
     if reader.protocol == Protocol::Phoenix {
         let fields = reader.fields(node, what, &["topic", "event", "payload"])?;
-        let topic = read_one_topic(reader, &fields, what);
+        let topic = read_fixed_topic(reader, &fields, what);
         let event = read_event(reader, &fields, what);
         let payload = json::read_object(reader, fields.get("payload"), "`payload`");
         return Some(Broadcast::Push { topic: topic?, event: event?, payload: payload? });
@@ -93,7 +93,7 @@ fn read_broadcast(reader: &mut Reader<'_>, node: &Node) -> Option<Broadcast> {
         (None, Some(json)) => json::read_object(reader, Some(json), "`json`").map(Broadcast::Json),
         _ => {
             let span = reader.first_line(&fields.span);
-            reader.error(span, "`broadcast` sends one thing", "one of `text` and `json`");
+            reader.error(span, "`broadcast` needs exactly one payload", "one of `text` and `json`");
             None
         }
     }

@@ -1,13 +1,13 @@
-//! What is spoken on a connection.
+//! The protocol of a connection.
 
 use super::node::Node;
 use super::reader::Reader;
 use super::target::{Scheme, Target};
 
-/// What is spoken on a connection. It decides which steps there are.
+/// Protocol of a connection. It decides the valid steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// Bytes over TCP, whatever they mean.
+    /// Any bytes over TCP.
     #[default]
     Tcp,
     /// Messages over WebSocket.
@@ -17,7 +17,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// What a target of `scheme` speaks when nobody says more.
+    /// Returns the default protocol of a target's scheme.
     pub const fn of(scheme: Scheme) -> Self {
         match scheme {
             Scheme::Tcp => Self::Tcp,
@@ -25,7 +25,7 @@ impl Protocol {
         }
     }
 
-    /// The scheme of its targets.
+    /// Returns the scheme of the protocol's targets.
     pub const fn scheme(self) -> Scheme {
         match self {
             Self::Tcp => Scheme::Tcp,
@@ -33,7 +33,7 @@ impl Protocol {
         }
     }
 
-    /// Its name in a scenario.
+    /// Returns the protocol's name in a scenario.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -42,7 +42,7 @@ impl Protocol {
         }
     }
 
-    /// The steps that users of it take.
+    /// Returns the steps of the protocol.
     pub(super) const fn steps(self) -> &'static [&'static str] {
         match self {
             Self::Tcp | Self::Ws => {
@@ -55,8 +55,8 @@ impl Protocol {
     }
 }
 
-/// The protocol of a scenario. After a mistake, the one that was probably meant: steps are then not called wrong
-/// for its sake.
+/// Reads the protocol of a scenario. After a mistake, returns the most likely one, so that steps
+/// are not reported as wrong because of it.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     protocol: Option<&Node>,
@@ -72,7 +72,7 @@ pub(super) fn read(
     ];
     let Some(protocol) = reader.one_of(node, "protocol", &known) else { return implied };
     if let Some(target) = target.filter(|target| target.scheme != protocol.scheme()) {
-        let title = format!("`protocol: {}` is not spoken over {target}", protocol.name());
+        let title = format!("`protocol: {}` does not work with {target}", protocol.name());
         let label = format!("its targets begin with `{}://`", protocol.scheme().as_str());
         reader.error(node.span.clone(), title, label);
     }

@@ -1,7 +1,7 @@
-//! Reading a tree of nodes key by key, and remembering every mistake on the way.
+//! Reading a tree of nodes key by key, collecting all mistakes.
 //!
-//! A function that reads something returns `None` after it has noted what was wrong; the caller
-//! goes on with the next thing, so that one run shows all mistakes.
+//! A function that reads something returns `None` after it has reported a mistake. Its caller
+//! continues with the next thing, so that one run shows all mistakes.
 
 use std::ops::Range;
 
@@ -11,30 +11,30 @@ use super::node::{Kind, Node};
 use super::template::Template;
 use super::{Diagnostic, Protocol};
 
-/// The source and what has been found wrong with it.
+/// The source and the mistakes found so far.
 pub(super) struct Reader<'s> {
     source: &'s str,
     pub(super) mistakes: Vec<Diagnostic>,
-    /// Decides which steps there are, and what they take.
+    /// Protocol of the scenario, which decides the valid steps and their keys.
     pub(super) protocol: Protocol,
 }
 
-/// The entries of a mapping, all keys known.
+/// Entries of a mapping whose keys are all known.
 pub(super) struct Fields<'n> {
-    /// The whole mapping.
+    /// Span of the whole mapping.
     pub(super) span: Range<usize>,
     entries: Vec<(&'n str, &'n Node, &'n Node)>,
-    /// The keys that unknown ones were probably meant to be: they are not missing as well.
-    meant: Vec<String>,
+    /// Keys suggested for unknown ones. They are not reported as missing, too.
+    suggested: Vec<String>,
 }
 
 impl<'n> Fields<'n> {
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
         self.entries.iter().find(|(name, ..)| *name == key).map(|(.., value)| *value)
     }
 
-    /// Where `key` itself stands.
+    /// Returns the span of `key` itself.
     pub(super) fn key_span(&self, key: &str) -> Range<usize> {
         let entry = self.entries.iter().find(|(name, ..)| *name == key);
         entry.map_or(self.span.clone(), |(_, key, _)| key.span.clone())
@@ -46,7 +46,7 @@ impl<'s> Reader<'s> {
         Self { source, mistakes: Vec::new(), protocol: Protocol::Tcp }
     }
 
-    /// Notes a mistake.
+    /// Reports a mistake.
     pub(super) fn error(
         &mut self,
         span: Range<usize>,
@@ -57,8 +57,8 @@ impl<'s> Reader<'s> {
         self.mistakes.last_mut().expect("one was just pushed")
     }
 
-    /// The mapping `node`, which may have the keys `known` and no others. An unknown key is a
-    /// mistake but does not stop the others from being read.
+    /// Reads the mapping `node`, whose keys must be among `known`. Reports an unknown key and
+    /// continues with the others.
     pub(super) fn fields<'n>(
         &mut self,
         node: &'n Node,
@@ -80,26 +80,26 @@ impl<'s> Reader<'s> {
                 None => {
                     self.error(
                         key.span.clone(),
-                        format!("a key of {what} is a name"),
-                        "this is not",
+                        format!("a key of {what} must be a name"),
+                        "this is not a name",
                     );
                 }
             }
         }
-        Some(Fields { span: node.span.clone(), entries, meant })
+        Some(Fields { span: node.span.clone(), entries, suggested: meant })
     }
 
-    /// A name that is not one of `known`.
+    /// Reports a name that is not among `known`.
     pub(super) fn unknown(&mut self, span: Range<usize>, thing: &str, name: &str, known: &[&str]) {
         let label = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "not known here".to_owned(),
         };
         self.error(span, format!("unknown {thing}"), label).help =
-            Some(format!("known here: {}", list_of(known)));
+            Some(format!("expected one of: {}", list_of(known)));
     }
 
-    /// The value of `key`, which must be there.
+    /// Returns the value of `key`. Reports a mistake if it is missing.
     pub(super) fn require<'n>(
         &mut self,
         fields: &Fields<'n>,
@@ -108,7 +108,7 @@ impl<'s> Reader<'s> {
         example: &str,
     ) -> Option<&'n Node> {
         let value = fields.get(key);
-        if value.is_none() && !fields.meant.iter().any(|meant| meant == key) {
+        if value.is_none() && !fields.suggested.iter().any(|meant| meant == key) {
             let span = self.first_line(&fields.span);
             self.error(
                 span,
@@ -119,13 +119,17 @@ impl<'s> Reader<'s> {
         value
     }
 
-    /// Something else stands where `expected` should be.
+    /// Reports a node whose kind differs from `expected`.
     pub(super) fn wrong_kind(&mut self, node: &Node, what: &str, expected: &str) {
         let span = self.first_line(&node.span);
-        self.error(span, format!("{what} is {expected}"), format!("found {}", node.describe()));
+        self.error(
+            span,
+            format!("{what} must be {expected}"),
+            format!("found {}", node.describe()),
+        );
     }
 
-    /// The text of a scalar.
+    /// Reads the text of a scalar.
     pub(super) fn text<'n>(
         &mut self,
         node: &'n Node,
@@ -139,7 +143,7 @@ impl<'s> Reader<'s> {
         text
     }
 
-    /// `text`, which is all of the scalar `node` or a part of it, with variables in it.
+    /// Parses `text`, a part of the scalar `node`, as a template.
     pub(super) fn template(&mut self, node: &Node, text: &str) -> Option<Template> {
         match Template::parse(text) {
             Ok(template) => Some(template),
@@ -152,7 +156,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// A scalar that is one of `known`.
+    /// Reads a scalar that must be one of `known`.
     pub(super) fn one_of<T: Copy>(
         &mut self,
         node: &Node,
@@ -168,7 +172,7 @@ impl<'s> Reader<'s> {
         found.map(|(_, value)| *value)
     }
 
-    /// A scalar in one of the units that people write.
+    /// Reads a scalar with a unit.
     pub(super) fn quantity<T>(
         &mut self,
         node: &Node,
@@ -187,25 +191,25 @@ impl<'s> Reader<'s> {
                     }
                     problem => problem.to_string(),
                 };
-                self.error(span, format!("{what} is {expected}"), label);
+                self.error(span, format!("{what} must be {expected}"), label);
                 None
             }
         }
     }
 
-    /// The part `inner` of a scalar's text, in the source.
+    /// Returns the span in the source of `inner`, a part of a scalar's text.
     pub(super) fn inner_span(&self, node: &Node, inner: Range<usize>) -> Range<usize> {
         node.inner_span(self.source, inner)
     }
 
-    /// A long mapping is pointed at by its first line.
+    /// Returns the first line of a span, to point at a long mapping.
     pub(super) fn first_line(&self, span: &Range<usize>) -> Range<usize> {
         let text = &self.source[span.clone()];
         span.start..span.start + text.lines().next().map_or(0, str::len)
     }
 }
 
-/// `a`, `b` and `c`.
+/// Formats names as `a`, `b`, `c`.
 fn list_of(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

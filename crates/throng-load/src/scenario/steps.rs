@@ -1,4 +1,4 @@
-//! What a user does, step by step.
+//! The steps of a user.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,145 +13,145 @@ use super::template::Template;
 use super::websocket::{self, ExpectStep, Pattern, UpgradeOptions};
 use super::{Protocol, channel, flow};
 
-/// How long a connect may take when the scenario does not say.
+/// Default time-out of a connect.
 pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// How deep `every` and `repeat` may be nested: a user has this many counters.
+/// Maximum depth of nested `every` and `repeat`: a user has this many counters.
 pub const LOOPS_MAX: usize = 4;
 
-/// A step and where it stands in the source.
+/// A step and its position in the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The bytes of the source.
+    /// Bytes of the source.
     pub span: Range<usize>,
-    /// What is done.
+    /// Action of the step.
     pub action: Action,
 }
 
-/// What a step does.
+/// Action of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Opens the connection.
     Connect {
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
-        /// How the WebSocket is asked for; nothing over plain TCP.
+        /// Options of the WebSocket upgrade; `None` on plain TCP.
         upgrade: Option<Box<UpgradeOptions>>,
     },
-    /// Hands a message to the kernel.
+    /// Sends a message.
     Send(SendPayload),
-    /// Waits for what must come next.
-    Expect {
-        /// What must come.
+    /// Waits for bytes of a TCP stream.
+    ExpectBytes {
+        /// Expected bytes.
         expected: Expectation,
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
     },
-    /// Waits for a whole message of a WebSocket.
-    Await {
-        /// What it must be.
+    /// Waits for a whole WebSocket message.
+    ExpectMessage {
+        /// Pattern of the message.
         pattern: Pattern,
-        /// Other messages are passed over; otherwise they are a mismatch.
+        /// True to skip other messages; otherwise they are a mismatch.
         skip_others: bool,
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
     },
-    /// Joins a channel and waits until it is answered.
+    /// Joins a channel and waits for the reply.
     Join {
-        /// The channel's name, the same text each time.
+        /// Name of the channel, the same text each time.
         topic: Template,
-        /// The text of a JSON object.
+        /// Text of a JSON object.
         payload: Template,
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
     },
-    /// Pushes to a channel that was joined.
+    /// Pushes an event to a joined channel.
     Push {
-        /// The channel's name.
+        /// Name of the channel.
         topic: Template,
-        /// What happens.
+        /// Name of the event.
         event: Template,
-        /// The text of a JSON object.
+        /// Text of a JSON object.
         payload: Template,
-        /// Whether to wait for the answer.
+        /// True to wait for the reply.
         reply: bool,
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
     },
-    /// Leaves a channel and waits until it is answered.
+    /// Leaves a channel and waits for the reply.
     Leave {
-        /// The channel's name.
+        /// Name of the channel.
         topic: Template,
-        /// More than zero.
+        /// Time-out; more than zero.
         timeout: Duration,
     },
-    /// Think time.
+    /// Waits for a think time.
     Wait {
-        /// Its middle.
+        /// Mean of the think time.
         span: Duration,
-        /// By which share of `span` it varies either way, evenly distributed; 0 to 1.
+        /// Share of `span` by which it varies either way, evenly distributed; 0 to 1.
         jitter: f64,
     },
-    /// A loop whose turns are due by the clock.
+    /// Repeats steps by the clock.
     Every {
-        /// When each turn is due.
+        /// Due moments of the turns.
         pace: Pace,
-        /// No turn is due at or after this; without it the loop goes on for as long as the user does.
+        /// Time after which no turn is due; `None` if the loop runs as long as its user.
         span: Option<Duration>,
-        /// At least one.
+        /// Steps of a turn; at least one.
         steps: Vec<Step>,
     },
-    /// A loop that begins its next turn when the last one has ended.
+    /// Repeats steps without a pause.
     Repeat {
-        /// When it ends.
+        /// End of the loop.
         until: Repeat,
-        /// At least one.
+        /// Steps of a turn; at least one.
         steps: Vec<Step>,
     },
-    /// Keeps the connection until the run ends or the other side closes.
+    /// Keeps the connection until the run ends or the server closes it.
     Stay,
-    /// Closes the connection, or its sending half.
+    /// Closes the connection, or its sending side.
     Close(CloseAction),
 }
 
-/// When the turns of `every` are due, counted from the moment the loop began. The first is due at once.
+/// Due moments of the turns of `every`, from the beginning of the loop. The first is due at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// Turn k is due after k periods.
     Period(Duration),
-    /// Turns per second, from the first number to the second, linearly over a time; then constant.
+    /// Turns per second, changing linearly over a time and then constant.
     Rate {
         /// Turns per second at the beginning.
         from: f64,
         /// Turns per second at the end; more than 0.
         to: f64,
-        /// How long the change takes; zero for a constant rate.
+        /// Time of the change; zero for a constant rate.
         over: Duration,
     },
 }
 
-/// When `repeat` ends.
+/// End of a `repeat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
-    /// After this many turns; at least 1.
+    /// Number of turns; at least 1.
     Times(u64),
-    /// No turn begins after this long; at least one turn is taken.
+    /// Time after which no turn begins; at least one turn is taken.
     For(Duration),
 }
 
-/// How `close` closes.
+/// Way in which `close` closes a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CloseAction {
-    /// A FIN after everything has been sent.
+    /// Sends a FIN after all data.
     #[default]
     Normal,
-    /// A RST at once; what was not sent is lost and no port is left in TIME_WAIT.
+    /// Sends a RST at once. Unsent data is lost, and no port stays in TIME-WAIT.
     Reset,
-    /// A FIN, but what the other side sends is still read.
+    /// Sends a FIN, and still reads what the server sends.
     Half,
 }
 
-/// Reads the steps of a user and checks that they can follow one another.
+/// Reads the steps of a user and checks their order.
 pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Step>> {
     let steps = read_list(reader, node, "`user`", 0)?;
     flow::check(reader, &steps);
@@ -164,11 +164,7 @@ fn read_list(reader: &mut Reader<'_>, node: &Node, what: &str, depth: usize) -> 
         return None;
     };
     if items.is_empty() {
-        reader.error(
-            node.span.clone(),
-            format!("{what} has no steps"),
-            "at least one belongs here",
-        );
+        reader.error(node.span.clone(), format!("{what} has no steps"), "add at least one");
         return None;
     }
     let steps: Vec<_> = items.iter().map(|item| read_step(reader, item, depth)).collect();
@@ -183,13 +179,14 @@ fn read_step(reader: &mut Reader<'_>, item: &Node, depth: usize) -> Option<Step>
             if let [_, (second, _), ..] = &entries[..] {
                 let second_name = second.scalar().unwrap_or("this");
                 let label = if reader.protocol.steps().contains(&second_name) {
-                    "begin this one with `- `".to_owned()
+                    "start this one with `- `".to_owned()
                 } else {
                     format!(
-                        "if `{second_name}` is about the step, put it inside: {{..., {second_name}: ...}}"
+                        "if `{second_name}` belongs to the step, put it inside: {{..., \
+                         {second_name}: ...}}"
                     )
                 };
-                reader.error(second.span.clone(), "each step is an item of its own", label);
+                reader.error(second.span.clone(), "each step needs its own list item", label);
                 return None;
             }
             let text = reader.text(name, "a step", "a name")?;
@@ -224,13 +221,13 @@ fn read_step(reader: &mut Reader<'_>, item: &Node, depth: usize) -> Option<Step>
         ("every", Some(node)) => read_every(reader, node, &name_span, depth),
         ("repeat", Some(node)) => read_repeat(reader, node, &name_span, depth),
         ("stay", Some(node)) => {
-            reader.error(node.span.clone(), "`stay` takes nothing", "leave this out").help =
+            reader.error(node.span.clone(), "`stay` takes no value", "remove this").help =
                 Some("to stay for a time, write `wait: 1m`".to_owned());
             None
         }
         (name, _) => {
             let (_, example) = EXAMPLES.iter().find(|(step, _)| *step == name)?;
-            let title = format!("`{name}` does not say what");
+            let title = format!("`{name}` needs a value");
             reader.error(name_span.clone(), title, format!("for example `{example}`"));
             None
         }
@@ -238,18 +235,18 @@ fn read_step(reader: &mut Reader<'_>, item: &Node, depth: usize) -> Option<Step>
     Some(Step { span: reader.first_line(&item.span), action: action? })
 }
 
-/// A step that this protocol does not have, whether or not another one has it.
+/// Reports a step that this protocol does not have, and names the protocol that has it.
 fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str) {
     let own = reader.protocol;
     let others = [Protocol::Phoenix, Protocol::Ws];
     let Some(other) = others.iter().find(|other| other.steps().contains(&name)) else {
         return reader.unknown(span, &format!("step `{name}`"), name, own.steps());
     };
-    let title = format!("users of `protocol: {}` have no step `{name}`", own.name());
+    let title = format!("`protocol: {}` has no step `{name}`", own.name());
     let label = format!("it belongs to `protocol: {}`", other.name());
     let mistake = reader.error(span, title, label);
     if own == Protocol::Phoenix {
-        mistake.help = Some("to a channel one says `push`, which waits for its answer".to_owned());
+        mistake.help = Some("use `push` to send to a channel; it waits for the reply".to_owned());
     }
 }
 
@@ -261,9 +258,10 @@ fn read_connect(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action>
     };
     let fields = reader.fields(node, "`connect`", websocket::connect_keys(reader.protocol))?;
     let timeout = read_timeout(reader, fields.get("timeout"), CONNECT_TIMEOUT_DEFAULT);
-    let upgrade = match over_websocket {
-        true => Some(Box::new(websocket::read_upgrade(reader, &fields)?)),
-        false => None,
+    let upgrade = if over_websocket {
+        Some(Box::new(websocket::read_upgrade(reader, &fields)?))
+    } else {
+        None
     };
     Some(Action::Connect { timeout: timeout?, upgrade })
 }
@@ -271,13 +269,13 @@ fn read_connect(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action>
 fn read_expect(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
     if reader.protocol == Protocol::Tcp {
         let (expected, timeout) = message::read_expected(reader, node)?;
-        return Some(Action::Expect { expected, timeout });
+        return Some(Action::ExpectBytes { expected, timeout });
     }
     let ExpectStep { pattern, skip_others, timeout } = websocket::read_expected(reader, node)?;
-    Some(Action::Await { pattern, skip_others, timeout })
+    Some(Action::ExpectMessage { pattern, skip_others, timeout })
 }
 
-/// A time after which something is an error.
+/// Reads a time-out.
 pub(super) fn read_timeout(
     reader: &mut Reader<'_>,
     node: Option<&Node>,
@@ -295,8 +293,8 @@ fn read_close(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action> {
     let Some(node) = value else { return Some(Action::Close(CloseAction::Normal)) };
     let how = reader.one_of(node, "way to close", &known)?;
     if how == CloseAction::Half && reader.protocol != Protocol::Tcp {
-        let label = "`normal` or `reset`; after a close frame nothing is sent or read";
-        reader.error(node.span.clone(), "a WebSocket has no halves", label);
+        let label = "use `normal` or `reset`; after a close frame nothing is sent or read";
+        reader.error(node.span.clone(), "a WebSocket cannot be half-closed", label);
         return None;
     }
     Some(Action::Close(how))
@@ -305,7 +303,7 @@ fn read_close(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Action> {
 fn read_wait(reader: &mut Reader<'_>, node: &Node) -> Option<Action> {
     let (span, jitter) = reader.quantity(node, "`wait`", parse_jitter)?;
     if jitter > 1.0 {
-        reader.error(node.span.clone(), "a wait cannot vary by more than itself", "at most ±100%");
+        reader.error(node.span.clone(), "`wait` varies by more than 100%", "at most ±100%");
         return None;
     }
     Some(Action::Wait { span, jitter })
@@ -323,16 +321,12 @@ fn read_every(
         (None, Some(rate)) => read_pace(reader, rate),
         (Some(_), Some(_)) => {
             let span = fields.key_span("rate");
-            reader.error(
-                span,
-                "`every` has both `period` and `rate`",
-                "one of them says when turns are due",
-            );
+            reader.error(span, "`every` has both `period` and `rate`", "use only one of them");
             None
         }
         (None, None) => {
-            let label = "`period` or `rate` is missing, for example `period: 1s`";
-            reader.error(name.clone(), "`every` does not say how often", label);
+            let label = "for example `period: 1s`";
+            reader.error(name.clone(), "`every` needs `period` or `rate`", label);
             None
         }
     };
@@ -344,7 +338,7 @@ fn read_every(
     Some(Action::Every { pace: pace?, span: span?, steps: steps? })
 }
 
-/// `10/s`, or `{from, to, over}` for a rate that changes linearly and then stays.
+/// Reads `10/s`, or `{from, to, over}` for a rate that changes linearly and then stays constant.
 fn read_pace(reader: &mut Reader<'_>, node: &Node) -> Option<Pace> {
     if !matches!(node.kind, Kind::Map(_)) {
         let rate = positive_rate(reader, node)?;
@@ -370,7 +364,7 @@ fn read_repeat(
     let until = match (fields.get("times"), fields.get("for")) {
         (Some(times), None) => match reader.quantity(times, "`times`", parse_count) {
             Some(0) => {
-                reader.error(times.span.clone(), "nothing would be repeated", "at least 1");
+                reader.error(times.span.clone(), "`times` is zero", "at least 1");
                 None
             }
             times => times.map(Repeat::Times),
@@ -378,16 +372,12 @@ fn read_repeat(
         (None, Some(span)) => positive_duration(reader, span, "`for`").map(Repeat::For),
         (Some(_), Some(_)) => {
             let span = fields.key_span("for");
-            reader.error(
-                span,
-                "`repeat` has both `times` and `for`",
-                "one of them says when it ends",
-            );
+            reader.error(span, "`repeat` has both `times` and `for`", "use only one of them");
             None
         }
         (None, None) => {
-            let label = "`times` or `for` is missing, for example `times: 10`";
-            reader.error(name.clone(), "`repeat` does not say how often", label);
+            let label = "for example `times: 10`";
+            reader.error(name.clone(), "`repeat` needs `times` or `for`", label);
             None
         }
     };

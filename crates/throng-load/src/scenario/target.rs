@@ -1,4 +1,4 @@
-//! Whom to connect to, and whether that may be done without asking.
+//! The target of a load, and whether loading it needs permission.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,55 +7,57 @@ use std::str::FromStr;
 
 use throng_driver::netlink::Subnet;
 
-/// A server's address as it was written; the host may be a name that is not yet resolved.
+/// A server's address as written; the host may be an unresolved name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// How to talk to it.
+    /// Scheme of the URL.
     pub scheme: Scheme,
     /// A name, an IPv4 address, or an IPv6 address without its brackets.
     pub host: String,
-    /// 1 to 65535.
+    /// Port, 1 to 65535.
     pub port: u16,
-    /// Path and query of a WebSocket, `/socket/websocket?room=1`; empty where none was written.
+    /// Path and query of a WebSocket, `/socket/websocket?room=1`; empty if none was written.
     pub path: String,
 }
 
-/// The schemes that this version speaks.
+/// Supported schemes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// Bytes over TCP.
     Tcp,
-    /// WebSocket over TCP (RFC 6455 section 3); the port is 80 unless it is named.
+    /// WebSocket over TCP (RFC 6455 section 3); the default port is 80.
     Ws,
 }
 
-/// Where an address is reachable from, which decides whether load may be sent there unasked.
+/// Network from which an address is reachable. It decides whether loading the address needs
+/// permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reach {
     /// This machine: 127.0.0.0/8, ::1.
     Loopback,
-    /// A network without a name in the world: 10/8, 172.16/12, 192.168/16, fc00::/7. It may be somebody
-    /// else's all the same: another team's, another customer's of the same cloud.
+    /// A private network: 10/8, 172.16/12, 192.168/16, fc00::/7. It may still belong to another
+    /// team, or to another customer of the same cloud.
     Private,
-    /// One cable: 169.254/16, fe80::/10. Clouds answer there with what a machine is allowed to do.
+    /// The local link: 169.254/16, fe80::/10. Clouds serve instance metadata and credentials there.
     LinkLocal,
-    /// 198.18.0.0/15, set aside for benchmarks (RFC 2544).
+    /// 198.18.0.0/15, reserved for benchmarks (RFC 2544).
     Benchmark,
-    /// Everything else, which belongs to somebody.
+    /// All other addresses, which belong to some owner.
     Public,
 }
 
-/// Why a text is not a target, and which of its bytes say so.
+/// Error in a target, with the bytes at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetError {
-    /// The bytes at fault.
+    /// Bytes at fault.
     pub span: Range<usize>,
-    /// What is wrong with them.
+    /// Description of the error.
     pub problem: String,
 }
 
 impl Target {
-    /// `tcp://host:port` or `ws://host:port/path?query`, the host a name, an IPv4 address or an IPv6 address in brackets.
+    /// Parses `tcp://host:port` or `ws://host:port/path?query`. The host is a name, an IPv4 address
+    /// or an IPv6 address in brackets.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(wrong(0..text.len(), "the scheme is missing: tcp://host:port"));
@@ -72,7 +74,7 @@ impl Target {
         let name_is_plain = host.chars().all(|c| c.is_alphanumeric() || "-._:".contains(c));
         if host.is_empty() || !name_is_plain {
             let at = host_at..host_at + host.len();
-            return Err(wrong(at, "a host name or an address belongs here"));
+            return Err(wrong(at, "expected a host name or an address"));
         }
         let port = match (port, scheme) {
             (Some(port), _) => parse_port(port, end - port.len())?,
@@ -84,12 +86,10 @@ impl Target {
         Ok(Self { scheme, host: host.to_owned(), port, path })
     }
 
-    /// Host and port as the `host` header of an upgrade names them (RFC 9110 section 7.2).
+    /// Returns the value of the `host` header of an upgrade (RFC 9110 section 7.2).
     pub fn host_header(&self) -> String {
-        let host = match self.host.contains(':') {
-            true => format!("[{}]", self.host),
-            false => self.host.clone(),
-        };
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         if self.port == HTTP_PORT { host } else { format!("{host}:{}", self.port) }
     }
 }
@@ -99,17 +99,18 @@ impl Scheme {
         let problem = match name {
             "tcp" => return Ok(Self::Tcp),
             "ws" => return Ok(Self::Ws),
-            "wss" => "`wss://` needs TLS, which is not in this version; `ws://` to a port behind the TLS terminator is"
+            "wss" => "`wss://` needs TLS, which is not supported; \
+                      use `ws://` to a port behind the TLS terminator"
                 .to_owned(),
             "http" | "https" | "tls" | "udp" => {
-                format!("`{name}://` is not in this version; `tcp://` and `ws://` are")
+                format!("`{name}://` is not supported; use `tcp://` or `ws://`")
             }
-            _ => format!("`{name}://` is not known; `tcp://` and `ws://` are"),
+            _ => format!("unknown scheme `{name}://`; use `tcp://` or `ws://`"),
         };
         Err(TargetError { span: 0..name.len() + 3, problem })
     }
 
-    /// As it is written before `://`.
+    /// Returns the text before `://`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -122,7 +123,8 @@ fn wrong(span: Range<usize>, problem: &str) -> TargetError {
     TargetError { span, problem: problem.to_owned() }
 }
 
-/// Host and port, if there is one, and where the host begins in the whole text. The text begins at `begin`.
+/// Splits an authority that begins at `begin` into the host, the port if there is one, and the
+/// index at which the host begins in the whole text.
 fn split_authority(
     text: &str,
     begin: usize,
@@ -142,7 +144,7 @@ fn split_authority(
         return Ok((host, after.strip_prefix(':').filter(|port| some(port)), begin));
     }
     if text.bytes().filter(|&byte| byte == b':').count() > 1 {
-        let problem = format!("an IPv6 address stands in brackets: {scheme}://[::1]:5555");
+        let problem = format!("an IPv6 address needs brackets: {scheme}://[::1]:5555");
         return Err(TargetError { span: begin..end, problem });
     }
     let (host, port) = text.split_once(':').unwrap_or((text, ""));
@@ -156,20 +158,20 @@ fn parse_port(text: &str, at: usize) -> Result<u16, TargetError> {
     }
 }
 
-/// Path and query go into the first line of a request: they are printable ASCII without spaces (RFC 3986), and a
-/// fragment stays with the client (RFC 6455 section 3).
+/// Checks a path with query. They go into the first line of a request: printable ASCII without
+/// spaces (RFC 3986). A fragment stays with the client (RFC 6455 section 3).
 fn check_path(path: &str, at: usize) -> Result<String, TargetError> {
     if let Some(from) = path.find('#') {
-        return Err(wrong(at + from..at + path.len(), "a WebSocket's address has no fragment"));
+        return Err(wrong(at + from..at + path.len(), "a WebSocket URL has no fragment"));
     }
     if let Some((from, bad)) = path.char_indices().find(|(_, c)| !c.is_ascii_graphic()) {
         let span = at + from..at + from + bad.len_utf8();
-        return Err(wrong(span, "this is percent-encoded in an address, %20 for a space"));
+        return Err(wrong(span, "must be percent-encoded, %20 for a space"));
     }
     Ok(if path.starts_with('?') { format!("/{path}") } else { path.to_owned() })
 }
 
-/// The port of `ws://` where none is written.
+/// Default port of `ws://`.
 const HTTP_PORT: u16 = 80;
 
 impl FromStr for Target {
@@ -201,7 +203,7 @@ impl fmt::Display for TargetError {
 impl std::error::Error for TargetError {}
 
 impl Reach {
-    /// Which of them `address` is. An IPv4 address inside an IPv6 one counts as itself.
+    /// Classifies `address`. An IPv4-mapped IPv6 address counts as its IPv4 address.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(v4) => Self::of_v4(v4),
@@ -231,8 +233,8 @@ impl Reach {
     }
 }
 
-/// Whether load may be sent to `address` without `--i-am-allowed`; `own` are the networks in which this
-/// machine has an address.
+/// Reports whether `address` may be loaded without `--i-am-allowed`. `own` are the networks in
+/// which this machine has an address.
 pub fn needs_no_permission(address: IpAddr, own: &[Subnet]) -> bool {
     match Reach::of(address) {
         Reach::Loopback | Reach::Benchmark => true,
@@ -287,25 +289,25 @@ mod tests {
         for (text, at, says) in [
             ("127.0.0.1:5555", "127.0.0.1:5555", "scheme is missing"),
             ("wss://h:1/socket", "wss://", "needs TLS"),
-            ("http://h:1/socket", "http://", "not in this version"),
+            ("http://h:1/socket", "http://", "not supported"),
             ("ws://h:1/a b", " ", "percent-encoded"),
             ("ws://h:1/a#b", "#b", "fragment"),
             ("ws://h:x/a", "x", "1 to 65535"),
-            ("ws:///a", "", "belongs here"),
-            ("ws://::1/a", "::1", "in brackets: ws://"),
-            ("tpc://h:1", "tpc://", "not known"),
+            ("ws:///a", "", "expected a host"),
+            ("ws://::1/a", "::1", "needs brackets: ws://"),
+            ("tpc://h:1", "tpc://", "unknown scheme"),
             ("tcp://h", "h", "port is missing"),
             ("tcp://h:", "h:", "port is missing"),
             ("tcp://h:0", "0", "1 to 65535"),
             ("tcp://h:+80", "+80", "1 to 65535"),
             ("tcp://h:65536", "65536", "1 to 65535"),
             ("tcp://h:80/path", "80/path", "1 to 65535"),
-            ("tcp://::1:5555", "::1:5555", "in brackets"),
+            ("tcp://::1:5555", "::1:5555", "needs brackets"),
             ("tcp://[::1:5555", "[::1:5555", "not closed"),
             ("tcp://[::g]:5555", "::g", "not an IPv6"),
             ("tcp://[::1]", "[::1]", "port is missing"),
-            ("tcp://:5555", "", "belongs here"),
-            ("tcp://a b:5555", "a b", "belongs here"),
+            ("tcp://:5555", "", "expected a host"),
+            ("tcp://a b:5555", "a b", "expected a host"),
         ] {
             let error = Target::parse(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], at, "{text}: {error}");

@@ -1,60 +1,60 @@
-//! Text with variables in it: `device ${user.id} says ${random(1,6)}`.
+//! Text with variables: `device ${user.id} says ${random(1,6)}`.
 //!
-//! A template is parsed once, when the scenario is read; rendering it appends to a buffer of the
-//! caller's and allocates nothing else.
+//! The reader parses a template once. Rendering appends to the caller's buffer and allocates
+//! nothing else.
 
 use std::ops::Range;
 
 use throng_base::Prng;
 use throng_base::units::nearest;
 
-/// Pieces to be written one after another; text without variables is a single literal.
+/// Segments that are written one after another. Text without variables is a single literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     segments: Box<[Segment]>,
 }
 
-/// A piece of a template.
+/// A segment of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// These bytes.
+    /// Literal bytes.
     Literal(Box<[u8]>),
-    /// `${user.id}`: the number of the user over all cores and machines, from 0.
+    /// `${user.id}`: number of the user over all cores and machines, from 0.
     UserId,
-    /// `${user.id / n}`: the number of its group, where each has n users; n is at least 1.
+    /// `${user.id / n}`: number of the user's group, where each group has n users; n is at least 1.
     UserGroup(u64),
-    /// `${user.id % n}`: its group, where there are n of them; n is at least 1.
+    /// `${user.id % n}`: the user's group, where there are n groups; n is at least 1.
     UserModulo(u64),
-    /// `${counter}`: how many messages with a counter in them this user has sent before, from 0.
+    /// `${counter}`: number of earlier messages of this user with a counter, from 0.
     Counter,
-    /// `${random(a,b)}`: a whole number from the first to the second, both included.
+    /// `${random(a,b)}`: a random integer from a to b, both included.
     Random(u64, u64),
 }
 
-/// What one user's templates are filled in with.
+/// Values of a user's variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TemplateVars {
-    /// The number of the user.
+    /// Number of the user.
     pub user_id: u64,
-    /// Messages with a counter in them so far.
+    /// Messages with a counter so far.
     pub counter: u64,
-    /// The user's own random numbers.
+    /// Random numbers of the user.
     pub prng: Prng,
 }
 
-/// Why a text is not a template, and which of its bytes say so.
+/// Error in a template, with the bytes at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateError {
-    /// The bytes at fault.
+    /// Bytes at fault.
     pub span: Range<usize>,
-    /// What is wrong.
+    /// Description of the error.
     pub title: String,
-    /// What was expected or probably meant.
+    /// Expected text or suggestion.
     pub label: String,
 }
 
 impl Template {
-    /// Reads `text`; `$${` stands for a plain `${`.
+    /// Parses `text`; `$${` stands for a plain `${`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut segments = Vec::new();
         let mut literal = String::new();
@@ -88,7 +88,7 @@ impl Template {
         Ok(Self { segments: segments.into() })
     }
 
-    /// These pieces one after another; neighbouring literals become one.
+    /// Creates a template from segments. Joins neighbouring literals.
     pub fn from_segments(segments: impl IntoIterator<Item = Segment>) -> Self {
         let mut joined: Vec<Segment> = Vec::new();
         for segment in segments {
@@ -103,18 +103,18 @@ impl Template {
         Self { segments: joined.into() }
     }
 
-    /// Bytes as they are, with nothing to fill in.
+    /// Creates a template from literal bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         let literal = (!bytes.is_empty()).then(|| Segment::Literal(bytes.into()));
         Self { segments: literal.into_iter().collect() }
     }
 
-    /// The pieces in their order.
+    /// Returns the segments in order.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// The whole text, when there is nothing to fill in.
+    /// Returns the whole text if the template has no variables.
     pub fn as_literal(&self) -> Option<&[u8]> {
         match &*self.segments {
             [] => Some(&[]),
@@ -123,20 +123,20 @@ impl Template {
         }
     }
 
-    /// How long a message may become, in bytes.
-    pub fn bytes_most(&self) -> usize {
+    /// Returns an upper bound of the rendered length, in bytes.
+    pub fn bytes_max(&self) -> usize {
         let of_segment = |segment: &Segment| match segment {
             Segment::Literal(bytes) => bytes.len(),
             Segment::UserId
             | Segment::UserGroup(_)
             | Segment::UserModulo(_)
             | Segment::Counter
-            | Segment::Random(..) => DIGITS_MOST,
+            | Segment::Random(..) => DIGITS_MAX,
         };
         self.segments.iter().map(of_segment).sum()
     }
 
-    /// Appends the text for one message. A message with a counter in it, however often, counts once.
+    /// Appends the text of one message. Advances the counter by one if the message contains it.
     pub fn render(&self, vars: &mut TemplateVars, out: &mut Vec<u8>) {
         let mut counted = false;
         for segment in &self.segments {
@@ -156,7 +156,7 @@ impl Template {
     }
 }
 
-/// The variable whose name and arguments are `inside`, which begins at byte `at` of the template.
+/// Parses a variable. `inside` is its text, which begins at byte `at` of the template.
 fn variable(inside: &str, at: usize) -> Result<Segment, TemplateError> {
     let wrong = |title: &str, label: String| TemplateError {
         span: at..at + inside.len(),
@@ -170,9 +170,9 @@ fn variable(inside: &str, at: usize) -> Result<Segment, TemplateError> {
             ("user.id", _, Some(groups)) => Ok(Segment::UserModulo(groups)),
             ("user.id", operator, None) => {
                 let label = format!("as in ${{user.id {operator} 1000}}");
-                Err(wrong("a user's number is divided by a whole number of at least 1", label))
+                Err(wrong("`user.id` must be divided by a whole number of at least 1", label))
             }
-            _ => Err(wrong("only `user.id` can be divided", "leave this out".to_owned())),
+            _ => Err(wrong("only `user.id` can be divided", "remove this".to_owned())),
         };
     }
     let (name, arguments) = match inside.split_once('(') {
@@ -201,21 +201,22 @@ fn variable(inside: &str, at: usize) -> Result<Segment, TemplateError> {
             Err(wrong("`random` takes two whole numbers", "as in ${random(1,6)}".to_owned()))
         }
         ("user.id" | "counter", Some(_)) => {
-            Err(wrong("this variable takes nothing in brackets", format!("write ${{{name}}}")))
+            Err(wrong("this variable takes no arguments", format!("write ${{{name}}}")))
         }
         _ => {
             let label = match nearest(name, NAMES) {
                 Some("random") => "did you mean `random(a,b)`?".to_owned(),
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "known are user.id, counter and random(a,b); a plain `${` is written `$${`"
-                    .to_owned(),
+                None => {
+                    "use user.id, counter or random(a,b); a plain `${` is written `$${`".to_owned()
+                }
             };
             Err(wrong(&format!("unknown variable `{name}`"), label))
         }
     }
 }
 
-/// `user.id / 1000` in its three parts.
+/// Splits `user.id / 1000` into its three parts.
 fn division(inside: &str) -> Option<(&str, char, &str)> {
     let at = inside.find(['/', '%'])?;
     let operator = inside[at..].chars().next()?;
@@ -224,7 +225,7 @@ fn division(inside: &str) -> Option<(&str, char, &str)> {
 
 /// Appends a number in decimal.
 fn digits(mut number: u64, out: &mut Vec<u8>) {
-    let mut buffer = [0u8; DIGITS_MOST];
+    let mut buffer = [0u8; DIGITS_MAX];
     let mut at = buffer.len();
     loop {
         at -= 1;
@@ -238,7 +239,7 @@ fn digits(mut number: u64, out: &mut Vec<u8>) {
 }
 
 /// Digits of the largest number.
-const DIGITS_MOST: usize = 20;
+const DIGITS_MAX: usize = 20;
 
 const NAMES: [&str; 3] = ["user.id", "counter", "random"];
 
@@ -295,7 +296,7 @@ mod tests {
             ("a ${user.ip} b", "user.ip", "did you mean `user.id`?"),
             ("${contuer}", "contuer", "did you mean `counter`?"),
             ("${rand(1,2)}", "rand(1,2)", "did you mean `random(a,b)`?"),
-            ("${banana}", "banana", "known are user.id"),
+            ("${banana}", "banana", "use user.id"),
             ("x ${user.id", "${user.id", "`}` is missing"),
             ("${random}", "random", "${random(1,6)}"),
             ("${random(1)}", "random(1)", "${random(1,6)}"),
@@ -304,8 +305,8 @@ mod tests {
             ("${counter()}", "counter()", "write ${counter}"),
             ("${user.id / 0}", "user.id / 0", "${user.id / 1000}"),
             ("${user.id % x}", "user.id % x", "${user.id % 1000}"),
-            ("${counter % 2}", "counter % 2", "leave this out"),
-            ("${}", "", "known are"),
+            ("${counter % 2}", "counter % 2", "remove this"),
+            ("${}", "", "use user.id"),
         ] {
             let error = Template::parse(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], at, "{text}: {error:?}");
@@ -331,7 +332,7 @@ mod tests {
         #[test]
         fn an_escaped_text_renders_as_the_text(text in "[a${}(]{0,12}") {
             let escaped = text.replace("${", "$${");
-            // A dollar before the opening one would take part in the escape itself.
+            // A dollar before the opening one would be part of the escape.
             prop_assume!(!text.contains("$${"));
             prop_assert_eq!(render(&escaped, &mut vars()), text);
         }

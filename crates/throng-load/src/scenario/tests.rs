@@ -8,7 +8,7 @@ fn parse(source: &str) -> Scenario {
     Scenario::parse(source, "test.yaml").unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-/// The steps of a user, written as YAML.
+/// Reads the steps of a user, written as YAML.
 fn steps(user: &str) -> Vec<Action> {
     let source = format!("target: tcp://h:1\nload: [ramp: {{to: 1, over: 1s}}]\nuser:\n{user}");
     parse(&source).classes.remove(0).steps.into_iter().map(|step| step.action).collect()
@@ -86,7 +86,8 @@ fn arrivals_are_read_with_their_defaults() {
     );
     assert_eq!(
         load(
-            "  - arrivals: {rate: {from: 0/s, to: 60/m}, for: 100s, spacing: even}\n  - hold: {for: 100s}"
+            "  - arrivals: {rate: {from: 0/s, to: 60/m}, for: 100s, \
+             spacing: even}\n  - hold: {for: 100s}"
         ),
         [
             Phase::Arrivals { from: 0.0, to: 1.0, span, most: None, spacing: Spacing::Even },
@@ -101,7 +102,7 @@ fn every_form_of_sending_and_expecting_is_read() {
     let send = |text: &str| Action::Send(SendPayload::Template(Template::parse(text).unwrap()));
     let bytes =
         |bytes: &[u8]| Action::Send(SendPayload::Template(Template::from_bytes(bytes.to_vec())));
-    let expect = |expected| Action::Expect { expected, timeout: EXPECT_TIMEOUT_DEFAULT };
+    let expect = |expected| Action::ExpectBytes { expected, timeout: EXPECT_TIMEOUT_DEFAULT };
     let actions = steps(
         "  - connect: {timeout: 1s}
   - send: hello ${user.id}
@@ -126,7 +127,7 @@ fn every_form_of_sending_and_expecting_is_read() {
         Action::Send(SendPayload::Random(1_024)),
         send("17"),
         expect(Expectation::Literal(b"ok".to_vec())),
-        Action::Expect { expected: Expectation::Literal(b"${".to_vec()), timeout: second },
+        Action::ExpectBytes { expected: Expectation::Literal(b"${".to_vec()), timeout: second },
         expect(Expectation::Literal(b"\r\n".to_vec())),
         expect(Expectation::Bytes(4)),
         expect(Expectation::Until(b"\n".to_vec())),
@@ -232,7 +233,7 @@ fn the_examples_of_the_reference_are_scenarios() {
 }
 
 proptest::proptest! {
-    /// Whatever a text is, reading it ends with a scenario or with mistakes that can be shown.
+    /// Reading any text ends with a scenario or with mistakes that can be shown.
     #[test]
     fn no_text_breaks_the_reader(text in "[a-z:{}\\[\\], \n\"'$&*#%±é-]{0,60}") {
         if let Err(mistakes) = Scenario::parse(&text, "test.yaml") {
@@ -241,13 +242,18 @@ proptest::proptest! {
         }
     }
 
-    /// The same for a scenario with something wrong somewhere: one stretch of it is replaced.
+    /// Reading a scenario in which a part has been replaced ends in the same way.
     #[test]
     fn no_damage_to_a_scenario_breaks_the_reader(
         at in 0usize..400, length in 0usize..12, patch in "[a-z0-9:{}\\[\\], \n\"$±-]{0,8}",
     ) {
         let mut text: Vec<char> = include_str!("../../../../labs/fast-receive.yaml")
-            .lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n").chars().collect();
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .collect::<Vec<_>>()
+            .join("\n")
+            .chars()
+            .collect();
         let at = at.min(text.len());
         let end = (at + length).min(text.len());
         text.splice(at..end, patch.chars());

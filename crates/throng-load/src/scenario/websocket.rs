@@ -1,4 +1,4 @@
-//! What the steps of WebSockets take: how the connection is opened, what is sent, and what a message must be.
+//! Reading the steps of WebSockets: the options of the upgrade, payloads and message patterns.
 
 use std::time::Duration;
 
@@ -16,25 +16,25 @@ use super::reader::{Fields, Reader};
 use super::steps::read_timeout;
 use super::template::{Segment, Template};
 
-/// How often a Phoenix user says that it is there, as phoenix.js does.
+/// Default interval of Phoenix heartbeats, as in phoenix.js.
 pub const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// How a WebSocket is asked for.
+/// Options of a WebSocket upgrade.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpgradeOptions {
-    /// The path in place of the target's.
+    /// Path in place of the target's.
     pub path: Option<Template>,
-    /// What is added to the query: names and values, percent-encoded.
+    /// Additional query parameters: names and values, percent-encoded.
     pub query: Vec<(String, Template)>,
-    /// More header fields.
+    /// Additional header fields.
     pub headers: Vec<(String, Template)>,
-    /// Subprotocols that are offered, most wanted first.
+    /// Offered subprotocols, most preferred first.
     pub subprotocols: Vec<String>,
-    /// Whether permessage-deflate is offered.
+    /// True to offer permessage-deflate.
     pub deflate: bool,
-    /// Phoenix: the serialisation.
+    /// Phoenix: version of the serialization.
     pub vsn: Vsn,
-    /// Phoenix: how long after the answer to one heartbeat the next is sent, and how long its answer may take.
+    /// Phoenix: time between the reply to a heartbeat and the next one, and time-out of that reply.
     pub heartbeat: Duration,
 }
 
@@ -52,29 +52,29 @@ impl Default for UpgradeOptions {
     }
 }
 
-/// What a whole message must be.
+/// Pattern of a whole message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
-    /// A text message, exactly this.
+    /// Exactly this text message.
     Text(Vec<u8>),
-    /// A binary message, exactly this.
+    /// Exactly this binary message.
     Binary(Vec<u8>),
-    /// A text message of JSON in which at least this is found.
+    /// A text message of JSON that contains at least this.
     Json(Value),
-    /// A message of as many bytes.
+    /// A message of this many bytes.
     Bytes(u32),
-    /// A message with these bytes somewhere in it.
+    /// A message that contains these bytes.
     Contains(Vec<u8>),
 }
 
-/// A step `expect`: what, whether other messages are passed over, and after which time it is an error.
+/// An `expect` step: its pattern, whether it skips other messages, and its time-out.
 pub(super) struct ExpectStep {
     pub(super) pattern: Pattern,
     pub(super) skip_others: bool,
     pub(super) timeout: Duration,
 }
 
-/// What `connect` takes besides its time-out.
+/// Returns the keys of `connect`.
 pub(super) fn connect_keys(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
         Protocol::Tcp => &["timeout"],
@@ -116,7 +116,7 @@ pub(super) fn read_upgrade(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Opti
     Some(upgrade)
 }
 
-/// What `send` sends as one message.
+/// Reads the payload of a `send` as one message.
 pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<SendPayload> {
     if node.scalar().is_some() {
         return read_template(reader, node).map(SendPayload::Text);
@@ -136,7 +136,7 @@ pub(super) fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<SendP
         _ => {
             let span = reader.first_line(&fields.span);
             let label = "one of `text`, `json`, `binary` and `random`";
-            reader.error(span, "`send` sends one thing", label);
+            reader.error(span, "`send` needs exactly one payload", label);
             None
         }
     }
@@ -164,7 +164,7 @@ pub(super) fn read_expected(reader: &mut Reader<'_>, node: &Node) -> Option<Expe
         _ => {
             let span = reader.first_line(&fields.span);
             let label = "one of `text`, `json`, `binary`, `bytes` and `contains`";
-            reader.error(span, "`expect` waits for one thing", label);
+            reader.error(span, "`expect` needs exactly one pattern", label);
             return None;
         }
     };
@@ -176,13 +176,14 @@ fn read_json(reader: &mut Reader<'_>, node: &Node) -> Option<Value> {
     let value = template.as_literal().and_then(|text| serde_json::from_slice(text).ok());
     if value.is_none() {
         let span = reader.first_line(&node.span);
-        reader.error(span, "`expect` knows no variables", "leave out what varies").help =
-            Some("a message may hold more than what is expected".to_owned());
+        reader.error(span, "`expect` cannot contain variables", "leave out what varies").help =
+            Some("a message may contain more than what is expected".to_owned());
     }
     value
 }
 
-/// It goes into the first line of the request: printable ASCII without spaces (RFC 9112 section 3.2).
+/// Reads a path. It goes into the first line of the request: printable ASCII without spaces (RFC
+/// 9112 section 3.2).
 fn read_path(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
     let text = reader.text(node, "`path`", "a path such as /socket/websocket")?;
     let template = reader.template(node, text)?;
@@ -193,14 +194,14 @@ fn read_path(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
     if !text.starts_with('/') {
         reader.error(
             node.span.clone(),
-            "`path` is a path such as /socket/websocket",
-            "begin it with /",
+            "`path` must be a path such as /socket/websocket",
+            "must begin with /",
         );
         return None;
     }
     if !template.segments().iter().all(of_literal) {
-        let label = "printable ASCII; everything else is percent-encoded, %20 for a space";
-        reader.error(node.span.clone(), "`path` is a path such as /socket/websocket", label);
+        let label = "must be printable ASCII; percent-encode everything else, %20 for a space";
+        reader.error(node.span.clone(), "`path` must be a path such as /socket/websocket", label);
         return None;
     }
     Some(template)
@@ -211,7 +212,7 @@ fn read_headers(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<(String, Tem
     let Kind::Map(entries) = &node.kind else { return None };
     for ((name, value), (key, _)) in headers.iter().zip(entries) {
         let wrong = if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            Some("throng sets this one itself")
+            Some("throng sets this header itself")
         } else if name.is_empty() || !name.bytes().all(is_token) {
             Some("a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 section 5.1)")
         } else {
@@ -241,7 +242,7 @@ fn read_subprotocols(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>
         let name = reader.text(item, "a subprotocol", "a name")?;
         if name.is_empty() || !name.bytes().all(is_token) {
             let label = "a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 6455 section 4.1)";
-            reader.error(item.span.clone(), "this is no name of a subprotocol", label);
+            reader.error(item.span.clone(), "invalid name of a subprotocol", label);
             return None;
         }
         Some(name.to_owned())
@@ -250,7 +251,7 @@ fn read_subprotocols(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>
     names.into_iter().collect()
 }
 
-/// A mapping from names to texts with variables.
+/// Reads a mapping from names to texts with variables.
 fn read_pairs(
     reader: &mut Reader<'_>,
     node: &Node,
@@ -277,7 +278,7 @@ fn percent_encoded(segment: &Segment) -> Segment {
     }
 }
 
-/// Everything but what never needs it (RFC 3986 section 2.3).
+/// Encodes all bytes except those that never need it (RFC 3986 section 2.3).
 fn percent_encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for &byte in bytes {
@@ -291,12 +292,12 @@ fn percent_encode(bytes: &[u8]) -> String {
     text
 }
 
-/// RFC 9110 section 5.6.2.
+/// Reports whether a byte may occur in a token (RFC 9110 section 5.6.2).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Header fields that make the request an upgrade.
+/// Header fields of the upgrade, which throng sets itself.
 const OWN_HEADERS: [&str; 8] = [
     "host",
     "upgrade",

@@ -1,42 +1,43 @@
 //! The closed model: a number of users that follows a line of ramps and holds.
 //!
-//! User `k` is wanted while the line is above `k`. On the way up user `k` of a ramp from `a` to `b`
-//! begins after `(k - a) / (b - a)` of it: the first at once, the last a step before the end. On the way
-//! down the newest ends first, the last at the very end; a later ramp up begins with the lowest number missing.
+//! User `k` runs while the line is above `k`. In a ramp up from `a` to `b`, user `k` starts after
+//! `(k - a) / (b - a)` of it: the first at once, the last one step before the end. In a ramp down
+//! the newest stops first, the last at the very end. A later ramp up starts with the lowest number
+//! that does not run.
 
 use std::time::Duration;
 
 use crate::scenario::Phase;
 
-/// Who begins and ends when.
+/// The schedule of the closed model: a line of segments.
 #[derive(Clone, Debug)]
 pub struct ClosedSchedule {
-    lines: Vec<Line>,
+    segments: Vec<LineSegment>,
 }
 
-/// What happens to one user.
+/// A start or stop of one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleEvent {
-    /// When, from the start of the run.
+    /// Moment from the start of the run.
     pub at: Duration,
-    /// The number of the user over all cores.
+    /// Number of the user over all cores.
     pub user: u64,
-    /// What.
+    /// Type of the event.
     pub change: UserChange,
 }
 
-/// The two things that can happen.
+/// Type of a schedule event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserChange {
-    /// The user begins, and begins again whenever it ends.
+    /// The user starts, and begins another iteration whenever one ends.
     Start,
-    /// The user is stopped where it is.
+    /// The user is stopped at its present step.
     Stop,
 }
 
-/// A straight piece of the line.
+/// A straight segment of the line.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct LineSegment {
     begin: Duration,
     length: Duration,
     from: u32,
@@ -44,68 +45,71 @@ struct Line {
 }
 
 impl ClosedSchedule {
-    /// The line that the phases draw, from no users on. Phases of the open model leave it as it is.
+    /// Creates the line of the phases, beginning with no users. Phases of the open model do not
+    /// change it.
     pub fn new(phases: &[Phase]) -> Self {
         let mut begin = Duration::ZERO;
         let mut users = 0;
         let mut lines = Vec::new();
         for phase in phases {
             let to = if let Phase::Ramp { to, .. } = phase { *to } else { users };
-            lines.push(Line { begin, length: phase.length(), from: users, to });
+            lines.push(LineSegment { begin, length: phase.length(), from: users, to });
             begin = begin.saturating_add(phase.length());
             users = to;
         }
-        Self { lines }
+        Self { segments: lines }
     }
 
-    /// The height of the line at `t`; after the end, its last height.
+    /// Returns the height of the line at `t`; after the end, its last height.
     pub fn target_at(&self, t: Duration) -> f64 {
-        let Some(line) = self.lines.iter().rev().find(|line| line.begin <= t) else { return 0.0 };
+        let Some(line) = self.segments.iter().rev().find(|line| line.begin <= t) else {
+            return 0.0;
+        };
         let (from, to) = (f64::from(line.from), f64::from(line.to));
         let passed = (t - line.begin).as_secs_f64() / line.length.as_secs_f64();
         from + (to - from) * passed.min(1.0)
     }
 
-    /// When user `k` begins and ends, in turn: starts at even places, stops at odd ones. A user that
-    /// is still wanted at the end has no last stop.
+    /// Returns the moments at which user `k` starts and stops, alternating and beginning with a
+    /// start. A user that still runs at the end has no last stop.
     pub fn moments_of(&self, k: u32) -> impl Iterator<Item = Duration> {
-        self.lines.iter().filter(move |line| line.crosses(k)).map(move |line| line.moment_of(k))
+        self.segments.iter().filter(move |line| line.crosses(k)).map(move |line| line.moment_of(k))
     }
 
-    /// The length of all phases.
+    /// Returns the length of all phases.
     pub fn length(&self) -> Duration {
-        self.lines.last().map_or(Duration::ZERO, |line| line.begin.saturating_add(line.length))
+        self.segments.last().map_or(Duration::ZERO, |line| line.begin.saturating_add(line.length))
     }
 
-    /// The highest point of the line.
+    /// Returns the highest point of the line.
     pub fn peak_users(&self) -> u32 {
-        self.lines.iter().map(|line| line.to).max().unwrap_or(0)
+        self.segments.iter().map(|line| line.to).max().unwrap_or(0)
     }
 
-    /// What happens on core `core` of `cores`, in the order of time.
+    /// Returns the events of core `core` of `cores`, in order of time.
     ///
     /// # Panics
     /// When there is no such core.
     pub fn events(&self, core: usize, cores: usize) -> impl Iterator<Item = ScheduleEvent> + use<> {
         assert!(core < cores, "core {core} of {cores}");
         let (core, cores) = (core as u64, cores as u64);
-        self.lines.clone().into_iter().flat_map(move |line| line.events(core, cores))
+        self.segments.clone().into_iter().flat_map(move |line| line.events(core, cores))
     }
 }
 
-impl Line {
+impl LineSegment {
     fn crosses(&self, k: u32) -> bool {
         (self.from.min(self.to)..self.from.max(self.to)).contains(&k)
     }
 
-    /// When the line crosses `k`.
+    /// Returns the moment at which the line crosses `k`.
     fn moment_of(&self, k: u32) -> Duration {
         let (passed, whole) = if self.to > self.from {
             (k - self.from, self.to - self.from)
         } else {
             (self.from - k, self.from - self.to)
         };
-        // Whole numbers: the last user of a ramp is not a rounding error away from its place.
+        // Integers: the last user of a ramp is not a rounding error away from its moment.
         let nanos = self.length.as_nanos() * u128::from(passed) / u128::from(whole);
         self.begin.saturating_add(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
@@ -116,8 +120,8 @@ impl Line {
         let first = low + (core + cores - low % cores) % cores;
         let count = high.saturating_sub(first).div_ceil(cores);
         (0..count).map(move |index| {
-            let place = if up { index } else { count - 1 - index };
-            let user = first + place * cores;
+            let offset = if up { index } else { count - 1 - index };
+            let user = first + offset * cores;
             let change = if up { UserChange::Start } else { UserChange::Stop };
             ScheduleEvent { at: self.moment_of(user as u32), user, change }
         })

@@ -1,38 +1,39 @@
-//! A rate that changes linearly over a time and then stays, and its integral both ways.
+//! A rate that changes linearly over a time and then stays constant, and its integral in both
+//! directions.
 
 use std::time::Duration;
 
 /// Turns per second: `from` at the beginning, `to` after `over` seconds and from then on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Curve {
+pub(super) struct RateCurve {
     from: f64,
     to: f64,
     over: f64,
     /// Turns until `over`.
-    bend: f64,
+    count_at_bend: f64,
 }
 
-impl Curve {
+impl RateCurve {
     pub(super) fn new(from: f64, to: f64, over: Duration) -> Self {
         let over = over.as_secs_f64();
-        Self { from, to, over, bend: (from + to) / 2.0 * over }
+        Self { from, to, over, count_at_bend: (from + to) / 2.0 * over }
     }
 
-    /// How many turns are due in the first `seconds`.
+    /// Returns the number of turns that are due in the first `seconds`.
     pub(super) fn count_by(&self, seconds: f64) -> f64 {
         if seconds >= self.over {
-            return self.bend + self.to * (seconds - self.over);
+            return self.count_at_bend + self.to * (seconds - self.over);
         }
         seconds * (self.from + (self.to - self.from) * seconds / (2.0 * self.over))
     }
 
-    /// The second at which `count` turns are due: infinite where that never happens.
+    /// Returns the second at which `count` turns are due; infinite if that never happens.
     ///
     /// `count = from t + (to - from) t^2 / (2 over)`, solved in the form that loses no digits when
     /// the two terms under the root nearly cancel.
     pub(super) fn moment_of(&self, count: f64) -> f64 {
-        if count > self.bend {
-            return self.over + (count - self.bend) / self.to;
+        if count > self.count_at_bend {
+            return self.over + (count - self.count_at_bend) / self.to;
         }
         if count <= 0.0 {
             return 0.0;
@@ -43,9 +44,9 @@ impl Curve {
     }
 }
 
-/// Seconds as a duration; what is beyond all durations is the longest one.
+/// Converts seconds to a duration; saturates.
 pub(super) fn duration(seconds: f64) -> Duration {
     let nanos = seconds * 1e9;
-    // The cast saturates, so that an infinite moment is a far one.
+    // The cast saturates, so an infinite moment becomes the longest duration.
     Duration::from_nanos(nanos.round() as u64)
 }

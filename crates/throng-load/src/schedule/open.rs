@@ -9,49 +9,49 @@ use super::OpenPhase;
 use super::curve::duration;
 use crate::scenario::{Phase, Spacing};
 
-/// The arrivals of one core, in the order of time, each found when it is asked for.
+/// The arrivals of one core, in order of time, computed on demand.
 ///
-/// With even spacing arrival `k` of all cores has its exact moment, and core `i` of `n` takes every
-/// `n`-th. With Poisson spacing each core draws its own arrivals at a rate of one `n`-th (a sum of
-/// independent Poisson processes is one again), by stretching unit-rate gaps to the rate of the moment.
-/// Arrival `j` of core `i` is user `i + j n` in either case.
+/// With even spacing, arrival `k` over all cores has an exact moment, and core `i` of `n` takes
+/// every `n`-th. With Poisson spacing, each core draws its own arrivals at a rate of one `n`-th, by
+/// stretching unit-rate gaps to the present rate; a sum of independent Poisson processes is one
+/// again. In both cases arrival `j` of core `i` is user `i + j n`.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     next: Cursor,
-    /// The same arrivals once more, for counting those that are due.
-    due: Cursor,
-    due_count: u64,
+    /// The same arrivals once more, to count those that are due.
+    counted: Cursor,
+    counted_arrivals: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Cursor {
-    phases: Arc<[Share]>,
+    phases: Arc<[CoreShare]>,
     phase: usize,
     /// Arrivals of this core in this phase so far.
     taken: u64,
-    /// Poisson: the integral of this core's rate up to its last arrival in this phase.
-    energy: f64,
+    /// Poisson: integral of this core's rate up to its last arrival in this phase.
+    expected_count: f64,
     prng: Prng,
-    /// The arrival that was found and not yet taken.
+    /// The next arrival, computed but not yet taken.
     peeked: Option<Duration>,
 }
 
-/// A phase as one core sees it.
+/// One core's share of a phase.
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct CoreShare {
     begin: Duration,
     open: OpenPhase,
     spacing: Spacing,
-    /// Even: the place of this core's first arrival among those of the phase.
+    /// Even spacing: index of this core's first arrival in the phase.
     first: u64,
-    /// The most arrivals of this core in this phase.
+    /// Maximum number of arrivals of this core in this phase.
     most: u64,
     cores: u64,
 }
 
 impl Arrivals {
-    /// The share of core `core` of `cores`; phases of the closed model have no arrivals. The same
-    /// seed gives the same arrivals; every core draws numbers of its own from it.
+    /// Creates the arrivals of core `core` of `cores`. Phases of the closed model have none. The
+    /// same seed gives the same arrivals; each core draws its own numbers from it.
     ///
     /// # Panics
     /// When there is no such core.
@@ -59,7 +59,7 @@ impl Arrivals {
         assert!(core < cores, "core {core} of {cores}");
         let (core, cores) = (core as u64, cores as u64);
         let mut begin = Duration::ZERO;
-        // Arrivals of the phases before, over all cores: where the count goes on.
+        // Arrivals of earlier phases over all cores, where the count continues.
         let mut before = 0;
         let mut shares = Vec::new();
         for phase in phases {
@@ -71,7 +71,7 @@ impl Arrivals {
                 } else {
                     of_all.saturating_sub(first).div_ceil(cores)
                 };
-                shares.push(Share { begin, open, spacing: *spacing, first, most, cores });
+                shares.push(CoreShare { begin, open, spacing: *spacing, first, most, cores });
                 before += if of_all == u64::MAX { 0 } else { of_all };
             }
             begin = begin.saturating_add(phase.length());
@@ -80,26 +80,27 @@ impl Arrivals {
             phases: shares.into(),
             phase: 0,
             taken: 0,
-            energy: 0.0,
+            expected_count: 0.0,
             prng: Prng::derive(seed, core),
             peeked: None,
         };
-        Self { next: cursor.clone(), due: cursor, due_count: 0 }
+        Self { next: cursor.clone(), counted: cursor, counted_arrivals: 0 }
     }
 
-    /// When the next user of this core arrives, without taking it.
+    /// Returns the moment of this core's next arrival, without taking it.
     pub fn peek(&mut self) -> Option<Duration> {
         self.next.peek()
     }
 
-    /// How many arrivals are due by `t` on this core: exactly those that the iterator gives with a moment
-    /// of at most `t`. Time goes forward: an earlier `t` than the last one counts nothing less.
+    /// Returns the number of arrivals that are due by `t` on this core: those that the iterator
+    /// yields with a moment of at most `t`. An earlier `t` than the last one does not lower the
+    /// count.
     pub fn intended_by(&mut self, t: Duration) -> u64 {
-        while self.due.peek().is_some_and(|at| at <= t) {
-            self.due.peeked = None;
-            self.due_count += 1;
+        while self.counted.peek().is_some_and(|at| at <= t) {
+            self.counted.peeked = None;
+            self.counted_arrivals += 1;
         }
-        self.due_count
+        self.counted_arrivals
     }
 }
 
@@ -116,12 +117,12 @@ impl Iterator for Arrivals {
 impl Cursor {
     fn peek(&mut self) -> Option<Duration> {
         if self.peeked.is_none() {
-            self.peeked = self.find();
+            self.peeked = self.find_next();
         }
         self.peeked
     }
 
-    fn find(&mut self) -> Option<Duration> {
+    fn find_next(&mut self) -> Option<Duration> {
         loop {
             let share = *self.phases.get(self.phase)?;
             if let Some(seconds) = self.find_in(&share) {
@@ -130,26 +131,26 @@ impl Cursor {
             }
             self.phase += 1;
             self.taken = 0;
-            self.energy = 0.0;
+            self.expected_count = 0.0;
         }
     }
 
-    /// This core's next arrival in the phase, in seconds from its beginning.
-    fn find_in(&mut self, share: &Share) -> Option<f64> {
+    /// Returns this core's next arrival in the phase, in seconds from its beginning.
+    fn find_in(&mut self, share: &CoreShare) -> Option<f64> {
         if self.taken >= share.most {
             return None;
         }
         let seconds = match share.spacing {
             Spacing::Even => {
-                let place = share.first + self.taken * share.cores;
-                share.open.curve.moment_of(place as f64)
+                let index = share.first + self.taken * share.cores;
+                share.open.curve.moment_of(index as f64)
             }
             Spacing::Poisson => {
-                self.energy += self.prng.exponential();
-                share.open.curve.moment_of(self.energy * share.cores as f64)
+                self.expected_count += self.prng.exponential();
+                share.open.curve.moment_of(self.expected_count * share.cores as f64)
             }
         };
-        // An even arrival was counted as one of the phase; a random one may fall behind its end.
+        // An even arrival has been counted into the phase; a random one may fall behind its end.
         (share.spacing == Spacing::Even || seconds < share.open.seconds).then_some(seconds)
     }
 }

@@ -2,33 +2,33 @@
 
 use std::time::Duration;
 
-use super::curve::{Curve, duration};
+use super::curve::{RateCurve, duration};
 use crate::scenario::Pace;
 
-/// When turn 0, 1, 2, ... of a loop is due, counted from its beginning. The number of the turn is
-/// all the state there is.
+/// Due moments of turn 0, 1, 2, ... of a loop, from its beginning. The turn's number is the only
+/// state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacedTurns(Kind);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// Whole nanoseconds, so that turn a million is not a microsecond off.
+    /// Whole nanoseconds, so that the millionth turn is not a microsecond off.
     Period(u64),
-    Curve(Curve),
+    Curve(RateCurve),
 }
 
 impl PacedTurns {
-    /// The pace as the scenario gives it.
+    /// Creates the turns of a scenario's pace.
     pub fn new(pace: Pace) -> Self {
         Self(match pace {
             Pace::Period(period) => {
                 Kind::Period(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX))
             }
-            Pace::Rate { from, to, over } => Kind::Curve(Curve::new(from, to, over)),
+            Pace::Rate { from, to, over } => Kind::Curve(RateCurve::new(from, to, over)),
         })
     }
 
-    /// When turn `k` is due; turn 0 is due at once.
+    /// Returns the due moment of turn `k`; turn 0 is due at once.
     pub fn due(&self, k: u64) -> Duration {
         match self.0 {
             Kind::Period(nanos) => Duration::from_nanos(nanos.saturating_mul(k)),
@@ -36,13 +36,13 @@ impl PacedTurns {
         }
     }
 
-    /// Returns how many turns have come due by `passed`, the one that is due at this very moment
-    /// included.
+    /// Returns the number of turns that are due by `passed`, including one that is due at this very
+    /// moment.
     pub fn turns_due(&self, passed: Duration) -> u64 {
         self.turns_in(passed.saturating_add(Duration::from_nanos(1)))
     }
 
-    /// How many turns are due before `span`: those that a loop with `for: span` takes.
+    /// Returns the number of turns due before `span`: those that a loop with `for: span` takes.
     pub fn turns_in(&self, span: Duration) -> u64 {
         let seconds = span.as_secs_f64();
         let mut turns = match self.0 {
@@ -52,7 +52,7 @@ impl PacedTurns {
             }
             Kind::Curve(curve) => curve.count_by(seconds) as u64,
         };
-        // The float may be one off either way; `due` is what decides.
+        // The float may be one off either way; `due` decides.
         while turns > 0 && self.due(turns - 1) >= span {
             turns -= 1;
         }

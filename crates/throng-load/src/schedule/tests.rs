@@ -21,7 +21,7 @@ fn arrivals(from: f64, to: f64, seconds: u64, most: Option<u64>, spacing: Spacin
     Phase::Arrivals { from, to, span: Duration::from_secs(seconds), most, spacing }
 }
 
-/// Every core's events, in the order of time.
+/// All cores' events, in order of time.
 fn all_events(phases: &[Phase], cores: usize) -> Vec<ScheduleEvent> {
     let schedule = ClosedSchedule::new(phases);
     let mut events: Vec<_> = (0..cores).flat_map(|core| schedule.events(core, cores)).collect();
@@ -85,7 +85,7 @@ fn even_arrivals_have_their_exact_moments() {
     for (k, at) in growing.iter().enumerate() {
         assert!((at.as_secs_f64() - (k as f64 / 5.0).sqrt()).abs() < 2e-9, "{k}");
     }
-    // 100/s to 0 over 10 s mirrors it: the last one comes at 10 - sqrt(1/5).
+    // 100/s to 0 over 10 s mirrors it: the last arrival is at 10 - sqrt(1/5).
     let falling = all_arrivals(&[arrivals(100.0, 0.0, 10, None, Spacing::Even)], 1);
     assert_eq!(falling.len(), 500);
     assert!((falling[499].as_secs_f64() - (10.0 - 0.2f64.sqrt())).abs() < 1e-6);
@@ -198,15 +198,22 @@ proptest! {
         let mut running = std::collections::BTreeSet::new();
         for event in all_events(&phases, cores) {
             match event.change {
-                UserChange::Start => prop_assert!(running.insert(event.user), "{} runs already", event.user),
-                UserChange::Stop => prop_assert!(running.remove(&event.user), "{} does not run", event.user),
+                UserChange::Start => {
+                    prop_assert!(running.insert(event.user), "{} runs already", event.user)
+                }
+                UserChange::Stop => {
+                    prop_assert!(running.remove(&event.user), "{} does not run", event.user)
+                }
             }
             let target = schedule.target_at(event.at);
-            // Cores are merged by time alone, so users of the same moment may be counted in any order.
-            prop_assert!((running.len() as f64 - target).abs() <= 1.0 + 1e-6 + cores as f64, "{} of {}", running.len(), target);
+            // Cores are merged by time alone: users with the same moment may appear in any order.
+            let error_max = 1.0 + 1e-6 + cores as f64;
+            let running = running.len() as f64;
+            prop_assert!((running - target).abs() <= error_max, "{running} of {target}");
         }
         prop_assert_eq!(running.len() as f64, schedule.target_at(schedule.length()));
-        prop_assert!(running.iter().copied().eq(0..running.len() as u64), "the lowest numbers remain");
+        let lowest = 0..running.len() as u64;
+        prop_assert!(running.iter().copied().eq(lowest), "the lowest numbers remain");
     }
 
     #[test]
@@ -221,7 +228,11 @@ proptest! {
 
     #[test]
     fn cores_together_arrive_as_one_would(
-        from in 0.0f64..500.0, to in 0.0f64..500.0, seconds in 1u64..8, cores in 1usize..9, most in 1u64..3_000,
+        from in 0.0f64..500.0,
+        to in 0.0f64..500.0,
+        seconds in 1u64..8,
+        cores in 1usize..9,
+        most in 1u64..3_000,
     ) {
         let phases = [
             arrivals(from, to + 0.1, seconds, Some(most), Spacing::Even),
@@ -232,9 +243,18 @@ proptest! {
     }
 
     #[test]
-    fn intended_counts_what_has_been_due(rate in 1.0f64..500.0, core in 0usize..3, poisson: bool, steps in prop::collection::vec(0u64..700, 1..10)) {
+    fn intended_counts_what_has_been_due(
+        rate in 1.0f64..500.0,
+        core in 0usize..3,
+        poisson: bool,
+        steps in prop::collection::vec(0u64..700, 1..10),
+    ) {
         let spacing = if poisson { Spacing::Poisson } else { Spacing::Even };
-        let phases = [arrivals(rate, rate * 2.0, 2, None, spacing), hold(1), arrivals(rate, rate, 1, None, spacing)];
+        let phases = [
+            arrivals(rate, rate * 2.0, 2, None, spacing),
+            hold(1),
+            arrivals(rate, rate, 1, None, spacing),
+        ];
         let mut arrivals = Arrivals::new(&phases, core, 3, 9);
         let mut t = Duration::ZERO;
         for step in steps {
@@ -245,7 +265,12 @@ proptest! {
     }
 
     #[test]
-    fn a_pace_never_goes_back_and_counts_its_turns(from in 0.0f64..100.0, to in 0.1f64..100.0, over in 1u64..10, span in 1u64..20) {
+    fn a_pace_never_goes_back_and_counts_its_turns(
+        from in 0.0f64..100.0,
+        to in 0.1f64..100.0,
+        over in 1u64..10,
+        span in 1u64..20,
+    ) {
         let paced = PacedTurns::new(Pace::Rate { from, to, over: Duration::from_secs(over) });
         let span = Duration::from_secs(span);
         let turns = paced.turns_in(span);

@@ -1,7 +1,7 @@
 //! The generator over real sockets.
 
+mod control;
 mod measured;
 mod run;
-mod steering;
 mod steps;
 mod websocket;

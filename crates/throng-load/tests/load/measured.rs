@@ -1,4 +1,4 @@
-//! What is measured, over real sockets.
+//! Measurements over real sockets.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,8 @@ fn arrivals_connect_ask_and_leave() {
     let target = server(|stream| answer_after(stream, Duration::ZERO));
     let run = run(
         target,
-        "load: [{arrivals: {rate: 200/s, for: 2s, spacing: even}}]\nuser: [connect, {send: hi}, {expect: ok}, close]\n",
+        "load: [{arrivals: {rate: 200/s, for: 2s, spacing: even}}]\n\
+         user: [connect, {send: hi}, {expect: ok}, close]\n",
     );
     let counters = &run.last.counters;
     assert_eq!(
@@ -33,7 +34,8 @@ fn closed_users_begin_again_until_the_ramp_comes_down() {
     let target = server(|stream| answer_after(stream, Duration::ZERO));
     let run = run(
         target,
-        "load: [{ramp: {to: 20, over: 500ms}}, {hold: {for: 1s}}, {ramp: {to: 0, over: 500ms}}]\nuser: [connect, {wait: 100ms ±10%}, close]\n",
+        "load: [{ramp: {to: 20, over: 500ms}}, {hold: {for: 1s}}, {ramp: {to: 0, over: 500ms}}]\n\
+         user: [connect, {wait: 100ms ±10%}, close]\n",
     );
     let counters = &run.last.counters;
     assert_eq!((counters.users_started, counters.connected, counters.users_failed), (20, 0, 0));
@@ -41,13 +43,16 @@ fn closed_users_begin_again_until_the_ramp_comes_down() {
     assert!((40..=450).contains(&counters.iterations), "{counters:?}");
 }
 
-/// How much is added to it depends on the machine; `throng-sim` shows on virtual time that the generator adds nothing.
+/// The delay that the machine adds varies; `throng-sim` shows on virtual time that the generator
+/// adds nothing.
 #[test]
 fn no_answer_is_measured_as_faster_than_it_was() {
     fn check(delay_ms: u64, serve: fn(TcpStream)) {
         let run = run(
             server(serve),
-            "load: [{arrivals: {rate: 4/s, for: 1s, spacing: even}}, {hold: {for: 1s}}]\nuser: [connect, {every: {rate: 5/s, for: 1s, do: [{send: hi}, {expect: ok}]}}, close]\n",
+            "load: [{arrivals: {rate: 4/s, for: 1s, spacing: even}}, {hold: {for: 1s}}]\n\
+             user: [connect, {every: {rate: 5/s, for: 1s, do: [{send: hi}, {expect: ok}]}}, \
+             close]\n",
         );
         assert_eq!(run.message.count(), 20);
         let least = run.message.percentile(0.0);
@@ -65,7 +70,8 @@ fn a_refused_connect_is_counted_by_errno() {
     drop(listener);
     let run = run(
         target,
-        "load: [{arrivals: {rate: 50/s, for: 1s, spacing: even}}]\nuser: [connect, close]\non_error: stop\n",
+        "load: [{arrivals: {rate: 50/s, for: 1s, spacing: even}}]\nuser: [connect, close]\n\
+         on_error: stop\n",
     );
     assert_eq!(run.last.connect_failed.get("ECONNREFUSED"), 50);
     assert_eq!(run.last.counters.users_failed, 50);
@@ -81,7 +87,9 @@ fn a_wrong_answer_and_a_missing_one_are_different_errors() {
     });
     let rest = |timeout: &str| {
         format!(
-            "load: [{{arrivals: {{rate: 10/s, for: 1s, spacing: even}}}}]\nuser: [connect, {{send: hi}}, {{expect: {{text: ok, timeout: {timeout}}}}}, close]\non_error: stop\n"
+            "load: [{{arrivals: {{rate: 10/s, for: 1s, spacing: even}}}}]\n\
+             user: [connect, {{send: hi}}, {{expect: {{text: ok, timeout: {timeout}}}}}, close]\n\
+             on_error: stop\n"
         )
     };
     assert_eq!(run(wrong, &rest("60s")).last.errors.get("expect_mismatch"), 10);
@@ -94,7 +102,7 @@ fn a_wrong_answer_and_a_missing_one_are_different_errors() {
 
 #[test]
 fn a_stall_of_a_second_shows_in_the_slowest_answers() {
-    // All connections share one lock, which is held for a second once, when all of them are talking.
+    // All connections share one lock. It is held for a second once, while all of them are active.
     static STALL: RwLock<()> = RwLock::new(());
     static ANSWERS: AtomicU64 = AtomicU64::new(0);
     let target = server(|mut stream| {
@@ -115,9 +123,11 @@ fn a_stall_of_a_second_shows_in_the_slowest_answers() {
     });
     let run = run(
         target,
-        "load: [{arrivals: {rate: 20/s, for: 500ms, spacing: even}}, {hold: {for: 4s}}]\nuser: [connect, {every: {rate: 50/s, for: 4s, do: [{send: hi}, {expect: ok}]}}, close]\n",
+        "load: [{arrivals: {rate: 20/s, for: 500ms, spacing: even}}, {hold: {for: 4s}}]\n\
+         user: [connect, {every: {rate: 50/s, for: 4s, do: [{send: hi}, {expect: ok}]}}, close]\n",
     );
-    // Had every user waited for its answer before the next message was due, only ten would show the stall.
+    // If every user waited for its answer before the next message was due, only ten answers would
+    // show the stall.
     let stalled =
         run.message.iter().filter(|(us, _)| *us > 100_000).map(|(_, n)| u64::from(n)).sum::<u64>();
     assert!(run.message.percentile(99.9) > 900_000, "p99.9 {} us", run.message.percentile(99.9));
@@ -125,8 +135,8 @@ fn a_stall_of_a_second_shows_in_the_slowest_answers() {
 }
 
 #[test]
-fn who_waits_for_an_answer_when_the_run_ends_is_counted_with_the_longest_wait() {
-    // The third answer and all that follow never come.
+fn users_that_wait_for_an_answer_when_the_run_ends_are_counted_with_the_longest_wait() {
+    // The third answer and all later ones never come.
     let target = server(|mut stream| {
         let mut bytes = [0; 64];
         for _ in 0..2 {
@@ -138,7 +148,8 @@ fn who_waits_for_an_answer_when_the_run_ends_is_counted_with_the_longest_wait() 
     });
     let run = run(
         target,
-        "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 4s}}]\nuser: [connect, {every: {rate: 10/s, do: [{send: hi}, {expect: ok}]}}]\n",
+        "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 4s}}]\n\
+         user: [connect, {every: {rate: 10/s, do: [{send: hi}, {expect: ok}]}}]\n",
     );
     let counters = &run.last.counters;
     assert_eq!((counters.messages_answered, counters.users_waiting), (20, 10), "{counters:?}");
@@ -159,7 +170,8 @@ fn an_ipv6_target_is_loaded_as_well() {
     let target = server_on(listener, |stream| answer_after(stream, Duration::ZERO));
     let run = run(
         target,
-        "load: [{arrivals: {rate: 50/s, for: 1s, spacing: even}}]\nuser: [connect, {send: hi}, {expect: ok}, close]\n",
+        "load: [{arrivals: {rate: 50/s, for: 1s, spacing: even}}]\n\
+         user: [connect, {send: hi}, {expect: ok}, close]\n",
     );
     assert_eq!((run.last.counters.users_finished, run.message.count()), (50, 50));
 }

@@ -1,4 +1,4 @@
-//! A run of the generator against plain servers of the standard library.
+//! Runs of the generator against plain servers of the standard library.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,10 +8,10 @@ use throng_load::run::{Load, LoadOptions, LoadPlan};
 use throng_load::scenario::Scenario;
 use throng_report::{Histogram, LoadInterval, UnansweredWaits};
 
-/// Longer than any run here takes, on a machine that is busy too.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// Longer than any run here takes, even on a busy machine.
+pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What a whole run has measured.
+/// Measurements of a whole run.
 pub(crate) struct Run {
     pub(crate) last: LoadInterval,
     pub(crate) connect: Histogram,
@@ -21,7 +21,7 @@ pub(crate) struct Run {
     pub(crate) took: Duration,
 }
 
-/// A server whose every connection is a thread that runs `serve`.
+/// Starts a server that runs `serve` in a thread for each connection.
 pub(crate) fn server(serve: fn(TcpStream)) -> SocketAddr {
     server_on(TcpListener::bind("127.0.0.1:0").unwrap(), serve)
 }
@@ -62,7 +62,7 @@ pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
         if load.is_finished() {
             break interval;
         }
-        assert!(begun.elapsed() < PATIENCE, "{:?}", interval.counters);
+        assert!(begun.elapsed() < RUN_TIMEOUT, "{:?}", interval.counters);
     };
     assert!(load.join());
     Run { last, connect, tcp, message, unanswered, took: begun.elapsed() }
@@ -71,7 +71,7 @@ pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
 pub(crate) fn answer_after(mut stream: TcpStream, delay: Duration) {
     let mut buffer = [0; 4096];
     while let Ok(1..) = stream.read(&mut buffer) {
-        // Sleeping is late; the last stretch is spun, so that the delay is known.
+        // Sleeping may be late. The last part spins, so that the delay is exact.
         let due = Instant::now() + delay;
         if let Some(most) = delay.checked_sub(Duration::from_millis(2)) {
             std::thread::sleep(most);
@@ -85,23 +85,23 @@ pub(crate) fn answer_after(mut stream: TcpStream, delay: Duration) {
     }
 }
 
-/// A run that `steer` steers while it goes on; what had been counted at its end.
-pub(crate) fn steered(
+/// Runs a load that `control` controls meanwhile. Returns the last interval.
+pub(crate) fn run_controlled(
     target: SocketAddr,
     rest: &str,
-    steer: impl FnOnce(&mut Load),
+    control: impl FnOnce(&mut Load),
 ) -> LoadInterval {
     let scenario = Scenario::parse(&format!("target: tcp://{target}\n{rest}"), "test").unwrap();
     let options = LoadOptions { cores: Some(2), ..LoadOptions::default() };
     let mut load = Load::start(LoadPlan::new(&scenario, &options).unwrap()).unwrap();
-    steer(&mut load);
+    control(&mut load);
     let begun = Instant::now();
     let last = loop {
         let last = load.snapshot();
         if load.is_finished() {
             break last;
         }
-        assert!(begun.elapsed() < PATIENCE, "{:?}", last.counters);
+        assert!(begun.elapsed() < RUN_TIMEOUT, "{:?}", last.counters);
         std::thread::sleep(Duration::from_millis(20));
     };
     assert!(load.join());

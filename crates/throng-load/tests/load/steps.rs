@@ -1,4 +1,4 @@
-//! What users do step by step, and what is counted of it, over real sockets.
+//! Steps of users and their counters, over real sockets.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
@@ -10,8 +10,8 @@ use crate::run::{Run, answer_after, run, run_with, server};
 
 const ONE: &str = "load: [{arrivals: {rate: 1/s, for: 1s, spacing: even}}]\n";
 
-/// Every iteration is begun once and ends once, in one way.
-fn books_are_closed(run: &Run) {
+/// Asserts that every iteration has ended exactly once, in one way.
+fn counters_add_up(run: &Run) {
     let counters = &run.last.counters;
     assert_eq!(
         counters.iterations,
@@ -33,7 +33,7 @@ fn answers_to_messages_in_a_row_count_from_the_first_of_them() {
         run(target, &format!("{ONE}user: [connect, send: hi, send: ho, expect: ok, expect: ok]"));
     assert_eq!((run.message.count(), run.last.counters.messages_answered), (2, 2));
     assert!(run.message.percentile(1.0) >= 100_000, "{}", run.message.percentile(1.0));
-    books_are_closed(&run);
+    counters_add_up(&run);
 }
 
 #[test]
@@ -48,7 +48,8 @@ fn a_message_in_two_parts_counts_from_the_first_and_the_next_one_from_itself() {
     let run = run(target, &format!("{ONE}{steps}"));
     assert_eq!(run.message.count(), 3);
     assert!(run.message.percentile(1.0) >= 300_000);
-    // One after the other, they took no longer than the run; counted from the first message they would have taken twice that.
+    // One after the other, they took no longer than the run. Counted from the first message, they
+    // would have taken twice that.
     let all: u64 = run.message.iter().map(|(us, n)| us * u64::from(n)).sum();
     assert!(u128::from(all) < run.took.as_micros() + 10_000, "{all} us of {:?}", run.took);
 }
@@ -62,7 +63,7 @@ fn an_answer_that_came_while_the_user_thought_counts_until_it_came() {
 }
 
 #[test]
-fn what_an_earlier_connection_left_is_not_for_the_next() {
+fn data_of_an_earlier_connection_is_not_for_the_next() {
     let target = server(|mut stream| {
         let _ = stream.write_all(b"AB");
         let _ = stream.read(&mut [0; 10]);
@@ -70,13 +71,13 @@ fn what_an_earlier_connection_left_is_not_for_the_next() {
     let steps = "user: [connect, repeat: {times: 3, do: [expect: A, wait: 50ms, close, connect]}]";
     let run = run(target, &format!("{ONE}{steps}"));
     assert_eq!((run.last.errors.total(), run.last.counters.messages_answered), (0, 3));
-    books_are_closed(&run);
+    counters_add_up(&run);
 }
 
 #[test]
 fn a_message_larger_than_any_buffer_arrives_whole() {
     let target = server(|mut stream| {
-        // Slow to begin, so that it does not fit into the kernel's buffers either.
+        // The server reads late, so that the message does not fit into the kernel's buffers either.
         std::thread::sleep(Duration::from_millis(300));
         let mut left = 24usize << 20;
         let mut buffer = vec![0; 1 << 16];
@@ -85,7 +86,7 @@ fn a_message_larger_than_any_buffer_arrives_whole() {
         }
         stream.write_all(b"ok").unwrap();
     });
-    // Many in a row as well: a user waits until what it sent is taken.
+    // Many messages in a row, too: a user waits until the server has accepted what it sent.
     for send in ["send: {random: 24MiB}", "repeat: {times: 384, do: [send: {random: 64KiB}]}"] {
         let run = run(
             target,
@@ -128,23 +129,24 @@ fn a_lost_connection_does_not_cut_a_wait_short() {
     assert_eq!(counters.connects_ok, 2, "the step behind the wait is not skipped");
     assert!(run.took > Duration::from_millis(1_500), "{:?}", run.took);
     assert_eq!((counters.users_failed, counters.users_finished), (1, 0));
-    books_are_closed(&run);
+    counters_add_up(&run);
 }
 
 #[test]
-fn who_continues_in_spite_of_errors_fails_once_an_iteration_and_rests_after_it() {
+fn a_user_that_continues_after_errors_fails_once_an_iteration_and_rests_after_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = listener.local_addr().unwrap();
     drop(listener);
     let run = run(
         target,
-        "load: [{ramp: {to: 2, over: 1s}}, {hold: {for: 2s}}]\nuser: [connect, send: hi, expect: ok, close]\non_error: continue\n",
+        "load: [{ramp: {to: 2, over: 1s}}, {hold: {for: 2s}}]\n\
+         user: [connect, send: hi, expect: ok, close]\non_error: continue\n",
     );
     let counters = &run.last.counters;
     assert!((2..=8).contains(&counters.iterations), "{counters:?}");
     assert_eq!((counters.users_failed, counters.users_finished), (counters.iterations, 0));
     assert_eq!(run.last.errors.get("not_connected"), 2 * counters.iterations);
-    books_are_closed(&run);
+    counters_add_up(&run);
 }
 
 #[test]
@@ -154,17 +156,19 @@ fn each_policy_counts_a_missing_answer_once_an_iteration() {
         let run = run(
             silent,
             &format!(
-                "load: [{{ramp: {{to: 4, over: 100ms}}}}, {{hold: {{for: 4s}}}}]\nuser: [connect, send: hi, {{expect: {{text: ok, timeout: 200ms}}}}, close]\non_error: {policy}\n"
+                "load: [{{ramp: {{to: 4, over: 100ms}}}}, {{hold: {{for: 4s}}}}]\n\
+                 user: [connect, send: hi, {{expect: {{text: ok, timeout: 200ms}}}}, close]\n\
+                 on_error: {policy}\n"
             ),
         );
         let counters = &run.last.counters;
-        // One takes 1.1 s at least, with the rest after it.
+        // An iteration takes at least 1.1 s, including the rest after it.
         let iterations = if policy == "stop" { 4..=4 } else { 5..=20 };
         assert!(iterations.contains(&counters.iterations), "{policy}: {counters:?}");
         let timeouts = run.last.errors.get("expect_timeout");
         assert_eq!(counters.users_failed, timeouts, "{policy}");
         assert_eq!(run.last.errors.total(), timeouts, "{policy}: {:?}", run.last.errors);
-        books_are_closed(&run);
+        counters_add_up(&run);
     }
 }
 
@@ -179,7 +183,7 @@ fn turns_that_are_late_are_started_and_counted() {
     );
     let counters = &run.last.counters;
     assert_eq!((counters.turns_intended, counters.turns_started), (10, 10));
-    // Turn 9 was due after 0.9 s and answered after 3.
+    // Turn 9 was due after 0.9 s and answered after 3 s.
     assert!(run.message.percentile(100.0) >= 2_050_000, "{}", run.message.percentile(100.0));
 }
 
@@ -193,7 +197,8 @@ fn counters_count_the_messages_of_one_user() {
     let run = run(
         target,
         &format!(
-            "{ONE}user: [connect, repeat: {{times: 2, do: [send: '${{counter}} ${{counter}}:']}}, expect: ok]"
+            "{ONE}user: [connect, repeat: {{times: 2, do: [send: '${{counter}} ${{counter}}:']}}, \
+             expect: ok]"
         ),
     );
     assert_eq!(run.last.errors.total(), 0, "{:?}", run.last.errors);
@@ -209,7 +214,7 @@ fn a_socket_that_is_connected_to_itself_is_no_server() {
         source_ports: Some(port..=port),
         ..LoadOptions::default()
     };
-    // Nobody listens, and the only source port is the target's: each connect meets itself.
+    // No server listens, and the only source port is the target's: each connect connects to itself.
     let target = format!("127.9.9.8:{port}").parse().unwrap();
     for policy in ["stop", "continue"] {
         let run = run_with(
@@ -221,16 +226,16 @@ fn a_socket_that_is_connected_to_itself_is_no_server() {
         assert_eq!(run.last.connect_failed.get("self_connected"), 1, "{:?}", run.last);
         assert_eq!((counters.connects_ok, counters.connects_failed), (0, 1), "{counters:?}");
         assert_eq!((counters.messages_answered, run.connect.count()), (0, 0));
-        books_are_closed(&run);
-        // It left no TIME-WAIT: a server can listen there at once.
+        counters_add_up(&run);
+        // It left no TIME-WAIT: a server can listen on the port at once.
         drop(TcpListener::bind(target).unwrap());
     }
 }
 
 #[test]
-fn ports_that_are_taken_are_passed_over_and_named_when_none_is_left() {
+fn taken_ports_are_skipped_and_named_when_none_is_left() {
     let target = server(|stream| answer_after(stream, Duration::ZERO));
-    // Two of the eight ports belong to somebody else; six are left for six users, and none for a seventh.
+    // Two of the eight ports are taken. Six are left for six users, and none for a seventh.
     let low = (20_000..30_000)
         .step_by(8)
         .find(|&low| (low..low + 8).all(|port| TcpListener::bind(("127.9.9.9", port)).is_ok()))
@@ -247,7 +252,8 @@ fn ports_that_are_taken_are_passed_over_and_named_when_none_is_left() {
         let run = run_with(
             target,
             &format!(
-                "load: [{{arrivals: {{rate: {users}/s, for: 1s, spacing: even}}}}]\nuser: [connect, wait: 4s, close: reset]\non_error: stop\n"
+                "load: [{{arrivals: {{rate: {users}/s, for: 1s, spacing: even}}}}]\n\
+                 user: [connect, wait: 4s, close: reset]\non_error: stop\n"
             ),
             &options,
         );
@@ -255,6 +261,6 @@ fn ports_that_are_taken_are_passed_over_and_named_when_none_is_left() {
         assert_eq!((counters.connects_started, counters.connects_ok), (users, users - failed));
         assert_eq!(counters.connects_failed, failed, "{:?}", run.last.connect_failed);
         assert_eq!(run.last.connect_failed.get("EADDRINUSE"), failed);
-        books_are_closed(&run);
+        counters_add_up(&run);
     }
 }

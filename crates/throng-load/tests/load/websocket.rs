@@ -1,4 +1,4 @@
-//! What users of WebSockets do step by step, over real sockets, against the other half of the codec.
+//! Steps of WebSocket users over real sockets, against the server half of the codec.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,10 +15,10 @@ use crate::run::{Run, run_scenario, server};
 
 const ONE: &str = "load: [{arrivals: {rate: 1/s, for: 1s, spacing: even}}]\n";
 
-/// What the server does with a text message that it gets.
+/// Answer of the server to a text message.
 type Answer = fn(&mut WebSocketServer, &str, &mut Vec<u8>);
 
-/// Accepts the upgrade, then answers every text by `answer`; binary messages come back as they are.
+/// Accepts the upgrade, then answers every text by `answer` and echoes binary messages.
 fn serve(mut stream: TcpStream, answer: Answer) {
     let mut session = WebSocketServer::new(Instant::ZERO, &WebSocketLimits::default());
     let (mut scratch, mut buffer) = (Scratch::default(), vec![0; 1 << 16]);
@@ -32,7 +32,7 @@ fn serve(mut stream: TcpStream, answer: Answer) {
                 }
                 ServerEvent::Request(request) if request.path() == "/closed" => return,
                 ServerEvent::Request(request) => {
-                    let told = format!(
+                    let described = format!(
                         "{} {} {}",
                         request.target,
                         request.header("x-user").unwrap_or("-"),
@@ -41,7 +41,7 @@ fn serve(mut stream: TcpStream, answer: Answer) {
                     let upgrade = session.check_upgrade(&request).unwrap();
                     let chosen = offered_subprotocols(&request).find(|name| *name == "chat");
                     session.accept(&upgrade, chosen, &[], true, &mut out);
-                    answer(&mut session, &told, &mut out);
+                    answer(&mut session, &described, &mut out);
                 }
                 ServerEvent::Text(text) => {
                     let text = text.to_owned();
@@ -67,9 +67,9 @@ fn run(target: SocketAddr, path: &str, rest: &str) -> Run {
     run_scenario(&scenario, &LoadOptions { cores: Some(2), ..LoadOptions::default() })
 }
 
-/// The only user has come to the end of its steps without an error.
+/// Asserts that the only user has finished its steps without an error.
 #[track_caller]
-fn all_went_well(run: &Run) {
+fn assert_no_errors(run: &Run) {
     let counters = &run.last.counters;
     assert_eq!(run.last.errors.total(), 0, "{:?}", run.last.errors);
     assert_eq!(counters.connects_failed, 0, "{:?}", run.last.connect_failed);
@@ -87,7 +87,11 @@ fn messages_of_every_kind_are_sent_and_expected() {
         target,
         "/a?b=c",
         "user:
-  - connect: {headers: {x-user: \"user ${user.id}\"}, query: {d: \"é ${user.id}\"}, subprotocols: [chat], deflate: true}
+  - connect:
+      headers: {x-user: \"user ${user.id}\"}
+      query: {d: \"é ${user.id}\"}
+      subprotocols: [chat]
+      deflate: true
   - expect: {contains: \"/a?b=c&d=%C3%A9%200 user 0 127.0.0.1:\"}
   - send: hello ${counter}
   - expect: hello 0
@@ -105,14 +109,14 @@ fn messages_of_every_kind_are_sent_and_expected() {
   - close
 ",
     );
-    all_went_well(&run);
+    assert_no_errors(&run);
     assert_eq!((run.last.counters.messages_answered, run.last.counters.messages_received), (7, 7));
     assert_eq!((run.connect.count(), run.tcp.count()), (1, 1));
     assert!(run.tcp.percentile(100.0) <= run.connect.percentile(100.0));
 }
 
 #[test]
-fn others_are_passed_over_where_that_was_asked_for_and_a_mismatch_otherwise() {
+fn other_messages_are_skipped_on_request_and_a_mismatch_otherwise() {
     fn noisy(session: &mut WebSocketServer, text: &str, out: &mut Vec<u8>) {
         for text in ["noise", "more noise", text] {
             session.text(text, None, out);
@@ -121,21 +125,23 @@ fn others_are_passed_over_where_that_was_asked_for_and_a_mismatch_otherwise() {
     let target = server(|stream| serve(stream, noisy));
     for wait in ["wait: 0s", "wait: 200ms"] {
         let rest = format!(
-            "user: [connect, send: hello, {wait}, expect: {{text: hello, skip_others: true}}, close]"
+            "user: [connect, send: hello, {wait}, expect: {{text: hello, skip_others: true}}, \
+             close]"
         );
-        all_went_well(&run(target, "/", &rest));
+        assert_no_errors(&run(target, "/", &rest));
         let rest =
             format!("user: [connect, send: hello, {wait}, expect: hello, close]\non_error: stop");
         let run = run(target, "/", &rest);
         assert_eq!(run.last.errors.get("expect_mismatch"), 1, "{:?}", run.last.errors);
         assert_eq!(run.last.errors.total(), 1, "{:?}", run.last.errors);
     }
-    let rest = "user: [connect, send: hello, expect: {text: never, skip_others: true, timeout: 200ms}]\non_error: stop";
+    let rest = "user: [connect, send: hello, expect: {text: never, skip_others: true, \
+        timeout: 200ms}]\non_error: stop";
     assert_eq!(run(target, "/", rest).last.errors.get("expect_timeout"), 1);
 }
 
 #[test]
-fn a_chatty_server_does_not_overflow_who_passes_others_over() {
+fn a_chatty_server_does_not_overflow_a_user_that_skips_others() {
     fn chatty(session: &mut WebSocketServer, text: &str, out: &mut Vec<u8>) {
         let noise = "x".repeat(10_000);
         (0..20).for_each(|_| session.text(&noise, None, out));
@@ -147,7 +153,7 @@ fn a_chatty_server_does_not_overflow_who_passes_others_over() {
             "user: [connect, send: hello, wait: 500ms, expect: {expect}, close]\non_error: stop"
         )
     };
-    all_went_well(&run(target, "/", &steps("{text: hello, skip_others: true}")));
+    assert_no_errors(&run(target, "/", &steps("{text: hello, skip_others: true}")));
     let run = run(target, "/", &steps("hello"));
     assert_eq!(run.last.errors.get("inbox_overflow"), 1, "{:?}", run.last.errors);
 }
@@ -164,9 +170,9 @@ fn the_servers_close_is_an_error_by_its_code_unless_the_user_closes() {
     let left = run_steps("[connect, send: go, wait: 2s, close]");
     assert_eq!(left.last.errors.get("ws_close_1001"), 1, "{:?}", left.last.errors);
     assert_eq!(left.last.errors.total(), 1);
-    all_went_well(&run_steps("[connect, send: hello, close]"));
-    all_went_well(&run_steps("[connect, send: hello, close: reset]"));
-    all_went_well(&run_steps("[repeat: {times: 3, do: [connect, send: hello, close]}]"));
+    assert_no_errors(&run_steps("[connect, send: hello, close]"));
+    assert_no_errors(&run_steps("[connect, send: hello, close: reset]"));
+    assert_no_errors(&run_steps("[repeat: {times: 3, do: [connect, send: hello, close]}]"));
 }
 
 #[test]
@@ -193,7 +199,7 @@ fn an_upgrade_that_does_not_come_about_is_named() {
 }
 
 #[test]
-fn a_server_that_breaks_the_rules_is_told_so() {
+fn a_server_that_breaks_the_rules_is_a_violation() {
     let target = server(|stream| {
         serve(stream, |_, text, out| {
             if text == "break" {
@@ -225,10 +231,12 @@ fn another_target_keeps_the_path_and_must_speak_the_same() {
 }
 
 #[test]
-fn a_load_over_websockets_keeps_its_books() {
+fn the_counters_of_a_load_over_websockets_add_up() {
     let target = server(|stream| serve(stream, echo));
     let text = format!(
-        "target: ws://{target}/\nload: [{{arrivals: {{rate: 100/s, for: 1s}}}}]\nuser:\n  - connect\n  - repeat: {{times: 3, do: [send: \"${{counter}}\", expect: {{bytes: 1, skip_others: true}}, wait: 20ms ±50%]}}\n  - close\n"
+        "target: ws://{target}/\nload: [{{arrivals: {{rate: 100/s, for: 1s}}}}]\n\
+         user:\n  - connect\n  - repeat: {{times: 3, do: [send: \"${{counter}}\", \
+         expect: {{bytes: 1, skip_others: true}}, wait: 20ms ±50%]}}\n  - close\n"
     );
     let scenario = Scenario::parse(&text, "test").unwrap();
     let run = run_scenario(&scenario, &LoadOptions { cores: Some(2), ..LoadOptions::default() });

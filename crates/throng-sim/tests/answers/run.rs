@@ -24,7 +24,7 @@ pub(crate) fn play(sim: &mut Sim, room: Room, turn_max: Duration, scenario: &str
         phases: scenario.load.clone(),
         targets: vec![room_addr()],
         sources: SourcePlan::Any,
-        may_meet_itself: false,
+        self_connect_possible: false,
         options: Default::default(),
         seed: sim.seed(),
         start_at: sim.now() + Duration::from_millis(100),

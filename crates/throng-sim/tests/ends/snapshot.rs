@@ -31,7 +31,7 @@ impl Control {
         if frozen_ms > 0 {
             sim.freeze(&world.load[1]);
         }
-        for (core, blank) in self.collector.ask() {
+        for (core, blank) in self.collector.request_stats() {
             world.cores.post(core, GeneratorMessage::Collect(blank, self.reply.clone()));
         }
         let before_thaw = frozen_ms.min(PATIENCE_MS);
@@ -46,7 +46,7 @@ impl Control {
     fn hear(&mut self, sim: &mut Sim, ms: u64) {
         let Self { collector, replies, .. } = self;
         sim.run_until(Duration::from_millis(ms), |_| {
-            replies.try_iter().for_each(|stats| collector.take_in(stats));
+            replies.try_iter().for_each(|stats| collector.add_stats(stats));
             !collector.is_waiting()
         });
     }

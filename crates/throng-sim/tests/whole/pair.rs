@@ -97,7 +97,7 @@ impl Pair {
             phases: scenario.load.clone(),
             targets: vec![server_addr()],
             sources: SourcePlan::Any,
-            may_meet_itself: false,
+            self_connect_possible: false,
             options: Default::default(),
             seed: sim.seed(),
             start_at: sim.now() + Duration::from_millis(100),

@@ -107,7 +107,9 @@ pub(super) fn talk(scenario: &Scenario) -> Traffic {
 
 fn of_steps(steps: &[Step]) -> Traffic {
     let of_step = |step: &Step| match &step.action {
-        Action::Expect { .. } | Action::Await { .. } | Action::Push { .. } => Traffic::Answered,
+        Action::ExpectBytes { .. } | Action::ExpectMessage { .. } | Action::Push { .. } => {
+            Traffic::Answered
+        }
         Action::Send(_) => Traffic::Sent,
         Action::Every { steps, .. } | Action::Repeat { steps, .. } => of_steps(steps),
         _ => Traffic::Silent,

@@ -1,4 +1,4 @@
-//! What each kind of mistake looks like to the person who made it.
+//! Diagnostics of each kind of mistake, as shown on the screen.
 
 use crate::scenario::Scenario;
 
@@ -9,24 +9,25 @@ mod probe;
 mod steps;
 mod websocket;
 
-/// All mistakes of a whole file.
+/// Returns all mistakes of a whole file.
 fn whole(source: &str) -> String {
     Scenario::parse(source, "test.yaml").expect_err(source).render(false)
 }
 
-/// All mistakes of a load, written as YAML.
+/// Returns all mistakes of a load, written as YAML.
 fn load(phases: &str) -> String {
     whole(&format!("target: tcp://h:1\nuser: [connect]\nload:\n{phases}"))
 }
 
-/// All mistakes of a user of `protocol` at a WebSocket, written as YAML.
+/// Returns all mistakes of a WebSocket user of `protocol`, written as YAML.
 fn user_of(protocol: &str, steps: &str) -> String {
     whole(&format!(
-        "target: ws://h:1/s\nprotocol: {protocol}\nload: [ramp: {{to: 1, over: 1s}}]\nuser:\n{steps}"
+        "target: ws://h:1/s\nprotocol: {protocol}\nload: [ramp: {{to: 1, over: 1s}}]\nuser:\n\
+         {steps}"
     ))
 }
 
-/// All mistakes of a user, written as YAML.
+/// Returns all mistakes of a user, written as YAML.
 fn user(steps: &str) -> String {
     whole(&format!("target: tcp://h:1\nload: [ramp: {{to: 1, over: 1s}}]\nuser:\n{steps}"))
 }
@@ -104,7 +105,7 @@ error: unknown key `taget` in a scenario
 1 | taget: tcp://h:1
   | ^^^^^ did you mean `target`?
   |
-  = help: known here: `target`, `protocol`, `load`, `user`, `users`, `on_error`, `probe`, `thresholds`
+  = help: expected one of: `target`, `protocol`, `load`, `user`, `users`, `on_error`, `probe`, `thresholds`
 "#);
 }
 
@@ -144,7 +145,7 @@ user: [connect]
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `target` is a URL such as tcp://127.0.0.1:5555 or ws://127.0.0.1:4000/socket/websocket
+error: `target` must be a URL such as tcp://127.0.0.1:5555 or ws://127.0.0.1:4000/socket/websocket
  --> test.yaml:1:15
   |
 1 | target: tcp://127.0.0.1
@@ -158,11 +159,11 @@ user: [connect]
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `target` is a URL such as tcp://127.0.0.1:5555 or ws://127.0.0.1:4000/socket/websocket
+error: `target` must be a URL such as tcp://127.0.0.1:5555 or ws://127.0.0.1:4000/socket/websocket
  --> test.yaml:1:9
   |
 1 | target: wss://127.0.0.1:4000/socket
-  |         ^^^^^^ `wss://` needs TLS, which is not in this version; `ws://` to a port behind the TLS terminator is
+  |         ^^^^^^ `wss://` needs TLS, which is not supported; use `ws://` to a port behind the TLS terminator
 
 error: unknown protocol `phoenx`
  --> test.yaml:2:11
@@ -170,7 +171,7 @@ error: unknown protocol `phoenx`
 2 | protocol: phoenx
   |           ^^^^^^ did you mean `phoenix`?
   |
-  = help: known here: `tcp`, `ws`, `websocket`, `phoenix`
+  = help: expected one of: `tcp`, `ws`, `websocket`, `phoenix`
 "#);
     let shown = whole(
         "target: tcp://127.0.0.1:4000
@@ -180,7 +181,7 @@ user: [connect, join: {topic: lobby}, stay]
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `protocol: phoenix` is not spoken over tcp://127.0.0.1:4000
+error: `protocol: phoenix` does not work with tcp://127.0.0.1:4000
  --> test.yaml:2:11
   |
 2 | protocol: phoenix
@@ -200,7 +201,7 @@ users:
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `on_error` belongs into each class of `users`
+error: `on_error` belongs in each class of `users`
  --> test.yaml:3:1
   |
 3 | on_error: stop
@@ -224,7 +225,7 @@ error: unknown key `wieght` in the class `b`
 6 |   b: {wieght: 2, on_error: retry}
   |       ^^^^^^ did you mean `weight`?
   |
-  = help: known here: `weight`, `user`, `on_error`
+  = help: expected one of: `weight`, `user`, `on_error`
 
 error: unknown `on_error` `retry`
  --> test.yaml:6:28
@@ -232,7 +233,7 @@ error: unknown `on_error` `retry`
 6 |   b: {wieght: 2, on_error: retry}
   |                            ^^^^^ not known here
   |
-  = help: known here: `restart`, `stop`, `continue`
+  = help: expected one of: `restart`, `stop`, `continue`
 "#);
     let shown = whole(
         "target: tcp://h:1
@@ -246,9 +247,9 @@ error: a scenario has either `user` or `users`
  --> test.yaml:4:1
   |
 4 | users: {a: {user: [connect]}}
-  | ^^^^^ here is the second of them
+  | ^^^^^ this is the second one
   |
-  = help: `user` is one class of users; `users` are several with a name each
+  = help: `user` is one class of users; `users` is a mapping of named classes
 "#);
     let shown = whole(
         "target: tcp://h:1
@@ -261,7 +262,7 @@ error: `users` has no class
  --> test.yaml:3:8
   |
 3 | users: {}
-  |        ^^ at least one belongs here
+  |        ^^ add at least one
 "#);
 }
 
@@ -279,25 +280,25 @@ thresholds:
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: a threshold cannot be judged: nothing called `conect.p99` is measured
+error: invalid threshold: nothing called `conect.p99` is measured
  --> test.yaml:5:5
   |
 5 |   - conect.p99 < 100ms
   |     ^^^^^^^^^^ did you mean `connect.p99`?
 
-error: a threshold cannot be judged: the unit is missing
+error: invalid threshold: the unit is missing
  --> test.yaml:6:19
   |
 6 |   - connect.p99 < 100
   |                   ^^^ expected a duration such as 250ms, 15m or 1h30m
 
-error: a threshold cannot be judged: the comparison is missing
+error: invalid threshold: the comparison is missing
  --> test.yaml:7:16
   |
 7 |   - connect.p99
   |                ^ expected one of <, <=, ==, >=, >
 
-error: a threshold is a comparison such as connect.p99 < 100ms
+error: a threshold must be a comparison such as connect.p99 < 100ms
  --> test.yaml:8:5
   |
 8 |   - [1]
@@ -316,7 +317,7 @@ users:
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `wait` is a duration with an optional spread, such as 1s or 1s ±10%
+error: `wait` must be a duration with an optional spread, such as 1s or 1s ±10%
  --> test.yaml:4:37
   |
 4 |   a: {user: &steps [connect, wait: 1x]}

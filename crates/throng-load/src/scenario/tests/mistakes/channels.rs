@@ -16,7 +16,7 @@ fn a_step_without_what_it_needs() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `join` does not say what
+error: `join` needs a value
  --> test.yaml:6:5
   |
 6 |   - join
@@ -28,27 +28,27 @@ error: unknown key `topc` in `join`
 7 |   - join: {topc: lobby}
   |            ^^^^ did you mean `topic`?
   |
-  = help: known here: `topic`, `payload`, `timeout`
+  = help: expected one of: `topic`, `payload`, `timeout`
 
-error: a topic has a name
+error: the topic is empty
  --> test.yaml:8:19
   |
 8 |   - join: {topic: "", payload: 7}
   |                   ^^ for example rooms:lobby
 
-error: `payload` is a mapping such as {body: hello}
+error: `payload` must be a mapping such as {body: hello}
  --> test.yaml:8:32
   |
 8 |   - join: {topic: "", payload: 7}
   |                                ^ found a single value
 
-error: a topic is the same each time
+error: a topic must stay the same
  --> test.yaml:9:26
   |
 9 |   - join: {topic: "rooms:${counter}"}
-  |                          ^^^^^^^^^^ `counter` is another one each time
+  |                          ^^^^^^^^^^ `counter` changes with every message
   |
-  = help: `${user.id % 100}` and `${random(1,100)}` give each user a room to stay in
+  = help: `${user.id % 100}` and `${random(1,100)}` give each user a fixed room
 
 error: `push` has no `event`
   --> test.yaml:10:11
@@ -76,29 +76,29 @@ fn steps_that_cannot_follow_one_another() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `join` has no connection to join on
+error: `join` needs a connection
  --> test.yaml:5:5
   |
 5 |   - join: {topic: lobby}
-  |     ^^^^^^^^^^^^^^^^^^^^ there is no connection here; `connect` comes first
+  |     ^^^^^^^^^^^^^^^^^^^^ not connected here; add `connect` before it
 
-error: this topic is not joined here
+error: this topic is not joined
  --> test.yaml:6:5
   |
 6 |   - push: {topic: loby, event: x}
-  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `join` comes first, with exactly this topic
+  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ add a `join` with exactly this topic before it
 
-error: this topic is joined already
+error: this topic is already joined
  --> test.yaml:7:5
   |
 7 |   - join: {topic: lobby}
-  |     ^^^^^^^^^^^^^^^^^^^^ `leave` comes first, or another topic
+  |     ^^^^^^^^^^^^^^^^^^^^ add a `leave` before it, or use another topic
 
-error: this topic is not joined here
+error: this topic is not joined
  --> test.yaml:9:5
   |
 9 |   - push: {topic: lobby, event: x}
-  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `join` comes first, with exactly this topic
+  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ add a `join` with exactly this topic before it
 "#);
     let shown = user_of(
         "phoenix",
@@ -107,12 +107,12 @@ error: this topic is not joined here
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: this topic is joined already
+error: this topic is already joined
  --> test.yaml:6:29
   |
 6 |   - repeat: {times: 2, do: [join: {topic: "rooms:${user.id % 10}"}]}
-  |                             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `leave` comes first, or another topic
+  |                             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ add a `leave` before it, or use another topic
   |
-  = help: this is so from the second turn of the loop on
+  = help: this happens from the second turn of the loop
 "#);
 }

@@ -14,17 +14,17 @@ fn every_with_too_little_and_too_much() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `every` does not say how often
+error: `every` needs `period` or `rate`
  --> test.yaml:5:5
   |
 5 |   - every: {do: [send: a]}
-  |     ^^^^^ `period` or `rate` is missing, for example `period: 1s`
+  |     ^^^^^ for example `period: 1s`
 
 error: `every` has both `period` and `rate`
  --> test.yaml:6:25
   |
 6 |   - every: {period: 1s, rate: 1/s, do: [send: a]}
-  |                         ^^^^ one of them says when turns are due
+  |                         ^^^^ use only one of them
 
 error: `every` has no `do`
  --> test.yaml:7:12
@@ -32,19 +32,19 @@ error: `every` has no `do`
 7 |   - every: {rate: 1/s}
   |            ^^^^^^^^^^^ `do` is missing, for example `do: [send: ping]`
 
-error: `repeat` does not say how often
+error: `repeat` needs `times` or `for`
  --> test.yaml:8:5
   |
 8 |   - repeat: {do: []}
-  |     ^^^^^^ `times` or `for` is missing, for example `times: 10`
+  |     ^^^^^^ for example `times: 10`
 
 error: `do` has no steps
  --> test.yaml:8:18
   |
 8 |   - repeat: {do: []}
-  |                  ^^ at least one belongs here
+  |                  ^^ add at least one
 
-error: nothing would be repeated
+error: `times` is zero
  --> test.yaml:9:21
   |
 9 |   - repeat: {times: 0, do: [send: a]}
@@ -79,17 +79,17 @@ fn a_step_without_a_connection() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `send` has nothing to send on
+error: `send` needs a connection
  --> test.yaml:4:5
   |
 4 |   - send: a
-  |     ^^^^^^^ there is no connection here; `connect` comes first
+  |     ^^^^^^^ not connected here; add `connect` before it
 
-error: `close` has nothing to close
+error: `close` needs a connection
  --> test.yaml:7:5
   |
 7 |   - close
-  |     ^^^^^ there is no connection here; `connect` comes first
+  |     ^^^^^ not connected here; add `connect` before it
 "#);
     let shown = user(
         "  - connect
@@ -100,17 +100,17 @@ error: `close` has nothing to close
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: nothing more can be sent
+error: `send` after `close: half`
  --> test.yaml:6:5
   |
 6 |   - send: a
-  |     ^^^^^^^ `close: half` has ended the sending
+  |     ^^^^^^^ the sending side is closed
 
-error: there is a connection already
+error: already connected
  --> test.yaml:8:5
   |
 8 |   - connect
-  |     ^^^^^^^ `close` comes first
+  |     ^^^^^^^ add a `close` before it
 "#);
 }
 
@@ -127,7 +127,7 @@ error: this step is never reached
  --> test.yaml:6:5
   |
 6 |   - close
-  |     ^^^^^ the step before it goes on until the run ends
+  |     ^^^^^ the step before it runs until the run ends
 "#);
     let shown = user(
         "  - connect
@@ -140,7 +140,7 @@ error: this step is never reached
  --> test.yaml:6:5
   |
 6 |   - close
-  |     ^^^^^ the step before it goes on until the run ends
+  |     ^^^^^ the step before it runs until the run ends
 "#);
 }
 
@@ -155,12 +155,12 @@ fn a_loop_whose_second_turn_fails() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: there is a connection already
+error: already connected
  --> test.yaml:7:11
   |
 7 |         - connect
-  |           ^^^^^^^ `close` comes first
+  |           ^^^^^^^ add a `close` before it
   |
-  = help: this is so from the second turn of the loop on
+  = help: this happens from the second turn of the loop
 "#);
 }

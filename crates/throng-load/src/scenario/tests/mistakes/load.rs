@@ -9,13 +9,13 @@ fn a_wrong_unit() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `to` is a whole number such as 250, 1_000, 100k or 2.5M
+error: `to` must be a whole number such as 250, 1_000, 100k or 2.5M
  --> test.yaml:4:19
   |
 4 |   - ramp: {to: 100K, over: 15min}
   |                   ^ did you mean `k`?
 
-error: `over` is a duration such as 250ms, 15m or 1h30m
+error: `over` must be a duration such as 250ms, 15m or 1h30m
  --> test.yaml:4:30
   |
 4 |   - ramp: {to: 100K, over: 15min}
@@ -26,7 +26,7 @@ error: `over` is a duration such as 250ms, 15m or 1h30m
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `over` is a duration such as 250ms, 15m or 1h30m
+error: `over` must be a duration such as 250ms, 15m or 1h30m
  --> test.yaml:4:27
   |
 4 |   - ramp: {to: 100, over: 15}
@@ -48,7 +48,7 @@ error: unknown key `rmap` in a load phase
 4 |   - rmap: {to: 1, over: 1s}
   |     ^^^^ did you mean `ramp`?
   |
-  = help: known here: `ramp`, `hold`, `arrivals`
+  = help: expected one of: `ramp`, `hold`, `arrivals`
 
 error: unknown key `form` in `hold`
  --> test.yaml:5:12
@@ -56,7 +56,7 @@ error: unknown key `form` in `hold`
 5 |   - hold: {form: 1m}
   |            ^^^^ did you mean `for`?
   |
-  = help: known here: `for`
+  = help: expected one of: `for`
 "#);
 }
 
@@ -67,28 +67,28 @@ fn phases_that_are_impossible() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: more users than there can be
+error: too many users
  --> test.yaml:4:16
   |
 4 |   - ramp: {to: 5G, over: 0s}
   |                ^^ at most 4294967295
 
-error: `over` is longer than nothing
+error: `over` is zero
  --> test.yaml:4:26
   |
 4 |   - ramp: {to: 5G, over: 0s}
-  |                          ^^ more than 0s
+  |                          ^^ must be more than 0s
 "#);
     let shown = load(
         "  - hold: {for: 1m}
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: the load begins with `hold`, and there is nobody to hold
+error: the load begins with `hold`, but there are no users yet
  --> test.yaml:4:5
   |
 4 |   - hold: {for: 1m}
-  |     ^^^^^^^^^^^^^^^ `ramp` or `arrivals` comes first
+  |     ^^^^^^^^^^^^^^^ add `ramp` or `arrivals` before it
 "#);
     let shown = load(
         "  - ramp: {to: 100, over: 1m}
@@ -100,7 +100,7 @@ error: there are 100 users already
  --> test.yaml:5:5
   |
 5 |   - ramp: {to: 100, over: 1m}
-  |     ^^^^^^^^^^^^^^^^^^^^^^^^^ a ramp goes to another number; did you mean `hold`?
+  |     ^^^^^^^^^^^^^^^^^^^^^^^^^ a ramp must change the number of users; did you mean `hold`?
 "#);
 }
 
@@ -113,23 +113,23 @@ fn arrivals_that_are_impossible() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: nothing ever happens at this rate
+error: this rate is zero
  --> test.yaml:4:22
   |
 4 |   - arrivals: {rate: 0/s, for: 1m}
-  |                      ^^^ more than 0
+  |                      ^^^ must be more than 0
 
-error: nobody would ever arrive
+error: no user would ever arrive
  --> test.yaml:5:22
   |
 5 |   - arrivals: {rate: {from: 0/s, to: 0/s}, for: 0s}
-  |                      ^^^^^^^^^^^^^^^^^^^^ one of the two is more than 0
+  |                      ^^^^^^^^^^^^^^^^^^^^ `from` or `to` must be more than 0
 
-error: `for` is longer than nothing
+error: `for` is zero
  --> test.yaml:5:49
   |
 5 |   - arrivals: {rate: {from: 0/s, to: 0/s}, for: 0s}
-  |                                                 ^^ more than 0s
+  |                                                 ^^ must be more than 0s
 
 error: this rate is too high
  --> test.yaml:6:22
@@ -137,7 +137,7 @@ error: this rate is too high
 6 |   - arrivals: {rate: 2G/s, for: 1s, most: 0, spacing: evn}
   |                      ^^^^ at most 1G/s
 
-error: nobody would arrive
+error: no user would arrive
  --> test.yaml:6:43
   |
 6 |   - arrivals: {rate: 2G/s, for: 1s, most: 0, spacing: evn}
@@ -149,7 +149,7 @@ error: unknown `spacing` `evn`
 6 |   - arrivals: {rate: 2G/s, for: 1s, most: 0, spacing: evn}
   |                                                       ^^^ did you mean `even`?
   |
-  = help: known here: `poisson`, `even`
+  = help: expected one of: `poisson`, `even`
 "#);
 }
 
@@ -165,9 +165,9 @@ error: `arrivals` cannot follow `ramp` or `hold`
  --> test.yaml:5:5
   |
 5 |   - arrivals: {rate: 100/s, for: 1m}
-  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ this is the other model
+  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ a load has one model
   |
-  = help: a load is either closed (`ramp`: a set number of users, each begins again) or open (`arrivals`: users come by the clock, once each); `hold` goes with both
+  = help: a load is either closed (`ramp`: a fixed number of users that repeat their steps) or open (`arrivals`: users arrive by the clock and run once); `hold` works with both
 "#);
     let shown = load(
         "  - arrivals: {rate: 100/s, for: 1m}
@@ -179,9 +179,9 @@ error: `ramp` cannot follow `arrivals`
  --> test.yaml:5:5
   |
 5 |   - ramp: {to: 0, over: 1m}
-  |     ^^^^^^^^^^^^^^^^^^^^^^^ this is the other model
+  |     ^^^^^^^^^^^^^^^^^^^^^^^ a load has one model
   |
-  = help: a load is either closed (`ramp`: a set number of users, each begins again) or open (`arrivals`: users come by the clock, once each); `hold` goes with both
+  = help: a load is either closed (`ramp`: a fixed number of users that repeat their steps) or open (`arrivals`: users arrive by the clock and run once); `hold` works with both
 "#);
 }
 
@@ -193,10 +193,10 @@ fn two_phases_in_one_item() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: each phase is an item of its own
+error: each phase needs its own list item
  --> test.yaml:5:5
   |
 5 |     hold: {for: 1m}
-  |     ^^^^ begin this one with `- `
+  |     ^^^^ start this one with `- `
 "#);
 }

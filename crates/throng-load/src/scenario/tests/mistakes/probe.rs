@@ -4,7 +4,8 @@ use super::whole;
 
 fn probe(protocol: &str, probe: &str) -> String {
     whole(&format!(
-        "target: ws://h:1/s\nprotocol: {protocol}\nload: [ramp: {{to: 1, over: 1s}}]\nuser: [connect, stay]\nprobe:\n{probe}"
+        "target: ws://h:1/s\nprotocol: {protocol}\nload: [ramp: {{to: 1, over: 1s}}]\n\
+         user: [connect, stay]\nprobe:\n{probe}"
     ))
 }
 
@@ -18,11 +19,13 @@ error: unknown key `brodcast` in a probe
 7 |     brodcast: {topic: lobby}
   |     ^^^^^^^^ did you mean `broadcast`?
   |
-  = help: known here: `every`, `broadcast`, `timeout`, `to_sender`
+  = help: expected one of: `every`, `broadcast`, `timeout`, `to_sender`
 "#);
     let shown = probe(
         "phoenix",
-        "  - broadcast: {topic: \"rooms:${user.id}\", event: \"\", payload: [1]}\n    timeout: 0s\n",
+        "  - broadcast: {topic: \"rooms:${user.id}\", event: \"\", payload: [1]}
+    timeout: 0s
+",
     );
     insta::assert_snapshot!(shown, @r#"
 error: a probe has no `every`
@@ -31,33 +34,33 @@ error: a probe has no `every`
 6 |   - broadcast: {topic: "rooms:${user.id}", event: "", payload: [1]}
   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `every` is missing, for example `every: 10s`
 
-error: the topic of a probe knows no variables
+error: the topic of a probe cannot contain variables
  --> test.yaml:6:24
   |
 6 |   - broadcast: {topic: "rooms:${user.id}", event: "", payload: [1]}
-  |                        ^^^^^^^^^^^^^^^^^^ name one of the rooms
+  |                        ^^^^^^^^^^^^^^^^^^ use a fixed topic
 
-error: an event has a name
+error: the event is empty
  --> test.yaml:6:51
   |
 6 |   - broadcast: {topic: "rooms:${user.id}", event: "", payload: [1]}
   |                                                   ^^ for example new_msg
 
-error: `payload` is a mapping such as {body: hello}
+error: `payload` must be a mapping such as {body: hello}
  --> test.yaml:6:64
   |
 6 |   - broadcast: {topic: "rooms:${user.id}", event: "", payload: [1]}
   |                                                                ^^^ found a list
 
-error: `timeout` is longer than nothing
+error: `timeout` is zero
  --> test.yaml:7:14
   |
 7 |     timeout: 0s
-  |              ^^ more than 0s
+  |              ^^ must be more than 0s
 "#);
     let shown = probe("ws", "  - every: 10s\n    broadcast: {topic: lobby, event: x}\n");
     insta::assert_snapshot!(shown, @r#"
-error: `broadcast` sends one thing
+error: `broadcast` needs exactly one payload
  --> test.yaml:7:16
   |
 7 |     broadcast: {topic: lobby, event: x}
@@ -69,7 +72,7 @@ error: unknown key `topic` in `broadcast`
 7 |     broadcast: {topic: lobby, event: x}
   |                 ^^^^^ not known here
   |
-  = help: known here: `text`, `json`
+  = help: expected one of: `text`, `json`
 
 error: unknown key `event` in `broadcast`
  --> test.yaml:7:31
@@ -77,11 +80,11 @@ error: unknown key `event` in `broadcast`
 7 |     broadcast: {topic: lobby, event: x}
   |                               ^^^^^ not known here
   |
-  = help: known here: `text`, `json`
+  = help: expected one of: `text`, `json`
 "#);
     let shown = probe("ws", "  every: 10s\n");
     insta::assert_snapshot!(shown, @r#"
-error: `probe` is a list such as `- every: 10s`, with a `broadcast` in it
+error: `probe` must be a list such as `- every: 10s`, with a `broadcast` in it
  --> test.yaml:6:3
   |
 6 |   every: 10s
@@ -92,11 +95,11 @@ error: `probe` is a list such as `- every: 10s`, with a `broadcast` in it
         "  - {every: 1s, broadcast: {text: a}}\n  - {every: 2s, broadcast: {text: b}}\n",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `probe` is a list of one
+error: `probe` needs exactly one item
  --> test.yaml:7:5
   |
 7 |   - {every: 2s, broadcast: {text: b}}
-  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ one probe is all of this version
+  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ this version supports one probe
 "#);
 }
 
@@ -114,6 +117,6 @@ error: a probe needs messages, and plain TCP has none
  --> test.yaml:4:8
   |
 4 | probe: [{every: 10s, broadcast: {text: hi}}]
-  |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `ws://` targets have
+  |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ use a `ws://` target
 "#);
 }

@@ -17,7 +17,7 @@ error: unknown step `conect`
 4 |   - conect
   |     ^^^^^^ did you mean `connect`?
   |
-  = help: known here: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
 
 error: unknown step `wiat`
  --> test.yaml:5:5
@@ -25,7 +25,7 @@ error: unknown step `wiat`
 5 |   - wiat: 1s
   |     ^^^^ did you mean `wait`?
   |
-  = help: known here: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
 
 error: unknown step `subscribe`
  --> test.yaml:6:5
@@ -33,7 +33,7 @@ error: unknown step `subscribe`
 6 |   - subscribe: news
   |     ^^^^^^^^^ not known here
   |
-  = help: known here: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
 "#);
 }
 
@@ -48,17 +48,17 @@ fn two_steps_in_one_item() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: each step is an item of its own
+error: each step needs its own list item
  --> test.yaml:6:5
   |
 6 |     timeout: 1s
-  |     ^^^^^^^ if `timeout` is about the step, put it inside: {..., timeout: ...}
+  |     ^^^^^^^ if `timeout` belongs to the step, put it inside: {..., timeout: ...}
 
-error: each step is an item of its own
+error: each step needs its own list item
  --> test.yaml:8:5
   |
 8 |     close: reset
-  |     ^^^^^ begin this one with `- `
+  |     ^^^^^ start this one with `- `
 "#);
 }
 
@@ -74,29 +74,29 @@ fn a_step_without_what_it_needs() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `send` does not say what
+error: `send` needs a value
  --> test.yaml:5:5
   |
 5 |   - send
   |     ^^^^ for example `send: hello`
 
-error: `expect` does not say what
+error: `expect` needs a value
  --> test.yaml:6:5
   |
 6 |   - expect:
   |     ^^^^^^ for example `expect: ok`
 
-error: `wait` does not say what
+error: `wait` needs a value
  --> test.yaml:7:5
   |
 7 |   - wait
   |     ^^^^ for example `wait: 1s ±10%`
 
-error: `stay` takes nothing
+error: `stay` takes no value
  --> test.yaml:8:11
   |
 8 |   - stay: 1m
-  |           ^^ leave this out
+  |           ^^ remove this
   |
   = help: to stay for a time, write `wait: 1m`
 
@@ -106,7 +106,7 @@ error: unknown way to close `rest`
 9 |   - close: rest
   |            ^^^^ did you mean `reset`?
   |
-  = help: known here: `normal`, `reset`, `half`
+  = help: expected one of: `normal`, `reset`, `half`
 "#);
 }
 
@@ -121,14 +121,14 @@ error: `user` has no steps
  --> test.yaml:4:3
   |
 4 |   []
-  |   ^^ at least one belongs here
+  |   ^^ add at least one
 "#);
     let shown = user(
         "  connect
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `user` is a list of steps such as `- connect`
+error: `user` must be a list of steps such as `- connect`
  --> test.yaml:4:3
   |
 4 |   connect
@@ -163,7 +163,7 @@ error: a variable is not closed
 5 |   - send: "hello ${counter\n"
   |           ^^^^^^^^^^^^^^^^^^^ `}` is missing; a plain `${` is written `$${`
 
-error: `expect` knows no variables
+error: `expect` cannot contain variables
  --> test.yaml:6:13
   |
 6 |   - expect: ${counter}
@@ -187,13 +187,13 @@ fn bytes_that_are_none() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `hex` is bytes in hexadecimal such as de ad be ef
+error: `hex` must be bytes in hexadecimal such as de ad be ef
  --> test.yaml:5:20
   |
 5 |   - send: {hex: de a}
-  |                    ^ half a byte
+  |                    ^ the second digit is missing
 
-error: `hex` is bytes in hexadecimal such as de ad be ef
+error: `hex` must be bytes in hexadecimal such as de ad be ef
  --> test.yaml:6:17
   |
 6 |   - send: {hex: xy}
@@ -211,13 +211,13 @@ error: `bytes` is 0 bytes
 8 |   - expect: {bytes: 0}
   |                     ^ at least 1
 
-error: nothing is expected
+error: `expect` is empty
  --> test.yaml:9:13
   |
 9 |   - expect: ""
   |             ^^ at least one byte
 
-error: `expect` waits for one thing
+error: `expect` needs exactly one pattern
   --> test.yaml:10:13
    |
 10 |   - expect: {text: a, bytes: 1}
@@ -239,13 +239,13 @@ fn a_jitter_beyond_all() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: a wait cannot vary by more than itself
+error: `wait` varies by more than 100%
  --> test.yaml:4:11
   |
 4 |   - wait: 1s ±101%
   |           ^^^^^^^^ at most ±100%
 
-error: `wait` is a duration with an optional spread, such as 1s or 1s ±10%
+error: `wait` must be a duration with an optional spread, such as 1s or 1s ±10%
  --> test.yaml:5:15
   |
 5 |   - wait: 1s ±10

@@ -13,7 +13,7 @@ fn steps_of_another_protocol() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: users of `protocol: ws` have no step `join`
+error: `protocol: ws` has no step `join`
  --> test.yaml:6:5
   |
 6 |   - join: {topic: lobby}
@@ -25,13 +25,13 @@ error: unknown step `jion`
 7 |   - jion: {topic: lobby}
   |     ^^^^ not known here
   |
-  = help: known here: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `wait`, `every`, `repeat`, `stay`, `close`
 
-error: a WebSocket has no halves
+error: a WebSocket cannot be half-closed
  --> test.yaml:8:12
   |
 8 |   - close: half
-  |            ^^^^ `normal` or `reset`; after a close frame nothing is sent or read
+  |            ^^^^ use `normal` or `reset`; after a close frame nothing is sent or read
 "#);
     let shown = user_of(
         "phoenix",
@@ -40,13 +40,13 @@ error: a WebSocket has no halves
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: users of `protocol: phoenix` have no step `send`
+error: `protocol: phoenix` has no step `send`
  --> test.yaml:6:5
   |
 6 |   - send: hello
   |     ^^^^ it belongs to `protocol: ws`
   |
-  = help: to a channel one says `push`, which waits for its answer
+  = help: use `push` to send to a channel; it waits for the reply
 "#);
     let shown = user(
         "  - connect: {path: /chat}
@@ -60,9 +60,9 @@ error: unknown key `path` in `connect`
 4 |   - connect: {path: /chat}
   |               ^^^^ not known here
   |
-  = help: known here: `timeout`
+  = help: expected one of: `timeout`
 
-error: users of `protocol: tcp` have no step `push`
+error: `protocol: tcp` has no step `push`
  --> test.yaml:5:5
   |
 5 |   - push: {topic: lobby, event: x}
@@ -93,23 +93,23 @@ fn a_connect_that_cannot_be() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `path` is a path such as /socket/websocket
+error: `path` must be a path such as /socket/websocket
  --> test.yaml:6:13
   |
 6 |       path: chat
-  |             ^^^^ begin it with /
+  |             ^^^^ must begin with /
 
-error: `path` is a path such as /socket/websocket
+error: `path` must be a path such as /socket/websocket
  --> test.yaml:8:21
   |
 8 |   - connect: {path: /a b}
-  |                     ^^^^ printable ASCII; everything else is percent-encoded, %20 for a space
+  |                     ^^^^ must be printable ASCII; percent-encode everything else, %20 for a space
 
 error: the header `host` cannot be sent
   --> test.yaml:10:25
    |
 10 |   - connect: {headers: {host: other}}
-   |                         ^^^^ throng sets this one itself
+   |                         ^^^^ throng sets this header itself
 
 error: the header `x y` cannot be sent
   --> test.yaml:12:25
@@ -117,13 +117,13 @@ error: the header `x y` cannot be sent
 12 |   - connect: {headers: {x y: 1}}
    |                         ^^^ a name is letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 section 5.1)
 
-error: `headers` is a mapping such as {origin: http://localhost}
+error: `headers` must be a mapping such as {origin: http://localhost}
   --> test.yaml:14:24
    |
 14 |   - connect: {headers: [a]}
    |                        ^^^ found a list
 
-error: this is no name of a subprotocol
+error: invalid name of a subprotocol
   --> test.yaml:16:30
    |
 16 |   - connect: {subprotocols: [a b]}
@@ -141,7 +141,7 @@ error: unknown `deflate` `yes`
 20 |   - connect: {deflate: yes, heartbeet: 10s}
    |                        ^^^ not known here
    |
-   = help: known here: `true`, `false`
+   = help: expected one of: `true`, `false`
 
 error: unknown key `heartbeet` in `connect`
   --> test.yaml:20:29
@@ -149,7 +149,7 @@ error: unknown key `heartbeet` in `connect`
 20 |   - connect: {deflate: yes, heartbeet: 10s}
    |                             ^^^^^^^^^ not known here
    |
-   = help: known here: `timeout`, `path`, `query`, `headers`, `subprotocols`, `deflate`
+   = help: expected one of: `timeout`, `path`, `query`, `headers`, `subprotocols`, `deflate`
 "#);
     let shown = user_of(
         "phoenix",
@@ -167,7 +167,7 @@ error: unknown `vsn` `3.0.0`
 5 |   - connect: {vsn: 3.0.0}
   |                    ^^^^^ did you mean `1.0.0`?
   |
-  = help: known here: `1.0.0`, `2.0.0`
+  = help: expected one of: `1.0.0`, `2.0.0`
 
 error: unknown key `heartbeet` in `connect`
  --> test.yaml:7:15
@@ -175,13 +175,13 @@ error: unknown key `heartbeet` in `connect`
 7 |   - connect: {heartbeet: 10s}
   |               ^^^^^^^^^ did you mean `heartbeat`?
   |
-  = help: known here: `timeout`, `path`, `query`, `headers`, `subprotocols`, `deflate`, `vsn`, `heartbeat`
+  = help: expected one of: `timeout`, `path`, `query`, `headers`, `subprotocols`, `deflate`, `vsn`, `heartbeat`
 
-error: `heartbeat` is longer than nothing
+error: `heartbeat` is zero
  --> test.yaml:9:26
   |
 9 |   - connect: {heartbeat: 0s}
-  |                          ^^ more than 0s
+  |                          ^^ must be more than 0s
 "#);
 }
 
@@ -202,7 +202,7 @@ fn messages_that_cannot_be_sent_or_expected() {
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: `send` sends one thing
+error: `send` needs exactly one payload
  --> test.yaml:6:11
   |
 6 |   - send: {hex: de ad}
@@ -214,15 +214,15 @@ error: unknown key `hex` in `send`
 6 |   - send: {hex: de ad}
   |            ^^^ not known here
   |
-  = help: known here: `text`, `json`, `binary`, `random`
+  = help: expected one of: `text`, `json`, `binary`, `random`
 
-error: `binary` is bytes in hexadecimal such as de ad be ef
+error: `binary` must be bytes in hexadecimal such as de ad be ef
  --> test.yaml:7:20
   |
 7 |   - send: {binary: xy}
   |                    ^ not one of 0-9a-f
 
-error: `send` sends one thing
+error: `send` needs exactly one payload
  --> test.yaml:8:11
   |
 8 |   - send: {text: a, json: {b: c}}
@@ -232,17 +232,17 @@ error: `json` is not JSON
  --> test.yaml:9:18
   |
 9 |   - send: {json: '{"a": }'}
-  |                  ^^^^^^^^^ what begins with a brace or a bracket is
+  |                  ^^^^^^^^^ text that begins with a brace or a bracket must be JSON
   |
   = help: as YAML it needs no quotes: {body: hello}
 
-error: JSON cannot say `0x1F`
+error: `0x1F` is not valid in JSON
   --> test.yaml:10:22
    |
 10 |   - send: {json: {a: 0x1F}}
-   |                      ^^^^ not a number of JSON; in quotes it is a text
+   |                      ^^^^ not a JSON number; put it in quotes to make it a string
 
-error: `expect` waits for one thing
+error: `expect` needs exactly one pattern
   --> test.yaml:11:13
    |
 11 |   - expect: {until: x}
@@ -254,17 +254,17 @@ error: unknown key `until` in `expect`
 11 |   - expect: {until: x}
    |              ^^^^^ not known here
    |
-   = help: known here: `text`, `json`, `binary`, `bytes`, `contains`, `skip_others`, `timeout`
+   = help: expected one of: `text`, `json`, `binary`, `bytes`, `contains`, `skip_others`, `timeout`
 
-error: `expect` knows no variables
+error: `expect` cannot contain variables
   --> test.yaml:12:20
    |
 12 |   - expect: {json: {id: "${user.id}"}}
    |                    ^^^^^^^^^^^^^^^^^^ leave out what varies
    |
-   = help: a message may hold more than what is expected
+   = help: a message may contain more than what is expected
 
-error: `expect` waits for one thing
+error: `expect` needs exactly one pattern
   --> test.yaml:13:13
    |
 13 |   - expect: {skip_others: true}
@@ -276,6 +276,6 @@ error: unknown `skip_others` `maybe`
 14 |   - expect: {text: a, skip_others: maybe}
    |                                    ^^^^^ not known here
    |
-   = help: known here: `true`, `false`
+   = help: expected one of: `true`, `false`
 "#);
 }

@@ -1,0 +1,51 @@
+//! Events for the first error of each kind. The counters have their numbers.
+
+use std::collections::BTreeSet;
+
+use throng_report::RunEventKind;
+
+use crate::generator::ErrorSample;
+
+/// First errors that are not reported yet, and the kinds seen so far.
+#[derive(Debug, Default)]
+pub(super) struct FirstErrors {
+    kinds: BTreeSet<String>,
+    unreported: Vec<RunEventKind>,
+}
+
+impl FirstErrors {
+    /// Adds the samples of one core. Ignores kinds that another core has reported before.
+    pub(super) fn add_samples(&mut self, samples: &mut Vec<ErrorSample>) {
+        for ErrorSample { kind, expected, got } in samples.drain(..) {
+            if self.kinds.insert(kind.clone()) {
+                self.unreported.push(RunEventKind::FirstError { kind, expected, got });
+            }
+        }
+    }
+
+    /// Returns the events that have not been returned before.
+    pub(super) fn take_events(&mut self) -> Vec<RunEventKind> {
+        std::mem::take(&mut self.unreported)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_reported_once_however_many_cores_have_met_it() {
+        let sample = |kind: &str, got: &str| ErrorSample {
+            kind: kind.to_owned(),
+            expected: "`ok`".to_owned(),
+            got: got.to_owned(),
+        };
+        let mut shown = FirstErrors::default();
+        shown.add_samples(&mut vec![sample("a", "1"), sample("b", "2")]);
+        shown.add_samples(&mut vec![sample("a", "3")]);
+        let got: Vec<_> = shown.take_events().iter().map(ToString::to_string).collect();
+        assert_eq!(got, ["the first a: wanted `ok`, came 1", "the first b: wanted `ok`, came 2"]);
+        shown.add_samples(&mut vec![sample("b", "4")]);
+        assert_eq!(shown.take_events(), []);
+    }
+}
