@@ -304,11 +304,17 @@ fn documented(section: &str) -> BTreeSet<String> {
     let document = document();
     let mut fields = BTreeSet::new();
     let (mut inside, mut paths, mut table_of_fields) = (false, vec![String::new()], false);
+    // A heading without a path has its paths in lines below it.
+    let mut is_list_below = false;
     for line in document.lines() {
         if let Some(title) = line.strip_prefix("## ") {
             (inside, paths) = (title == section, vec![String::new()]);
+            is_list_below = false;
         } else if let Some(title) = line.strip_prefix("### ") {
             paths = names(title);
+            is_list_below = paths.is_empty();
+        } else if is_list_below && line.starts_with('`') {
+            paths.extend(names(line));
         } else if !line.starts_with('|') {
             table_of_fields = false;
         } else if line.starts_with("| field |") {
