@@ -112,3 +112,24 @@ fn a_terminal_gets_a_bar_with_connections_rate_latency_and_errors() {
     let bar = bar.unwrap_or_else(|| panic!("{shown:?}"));
     assert!(bar.contains("connected") && bar.contains("/s") && bar.contains("0 errors"), "{bar:?}");
 }
+
+#[test]
+fn the_reference_of_commands_names_every_flag() {
+    const DOCUMENT: &str = "/../../docs/reference/commands.md";
+    let path = format!("{}{DOCUMENT}", env!("CARGO_MANIFEST_DIR"));
+    let document = std::fs::read_to_string(path).unwrap();
+    let place = Place::new();
+    for command in ["serve", "run", "report", "doctor", "ctl", "lab", "plan", "completions", "man"]
+    {
+        let help = place.throng(&[command, "--help"]).exits(0).stdout;
+        let flags = help.lines().map(str::trim_start).filter(|line| line.starts_with("--"));
+        for flag in flags {
+            let end = flag.find(|c: char| !c.is_ascii_lowercase() && c != '-');
+            let flag = &flag[..end.unwrap_or(flag.len())];
+            assert!(
+                document.contains(&format!("`{flag}")),
+                "docs/reference/commands.md has no {flag} of `throng {command}`"
+            );
+        }
+    }
+}
