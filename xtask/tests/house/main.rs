@@ -43,6 +43,19 @@ const EDGES: &[(&str, &[&str])] = &[
             "throng-driver",
         ],
     ),
+    (
+        "throng",
+        &[
+            "throng-lab",
+            "throng-server",
+            "throng-load",
+            "throng-doctor",
+            "throng-engine",
+            "throng-driver",
+            "throng-pubsub",
+            "throng-proto",
+        ],
+    ),
     ("throng-sim", &["throng-driver", "throng-engine", "throng-proto"]),
     ("xtask", &["throng-proto"]),
 ];

@@ -1,7 +1,7 @@
 //! Lines and words: how wide a line is, and which words do not come back.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Columns of a line of code, of a comment, and of prose.
 const COLUMNS_MAX: usize = 100;
@@ -27,7 +27,9 @@ fn no_line_is_wider_than_a_hundred_columns() {
         let lines = text.lines().enumerate().filter(|(_, line)| is_wide(line) && can_be_cut(line));
         wide.extend(lines.map(|(at, _)| place(&file, at)));
     }
-    for file in crate::files(&crate::root(), "md") {
+    // The sentences of the matrix are the doctor's: a test writes them.
+    let is_written_by_hand = |file: &PathBuf| !file.ends_with("confusion-matrix.md");
+    for file in crate::files(&crate::root(), "md").into_iter().filter(is_written_by_hand) {
         let text = fs::read_to_string(&file).unwrap();
         let lines = prose(&text).filter(|(_, line)| is_wide(line) && can_be_cut(line));
         wide.extend(lines.map(|(at, _)| place(&file, at)));
