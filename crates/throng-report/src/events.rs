@@ -5,6 +5,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use throng_base::units::brief_micros;
 
 /// How the reason of [`EventKind::ServerLost`] begins when the server is still there.
 pub const SERVER_SILENT: &str = "no answer on its control socket";
@@ -245,7 +246,7 @@ impl fmt::Display for RunEventKind {
                  gives to connections; sysctl -w net.ipv4.ip_local_reserved_ports={ports}, or --source another address"
             ),
             Self::GeneratorBehind { lag_us_p99 } => {
-                write!(f, "the generator is late by {} (p99)", crate::render::micros(*lag_us_p99))
+                write!(f, "the generator is late by {} (p99)", brief_micros(*lag_us_p99))
             }
             Self::Steered { command } => write!(f, "steered: {command}"),
             Self::Interrupted { by } => write!(f, "interrupted by {by}, ramping down"),

@@ -1,6 +1,7 @@
 //! What came of a run, as the exit code of `throng run` and `throng report` says it.
 
-use crate::render::count;
+use throng_base::units::brief_count;
+
 use crate::runfile::RunEndReason;
 use crate::{Grade, Judgement, Summary};
 
@@ -67,7 +68,7 @@ impl Summary {
             return None;
         }
         if users.failed >= users.started.max(1) && users.failed >= users.cut {
-            let failed = count(users.failed as f64);
+            let failed = brief_count(users.failed as f64);
             return Some(match users.failed {
                 1 => "no user came through: the only one failed".to_owned(),
                 _ => format!("no user came through: {failed} iterations failed and none finished"),
@@ -81,7 +82,7 @@ impl Summary {
             + join.map_or(0, |join| join.failed + join.waiting)
             + push.map_or(0, |push| push.failed + push.waiting);
         (answered == 0 && unanswered > 0).then(|| {
-            format!("nothing was answered, of {} that were waited for", count(unanswered as f64))
+            format!("nothing was answered, of {} that were waited for", brief_count(unanswered as f64))
         })
     }
 }

@@ -36,10 +36,10 @@ mod server;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use throng_base::units::{brief_count, brief_micros};
 
 pub use fold::SummaryFold;
 
-use crate::render::{count, micros};
 use crate::runfile::{ReadError, RunEndReason, RunFile, RunFileReader};
 use crate::{
     ClassCounters, Grade, LatencySummary, ProbeCounters, ProbeReport, ServerCounters, Tally,
@@ -448,9 +448,9 @@ impl Summary {
                 if waiting == 1 {
                     "one user".to_owned()
                 } else {
-                    format!("{} users", count(waiting as f64))
+                    format!("{} users", brief_count(waiting as f64))
                 },
-                micros(waited_us)
+                brief_micros(waited_us)
             )
         })
     }

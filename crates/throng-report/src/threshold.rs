@@ -111,7 +111,7 @@ impl Threshold {
             Measurement::Value(value) => self.unit.show(*value),
             Measurement::AtLeast(value) => format!("at least {}", self.unit.show(*value)),
             Measurement::Unanswered { count, us_most } => {
-                let most = crate::render::micros(*us_most);
+                let most = units::brief_micros(*us_most);
                 format!("no answer, of {count} that were waited for, the longest for {most}")
             }
             Measurement::Nothing => "nothing".to_owned(),
@@ -252,14 +252,13 @@ impl Unit {
     }
 
     fn show(self, value: f64) -> String {
-        use crate::render::{bytes, micros, rate};
         match self {
             Self::Micros if value < 100.0 && value.fract() != 0.0 => format!("{value:.1} µs"),
-            Self::Micros => micros(value.round() as u64),
+            Self::Micros => units::brief_micros(value.round() as u64),
             Self::Count => format!("{value}"),
-            Self::Rate => rate(value),
+            Self::Rate => units::brief_rate(value),
             Self::Share => units::show_share((value * 1e6).round() / 1e6),
-            Self::Bytes => bytes(value),
+            Self::Bytes => units::brief_bytes(value),
         }
     }
 }

@@ -36,9 +36,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use throng_base::units::brief_micros;
 
 use crate::LatencySummary;
-use crate::render::micros;
 
 /// Generator lag (p99) above which a run is degraded, in microseconds.
 pub const LAG_DEGRADED_US: u64 = 10_000;
@@ -197,7 +197,7 @@ impl ValidityFacts {
     pub fn lag(&self) -> Option<(Grade, String)> {
         let lag_us = self.lag_us.p99;
         let grade = above(lag_us, LAG_DEGRADED_US, LAG_INVALID_US)?;
-        let late = format!("the generator was late by {} (p99)", micros(lag_us));
+        let late = format!("the generator was late by {} (p99)", brief_micros(lag_us));
         let smallest = self.latencies.iter().min_by_key(|latency| latency.us.p99);
         let Some(ShownLatency { name, us, .. }) = smallest.filter(|_| self.arrivals_are_known)
         else {
@@ -247,7 +247,7 @@ impl ValidityFacts {
 
     fn late(&self, what: &str) -> String {
         let at = self.lag_most_at_ms.map(|ms| format!(" at {:.0} s", ms as f64 / 1000.0));
-        let late = micros(self.lag_us.max);
+        let late = brief_micros(self.lag_us.max);
         format!("{what} the generator's own: it was late by {late}{}", at.unwrap_or_default())
     }
 }
