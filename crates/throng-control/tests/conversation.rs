@@ -1,4 +1,4 @@
-//! Both sides of a control socket, as one process to another.
+//! Client and server of a control socket, as two processes use them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -15,10 +15,10 @@ use throng_control::{
     ProcessRole, REQUEST_BYTES_MAX, Verb, serve,
 };
 
-/// Longer than anything here takes, on a machine that is busy too.
+/// A time longer than any step of these tests, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A generator whose users leave at once when it drains, and that is slow to say so.
+/// A generator whose users leave at once when it drains, and that answers slowly.
 #[derive(Default)]
 struct Users(AtomicU64);
 
@@ -58,7 +58,7 @@ fn with_socket(test: impl FnOnce(PathBuf)) {
     assert!(!path.exists(), "the file goes with the socket");
 }
 
-/// What the socket at `path` writes back to the raw bytes `sent`.
+/// Returns the reply of the socket at `path` to the raw bytes `sent`.
 fn raw(path: &Path, sent: &[u8]) -> Value {
     let mut stream = UnixStream::connect(path).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -116,7 +116,7 @@ fn one_client_too_many_is_told_so_and_the_next_is_served_once_one_has_left() {
             .unwrap()
             .ask(&ControlRequest::new(Verb::Count))
             .unwrap_err();
-        // The refusal and the end of the connection race against the request.
+        // The refusal and the close of the connection race against the request.
         let told = matches!(&error, ControlError::Refused(why) if why.contains("16 clients"));
         assert!(told || matches!(error, ControlError::Gone(_)), "{error}");
         clients.pop();
@@ -159,7 +159,8 @@ fn a_reply_under_way_arrives_though_the_socket_is_dropped() {
 
 #[test]
 fn dropping_does_not_wait_for_clients_that_ask_nothing() {
-    // A drop that waited would take a second each time; a busy machine can only make some drops slow.
+    // A drop that waited would take a second each time; a busy machine can only make some drops
+    // slow.
     let took = (0..5).map(|_| {
         let dir = tempfile::tempdir().unwrap();
         let socket = open(&dir.path().join("throng.sock"));
@@ -180,7 +181,7 @@ fn a_path_in_use_is_refused_and_a_stale_one_is_taken_over() {
     with_socket(|path| {
         let error =
             serve(Some(&path), ProcessRole::Server, "", Arc::<Users>::default()).err().unwrap();
-        assert!(error.to_string().contains("a process that runs"), "{error}");
+        assert!(error.to_string().contains("a running process"), "{error}");
         let stale = path.with_extension("stale");
         drop(std::os::unix::net::UnixListener::bind(&stale).unwrap());
         drop(open(&stale));

@@ -1,7 +1,7 @@
-//! What was measured: histograms, counters, snapshots, the run file, and findings.
+//! The measurements of a run: histograms, counters, snapshots, the run file, and findings.
 //!
-//! One [`Interval`] a second holds everything both ends and the kernel said; the run file is those
-//! lines; every number that anybody is shown is rendered from it.
+//! One [`Interval`] a second holds everything that the generator, the server and the kernel
+//! reported. The run file is those lines; every number on a screen is rendered from it.
 //!
 //! ```
 //! use throng_report::runfile::{self, End, Header, RunFileWriter};

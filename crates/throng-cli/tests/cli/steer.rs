@@ -51,7 +51,7 @@ fn a_paused_run_says_so_in_each_line_and_in_its_report() {
     assert!(!run.line().contains("paused"));
     place.throng(&["ctl", "shutdown", "--pid", &pid]).exits(0);
     let finished = run.finish();
-    assert!(finished.stdout.contains("of which the load was paused"), "{finished:#?}");
+    assert!(finished.stdout.contains("s of them paused"), "{finished:#?}");
     let report = place.throng(&["report", "--json"]).json();
     assert!(report["paused_s"].as_f64() > Some(0.0), "{report}");
 }

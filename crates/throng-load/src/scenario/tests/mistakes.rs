@@ -279,7 +279,7 @@ thresholds:
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: a threshold cannot be judged: nothing called `conect.p99` is measured
+error: a threshold cannot be judged: unknown measurement `conect.p99`
  --> test.yaml:5:5
   |
 5 |   - conect.p99 < 100ms

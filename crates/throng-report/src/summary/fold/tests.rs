@@ -28,7 +28,8 @@ fn server(pid: u32, counters: ServerCounters, cpu_us: u64) -> ServerSnapshot {
     ServerSnapshot { counters, process, core: CoreCounters::default(), ..Default::default() }
 }
 
-/// A run with the baseline line at 0 and the given lines each a second after the one before.
+/// Returns a run with the baseline line at 0 and the given lines, each a second after the line
+/// before.
 fn run(lines: Vec<Interval>) -> Summary {
     run_of(RunHeader::default(), lines)
 }
@@ -53,7 +54,7 @@ fn of_load(load: LoadInterval) -> Interval {
     Interval { load: Some(load), ..Default::default() }
 }
 
-/// A thousand arrivals in the first second, then 50 messages a second.
+/// Returns a run of a thousand arrivals in the first second, then 50 messages a second.
 fn connects_then_messages() -> Summary {
     let at = |connects: u64, answered: u64| LoadCounters {
         users_intended: 1000,
@@ -121,8 +122,8 @@ fn memory_of_few_connections_is_not_told() {
     assert_eq!(with(MEMORY_CONNECTIONS_MIN), (Some(300.0), Some(200.0)));
 }
 
-/// Two seconds of a hundred arrivals each, then everybody leaves while late connects come through and the
-/// schedule still counts who should have begun.
+/// Returns a run of two seconds of a hundred arrivals each; then all users leave while late
+/// connects are established and the schedule still counts users that should have begun.
 fn two_seconds_and_everybody_leaves(events: Vec<RunEvent>) -> Summary {
     let at = |intended, started, connects_ok| LoadCounters {
         users_intended: intended,
@@ -189,7 +190,8 @@ fn sent_messages_count_where_nothing_is_expected() {
     assert_eq!(summary.generator.rss_bytes_per_user, None);
 }
 
-/// The share of the ceiling, and the grade, of a run that made 8,000 connects and 30,000 messages in its busiest second.
+/// Returns the share of the ceiling, and the grade, of a run that made 8,000 connects and 30,000
+/// messages in its busiest second.
 fn measured_against(ceiling: Option<Ceiling>) -> (Option<f64>, Grade) {
     let at = |connects_ok, messages: u64| {
         let counters = LoadCounters {
@@ -251,7 +253,7 @@ fn failed_connects_are_errors_of_the_kind_connect() {
     assert_eq!(summary.connect.failed.get("ECONNREFUSED"), 3);
 }
 
-/// A second in which 100 turns were due and 80 began, with this lag.
+/// Returns a second in which 100 turns were due and 80 began, with this lag.
 fn eighty_of_a_hundred_turns(lag_us: u64) -> Summary {
     let counters = LoadCounters { turns_intended: 100, turns_started: 80, ..Default::default() };
     let mut second = load(counters, 0, 0);
@@ -395,8 +397,8 @@ fn the_json_has_the_documented_fields_and_comes_back() {
     assert_eq!(serde_json::from_value::<Summary>(json).unwrap(), summary);
 }
 
-/// A run of 2,000 answers that arrived after 1 ms, were seen after 70 ms, and were asked for up to
-/// `lag_us` late.
+/// Returns a run of 2,000 answers that arrived after 1 ms, were read after 70 ms, and were
+/// requested up to `lag_us` late.
 fn read_late(lag_us: u64, by_own_clock: u64) -> Summary {
     let counters = LoadCounters { messages_answered: 2_000, ..LoadCounters::default() };
     let mut late = load(counters, 0, 0);
@@ -441,7 +443,7 @@ fn a_late_generator_is_judged_by_its_part_only_where_arrivals_are_known() {
     let mostly_unknown = read_late(20_000, 500);
     assert_eq!(mostly_unknown.validity.grade, Grade::Degraded);
     let text = crate::render::render_text(&mostly_unknown, &[], None);
-    assert!(text.contains("The kernel told when 75.0 % of the answers arrived."), "{text}");
+    assert!(text.contains("The kernel timed the arrival of 75.0 % of the answers."), "{text}");
     assert!(!by_part(mostly_unknown));
 }
 
@@ -456,6 +458,6 @@ fn answers_that_may_be_anothers_void_a_run() {
     let summary = run(vec![of_load(LoadInterval::default()), of_load(load(counters, 0, 0))]);
     assert_eq!(summary.validity.grade, Grade::Invalid);
     let text = crate::render::render_text(&summary, &[], None);
-    assert!(text.contains("700 of 900 answers (77.8 %) may be another's"), "{text}");
-    assert!(text.contains("30k messages came that no `expect` waited for."), "{text}");
+    assert!(text.contains("700 of 900 answers (77.8 %) may belong to another request"), "{text}");
+    assert!(text.contains("30k messages arrived that no `expect` waited for."), "{text}");
 }
