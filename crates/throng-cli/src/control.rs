@@ -1,4 +1,4 @@
-//! A running server whose handler is not in its type, and what it answers on its control socket.
+//! A running server of any handler, and its answers on the control socket.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use throng_server::{Handler, Server, StartError};
 
 use crate::interrupt::{By, Interrupt};
 
-/// What all servers can do, whatever their handler.
+/// The operations of a server, whatever its handler.
 pub(crate) trait AnyServer: Send + Sync {
-    /// Where it listens.
+    /// Returns the listening address.
     fn addr(&self) -> SocketAddr;
-    /// What was counted.
+    /// Returns the counters.
     fn snapshot(&self) -> ServerSnapshot;
-    /// What has happened since the last call.
+    /// Returns the events since the last call.
     fn events(&self) -> Vec<RunEvent>;
-    /// Connections that are open.
+    /// Returns the number of open connections.
     fn open(&self) -> u64;
     /// Stops accepting.
     fn suspend(&self);
-    /// Accepts again.
+    /// Resumes accepting.
     fn resume(&self) -> Result<(), StartError>;
-    /// Stops accepting and waits for the end of all connections; true when none had to be closed.
+    /// Stops accepting and waits until all connections have ended; true if none had to be closed.
     fn drain(&self, timeout: Duration) -> bool;
-    /// Ends its cores.
+    /// Ends the cores.
     fn stop(&self) -> bool;
 }
 
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// A server that can be asked.
+/// A server behind a control socket.
 pub(crate) struct ServerControl {
     pub(crate) server: Arc<dyn AnyServer>,
     pub(crate) interrupt: Interrupt,
@@ -91,7 +91,7 @@ impl ControlTarget for ServerControl {
                 let drained = self.server.drain(self.drain_timeout);
                 return Ok(json!({"drained": drained, "open": self.server.open()}));
             }
-            Verb::Shutdown => self.interrupt.ask(By::Control),
+            Verb::Shutdown => self.interrupt.request(By::Control),
             _ => {}
         }
         Ok(json!({"open": self.server.open()}))

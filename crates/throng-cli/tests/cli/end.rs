@@ -197,7 +197,7 @@ fn a_run_file_that_cannot_grow_is_said_and_the_run_goes_on() {
     let finished =
         place.shell("ulimit -f 80; exec throng run talk.yaml --no-calibrate --interval 100ms");
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
-    assert!(finished.stdout.contains("the run file is not whole"), "{finished:#?}");
+    assert!(finished.stdout.contains("the run file is incomplete"), "{finished:#?}");
     let lines = finished.stdout.lines().filter(|line| line.contains("connected 5 ")).count();
     assert!(lines >= 10, "the run went on: {finished:#?}");
     let report = place.throng(&["report", "--json"]).json();
