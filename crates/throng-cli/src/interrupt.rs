@@ -44,7 +44,8 @@ impl Interrupt {
         let by = Arc::new(AtomicUsize::new(NO_REQUEST));
         for (signal, value) in [(SIGINT, By::Sigint), (SIGTERM, By::Sigterm)] {
             let again = Arc::new(AtomicBool::new(false));
-            // In this order: the first signal finds `again` unset and sets it; the second one ends the process.
+            // The order matters: the first signal finds `again` unset and sets it; the second one
+            // ends the process.
             flag::register_conditional_shutdown(
                 signal,
                 EXIT_OF_SHELLS + signal,

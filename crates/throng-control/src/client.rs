@@ -80,7 +80,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// The reason why there is no answer, or why the process refused.
-    pub fn ask(&mut self, request: &ControlRequest) -> Result<ControlReply, ControlError> {
+    pub fn request(&mut self, request: &ControlRequest) -> Result<ControlReply, ControlError> {
         let mut line = serde_json::to_vec(request)
             .map_err(|error| ControlError::Malformed(self.path.clone(), error.to_string()))?;
         line.push(b'\n');

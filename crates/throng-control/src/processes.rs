@@ -83,7 +83,7 @@ fn identify(path: PathBuf, pid: u32) -> Identity {
     if !place::is_answered_by_its_process(&path, client.stream()) {
         return Identity::IsAnother;
     }
-    let reply = client.with_timeout(IDENTIFY_TIMEOUT).ask(&ControlRequest::new(Verb::Who));
+    let reply = client.with_timeout(IDENTIFY_TIMEOUT).request(&ControlRequest::new(Verb::Who));
     let Ok(ControlReply { role, data }) = reply else { return Identity::IsSilent };
     match (data["pid"].as_u64(), data["title"].as_str()) {
         (Some(said), Some(title)) if said == u64::from(pid) => {

@@ -341,7 +341,7 @@ mod tests {
             let asked = (0..1_000).find_map(|_| {
                 let mut client = ControlClient::connect(&path).unwrap();
                 let error =
-                    client.ask(&ControlRequest::new(Verb::Snapshot)).unwrap_err().to_string();
+                    client.request(&ControlRequest::new(Verb::Snapshot)).unwrap_err().to_string();
                 if error.contains("clients are connected") || error.contains("ended before") {
                     thread::sleep(Duration::from_millis(5));
                     return None;
@@ -350,7 +350,7 @@ mod tests {
             });
             let (mut client, error) = asked.expect("a place");
             assert!(error.contains("`snapshot` panicked"), "{error}");
-            assert_eq!(client.ask(&ControlRequest::new(Verb::Count)).unwrap().data["open"], 7);
+            assert_eq!(client.request(&ControlRequest::new(Verb::Count)).unwrap().data["open"], 7);
         }
     }
 }

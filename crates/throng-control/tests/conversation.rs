@@ -72,13 +72,13 @@ fn raw(path: &Path, sent: &[u8]) -> Value {
 fn requests_are_answered_one_after_another() {
     with_socket(|path| {
         let mut client = ControlClient::connect(&path).unwrap();
-        let reply = client.ask(&ControlRequest::with_n(Verb::Start, 100)).unwrap();
+        let reply = client.request(&ControlRequest::with_n(Verb::Start, 100)).unwrap();
         assert_eq!((reply.role, reply.data), (ProcessRole::Load, json!({"users": 100})));
-        let refused = client.ask(&ControlRequest::with_n(Verb::Stop, 101));
+        let refused = client.request(&ControlRequest::with_n(Verb::Stop, 101));
         assert!(
             matches!(refused, Err(ControlError::Refused(why)) if why == "there are not so many")
         );
-        assert_eq!(client.ask(&ControlRequest::new(Verb::Count)).unwrap().data["users"], 100);
+        assert_eq!(client.request(&ControlRequest::new(Verb::Count)).unwrap().data["users"], 100);
     });
 }
 
@@ -110,18 +110,18 @@ fn one_client_too_many_is_told_so_and_the_next_is_served_once_one_has_left() {
         let mut clients: Vec<_> =
             (0..CLIENTS_MAX).map(|_| ControlClient::connect(&path).unwrap()).collect();
         for client in &mut clients {
-            client.ask(&ControlRequest::new(Verb::Count)).unwrap();
+            client.request(&ControlRequest::new(Verb::Count)).unwrap();
         }
         let error = ControlClient::connect(&path)
             .unwrap()
-            .ask(&ControlRequest::new(Verb::Count))
+            .request(&ControlRequest::new(Verb::Count))
             .unwrap_err();
         // The refusal and the close of the connection race against the request.
         let told = matches!(&error, ControlError::Refused(why) if why.contains("16 clients"));
         assert!(told || matches!(error, ControlError::Gone(_)), "{error}");
         clients.pop();
         let deadline = Instant::now() + PATIENCE;
-        while ControlClient::connect(&path).unwrap().ask(&ControlRequest::new(Verb::Count)).is_err()
+        while ControlClient::connect(&path).unwrap().request(&ControlRequest::new(Verb::Count)).is_err()
         {
             assert!(Instant::now() < deadline, "a place is free");
             thread::sleep(Duration::from_millis(5));
@@ -133,11 +133,11 @@ fn one_client_too_many_is_told_so_and_the_next_is_served_once_one_has_left() {
 fn a_process_that_does_not_answer_is_a_time_out_and_does_not_block_others() {
     with_socket(|path| {
         let mut slow = ControlClient::connect(&path).unwrap();
-        slow.ask(&ControlRequest::with_n(Verb::Start, 3_000)).unwrap();
+        slow.request(&ControlRequest::with_n(Verb::Start, 3_000)).unwrap();
         let mut slow = slow.with_timeout(Duration::from_millis(30));
-        let error = slow.ask(&ControlRequest::new(Verb::Drain)).unwrap_err();
+        let error = slow.request(&ControlRequest::new(Verb::Drain)).unwrap_err();
         assert!(matches!(error, ControlError::TimedOut(..)), "{error}");
-        ControlClient::connect(&path).unwrap().ask(&ControlRequest::new(Verb::Count)).unwrap();
+        ControlClient::connect(&path).unwrap().request(&ControlRequest::new(Verb::Count)).unwrap();
     });
 }
 
@@ -147,10 +147,10 @@ fn a_reply_under_way_arrives_though_the_socket_is_dropped() {
     let path = dir.path().join("throng.sock");
     let socket = open(&path);
     let mut other = ControlClient::connect(&path).unwrap();
-    other.ask(&ControlRequest::with_n(Verb::Start, 1)).unwrap();
+    other.request(&ControlRequest::with_n(Verb::Start, 1)).unwrap();
     let mut client = ControlClient::connect(&path).unwrap();
-    let asked = thread::spawn(move || client.ask(&ControlRequest::new(Verb::Drain)));
-    while other.ask(&ControlRequest::new(Verb::Count)).unwrap().data["users"] != 0 {
+    let asked = thread::spawn(move || client.request(&ControlRequest::new(Verb::Drain)));
+    while other.request(&ControlRequest::new(Verb::Count)).unwrap().data["users"] != 0 {
         thread::sleep(Duration::from_millis(5));
     }
     drop(socket);
@@ -165,11 +165,11 @@ fn dropping_does_not_wait_for_clients_that_ask_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let socket = open(&dir.path().join("throng.sock"));
         let mut idle = ControlClient::connect(socket.path()).unwrap();
-        idle.ask(&ControlRequest::new(Verb::Count)).unwrap();
+        idle.request(&ControlRequest::new(Verb::Count)).unwrap();
         let begin = Instant::now();
         drop(socket);
         let took = begin.elapsed();
-        let error = idle.ask(&ControlRequest::new(Verb::Count)).unwrap_err();
+        let error = idle.request(&ControlRequest::new(Verb::Count)).unwrap_err();
         assert!(matches!(error, ControlError::Gone(_)), "{error}");
         took
     });

@@ -208,7 +208,8 @@ impl fmt::Display for RunEventKind {
                 };
                 write!(
                     f,
-                    "core {core} stopped accepting with {open} connections open: {lacking} ({errno})"
+                    "core {core} stopped accepting with {open} connections open: {lacking} \
+                     ({errno})"
                 )
             }
             Self::AcceptResumed { core, paused_ms } => {

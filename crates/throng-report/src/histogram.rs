@@ -431,7 +431,9 @@ mod tests {
         }
 
         #[test]
-        fn decode_gives_back_what_was_encoded(values in prop::collection::vec(0..HIGHEST_US * 2, 0..200)) {
+        fn decode_gives_back_what_was_encoded(
+            values in prop::collection::vec(0..HIGHEST_US * 2, 0..200),
+        ) {
             let h = of(&values);
             let back = Histogram::decode(&h.encode()).unwrap();
             prop_assert_eq!(&back, &h);
@@ -462,9 +464,11 @@ mod tests {
 
         #[test]
         fn cells_are_those_of_the_hdrhistogram_crate(value in 0..=HIGHEST_US) {
-            let crates = hdrhistogram::Histogram::<u32>::new_with_bounds(1, HIGHEST_US, DIGITS).unwrap();
+            let crates =
+                hdrhistogram::Histogram::<u32>::new_with_bounds(1, HIGHEST_US, DIGITS).unwrap();
             prop_assert_eq!(crates.distinct_values(), BLOCKS * BLOCK);
-            prop_assert_eq!(highest_of(index_of(value)), crates.highest_equivalent(value).min(HIGHEST_US));
+            let highest = crates.highest_equivalent(value).min(HIGHEST_US);
+            prop_assert_eq!(highest_of(index_of(value)), highest);
             let (low, width) = span_of(index_of(value));
             prop_assert!(low <= value && value < low + width);
         }

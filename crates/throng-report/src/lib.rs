@@ -4,12 +4,12 @@
 //! reported. The run file is those lines; every number on a screen is rendered from it.
 //!
 //! ```
-//! use throng_report::runfile::{self, End, Header, RunFileWriter};
+//! use throng_report::runfile::{self, RunEnd, RunFileWriter, RunHeader};
 //! use throng_report::{Interval, Summary, Threshold, render};
 //!
-//! let mut writer = RunFileWriter::create(Vec::new(), &Header::default())?;
+//! let mut writer = RunFileWriter::create(Vec::new(), &RunHeader::default())?;
 //! let _ = writer.interval(&Interval { at_ms: 1000, span_ms: 1000, ..Interval::default() });
-//! let _ = writer.end(&End::default());
+//! let _ = writer.end(&RunEnd::default());
 //!
 //! let file = runfile::read(&mut writer.into_inner().as_slice())?;
 //! let summary = Summary::of(&file);

@@ -147,11 +147,13 @@ counters! {
         idle_timeouts,
         /// Connections that ended with a reset or another socket error.
         resets,
-        /// Connections moved to another core because this core's fd table was full, or by `dispatch`.
+        /// Connections moved to another core because this core's fd table was full, or by
+        /// `dispatch`.
         handed_over,
         /// Connections closed because they could not be moved.
         hand_over_failures,
-        /// Times that a core stopped accepting because its fd table (EMFILE) or the system's (ENFILE) was full.
+        /// Times that a core stopped accepting because its fd table (EMFILE) or the system's (ENFILE)
+        /// was full.
         pauses_fd,
         /// Times that a core stopped accepting because `connections_max` was reached.
         pauses_max,
@@ -449,7 +451,8 @@ pub struct ProcessUse {
     pub cpu_system_us: u64,
     /// Resident memory now, in bytes.
     pub rss_bytes: u64,
-    /// Resident memory before the first connection, in bytes; growth per connection counts from here.
+    /// Resident memory before the first connection, in bytes; growth per connection counts from
+    /// here.
     pub rss_bytes_at_start: u64,
 }
 

@@ -34,7 +34,7 @@ pub struct Threshold {
 pub struct Judgement {
     /// The threshold as it was written.
     pub threshold: String,
-    /// Whether it was met.
+    /// Whether the threshold was met.
     pub met: bool,
     /// The measured value: microseconds, bytes, a count, a rate per second or a share (1 = 100 %).
     /// `null` if nothing was measured.
@@ -77,7 +77,7 @@ impl Threshold {
     }
 
     /// Returns the comparison and its limit as they were written: `< 10ms`.
-    pub fn asked(&self) -> &str {
+    pub fn condition(&self) -> &str {
         self.split().1
     }
 
@@ -380,7 +380,7 @@ mod tests {
     fn a_threshold_tells_its_name_what_it_asks_and_its_latency() {
         let check = |text: &str, name: &str, asked: &str, latency: Option<(&str, u64)>| {
             let threshold: Threshold = text.parse().unwrap();
-            assert_eq!((threshold.name(), threshold.asked()), (name, asked), "{text}");
+            assert_eq!((threshold.name(), threshold.condition()), (name, asked), "{text}");
             assert_eq!(threshold.latency_most(), latency, "{text}");
         };
         check("message.p99 < 10ms", "message.p99", "< 10ms", Some(("message", 10_000)));

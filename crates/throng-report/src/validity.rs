@@ -3,9 +3,9 @@
 //! | rule | degraded | invalid |
 //! |---|---|---|
 //! | generator lag, p99 over the run | above 10 ms | above 100 ms |
-//! | the same lag, if the kernel timed the arrival of answers: as a part of the smallest p99 | above 10 ms and 10 % | above 100 ms and 50 % |
+//! | that lag in the smallest p99, with timed arrivals | above 10 ms and 10 % | above 100 ms and 50 % |
 //! | answers that may belong to another user or request | above 1 % | above 5 % |
-//! | generator lag of at least half of a shown or judged latency, at the same percentile | above 10 ms | |
+//! | lag of at least half of a shown or judged latency, at the same percentile | above 10 ms | |
 //! | arrivals that were due and did not start | above 1 % | above 5 % |
 //! | turns of `every` that the generator kept from starting | above 1 % | above 5 % |
 //! | lines of the run file lost or torn, or its end missing | any | |
@@ -149,14 +149,14 @@ impl Validity {
         if facts.intervals == 0 {
             found.push((Grade::Invalid, "the generator reported nothing".to_owned()));
         }
-        match facts.lag() {
+        match facts.lag_grade() {
             Some(found_late) => found.push(found_late),
-            None => found.extend(facts.owned_tail().map(|reason| (Grade::Degraded, reason))),
+            None => found.extend(facts.owned_tail_reason().map(|reason| (Grade::Degraded, reason))),
         }
         let missing = facts.arrivals_intended.saturating_sub(facts.arrivals_achieved);
         found.extend(shortfall("arrivals", missing, facts.arrivals_intended));
         found.extend(shortfall("turns of `every`", facts.turns_missed, facts.turns_intended));
-        found.extend(facts.doubtful_answers());
+        found.extend(facts.doubtful_answers_grade());
         let unsent = facts.probes_intended.saturating_sub(facts.probes_sent);
         found.extend(shortfall("probes", unsent, facts.probes_intended));
         if facts.deliveries_unaccounted > 0 {
@@ -196,7 +196,7 @@ impl Validity {
 impl ValidityFacts {
     /// Returns the grade that the generator's lag alone gives, with the reason; `None` if it is
     /// valid.
-    pub fn lag(&self) -> Option<(Grade, String)> {
+    pub fn lag_grade(&self) -> Option<(Grade, String)> {
         let lag_us = self.lag_us.p99;
         let grade = above(lag_us, LAG_DEGRADED_US, LAG_INVALID_US)?;
         let late = format!("the generator was late by {} (p99)", brief_micros(lag_us));
@@ -213,7 +213,7 @@ impl ValidityFacts {
 
     /// Returns the grade for answers that cannot be told from other messages, with the reason;
     /// `None` if it is valid.
-    fn doubtful_answers(&self) -> Option<(Grade, String)> {
+    fn doubtful_answers_grade(&self) -> Option<(Grade, String)> {
         let share = self.answers_doubtful as f64 / self.answers.max(1) as f64;
         let grade = above(share, DOUBTFUL_DEGRADED, DOUBTFUL_INVALID)?;
         let (doubtful, answers, percent) = (self.answers_doubtful, self.answers, share * 100.0);
@@ -229,14 +229,14 @@ impl ValidityFacts {
 
     /// Returns the reason if the slowest values are the generator's own although it was hardly ever
     /// late.
-    fn owned_tail(&self) -> Option<String> {
+    fn owned_tail_reason(&self) -> Option<String> {
         let has_tail = |latency: &&ShownLatency| {
             self.lag_us.count.min(latency.us.count) >= TAIL_VALUES_MIN
                 && is_owned(latency.us.p999, self.lag_us.p999)
         };
         let owned: Vec<_> = self.latencies.iter().filter(has_tail).map(|of| of.name).collect();
         if !owned.is_empty() {
-            return Some(self.late(&format!("p99.9 and above ({}) are", owned.join(", "))));
+            return Some(self.lateness(&format!("p99.9 and above ({}) are", owned.join(", "))));
         }
         let judged = self.latencies.iter().find_map(|latency| {
             let ShownLatency { name, us, judged } = latency;
@@ -246,10 +246,10 @@ impl ValidityFacts {
             };
             stats.iter().find(|stat| owned(stat)).map(|(stat, ..)| format!("{name}.{stat}"))
         })?;
-        Some(self.late(&format!("{judged}, which a threshold judges, is")))
+        Some(self.lateness(&format!("{judged}, which a threshold judges, is")))
     }
 
-    fn late(&self, what: &str) -> String {
+    fn lateness(&self, what: &str) -> String {
         let at = self.lag_most_at_ms.map(|ms| format!(" at {:.0} s", ms as f64 / 1000.0));
         let late = brief_micros(self.lag_us.max);
         format!("{what} the generator's own: it was late by {late}{}", at.unwrap_or_default())

@@ -88,7 +88,7 @@ impl Ctl {
         };
         let client = ControlClient::connect(self.socket(request.verb)?);
         let mut client = client.map_err(failure)?.with_timeout(ANSWER_TIMEOUT);
-        let data = client.ask(&request).map_err(failure)?.data;
+        let data = client.request(&request).map_err(failure)?.data;
         match (self.json, request.verb) {
             (true, _) => output::say_json(&data),
             (false, Verb::Snapshot) => output::say(format!("{data:#}")),
@@ -104,7 +104,10 @@ impl Ctl {
         }
         silent.iter().for_each(|pid| output::print_error(does_not_answer(*pid)));
         if self.json {
-            let one = |p: &Process| json!({"pid": p.pid, "role": p.role, "title": p.title, "control": p.path});
+            let one = |p: &Process| {
+                let Process { pid, role, title, path } = p;
+                json!({"pid": pid, "role": role, "title": title, "control": path})
+            };
             output::say_json(&found.iter().map(one).collect::<Vec<_>>());
         } else if found.is_empty() && silent.is_empty() {
             output::say("no throng process of this user runs on this machine");

@@ -27,7 +27,8 @@ use limits::ThisMachine;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Plan {
     /// Concurrent connections, such as 100M
-    #[arg(long, value_name = "N", value_parser = quantity::count, required_unless_present = "connections_per_node")]
+    #[arg(long, value_name = "N", value_parser = quantity::count,
+        required_unless_present = "connections_per_node")]
     connections: Option<usize>,
     /// Messages per second in total, each sent by a client and answered
     #[arg(long, value_name = "N", value_parser = quantity::per_s)]
@@ -61,10 +62,12 @@ pub(crate) struct Plan {
     measure: bool,
     /// Connections of each of x nodes in a mesh, such as 'f(x) = 3x + 15'
     #[arg(long, value_name = "FORMULA", value_parser = LinearFormula::from_str,
-        conflicts_with_all = ["connections", "from", "measure", "messages_per_s", "broadcast_every", "connects_per_s"])]
+        conflicts_with_all = ["connections", "from", "measure", "messages_per_s", "broadcast_every",
+            "connects_per_s"])]
     connections_per_node: Option<LinearFormula>,
     /// Number of nodes in the mesh
-    #[arg(long, value_name = "N", value_parser = quantity::count, requires = "connections_per_node")]
+    #[arg(long, value_name = "N", value_parser = quantity::count,
+        requires = "connections_per_node")]
     nodes: Option<usize>,
     /// Number of nodes that share a machine, or `all`
     #[arg(long, value_name = "N", default_value = "1", value_parser = nodes_per_machine)]
@@ -191,7 +194,8 @@ impl Plan {
             (Some(path), _) => format!("the run: {}; {documented}", path.display()),
             (None, true) => {
                 format!(
-                    "measured: at full load over TCP, server and generator on this machine; {documented}"
+                    "measured: at full load over TCP, server and generator on this machine; \
+                     {documented}"
                 )
             }
             (None, false) => format!("{documented}; --measure and --from RUN.jsonl use your own"),

@@ -113,7 +113,8 @@ mod tests {
         let text = render_text(&summary(), &[], None);
         assert_eq!(
             text.lines().next().unwrap(),
-            "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms over the run), no errors; 61 s."
+            "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms over the \
+             run), no errors; 61 s."
         );
     }
 

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use super::{EndLine, RunEnd, RunHeader, SCHEMA};
 use crate::Interval;
 
-/// A whole run file in memory. For a long run prefer [`RunFileReader`], which holds one line at a time.
+/// A whole run file in memory. For a long run prefer [`RunFileReader`], which holds one line at a
+/// time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFile {
     /// The first line.

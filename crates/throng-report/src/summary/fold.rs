@@ -169,7 +169,7 @@ impl SummaryFold {
             let judged = judged.filter(|(of, _)| *of == name).map(|(_, stat)| stat).collect();
             facts.latencies.push(ShownLatency { name, us, judged });
         }
-        let lag_grade = facts.lag().map_or(Grade::Valid, |(grade, _)| grade);
+        let lag_grade = facts.lag_grade().map_or(Grade::Valid, |(grade, _)| grade);
         Summary {
             schema: SCHEMA.to_owned(),
             run: RunSummary {

@@ -27,7 +27,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "URL", requires = "connections")]
     target: Vec<Target>,
     /// Connect from this address, or from all addresses of a network; repeatable
-    #[arg(long, value_name = "ADDR[/PREFIX]", requires = "connections", value_parser = sources::parse)]
+    #[arg(long, value_name = "ADDR[/PREFIX]", requires = "connections",
+        value_parser = sources::parse)]
     source: Vec<sources::Network>,
     /// Connects per second at the peak [default: all within a minute]
     #[arg(long, value_name = "N", requires = "connections", value_parser = quantity::count)]

@@ -109,7 +109,7 @@ fn find(given: Option<&Path>, targets: &[SocketAddr]) -> Result<Option<ObservedS
 
 fn snapshot_of(path: &Path) -> Result<ObservedServer, ControlError> {
     let mut client = ControlClient::connect(path)?;
-    let data = client.ask(&ControlRequest::new(Verb::Snapshot))?.data;
+    let data = client.request(&ControlRequest::new(Verb::Snapshot))?.data;
     let snapshot = serde_json::from_value(data)
         .map_err(|error| ControlError::Malformed(path.to_owned(), error.to_string()))?;
     Ok(ObservedServer { control: path.to_owned(), snapshot })

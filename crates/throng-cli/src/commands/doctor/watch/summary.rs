@@ -231,9 +231,8 @@ mod tests {
         };
         assert_eq!(
             watched(Some("process.server.fds_max")),
-            [
-                "The kernel killed a process because the memory of the server's control group was full."
-            ]
+            ["The kernel killed a process because the memory of the server's control group was \
+                 full."]
         );
         assert_eq!(watched(None), [""; 0], "it is the group of the watching process");
     }
