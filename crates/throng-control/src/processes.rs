@@ -86,7 +86,7 @@ fn identify(path: PathBuf, pid: u32) -> Identity {
     let reply = client.with_timeout(IDENTIFY_TIMEOUT).request(&ControlRequest::new(Verb::Who));
     let Ok(ControlReply { role, data }) = reply else { return Identity::IsSilent };
     match (data["pid"].as_u64(), data["title"].as_str()) {
-        (Some(said), Some(title)) if said == u64::from(pid) => {
+        (Some(answered_pid), Some(title)) if answered_pid == u64::from(pid) => {
             Identity::Answers(Process { pid, role, title: title.to_owned(), path })
         }
         _ => Identity::IsAnother,

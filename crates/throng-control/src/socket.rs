@@ -338,7 +338,7 @@ mod tests {
         let _socket = serve(Some(&path), ProcessRole::Server, "", Arc::new(Fragile)).unwrap();
         for _ in 0..2 * CLIENTS_MAX {
             // A place becomes free a moment after its client disconnects.
-            let asked = (0..1_000).find_map(|_| {
+            let answered = (0..1_000).find_map(|_| {
                 let mut client = ControlClient::connect(&path).unwrap();
                 let error =
                     client.request(&ControlRequest::new(Verb::Snapshot)).unwrap_err().to_string();
@@ -348,7 +348,7 @@ mod tests {
                 }
                 Some((client, error))
             });
-            let (mut client, error) = asked.expect("a place");
+            let (mut client, error) = answered.expect("a place");
             assert!(error.contains("`snapshot` panicked"), "{error}");
             assert_eq!(client.request(&ControlRequest::new(Verb::Count)).unwrap().data["open"], 7);
         }

@@ -105,7 +105,7 @@ fn a_request_that_is_too_long_is_refused_with_the_limit() {
 }
 
 #[test]
-fn one_client_too_many_is_told_so_and_the_next_is_served_once_one_has_left() {
+fn one_client_too_many_is_refused_and_the_next_is_served_once_one_has_left() {
     with_socket(|path| {
         let mut clients: Vec<_> =
             (0..CLIENTS_MAX).map(|_| ControlClient::connect(&path).unwrap()).collect();

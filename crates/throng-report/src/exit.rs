@@ -147,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_nobody_reached_is_missed_where_a_threshold_says_so() {
+    fn an_unreached_target_is_missed_if_a_threshold_judges_it() {
         check(|run| run.connect.ok = 0, &[], RunExit::Unreached);
         check(|run| run.connect.ok = 0, &[true], RunExit::Missed);
     }
 
     #[test]
-    fn a_run_in_which_nobody_came_through_is_not_met() {
+    fn a_run_in_which_no_user_finished_is_not_met() {
         let failed = |run: &mut Summary| {
             (run.users.finished, run.users.failed) = (0, 25);
             run.users.cut = 10;

@@ -91,8 +91,8 @@ impl Threshold {
 
     fn split(&self) -> (&str, &str) {
         let end = self.text.find(|c: char| c.is_whitespace() || SIGNS.contains(c));
-        let (name, asked) = self.text.split_at(end.unwrap_or(self.text.len()));
-        (name, asked.trim_start())
+        let (name, condition) = self.text.split_at(end.unwrap_or(self.text.len()));
+        (name, condition.trim_start())
     }
 
     /// Compares the threshold with the measurements of a run.
@@ -378,9 +378,9 @@ mod tests {
 
     #[test]
     fn a_threshold_tells_its_name_what_it_asks_and_its_latency() {
-        let check = |text: &str, name: &str, asked: &str, latency: Option<(&str, u64)>| {
+        let check = |text: &str, name: &str, condition: &str, latency: Option<(&str, u64)>| {
             let threshold: Threshold = text.parse().unwrap();
-            assert_eq!((threshold.name(), threshold.condition()), (name, asked), "{text}");
+            assert_eq!((threshold.name(), threshold.condition()), (name, condition), "{text}");
             assert_eq!(threshold.latency_most(), latency, "{text}");
         };
         check("message.p99 < 10ms", "message.p99", "< 10ms", Some(("message", 10_000)));

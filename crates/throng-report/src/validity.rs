@@ -3,7 +3,7 @@
 //! | rule | degraded | invalid |
 //! |---|---|---|
 //! | generator lag, p99 over the run | above 10 ms | above 100 ms |
-//! | that lag in the smallest p99, with timed arrivals | above 10 ms and 10 % | above 100 ms and 50 % |
+//! | that lag in the smallest p99, timed arrivals | above 10 ms and 10 % | above 100 ms and 50 % |
 //! | answers that may belong to another user or request | above 1 % | above 5 % |
 //! | lag of at least half of a shown or judged latency, at the same percentile | above 10 ms | |
 //! | arrivals that were due and did not start | above 1 % | above 5 % |
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_of_the_generator_that_owns_the_slowest_is_told_with_its_moment() {
+    fn a_stall_of_the_generator_that_dominates_the_slowest_is_a_reason_with_its_time() {
         check(
             stalled(1_500_000, 600_000, &[]),
             Grade::Degraded,
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_may_be_anothers_degrade_above_one_and_invalidate_above_five_per_cent() {
+    fn answers_to_other_requests_degrade_above_one_and_invalidate_above_five_per_cent() {
         let doubtful =
             |answers_doubtful| ValidityFacts { answers: 1000, answers_doubtful, ..sound() };
         check(doubtful(10), Grade::Valid, "");
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_that_were_not_sent_and_accounts_that_do_not_close_are_told() {
+    fn unsent_probes_and_unaccounted_deliveries_are_reasons() {
         let facts = ValidityFacts { probes_intended: 50, probes_sent: 49, ..sound() };
         check(facts, Grade::Degraded, "1 of 50 probes");
         check(

@@ -134,6 +134,6 @@ mod tests {
         let line = r#"{"at_ms":5,"weather":"fine","kernel":{"TcpExt.ListenDrops":3}}"#;
         let read: WatchLine = serde_json::from_str(line).unwrap();
         assert_eq!((read.at_ms, read.kernel["TcpExt.ListenDrops"]), (5, 3));
-        assert_eq!((read.machine, read.process), (None, None), "what is not said is not zero");
+        assert_eq!((read.machine, read.process), (None, None), "an absent value is not zero");
     }
 }

@@ -10,7 +10,7 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     let m = &summary.machine;
     let mut notes = Vec::from_iter(unanswered_note(summary));
     notes.extend(clocks_note(summary));
-    notes.extend(unasked_note(summary));
+    notes.extend(unrequested_note(summary));
     notes.extend(lateness_note(summary));
     if m.cpu_busy_share.is_some() {
         notes.push(if others_used_more(summary) {
@@ -90,7 +90,7 @@ fn clocks_note(summary: &Summary) -> Option<String> {
 const ALL_BY_KERNEL: f64 = 0.99;
 
 /// Describes the messages that answered nothing, if some step waited for messages.
-fn unasked_note(summary: &Summary) -> Option<String> {
+fn unrequested_note(summary: &Summary) -> Option<String> {
     let MessageSummary { answered, unasked, doubtful, .. } = summary.message;
     (answered > 0 && unasked > 0).then(|| {
         let of_others = match doubtful {

@@ -126,16 +126,16 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_connections(most: u64, established: u64, rate_most: f64, said: Option<&str>) {
+    fn check_connections(most: u64, established: u64, rate_most: f64, shown: Option<&str>) {
         let mut summary = summary();
         summary.users.connected_most = most;
         summary.connect.ok = established;
         summary.connect.rate_most = (rate_most > 0.0).then_some(rate_most);
-        assert_eq!(connections_at_most(&summary).as_deref(), said);
+        assert_eq!(connections_at_most(&summary).as_deref(), shown);
     }
 
     #[test]
-    fn connections_at_most_are_said_only_as_far_as_they_are_known() {
+    fn connections_at_most_are_shown_only_as_far_as_they_are_known() {
         check_connections(60_000, 60_000, 10_000.0, Some("60k connections at most"));
         check_connections(1, 1, 1.0, Some("1 connection at most"));
         check_connections(0, 0, 0.0, Some("no connection established"));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_nobody_answered_are_not_a_rate() {
+    fn messages_without_an_answer_are_not_a_rate() {
         let mut summary = summary();
         summary.message.sent = 900;
         summary.message.rate_most = Some(300.0);

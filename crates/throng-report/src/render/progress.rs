@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn when_everybody_leaves_no_rate_is_shown() {
+    fn when_all_users_leave_no_rate_is_shown() {
         let mut now = interval(
             9000,
             LoadCounters { connects_ok: 90, connected: 4, messages_sent: 8, ..Default::default() },

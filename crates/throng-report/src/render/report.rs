@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_that_are_the_generators_own_are_told() {
+    fn the_slowest_that_are_the_generators_own_are_noted() {
         let mut summary = summary();
         summary.connect.latency_us.max = 20_000;
         summary.generator.lag_us.max = 15_000;
@@ -388,15 +388,15 @@ mod tests {
     }
 
     #[test]
-    fn the_headroom_of_a_calibrated_generator_is_said() {
-        let said = |share| {
+    fn the_headroom_of_a_calibrated_generator_is_shown() {
+        let text_at = |share| {
             let mut summary = summary();
             summary.generator.ceiling_share = share;
             render_text(&summary, &[], None)
         };
-        assert!(said(Some(0.34)).contains("\nThe run used 34 % of this generator's capacity.\n"));
-        assert!(said(Some(0.004)).contains("The run used less than 1 % of this"));
-        assert!(!said(None).contains("capacity"));
+        assert!(text_at(Some(0.34)).contains("\nThe run used 34 % of this generator's capacity.\n"));
+        assert!(text_at(Some(0.004)).contains("The run used less than 1 % of this"));
+        assert!(!text_at(None).contains("capacity"));
     }
 
     #[test]

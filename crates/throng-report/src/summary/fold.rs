@@ -381,7 +381,7 @@ impl SummaryFold {
         let requested = self.steps.iter().map(|step| self.messages(step) + step.joins).sum::<u64>()
             + self.load.last.counters.heartbeats_answered;
         let received = self.steps.iter().map(|step| step.received_by_users).sum::<u64>();
-        if received > UNASKED_LEAST && received / UNASKED_TIMES > requested {
+        if received > UNREQUESTED_LEAST && received / UNREQUESTED_TIMES > requested {
             // Unrequested messages take CPU time too, and the calibration did not measure their
             // maximum.
             return None;
@@ -453,9 +453,9 @@ impl<'a> Clocks<'a> {
 }
 
 /// A run is about unrequested messages if there are so many of them for each requested one, …
-const UNASKED_TIMES: u64 = 2;
+const UNREQUESTED_TIMES: u64 = 2;
 /// … and at least this many.
-const UNASKED_LEAST: u64 = 1_000;
+const UNREQUESTED_LEAST: u64 = 1_000;
 
 /// Writes seconds: `3.2 s`, and from ten on without decimals.
 fn seconds(ms: u64) -> String {

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capabilities_are_told_by_name_with_those_that_are_missing() {
+    fn capabilities_are_listed_by_name_with_those_that_are_missing() {
         let text = "Uid:\t0\t0\nCapEff:\t0000000000201000\nCapBnd:\t0\nThreads:\t1\nSeccomp:\t2\n";
         let status = throng_doctor::status::parse(text).unwrap();
         assert_eq!(

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_measured_is_said() {
+    fn only_what_was_measured_is_shown() {
         let mut ceiling = Ceiling { connects_per_s: Some(21_400.0), ..Default::default() };
         assert_eq!(describe(&ceiling), "this machine: 21.4k/s connects at most");
         ceiling.messages_per_s = Some(95_000.0);

@@ -106,7 +106,7 @@ fn memory_is_per_user_at_the_most_connections_from_before_the_first() {
 }
 
 #[test]
-fn memory_of_few_connections_is_not_told() {
+fn memory_of_few_connections_is_not_reported() {
     let with = |connected: u64| {
         let counters = LoadCounters { connected, ..Default::default() };
         let of_server = ServerCounters { open: connected, ..Default::default() };
@@ -124,7 +124,7 @@ fn memory_of_few_connections_is_not_told() {
 
 /// Returns a run of two seconds of a hundred arrivals each; then all users leave while late
 /// connects are established and the schedule still counts users that should have begun.
-fn two_seconds_and_everybody_leaves(events: Vec<RunEvent>) -> Summary {
+fn two_seconds_and_all_users_leave(events: Vec<RunEvent>) -> Summary {
     let at = |intended, started, connects_ok| LoadCounters {
         users_intended: intended,
         users_started: started,
@@ -146,8 +146,8 @@ fn two_seconds_and_everybody_leaves(events: Vec<RunEvent>) -> Summary {
 }
 
 #[test]
-fn when_everybody_leaves_totals_go_on_and_rates_and_costs_do_not() {
-    let summary = two_seconds_and_everybody_leaves(Vec::new());
+fn when_all_users_leave_totals_go_on_and_rates_and_costs_do_not() {
+    let summary = two_seconds_and_all_users_leave(Vec::new());
     assert_eq!(summary.connect.ok, 240);
     assert_eq!((summary.users.started, summary.users.iterations), (240, 720));
     assert_eq!(summary.connect.rate_most, Some(100.0));
@@ -161,7 +161,7 @@ fn when_everybody_leaves_totals_go_on_and_rates_and_costs_do_not() {
 #[test]
 fn a_run_that_was_interrupted_owes_no_arrivals_of_later() {
     let interrupted = RunEventKind::Interrupted { by: "Ctrl-C".into() };
-    let summary = two_seconds_and_everybody_leaves(vec![RunEvent::new(2400, interrupted)]);
+    let summary = two_seconds_and_all_users_leave(vec![RunEvent::new(2400, interrupted)]);
     assert_eq!((summary.arrivals.intended, summary.arrivals.achieved), (241, 240));
     assert_eq!((summary.users.intended, summary.connect.intended), (241, 241));
     assert_eq!(summary.validity.grade, Grade::Valid);
@@ -274,16 +274,16 @@ fn turns_that_a_late_generator_missed_invalidate_the_run() {
 }
 
 #[test]
-fn exhausted_ports_degrade_the_run_whether_counted_or_told() {
+fn exhausted_ports_degrade_the_run_from_counters_or_events() {
     let mut counted = load(LoadCounters::default(), 0, 0);
     counted.connect_failed.add("EADDRNOTAVAIL", 4);
     let mut named = load(LoadCounters::default(), 0, 0);
     named.connect_failed.add("EADDRINUSE", 1);
-    let told = Interval {
+    let event = Interval {
         events: vec![RunEvent::new(5, RunEventKind::PortsExhausted { source: "127.0.0.1".into() })],
         ..of_load(load(LoadCounters::default(), 0, 0))
     };
-    for line in [of_load(counted), of_load(named), told] {
+    for line in [of_load(counted), of_load(named), event] {
         let validity = run(vec![Interval::default(), line]).validity;
         assert_eq!(validity.grade, Grade::Degraded);
         assert!(validity.reasons[0].contains("no free port"), "{validity:?}");
@@ -410,7 +410,7 @@ fn read_late(lag_us: u64, by_own_clock: u64) -> Summary {
 }
 
 #[test]
-fn a_latency_ends_when_the_answer_arrived_and_both_clocks_are_told() {
+fn a_latency_ends_when_the_answer_arrived_and_both_clocks_are_shown() {
     let summary = read_late(50, 0);
     let message = &summary.message;
     assert!(message.latency_us.p99.abs_diff(1_000) < 20, "{message:?}");
@@ -424,7 +424,7 @@ fn a_latency_ends_when_the_answer_arrived_and_both_clocks_are_told() {
 }
 
 #[test]
-fn the_slowest_answer_is_told_even_where_its_arrival_was_not_asked_for() {
+fn the_slowest_answer_is_shown_even_if_its_arrival_was_not_sampled() {
     let mut load = load(LoadCounters::default(), 0, 0);
     load.message.record_n(2_000, 1_999);
     load.message.record_us(5_000_000);
@@ -448,7 +448,7 @@ fn a_late_generator_is_judged_by_its_part_only_where_arrivals_are_known() {
 }
 
 #[test]
-fn answers_that_may_be_anothers_void_a_run() {
+fn answers_to_other_requests_invalidate_a_run() {
     let counters = LoadCounters {
         messages_answered: 900,
         messages_unasked: 30_000,

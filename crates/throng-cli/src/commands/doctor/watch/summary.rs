@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_look_at_a_load_are_not_asked_where_there_is_none() {
+    fn rules_that_need_a_load_do_not_run_without_one() {
         for id in WITHOUT_LOAD {
             assert!(throng_doctor::rules::RULES.iter().any(|rule| rule.id == *id), "{id}");
         }
