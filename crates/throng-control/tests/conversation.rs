@@ -121,7 +121,10 @@ fn one_client_too_many_is_refused_and_the_next_is_served_once_one_has_left() {
         assert!(told || matches!(error, ControlError::Gone(_)), "{error}");
         clients.pop();
         let deadline = Instant::now() + PATIENCE;
-        while ControlClient::connect(&path).unwrap().request(&ControlRequest::new(Verb::Count)).is_err()
+        while ControlClient::connect(&path)
+            .unwrap()
+            .request(&ControlRequest::new(Verb::Count))
+            .is_err()
         {
             assert!(Instant::now() < deadline, "a place is free");
             thread::sleep(Duration::from_millis(5));

@@ -86,7 +86,7 @@ fn who_is_meant_is_found_or_asked_for() {
     place
         .throng(&["ctl", "start", "5", "--pid", &pid.to_string()])
         .exits(2)
-        .complains(&["cannot `start`"]);
+        .complains(&["does not support `start`"]);
     place
         .throng(&["ctl", "count", "--pid", "4194999"])
         .exits(2)
