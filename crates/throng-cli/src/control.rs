@@ -1,4 +1,4 @@
-//! A running server of any handler, and its answers on the control socket.
+//! A running server whose handler is not in its type, and what it answers on its control socket.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use throng_server::{Handler, Server, StartError};
 
 use crate::interrupt::{By, Interrupt};
 
-/// The operations of a server, whatever its handler.
+/// What all servers can do, whatever their handler.
 pub(crate) trait AnyServer: Send + Sync {
-    /// Returns the listening address.
+    /// Where it listens.
     fn addr(&self) -> SocketAddr;
-    /// Returns the counters.
+    /// What was counted.
     fn snapshot(&self) -> ServerSnapshot;
-    /// Returns the events since the last call.
+    /// What has happened since the last call.
     fn events(&self) -> Vec<RunEvent>;
-    /// Returns the number of open connections.
+    /// Connections that are open.
     fn open(&self) -> u64;
     /// Stops accepting.
     fn suspend(&self);
-    /// Resumes accepting.
+    /// Accepts again.
     fn resume(&self) -> Result<(), StartError>;
-    /// Stops accepting and waits until all connections have ended; true if none had to be closed.
+    /// Stops accepting and waits for the end of all connections; true when none had to be closed.
     fn drain(&self, timeout: Duration) -> bool;
-    /// Ends the cores.
+    /// Ends its cores.
     fn stop(&self) -> bool;
 }
 
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// A server behind a control socket.
+/// A server that can be asked.
 pub(crate) struct ServerControl {
     pub(crate) server: Arc<dyn AnyServer>,
     pub(crate) interrupt: Interrupt,
