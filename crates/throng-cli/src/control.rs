@@ -91,7 +91,7 @@ impl ControlTarget for ServerControl {
                 let drained = self.server.drain(self.drain_timeout);
                 return Ok(json!({"drained": drained, "open": self.server.open()}));
             }
-            Verb::Shutdown => self.interrupt.ask(By::Control),
+            Verb::Shutdown => self.interrupt.request(By::Control),
             _ => {}
         }
         Ok(json!({"open": self.server.open()}))

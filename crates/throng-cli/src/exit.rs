@@ -1,4 +1,4 @@
-//! How a command ends: its exit code, and the sentence on standard error when it could not run.
+//! The end of a command: its exit code, and the error when it could not run.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -11,27 +11,27 @@ use crate::output;
 macro_rules! exit_codes {
     () => {
         "Exit codes:
-  0  the plan was played to its end, and every threshold was met
-  1  a threshold was missed; or no user came through, or the target answered no more
-  2  it could not run, or nobody was ever connected
-  3  the result is invalid: it is the generator's and not the target's
-  4  incomplete: Ctrl-C, SIGTERM or `throng ctl` ended it before its plan was over"
+  0  the run completed its plan and met every threshold
+  1  a threshold was missed, no user finished, or the target stopped answering
+  2  the run could not start, or no connection was ever established
+  3  the result is invalid: it measures the generator, not the target
+  4  incomplete: Ctrl-C, SIGTERM or `throng ctl` ended the run before its plan did"
     };
 }
 pub(crate) use exit_codes;
 
-/// What the exit code says about what was asked.
+/// The outcome of a command, as its exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// 0: it was done, and every threshold was met.
+    /// 0: completed, and every threshold was met.
     Met,
-    /// 1: it was done, and a threshold was missed.
+    /// 1: completed, and a threshold was missed.
     Missed,
-    /// 2: it was asked whether something would work, and it would not.
+    /// 2: a check found that the run would not work, or no connection was established.
     CannotRun,
-    /// 3: it was done, and the result is not to be believed.
+    /// 3: completed, and the result cannot be trusted.
     Invalid,
-    /// 4: it was ended before it was done.
+    /// 4: ended before it was complete.
     Incomplete,
 }
 
@@ -59,31 +59,32 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// 2: it could not run. The text says why, and what to type instead.
+/// 2: the command could not run. The text says why, and what to type instead.
 #[derive(Debug)]
 pub(crate) struct Failure {
     text: String,
-    /// Whether the text says `error` itself, as a rendered diagnostic does.
+    /// Whether the text already contains `error:`, as a rendered diagnostic does.
     is_rendered: bool,
 }
 
 impl Failure {
-    /// A sentence.
+    /// Returns a failure with a sentence.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_rendered: false }
     }
 
-    /// A whole report, with its own beginning and colours.
+    /// Returns a failure with a whole report, with its own heading and colours.
     pub(crate) fn rendered(text: String) -> Self {
         Self { text, is_rendered: true }
     }
 
-    /// Says it and returns the exit code.
+    /// Prints the failure and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let error = if output::stderr_has_colors() { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
-        match self.is_rendered {
-            true => output::print_error(&self.text),
-            false => output::print_error(format!("{error} {}", self.text)),
+        if self.is_rendered {
+            output::print_error(&self.text);
+        } else {
+            output::print_error(format!("{error} {}", self.text));
         }
         ExitCode::from(2)
     }

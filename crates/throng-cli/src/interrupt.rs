@@ -1,7 +1,8 @@
-//! Ctrl-C and SIGTERM: the first asks the process to end in order, the second ends it at once.
+//! Ctrl-C and SIGTERM: the first ends the process in order, the second ends it at once.
 //!
-//! The handlers store to atomics and do nothing else. In particular they write to no pipe: a signal may
-//! arrive on a core's thread, whose own fd table gives the pipe's number to somebody's connection.
+//! The handlers store to atomics and do nothing else. In particular they write to no pipe: a signal
+//! may arrive on a core's thread, in whose private fd table the pipe's number belongs to a
+//! connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,36 +14,38 @@ use signal_hook::flag;
 
 use crate::{Failure, orphan};
 
-/// Tells whether somebody asked the process to end.
+/// The request to end the process, and its source.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt {
     by: Arc<AtomicUsize>,
 }
 
-/// Who asked.
+/// The source of a request to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     /// Ctrl-C.
     Sigint,
     /// `kill`.
     Sigterm,
-    /// The process that started this one has ended, or has closed our standard input.
+    /// The parent process ended, or closed this process's standard input.
     Parent,
     /// `throng ctl shutdown`.
     Control,
 }
 
 impl Interrupt {
-    /// Takes both signals over, and standard input's end if `exit_with_parent`.
+    /// Installs handlers of both signals, and watches for the end of standard input if
+    /// `exit_with_parent`.
     ///
     /// # Errors
     /// The operating system refuses.
     pub(crate) fn install(exit_with_parent: bool) -> Result<Self, Failure> {
         let refused = |error| Failure::new(format!("cannot handle signals: {error}"));
-        let by = Arc::new(AtomicUsize::new(NOBODY));
+        let by = Arc::new(AtomicUsize::new(NO_REQUEST));
         for (signal, value) in [(SIGINT, By::Sigint), (SIGTERM, By::Sigterm)] {
             let again = Arc::new(AtomicBool::new(false));
-            // In this order: the first signal finds `again` unset and sets it, the second one ends us.
+            // The order matters: the first signal finds `again` unset and sets it; the second one
+            // ends the process.
             flag::register_conditional_shutdown(
                 signal,
                 EXIT_OF_SHELLS + signal,
@@ -52,7 +55,7 @@ impl Interrupt {
             flag::register(signal, again).map_err(refused)?;
             flag::register_usize(signal, Arc::clone(&by), value as usize + 1).map_err(refused)?;
         }
-        // With a handler, a run file that reaches `ulimit -f` is an error of the write, as a full disk is.
+        // With a handler, a run file that reaches `ulimit -f` is a write error, as a full disk is.
         flag::register(SIGXFSZ, Arc::default()).map_err(refused)?;
         let interrupt = Self { by };
         if exit_with_parent {
@@ -61,10 +64,10 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Sets `flag` as well, at the first signal.
+    /// Also sets `flag` at the first signal.
     ///
     /// # Errors
-    /// The operating system refuses.
+    /// The operating system refuses the handler.
     pub(crate) fn also_set(&self, flag: &Arc<AtomicBool>) -> Result<(), Failure> {
         for signal in [SIGINT, SIGTERM] {
             flag::register(signal, Arc::clone(flag))
@@ -73,18 +76,22 @@ impl Interrupt {
         Ok(())
     }
 
-    /// Who asked, once somebody has.
-    pub(crate) fn asked(&self) -> Option<By> {
+    /// Returns the source of the first request to end, if there was one.
+    pub(crate) fn requested(&self) -> Option<By> {
         let by = self.by.load(Ordering::Relaxed);
         [By::Sigint, By::Sigterm, By::Parent, By::Control]
             .into_iter()
             .find(|it| *it as usize + 1 == by)
     }
 
-    /// Asks from within the process.
-    pub(crate) fn ask(&self, by: By) {
-        let _ =
-            self.by.compare_exchange(NOBODY, by as usize + 1, Ordering::Relaxed, Ordering::Relaxed);
+    /// Requests the end from within the process.
+    pub(crate) fn request(&self, by: By) {
+        let _ = self.by.compare_exchange(
+            NO_REQUEST,
+            by as usize + 1,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
     }
 }
 
@@ -99,12 +106,12 @@ impl fmt::Display for By {
     }
 }
 
-/// How often the main thread looks.
+/// The interval at which the main thread checks for a request to end.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-const NOBODY: usize = 0;
+const NO_REQUEST: usize = 0;
 
-/// What shells report for a process that a signal ended, less the signal's number.
+/// The exit code that shells report for a process ended by a signal, less the signal's number.
 const EXIT_OF_SHELLS: i32 = 128;
 
 #[cfg(test)]
@@ -112,11 +119,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_who_asks_from_within_is_named() {
+    fn the_first_request_from_within_is_named() {
         let interrupt = Interrupt { by: Arc::default() };
-        assert_eq!(interrupt.asked(), None);
-        interrupt.ask(By::Parent);
-        interrupt.ask(By::Control);
-        assert_eq!(interrupt.asked(), Some(By::Parent));
+        assert_eq!(interrupt.requested(), None);
+        interrupt.request(By::Parent);
+        interrupt.request(By::Control);
+        assert_eq!(interrupt.requested(), Some(By::Parent));
     }
 }

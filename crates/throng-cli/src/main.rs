@@ -1,7 +1,7 @@
-//! The `throng` command: both ends of a test with many connections, and what is made of its result.
+//! The `throng` command: server, generator and diagnosis of a test with many connections.
 //!
-//! `main` is a table of commands; each has a file under `commands`, with its flags as typed at the
-//! top. The tables for `--help`, the man page and the completions are all made from those flags.
+//! `main` is a table of commands. Each has a file under `commands`, with its flags at the top.
+//! `--help`, the man page and the completions are all made from those flags.
 
 mod commands;
 mod control;
@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand};
 use commands::{completions, ctl, doctor, lab, man, plan, report, run, serve};
 use exit::{Exit, Failure, exit_codes};
 
-/// How many connections can it hold, how fast can it take them, and what stops it?
+/// How many connections can a server hold, how fast can it accept them, and what stops it?
 #[derive(Debug, Parser)]
 #[command(name = "throng", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Throng {
@@ -43,13 +43,13 @@ enum Command {
 const EXAMPLES: &str = concat!(
     "\
 Examples:
-  throng serve echo                        a server on 127.0.0.1:5555
+  throng serve echo                        start a server on 127.0.0.1:5555
   throng run scenario.yaml                 load it
-  throng ctl count                         ask what runs
-  throng report run.jsonl                  what came out
-  throng lab                               the bundled experiments
-  throng doctor --for 1M                   can this machine hold a million?
-  throng plan --connections 100M           what a fleet takes
+  throng ctl count                         count users or connections
+  throng report run.jsonl                  show the report of a run
+  throng lab                               list the bundled experiments
+  throng doctor --for 1M                   check this machine's limits for a million
+  throng plan --connections 100M           size a fleet
 
 ",
     exit_codes!()
@@ -101,7 +101,7 @@ mod tests {
             let name = command.get_name();
             let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(after.contains("Examples:"), "{name} has no examples");
-            assert!(command.get_about().is_some(), "{name} says nothing about itself");
+            assert!(command.get_about().is_some(), "{name} has no description");
             for flag in command.get_arguments() {
                 assert!(flag.get_help().is_some(), "{name}: {} is not explained", flag.get_id());
             }

@@ -1,12 +1,12 @@
-//! `--exit-with-parent`: end in order when whoever started this process is gone.
+//! `--exit-with-parent`: ends the process in order when its parent has ended.
 
 use std::io::{self, Read};
 use std::thread;
 
 use crate::interrupt::{By, Interrupt};
 
-/// Reads standard input on a thread of its own until its end, which comes when the parent closes its
-/// side of the pipe or dies of whatever it may be.
+/// Reads standard input on a separate thread until it ends, which happens when the parent closes
+/// its side of the pipe or dies for any reason.
 pub(crate) fn watch(interrupt: Interrupt) {
     let until_the_end = move || {
         let mut stdin = io::stdin().lock();
@@ -18,7 +18,7 @@ pub(crate) fn watch(interrupt: Interrupt) {
                 _ => {}
             }
         }
-        interrupt.ask(By::Parent);
+        interrupt.request(By::Parent);
     };
     let builder = thread::Builder::new().name("parent".to_owned()).stack_size(STACK_BYTES);
     builder.spawn(until_the_end).expect("a thread that waits for the parent's end");

@@ -1,4 +1,4 @@
-//! How a run stands: a bar on a terminal, a line an interval anywhere else.
+//! The progress of a run: a bar on a terminal, one line per interval elsewhere.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -11,44 +11,46 @@ use throng_report::render::{broadcast_progress, count, micros, paused, progress_
 
 use crate::output;
 
-/// Where progress goes.
+/// The display of a run's progress.
 #[derive(Clone)]
 pub(crate) struct Progress {
-    how: Display,
+    display: Display,
     begun: Instant,
     length: Duration,
 }
 
 #[derive(Clone)]
 enum Display {
-    /// A bar on standard error, when both outputs are terminals.
+    /// A bar on standard error, if both outputs are terminals.
     Bar(ProgressBar),
-    /// Lines on standard output, or on standard error when the other one is for JSON.
+    /// Lines on standard output, or on standard error if standard output is for JSON.
     Lines { on_stderr: bool },
 }
 
 impl Progress {
-    /// For a run of `length`. When `json_on_stdout`, nothing but JSON is written there.
+    /// Returns the progress of a run of `length`. With `json_on_stdout`, it writes nothing to
+    /// standard output.
     pub(crate) fn new(length: Duration, json_on_stdout: bool) -> Self {
         Self::titled(String::new(), length, json_on_stdout)
     }
 
-    /// The same, with a title before the bar.
+    /// Returns the progress of a run of `length`, with a title before the bar.
     pub(crate) fn titled(title: String, length: Duration, json_on_stdout: bool) -> Self {
         let bar = io::stderr().is_terminal() && (json_on_stdout || io::stdout().is_terminal());
-        let how = match bar {
-            true => Display::Bar(new_bar(title, length)),
-            false => Display::Lines { on_stderr: json_on_stdout },
+        let display = if bar {
+            Display::Bar(new_bar(title, length))
+        } else {
+            Display::Lines { on_stderr: json_on_stdout }
         };
-        Self { how, begun: Instant::now(), length }
+        Self { display, begun: Instant::now(), length }
     }
 
-    /// Whether a line on a terminal shows it, and not one line after the other.
+    /// Reports whether the progress is one line that is updated, and not a sequence of lines.
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self.how, Display::Bar(_))
+        matches!(self.display, Display::Bar(_))
     }
 
-    /// What the recorder calls with each interval and the one before it.
+    /// Returns the recorder's callback, which takes each interval and the previous one.
     pub(crate) fn callback(&self) -> impl FnMut(&Interval, Option<&Interval>) + Send + 'static {
         let this = Arc::new(self.clone());
         move |interval, previous| {
@@ -58,32 +60,32 @@ impl Progress {
         }
     }
 
-    /// Moves the bar.
+    /// Updates the bar.
     pub(crate) fn tick(&self) {
-        if let Display::Bar(bar) = &self.how {
+        if let Display::Bar(bar) = &self.display {
             bar.set_position(self.begun.elapsed().min(self.length).as_millis() as u64);
         }
     }
 
-    /// A sentence beside the progress.
+    /// Prints a sentence beside the progress.
     pub(crate) fn note(&self, text: &str) {
-        match &self.how {
+        match &self.display {
             Display::Bar(bar) => bar.println(text),
             Display::Lines { on_stderr: true } => output::print_error(text),
             Display::Lines { on_stderr: false } => output::say(text),
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
-        if let Display::Bar(bar) = &self.how {
+        if let Display::Bar(bar) = &self.display {
             bar.finish_and_clear();
         }
     }
 
     /// Shows an interval.
     pub(crate) fn show(&self, interval: &Interval, previous: Option<&Interval>) {
-        match &self.how {
+        match &self.display {
             Display::Bar(bar) => {
                 // A title leaves no room for the phase on a terminal of 80 columns.
                 let message = message(interval, previous, bar.prefix().is_empty());
@@ -118,22 +120,23 @@ fn round(length: Duration) -> Duration {
     if length.as_secs() > 0 { Duration::from_secs(length.as_secs()) } else { length }
 }
 
-/// `12k connected, 998/s, p99 1.20 ms, 3 errors, ramp to 100k`: on a narrow terminal the end is cut off, so what matters
-/// least comes last.
+/// Returns the bar's message: `12k connected, 998/s, p99 1.20 ms, 3 errors, ramp to 100k`. A narrow
+/// terminal cuts off its end, so the least important part comes last.
 fn message(interval: &Interval, previous: Option<&Interval>, with_phase: bool) -> String {
     let Some(load) = &interval.load else { return String::new() };
     let nothing = Default::default();
     let before = previous.and_then(|interval| interval.load.as_ref()).unwrap_or(&nothing);
     let grown = load.counters.since(&before.counters);
-    // Messages where there are any, else connects.
+    // Messages if there are any, else connects.
     let (done, latency) = match grown.messages_answered {
         0 => (grown.connects_ok, load.latencies().connect),
         answered => (answered, load.latencies().message),
     };
     let per_second = rate(done as f64 * 1000.0 / interval.span_ms.max(1) as f64);
-    let p99 = match latency.is_empty() {
-        true => String::new(),
-        false => format!(", p99 {}", micros(latency.percentile(99.0))),
+    let p99 = if latency.is_empty() {
+        String::new()
+    } else {
+        format!(", p99 {}", micros(latency.percentile(99.0)))
     };
     let errors = load.errors.total() + load.counters.connects_failed;
     let joined = match load.counters.joins_started {
@@ -142,10 +145,8 @@ fn message(interval: &Interval, previous: Option<&Interval>, with_phase: bool) -
     };
     let paused = paused(load).map_or_else(String::new, |text| format!("{text}, "));
     let broadcast = broadcast_progress(load).map_or_else(String::new, |text| format!(", {text}"));
-    let phase = match with_phase {
-        true => format!(", {}", without_times(&load.phase)),
-        false => String::new(),
-    };
+    let phase =
+        if with_phase { format!(", {}", without_times(&load.phase)) } else { String::new() };
     format!(
         "{paused}{} connected{joined}, {per_second}{p99}, {} errors{broadcast}{phase}",
         count(load.counters.connected as f64),
@@ -153,7 +154,8 @@ fn message(interval: &Interval, previous: Option<&Interval>, with_phase: bool) -
     )
 }
 
-/// A phase without how long it lasts, which the bar shows: `ramp to 100k over 15m` is `ramp to 100k`.
+/// Returns a phase without its length, which the bar shows: `ramp to 100k over 15m` becomes `ramp
+/// to 100k`.
 fn without_times(phase: &str) -> &str {
     let end = [" over ", " for "].iter().find_map(|word| phase.find(word));
     &phase[..end.unwrap_or(phase.len())]

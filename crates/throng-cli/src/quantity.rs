@@ -1,4 +1,4 @@
-//! Flags with units, read as scenarios are: `64KiB`, `15m`, `100k`.
+//! Flags with units, parsed as scenarios are: `64KiB`, `15m`, `100k`.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -7,25 +7,25 @@ use std::time::Duration;
 use throng_base::units;
 use throng_driver::fdtable::CORES_MAX;
 
-/// Bytes for the kernel, which counts them in 31 bits.
+/// Parses the size of a socket's buffer, which the kernel counts in 31 bits.
 pub(crate) fn socket_bytes(text: &str) -> Result<u32, String> {
     let bytes = units::parse_bytes(text).map_err(|error| error.to_string())?;
     match u32::try_from(bytes) {
         Ok(bytes) if bytes > 0 && i32::try_from(bytes).is_ok() => Ok(bytes),
-        _ => Err("a socket's buffer is between 1 byte and 2 GiB".to_owned()),
+        _ => Err("a socket buffer is between 1 byte and 2 GiB".to_owned()),
     }
 }
 
-/// A length of time above zero.
+/// Parses a duration above zero.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     match units::parse_duration(text) {
-        Ok(Duration::ZERO) => Err("this must be longer than nothing".to_owned()),
+        Ok(Duration::ZERO) => Err("the duration must be above zero".to_owned()),
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// A length of time between two reports: at least 100 ms, so that reporting costs nothing.
+/// Parses the time between two reports: at least 100 ms, so that reporting costs nothing.
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         short if short < INTERVAL_LEAST => Err("an interval is at least 100ms".to_owned()),
@@ -35,69 +35,68 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
 
 const INTERVAL_LEAST: Duration = Duration::from_millis(100);
 
-/// How long a calibration takes: long enough that something is measured, short enough that somebody waits for it.
+/// Parses the length of a calibration: long enough for a measurement, short enough to wait for.
 pub(crate) fn calibration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         length if CALIBRATION.contains(&length) => Ok(length),
-        _ => Err("a calibration takes from 1s to 1m".to_owned()),
+        _ => Err("a calibration takes between 1s and 1m".to_owned()),
     }
 }
 
 const CALIBRATION: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(60);
 
-/// An address and a port to listen on.
+/// Parses an address and a port to listen on.
 pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "an IP address and a port belong here, such as 127.0.0.1:5555, 0.0.0.0:5555 for every address, \
-         or [::1]:5555"
+        "expected an IP address and a port, such as 127.0.0.1:5555, 0.0.0.0:5555 for every \
+         address, or [::1]:5555"
             .to_owned()
     })
 }
 
-/// Whole seconds above zero, without a unit.
+/// Parses whole seconds above zero, without a unit.
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(seconds) if seconds > 0 => Ok(seconds),
-        _ => Err("a whole number of seconds from 1 belongs here, without a unit".to_owned()),
+        _ => Err("expected a whole number of seconds from 1, without a unit".to_owned()),
     }
 }
 
-/// A number above zero.
+/// Parses a count above zero.
 pub(crate) fn count(text: &str) -> Result<usize, String> {
     let count = units::parse_count(text).map_err(|error| error.to_string())?;
     match usize::try_from(count) {
-        Ok(0) => Err("at least 1".to_owned()),
+        Ok(0) => Err("the number must be at least 1".to_owned()),
         Ok(count) => Ok(count),
-        Err(_) => Err("this is too large".to_owned()),
+        Err(_) => Err("the number is too large".to_owned()),
     }
 }
 
-/// How many a second: `50k` or `50k/s`.
+/// Parses a rate per second: `50k` or `50k/s`.
 pub(crate) fn per_s(text: &str) -> Result<f64, String> {
-    let per_s = match text.contains('/') {
-        true => units::parse_rate(text),
-        false => units::parse_count(text).map(|count| count as f64),
+    let per_s = if text.contains('/') {
+        units::parse_rate(text)
+    } else {
+        units::parse_count(text).map(|count| count as f64)
     };
     match per_s {
         Ok(per_s) if per_s > 0.0 => Ok(per_s),
-        Ok(_) => Err("more than none".to_owned()),
+        Ok(_) => Err("the rate must be above zero".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Bytes of a message: none is a message too.
+/// Parses the size of a message, which may be zero.
 pub(crate) fn message_bytes(text: &str) -> Result<u64, String> {
     match units::parse_bytes(text).map_err(|error| error.to_string())? {
-        bytes if bytes > MESSAGE_BYTES_MAX => {
-            Err("a message of more than 1 GiB is none".to_owned())
-        }
+        bytes if bytes > MESSAGE_BYTES_MAX => Err("a message has at most 1 GiB".to_owned()),
         bytes => Ok(bytes),
     }
 }
 
 const MESSAGE_BYTES_MAX: u64 = 1 << 30;
 
-/// Memory of a machine.
+/// Parses the memory of a machine.
 pub(crate) fn memory(text: &str) -> Result<u64, String> {
     match units::parse_bytes(text).map_err(|error| error.to_string())? {
         bytes if bytes < MEMORY_LEAST => Err("a machine has at least 64MiB".to_owned()),
@@ -107,27 +106,29 @@ pub(crate) fn memory(text: &str) -> Result<u64, String> {
 
 const MEMORY_LEAST: u64 = 64 << 20;
 
-/// Bits a second above none.
+/// Parses a bit rate above zero.
 pub(crate) fn bit_rate(text: &str) -> Result<f64, String> {
     match units::parse_bit_rate(text) {
         Ok(per_s) if per_s > 0.0 => Ok(per_s),
-        Ok(_) => Err("more than none".to_owned()),
+        Ok(_) => Err("the rate must be above zero".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Cores of one process: threads, and tables of fds.
+/// Parses the number of cores of a process: threads, and fd tables.
 pub(crate) fn cores(text: &str) -> Result<usize, String> {
     match count(text)? {
-        cores if cores > CORES_MAX => Err(format!("at most {CORES_MAX} cores")),
+        cores if cores > CORES_MAX => Err(format!("a process has at most {CORES_MAX} cores")),
         cores => Ok(cores),
     }
 }
 
-/// A listen backlog, 1 to 2^31.
+/// Parses a listen backlog, 1 to 2^31.
 pub(crate) fn backlog(text: &str) -> Result<u32, String> {
     let backlog = count(text)?;
-    i32::try_from(backlog).map(|backlog| backlog as u32).map_err(|_| "this is too large".to_owned())
+    i32::try_from(backlog)
+        .map(|backlog| backlog as u32)
+        .map_err(|_| "the number is too large".to_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The side that asks.
+//! The client of a control socket.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::{ControlRequest, ProcessRole};
 
-/// How long a process may take to answer, unless the client says otherwise.
+/// The time within which a process must answer, unless the client sets another.
 pub const ANSWER_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
-/// Longest reply that is read, in bytes: a snapshot of a thousand cores fits ten times over.
+/// The longest reply that is read, in bytes: ten times a snapshot of a thousand cores.
 pub const REPLY_BYTES_MAX: u64 = 16 << 20;
 
 /// A connection to a running process.
@@ -24,27 +24,27 @@ pub struct ControlClient {
     timeout: Duration,
 }
 
-/// What a process answered.
+/// The answer of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ControlReply {
-    /// Which end of a test it is.
+    /// The role of the process in a test.
     pub role: ProcessRole,
-    /// What was asked for.
+    /// The requested data.
     pub data: Value,
 }
 
-/// Why there is no answer.
+/// The reason why a request failed.
 #[derive(Debug)]
 pub enum ControlError {
-    /// No process listens at the path.
+    /// No process accepts connections at the path.
     NotThere(PathBuf, io::Error),
-    /// The process listens and does not answer in time.
+    /// The process accepts connections and did not answer in time.
     TimedOut(PathBuf, Duration),
-    /// The process went away before it answered.
+    /// The process closed the connection before it answered.
     Gone(PathBuf),
-    /// Something answers that does not speak as a throng process does.
+    /// The answer is not that of a throng process.
     Malformed(PathBuf, String),
-    /// The process refused, and said why.
+    /// The process refused the request; the text is its reason.
     Refused(String),
 }
 
@@ -52,7 +52,7 @@ impl ControlClient {
     /// Connects to the control socket at `path`.
     ///
     /// # Errors
-    /// [`ControlError::NotThere`].
+    /// [`ControlError::NotThere`] if no process accepts connections at `path`.
     pub fn connect(path: impl AsRef<Path>) -> Result<Self, ControlError> {
         let path = path.as_ref().to_owned();
         match UnixStream::connect(&path) {
@@ -64,7 +64,7 @@ impl ControlClient {
         }
     }
 
-    /// The same with another time-out than [`ANSWER_TIMEOUT_DEFAULT`].
+    /// Sets a time-out other than [`ANSWER_TIMEOUT_DEFAULT`].
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout.max(Duration::from_millis(1));
@@ -75,12 +75,12 @@ impl ControlClient {
         self
     }
 
-    /// Asks and waits for the answer. After an error other than [`ControlError::Refused`] the
-    /// connection is of no more use.
+    /// Sends a request and waits for the answer. After an error other than
+    /// [`ControlError::Refused`], the connection cannot be used again.
     ///
     /// # Errors
-    /// Why there is no answer, or why the process refused.
-    pub fn ask(&mut self, request: &ControlRequest) -> Result<ControlReply, ControlError> {
+    /// The reason why there is no answer, or why the process refused.
+    pub fn request(&mut self, request: &ControlRequest) -> Result<ControlReply, ControlError> {
         let mut line = serde_json::to_vec(request)
             .map_err(|error| ControlError::Malformed(self.path.clone(), error.to_string()))?;
         line.push(b'\n');
@@ -99,7 +99,7 @@ impl ControlClient {
         }
     }
 
-    /// The connection.
+    /// Returns the connection.
     pub(crate) fn stream(&self) -> &UnixStream {
         self.stream.get_ref()
     }
@@ -115,10 +115,10 @@ impl ControlClient {
 }
 
 impl ControlReply {
-    /// Reads a line: what was asked for, or why the process refused.
+    /// Parses a line: the requested data, or the reason why the process refused.
     ///
     /// # Errors
-    /// It is no reply: a sentence about that.
+    /// The line is not a reply: a sentence that says why.
     pub fn parse(line: &[u8]) -> Result<Result<Self, String>, String> {
         match serde_json::from_slice(line) {
             Ok(WireReply { ok: true, role: Some(role), data, .. }) => Ok(Ok(Self { role, data })),
@@ -129,7 +129,7 @@ impl ControlReply {
     }
 }
 
-/// A reply as it is written.
+/// A reply on the wire.
 #[derive(Deserialize)]
 struct WireReply {
     ok: bool,
@@ -152,7 +152,11 @@ impl fmt::Display for ControlError {
                 write!(f, "the process at {} ended before it answered", path.display())
             }
             Self::Malformed(path, what) => {
-                write!(f, "what answers at {} is no throng process: {what}", path.display())
+                write!(
+                    f,
+                    "the answer at {} is not that of a throng process: {what}",
+                    path.display()
+                )
             }
             Self::Refused(error) => f.write_str(error),
         }

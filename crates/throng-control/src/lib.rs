@@ -1,15 +1,17 @@
-//! The control socket of a running throng process: JSON lines over a Unix socket, one verb a line.
+//! The control socket of a running throng process: JSON lines over a Unix socket, one request per
+//! line.
 //!
 //! ```text
 //! > {"verb":"start","n":100}
 //! < {"ok":true,"role":"load","data":{"users":1100,"connected":1000}}
 //! > {"verb":"strat"}
-//! < {"ok":false,"error":"`strat` is no verb; did you mean `start`? …"}
+//! < {"ok":false,"error":"unknown verb `strat`; did you mean `start`? …"}
 //! ```
 //!
-//! [`serve`] opens it on threads of its own, so that nothing of it ever runs inside a core's turn;
-//! [`Client`] asks; [`processes`] lists what runs on this machine. There is no second way into a
-//! throng process: `throng ctl`, the labs and the dashboard all come through here.
+//! [`serve`] opens the socket and answers on its own threads, so none of its code runs inside a
+//! core's turn; [`ControlClient`] sends requests; [`processes`] lists the throng processes on this
+//! machine. There is no second interface to a running process: `throng ctl`, the labs and the
+//! dashboard all use this one.
 
 mod client;
 mod place;

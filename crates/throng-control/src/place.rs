@@ -1,4 +1,4 @@
-//! Where control sockets lie: one folder per user of the machine, one file per process.
+//! The folder of the control sockets: one per user of the machine, with one file per process.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use throng_driver::folder::{check_private, create_private, peer, user};
 
-/// `$XDG_RUNTIME_DIR/throng`, or `/tmp/throng-UID` where that is not set.
+/// Returns `$XDG_RUNTIME_DIR/throng`, or `/tmp/throng-UID` if that is not set.
 pub(crate) fn folder() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(dir) if Path::new(&dir).is_dir() => Path::new(&dir).join("throng"),
@@ -16,81 +16,83 @@ pub(crate) fn folder() -> PathBuf {
     }
 }
 
-/// The folder, made if it is not there.
+/// Creates the folder if it does not exist.
 ///
 /// # Errors
-/// It cannot be made, or somebody else could put sockets into it.
+/// The folder cannot be created, or another user could put sockets into it.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     match create_private(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(explain(error, "cannot make the folder", folder));
+            return Err(explain(error, "cannot create the folder", folder));
         }
         _ => {}
     }
     check_private(folder).map_err(|error| {
         let what = format!(
-            "{error}\n  {} must be a folder that only this user may enter; remove it, or give --control PATH",
+            "{error}\n  {} must be a folder that only this user may enter; remove it, or pass \
+             --control PATH",
             folder.display()
         );
         io::Error::new(error.kind(), what)
     })
 }
 
-/// The process whose socket the file `PID.sock` is.
+/// Returns the process id in the name of the file `PID.sock`.
 pub(crate) fn pid_of(path: &Path) -> Option<u32> {
     path.file_name()?.to_str()?.strip_suffix(".sock")?.parse().ok()
 }
 
-/// Whether the process that listens at `path`, to which `stream` is connected, is the one that the
-/// file is named after, and this user's.
+/// Reports whether the process that listens at `path`, to which `stream` is connected, has the
+/// process id in the file's name and belongs to this user.
 pub(crate) fn is_answered_by_its_process(path: &Path, stream: &UnixStream) -> bool {
     let Ok(peer) = peer(stream) else { return false };
     let is_named = |pid: u32| peer.pid == 0 || peer.pid == pid || inner_pid(peer.pid) == Some(pid);
     peer.uid == user() && pid_of(path).is_some_and(is_named)
 }
 
-/// The id that the process `pid` has in its own PID namespace, where that is an inner one: it has
-/// named its file by that.
+/// Returns the id that the process `pid` has in its own PID namespace, if that is an inner one: its
+/// file is named by that id.
 fn inner_pid(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     ids.split_ascii_whitespace().last()?.parse().ok()
 }
 
-/// Removes the socket files of processes that are gone from `folder`, which is this user's alone.
+/// Removes the socket files of ended processes from `folder`, which belongs to this user alone.
 pub(crate) fn remove_stale(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let gone = pid_of(&path).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
-        // The process may live in another PID namespace that shares the folder: then it answers.
+        // The process may live in another PID namespace that shares the folder: then it accepts the
+        // connection.
         if gone && UnixStream::connect(&path).is_err() {
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Makes way for a socket at `path`: removes one that nobody listens on.
+/// Makes room for a socket at `path`: removes a socket without a listener.
 ///
 /// # Errors
-/// `path` is no socket, or a process answers there.
+/// `path` is not a socket, or a process listens on it.
 pub(crate) fn clear(path: &Path) -> io::Result<()> {
     let Ok(meta) = fs::symlink_metadata(path) else { return Ok(()) };
     let in_use = |what: &str| {
         let text = format!("{} {what}", path.display());
         Err(io::Error::new(io::ErrorKind::AddrInUse, text))
     };
-    // What a link leads to is not touched, but a link to a file was not made for a socket.
+    // A symlink's target is not touched. But a symlink to a regular file was not made for a socket.
     let leads_to = if meta.is_symlink() { fs::metadata(path).ok() } else { Some(meta) };
     if leads_to.is_some_and(|meta| !meta.file_type().is_socket()) {
-        return in_use("is there already, and it is no socket");
+        return in_use("exists and is not a socket");
     }
     if UnixStream::connect(path).is_ok() {
-        return in_use("is the control socket of a process that runs");
+        return in_use("is the control socket of a running process");
     }
     fs::remove_file(path).map_err(|error| explain(error, "cannot replace", path))
 }
 
-/// `error` with what was attempted and where.
+/// Adds the attempted action and the path to `error`.
 pub(crate) fn explain(error: io::Error, what: &str, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()))
 }
@@ -140,7 +142,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("precious");
         fs::write(&path, "data").unwrap();
-        assert!(clear(&path).unwrap_err().to_string().contains("no socket"));
+        assert!(clear(&path).unwrap_err().to_string().contains("not a socket"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "data");
     }
 
@@ -153,7 +155,7 @@ mod tests {
         assert!(!link.is_symlink());
         fs::write(&file, "data").unwrap();
         symlink(&file, &link).unwrap();
-        assert!(clear(&link).unwrap_err().to_string().contains("no socket"));
+        assert!(clear(&link).unwrap_err().to_string().contains("not a socket"));
         assert!(link.is_symlink());
         assert_eq!(fs::read_to_string(&file).unwrap(), "data");
     }
@@ -171,6 +173,6 @@ mod tests {
         assert_eq!(inner_pid(std::process::id()), Some(std::process::id()));
     }
 
-    /// Beyond the largest pid that Linux gives (2^22).
+    /// A pid above the largest that Linux gives (2^22).
     const PID_BEYOND_ALL: u32 = 5_000_000;
 }

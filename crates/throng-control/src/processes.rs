@@ -1,4 +1,4 @@
-//! Which throng processes of this user run on this machine.
+//! The running throng processes of this user on this machine.
 
 use std::fs;
 use std::io;
@@ -12,33 +12,36 @@ use crate::{ControlClient, ControlReply, ControlRequest, ProcessRole, Verb, plac
 /// A throng process that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its process id.
+    /// The process id.
     pub pid: u32,
-    /// Which end of a test it is.
+    /// The role of the process in a test.
     pub role: ProcessRole,
     /// The address that a server listens on, or the scenario that a generator runs.
     pub title: String,
-    /// Its control socket.
+    /// The path of the control socket.
     pub path: PathBuf,
 }
 
-/// What is known of the processes of this user.
+/// The throng processes of this user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessList {
-    /// Those that answered within a second, by process id.
+    /// Processes that answered within a second, by process id.
     pub processes: Vec<Process>,
-    /// The ids of those that have a control socket and say nothing there: they hang, or were stopped.
+    /// The ids of processes that have a control socket and do not answer: they hang, or were
+    /// stopped.
     pub silent: Vec<u32>,
-    /// Why none was looked for: the folder of the control sockets is not this user's alone.
+    /// The reason why the search was refused: other users can write to the folder of the control
+    /// sockets.
     pub refused: Option<String>,
 }
 
-/// Returns all that answer within a second, by process id. Files of processes that are gone are removed.
+/// Returns all processes that answer within a second, by process id. Removes the files of ended
+/// processes.
 pub fn processes() -> Vec<Process> {
     find().processes
 }
 
-/// Returns the same, with those that do not answer.
+/// Returns all processes of this user, including those that do not answer.
 pub fn find() -> ProcessList {
     find_in(&place::folder())
 }
@@ -54,10 +57,10 @@ fn find_in(folder: &Path) -> ProcessList {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
         let Some(pid) = place::pid_of(&path) else { continue };
-        match who(path, pid) {
-            Who::Answers(process) => found.processes.push(process),
-            Who::IsSilent => found.silent.push(pid),
-            Who::IsAnother => {}
+        match identify(path, pid) {
+            Identity::Answers(process) => found.processes.push(process),
+            Identity::IsSilent => found.silent.push(pid),
+            Identity::IsAnother => {}
         }
     }
     found.processes.sort_by_key(|process| process.pid);
@@ -65,28 +68,28 @@ fn find_in(folder: &Path) -> ProcessList {
     found
 }
 
-const WHO_TIMEOUT: Duration = Duration::from_secs(1);
+const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Who is behind a control socket.
-enum Who {
+/// The process behind a control socket.
+enum Identity {
     Answers(Process),
     IsSilent,
-    /// Not the process that the file is named after.
+    /// Another process than the file's name says.
     IsAnother,
 }
 
-fn who(path: PathBuf, pid: u32) -> Who {
-    let Ok(client) = ControlClient::connect(&path) else { return Who::IsSilent };
+fn identify(path: PathBuf, pid: u32) -> Identity {
+    let Ok(client) = ControlClient::connect(&path) else { return Identity::IsSilent };
     if !place::is_answered_by_its_process(&path, client.stream()) {
-        return Who::IsAnother;
+        return Identity::IsAnother;
     }
-    let asked = client.with_timeout(WHO_TIMEOUT).ask(&ControlRequest::new(Verb::Who));
-    let Ok(ControlReply { role, data }) = asked else { return Who::IsSilent };
+    let reply = client.with_timeout(IDENTIFY_TIMEOUT).request(&ControlRequest::new(Verb::Who));
+    let Ok(ControlReply { role, data }) = reply else { return Identity::IsSilent };
     match (data["pid"].as_u64(), data["title"].as_str()) {
-        (Some(said), Some(title)) if said == u64::from(pid) => {
-            Who::Answers(Process { pid, role, title: title.to_owned(), path })
+        (Some(answered_pid), Some(title)) if answered_pid == u64::from(pid) => {
+            Identity::Answers(Process { pid, role, title: title.to_owned(), path })
         }
-        _ => Who::IsAnother,
+        _ => Identity::IsAnother,
     }
 }
 
@@ -113,7 +116,8 @@ mod tests {
         }
     }
 
-    /// A folder with a process that answers in it, and the socket of one that is gone.
+    /// Returns a folder with the socket of a process that answers, and the socket of an ended
+    /// process.
     fn folder(name: &str) -> (tempfile::TempDir, PathBuf, crate::ControlSocket) {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join(name);

@@ -1,4 +1,4 @@
-//! One line from a client: a verb and, for some, a number.
+//! One line from a client: a verb and, for some verbs, a number.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,31 +7,31 @@ use throng_base::units::nearest;
 use crate::Verb;
 use crate::verb::names;
 
-/// What a client asks.
+/// The request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ControlRequest {
-    /// What to do.
+    /// The requested action.
     pub verb: Verb,
-    /// With how many users; `start` and `stop` need it.
+    /// The number of users; `start` and `stop` need it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n: Option<u64>,
 }
 
 impl ControlRequest {
-    /// A verb that needs no number.
+    /// Returns a request without a number.
     pub fn new(verb: Verb) -> Self {
         Self { verb, n: None }
     }
 
-    /// A verb about `n` users.
+    /// Returns a request about `n` users.
     pub fn with_n(verb: Verb, n: u64) -> Self {
         Self { verb, n: Some(n) }
     }
 
-    /// Reads a line. `known` is what the process answers to, for the error.
+    /// Parses a line. `known` lists the verbs of the process, for the error.
     ///
     /// # Errors
-    /// What is wrong with the line, in words for the person who wrote it.
+    /// The error in the line, for its author.
     pub fn parse(line: &str, known: &[Verb]) -> Result<Self, String> {
         let object = match serde_json::from_str(line) {
             Ok(Value::Object(object)) => object,
@@ -43,7 +43,7 @@ impl ControlRequest {
                 Some(field) => format!("; did you mean `{field}`?"),
                 None => String::new(),
             };
-            return Err(malformed(&format!("`{key}` is no field of a request{meant}"), known));
+            return Err(malformed(&format!("`{key}` is not a field of a request{meant}"), known));
         }
         let verb = match object.get("verb") {
             Some(Value::String(name)) => verb(name, known)?,
@@ -69,13 +69,15 @@ const FIELDS: [&str; 2] = ["verb", "n"];
 fn verb(name: &str, known: &[Verb]) -> Result<Verb, String> {
     match name.parse::<Verb>() {
         Ok(verb) if known.contains(&verb) => Ok(verb),
-        Ok(verb) => Err(format!("this process cannot `{verb}`; its verbs are {}", names(known))),
+        Ok(verb) => {
+            Err(format!("this process does not support `{verb}`; its verbs are {}", names(known)))
+        }
         Err(()) => {
             let meant = match nearest(name, known.iter().map(|verb| verb.name())) {
                 Some(meant) => format!("; did you mean `{meant}`?"),
                 None => ";".to_owned(),
             };
-            Err(format!("`{name}` is no verb{meant} The verbs are {}", names(known)))
+            Err(format!("unknown verb `{name}`{meant} The verbs are {}", names(known)))
         }
     }
 }
@@ -117,7 +119,10 @@ mod tests {
     #[test]
     fn a_verb_of_another_role_is_refused_with_the_verbs_of_this_one() {
         let error = refused(r#"{"verb":"start","n":1}"#, &SERVER);
-        assert_eq!(error, "this process cannot `start`; its verbs are who, snapshot, count");
+        assert_eq!(
+            error,
+            "this process does not support `start`; its verbs are who, snapshot, count"
+        );
     }
 
     #[test]

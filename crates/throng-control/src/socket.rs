@@ -1,4 +1,4 @@
-//! The side that answers: a listener on its own thread, and a thread for each client.
+//! The server of a control socket: a listener on its own thread, and a thread for each client.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -18,41 +18,41 @@ use serde_json::{Value, json};
 
 use crate::{ControlRequest, ProcessRole, Verb, place};
 
-/// Longest request, in bytes with its line end.
+/// The longest request, in bytes with its line end.
 pub const REQUEST_BYTES_MAX: usize = 4_096;
-/// Clients at one time; one more is told so and closed.
+/// The most clients at a time. A further client receives an error and is closed.
 pub const CLIENTS_MAX: usize = 16;
-/// A client that asks nothing for so long is closed.
+/// The time without a request after which a client is closed.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A process that can be asked and steered. Called on threads of the control socket.
+/// A process that answers requests. Called on threads of the control socket.
 pub trait ControlTarget: Send + Sync {
-    /// What it answers to; `who` is answered in any case.
+    /// Returns the verbs that it supports; `who` is answered in any case.
     fn verbs(&self) -> &[Verb];
 
-    /// Does what `request` says and returns the `data` of the reply.
+    /// Executes `request` and returns the `data` of the reply.
     ///
     /// # Errors
-    /// Why not, in words for the person who asked.
+    /// The reason for the refusal, for the user who sent the request.
     fn answer(&self, request: &ControlRequest) -> Result<Value, String>;
 }
 
-/// An open control socket. Dropping it lets replies under way end and removes its file.
+/// An open control socket. Dropping it waits for replies in progress and removes its file.
 pub struct ControlSocket {
     path: PathBuf,
     link: Option<PathBuf>,
-    /// Absent only while it is dropped.
+    /// Absent only while the socket is dropped.
     listener: Option<UnixListener>,
     thread: Option<JoinHandle<()>>,
     clients: Arc<Clients>,
 }
 
-/// Opens a control socket at `path`, or at `PID.sock` in this user's folder, and answers there until
-/// it is dropped. `title` is what `throng ctl list` shows: the scenario, or the address listened on.
-/// A socket elsewhere is linked to from the folder, so that [`processes`](crate::processes) finds it.
+/// Opens a control socket at `path`, or at `PID.sock` in this user's folder, and answers there
+/// until it is dropped. `throng ctl list` shows `title`: the scenario, or the listening address. A
+/// socket elsewhere gets a symlink in the folder, so that [`processes`](crate::processes) finds it.
 ///
 /// # Errors
-/// The socket cannot be made: its path is in the error.
+/// The socket cannot be created; the error contains its path.
 pub fn serve(
     path: Option<&Path>,
     role: ProcessRole,
@@ -91,7 +91,7 @@ pub fn serve(
 }
 
 impl ControlSocket {
-    /// Where it is.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -102,9 +102,9 @@ impl Drop for ControlSocket {
         for path in [Some(&self.path), self.link.as_ref()].into_iter().flatten() {
             let _ = fs::remove_file(path);
         }
-        self.clients.are_over.store(true, SeqCst);
-        // Shutting a listening socket down ends the accept that waits on it; the standard library
-        // shuts down streams only, so the listener is treated as one.
+        self.clients.are_closing.store(true, SeqCst);
+        // Shutting down a listening socket ends the blocked accept. The standard library shuts down
+        // streams only, so the listener is converted to a stream.
         let listener =
             self.listener.take().map(|listener| UnixStream::from(OwnedFd::from(listener)));
         if let Some(listener) = &listener {
@@ -117,16 +117,16 @@ impl Drop for ControlSocket {
     }
 }
 
-/// How long a reply under way may still take when the socket is dropped.
+/// The time that a reply in progress may take after the socket is dropped.
 const LAST_REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The connections that are open, so that they can be ended.
+/// The open connections, so that they can be closed.
 #[derive(Default)]
 struct Clients {
     open: Mutex<BTreeMap<u64, UnixStream>>,
-    one_left: Condvar,
-    /// Set before the listener is shut down: from then on an error of accept is its end.
-    are_over: AtomicBool,
+    client_left: Condvar,
+    /// Set before the listener is shut down: from then on an error of accept ends the loop.
+    are_closing: AtomicBool,
 }
 
 impl Clients {
@@ -134,10 +134,10 @@ impl Clients {
         self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Adds one, which has a place until the place is dropped.
+    /// Adds a client, which counts until the returned place is dropped.
     ///
     /// # Errors
-    /// There are too many already, or there is no fd for it.
+    /// There are too many clients already, or no fd is free.
     fn enter(self: &Arc<Self>, id: u64, stream: &UnixStream) -> Result<Place, String> {
         let mut open = self.lock();
         if open.len() >= CLIENTS_MAX {
@@ -148,17 +148,17 @@ impl Clients {
         Ok(Place { clients: Arc::clone(self), id })
     }
 
-    /// Lets nobody ask any more and waits until those who did have their replies.
+    /// Refuses further requests and waits until the pending replies are sent.
     fn end(&self, patience: Duration) {
         let open = self.lock();
         for stream in open.values() {
             let _ = stream.shutdown(Shutdown::Read);
         }
-        let _ = self.one_left.wait_timeout_while(open, patience, |open| !open.is_empty());
+        let _ = self.client_left.wait_timeout_while(open, patience, |open| !open.is_empty());
     }
 }
 
-/// One client's place among [`CLIENTS_MAX`].
+/// A client's place among [`CLIENTS_MAX`].
 struct Place {
     clients: Arc<Clients>,
     id: u64,
@@ -167,12 +167,12 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.clients.lock().remove(&self.id);
-        self.clients.one_left.notify_all();
+        self.clients.client_left.notify_all();
     }
 }
 
-/// Serves those who come by `next` until the socket is over. An error of accept is not its end: a
-/// machine that is short of fds or memory is the one whose processes somebody wants to ask.
+/// Serves the clients that `next` returns until the socket is closed. An error of accept does not
+/// end the loop: the processes of a machine short of fds or memory are those that need inspection.
 fn accept(
     mut next: impl FnMut() -> io::Result<UnixStream>,
     clients: &Arc<Clients>,
@@ -183,8 +183,8 @@ fn accept(
             Ok(stream) => match clients.enter(id, &stream) {
                 Ok(place) => {
                     let answers = Arc::clone(answers);
-                    // Without a thread for it the client is closed; a client that goes away in the midst of
-                    // it is its own affair.
+                    // If no thread can be started, the client is closed. An error of the connection
+                    // concerns only this client.
                     let _ = spawn("control-client", move || {
                         let _place = place;
                         let _ = converse(&stream, &answers);
@@ -192,17 +192,17 @@ fn accept(
                 }
                 Err(error) => _ = write(&stream, &failed(&error)),
             },
-            Err(_) if clients.are_over.load(SeqCst) => return,
+            Err(_) if clients.are_closing.load(SeqCst) => return,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => thread::sleep(PAUSE),
         }
     }
 }
 
-/// The rest after an accept that failed: ENFILE, EMFILE, ENOMEM and ENOBUFS pass by themselves.
+/// The pause after a failed accept: ENFILE, EMFILE, ENOMEM and ENOBUFS pass by themselves.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Reads a line, answers it, and so on until the client has no more.
+/// Reads a line and answers it, until the client closes the connection.
 fn converse(stream: &UnixStream, answers: &Answers) -> io::Result<()> {
     stream.set_read_timeout(Some(IDLE_TIMEOUT))?;
     stream.set_write_timeout(Some(IDLE_TIMEOUT))?;
@@ -217,7 +217,7 @@ fn converse(stream: &UnixStream, answers: &Answers) -> io::Result<()> {
             let error = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
             return write(stream, &failed(&error));
         }
-        write(stream, &answers.to(&String::from_utf8_lossy(&line)))?;
+        write(stream, &answers.reply_to(&String::from_utf8_lossy(&line)))?;
     }
 }
 
@@ -225,7 +225,7 @@ fn write(mut stream: &UnixStream, reply: &Value) -> io::Result<()> {
     stream.write_all(format!("{reply}\n").as_bytes())
 }
 
-/// What the process says to requests.
+/// The answers of the process.
 struct Answers {
     role: ProcessRole,
     title: String,
@@ -233,16 +233,16 @@ struct Answers {
 }
 
 impl Answers {
-    /// Has it answered; a panic there is an answer too.
+    /// Returns the target's answer; a panic becomes an error.
     fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
         let answer = || self.controlled.answer(request);
         catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
             let verb = request.verb;
-            Err(format!("a defect of throng: `{verb}` panicked, see the process' standard error"))
+            Err(format!("bug in throng: `{verb}` panicked, see the process's standard error"))
         })
     }
 
-    fn to(&self, line: &str) -> Value {
+    fn reply_to(&self, line: &str) -> Value {
         let mut verbs = vec![Verb::Who];
         verbs.extend(self.controlled.verbs());
         let data = ControlRequest::parse(line, &verbs).and_then(|request| match request.verb {
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
     use crate::ControlClient;
 
-    /// Panics when it is asked for a snapshot.
+    /// A target that panics on a snapshot.
     struct Fragile;
 
     impl ControlTarget for Fragile {
@@ -288,7 +288,7 @@ mod tests {
         }
 
         fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
-            assert_ne!(request.verb, Verb::Snapshot, "as the test wants it");
+            assert_ne!(request.verb, Verb::Snapshot, "the test's panic");
             Ok(json!({"open": 7}))
         }
     }
@@ -310,7 +310,7 @@ mod tests {
             let clients = Arc::clone(&clients);
             move || {
                 script.pop_front().unwrap_or_else(|| {
-                    clients.are_over.store(true, SeqCst);
+                    clients.are_closing.store(true, SeqCst);
                     Err(io::Error::from_raw_os_error(EINVAL))
                 })
             }
@@ -337,20 +337,20 @@ mod tests {
         let path = dir.path().join("throng.sock");
         let _socket = serve(Some(&path), ProcessRole::Server, "", Arc::new(Fragile)).unwrap();
         for _ in 0..2 * CLIENTS_MAX {
-            // A place is free a moment after its client has gone.
-            let asked = (0..1_000).find_map(|_| {
+            // A place becomes free a moment after its client disconnects.
+            let answered = (0..1_000).find_map(|_| {
                 let mut client = ControlClient::connect(&path).unwrap();
                 let error =
-                    client.ask(&ControlRequest::new(Verb::Snapshot)).unwrap_err().to_string();
+                    client.request(&ControlRequest::new(Verb::Snapshot)).unwrap_err().to_string();
                 if error.contains("clients are connected") || error.contains("ended before") {
                     thread::sleep(Duration::from_millis(5));
                     return None;
                 }
                 Some((client, error))
             });
-            let (mut client, error) = asked.expect("a place");
+            let (mut client, error) = answered.expect("a place");
             assert!(error.contains("`snapshot` panicked"), "{error}");
-            assert_eq!(client.ask(&ControlRequest::new(Verb::Count)).unwrap().data["open"], 7);
+            assert_eq!(client.request(&ControlRequest::new(Verb::Count)).unwrap().data["open"], 7);
         }
     }
 }

@@ -1,36 +1,37 @@
-//! What can be asked of a process, and what kind of process it is.
+//! The verbs of the control protocol, and the role of a process.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// One thing that can be asked.
+/// One action that a client can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
-    /// Which process this is: `{"pid", "title", "verbs"}`. Every process answers it.
+    /// The identity of the process: `{"pid", "title", "verbs"}`. Every process supports it.
     Who,
-    /// What was measured until now: a server's `ServerSnapshot`, a generator's `LoadInterval`.
+    /// The measurements until now: a server's `ServerSnapshot`, a generator's `LoadInterval`.
     Snapshot,
-    /// Start `n` more users.
+    /// Starts `n` more users.
     Start,
-    /// Stop `n` users.
+    /// Stops `n` users.
     Stop,
-    /// How many there are: `{"users", "connected"}` of a generator, `{"open"}` of a server.
+    /// The numbers of users or connections: `{"users", "connected"}` of a generator, `{"open"}` of
+    /// a server.
     Count,
-    /// Start no more users, or accept no more connections; those that exist go on.
+    /// Starts no more users, or accepts no more connections; existing ones go on.
     Pause,
-    /// Take that back.
+    /// Reverts a pause.
     Resume,
-    /// Let what is open end, and accept or start nothing more.
+    /// Lets open connections or iterations end, and accepts or starts nothing more.
     Drain,
-    /// Drain, report and end the process.
+    /// Drains, reports and ends the process.
     Shutdown,
 }
 
 impl Verb {
-    /// All of them.
+    /// All verbs.
     pub const ALL: [Self; 9] = [
         Self::Who,
         Self::Snapshot,
@@ -43,7 +44,7 @@ impl Verb {
         Self::Shutdown,
     ];
 
-    /// Its name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Who => "who",
@@ -58,7 +59,7 @@ impl Verb {
         }
     }
 
-    /// Whether it needs a number of users.
+    /// Reports whether the verb needs a number of users.
     pub fn needs_n(self) -> bool {
         matches!(self, Self::Start | Self::Stop)
     }
@@ -78,18 +79,18 @@ impl FromStr for Verb {
     }
 }
 
-/// The names of `verbs`, for a sentence.
+/// Joins the names of `verbs`, for a sentence.
 pub(crate) fn names(verbs: &[Verb]) -> String {
     verbs.iter().map(|verb| verb.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// Which end of a test a process is.
+/// The role of a process in a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProcessRole {
-    /// It accepts connections.
+    /// A server, which accepts connections.
     Server,
-    /// It makes them.
+    /// A generator, which opens connections.
     Load,
 }
 

@@ -1,4 +1,4 @@
-//! Both sides of a control socket, as one process to another.
+//! Client and server of a control socket, as two processes use them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -15,10 +15,10 @@ use throng_control::{
     ProcessRole, REQUEST_BYTES_MAX, Verb, serve,
 };
 
-/// Longer than anything here takes, on a machine that is busy too.
+/// A time longer than any step of these tests, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A generator whose users leave at once when it drains, and that is slow to say so.
+/// A generator whose users leave at once when it drains, and that answers slowly.
 #[derive(Default)]
 struct Users(AtomicU64);
 
@@ -58,7 +58,7 @@ fn with_socket(test: impl FnOnce(PathBuf)) {
     assert!(!path.exists(), "the file goes with the socket");
 }
 
-/// What the socket at `path` writes back to the raw bytes `sent`.
+/// Returns the reply of the socket at `path` to the raw bytes `sent`.
 fn raw(path: &Path, sent: &[u8]) -> Value {
     let mut stream = UnixStream::connect(path).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -72,13 +72,13 @@ fn raw(path: &Path, sent: &[u8]) -> Value {
 fn requests_are_answered_one_after_another() {
     with_socket(|path| {
         let mut client = ControlClient::connect(&path).unwrap();
-        let reply = client.ask(&ControlRequest::with_n(Verb::Start, 100)).unwrap();
+        let reply = client.request(&ControlRequest::with_n(Verb::Start, 100)).unwrap();
         assert_eq!((reply.role, reply.data), (ProcessRole::Load, json!({"users": 100})));
-        let refused = client.ask(&ControlRequest::with_n(Verb::Stop, 101));
+        let refused = client.request(&ControlRequest::with_n(Verb::Stop, 101));
         assert!(
             matches!(refused, Err(ControlError::Refused(why)) if why == "there are not so many")
         );
-        assert_eq!(client.ask(&ControlRequest::new(Verb::Count)).unwrap().data["users"], 100);
+        assert_eq!(client.request(&ControlRequest::new(Verb::Count)).unwrap().data["users"], 100);
     });
 }
 
@@ -105,23 +105,26 @@ fn a_request_that_is_too_long_is_refused_with_the_limit() {
 }
 
 #[test]
-fn one_client_too_many_is_told_so_and_the_next_is_served_once_one_has_left() {
+fn one_client_too_many_is_refused_and_the_next_is_served_once_one_has_left() {
     with_socket(|path| {
         let mut clients: Vec<_> =
             (0..CLIENTS_MAX).map(|_| ControlClient::connect(&path).unwrap()).collect();
         for client in &mut clients {
-            client.ask(&ControlRequest::new(Verb::Count)).unwrap();
+            client.request(&ControlRequest::new(Verb::Count)).unwrap();
         }
         let error = ControlClient::connect(&path)
             .unwrap()
-            .ask(&ControlRequest::new(Verb::Count))
+            .request(&ControlRequest::new(Verb::Count))
             .unwrap_err();
-        // The refusal and the end of the connection race against the request.
+        // The refusal and the close of the connection race against the request.
         let told = matches!(&error, ControlError::Refused(why) if why.contains("16 clients"));
         assert!(told || matches!(error, ControlError::Gone(_)), "{error}");
         clients.pop();
         let deadline = Instant::now() + PATIENCE;
-        while ControlClient::connect(&path).unwrap().ask(&ControlRequest::new(Verb::Count)).is_err()
+        while ControlClient::connect(&path)
+            .unwrap()
+            .request(&ControlRequest::new(Verb::Count))
+            .is_err()
         {
             assert!(Instant::now() < deadline, "a place is free");
             thread::sleep(Duration::from_millis(5));
@@ -133,11 +136,11 @@ fn one_client_too_many_is_told_so_and_the_next_is_served_once_one_has_left() {
 fn a_process_that_does_not_answer_is_a_time_out_and_does_not_block_others() {
     with_socket(|path| {
         let mut slow = ControlClient::connect(&path).unwrap();
-        slow.ask(&ControlRequest::with_n(Verb::Start, 3_000)).unwrap();
+        slow.request(&ControlRequest::with_n(Verb::Start, 3_000)).unwrap();
         let mut slow = slow.with_timeout(Duration::from_millis(30));
-        let error = slow.ask(&ControlRequest::new(Verb::Drain)).unwrap_err();
+        let error = slow.request(&ControlRequest::new(Verb::Drain)).unwrap_err();
         assert!(matches!(error, ControlError::TimedOut(..)), "{error}");
-        ControlClient::connect(&path).unwrap().ask(&ControlRequest::new(Verb::Count)).unwrap();
+        ControlClient::connect(&path).unwrap().request(&ControlRequest::new(Verb::Count)).unwrap();
     });
 }
 
@@ -147,10 +150,10 @@ fn a_reply_under_way_arrives_though_the_socket_is_dropped() {
     let path = dir.path().join("throng.sock");
     let socket = open(&path);
     let mut other = ControlClient::connect(&path).unwrap();
-    other.ask(&ControlRequest::with_n(Verb::Start, 1)).unwrap();
+    other.request(&ControlRequest::with_n(Verb::Start, 1)).unwrap();
     let mut client = ControlClient::connect(&path).unwrap();
-    let asked = thread::spawn(move || client.ask(&ControlRequest::new(Verb::Drain)));
-    while other.ask(&ControlRequest::new(Verb::Count)).unwrap().data["users"] != 0 {
+    let asked = thread::spawn(move || client.request(&ControlRequest::new(Verb::Drain)));
+    while other.request(&ControlRequest::new(Verb::Count)).unwrap().data["users"] != 0 {
         thread::sleep(Duration::from_millis(5));
     }
     drop(socket);
@@ -159,16 +162,17 @@ fn a_reply_under_way_arrives_though_the_socket_is_dropped() {
 
 #[test]
 fn dropping_does_not_wait_for_clients_that_ask_nothing() {
-    // A drop that waited would take a second each time; a busy machine can only make some drops slow.
+    // A drop that waited would take a second each time; a busy machine can only make some drops
+    // slow.
     let took = (0..5).map(|_| {
         let dir = tempfile::tempdir().unwrap();
         let socket = open(&dir.path().join("throng.sock"));
         let mut idle = ControlClient::connect(socket.path()).unwrap();
-        idle.ask(&ControlRequest::new(Verb::Count)).unwrap();
+        idle.request(&ControlRequest::new(Verb::Count)).unwrap();
         let begin = Instant::now();
         drop(socket);
         let took = begin.elapsed();
-        let error = idle.ask(&ControlRequest::new(Verb::Count)).unwrap_err();
+        let error = idle.request(&ControlRequest::new(Verb::Count)).unwrap_err();
         assert!(matches!(error, ControlError::Gone(_)), "{error}");
         took
     });
@@ -180,7 +184,7 @@ fn a_path_in_use_is_refused_and_a_stale_one_is_taken_over() {
     with_socket(|path| {
         let error =
             serve(Some(&path), ProcessRole::Server, "", Arc::<Users>::default()).err().unwrap();
-        assert!(error.to_string().contains("a process that runs"), "{error}");
+        assert!(error.to_string().contains("a running process"), "{error}");
         let stale = path.with_extension("stale");
         drop(std::os::unix::net::UnixListener::bind(&stale).unwrap());
         drop(open(&stale));

@@ -1,4 +1,5 @@
-//! How a process is found. The only test of its process, since a process has one place in the folder.
+//! The discovery of processes. This is the only test of its process, because a process has one
+//! place in the folder.
 
 use std::sync::Arc;
 

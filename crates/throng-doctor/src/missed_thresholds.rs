@@ -55,7 +55,7 @@ impl MissedThreshold {
             name: threshold.name().to_owned(),
             measured: judgement.measured.clone(),
             value: judgement.value,
-            asked: threshold.asked().to_owned(),
+            asked: threshold.condition().to_owned(),
             latency,
         })
     }

@@ -386,7 +386,7 @@ impl ServerEnd {
 
 fn listens_at(control: &Path) -> Option<SocketAddr> {
     let mut client = ControlClient::connect(control).ok()?.with_timeout(Duration::from_secs(1));
-    let reply = client.ask(&ControlRequest::new(Verb::Snapshot)).ok()?;
+    let reply = client.request(&ControlRequest::new(Verb::Snapshot)).ok()?;
     let snapshot: ServerSnapshot = serde_json::from_value(reply.data).ok()?;
     snapshot.listen.parse().ok()
 }
@@ -395,7 +395,7 @@ fn listens_at(control: &Path) -> Option<SocketAddr> {
 fn ask_to_end(control: &Path) {
     if let Ok(client) = ControlClient::connect(control) {
         let _ =
-            client.with_timeout(Duration::from_secs(2)).ask(&ControlRequest::new(Verb::Shutdown));
+            client.with_timeout(Duration::from_secs(2)).request(&ControlRequest::new(Verb::Shutdown));
     }
 }
 

@@ -4,56 +4,57 @@ use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 
-/// Latencies of an interval from the intended moment until the answer reached the generator's machine, by
-/// its kernel's clock. The histograms of the same names in [`LoadInterval`](crate::LoadInterval) go on
-/// until the generator saw the answer, which is later where it reads late.
+/// Latencies of an interval from the intended moment until the answer reached the generator's
+/// machine, by its kernel's clock. The histograms of the same names in
+/// [`LoadInterval`](crate::LoadInterval) extend until the generator read the answer, which is later
+/// if it reads late.
 ///
-/// An answer whose arrival the kernel does not tell is here by the generator's own clock. A busy generator
-/// asks for a sample of the arrivals; each counts for those that it stands for, so that the counts are
-/// equal to within a few.
+/// An answer without an arrival time from the kernel is recorded here by the generator's own clock.
+/// A busy generator requests the times of a sample of the arrivals; each counts for the arrivals
+/// that it represents, so the counts are equal to within a few.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ArrivalLatencies {
-    /// Of connects.
+    /// Latencies of connects.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub connect: Histogram,
-    /// Of connects until TCP was established; of WebSockets only.
+    /// Latencies of connects until TCP was established; WebSockets only.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub tcp: Histogram,
-    /// Of messages.
+    /// Latencies of messages.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub message: Histogram,
-    /// Of joins.
+    /// Latencies of joins.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub join: Histogram,
-    /// Of pushes.
+    /// Latencies of pushes.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub push: Histogram,
-    /// Of probes.
+    /// Latencies of probes.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub broadcast: Histogram,
-    /// How many of the messages, joins, pushes and probes are here by the generator's own clock, because
-    /// the kernel did not tell when they arrived.
+    /// The number of messages, joins, pushes and probes that are recorded here by the generator's
+    /// own clock, because the kernel did not report their arrival.
     #[serde(skip_serializing_if = "is_zero")]
     pub by_own_clock: u64,
 }
 
-/// The latencies of an interval by the best clock that there is, see [`LoadInterval::latencies`].
+/// The latencies of an interval by the best available clock, see [`LoadInterval::latencies`].
 ///
 /// [`LoadInterval::latencies`]: crate::LoadInterval::latencies
 #[derive(Clone, Copy, Debug)]
 pub struct Latencies<'a> {
-    /// Of connects.
+    /// Latencies of connects.
     pub connect: &'a Histogram,
-    /// Of connects until TCP was established; of WebSockets only.
+    /// Latencies of connects until TCP was established; WebSockets only.
     pub tcp: &'a Histogram,
-    /// Of messages.
+    /// Latencies of messages.
     pub message: &'a Histogram,
-    /// Of joins.
+    /// Latencies of joins.
     pub join: &'a Histogram,
-    /// Of pushes.
+    /// Latencies of pushes.
     pub push: &'a Histogram,
-    /// Of probes.
+    /// Latencies of probes.
     pub broadcast: &'a Histogram,
 }
 
@@ -62,12 +63,12 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl ArrivalLatencies {
-    /// Returns whether nothing was recorded.
+    /// Reports whether no latency was recorded.
     pub fn is_empty(&self) -> bool {
         self.all().iter().all(|histogram| histogram.is_empty())
     }
 
-    /// Adds everything that `other` recorded.
+    /// Adds every value that `other` recorded.
     pub fn merge(&mut self, other: &Self) {
         for (histogram, add) in self.all_mut().into_iter().zip(other.all()) {
             histogram.merge(add);
@@ -75,7 +76,8 @@ impl ArrivalLatencies {
         self.by_own_clock += other.by_own_clock;
     }
 
-    /// Returns how many messages, joins, pushes and probes were timed by the kernel's clock, of how many.
+    /// Returns the number of messages, joins, pushes and probes timed by the kernel's clock, and
+    /// the number of all.
     pub fn by_kernel(&self) -> (u64, u64) {
         let Self { connect: _, tcp: _, message, join, push, broadcast, by_own_clock } = self;
         let all = [message, join, push, broadcast].into_iter().map(Histogram::count).sum::<u64>();

@@ -1,26 +1,29 @@
-//! The catalogue of events: what happened in a run that a counter alone does not tell.
+//! The catalogue of events: incidents of a run that a counter alone does not show.
 //!
-//! Server, engine and generator emit them, the run file keeps them, the CLI prints them.
+//! The server, the engine and the generator emit events, the run file stores them, the CLI prints
+//! them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use throng_base::units::brief_micros;
 
-/// How the reason of [`EventKind::ServerLost`] begins when the server is still there.
+/// The beginning of the reason of [`RunEventKind::ServerLost`] when the server's process still
+/// exists.
 pub const SERVER_SILENT: &str = "no answer on its control socket";
 
-/// An event and when it happened.
+/// An event and its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunEvent {
     /// Milliseconds since the run began.
     pub at_ms: u64,
-    /// What happened.
+    /// The kind of event, with its fields.
     #[serde(flatten)]
     pub kind: RunEventKind,
 }
 
 impl RunEvent {
-    /// `kind`, at `at_ms` milliseconds since the run began.
+    /// Returns an event of this `kind`, `at_ms` milliseconds after the start of the run.
     pub fn new(at_ms: u64, kind: RunEventKind) -> Self {
         Self { at_ms, kind }
     }
@@ -32,151 +35,163 @@ impl fmt::Display for RunEvent {
     }
 }
 
-/// What happened. In JSON, `{"event": "fd_table_full", …}` with the fields beside it.
+/// The kinds of events. In JSON, `{"event": "fd_table_full", …}` with the fields beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEventKind {
-    /// A core stopped accepting because an fd table was full, or for want of what else the errno names. Raise
-    /// `RLIMIT_NOFILE` (`fs.file-max` when the errno is `ENFILE`, `fs.epoll.max_user_watches` when it is `ENOSPC`), or give
-    /// the server more cores with private tables.
+    /// A core stopped accepting because an fd table was full, or another resource that the errno
+    /// names ran out. Raise `RLIMIT_NOFILE` (`fs.file-max` when the errno is `ENFILE`,
+    /// `fs.epoll.max_user_watches` when it is `ENOSPC`), or give the server more cores with private
+    /// tables.
     FdTableFull {
         /// The core that stopped.
         core: u32,
-        /// `EMFILE`: this process or core; `ENFILE`: the whole system; `ENOSPC`: the epoll watches of its user.
+        /// `EMFILE`: this process or core; `ENFILE`: the whole system; `ENOSPC`: the epoll watches
+        /// of the process's user.
         errno: String,
         /// Connections that the core held.
         open: u64,
     },
-    /// A core that had stopped accepting accepts again. Nothing to do.
+    /// A core that had stopped accepting accepts again. No action is needed.
     AcceptResumed {
-        /// The core.
+        /// The core that accepts again.
         core: u32,
-        /// How long it had stopped, in milliseconds.
+        /// The duration of the pause, in milliseconds.
         paused_ms: u64,
     },
-    /// The server holds `connections_max` connections and stopped accepting. Raise it if there is memory.
+    /// The server holds `connections_max` connections and stopped accepting. Raise the limit if
+    /// there is memory.
     ConnectionsMaxReached {
         /// The limit over all cores.
         connections_max: u64,
     },
-    /// A callback of the application panicked; its connection was closed, the core goes on. A bug in the handler.
+    /// A callback of the application panicked. Its connection was closed; the core goes on. This is
+    /// a bug in the handler.
     HandlerPanicked {
-        /// The core.
+        /// The core of the connection.
         core: u32,
-        /// What the panic said.
+        /// The panic's message.
         message: String,
     },
-    /// A server stopped taking new connections and lets the open ones end. Nothing to do.
+    /// A server stopped accepting connections and lets the open ones end. No action is needed.
     Draining {
-        /// Connections open when it began.
+        /// Connections open when the drain began.
         open: u64,
     },
-    /// A line could not be written to the run file; the run goes on. Make room on the disk.
+    /// A line could not be written to the run file; the run goes on. Free space on the disk.
     RunFileFailed {
-        /// What the operating system said.
+        /// The operating system's error.
         error: String,
     },
-    /// The run file takes lines again. The lost seconds are missing from every number.
+    /// The run file accepts lines again. The lost seconds are missing from every number.
     RunFileResumed {
         /// Lines that are missing.
         lines_lost: u64,
     },
-    /// The server's control socket does not answer any more: it ended, was killed, or stalls. Look at its own output.
+    /// The server's control socket no longer answers: the server ended, was killed, or stalls. Look
+    /// at its own output.
     ServerLost {
-        /// What was tried and what it said; it begins with [`SERVER_SILENT`] where the socket is there and nothing comes.
+        /// The attempt and its result; begins with [`SERVER_SILENT`] if the socket exists and sends
+        /// nothing.
         reason: String,
     },
-    /// The server answers again; its counters may have begun at zero.
+    /// The server answers again; its counters may have restarted at zero.
     ServerBack {
-        /// Its process id.
+        /// The server's process id.
         pid: u32,
     },
-    /// The process that serves was found, or another one took its place. Nothing to do.
+    /// The server's process was found, or another process replaced it. No action is needed.
     ServerProcess {
-        /// Its process id.
+        /// The server's process id.
         pid: u32,
         /// The program's name.
         program: String,
     },
-    /// The process that served has ended. Look at its own output, and into dmesg.
+    /// The server's process has ended. Look at its own output, and in dmesg.
     ServerProcessEnded {
-        /// Its process id.
+        /// The process id.
         pid: u32,
         /// The program's name.
         program: String,
     },
-    /// Nobody listens on the target's port, and a connection has it as its source port, so that no
-    /// server can take it. Keep the port out of the ephemeral range with
+    /// No process listens on the target's port, and a connection uses it as its source port, so no
+    /// server can bind it. Keep the port out of the ephemeral range with
     /// `net.ipv4.ip_local_reserved_ports`.
     PortTaken {
-        /// The port.
+        /// The target's port.
         port: u16,
-        /// Both ends of that connection, `127.0.0.1:40050 -> 127.0.0.1:7999`.
+        /// The two addresses of that connection, `127.0.0.1:40050 -> 127.0.0.1:7999`.
         connection: String,
-        /// Who has it: `python3 (pid 4711)`, or that it is closed and in TIME-WAIT.
+        /// The process that holds the port: `python3 (pid 4711)`; or a note that the connection is
+        /// closed and in TIME-WAIT.
         holder: String,
     },
-    /// The first error of this kind, with what was wrong. What it means depends on the kind.
+    /// The first error of this kind, with its details. The meaning depends on the kind.
     FirstError {
         /// The kind, as in `errors` and `connect_failed`.
         kind: String,
-        /// What was to come, cut and escaped.
+        /// The expected data, shortened and escaped.
         expected: String,
-        /// What came, cut and escaped.
+        /// The received data, shortened and escaped.
         got: String,
     },
-    /// The stream of the server's facts (`throng doctor --watch --listen`) ended or fell silent; the run goes on without them, and
-    /// asks for it again each second. Look at the server's host and the way to it.
+    /// The stream of facts about the server (`throng doctor --watch --listen`) ended or fell
+    /// silent. The run goes on without them and reconnects each second. Look at the server's host
+    /// and the path to it.
     FactsLost {
-        /// Whom it came from.
+        /// The address that sent the facts.
         address: String,
-        /// What happened to it.
+        /// The stream's error.
         reason: String,
     },
-    /// The server's facts come again. What the kernel counted meanwhile is in the next of them.
+    /// The facts about the server arrive again. The next line includes what the kernel counted in
+    /// between.
     FactsBack {
-        /// Whom they come from.
+        /// The address that sends the facts.
         address: String,
     },
-    /// The generator is full and starts no more users. Use more machines, or `--source` addresses, or a smaller load.
+    /// The generator is full and starts no more users. Use more machines, more `--source`
+    /// addresses, or a smaller load.
     UserLimit {
-        /// How many it can hold.
+        /// The number of users that the generator can hold.
         users_max: u64,
     },
-    /// No source port was free for a connect (`EADDRNOTAVAIL`). Add `--source` addresses, or let sockets leave TIME-WAIT.
+    /// No source port was free for a connect (`EADDRNOTAVAIL`). Add `--source` addresses, or wait
+    /// until sockets leave TIME-WAIT.
     PortsExhausted {
-        /// The source address that had none left.
+        /// The source address whose ports are all in use.
         source: String,
     },
     /// The generator's own fd table was full. Raise `RLIMIT_NOFILE` of the generator.
     GeneratorFdsExhausted {
-        /// The core.
+        /// The core that needed an fd.
         core: u32,
     },
-    /// A connect met itself: nobody listened, and the kernel chose the target's own port as its
-    /// source. It counts as failed (`self_connected`). Keep the port out of
-    /// `net.ipv4.ip_local_port_range` with `net.ipv4.ip_local_reserved_ports`, or connect from
-    /// another address with `--source`.
+    /// A connection was connected to itself: no process listened, and the kernel chose the target's
+    /// own port as the source port. The connect counts as failed (`self_connected`). Keep the port
+    /// out of `net.ipv4.ip_local_port_range` with `net.ipv4.ip_local_reserved_ports`, or connect
+    /// from another address with `--source`.
     SelfConnected {
         /// The target's ports, `50051`.
         ports: String,
     },
-    /// The generator did things later than it should; what it measured in this interval is doubtful. Use fewer users or more CPUs.
+    /// The generator acted later than intended; its measurements in this interval are doubtful. Use
+    /// fewer users or more CPUs.
     GeneratorBehind {
-        /// 99 % of its steps were at most this late, in microseconds.
+        /// The lag that 99 % of its steps did not exceed, in microseconds.
         lag_us_p99: u64,
     },
-    /// Somebody steered the run over its control socket. Nothing to do.
+    /// A user of the control socket changed the run. No action is needed.
     Steered {
         /// The verb and its arguments, `start 100`.
         command: String,
     },
-    /// The run was asked to end early (Ctrl-C, SIGTERM) and ramps down.
+    /// The run received a request to end early (Ctrl-C, SIGTERM) and ramps down.
     Interrupted {
-        /// The signal, or who asked.
+        /// The signal, or the source of the request.
         by: String,
     },
-    /// An event of a newer throng.
+    /// An event of a newer version of throng.
     #[serde(other)]
     Unknown,
 }
@@ -189,11 +204,12 @@ impl fmt::Display for RunEventKind {
                     "EMFILE" => "fd table full",
                     "ENFILE" => "no open files left in the system",
                     "ENOSPC" => "no epoll watches left",
-                    _ => "the kernel refuses",
+                    _ => "the kernel refused",
                 };
                 write!(
                     f,
-                    "core {core} stopped accepting with {open} connections open: {lacking} ({errno})"
+                    "core {core} stopped accepting with {open} connections open: {lacking} \
+                     ({errno})"
                 )
             }
             Self::AcceptResumed { core, paused_ms } => {
@@ -224,13 +240,13 @@ impl fmt::Display for RunEventKind {
                 write!(f, "port {port} is taken as a source port: {connection} ({holder})")
             }
             Self::FirstError { kind, expected, got } => {
-                write!(f, "the first {kind}: wanted {expected}, came {got}")
+                write!(f, "first {kind}: expected {expected}, received {got}")
             }
             Self::FactsLost { address, reason } => {
-                write!(f, "no facts about the server from {address}: {reason}; the run goes on")
+                write!(f, "no server facts from {address}: {reason}; the run goes on")
             }
             Self::FactsBack { address } => {
-                write!(f, "facts about the server come again from {address}")
+                write!(f, "server facts arrive again from {address}")
             }
             Self::UserLimit { users_max } => {
                 write!(f, "the generator is full with {users_max} users and starts no more")
@@ -241,15 +257,16 @@ impl fmt::Display for RunEventKind {
             }
             Self::SelfConnected { ports } => write!(
                 f,
-                "nobody listened, and a socket was connected to itself: port {ports} is one of the ports that the kernel \
-                 gives to connections; sysctl -w net.ipv4.ip_local_reserved_ports={ports}, or --source another address"
+                "no process listened, and a socket was connected to itself: port {ports} is in the \
+                 range of source ports; sysctl -w net.ipv4.ip_local_reserved_ports={ports}, or \
+                 connect from another address with --source"
             ),
             Self::GeneratorBehind { lag_us_p99 } => {
-                write!(f, "the generator is late by {} (p99)", crate::render::micros(*lag_us_p99))
+                write!(f, "the generator is late by {} (p99)", brief_micros(*lag_us_p99))
             }
             Self::Steered { command } => write!(f, "steered: {command}"),
             Self::Interrupted { by } => write!(f, "interrupted by {by}, ramping down"),
-            Self::Unknown => write!(f, "an event that this version does not know"),
+            Self::Unknown => write!(f, "unknown event of a newer version"),
         }
     }
 }

@@ -1,33 +1,34 @@
-//! What came of a run, as the exit code of `throng run` and `throng report` says it.
+//! The outcome of a run, as the exit code of `throng run` and `throng report` reports it.
 
-use crate::render::count;
+use throng_base::units::brief_count;
+
 use crate::runfile::RunEndReason;
 use crate::{Grade, Judgement, Summary};
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunExit {
-    /// Its plan was played to the end, and every threshold was met.
+    /// The run played its plan to the end and met every threshold.
     Met,
-    /// A threshold was missed; or no user came through, or the target did not answer any more at
-    /// the end.
+    /// The run missed a threshold, or no user finished an iteration, or the target had stopped
+    /// answering at the end.
     Missed,
-    /// Nobody was ever connected, and no threshold says what that means.
+    /// No connection was ever established, and no threshold says what that means.
     Unreached,
-    /// The numbers are not to be believed.
+    /// The numbers cannot be trusted.
     Invalid,
-    /// It was over before its plan was.
+    /// The run ended before its plan did.
     Incomplete,
 }
 
 impl RunExit {
-    /// Returns what came of the run that `summary` is of. What was over before its plan was is
+    /// Returns the outcome of the run in `summary`. A run that ended before its plan did is
     /// incomplete, whatever its thresholds say.
     pub fn of(summary: &Summary, judgements: &[Judgement]) -> Self {
         let invalid = summary.validity.grade == Grade::Invalid;
         let missed = judgements.iter().any(|judgement| !judgement.met);
         match summary.run.end {
-            // Not even this generator's numbers are whole.
+            // The generator failed, so its own numbers are incomplete too.
             Some(RunEndReason::Failed) => Self::Invalid,
             _ if summary.run.incomplete.is_some() => Self::Incomplete,
             _ if summary.is_unreached() && judgements.is_empty() => Self::Unreached,
@@ -52,25 +53,26 @@ impl RunExit {
 }
 
 impl Summary {
-    /// Whether connections were wanted and none was ever established.
+    /// Reports whether the run intended to connect and never established a connection.
     pub fn is_unreached(&self) -> bool {
         self.connect.ok == 0 && self.connect.intended > 0
     }
 
-    /// Why the run is no success whatever its thresholds say, in a sentence without its point.
+    /// Returns the reason why the run is no success whatever its thresholds say, as a sentence
+    /// without a final full stop.
     pub fn shortcoming(&self) -> Option<String> {
         if self.run.end == Some(RunEndReason::TargetLost) {
-            return Some("the target did not answer any more when the run ended".to_owned());
+            return Some("the target had stopped answering when the run ended".to_owned());
         }
         let users = &self.users;
         if users.finished > 0 {
             return None;
         }
         if users.failed >= users.started.max(1) && users.failed >= users.cut {
-            let failed = count(users.failed as f64);
+            let failed = brief_count(users.failed as f64);
             return Some(match users.failed {
-                1 => "no user came through: the only one failed".to_owned(),
-                _ => format!("no user came through: {failed} iterations failed and none finished"),
+                1 => "no user finished: the only iteration failed".to_owned(),
+                _ => format!("no user finished: all {failed} iterations failed"),
             });
         }
         let (join, push) = (self.join.as_ref(), self.push.as_ref());
@@ -80,9 +82,8 @@ impl Summary {
             + self.message.waiting
             + join.map_or(0, |join| join.failed + join.waiting)
             + push.map_or(0, |push| push.failed + push.waiting);
-        (answered == 0 && unanswered > 0).then(|| {
-            format!("nothing was answered, of {} that were waited for", count(unanswered as f64))
-        })
+        (answered == 0 && unanswered > 0)
+            .then(|| format!("none of {} requests was answered", brief_count(unanswered as f64)))
     }
 }
 
@@ -146,20 +147,20 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_nobody_reached_is_missed_where_a_threshold_says_so() {
+    fn an_unreached_target_is_missed_if_a_threshold_judges_it() {
         check(|run| run.connect.ok = 0, &[], RunExit::Unreached);
         check(|run| run.connect.ok = 0, &[true], RunExit::Missed);
     }
 
     #[test]
-    fn a_run_in_which_nobody_came_through_is_not_met() {
+    fn a_run_in_which_no_user_finished_is_not_met() {
         let failed = |run: &mut Summary| {
             (run.users.finished, run.users.failed) = (0, 25);
             run.users.cut = 10;
         };
         check(failed, &[], RunExit::Missed);
         check(failed, &[true], RunExit::Missed);
-        // A few failed, and most were at it when the run ended.
+        // A few failed, and most were still active when the run ended.
         let at_it = |run: &mut Summary| {
             (run.users.finished, run.users.failed, run.users.cut) = (0, 3, 10);
         };

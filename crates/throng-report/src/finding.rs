@@ -1,36 +1,37 @@
-//! What the measurements mean: a bottleneck by name, with its evidence and what to do about it.
+//! Findings: a bottleneck by name, with its evidence and its remedy.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One conclusion. Rules and the labs' verdicts make them; renderers only show them.
+/// One conclusion. Rules and the labs' verdicts make findings; renderers only show them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Stable name, `accept_queue_overflow`.
+    /// The stable name, `accept_queue_overflow`.
     pub id: String,
-    /// Where the cause is.
+    /// The side of the cause.
     pub side: Side,
-    /// What it did to the run.
+    /// The effect on the run.
     #[serde(default)]
     pub severity: Severity,
-    /// The counters that show it. A finding without evidence is an opinion.
+    /// The counters that show the finding. A finding without evidence is an opinion.
     #[serde(default)]
     pub evidence: Vec<Evidence>,
-    /// How sure the rule is, 0 to 1.
+    /// The certainty of the rule, 0 to 1.
     pub confidence: f64,
-    /// The command or option that moves it; empty when there is nothing to do.
+    /// The command or option that removes the cause; empty if there is nothing to do.
     #[serde(default)]
     pub remedy: String,
-    /// The conclusion in a sentence or two; the first names the cause and becomes the verdict when this finding comes first.
+    /// The conclusion in a sentence or two. The first sentence names the cause and becomes the
+    /// verdict if this finding comes first.
     pub text: String,
-    /// The finding that this one follows from, by its id, when the cause of the cause was found too.
+    /// The id of the finding that causes this one, if that was found too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows_from: Option<String>,
 }
 
 impl Finding {
-    /// A finding that is certain and stopped something, with no evidence and no remedy yet.
+    /// Returns a finding that is certain and stopped something, with no evidence and no remedy yet.
     pub fn new(id: &str, side: Side, text: impl Into<String>) -> Self {
         Self {
             id: id.to_owned(),
@@ -44,14 +45,15 @@ impl Finding {
         }
     }
 
-    /// The same, which did this to the run.
+    /// Sets the effect on the run.
     #[must_use]
     pub fn with_severity(mut self, severity: Severity) -> Self {
         self.severity = severity;
         self
     }
 
-    /// Its first sentence, without the full stop. What is quoted between backticks is no end of it.
+    /// Returns the first sentence, without the full stop. A full stop between backticks does not
+    /// end it.
     pub fn first_sentence(&self) -> &str {
         let quotes = |at: usize| self.text[..at].matches('`').count();
         let ends = self.text.match_indices(". ").map(|(at, _)| at);
@@ -59,26 +61,27 @@ impl Finding {
         self.text[..end].trim_end_matches('.')
     }
 
-    /// When the first of its counters moved, in milliseconds since the run began.
+    /// Returns the time at which the first of its counters moved, in milliseconds since the run
+    /// began.
     pub fn began_ms(&self) -> Option<u64> {
         self.evidence.iter().map(|evidence| evidence.at_ms).min()
     }
 
-    /// The same, with one more counter that shows it.
+    /// Adds a counter that shows the finding.
     #[must_use]
     pub fn shown_by(mut self, counter: &str, from: f64, to: f64, at_ms: u64) -> Self {
         self.evidence.push(Evidence { counter: counter.to_owned(), from, to, at_ms });
         self
     }
 
-    /// The same, with this remedy.
+    /// Sets the remedy.
     #[must_use]
     pub fn remedied_by(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = remedy.into();
         self
     }
 
-    /// The same, with this confidence, 0 to 1.
+    /// Sets the confidence, 0 to 1.
     #[must_use]
     pub fn with_confidence(mut self, confidence: f64) -> Self {
         self.confidence = confidence.clamp(0.0, 1.0);
@@ -86,7 +89,7 @@ impl Finding {
     }
 }
 
-/// Where a cause is.
+/// The side of a cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
@@ -96,19 +99,19 @@ pub enum Side {
     Client,
     /// A limit or a queue of the operating system.
     Kernel,
-    /// What lies between the machines.
+    /// The path between the machines.
     Network,
 }
 
-/// What a cause did to the run. Ordered from least to worst.
+/// The effect of a cause on the run. Ordered from least to worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Nothing yet: it is what would come next.
+    /// No effect yet: the next limit.
     Noted,
-    /// It made something late, or lost what was sent again.
+    /// Something was late, or data was retransmitted.
     Slowed,
-    /// Connections or messages failed, or the numbers are not to be believed.
+    /// Connections or messages failed, or the numbers cannot be trusted.
     #[default]
     Stopped,
 }
@@ -116,13 +119,13 @@ pub enum Severity {
 /// A counter that moved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Its name as in the run file, `TcpExt.ListenOverflows`.
+    /// The counter's name as in the run file, `TcpExt.ListenOverflows`.
     pub counter: String,
-    /// Its value before.
+    /// The counter's value before.
     pub from: f64,
-    /// Its value after.
+    /// The counter's value after.
     pub to: f64,
-    /// When it moved, in milliseconds since the run began.
+    /// The time of the change, in milliseconds since the run began.
     pub at_ms: u64,
 }
 
@@ -137,7 +140,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// The conclusion, then its evidence and the remedy, each on an indented line.
+/// Writes the conclusion, then the evidence and the remedy, each on an indented line.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}] {}", self.side, self.text)?;
@@ -145,7 +148,8 @@ impl fmt::Display for Finding {
             write!(f, " (confidence {:.0} %)", self.confidence * 100.0)?;
         }
         for Evidence { counter, from, to, at_ms } in &self.evidence {
-            // Counters are whole; costs and shares are not, and three places of those are enough.
+            // Counters are whole numbers. Costs and shares are not, and three decimal places are
+            // enough.
             let [from, to] = [from, to].map(|value| (value * 1000.0).round() / 1000.0);
             write!(f, "\n  {counter}: {from} -> {to} at {:.1} s", *at_ms as f64 / 1000.0)?;
         }

@@ -1,9 +1,9 @@
-//! Latencies in microseconds, as an HDR histogram of three significant digits that costs memory only
-//! where values were recorded.
+//! Latencies in microseconds, as an HDR histogram of three significant digits that uses memory only
+//! for recorded values.
 //!
-//! The cells are ours and the encoded form is the `hdrhistogram` crate's: its own cells are one array,
-//! written when a histogram is made, which would make 74 KB resident for each of the many that a
-//! generator with many cores keeps.
+//! The cells are our own and the encoded form is the `hdrhistogram` crate's. That crate stores its
+//! cells in one array, written when a histogram is made, which would make 74 KB resident for each
+//! of the many histograms that a generator with many cores keeps.
 
 use std::fmt;
 use std::io::Read as _;
@@ -17,10 +17,11 @@ use serde::{Deserialize, Serialize};
 /// The largest value, in microseconds: two minutes. Larger ones are recorded as this one.
 pub const HIGHEST_US: u64 = 120_000_000;
 
-/// How often each latency occurred, from 1 µs to two minutes, to three significant digits.
+/// The number of occurrences of each latency, from 1 µs to two minutes, to three significant
+/// digits.
 ///
-/// Empty it is 152 bytes. Each power of two that occurs takes 4 KB (and the first two milliseconds
-/// 8 KB together), up to 74 KB.
+/// An empty histogram is 152 bytes. Each power of two that occurs takes 4 KB (and the first two
+/// milliseconds 8 KB together), up to 74 KB.
 #[derive(Clone, Default)]
 pub struct Histogram {
     blocks: [Option<Box<Block>>; BLOCKS],
@@ -32,7 +33,7 @@ pub struct Histogram {
 type Block = [u32; BLOCK];
 
 impl Histogram {
-    /// An empty histogram.
+    /// Returns an empty histogram.
     pub fn new() -> Self {
         Self::default()
     }
@@ -43,8 +44,8 @@ impl Histogram {
         self.record_n(us, 1);
     }
 
-    /// Records `n` latencies of `us` microseconds each. A cell that is full (2^32 − 1) takes no more, and
-    /// what it does not take is not counted either.
+    /// Records `n` latencies of `us` microseconds each. A full cell (2^32 − 1) takes no more, and
+    /// the rest is not counted either.
     #[inline]
     pub fn record_n(&mut self, us: u64, n: u32) {
         let index = index_of(us.min(HIGHEST_US));
@@ -67,7 +68,7 @@ impl Histogram {
         }
     }
 
-    /// Forgets everything; the memory stays. Costs nothing when there is nothing to forget, and
+    /// Removes all values; the memory stays allocated. Costs nothing if the histogram is empty, and
     /// otherwise 4 KB of zeros for each power of two that occurred.
     pub fn clear(&mut self) {
         if self.is_empty() {
@@ -77,25 +78,25 @@ impl Histogram {
         self.count = 0;
     }
 
-    /// How many values were recorded.
+    /// Returns the number of recorded values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether nothing was recorded.
+    /// Reports whether no value was recorded.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many values were two minutes or more (to the precision of that cell): the true values may
-    /// have been any longer.
+    /// Returns the number of values of two minutes or more (to the precision of that cell). Their
+    /// true values may be larger.
     pub fn saturated(&self) -> u64 {
         let index = index_of(HIGHEST_US);
         self.blocks[index / BLOCK].as_ref().map_or(0, |block| block[index % BLOCK].into())
     }
 
-    /// The value, in microseconds, that `percent` per cent (0 to 100) of the values do not exceed; 0
-    /// when there are none. It is the upper end of its cell, so at most 0.1 % too large.
+    /// Returns the value, in microseconds, that `percent` per cent (0 to 100) of the values do not
+    /// exceed; 0 if there are none. It is the upper bound of its cell, so at most 0.1 % too large.
     pub fn percentile(&self, percent: f64) -> u64 {
         let share = (percent / 100.0).clamp(0.0, 1.0);
         // The tolerance keeps 99.9 % of 1000 at the 999th value although 0.999 has no exact form.
@@ -110,12 +111,12 @@ impl Histogram {
         self.max()
     }
 
-    /// The largest value in microseconds, to the precision of its cell; 0 when there is none.
+    /// Returns the largest value in microseconds, to the precision of its cell; 0 if there is none.
     pub fn max(&self) -> u64 {
         self.iter().next_back().map_or(0, |(value, _)| value)
     }
 
-    /// The mean in microseconds, from the middles of the cells; 0 when there are no values.
+    /// Returns the mean in microseconds, from the middles of the cells; 0 if there are no values.
     pub fn mean(&self) -> f64 {
         if self.is_empty() {
             return 0.0;
@@ -124,13 +125,14 @@ impl Histogram {
         sum / self.count as f64
     }
 
-    /// The cells that are not zero, in order: the highest value of each, in microseconds, and its count.
+    /// Iterates over the cells that are not zero, in order: the highest value of each, in
+    /// microseconds, and its count.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u32)> + '_ {
         self.cells().map(|(index, n)| (highest_of(index), n))
     }
 
-    /// The form that HdrHistogram libraries of every language read: V2 with deflate, in standard
-    /// base64. Starts with `HISTFAAA`.
+    /// Encodes the histogram in the form that HdrHistogram libraries of every language read: V2
+    /// with deflate, in standard base64. Starts with `HISTFAAA`.
     pub fn encode(&self) -> String {
         let mut wire = hdrhistogram::Histogram::<u64>::new_with_bounds(1, HIGHEST_US, DIGITS)
             .expect("the bounds are constants that the crate accepts");
@@ -144,8 +146,8 @@ impl Histogram {
         BASE64.encode(bytes)
     }
 
-    /// Reads what [`encode`](Self::encode) or any other HdrHistogram library wrote; values keep three
-    /// significant digits and are capped at two minutes.
+    /// Reads the output of [`encode`](Self::encode) or of any other HdrHistogram library. Values
+    /// keep three significant digits and are capped at two minutes.
     pub fn decode(text: &str) -> Result<Self, HistogramDecodeError> {
         let packed = BASE64.decode(text.trim()).map_err(HistogramDecodeError::new)?;
         let bytes = inflate(&packed)?;
@@ -160,7 +162,7 @@ impl Histogram {
         Ok(histogram)
     }
 
-    /// The cells that are not zero, in order: the index of each, and its count.
+    /// Iterates over the cells that are not zero, in order: the index of each, and its count.
     fn cells(&self) -> impl DoubleEndedIterator<Item = (usize, u32)> + '_ {
         let blocks = self.blocks.iter().enumerate();
         let present = blocks.filter_map(|(i, block)| Some((i * BLOCK, block.as_ref()?)));
@@ -201,23 +203,23 @@ impl<'de> Deserialize<'de> for Histogram {
     }
 }
 
-/// What people ask of a histogram, in microseconds. All zero when `count` is.
+/// The usual statistics of a histogram, in microseconds. All zero if `count` is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LatencySummary {
-    /// Half were at most this.
+    /// Median: half of the values are at most this.
     pub p50: u64,
-    /// 90 % were at most this.
+    /// 90 % of the values are at most this.
     pub p90: u64,
-    /// 99 % were at most this.
+    /// 99 % of the values are at most this.
     pub p99: u64,
-    /// 99.9 % were at most this.
+    /// 99.9 % of the values are at most this.
     pub p999: u64,
-    /// The largest.
+    /// The largest value.
     pub max: u64,
-    /// The mean.
+    /// The mean of the values.
     pub mean: u64,
-    /// How many there were.
+    /// The number of values.
     pub count: u64,
 }
 
@@ -235,7 +237,7 @@ impl From<&Histogram> for LatencySummary {
     }
 }
 
-/// A text that is not an encoded histogram.
+/// The error for a text that is not an encoded histogram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistogramDecodeError(String);
 
@@ -253,8 +255,8 @@ impl fmt::Display for HistogramDecodeError {
 
 impl std::error::Error for HistogramDecodeError {}
 
-/// The V2 form inside the deflated one, which must be as long as it says: the deserializer reserves what
-/// the length field asks for, and four flipped bits should not ask for gigabytes.
+/// Inflates the V2 form and checks its length field. The deserializer reserves as much as that
+/// field says, and four flipped bits must not reserve gigabytes.
 fn inflate(packed: &[u8]) -> Result<Vec<u8>, HistogramDecodeError> {
     let deflated = packed.get(8..).ok_or_else(|| HistogramDecodeError::new("it is too short"))?;
     let mut bytes = Vec::new();
@@ -267,7 +269,7 @@ fn inflate(packed: &[u8]) -> Result<Vec<u8>, HistogramDecodeError> {
     }
 }
 
-/// Adds `n` to a cell, as far as it has room, and returns how many it took.
+/// Adds `n` to a cell, up to its maximum, and returns the number added.
 #[inline]
 fn add(cell: &mut u32, n: u32) -> u64 {
     let before = *cell;
@@ -275,8 +277,9 @@ fn add(cell: &mut u32, n: u32) -> u64 {
     u64::from(*cell - before)
 }
 
-/// Where a value is counted. The first 2048 values have a cell each; from there on every power of two
-/// is divided into 1024 cells, so a cell is never wider than a thousandth of its value.
+/// Returns the index of a value's cell. The first 2048 values have a cell each. From there every
+/// power of two is divided into 1024 cells, so a cell is never wider than a thousandth of its
+/// value.
 #[inline]
 const fn index_of(us: u64) -> usize {
     let shift = shift_of(us);
@@ -289,7 +292,7 @@ const fn shift_of(us: u64) -> u32 {
     53 - (us | 2047).leading_zeros()
 }
 
-/// The lowest value of a cell, and how many values share it.
+/// Returns the lowest value of a cell, and the number of values that share it.
 const fn span_of(index: usize) -> (u64, u64) {
     let shift = (index / BLOCK).saturating_sub(1);
     (((index - shift * BLOCK) as u64) << shift, 1 << shift)
@@ -305,16 +308,16 @@ fn middle_of(index: usize) -> f64 {
     (low as f64 + highest_of(index) as f64) / 2.0
 }
 
-/// Significant decimal digits.
+/// Significant decimal digits of a value.
 const DIGITS: u8 = 3;
 #[cold]
 fn empty_block() -> Box<Block> {
     Box::new([0; BLOCK])
 }
 
-/// Bytes of V2 before the counters.
+/// Bytes of the V2 form before its counters.
 const HEADER_BYTES: usize = 40;
-/// More than the V2 form of any histogram of five digits or fewer has, in bytes.
+/// A bound above the size of the V2 form of any histogram of five digits or fewer, in bytes.
 const ENCODED_BYTES_MAX: u64 = 16 << 20;
 /// Cells of one power of two.
 const BLOCK: usize = 1024;
@@ -428,7 +431,9 @@ mod tests {
         }
 
         #[test]
-        fn decode_gives_back_what_was_encoded(values in prop::collection::vec(0..HIGHEST_US * 2, 0..200)) {
+        fn decode_gives_back_what_was_encoded(
+            values in prop::collection::vec(0..HIGHEST_US * 2, 0..200),
+        ) {
             let h = of(&values);
             let back = Histogram::decode(&h.encode()).unwrap();
             prop_assert_eq!(&back, &h);
@@ -459,9 +464,11 @@ mod tests {
 
         #[test]
         fn cells_are_those_of_the_hdrhistogram_crate(value in 0..=HIGHEST_US) {
-            let crates = hdrhistogram::Histogram::<u32>::new_with_bounds(1, HIGHEST_US, DIGITS).unwrap();
+            let crates =
+                hdrhistogram::Histogram::<u32>::new_with_bounds(1, HIGHEST_US, DIGITS).unwrap();
             prop_assert_eq!(crates.distinct_values(), BLOCKS * BLOCK);
-            prop_assert_eq!(highest_of(index_of(value)), crates.highest_equivalent(value).min(HIGHEST_US));
+            let highest = crates.highest_equivalent(value).min(HIGHEST_US);
+            prop_assert_eq!(highest_of(index_of(value)), highest);
             let (low, width) = span_of(index_of(value));
             prop_assert!(low <= value && value < low + width);
         }

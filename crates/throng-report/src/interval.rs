@@ -1,7 +1,7 @@
-//! One line of the run file: what everybody said about one second.
+//! One line of the run file: the measurements of one second.
 //!
-//! Counters and tallies are as of the end of the interval and count from the start, so a lost line
-//! costs their resolution and nothing else. Histograms are of the interval alone.
+//! Counters and tallies are totals since the start, as of the end of the interval, so a lost line
+//! costs their resolution and nothing else. Histograms cover the interval alone.
 
 use std::collections::BTreeMap;
 
@@ -13,55 +13,59 @@ use crate::{
     ServerSnapshot, Tally, UnansweredWaits,
 };
 
-/// The phase of a run whose schedule is over, or was ended: nobody begins anything, whoever is connected leaves,
-/// and no latency is recorded. Its intervals count for no rate, no cost and no lateness.
+/// The phase of a run whose schedule is over or was ended: no user begins anything, connected users
+/// leave, and no latency is recorded. Its intervals count for no rate, no cost and no lag.
 pub const LEAVING: &str = "everybody leaves";
 
-/// What was measured in one interval, usually one second.
+/// The measurements of one interval, usually one second.
 ///
 /// A run begins with an interval of no length (`at_ms` and `span_ms` 0): the counters of processes
-/// and of the machine before anything happened.
+/// and of the machine before the load began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The interval's end, in milliseconds since the run began.
     pub at_ms: u64,
-    /// Its length in milliseconds.
+    /// The interval's length, in milliseconds.
     pub span_ms: u64,
     /// The generator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadInterval>,
-    /// The server, when it is a throng server that could be asked.
+    /// The server, if it is a throng server with a reachable control socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerSnapshot>,
     /// The generator's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineUse>,
-    /// Counters and gauges of the generator's kernel by name (`TcpExt.ListenOverflows`, `listener.syn_recv`, …).
+    /// Counters and gauges of the generator's kernel by name (`TcpExt.ListenOverflows`,
+    /// `listener.syn_recv`, …).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kernel: BTreeMap<String, i64>,
-    /// The server's, where that is another machine or another network namespace; see [`server_side`].
+    /// The kernel's counters on the server's side, if the server is on another machine or in
+    /// another network namespace; see [`server_side`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server_kernel: BTreeMap<String, i64>,
-    /// The server's machine, where that is another one.
+    /// The server's machine, if it is another machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_machine: Option<MachineUse>,
-    /// Programs on the generator's machine that are neither end and took the most CPU time; looked
-    /// for only while the two ends do not explain how busy the machine is.
+    /// Programs on the generator's machine, other than generator and server, that used the most CPU
+    /// time. Recorded only while these two do not explain how busy the machine is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramUse>,
-    /// The same on the server's machine, where that is another one.
+    /// Programs on the server's machine that used the most CPU time, if it is another machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_programs: Vec<ProgramUse>,
-    /// What could not be read, and why; none where that is the same as before, and an empty list where all of it can be read again.
+    /// Sources that could not be read, with reasons. Absent if the list is the same as before;
+    /// empty if every source can be read again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<Vec<String>>,
-    /// What happened.
+    /// Events of the interval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<RunEvent>,
 }
 
-/// Where the intervals of a run have the kernel that the server runs on: in one of its own, if any of them has that, else in the
-/// generator's. An interval in which the server's own was not heard of then has nothing of it, and never the generator's instead.
+/// Returns where the intervals of a run hold the server's kernel: in `server_kernel` if any
+/// interval has one, else in `kernel`. If the server has its own kernel, an interval without its
+/// counters yields nothing, and never the generator's counters instead.
 pub fn server_side(intervals: &[Interval]) -> impl Fn(&Interval) -> &BTreeMap<String, i64> {
     let is_apart = intervals.iter().any(|interval| !interval.server_kernel.is_empty());
     move |interval| if is_apart { &interval.server_kernel } else { &interval.kernel }
@@ -71,22 +75,24 @@ pub fn server_side(intervals: &[Interval]) -> impl Fn(&Interval) -> &BTreeMap<St
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadInterval {
-    /// The phase of the load at the end of the interval, as in the scenario: `ramp to 100k`; at last [`LEAVING`].
+    /// The phase of the load at the end of the interval, as in the scenario: `ramp to 100k`; at
+    /// last [`LEAVING`].
     pub phase: String,
-    /// Whether the load was paused by hand (`throng ctl pause`) at the end of the interval: no user begins.
+    /// Whether the load was paused with `throng ctl pause` at the end of the interval: no user
+    /// begins.
     #[serde(skip_serializing_if = "is_false")]
     pub paused: bool,
     /// Cores that run.
     pub cores: u64,
-    /// Cores that did not answer in time: what they counted is as of their last answer, and what
-    /// they did meanwhile is in a later interval.
+    /// Cores that did not answer in time: their counters are as of their last answer, and what they
+    /// do meanwhile appears in a later interval.
     pub cores_silent: u64,
-    /// The time in which the counters grew, in microseconds: from one answer of a core to its next,
-    /// the mean over all cores, each weighed by what it did. 0 when not known.
+    /// The time in which the counters grew, in microseconds: from one answer of a core to the next,
+    /// as a mean over all cores, each weighed by its work. 0 if unknown.
     pub grown_us: u64,
-    /// What the users did.
+    /// Counters of the users.
     pub counters: LoadCounters,
-    /// What the loops counted.
+    /// Counters of the event loops.
     pub core: CoreCounters,
     /// Errors of established connections by kind; failed connects are in `connect_failed` only.
     #[serde(skip_serializing_if = "no_tally")]
@@ -94,56 +100,58 @@ pub struct LoadInterval {
     /// Failed connects by errno, or `timeout`.
     #[serde(skip_serializing_if = "no_tally")]
     pub connect_failed: Tally,
-    /// From the intended moment of a connect until it was established; for a WebSocket, until its upgrade was checked.
+    /// Time from the intended moment of a connect until the connection was established; for a
+    /// WebSocket, until its upgrade was checked.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub connect: Histogram,
-    /// The part of that until TCP was established; of WebSockets only.
+    /// The part of the connect until TCP was established; WebSockets only.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub tcp: Histogram,
-    /// From the intended moment of a message until its answer was whole.
+    /// Time from the intended moment of a message until its answer was complete.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub message: Histogram,
-    /// From the intended moment of a join until it was answered ok.
+    /// Time from the intended moment of a join until its ok answer.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub join: Histogram,
-    /// From the intended moment of a push until it was answered ok.
+    /// Time from the intended moment of a push until its ok answer.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub push: Histogram,
-    /// How long users waited for what they did not get, until it timed out or they were stopped.
+    /// Waits that no answer ended, until they timed out or the user was stopped.
     #[serde(skip_serializing_if = "UnansweredWaits::is_empty")]
     pub unanswered: UnansweredWaits,
-    /// From the intended moment of a probe until each user had it.
+    /// Time from the intended moment of a probe until each user received it.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub broadcast: Histogram,
-    /// What was counted of all probes.
+    /// Counters over all probes.
     #[serde(skip_serializing_if = "no_probes")]
     pub probe: ProbeCounters,
-    /// The probes of which something was heard in the interval, each as far as it has come.
+    /// Probes that changed in the interval, each with its state so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<ProbeReport>,
-    /// The same by the kernel's clock: until answers arrived, and not until the generator saw them.
+    /// The latencies by the kernel's clock: until answers arrived, and not until the generator read
+    /// them.
     #[serde(skip_serializing_if = "ArrivalLatencies::is_empty")]
     pub arrival: ArrivalLatencies,
-    /// How much later than intended the generator did what depended on nobody else.
+    /// Lag of the generator's own steps: the delay of actions that depend on no answer.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub lag: Histogram,
-    /// The longest time in which users waited and none of them was answered, of those that ended in
-    /// the interval; absent when it is short.
+    /// The longest time in which users waited and none of them was answered, among those that ended
+    /// in the interval; absent if it is short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_gap: Option<AnswerGap>,
-    /// When the target went away and came back; absent when it did neither.
+    /// When the target went away and came back; absent if it did neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
     /// The generator's process.
     pub process: ProcessUse,
-    /// The counters of each class of users, when there is more than one.
+    /// The counters of each class of users, if there is more than one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, ClassCounters>,
 }
 
 impl LoadInterval {
-    /// Returns the latencies by the best clock that there is: of each kind until the answer reached this
-    /// machine, where the kernel's clock was asked, and else until the generator saw it.
+    /// Returns the latencies by the best available clock: for each kind, until the answer reached
+    /// this machine if the kernel timed it, else until the generator read it.
     pub fn latencies(&self) -> Latencies<'_> {
         let Self { connect, tcp, message, join, push, broadcast, arrival, .. } = self;
         fn best<'a>(seen: &'a Histogram, arrived: &'a Histogram) -> &'a Histogram {
@@ -159,12 +167,13 @@ impl LoadInterval {
         }
     }
 
-    /// Whether everybody was leaving when the interval ended.
+    /// Reports whether all users were leaving when the interval ended.
     pub fn is_leaving(&self) -> bool {
         self.phase == LEAVING
     }
 
-    /// Moves its moments from another clock to that of the run, which began at `began_ms` of it.
+    /// Converts its times from another clock to the run's clock; the run began at `began_ms` of the
+    /// other clock.
     pub fn rebase(&mut self, began_ms: u64) {
         if let Some(gap) = &mut self.answer_gap {
             gap.from_ms = gap.from_ms.saturating_sub(began_ms);
@@ -183,7 +192,7 @@ impl LoadInterval {
         }
     }
 
-    /// What counts from the start, without what is of the interval alone.
+    /// Returns the totals since the start, without the values that cover this interval alone.
     pub fn without_measured(&self) -> Self {
         Self {
             phase: self.phase.clone(),
@@ -236,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_not_heard_of_for_an_interval_is_not_the_generator() {
+    fn a_server_without_counters_for_an_interval_is_not_the_generator() {
         let of = |n: i64| BTreeMap::from([("n".to_owned(), n)]);
         let shared = Interval { kernel: of(500), ..Interval::default() };
         let apart = Interval { server_kernel: of(7), ..shared.clone() };

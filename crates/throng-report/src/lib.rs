@@ -1,15 +1,15 @@
-//! What was measured: histograms, counters, snapshots, the run file, and findings.
+//! The measurements of a run: histograms, counters, snapshots, the run file, and findings.
 //!
-//! One [`Interval`] a second holds everything both ends and the kernel said; the run file is those
-//! lines; every number that anybody is shown is rendered from it.
+//! One [`Interval`] a second holds everything that the generator, the server and the kernel
+//! reported. The run file is those lines; every number on a screen is rendered from it.
 //!
 //! ```
-//! use throng_report::runfile::{self, End, Header, RunFileWriter};
+//! use throng_report::runfile::{self, RunEnd, RunFileWriter, RunHeader};
 //! use throng_report::{Interval, Summary, Threshold, render};
 //!
-//! let mut writer = RunFileWriter::create(Vec::new(), &Header::default())?;
+//! let mut writer = RunFileWriter::create(Vec::new(), &RunHeader::default())?;
 //! let _ = writer.interval(&Interval { at_ms: 1000, span_ms: 1000, ..Interval::default() });
-//! let _ = writer.end(&End::default());
+//! let _ = writer.end(&RunEnd::default());
 //!
 //! let file = runfile::read(&mut writer.into_inner().as_slice())?;
 //! let summary = Summary::of(&file);

@@ -1,33 +1,33 @@
-//! One probe: a message to everybody, and when everybody had it.
+//! One probe: a message to all users, and the times of its deliveries.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Histogram, ProbeCounters};
 
-/// What became of one probe so far. Latencies are in microseconds, from the moment at which it was due.
+/// The state of one probe so far. Latencies are in microseconds, from the moment when it was due.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProbeReport {
-    /// Which, from 1.
+    /// The number of the probe, from 1.
     pub number: u64,
-    /// When it was due, in milliseconds since the first phase of the load began.
+    /// The moment when it was due, in milliseconds since the first phase of the load began.
     pub due_ms: u64,
-    /// Its deliveries.
+    /// The counters of its deliveries.
     #[serde(flatten)]
     pub counters: ProbeCounters,
-    /// The first delivery.
+    /// The latency of the first delivery.
     pub first_us: Option<u64>,
-    /// Half of those who got it had it by then.
+    /// The latency that half of the deliveries did not exceed.
     pub p50_us: Option<u64>,
-    /// 99 % of them had.
+    /// The latency that 99 % of the deliveries did not exceed.
     pub p99_us: Option<u64>,
-    /// The last delivery so far.
+    /// The latency of the last delivery so far.
     pub last_us: Option<u64>,
 }
 
 impl ProbeReport {
-    /// The report of probe `number` from what was counted and measured of it. `first_us` and `last_us` are exact, the
-    /// histogram's ends are rounded.
+    /// Returns the report of probe `number` from its counters and its histogram. `first_us` and
+    /// `last_us` are exact; the histogram's bounds are rounded.
     pub fn of(
         number: u64,
         due_ms: u64,

@@ -1,7 +1,8 @@
 //! The run file: a run as lines of JSON, written from its first second.
 //!
-//! The first line is the [`Header`], each further line an [`Interval`], and the last one the [`End`]
-//! as `{"end": …}`. [`RunFileWriter`] writes it and [`read`] reads it, whole or cut short by a crash.
+//! The first line is the [`RunHeader`], each further line an [`Interval`], and the last line the
+//! [`RunEnd`] as `{"end": …}`. [`RunFileWriter`] writes the file and [`read`] reads it, whole or
+//! cut short by a crash.
 
 mod reader;
 mod writer;
@@ -15,49 +16,49 @@ pub use writer::{AppendOutcome, RunFileWriter, Truncate};
 
 use crate::{Interval, Validity};
 
-/// The schema that this version writes, and the only one that it reads.
+/// The schema that this version writes, and the only schema that it reads.
 pub const SCHEMA: &str = "throng.run/1";
 
-/// Whether a file that begins with `head` is a run file, of whatever version, or the beginning of one.
-/// [`HEAD_BYTES`] tell.
+/// Reports whether a file that begins with `head` is a run file of any version, or the beginning of
+/// one. [`HEAD_BYTES`] bytes are enough.
 pub fn is_run_file(head: &[u8]) -> bool {
     head.starts_with(MARK) || MARK.starts_with(head)
 }
 
-/// As every version writes its first line.
+/// The beginning of the first line in every version.
 const MARK: &[u8] = b"{\"schema\":\"throng.run/";
 
-/// Bytes that [`is_run_file`] looks at.
+/// Bytes that [`is_run_file`] compares.
 pub const HEAD_BYTES: usize = MARK.len();
 
-/// What was to be run, and where.
+/// The first line: the plan of the run, and its machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunHeader {
-    /// [`SCHEMA`].
+    /// The schema of the file, [`SCHEMA`].
     pub schema: String,
-    /// When the run began, RFC 3339.
+    /// The start of the run, RFC 3339.
     pub started: String,
-    /// The version of throng that ran.
+    /// The version of throng that ran the load.
     pub throng_version: String,
     /// The command line.
     pub command: Vec<String>,
-    /// The scenario, in full.
+    /// The full scenario.
     pub scenario: ScenarioSource,
-    /// What was loaded, `tcp://127.0.0.1:5555`.
+    /// The target, `tcp://127.0.0.1:5555`.
     pub target: String,
-    /// The most users that the scenario asks for at a time.
+    /// The most users that the scenario starts at a time.
     pub users_planned: u64,
-    /// The length of all phases of the load, in milliseconds, when it is known.
+    /// The length of all phases of the load, in milliseconds, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_ms: Option<u64>,
-    /// The most connections that the generator can hold on this machine, when it is known.
+    /// The most connections that the generator can hold on this machine, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
-    /// Whether the target is an address of the generator's own machine, so that both ends share its CPUs and memory. Files
-    /// that do not say are of such runs.
+    /// Whether the target is an address of the generator's own machine, so that server and
+    /// generator share its CPUs and memory. True for files without this field.
     pub target_is_here: bool,
-    /// What the generator can do at most on this machine, when it was measured before the run.
+    /// The maximum load of the generator on this machine, if it was measured before the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
     /// Facts about the machine by name: `kernel`, `cpu_model`, `memory_bytes`, `net.ipv4.…`.
@@ -84,18 +85,19 @@ impl Default for RunHeader {
     }
 }
 
-/// What a generator did at most against a peer that does nothing, on the machine and in the minute of the run. Where the target is on
-/// another machine, what it would do if the peer took no CPU time beside it.
+/// The maximum load of a generator against a peer that does nothing, measured on the run's machine
+/// just before the run. If the target is on another machine: the load that the generator would
+/// reach if the peer took no CPU time beside it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ceiling {
-    /// Connects a second, each closed again; those of Phoenix with a join.
+    /// Connects per second, each closed again; for Phoenix, each with a join.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connects_per_s: Option<f64>,
-    /// Messages a second that were answered, or sent where the scenario waits for no answer.
+    /// Messages per second that were answered, or sent if the scenario waits for no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_per_s: Option<f64>,
-    /// How late its timers are, 99 % of them at most, in microseconds.
+    /// The error of the generator's timers that 99 % of them do not exceed, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_error_us_p99: Option<u64>,
     /// Resident memory of a connected user.
@@ -103,23 +105,23 @@ pub struct Ceiling {
     pub bytes_per_user: Option<f64>,
 }
 
-/// A scenario as it was read.
+/// A scenario and its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScenarioSource {
-    /// Its path, or the name of a bundled one.
+    /// The scenario's path, or the name of a bundled scenario.
     pub path: String,
-    /// Its text.
+    /// The scenario's text.
     pub source: String,
 }
 
-/// How a run ended.
+/// The last line: the end of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunEnd {
-    /// Why it ended.
+    /// The reason why the run ended.
     pub reason: RunEndReason,
-    /// More about that, when there is more: an error, a signal.
+    /// Details, if there are any: an error, a signal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Lines that could not be written.
@@ -128,14 +130,14 @@ pub struct RunEnd {
     pub validity: Validity,
 }
 
-/// Why a run ended.
+/// The reasons why a run ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEndReason {
     /// The scenario was over.
     #[default]
     Finished,
-    /// Somebody asked for it: Ctrl-C, SIGTERM, `throng ctl`.
+    /// A request to end it: Ctrl-C, SIGTERM, `throng ctl`.
     Interrupted,
     /// The target was gone.
     TargetLost,

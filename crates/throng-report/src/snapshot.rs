@@ -1,16 +1,17 @@
-//! The numbers themselves: what a server, a generator and a machine count.
+//! The numbers themselves: the counters of a server, a generator and a machine.
 //!
-//! Counters only grow, from the start of the process; gauges are as of the moment of the snapshot;
-//! both add up over cores ([`Merge`]). Histograms are of one interval and are merged, never averaged.
+//! Counters only grow, from the start of the process. Gauges are as of the moment of the snapshot.
+//! Both add up over cores ([`Merge`]). Histograms cover one interval and are merged, never
+//! averaged.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-/// Sums what several cores counted.
+/// A value that can be summed over cores.
 pub trait Merge {
-    /// Adds what `other` counted to what this one did.
+    /// Adds the counts of `other`.
     fn merge(&mut self, other: &Self);
 }
 
@@ -27,12 +28,12 @@ impl Tally {
         }
     }
 
-    /// How many of `name`.
+    /// Returns the count of `name`.
     pub fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// How many of everything.
+    /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
@@ -46,7 +47,7 @@ impl Merge for Tally {
     }
 }
 
-/// Whether a field tells how many there are now, rather than how many there were in all.
+/// Reports whether a field is a gauge or a maximum rather than a counter.
 fn is_gauge(field: &str) -> bool {
     const GAUGES: [&str; 11] = [
         "open",
@@ -74,7 +75,7 @@ macro_rules! counters {
         pub struct $name { $( $(#[$field_meta])* pub $field: u64, )* }
 
         impl $name {
-            /// What was counted since `earlier`; gauges and maxima are as of now.
+            /// Returns the growth since `earlier`; gauges and maxima are as of now.
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $( $field: if is_gauge(stringify!($field)) {
                     self.$field
@@ -97,23 +98,24 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What every core counts, whichever app runs on it.
+    /// Counters of every core, whichever app runs on it.
     CoreCounters {
         /// Turns of the event loop.
         turns,
         /// Events that the driver reported.
         events,
-        /// Bytes that the kernel handed over.
+        /// Bytes received from the kernel.
         bytes_received,
-        /// Bytes that the kernel took.
+        /// Bytes that the kernel accepted for sending.
         bytes_sent,
-        /// Sends that the kernel took only in part, or not at all.
+        /// Sends that the kernel accepted only in part, or not at all.
         sends_blocked,
-        /// Times that a connection had used its share of a turn and what it sent waited for the next.
+        /// Times that a connection used up its share of a turn, so that the rest of its input
+        /// waited for the next.
         reads_deferred,
-        /// Connections that were closed because what they had not taken outgrew `pending_bytes_max`.
+        /// Connections closed because their unsent bytes exceeded `pending_bytes_max`.
         pending_overflows,
-        /// Callbacks that panicked; only the connection concerned was closed.
+        /// Callbacks that panicked; each closed only its own connection.
         panics,
         /// Messages from other cores.
         mail_received,
@@ -129,130 +131,139 @@ counters! {
 }
 
 counters! {
-    /// What a server counts.
+    /// Counters of a server.
     ServerCounters {
         /// Connections accepted.
         accepted,
-        /// Connections that ended, whoever ended them.
+        /// Connections that ended, closed by either peer.
         closed,
         /// Gauge: connections open now.
         open,
-        /// Messages (for raw TCP: reads that brought bytes) given to the handler.
+        /// Messages (for raw TCP: reads that returned bytes) passed to the handler.
         messages_received,
         /// Answers that the handler sent.
         messages_sent,
-        /// Connections closed because nothing was heard for `idle_timeout`.
+        /// Connections closed because they received nothing for `idle_timeout`.
         idle_timeouts,
         /// Connections that ended with a reset or another socket error.
         resets,
-        /// Connections moved to another core because this core's fd table was full, or by `dispatch`.
+        /// Connections moved to another core because this core's fd table was full, or by
+        /// `dispatch`.
         handed_over,
-        /// Connections that could not be moved and were closed.
+        /// Connections closed because they could not be moved.
         hand_over_failures,
-        /// Times that a core stopped accepting because its fd table (EMFILE) or the system's (ENFILE) was full.
+        /// Times that a core stopped accepting because its fd table (EMFILE) or the system's (ENFILE)
+        /// was full.
         pauses_fd,
         /// Times that a core stopped accepting because `connections_max` was reached.
         pauses_max,
         /// Gauge: cores that are not accepting now.
         paused_cores,
-        /// `dispatch`: the longest queue of accepts that waited for the registry in the interval.
+        /// `dispatch`: the longest queue of accepted sockets that waited for the registry in the
+        /// interval.
         registry_mailbox_most,
-        /// Accepts that found nothing to accept.
+        /// Calls of accept that returned no connection.
         accepts_empty,
-        /// Gauge: topics that have members, summed over the cores: one with members on two cores counts twice.
+        /// Gauge: topics that have subscribers, summed over the cores: a topic with subscribers on
+        /// two cores counts twice.
         topics,
-        /// Gauge: memberships, each of one connection in one topic.
+        /// Gauge: subscriptions, each of one connection to one topic.
         memberships,
-        /// Publications that connections, or other threads, have made.
+        /// Publications made by connections or by other threads.
         published,
-        /// Publications that came from other cores, each once a core.
+        /// Publications that arrived from other cores; each counts once on every core.
         publishes_received,
-        /// Publications that a topic's policy dropped because a core's mailbox was full, or because too many waited for their
-        /// turn; counted once a core that misses them.
+        /// Publications that a topic's policy dropped because a core's mailbox was full, or because
+        /// too many waited for their turn; each counts once on every core that misses it.
         publishes_dropped,
-        /// Frames of publications written to members, or queued for them.
+        /// Frames of publications written to subscribers, or queued for them.
         fanned_out,
-        /// Writes that took those: one carries several frames when publications come faster than they are delivered.
+        /// Writes of these frames: one write carries several frames if publications arrive faster
+        /// than they are delivered.
         fanout_writes,
         /// Publications handed to handlers whose connections intercept them.
         intercepted,
-        /// Frames that had to wait for a slow member.
+        /// Frames that had to wait for a slow subscriber.
         fanout_queued,
-        /// Frames that a slow member does not get: `drop-newest`, or no room in any case.
+        /// Frames that a slow subscriber does not receive: `drop-newest`, or no room under any
+        /// policy.
         dropped_newest,
-        /// Frames that had waited for a slow member and were dropped: `drop-oldest`.
+        /// Frames dropped while they waited for a slow subscriber: `drop-oldest`.
         dropped_oldest,
-        /// Frames that had waited for a slow member until newer ones took their place: `keep-latest`.
+        /// Frames replaced by newer ones while they waited for a slow subscriber: `keep-latest`.
         replaced,
         /// Connections reset because their queue of frames was full: `close`.
         slow_closed,
-        /// Gauge: channels that clients are joined to.
+        /// Gauge: channels that clients have joined.
         channels,
         /// Joins of channels that were answered ok.
         joins,
-        /// Joins of channels that were answered with an error, whatever the reason.
+        /// Joins of channels that were answered with an error, for any reason.
         joins_refused,
-        /// Channels that panicked, in join too.
+        /// Channels that panicked, also during a join.
         channel_crashes,
-        /// Clients that might not connect to channels or to the chat: their origin, their version,
-        /// or the application's own reasons.
+        /// Clients refused by channels or by the chat: for their origin, their version, or the
+        /// application's own reasons.
         connects_refused,
-        /// Clients that were disconnected (1011) because what they sent is no message of their version.
+        /// Clients disconnected (1011) because they sent something that is no message of their
+        /// protocol version.
         bad_messages,
         /// Gauge: long-poll sessions.
         poll_sessions,
-        /// Gauge: bytes that long-poll sessions keep for their next polls, shared ones once a core.
+        /// Gauge: bytes that long-poll sessions hold for their next polls; shared bytes count once
+        /// on each core.
         poll_bytes,
-        /// Long-poll sessions that were refused because there were `poll_sessions_max`.
+        /// Long-poll sessions refused because there were already `poll_sessions_max`.
         poll_sessions_refused,
-        /// Long-poll sessions that ended because more waited for them than may.
+        /// Long-poll sessions ended because too many messages waited for them.
         poll_overflows,
-        /// Members that were not tracked because their topic had `presence_members_max`.
+        /// Presences that were not tracked because their topic already had `presence_members_max`.
         presence_refused,
-        /// Connections that ended (1008) because a message that they had begun was not whole in
-        /// time.
+        /// Connections closed (1008) because a message that they began was not complete in time.
         message_timeouts,
-        /// Connections that ended (1009) because a frame or a message was larger than may be.
+        /// Connections closed (1009) because a frame or a message exceeded its limit.
         messages_too_large,
-        /// Connections that ended (413, 414, 431) because a request was larger than may be.
+        /// Connections closed (413, 414, 431) because a request exceeded its limit.
         requests_too_large,
     }
 }
 
-/// A server at one moment.
+/// The counters of a server at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServerSnapshot {
-    /// Where it listens, `127.0.0.1:5555`.
+    /// The listening address, `127.0.0.1:5555`.
     pub listen: String,
-    /// `reuseport`, `shared` or `dispatch`.
+    /// The accept topology: `reuseport`, `shared` or `dispatch`.
     pub accept: String,
-    /// Which handler: `ok`, `echo`, ….
+    /// The name of the handler: `ok`, `echo`, ….
     pub handler: String,
     /// Cores that run.
     pub cores: u64,
-    /// Cores that did not answer in time, stalled in a handler say: what they counted is as of their last answer.
+    /// Cores that did not answer in time, for example because a handler stalls: their counters are
+    /// as of their last answer.
     pub cores_silent: u64,
-    /// The limit over all cores.
+    /// The limit of connections over all cores.
     pub connections_max: u64,
-    /// Connections that each listener was asked to let wait for accept, of which the kernel may allow fewer; 0 when unknown.
+    /// The accept queue length that each listener requested; the kernel may allow less. 0 if
+    /// unknown.
     pub backlog: u64,
-    /// What the cores counted, summed.
+    /// Counters of the cores' apps, summed.
     pub counters: ServerCounters,
-    /// What the loops counted, summed.
+    /// Counters of the event loops, summed.
     pub core: CoreCounters,
-    /// `accept4` failures by errno.
+    /// Failures of `accept4` by errno.
     pub accept_errors: Tally,
     /// Open connections of each core.
     pub open_per_core: Vec<u64>,
-    /// The process.
+    /// The CPU time and memory of the server's process.
     pub process: ProcessUse,
 }
 
 counters! {
-    /// What a generator counts.
+    /// Counters of a generator.
     ///
-    /// Everything that was begun comes to one end. When all users have left,
+    /// Everything that begins ends in exactly one way. When all users have left,
     ///
     /// - `iterations` = `users_finished` + `users_failed` + `users_cut`
     /// - `connects_started` = `connects_ok` + `connects_failed` + `connects_waiting`
@@ -263,13 +274,13 @@ counters! {
     /// - `pushes_sent` = `pushes_ok` + `pushes_failed` + `pushes_waiting` + `pushes_without_reply`
     /// - `turns_intended` = `turns_started` + `turns_failed` + `turns_waiting`
     ///
-    /// What a user still waits for counts as waiting at the moment at which everybody begins to
-    /// leave, or at which the schedule or `throng ctl` stops this user. What becomes of it
-    /// afterwards is not counted.
+    /// A request that a user still waits for counts as waiting at the moment when all users begin
+    /// to leave, or when the schedule or `throng ctl` stops this user. Its later outcome is not
+    /// counted.
     LoadCounters {
         /// Users (closed model) or arrivals (open model) that should have started by now.
         users_intended,
-        /// Of those, the ones that have started. What a user does again counts in `iterations`.
+        /// Users that have started. Further iterations of the same user count in `iterations`.
         users_started,
         /// Times that a user began its program, the first time included.
         iterations,
@@ -280,7 +291,7 @@ counters! {
         /// Iterations without an error that were cut off before their last step: the run ended, or
         /// the schedule or `throng ctl` stopped the user.
         users_cut,
-        /// Gauge: users in the midst of an iteration.
+        /// Gauge: users in an iteration.
         users_active,
         /// Gauge: connections established.
         connected,
@@ -288,52 +299,53 @@ counters! {
         connects_started,
         /// Connects that were established.
         connects_ok,
-        /// Connects that failed, by any kind of failure.
+        /// Connects that failed, for any reason.
         connects_failed,
-        /// Connects that were under way when their user was stopped.
+        /// Connects in progress when their user was stopped.
         connects_waiting,
-        /// Connects of WebSockets whose TCP was established, and whose upgrade was asked for.
+        /// Connects of WebSockets whose TCP was established and that sent their upgrade request.
         upgrades_started,
-        /// Those of the failed connects whose TCP was established.
+        /// Failed connects whose TCP was established.
         upgrades_failed,
-        /// Those of the waiting connects whose TCP was established.
+        /// Waiting connects whose TCP was established.
         upgrades_waiting,
         /// `send` steps done.
         messages_sent,
         /// `expect` steps begun.
         messages_expected,
-        /// `expect` steps that got what they waited for.
+        /// `expect` steps that received what they expected.
         messages_answered,
-        /// `expect` steps that got something else, or nothing in time, or lost their connection.
+        /// `expect` steps that received something else, or nothing in time, or lost their
+        /// connection.
         messages_failed,
         /// `expect` steps that waited when their user was stopped.
         messages_waiting,
         /// Steps that were about to send when their connection ended, while the server did not take
-        /// what had been sent before.
+        /// the bytes sent before.
         sends_failed,
         /// Steps that were about to send when their user was stopped, while the server did not take
-        /// what had been sent before.
+        /// the bytes sent before.
         sends_waiting,
-        /// Turns of `every` that came due: those that have begun, and those before the last one
+        /// Turns of `every` that came due: those that have begun, and those before the last turn
         /// that began or was given up.
         turns_intended,
         /// Turns of `every` that have begun.
         turns_started,
-        /// Turns of `every` that came due while their user waited, and never began: an error ended
-        /// the loop.
+        /// Turns of `every` that came due while their user waited, and never began because an error
+        /// ended the loop.
         turns_failed,
         /// Turns of `every` that had come due and had not begun when their user was stopped.
         turns_waiting,
-        /// Whole messages that WebSockets brought, whether or not anything had asked for them.
+        /// Complete messages received over WebSockets, whether or not a step waited for them.
         messages_received,
-        /// Messages (over TCP: receives) that came while no step waited for them, or that a step passed
-        /// over: they answered nothing.
+        /// Messages (over TCP: receives) that arrived while no step waited for them, or that a step
+        /// skipped: they answered nothing.
         messages_unasked,
-        /// Answers that may have been another user's: messages that its `expect` would have taken had come
-        /// unasked on the same connection.
+        /// Answers that may belong to another user: messages that match their `expect` had arrived
+        /// unrequested on the same connection.
         answers_doubtful,
-        /// Answers that may have been late ones to the question before, which was given up. They are in no
-        /// histogram.
+        /// Answers that may be late answers to the previous request, which timed out. No histogram
+        /// contains them.
         answers_out_of_step,
         /// Gauge: channels that users are joined to.
         joined,
@@ -347,7 +359,7 @@ counters! {
         joins_waiting,
         /// `push` steps done.
         pushes_sent,
-        /// Those of them that ask for no answer.
+        /// Pushes that request no answer.
         pushes_without_reply,
         /// `push` steps that were answered ok.
         pushes_ok,
@@ -362,52 +374,55 @@ counters! {
         heartbeats_answered,
         /// Heartbeats that were not answered until the next was due, which ends a connection.
         heartbeats_missed,
-        /// Users who waited for an answer (`expect`, `join`, `push`, `leave`) when everybody began
+        /// Users that waited for an answer (`expect`, `join`, `push`, `leave`) when all users began
         /// to leave.
         users_waiting,
-        /// For how long the one of them had waited who had waited the longest, from the intended moment, in microseconds.
+        /// The longest wait of one of these users, from the intended moment, in microseconds.
         users_waiting_us_most,
     }
 }
 
 counters! {
-    /// What a generator counts of its probes. Of every probe, `expected` is in the end the sum of
-    /// `delivered`, `left` and `missing`.
+    /// Counters of a generator's probes. At the end, the `expected` deliveries of every probe are
+    /// the sum of `delivered`, `left` and `missing`.
     ProbeCounters {
         /// Probes that were due.
         intended,
-        /// Those of them that nobody could hear: no user was connected or joined.
+        /// Probes without a subscriber: no user was connected or joined.
         skipped,
         /// Probes sent.
         sent,
-        /// Deliveries that must come: one for every user that was there when a probe was about to be sent.
+        /// Deliveries that must arrive: one for every user that was subscribed when a probe was
+        /// about to be sent.
         expected,
-        /// Those of them that came in time.
+        /// Expected deliveries that arrived in time.
         delivered,
-        /// Those of them that need not come any more: the user left the channel or lost its connection before.
+        /// Expected deliveries that became void: the user left the channel or lost its connection
+        /// first.
         left,
-        /// Those of them that did not come in time.
+        /// Expected deliveries that did not arrive in time.
         missing,
-        /// Those of the missing ones that came later.
+        /// Missing deliveries that arrived later.
         late,
-        /// Deliveries to users who had got this probe before.
+        /// Deliveries to users that had already received this probe.
         duplicates,
-        /// Deliveries to users who had got a later probe before.
+        /// Deliveries to users that had already received a later probe.
         out_of_order,
-        /// Deliveries to users that nobody counted on: they had joined after that moment, or were leaving.
+        /// Deliveries to users that were not expected to receive the probe: they joined after that
+        /// moment, or were leaving.
         unexpected,
     }
 }
 
 impl ProbeCounters {
-    /// Deliveries that may still come.
+    /// Returns the number of deliveries that may still arrive.
     pub fn outstanding(&self) -> u64 {
         self.expected.saturating_sub(self.delivered + self.left + self.missing)
     }
 }
 
 counters! {
-    /// What a generator counts for one class of users; the whole is in [`LoadCounters`].
+    /// Counters of a generator for one class of users; the totals are in [`LoadCounters`].
     ClassCounters {
         /// Iterations that were started.
         users_started,
@@ -419,7 +434,7 @@ counters! {
         users_cut,
         /// Connects that were established.
         connects_ok,
-        /// `expect` steps that got what they waited for.
+        /// `expect` steps that received what they expected.
         messages_answered,
     }
 }
@@ -436,28 +451,30 @@ pub struct ProcessUse {
     pub cpu_system_us: u64,
     /// Resident memory now, in bytes.
     pub rss_bytes: u64,
-    /// Resident memory before the first connection, in bytes; growth per connection counts from here.
+    /// Resident memory before the first connection, in bytes; growth per connection counts from
+    /// here.
     pub rss_bytes_at_start: u64,
 }
 
-/// The CPU that one program took, and who it is.
+/// The CPU time of one program, and its identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProgramUse {
     /// Process id.
     pub pid: u32,
-    /// Its name, at most 15 bytes of it.
+    /// The program's name, at most 15 bytes of it.
     pub program: String,
-    /// CPU time in thousandths of one CPU, on average since it was last looked at; 1,500 is one and
-    /// a half CPUs.
+    /// CPU time in thousandths of one CPU, on average since the previous sample; 1,500 is one and a
+    /// half CPUs.
     pub millicpus: u64,
 }
 
-/// CPU time of the whole machine since it was started, in microseconds, from the first line of `/proc/stat`.
+/// CPU time of the whole machine since it booted, in microseconds, from the first line of
+/// `/proc/stat`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineUse {
-    /// CPUs on line.
+    /// CPUs online.
     pub cpus: u64,
     /// Time that was not idle and not stolen, over all CPUs.
     pub cpu_busy_us: u64,
@@ -468,7 +485,7 @@ pub struct MachineUse {
 }
 
 impl ProcessUse {
-    /// CPU time in user mode and in the kernel, in microseconds.
+    /// Returns the CPU time in user mode and in the kernel, in microseconds.
     pub fn cpu_us(&self) -> u64 {
         self.cpu_user_us + self.cpu_system_us
     }

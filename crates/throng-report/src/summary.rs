@@ -1,32 +1,38 @@
-//! A whole run in one JSON object: the `--json` file, the thresholds' subject, the last page of a report.
+//! A whole run in one JSON object: the `--json` file, the input of thresholds, the last page of a
+//! report.
 //!
 //! Everything is computed from the run file alone. The rules behind the numbers:
 //!
-//! - *Leaving*: the measurement ends when everybody begins to leave ([`LEAVING`](crate::LEAVING)). Totals go on;
-//!   rates, costs and shares of CPU are of the intervals before. The interval in which the leaving began is
-//!   part of both, and counts only where there is nothing before it.
-//! - *Rates*: `rate_most` is the best stretch of at least a second, `rate_mean` is over the time from the first
-//!   to the last interval in which there was any, without those two where there are four or more.
-//! - *CPU per connect and per message*: all CPU time of the process (or machine) in the *busy intervals*, divided by
-//!   what was done in them. An interval is busy with connects when it established at least a
-//!   tenth as many a second as the best interval, and likewise for messages; so the quiet hold after a ramp is not
-//!   charged to the connects, and a stray reconnect does not carry the cost of a second of messages. Where an
-//!   interval is busy with both, its CPU is charged to both: neither number can then be added to the other.
-//! - *Messages* are the answered ones; in a run without an answer, the sent ones. Where users push to channels, CPU per
-//!   message is that of the pushes too.
-//! - *CPU of the machine* is that of everything that ran on it, of programs that have nothing to do with the run too.
-//! - *Memory per user or connection*: growth of resident memory since before the first connection, divided
-//!   by the connections, at the interval with the most connections; `null` when those were fewer than
-//!   [`MEMORY_CONNECTIONS_MIN`].
-//! - *Latency* is of what was answered. Beside it stands what a threshold compares: the same with
-//!   the waits that no answer ended ([`unanswered`](crate::unanswered)), where these make it
-//!   larger.
-//! - *Connections at most* (`connected_most`, `open_most`) are gauges read at the ends of intervals: connections
-//!   that live shorter than an interval are hardly ever seen by them.
-//! - *Share of the ceiling*: connects and messages of the busiest second, each divided by what the generator was measured to do at
-//!   most, added up: both take the same CPUs. Pushes are messages. What the calibration did not measure is not in it.
-//! - *Server*: what its counters grew by since the first snapshot in the file. `null` when there is none.
-//! - A number that nothing was measured for is `null`, never 0.
+//! - *Leaving*: the measurement ends when all users begin to leave ([`LEAVING`](crate::LEAVING)).
+//!   Totals go on; rates, costs and shares of CPU cover the intervals before. The interval in which
+//!   the leaving began is part of both, and counts only if there is nothing before it.
+//! - *Rates*: `rate_most` is the best stretch of at least a second. `rate_mean` covers the time
+//!   from the first to the last interval with any activity, without these two if there are four or
+//!   more.
+//! - *CPU per connect and per message*: all CPU time of the process (or machine) in the *busy
+//!   intervals*, divided by the work done in them. An interval is busy with connects if it
+//!   established at least a tenth as many a second as the best interval, and likewise for messages.
+//!   So the quiet hold after a ramp is not charged to the connects, and a stray reconnect does not
+//!   carry the cost of a second of messages. If an interval is busy with both, its CPU is charged
+//!   to both: the two numbers cannot be added.
+//! - *Messages* are the answered messages; in a run without an answer, the sent ones. If users push
+//!   to channels, CPU per message includes the pushes.
+//! - *CPU of the machine* is that of every program on it, including programs that are no part of
+//!   the run.
+//! - *Memory per user or connection*: growth of resident memory since before the first connection,
+//!   divided by the connections, at the interval with the most connections; `null` if there were
+//!   fewer than [`MEMORY_CONNECTIONS_MIN`].
+//! - *Latency* covers answered requests. Beside it stands the value that a threshold compares: the
+//!   same latency with the waits that no answer ended ([`unanswered`](crate::unanswered)), if these
+//!   make it larger.
+//! - *Connections at most* (`connected_most`, `open_most`) are gauges read at the ends of
+//!   intervals: they hardly ever include connections that live shorter than an interval.
+//! - *Share of the ceiling*: connects and messages of the busiest second, each divided by the
+//!   generator's measured maximum, added up, because both take the same CPUs. Pushes are messages.
+//!   Work that the calibration did not measure is not included.
+//! - *Server*: the growth of its counters since the first snapshot in the file. `null` if there is
+//!   none.
+//! - A number without a measurement is `null`, never 0.
 
 mod fold;
 mod memory;
@@ -36,10 +42,10 @@ mod server;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use throng_base::units::{brief_count, brief_micros};
 
 pub use fold::SummaryFold;
 
-use crate::render::{count, micros};
 use crate::runfile::{ReadError, RunEndReason, RunFile, RunFileReader};
 use crate::{
     ClassCounters, Grade, LatencySummary, ProbeCounters, ProbeReport, ServerCounters, Tally,
@@ -49,23 +55,23 @@ use crate::{
 /// The schema of [`Summary`] in JSON.
 pub const SCHEMA: &str = "throng.summary/1";
 
-/// Connections below which memory per connection is `null`: what a process grows by for other reasons (its
-/// buffers, the stacks of its threads) would be most of it.
+/// Connections below which memory per connection is `null`: a process grows for other reasons too
+/// (its buffers, the stacks of its threads), which would be most of the growth.
 pub const MEMORY_CONNECTIONS_MIN: u64 = 1_000;
 
-/// A whole run. All latencies are in microseconds, all rates per second.
+/// The summary of a whole run. All latencies are in microseconds, all rates per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// [`SCHEMA`].
+    /// The schema of this object, [`SCHEMA`].
     pub schema: String,
-    /// Which run.
+    /// The run's identity and end.
     pub run: RunSummary,
-    /// Seconds from its beginning to its last interval.
+    /// Seconds from the run's beginning to its last interval.
     pub duration_s: f64,
-    /// Seconds of that in which the load was paused by hand: no user began.
+    /// Seconds during which the load was paused with `throng ctl pause`: no user began.
     pub paused_s: f64,
-    /// Whether to believe it.
+    /// The grade of the run.
     pub validity: Validity,
     /// Users.
     pub users: UsersSummary,
@@ -73,37 +79,37 @@ pub struct Summary {
     pub connect: ConnectSummary,
     /// Messages.
     pub message: MessageSummary,
-    /// Joins of channels, when there were any.
+    /// Joins of channels, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinSummary>,
-    /// Pushes to channels, when there were any.
+    /// Pushes to channels, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push: Option<PushSummary>,
-    /// Heartbeats, when there were any.
+    /// Heartbeats, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<HeartbeatSummary>,
-    /// Probes, when there were any.
+    /// Probes, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broadcast: Option<BroadcastSummary>,
     /// Errors by kind, failed connects as `connect`.
     pub errors: Tally,
     /// Arrivals, or users in the closed model.
     pub arrivals: ArrivalsSummary,
-    /// Turns of `every`, when there were any.
+    /// Turns of `every`, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnsSummary>,
     /// The generator's process.
     pub generator: GeneratorSummary,
-    /// The generator's machine; loopback charges the kernel's receive work to whoever sends.
+    /// The generator's machine. Loopback charges the kernel's receive work to the sending process.
     pub machine: MachineSummary,
-    /// The server, when it could be asked.
+    /// The server, if it reported its counters.
     pub server: Option<ServerSummary>,
-    /// Users by class, when there is more than one.
+    /// Users by class, if there is more than one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, ClassCounters>,
 }
 
-/// Which run it was.
+/// The identity and the end of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunSummary {
@@ -111,24 +117,24 @@ pub struct RunSummary {
     pub target: String,
     /// The path or name of the scenario.
     pub scenario: String,
-    /// When it began, RFC 3339.
+    /// The start of the run, RFC 3339.
     pub started: String,
     /// The version of throng.
     pub throng_version: String,
-    /// How it ended; `null` when the file does not say.
+    /// The reason why the run ended; `null` if the file does not say.
     pub end: Option<RunEndReason>,
-    /// Why it was over before its plan was, in a sentence without its point; `null` when it was
-    /// not.
+    /// The reason why the run ended before its plan did, as a sentence without a final full stop;
+    /// `null` if it completed its plan.
     pub incomplete: Option<String>,
 }
 
-/// Users, and what they went through.
+/// Users and their iterations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsersSummary {
     /// Users that should have started.
     pub intended: u64,
-    /// Users that started; the same user coming back is one more iteration.
+    /// Users that started; a user that starts again adds one iteration and no user.
     pub started: u64,
     /// Times that a user began its program.
     pub iterations: u64,
@@ -140,13 +146,13 @@ pub struct UsersSummary {
     pub cut: u64,
     /// The most connections established at the end of an interval.
     pub connected_most: u64,
-    /// The most users in the midst of an iteration at the end of an interval.
+    /// The most users in an iteration at the end of an interval.
     pub active_most: u64,
-    /// The most channels that users were joined to at the end of an interval.
+    /// The most joined channels, summed over users, at the end of an interval.
     pub joined_most: u64,
-    /// Users who waited for an answer when everybody began to leave.
+    /// Users that waited for an answer when all users began to leave.
     pub waiting: u64,
-    /// For how long the one of them had waited who had waited the longest, in microseconds.
+    /// The longest wait of one of these users, in microseconds.
     pub waiting_us_most: u64,
 }
 
@@ -154,31 +160,31 @@ pub struct UsersSummary {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectSummary {
-    /// Begun, and those of users that should have started and did not.
+    /// Connects begun, and the connects of users that should have started and did not.
     pub intended: u64,
-    /// Established.
+    /// Connects established.
     pub ok: u64,
-    /// Failed, by errno or `timeout`.
+    /// Connects failed, by errno or `timeout`.
     pub failed: Tally,
-    /// Under way when their user was stopped.
+    /// Connects in progress when their user was stopped.
     pub waiting: u64,
-    /// Those of them whose TCP was established; of WebSockets only.
+    /// Waiting connects whose TCP was established; WebSockets only.
     pub upgrades_waiting: u64,
-    /// Established per second in the best second.
+    /// Connects established per second in the best second.
     pub rate_most: Option<f64>,
-    /// Established per second.
+    /// Connects established per second.
     pub rate_mean: Option<f64>,
-    /// From the intended moment until established.
+    /// Time from the intended moment until the connection was established.
     pub latency_us: LatencySummary,
-    /// The same until the generator saw it: larger where it looked late.
+    /// Time from the intended moment until the generator read the event: larger if it read late.
     pub seen_us: LatencySummary,
-    /// The part of that until TCP was established; of WebSockets only.
+    /// The part of the connect until TCP was established; WebSockets only.
     pub tcp_latency_us: LatencySummary,
-    /// Waits for a connect that none has ended.
+    /// Waits for a connect that never completed.
     pub unanswered_us: LatencySummary,
-    /// `latency_us` with these, as a threshold compares it.
+    /// `latency_us` and `unanswered_us` combined, as a threshold compares it.
     pub judged_us: LatencySummary,
-    /// The same of `tcp_latency_us`.
+    /// `tcp_latency_us` and its unanswered waits combined, as a threshold compares it.
     pub tcp_judged_us: LatencySummary,
 }
 
@@ -186,18 +192,18 @@ pub struct ConnectSummary {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MessageSummary {
-    /// Sent.
+    /// Messages sent.
     pub sent: u64,
-    /// Steps that were about to send when their user was stopped, while the server did not take
-    /// what had been sent before.
+    /// Steps that were about to send when their user was stopped, while the server did not take the
+    /// bytes sent before.
     pub sends_waiting: u64,
     /// `expect` steps begun.
     pub expected: u64,
-    /// Answered as expected.
+    /// `expect` steps answered as expected.
     pub answered: u64,
-    /// Answered with something else, or not in time, or without their connection.
+    /// `expect` steps answered with something else, or not in time, or that lost their connection.
     pub failed: u64,
-    /// Not answered when their user was stopped.
+    /// `expect` steps without an answer when their user was stopped.
     pub waiting: u64,
     /// Turns of `every` due per second.
     pub intended_rate: Option<f64>,
@@ -205,28 +211,28 @@ pub struct MessageSummary {
     pub rate_most: Option<f64>,
     /// Messages per second.
     pub rate_mean: Option<f64>,
-    /// From the intended moment until the answer arrived.
+    /// Time from the intended moment until the answer arrived.
     pub latency_us: LatencySummary,
-    /// The same until the generator saw the answer: larger where it read late.
+    /// Time from the intended moment until the generator read the answer: larger if it read late.
     pub seen_us: LatencySummary,
-    /// Waits for an answer that none has ended.
+    /// Waits for an answer that never came.
     pub unanswered_us: LatencySummary,
-    /// `latency_us` with these, as a threshold compares it.
+    /// `latency_us` and `unanswered_us` combined, as a threshold compares it.
     pub judged_us: LatencySummary,
-    /// Those of the answered that may have been another user's.
+    /// Answers that may belong to another user.
     pub doubtful: u64,
-    /// Those of the answered that may have been late answers to a question that was given up.
+    /// Answers that may be late answers to an earlier request that timed out.
     pub out_of_step: u64,
     /// Messages that answered nothing.
     pub unasked: u64,
-    /// Whole messages that WebSockets brought, asked for or not.
+    /// Complete messages received over WebSockets, requested or not.
     pub received: u64,
-    /// The same per second in the best second.
+    /// Complete messages received per second in the best second.
     pub received_rate_most: Option<f64>,
 }
 
 impl MessageSummary {
-    /// Returns the share of answers that may be another user's, or another question's.
+    /// Returns the share of answers that may belong to another user or to an earlier request.
     pub fn doubtful_share(&self) -> f64 {
         (self.doubtful + self.out_of_step) as f64 / self.answered.max(1) as f64
     }
@@ -236,25 +242,25 @@ impl MessageSummary {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JoinSummary {
-    /// Begun.
+    /// Joins begun.
     pub started: u64,
-    /// Answered ok.
+    /// Joins answered ok.
     pub ok: u64,
-    /// Refused, or not answered in time, or without their connection.
+    /// Joins refused, or not answered in time, or that lost their connection.
     pub failed: u64,
-    /// Not answered when their user was stopped.
+    /// Joins without an answer when their user was stopped.
     pub waiting: u64,
-    /// Answered ok, per second in the best second.
+    /// Joins answered ok per second in the best second.
     pub rate_most: Option<f64>,
-    /// Answered ok, per second.
+    /// Joins answered ok per second.
     pub rate_mean: Option<f64>,
-    /// From the intended moment until the answer arrived.
+    /// Time from the intended moment until the answer arrived.
     pub latency_us: LatencySummary,
-    /// The same until the generator saw the answer: larger where it read late.
+    /// Time from the intended moment until the generator read the answer: larger if it read late.
     pub seen_us: LatencySummary,
-    /// Waits for an answer that none has ended.
+    /// Waits for an answer that never came.
     pub unanswered_us: LatencySummary,
-    /// `latency_us` with these, as a threshold compares it.
+    /// `latency_us` and `unanswered_us` combined, as a threshold compares it.
     pub judged_us: LatencySummary,
 }
 
@@ -262,25 +268,25 @@ pub struct JoinSummary {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PushSummary {
-    /// Sent.
+    /// Pushes sent.
     pub sent: u64,
-    /// Answered ok.
+    /// Pushes answered ok.
     pub ok: u64,
-    /// Refused, or not answered in time, or without their connection.
+    /// Pushes refused, or not answered in time, or that lost their connection.
     pub failed: u64,
-    /// Not answered when their user was stopped.
+    /// Pushes without an answer when their user was stopped.
     pub waiting: u64,
-    /// Answered ok, per second in the best second.
+    /// Pushes answered ok per second in the best second.
     pub rate_most: Option<f64>,
-    /// Answered ok, per second.
+    /// Pushes answered ok per second.
     pub rate_mean: Option<f64>,
-    /// From the intended moment until the answer arrived.
+    /// Time from the intended moment until the answer arrived.
     pub latency_us: LatencySummary,
-    /// The same until the generator saw the answer: larger where it read late.
+    /// Time from the intended moment until the generator read the answer: larger if it read late.
     pub seen_us: LatencySummary,
-    /// Waits for an answer that none has ended.
+    /// Waits for an answer that never came.
     pub unanswered_us: LatencySummary,
-    /// `latency_us` with these, as a threshold compares it.
+    /// `latency_us` and `unanswered_us` combined, as a threshold compares it.
     pub judged_us: LatencySummary,
 }
 
@@ -288,42 +294,44 @@ pub struct PushSummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeartbeatSummary {
-    /// Sent.
+    /// Heartbeats sent.
     pub sent: u64,
-    /// Answered.
+    /// Heartbeats answered.
     pub answered: u64,
-    /// Not answered until the next was due, which ended a connection each.
+    /// Heartbeats not answered until the next was due; each ended a connection.
     pub missed: u64,
 }
 
-/// Messages to everybody, and when everybody had them.
+/// Probes: messages to all users, and the times of their deliveries.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BroadcastSummary {
-    /// What was counted of all probes.
+    /// Counters over all probes.
     #[serde(flatten)]
     pub counters: ProbeCounters,
-    /// From the moment at which a probe was due until it arrived at a user: all deliveries of all probes.
+    /// Time from the moment when a probe was due until it arrived at a user: all deliveries of all
+    /// probes.
     pub latency_us: LatencySummary,
-    /// The same until the generator saw it: larger where it read late.
+    /// Time from the moment when a probe was due until the generator read it: larger if it read
+    /// late.
     pub seen_us: LatencySummary,
     /// The earliest of all deliveries.
     pub first_us: Option<u64>,
     /// The latest of all deliveries.
     pub last_us: Option<u64>,
-    /// Each probe.
+    /// The report of each probe.
     pub probes: Vec<ProbeReport>,
 }
 
-/// What the schedule asked for and what was done.
+/// Arrivals that the schedule planned, and arrivals that started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ArrivalsSummary {
-    /// Due.
+    /// Arrivals that were due.
     pub intended: u64,
-    /// Those of them that started.
+    /// Arrivals that started.
     pub achieved: u64,
-    /// The latter to the former.
+    /// `achieved` divided by `intended`.
     pub ratio: Option<f64>,
 }
 
@@ -331,17 +339,17 @@ pub struct ArrivalsSummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TurnsSummary {
-    /// Came due.
+    /// Turns that came due.
     pub intended: u64,
-    /// Those of them that began.
+    /// Turns that began.
     pub started: u64,
-    /// Those that never began because an error ended their loop.
+    /// Turns that never began because an error ended their loop.
     pub failed: u64,
-    /// Those that had not begun when their user was stopped.
+    /// Turns that had not begun when their user was stopped.
     pub waiting: u64,
 }
 
-/// What the generator used.
+/// The resources that the generator used, and its lag.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GeneratorSummary {
@@ -351,50 +359,52 @@ pub struct GeneratorSummary {
     pub cpu_us_per_message: Option<f64>,
     /// Resident memory per connected user.
     pub rss_bytes_per_user: Option<f64>,
-    /// How late the generator was.
+    /// The lag of the generator's steps.
     pub lag_us: LatencySummary,
-    /// When it was the latest, in seconds since the run began; `null` when it was never late.
+    /// The time of the largest lag, in seconds since the run began; `null` if the generator was
+    /// never late.
     pub lag_most_at_s: Option<f64>,
-    /// The grade that this lateness alone would give the run.
+    /// The grade that this lag alone would give the run.
     pub lag_grade: Grade,
-    /// The share of messages, joins, pushes and probes whose arrival the kernel's clock told; `null` when
-    /// there were none.
+    /// The share of messages, joins, pushes and probes whose arrival was timed by the kernel;
+    /// `null` if there were none.
     pub by_kernels_clock: Option<f64>,
-    /// Event loops.
+    /// The number of event loops.
     pub cores: u64,
     /// CPUs that it kept busy on average.
     pub cpu_cores_used: Option<f64>,
-    /// The share of its ceiling that it used in the busiest second; `null` when none was measured before the run.
+    /// The share of its ceiling that it used in the busiest second; `null` if none was measured
+    /// before the run.
     pub ceiling_share: Option<f64>,
 }
 
-/// What the whole machine used, both ends and the kernel where both are on it.
+/// The resources that the whole machine used: generator, server and kernel, if all are on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineSummary {
     /// CPUs on line.
     pub cpus: u64,
-    /// Share of their time that was neither idle nor stolen.
+    /// The share of CPU time that was neither idle nor stolen.
     pub cpu_busy_share: Option<f64>,
-    /// Share of their time that the hypervisor gave to others.
+    /// The share of CPU time that the hypervisor gave to others.
     pub cpu_stolen_share: Option<f64>,
-    /// CPU of everything per established connect, in microseconds.
+    /// CPU time of all programs per established connect, in microseconds.
     pub cpu_us_per_connect: Option<f64>,
-    /// CPU of everything per message, in microseconds.
+    /// CPU time of all programs per message, in microseconds.
     pub cpu_us_per_message: Option<f64>,
 }
 
-/// What the server did and used.
+/// The server's counters, and the resources that it used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServerSummary {
-    /// How it accepts.
+    /// The accept topology.
     pub accept: String,
-    /// Its handler.
+    /// The name of the handler.
     pub handler: String,
-    /// Event loops.
+    /// The number of event loops.
     pub cores: u64,
-    /// Its counters, of this run; gauges as of the end, maxima of the whole run.
+    /// The counters of this run; gauges as of the end, maxima of the whole run.
     #[serde(flatten)]
     pub counters: ServerCounters,
     /// The most connections open at the end of an interval.
@@ -411,20 +421,20 @@ pub struct ServerSummary {
     pub cpu_cores_used: Option<f64>,
 }
 
-/// A wait for less than this is no reason for doubt, …
+/// The shortest wait that counts as overdue, in microseconds; …
 const OVERDUE_US: u64 = 500_000;
-/// … nor is one for less than so many times the slowest answer.
+/// … and the multiple of the slowest answer that it must exceed.
 const OVERDUE_TIMES: u64 = 2;
 
 impl Summary {
-    /// The summary of a run file that is in memory.
+    /// Summarizes a run file that is in memory.
     pub fn of(file: &RunFile) -> Self {
         let mut fold = SummaryFold::new(&file.header);
         file.intervals.iter().for_each(|interval| fold.add(interval));
         fold.finish_read(file.end.as_ref(), file.lines_torn)
     }
 
-    /// The summary of a run file that is read line by line, which a run of any length allows.
+    /// Summarizes a run file while reading it line by line, so the run may have any length.
     pub fn read(input: impl std::io::BufRead) -> Result<Self, ReadError> {
         let mut reader = RunFileReader::open(input)?;
         let mut fold = SummaryFold::new(reader.header());
@@ -434,8 +444,9 @@ impl Summary {
         Ok(fold.finish_read(reader.end(), reader.lines_torn()))
     }
 
-    /// Who waited for an answer at the end for longer than any answer had taken, in a sentence without its point. What they would have
-    /// waited is in no histogram: the target may have stood still.
+    /// Describes the users that waited at the end for longer than any answer had taken, as a
+    /// sentence without a final full stop. No histogram holds their full waits: the target may have
+    /// stalled.
     pub fn overdue(&self) -> Option<String> {
         let join = self.join.as_ref().map_or(0, |join| join.latency_us.max);
         let push = self.push.as_ref().map_or(0, |push| push.latency_us.max);
@@ -448,14 +459,14 @@ impl Summary {
                 if waiting == 1 {
                     "one user".to_owned()
                 } else {
-                    format!("{} users", count(waiting as f64))
+                    format!("{} users", brief_count(waiting as f64))
                 },
-                micros(waited_us)
+                brief_micros(waited_us)
             )
         })
     }
 
-    /// Connects, messages, joins and pushes that were attempted.
+    /// Returns the number of connects, messages, joins and pushes that were attempted.
     pub fn attempts(&self) -> u64 {
         let connects = self.connect.ok + self.connect.failed.total() + self.connect.waiting;
         let joins = self.join.as_ref().map_or(0, |join| join.started);

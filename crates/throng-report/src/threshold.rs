@@ -1,8 +1,9 @@
 //! Thresholds: `connect.p99 < 100ms`, `errors < 0.01%`, `connected_most >= 100k`.
 //!
-//! A threshold is a name out of the summary, a comparison and a value in the unit of the name ([`names`]
-//! lists them). A latency may also be written `p99.9`. `errors` is compared as a count, or with `%` as a share
-//! of all attempted connects and messages. What was not measured meets no threshold.
+//! A threshold is a name from the summary, a comparison, and a value in the unit of the name
+//! ([`names`] lists them). A latency may also be written `p99.9`. `errors` is compared as a count,
+//! or with `%` as a share of all attempted connects and messages. A value that was not measured
+//! meets no threshold.
 
 mod metric;
 
@@ -28,41 +29,41 @@ pub struct Threshold {
     limit: f64,
 }
 
-/// What a run made of a threshold.
+/// The result of comparing a run with a threshold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The threshold as it was written.
     pub threshold: String,
-    /// Whether it was met.
+    /// Whether the threshold was met.
     pub met: bool,
-    /// What was measured: microseconds, bytes, a count, a rate per second or a share (1 = 100 %).
-    /// `null` when nothing was.
+    /// The measured value: microseconds, bytes, a count, a rate per second or a share (1 = 100 %).
+    /// `null` if nothing was measured.
     pub value: Option<f64>,
-    /// The same for people: `3.40 ms`.
+    /// The measured value as text: `3.40 ms`.
     pub measured: String,
 }
 
-/// Why a text is no threshold.
+/// The reason why a text is not a threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThresholdError {
     /// The bytes of the text at fault.
     pub span: Range<usize>,
-    /// What is wrong with them.
+    /// The problem with these bytes.
     pub problem: String,
-    /// What would have been right.
+    /// The text that would be valid.
     pub expected: String,
     /// The name that was probably meant.
     pub suggestion: Option<String>,
 }
 
 impl Threshold {
-    /// The threshold as it was written.
+    /// Returns the threshold as it was written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the latency that it compares and what of it, `("message", "p999")`, if it compares
-    /// one.
+    /// Returns the latency and the statistic that the threshold compares, `("message", "p999")`, if
+    /// it compares a latency.
     pub fn latency(&self) -> Option<(&'static str, &'static str)> {
         match &self.metric {
             Metric::Latency(latency, stat) => Some((latency.name, stat.name)),
@@ -70,18 +71,18 @@ impl Threshold {
         }
     }
 
-    /// Returns the name of what is compared, `message.p99`.
+    /// Returns the name of the compared value, `message.p99`.
     pub fn name(&self) -> &str {
         self.split().0
     }
 
-    /// Returns what is asked of it, as it was written: `< 10ms`.
-    pub fn asked(&self) -> &str {
+    /// Returns the comparison and its limit as they were written: `< 10ms`.
+    pub fn condition(&self) -> &str {
         self.split().1
     }
 
-    /// Returns whose latency must stay below the limit, `message`, and the limit in microseconds.
-    /// `None` when the threshold is no upper limit of a latency.
+    /// Returns the name of the latency that must stay below the limit, `message`, and the limit in
+    /// microseconds. `None` if the threshold is not an upper limit of a latency.
     pub fn latency_most(&self) -> Option<(&str, u64)> {
         let is_upper = matches!(self.comparison, Comparison::Less | Comparison::AtMost);
         let (of, _) = self.name().rsplit_once(".p").or_else(|| self.name().rsplit_once('.'))?;
@@ -90,11 +91,11 @@ impl Threshold {
 
     fn split(&self) -> (&str, &str) {
         let end = self.text.find(|c: char| c.is_whitespace() || SIGNS.contains(c));
-        let (name, asked) = self.text.split_at(end.unwrap_or(self.text.len()));
-        (name, asked.trim_start())
+        let (name, condition) = self.text.split_at(end.unwrap_or(self.text.len()));
+        (name, condition.trim_start())
     }
 
-    /// Compares it with what a run measured.
+    /// Compares the threshold with the measurements of a run.
     pub fn judge(&self, summary: &Summary) -> Judgement {
         let measured = self.metric.measured(self.unit, summary);
         let value = measured.value();
@@ -111,8 +112,8 @@ impl Threshold {
             Measurement::Value(value) => self.unit.show(*value),
             Measurement::AtLeast(value) => format!("at least {}", self.unit.show(*value)),
             Measurement::Unanswered { count, us_most } => {
-                let most = crate::render::micros(*us_most);
-                format!("no answer, of {count} that were waited for, the longest for {most}")
+                let most = units::brief_micros(*us_most);
+                format!("none of {count} was answered, the longest wait was {most}")
             }
             Measurement::Nothing => "nothing".to_owned(),
         }
@@ -143,7 +144,7 @@ impl FromStr for Threshold {
                 span: sign_span.clone(),
                 problem: match sign_len {
                     0 => "the comparison is missing".to_owned(),
-                    _ => format!("`{}` compares nothing", &text[sign_span.clone()]),
+                    _ => format!("`{}` is not a comparison", &text[sign_span.clone()]),
                 },
                 expected: "one of <, <=, ==, >=, >".to_owned(),
                 suggestion: (&text[sign_span.clone()] == "=").then(|| "==".to_owned()),
@@ -196,7 +197,7 @@ fn named(name: &str, span: &Range<usize>) -> Result<Metric, ThresholdError> {
             span: span.clone(),
             problem: match name {
                 "" => "the name of a measurement is missing".to_owned(),
-                _ => format!("nothing called `{name}` is measured"),
+                _ => format!("unknown measurement `{name}`"),
             },
             expected: "a name such as connect.p99, message.p999, errors or connect.rate_most"
                 .to_owned(),
@@ -205,7 +206,7 @@ fn named(name: &str, span: &Range<usize>) -> Result<Metric, ThresholdError> {
     })
 }
 
-/// What a comparison is written with.
+/// The characters of a comparison.
 const SIGNS: &str = "<>=!≤≥";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,14 +253,13 @@ impl Unit {
     }
 
     fn show(self, value: f64) -> String {
-        use crate::render::{bytes, micros, rate};
         match self {
             Self::Micros if value < 100.0 && value.fract() != 0.0 => format!("{value:.1} µs"),
-            Self::Micros => micros(value.round() as u64),
+            Self::Micros => units::brief_micros(value.round() as u64),
             Self::Count => format!("{value}"),
-            Self::Rate => rate(value),
+            Self::Rate => units::brief_rate(value),
             Self::Share => units::show_share((value * 1e6).round() / 1e6),
-            Self::Bytes => bytes(value),
+            Self::Bytes => units::brief_bytes(value),
         }
     }
 }
@@ -289,8 +289,8 @@ mod tests {
         assert_eq!((judgement.met, judgement.measured.as_str()), (met, shown), "{judgement:?}");
     }
 
-    /// 2,290 messages that were answered at once, and 50 that had waited for two seconds when the
-    /// run ended.
+    /// A run with 2,290 messages that were answered at once, and 50 that had waited for two seconds
+    /// when the run ended.
     fn stalled() -> Summary {
         let (mut answered, mut unanswered) = (Histogram::new(), Histogram::new());
         answered.record_n(200, 2_290);
@@ -311,7 +311,7 @@ mod tests {
         assert!(!judge("message.p99 < 100ms").met, "two of a hundred wait for two seconds");
         assert_eq!(judge("message.max < 1s").measured, "at least 1.96 s");
         assert_eq!(judge("message.p50 < 1ms").measured, "200 µs");
-        assert!(judge("connect.p99 < 1s").met, "nobody waits for a connect");
+        assert!(judge("connect.p99 < 1s").met, "no connect is waiting");
     }
 
     #[test]
@@ -321,10 +321,7 @@ mod tests {
         summary.message.latency_us = LatencySummary::default();
         let judged = "message.p99 < 1h".parse::<Threshold>().unwrap().judge(&summary);
         assert_eq!((judged.met, judged.value), (false, None));
-        assert_eq!(
-            judged.measured,
-            "no answer, of 50 that were waited for, the longest for 1.96 s"
-        );
+        assert_eq!(judged.measured, "none of 50 was answered, the longest wait was 1.96 s");
     }
 
     #[test]
@@ -381,9 +378,9 @@ mod tests {
 
     #[test]
     fn a_threshold_tells_its_name_what_it_asks_and_its_latency() {
-        let check = |text: &str, name: &str, asked: &str, latency: Option<(&str, u64)>| {
+        let check = |text: &str, name: &str, condition: &str, latency: Option<(&str, u64)>| {
             let threshold: Threshold = text.parse().unwrap();
-            assert_eq!((threshold.name(), threshold.asked()), (name, asked), "{text}");
+            assert_eq!((threshold.name(), threshold.condition()), (name, condition), "{text}");
             assert_eq!(threshold.latency_most(), latency, "{text}");
         };
         check("message.p99 < 10ms", "message.p99", "< 10ms", Some(("message", 10_000)));

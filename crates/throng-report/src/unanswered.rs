@@ -1,36 +1,37 @@
-//! How long users waited for what they did not get.
+//! Waits of users that no answer ended.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Histogram, LatencySummary};
 
-/// Waits that no answer ended, by what was waited for, each from its intended moment.
+/// Waits that no answer ended, by kind, each from its intended moment.
 ///
-/// A wait ends without an answer when it times out, or when its user is stopped. A turn of `every`
-/// that came due meanwhile and never began is a wait of its own, from the moment at which it was
-/// due. The answer would have taken at least as long as the wait.
+/// A wait ends without an answer if it times out, or if its user is stopped. A turn of `every` that
+/// came due meanwhile and never began is a wait of its own, from the moment when it was due. The
+/// answer would have taken at least as long as the wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UnansweredWaits {
-    /// For a connect: until it would have been established, the upgrade of a WebSocket included.
+    /// Waits for a connect: until it would have been established, the upgrade of a WebSocket
+    /// included.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub connect: Histogram,
-    /// For TCP to be established, the first part of that; of WebSockets only.
+    /// Waits for TCP to be established, the first part of a connect; WebSockets only.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub tcp: Histogram,
-    /// For the answer to a message, or for the server to take what was sent before it.
+    /// Waits for the answer to a message, or for the server to take the bytes sent before it.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub message: Histogram,
-    /// For the answer to a join.
+    /// Waits for the answer to a join.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub join: Histogram,
-    /// For the answer to a push.
+    /// Waits for the answer to a push.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub push: Histogram,
 }
 
 impl UnansweredWaits {
-    /// Adds everything that `other` recorded.
+    /// Adds every wait that `other` recorded.
     pub fn merge(&mut self, other: &Self) {
         self.connect.merge(&other.connect);
         self.tcp.merge(&other.tcp);
@@ -39,19 +40,19 @@ impl UnansweredWaits {
         self.push.merge(&other.push);
     }
 
-    /// Whether nothing was recorded.
+    /// Reports whether no wait was recorded.
     pub fn is_empty(&self) -> bool {
         let Self { connect, tcp, message, join, push } = self;
         [connect, tcp, message, join, push].into_iter().all(Histogram::is_empty)
     }
 }
 
-/// Returns the latency that a run is judged by: of what was `answered` and of the waits that were
-/// not.
+/// Returns the latency that thresholds judge: that of the `answered` requests and of the
+/// `unanswered` waits together.
 ///
-/// The two are merged, so a wait counts with the time that it had lasted, which is the least that
-/// its answer would have taken. Many of these are short only because the run ended: they make no
-/// number smaller than it is for the answered ones alone.
+/// The two are merged: a wait counts with its duration so far, which is the least that its answer
+/// would have taken. Many waits are short only because the run ended, so they never make a number
+/// smaller than it is for the answered requests alone.
 pub fn judged(answered: &Histogram, unanswered: &Histogram) -> LatencySummary {
     let alone = LatencySummary::from(answered);
     if unanswered.is_empty() {
@@ -83,8 +84,8 @@ mod tests {
 
     #[test]
     fn a_stall_at_the_end_of_an_hour_owns_the_percentiles_that_it_would_have_owned() {
-        // A thousand users, a message a second each, for an hour; none is answered in the last 30
-        // s.
+        // A thousand users send one message a second each for an hour; none is answered in the last
+        // 30 s.
         let answered = of([(1_000, 3_570_000)]);
         let unanswered = of((0..30).map(|second| (second * 1_000_000 + 1, 1_000)));
         let judged = judged(&answered, &unanswered);

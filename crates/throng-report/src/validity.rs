@@ -1,44 +1,46 @@
-//! Whether a run measured the target or the generator itself.
+//! The grade of a run: did it measure the target, or the generator itself?
 //!
 //! | rule | degraded | invalid |
 //! |---|---|---|
 //! | generator lag, p99 over the run | above 10 ms | above 100 ms |
-//! | the same where the kernel told when answers arrived, and the lag is a smaller part of the p99 of each latency | above 10 ms and 10 % | above 100 ms and 50 % |
-//! | answers that may be another user's, or another question's | above 1 % | above 5 % |
-//! | generator lag that is at least half of a percentile that is shown or judged, at the same percentile | above 10 ms | |
+//! | that lag in the smallest p99, timed arrivals | above 10 ms and 10 % | above 100 ms and 50 % |
+//! | answers that may belong to another user or request | above 1 % | above 5 % |
+//! | lag of at least half of a shown or judged latency, at the same percentile | above 10 ms | |
 //! | arrivals that were due and did not start | above 1 % | above 5 % |
 //! | turns of `every` that the generator kept from starting | above 1 % | above 5 % |
 //! | lines of the run file lost or torn, or its end missing | any | |
 //! | ports or fds of the generator exhausted | any | |
-//! | probes that were due and were not sent, though somebody would have heard them | above 1 % | above 5 % |
-//! | deliveries of probes that neither came nor were given up, at the end of a run | | any |
+//! | probes that were due, had subscribers, and were not sent | above 1 % | above 5 % |
+//! | probe deliveries that neither arrived nor were given up when the run ended | | any |
 //! | share of the generator's measured ceiling, in the busiest second | above 80 % | |
-//! | no interval of the generator in the file | | always |
+//! | no generator interval in the file | | always |
 //!
-//! A late generator sends late and reads late. Where the kernel tells when an answer arrived, reading late
-//! makes no latency larger. Sending late does, since a latency counts from the intended moment: of a latency
-//! of 400 ms with a lag of 15 ms, 385 ms at least are the target's. So the lag counts for as much as it is of
-//! the smallest latency that is shown.
+//! A late generator sends late and reads late. Where the kernel reports when an answer arrived,
+//! reading late makes no latency larger. Sending late does, because a latency counts from the
+//! intended moment: with a latency of 400 ms and a lag of 15 ms, at least 385 ms are the target's.
+//! So the lag counts as a part of the smallest latency in the report.
 //!
-//! An arrival waits for nobody, so every one that is missing is the generator's doing. A turn of `every`
-//! also waits for the answer to the turn before it, so a slow target delays turns: that is a finding about
-//! the target and not about the generator. A missing turn is laid on the generator only as far as the backlog
-//! of turns grew in intervals in which the generator itself was late (lag p99 above [`LAG_DEGRADED_US`]).
+//! An arrival depends on no answer, so the generator causes every missing arrival. A turn of
+//! `every` also waits for the answer to the turn before it, so a slow target delays turns: that is
+//! a finding about the target and not about the generator. A missing turn counts against the
+//! generator only as far as the backlog of turns grew in intervals in which the generator itself
+//! was late (lag p99 above [`LAG_DEGRADED_US`]).
 //!
-//! A lag of p99.9 owns the p99.9 of a latency when it is at least half of it, and of the maximum
-//! likewise: then that number is more of the generator than of the target. The p99.9 of a latency
-//! with fewer than [`TAIL_VALUES_MIN`] values is a few values or one, as its maximum is: those
-//! count where a threshold judges them.
+//! A lag at p99.9 dominates a latency's p99.9 when it is at least half of it; the same holds for
+//! the maximum. Then that number measures the generator more than the target. The p99.9 of a
+//! latency with fewer than [`TAIL_VALUES_MIN`] values rests on a few values or on one, as its
+//! maximum does: these count only if a threshold judges them.
 //!
-//! The ceiling is what the generator did just before the run against a peer that does nothing. Near it, a number may be the
-//! generator's own limit even where nothing was late: a closed model has no lag.
+//! The ceiling is the rate that the generator reached just before the run against a peer that does
+//! nothing. Near the ceiling, a number may be the generator's own limit even if nothing was late: a
+//! closed model has no lag.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use throng_base::units::brief_micros;
 
 use crate::LatencySummary;
-use crate::render::micros;
 
 /// Generator lag (p99) above which a run is degraded, in microseconds.
 pub const LAG_DEGRADED_US: u64 = 10_000;
@@ -49,26 +51,25 @@ pub const SHORTFALL_DEGRADED: f64 = 0.01;
 /// Share of arrivals or turns missing above which a run is invalid.
 pub const SHORTFALL_INVALID: f64 = 0.05;
 
-/// Part of a latency that the generator's lag may be, in a run whose arrivals are known: above it, it is
-/// degraded.
+/// Lag as a part of a latency above which a run is degraded, if the kernel timed the arrivals.
 pub const LAG_PART_DEGRADED: f64 = 0.1;
-/// The same: above it, it is invalid.
+/// Lag as a part of a latency above which a run is invalid, if the kernel timed the arrivals.
 pub const LAG_PART_INVALID: f64 = 0.5;
-/// Share of answers that may be another's above which a run is degraded.
+/// Share of answers that may belong to another request above which a run is degraded.
 pub const DOUBTFUL_DEGRADED: f64 = 0.01;
-/// Share of answers that may be another's above which a run is invalid.
+/// Share of answers that may belong to another request above which a run is invalid.
 pub const DOUBTFUL_INVALID: f64 = 0.05;
 
-/// Values that a latency has, and the lag too, before its p99.9 is more than a few of them.
+/// Values that both a latency and the lag must have for a p99.9 that is more than a few of them.
 pub const TAIL_VALUES_MIN: u64 = 1_000;
 /// Share of the generator's ceiling above which a run is degraded.
 pub const CEILING_SHARE_DEGRADED: f64 = 0.8;
 
-/// How far the numbers of a run can be trusted. Ordered from best to worst.
+/// The degree to which the numbers of a run can be trusted. Ordered from best to worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grade {
-    /// The generator did what it was told, when it was told.
+    /// The generator did what the scenario says, at the intended moments.
     #[default]
     Valid,
     /// Something was missing; read the reasons beside the numbers.
@@ -80,32 +81,32 @@ pub enum Grade {
 /// A grade with its reasons, worst first; a valid run has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validity {
-    /// The worst of all.
+    /// The worst grade of all rules.
     pub grade: Grade,
-    /// One sentence each.
+    /// One sentence for each rule that applies.
     pub reasons: Vec<String>,
 }
 
-/// What the grade depends on.
+/// The facts that the grade depends on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ValidityFacts {
-    /// Intervals in which the generator said something.
+    /// Intervals in which the generator reported.
     pub intervals: u64,
-    /// How late the generator's steps were.
+    /// The lag of the generator's steps.
     pub lag_us: LatencySummary,
-    /// When the latest of them was, in milliseconds since the run began.
+    /// The time of the largest lag, in milliseconds since the run began.
     pub lag_most_at_ms: Option<u64>,
-    /// Whether the kernel told when answers arrived: a generator that reads late is no part of a latency.
+    /// Whether the kernel timed the arrival of answers: then reading late is no part of a latency.
     pub arrivals_are_known: bool,
-    /// What the report shows.
+    /// The latencies in the report.
     pub latencies: Vec<ShownLatency>,
-    /// Answers that an `expect` took.
+    /// Answers that an `expect` accepted.
     pub answers: u64,
-    /// Those of them that may be another user's, or another question's.
+    /// Accepted answers that may belong to another user or request.
     pub answers_doubtful: u64,
     /// Users or arrivals that should have started.
     pub arrivals_intended: u64,
-    /// Those of them that did.
+    /// Users or arrivals that started.
     pub arrivals_achieved: u64,
     /// Turns of `every` that were due.
     pub turns_intended: u64,
@@ -119,24 +120,25 @@ pub struct ValidityFacts {
     pub ports_exhausted: u64,
     /// Connects that found no free fd.
     pub fds_exhausted: u64,
-    /// Probes that were due while somebody would have heard them.
+    /// Probes that were due while they had subscribers.
     pub probes_intended: u64,
-    /// Those of them that were sent.
+    /// Probes that were sent.
     pub probes_sent: u64,
-    /// Deliveries that the generator has lost sight of: its accounts do not close.
+    /// Deliveries missing from the generator's account: they neither arrived nor were given up.
     pub deliveries_unaccounted: u64,
-    /// The share of its ceiling that the generator used in the busiest second; `None` when no ceiling was measured.
+    /// The share of its ceiling that the generator used in the busiest second; `None` if no ceiling
+    /// was measured.
     pub ceiling_share: Option<f64>,
 }
 
 /// A latency that the report shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownLatency {
-    /// Its name, as in a threshold.
+    /// The latency's name, as in a threshold.
     pub name: &'static str,
-    /// What was measured.
+    /// The measured values, in microseconds.
     pub us: LatencySummary,
-    /// What a threshold compares of it: `p999`, `max`.
+    /// The statistics that a threshold compares: `p999`, `max`.
     pub judged: Vec<&'static str>,
 }
 
@@ -147,26 +149,25 @@ impl Validity {
         if facts.intervals == 0 {
             found.push((Grade::Invalid, "the generator reported nothing".to_owned()));
         }
-        match facts.lag() {
+        match facts.lag_grade() {
             Some(found_late) => found.push(found_late),
-            None => found.extend(facts.owned_tail().map(|reason| (Grade::Degraded, reason))),
+            None => found.extend(facts.owned_tail_reason().map(|reason| (Grade::Degraded, reason))),
         }
         let missing = facts.arrivals_intended.saturating_sub(facts.arrivals_achieved);
         found.extend(shortfall("arrivals", missing, facts.arrivals_intended));
         found.extend(shortfall("turns of `every`", facts.turns_missed, facts.turns_intended));
-        found.extend(facts.doubt());
+        found.extend(facts.doubtful_answers_grade());
         let unsent = facts.probes_intended.saturating_sub(facts.probes_sent);
         found.extend(shortfall("probes", unsent, facts.probes_intended));
         if facts.deliveries_unaccounted > 0 {
-            let reason = format!(
-                "{} deliveries of probes are unaccounted for",
-                facts.deliveries_unaccounted
-            );
+            let reason =
+                format!("{} probe deliveries are unaccounted for", facts.deliveries_unaccounted);
             found.push((Grade::Invalid, reason));
         }
         if let Some(share) = facts.ceiling_share.filter(|share| *share > CEILING_SHARE_DEGRADED) {
             let reason = format!(
-                "the busiest second took {:.0} % of what this generator can do: more may be the target's limit or its own",
+                "the busiest second used {:.0} % of this generator's capacity; a limit beyond it \
+                 may be the generator's own",
                 share * 100.0
             );
             found.push((Grade::Degraded, reason));
@@ -181,7 +182,7 @@ impl Validity {
         }
         if facts.end_missing {
             let reason =
-                "the run file lacks its last line: the generator was killed, or still runs";
+                "the run file has no last line: the generator was killed or is still running";
             found.push((Grade::Degraded, reason.to_owned()));
         }
         found.sort_by_key(|(grade, _)| std::cmp::Reverse(*grade));
@@ -193,11 +194,12 @@ impl Validity {
 }
 
 impl ValidityFacts {
-    /// Returns the grade that the generator's lateness alone gives, and why, where it is not valid.
-    pub fn lag(&self) -> Option<(Grade, String)> {
+    /// Returns the grade that the generator's lag alone gives, with the reason; `None` if it is
+    /// valid.
+    pub fn lag_grade(&self) -> Option<(Grade, String)> {
         let lag_us = self.lag_us.p99;
         let grade = above(lag_us, LAG_DEGRADED_US, LAG_INVALID_US)?;
-        let late = format!("the generator was late by {} (p99)", micros(lag_us));
+        let late = format!("the generator was late by {} (p99)", brief_micros(lag_us));
         let smallest = self.latencies.iter().min_by_key(|latency| latency.us.p99);
         let Some(ShownLatency { name, us, .. }) = smallest.filter(|_| self.arrivals_are_known)
         else {
@@ -209,30 +211,32 @@ impl ValidityFacts {
         Some((grade.min(by_part), format!("{late}, up to {percent:.0} % of the p99 of {name}")))
     }
 
-    /// Whether too many answers cannot be told from others.
-    fn doubt(&self) -> Option<(Grade, String)> {
+    /// Returns the grade for answers that cannot be told from other messages, with the reason;
+    /// `None` if it is valid.
+    fn doubtful_answers_grade(&self) -> Option<(Grade, String)> {
         let share = self.answers_doubtful as f64 / self.answers.max(1) as f64;
         let grade = above(share, DOUBTFUL_DEGRADED, DOUBTFUL_INVALID)?;
         let (doubtful, answers, percent) = (self.answers_doubtful, self.answers, share * 100.0);
         Some((
             grade,
             format!(
-                "{doubtful} of {answers} answers ({percent:.1} %) may be another's: messages that `expect` takes also \
-                 came unasked or late. Expect what no other message on the connection has in it, or measure \
-                 deliveries with `probe`"
+                "{doubtful} of {answers} answers ({percent:.1} %) may belong to another request: \
+                 messages that match `expect` also arrived unrequested or late. Expect text that no \
+                 other message on the connection contains, or measure deliveries with `probe`"
             ),
         ))
     }
 
-    /// What of the slowest is the generator's own although it was hardly ever late.
-    fn owned_tail(&self) -> Option<String> {
+    /// Returns the reason if the slowest values are the generator's own although it was hardly ever
+    /// late.
+    fn owned_tail_reason(&self) -> Option<String> {
         let has_tail = |latency: &&ShownLatency| {
             self.lag_us.count.min(latency.us.count) >= TAIL_VALUES_MIN
                 && is_owned(latency.us.p999, self.lag_us.p999)
         };
         let owned: Vec<_> = self.latencies.iter().filter(has_tail).map(|of| of.name).collect();
         if !owned.is_empty() {
-            return Some(self.late(&format!("p99.9 and above ({}) are", owned.join(", "))));
+            return Some(self.lateness(&format!("p99.9 and above ({}) are", owned.join(", "))));
         }
         let judged = self.latencies.iter().find_map(|latency| {
             let ShownLatency { name, us, judged } = latency;
@@ -242,19 +246,19 @@ impl ValidityFacts {
             };
             stats.iter().find(|stat| owned(stat)).map(|(stat, ..)| format!("{name}.{stat}"))
         })?;
-        Some(self.late(&format!("{judged}, which a threshold judges, is")))
+        Some(self.lateness(&format!("{judged}, which a threshold judges, is")))
     }
 
-    fn late(&self, what: &str) -> String {
+    fn lateness(&self, what: &str) -> String {
         let at = self.lag_most_at_ms.map(|ms| format!(" at {:.0} s", ms as f64 / 1000.0));
-        let late = micros(self.lag_us.max);
+        let late = brief_micros(self.lag_us.max);
         format!("{what} the generator's own: it was late by {late}{}", at.unwrap_or_default())
     }
 }
 
-/// Whether a latency and the lag at the same percentile are too large, and so near to one another
-/// that more of the latency is lag than not. Where the lag is far larger, it was of something else:
-/// a latency has all of its own lag in it.
+/// Reports whether a latency and the lag at the same percentile are both too large and so close
+/// that more of the latency is lag than not. A lag that is far larger belongs to another step: a
+/// latency contains all of its own lag.
 pub fn is_owned(us: u64, lag_us: u64) -> bool {
     us.min(lag_us) > LAG_DEGRADED_US && lag_us >= us / 2 && us >= lag_us / 2
 }
@@ -304,7 +308,7 @@ mod tests {
         LatencySummary { p99, p999: p99, max: p99, count: 100_000, ..Default::default() }
     }
 
-    /// A stall of two seconds in ten minutes: 0.33 % of everything that was due.
+    /// Facts of a stall of two seconds in ten minutes: 0.33 % of all steps.
     fn stalled(latency_us_p999: u64, count: u64, judged: &[&'static str]) -> ValidityFacts {
         let lag_us = LatencySummary {
             p99: 80,
@@ -327,14 +331,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_of_the_generator_that_owns_the_slowest_is_told_with_its_moment() {
+    fn a_stall_of_the_generator_that_dominates_the_slowest_is_a_reason_with_its_time() {
         check(
             stalled(1_500_000, 600_000, &[]),
             Grade::Degraded,
             "p99.9 and above (message) are the generator's own: it was late by 2.00 s at 312 s",
         );
         check(stalled(30_000_000, 600_000, &[]), Grade::Valid, "");
-        // The generator was late with something else than with messages.
+        // The lag was that of other steps than messages.
         check(stalled(200_000, 600_000, &[]), Grade::Valid, "");
     }
 
@@ -383,7 +387,8 @@ mod tests {
         check(ValidityFacts { lag_us: late(100_001), ..sound() }, Grade::Invalid, "late by 100 ms");
     }
 
-    /// A run in which the kernel told when answers arrived; `p99_us` is of the quickest of them.
+    /// Facts of a run in which the kernel timed the arrival of answers; `p99_us` is the smallest
+    /// p99.
     fn timed_by_kernel(lag_us: u64, p99_us: u64) -> ValidityFacts {
         let latency = |name, p99| ShownLatency { name, us: late(p99), judged: Vec::new() };
         let latencies = vec![latency("message", p99_us), latency("join", 30_000_000)];
@@ -407,11 +412,15 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_may_be_anothers_degrade_above_one_and_invalidate_above_five_per_cent() {
+    fn answers_to_other_requests_degrade_above_one_and_invalidate_above_five_per_cent() {
         let doubtful =
             |answers_doubtful| ValidityFacts { answers: 1000, answers_doubtful, ..sound() };
         check(doubtful(10), Grade::Valid, "");
-        check(doubtful(11), Grade::Degraded, "11 of 1000 answers (1.1 %) may be another's");
+        check(
+            doubtful(11),
+            Grade::Degraded,
+            "11 of 1000 answers (1.1 %) may belong to another request",
+        );
         check(doubtful(50), Grade::Degraded, "50 of 1000");
         check(doubtful(51), Grade::Invalid, "51 of 1000");
     }
@@ -435,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn probes_that_were_not_sent_and_accounts_that_do_not_close_are_told() {
+    fn unsent_probes_and_unaccounted_deliveries_are_reasons() {
         let facts = ValidityFacts { probes_intended: 50, probes_sent: 49, ..sound() };
         check(facts, Grade::Degraded, "1 of 50 probes");
         check(
@@ -446,7 +455,7 @@ mod tests {
         check(
             ValidityFacts { deliveries_unaccounted: 3, ..sound() },
             Grade::Invalid,
-            "3 deliveries",
+            "3 probe deliveries",
         );
     }
 
@@ -466,8 +475,8 @@ mod tests {
             Grade::Valid,
             "",
         );
-        check(ValidityFacts { ceiling_share: Some(0.81), ..sound() }, Grade::Degraded, "took 81 %");
-        check(ValidityFacts { ceiling_share: Some(1.2), ..sound() }, Grade::Degraded, "took 120 %");
+        check(ValidityFacts { ceiling_share: Some(0.81), ..sound() }, Grade::Degraded, "used 81 %");
+        check(ValidityFacts { ceiling_share: Some(1.2), ..sound() }, Grade::Degraded, "used 120 %");
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! The stream of a watch: a server's machine as lines of JSON, for whoever loads it from elsewhere.
+//! The stream of a watch: a server's machine as lines of JSON, for a generator on another machine.
 //!
-//! The first line is the [`WatchHeader`], each further one a [`WatchLine`]. The stream has no end of its own and goes one
-//! way: a reader says nothing. Fields may be added; a reader passes over those that it does not know, and refuses another schema.
+//! The first line is the [`WatchHeader`], each further line a [`WatchLine`]. The stream has no last
+//! line and goes one way: the reader sends nothing. Fields may be added; a reader ignores unknown
+//! fields and refuses another schema.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Finding, MachineUse, ProcessUse, ProgramUse, ServerSnapshot};
 
-/// The schema that this version writes, and the only one that it reads.
+/// The schema that this version writes, and the only schema that it reads.
 pub const WATCH_SCHEMA: &str = "throng.watch/1";
 
-/// No line is longer, the line break included; a reader ends a stream whose line is. A line takes about 6 KB.
+/// The length of the longest line in bytes, the line break included; a reader ends a stream with a
+/// longer line. A line takes about 6 KB.
 pub const WATCH_LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Who watches what.
+/// The identity of a watch: its version, its target and its machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchHeader {
-    /// [`WATCH_SCHEMA`].
+    /// The schema of the stream, [`WATCH_SCHEMA`].
     pub schema: String,
     /// The version of throng that watches.
     pub throng_version: String,
@@ -27,21 +29,22 @@ pub struct WatchHeader {
     pub ports: Vec<u16>,
     /// The time between two lines, in milliseconds.
     pub interval_ms: u64,
-    /// The running kernel's own id (`kernel.random.boot_id`), by which a reader on the same machine knows that it is.
+    /// The id of the running kernel (`kernel.random.boot_id`). A reader on the same machine
+    /// recognizes its own machine by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// The network namespace that is watched, `net:[4026531840]`; it tells two apart on one machine only.
+    /// The network namespace that is watched, `net:[4026531840]`; unique on one machine only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub net_namespace: Option<String>,
 }
 
-/// The server's machine at one moment. What is not known is absent, never 0.
+/// The server's machine at one moment. An unknown value is absent, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchLine {
     /// Milliseconds since the watch began.
     pub at_ms: u64,
-    /// Milliseconds since the line before; 0 in the first.
+    /// Milliseconds since the previous line; 0 in the first.
     pub span_ms: u64,
     /// CPU time of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,47 +52,47 @@ pub struct WatchLine {
     /// Counters and gauges of the kernel by name, as in the run file.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub kernel: BTreeMap<String, i64>,
-    /// The process that serves.
+    /// The server's process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessUse>,
-    /// What it says itself, when it is a throng server.
+    /// The server's own counters, if it is a throng server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerSnapshot>,
-    /// Other programs that took the most CPU time.
+    /// The other programs that used the most CPU time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramUse>,
-    /// What could not be read, and why, a sentence each: in every line.
+    /// Sources that could not be read, with reasons, one sentence each; in every line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
 }
 
-/// What a watch came to, which it prints at its end and sends to nobody.
+/// The result of a watch, which `throng doctor --watch` prints at its end and does not send.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WatchEnd {
-    /// In a sentence.
+    /// The conclusion, in one sentence.
     pub verdict: String,
-    /// How many looks there were.
+    /// The number of samples.
     pub looks: u64,
-    /// Seconds between the first and the last.
+    /// Seconds between the first and the last sample.
     pub seconds: f64,
-    /// Counters that stand still on a machine that has no trouble, and moved.
+    /// Trouble counters that grew; they are flat on a healthy machine.
     pub moved: Vec<CounterDelta>,
-    /// What the rules say that need to know nothing of a load.
+    /// Findings of the rules that need no data from a generator.
     pub findings: Vec<Finding>,
 }
 
-/// A counter of trouble that moved.
+/// A trouble counter that grew.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CounterDelta {
-    /// Its name in the run file.
+    /// The counter's name in the run file.
     pub counter: String,
-    /// What it means.
+    /// The meaning of the counter.
     pub means: String,
-    /// By how much it grew.
+    /// The growth of the counter.
     pub by: u64,
-    /// When that began, in milliseconds since the watch did.
+    /// The start of the growth, in milliseconds since the watch began.
     pub began_ms: u64,
 }
 
@@ -97,7 +100,7 @@ impl WatchHeader {
     /// Reads the first line of a stream.
     ///
     /// # Errors
-    /// A sentence about what it is instead.
+    /// A sentence that says how the line differs from a header.
     pub fn parse(line: &str) -> Result<Self, String> {
         match serde_json::from_str::<Self>(line) {
             Ok(header) if header.schema == WATCH_SCHEMA => Ok(header),
@@ -131,6 +134,6 @@ mod tests {
         let line = r#"{"at_ms":5,"weather":"fine","kernel":{"TcpExt.ListenDrops":3}}"#;
         let read: WatchLine = serde_json::from_str(line).unwrap();
         assert_eq!((read.at_ms, read.kernel["TcpExt.ListenDrops"]), (5, 3));
-        assert_eq!((read.machine, read.process), (None, None), "what is not said is not zero");
+        assert_eq!((read.machine, read.process), (None, None), "an absent value is not zero");
     }
 }

@@ -17,7 +17,7 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/run-file
 
 #[test]
 fn every_field_of_the_header_is_documented() {
-    // Nothing here is left to `..Default`: a new field does not compile until somebody looks at this test.
+    // No field is left to `..Default`: a new field does not compile until this test names it.
     let header = RunHeader {
         schema: String::new(),
         started: String::new(),
@@ -138,7 +138,7 @@ fn every_field_of_a_watch_is_documented() {
     both.as_object_mut().unwrap().extend(end.as_object().unwrap().clone());
     let look = serde_json::to_value(look).unwrap();
     for (name, value) in look.as_object().unwrap() {
-        // What these hold is documented once, with the intervals of a run.
+        // The fields of these are documented with the intervals of a run.
         let is_known = ["machine", "process", "server", "programs"].contains(&name.as_str());
         both[name] = if is_known { Value::Null } else { value.clone() };
     }
@@ -188,7 +188,7 @@ fn every_field_of_the_summary_is_documented() {
     let mut json = serde_json::to_value(summary).unwrap();
     let judgement =
         Judgement { threshold: String::new(), met: true, value: None, measured: String::new() };
-    // The command line adds what became of the thresholds.
+    // The command line adds the judgements of the thresholds.
     json["thresholds"] = serde_json::json!([judgement]);
     check("The summary", &json);
 }
@@ -212,7 +212,7 @@ fn every_kind_of_error_that_is_counted_is_documented() {
     let document = document();
     let kinds = throng_report::threshold::names();
     for kind in kinds.iter().filter_map(|name| name.strip_prefix("errors.")) {
-        // Failed connects are in a field of their own.
+        // Failed connects have a field of their own.
         assert!(kind == "connect" || document.contains(&format!("`{kind}`")), "{kind}");
     }
 }
@@ -268,7 +268,7 @@ fn document() -> String {
     std::fs::read_to_string(DOCUMENT).unwrap()
 }
 
-/// The fields of `json` are those of the tables under `## section`.
+/// Checks that the fields of `json` are those of the tables under `## section`.
 #[track_caller]
 fn check(section: &str, json: &Value) {
     let mut fields = BTreeSet::new();
@@ -280,7 +280,7 @@ fn check(section: &str, json: &Value) {
     assert!(stale.is_empty(), "in docs/run-file.md and nowhere else: {stale:?}");
 }
 
-/// The paths of all fields: `load.counters.connected`, `events[].at_ms`.
+/// Collects the paths of all fields: `load.counters.connected`, `events[].at_ms`.
 fn collect(path: &str, json: &Value, fields: &mut BTreeSet<String>) {
     match json {
         Value::Object(object) => {
@@ -299,7 +299,8 @@ fn collect(path: &str, json: &Value, fields: &mut BTreeSet<String>) {
     }
 }
 
-/// The names in the first columns of a section's tables headed `field`, each below the paths in its heading.
+/// Returns the names in the first columns of a section's tables headed `field`, each below the
+/// paths in its heading.
 fn documented(section: &str) -> BTreeSet<String> {
     let document = document();
     let mut fields = BTreeSet::new();
@@ -329,7 +330,7 @@ fn documented(section: &str) -> BTreeSet<String> {
     fields
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 fn names(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
@@ -338,7 +339,7 @@ fn joined(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// One of each kind.
+/// Returns one event of each kind.
 fn events() -> Vec<RunEventKind> {
     let text = String::new;
     let all = vec![
@@ -365,7 +366,7 @@ fn events() -> Vec<RunEventKind> {
         RunEventKind::Steered { command: text() },
         RunEventKind::Interrupted { by: text() },
     ];
-    // A new kind does not compile until it is named here, and then belongs into the list above.
+    // A new kind does not compile until it is named here; then add it to the list above.
     for kind in &all {
         match kind {
             RunEventKind::FdTableFull { .. }

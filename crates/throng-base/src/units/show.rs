@@ -103,6 +103,47 @@ pub fn brief_count(count: f64) -> String {
     unreachable!("the last suffix takes everything")
 }
 
+/// The rate in three digits: `12.5/s`, `1.2k/s`.
+pub fn brief_rate(per_second: f64) -> String {
+    format!("{}/s", brief_count(per_second))
+}
+
+/// The number of bytes in three digits: `950 B`, `12.3 MiB`.
+pub fn brief_bytes(bytes: f64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut scaled, mut unit) = (bytes, 0);
+    // 1023.96 would round to 1024, which is one of the next unit.
+    while scaled >= 1023.95 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    format!("{} {}", digits(scaled), UNITS[unit])
+}
+
+/// The microseconds in three digits, for a column of latencies: `85 µs`, `3.40 ms`, `1.20 s`.
+pub fn brief_micros(us: u64) -> String {
+    match us {
+        0..1000 => format!("{us} µs"),
+        1000..1_000_000 => format!("{} ms", digits(us as f64 / 1e3)),
+        _ => format!("{} s", digits(us as f64 / 1e6)),
+    }
+}
+
+/// The share in per cent, in three digits: `1.20 %`.
+pub fn brief_share(share: f64) -> String {
+    format!("{} %", digits(share * 100.0))
+}
+
+/// Three digits, zeros kept: `3.40`, `12.3`, `123`.
+fn digits(n: f64) -> String {
+    match n.abs() {
+        n_abs if n_abs == 0.0 || n_abs >= 99.95 => format!("{n:.0}"),
+        n_abs if n_abs >= 9.995 => format!("{n:.1}"),
+        n_abs if n_abs >= 0.0995 => format!("{n:.2}"),
+        _ => format!("{n:.4}"),
+    }
+}
+
 /// The largest unit below a minute that `nanos` reaches.
 fn small_unit(nanos: u128) -> (&'static str, u128) {
     [("s", SECOND), ("ms", 1_000_000), ("us", 1_000)]

@@ -152,6 +152,17 @@ fn brief_forms_have_three_digits() {
     ] {
         assert_eq!(brief_count(count), text);
     }
+    assert_eq!([0.0, 12.5, 1234.0, 3.4e6].map(brief_count), ["0", "12.5", "1.23k", "3.4M"]);
+    assert_eq!(brief_rate(1000.0), "1k/s");
+    assert_eq!(
+        [512.0, 1023.97, 2048.0, 12.34 * 1048576.0].map(brief_bytes),
+        ["512 B", "1.00 KiB", "2.00 KiB", "12.3 MiB"]
+    );
+    assert_eq!(
+        [85, 3400, 100_000, 1_200_000].map(brief_micros),
+        ["85 µs", "3.40 ms", "100 ms", "1.20 s"]
+    );
+    assert_eq!([0.0001, 0.0123, 1.0].map(brief_share), ["0.0100 %", "1.23 %", "100 %"]);
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! `throng completions`: what a shell needs to complete commands and flags.
+//! `throng completions`: prints the script with which a shell completes commands and flags.
 
 use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
@@ -9,7 +9,7 @@ use crate::{Exit, Failure, Throng, output};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Completions {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 

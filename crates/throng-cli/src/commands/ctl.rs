@@ -1,4 +1,4 @@
-//! `throng ctl`: ask and steer throng processes that run on this machine.
+//! `throng ctl`: inspects and controls the throng processes on this machine.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,58 +10,58 @@ use throng_report::render::Table;
 
 use crate::{Exit, Failure, output, quantity};
 
-/// Ask or steer a throng process that runs on this machine
+/// Inspect or control a running throng process on this machine
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Ctl {
-    /// The process; not needed while only one can be meant
+    /// Process id of the process; not needed if only one matches
     #[arg(long, global = true, value_name = "N")]
     pid: Option<u32>,
-    /// Its control socket
+    /// Path of the process's control socket
     #[arg(long, global = true, value_name = "PATH", conflicts_with = "pid")]
     control: Option<PathBuf>,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    what: What,
+    command: CtlCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Which throng processes run
+enum CtlCommand {
+    /// List the throng processes of this user
     #[command(after_help = "Examples:\n  throng ctl list\n  throng ctl list --json")]
     List,
-    /// How many users or connections there are
+    /// Count users or connections
     #[command(after_help = "Examples:\n  throng ctl count\n  throng ctl count --pid 4242")]
     Count,
     /// Start N more users
     #[command(after_help = "Examples:\n  throng ctl start 100\n  throng ctl start 10k")]
     Start {
-        /// How many
+        /// Number of users
         #[arg(value_parser = quantity::count)]
         n: usize,
     },
     /// Stop N users
     #[command(after_help = "Examples:\n  throng ctl stop 50")]
     Stop {
-        /// How many
+        /// Number of users
         #[arg(value_parser = quantity::count)]
         n: usize,
     },
     /// Start no more users, or accept no more connections, until `resume`
     #[command(after_help = "Examples:\n  throng ctl pause")]
     Pause,
-    /// Go on after `pause`
+    /// Undo `pause`
     #[command(after_help = "Examples:\n  throng ctl resume")]
     Resume,
-    /// Let what is open end, and begin nothing more
+    /// Let open connections end, and start or accept nothing more
     #[command(after_help = "Examples:\n  throng ctl drain")]
     Drain,
     /// Drain, report and end the process
     #[command(after_help = "Examples:\n  throng ctl shutdown --pid 4242")]
     Shutdown,
-    /// Everything it counted
+    /// Print all counters
     #[command(after_help = "Examples:\n  throng ctl snapshot | jq .counters")]
     Snapshot,
 }
@@ -75,24 +75,24 @@ Examples:
 
 impl Ctl {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
-        let request = match &self.what {
-            What::List => return self.list(),
-            What::Count => ControlRequest::new(Verb::Count),
-            What::Start { n } => ControlRequest::with_n(Verb::Start, *n as u64),
-            What::Stop { n } => ControlRequest::with_n(Verb::Stop, *n as u64),
-            What::Pause => ControlRequest::new(Verb::Pause),
-            What::Resume => ControlRequest::new(Verb::Resume),
-            What::Drain => ControlRequest::new(Verb::Drain),
-            What::Shutdown => ControlRequest::new(Verb::Shutdown),
-            What::Snapshot => ControlRequest::new(Verb::Snapshot),
+        let request = match &self.command {
+            CtlCommand::List => return self.list(),
+            CtlCommand::Count => ControlRequest::new(Verb::Count),
+            CtlCommand::Start { n } => ControlRequest::with_n(Verb::Start, *n as u64),
+            CtlCommand::Stop { n } => ControlRequest::with_n(Verb::Stop, *n as u64),
+            CtlCommand::Pause => ControlRequest::new(Verb::Pause),
+            CtlCommand::Resume => ControlRequest::new(Verb::Resume),
+            CtlCommand::Drain => ControlRequest::new(Verb::Drain),
+            CtlCommand::Shutdown => ControlRequest::new(Verb::Shutdown),
+            CtlCommand::Snapshot => ControlRequest::new(Verb::Snapshot),
         };
         let client = ControlClient::connect(self.socket(request.verb)?);
         let mut client = client.map_err(failure)?.with_timeout(ANSWER_TIMEOUT);
-        let data = client.ask(&request).map_err(failure)?.data;
+        let data = client.request(&request).map_err(failure)?.data;
         match (self.json, request.verb) {
             (true, _) => output::say_json(&data),
             (false, Verb::Snapshot) => output::say(format!("{data:#}")),
-            (false, _) => output::say(in_words(&data)),
+            (false, _) => output::say(as_text(&data)),
         }
         Ok(Exit::Met)
     }
@@ -100,11 +100,14 @@ impl Ctl {
     fn list(&self) -> Result<Exit, Failure> {
         let ProcessList { processes: found, silent, refused } = throng_control::find();
         if let Some(why) = refused {
-            return Err(Failure::new(not_looked_at(&why)));
+            return Err(Failure::new(refused_folder(&why)));
         }
         silent.iter().for_each(|pid| output::print_error(does_not_answer(*pid)));
         if self.json {
-            let one = |p: &Process| json!({"pid": p.pid, "role": p.role, "title": p.title, "control": p.path});
+            let one = |p: &Process| {
+                let Process { pid, role, title, path } = p;
+                json!({"pid": pid, "role": role, "title": title, "control": path})
+            };
             output::say_json(&found.iter().map(one).collect::<Vec<_>>());
         } else if found.is_empty() && silent.is_empty() {
             output::say("no throng process of this user runs on this machine");
@@ -114,54 +117,58 @@ impl Ctl {
         Ok(Exit::Met)
     }
 
-    /// The socket that is meant: the one given, or that of the only process to which `verb` means something.
+    /// Returns the socket to use: the given one, or that of the only process that supports `verb`.
     fn socket(&self, verb: Verb) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.control {
             return Ok(path.clone());
         }
         let ProcessList { processes: found, silent, refused } = throng_control::find();
         if let Some(why) = refused {
-            return Err(Failure::new(not_looked_at(&why)));
+            return Err(Failure::new(refused_folder(&why)));
         }
         if let Some(pid) = self.pid {
             return match found.iter().find(|process| process.pid == pid) {
                 Some(process) => Ok(process.path.clone()),
                 None => Err(Failure::new(format!(
-                    "process {pid} answers on no control socket of this user; `throng ctl list` shows who does"
+                    "process {pid} has no control socket of this user that answers; `throng ctl \
+                     list` shows the processes that do"
                 ))),
             };
         }
-        // Users are started and stopped at the generator, so a server beside it is not meant.
+        // Only generators start and stop users, so servers do not count.
         let can = |process: &&Process| {
             !verb.needs_n() || process.role == throng_control::ProcessRole::Load
         };
         match found.iter().filter(can).collect::<Vec<_>>()[..] {
             [one] => Ok(one.path.clone()),
             [] if !silent.is_empty() => Err(Failure::new(does_not_answer(silent[0]))),
-            [] => Err(Failure::new(match verb.needs_n() {
-                true => "no throng process that runs a load runs on this machine",
-                false => "no throng process of this user runs on this machine",
+            [] => Err(Failure::new(if verb.needs_n() {
+                "no throng process runs a load on this machine"
+            } else {
+                "no throng process of this user runs on this machine"
             })),
             _ => Err(Failure::new(format!(
-                "several processes could be meant; add --pid N\n\n{}",
+                "several processes match; add --pid N\n\n{}",
                 table(&found)
             ))),
         }
     }
 }
 
-/// Draining may take this long.
+/// The time within which a process must answer; a drain may take this long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-fn not_looked_at(why: &str) -> String {
+fn refused_folder(why: &str) -> String {
     format!(
-        "{why}\n  another user may have put sockets there; --control PATH asks a process by its socket"
+        "{why}\n  another user may have put sockets there; --control PATH reaches a process by its \
+         socket"
     )
 }
 
 fn does_not_answer(pid: u32) -> String {
     format!(
-        "process {pid} does not answer on its control socket: it hangs, was stopped (SIGSTOP), or is too busy"
+        "process {pid} does not answer on its control socket: it hangs, was stopped (SIGSTOP), or \
+         is too busy"
     )
 }
 
@@ -175,8 +182,8 @@ fn table(found: &[Process]) -> Table {
     table
 }
 
-/// `users 1100, connected 1000`.
-fn in_words(data: &Value) -> String {
+/// Lists the fields of a reply: `users 1100, connected 1000`.
+fn as_text(data: &Value) -> String {
     match data {
         Value::Object(fields) => {
             let word = |(name, value): (&String, &Value)| format!("{name} {value}");

@@ -1,4 +1,5 @@
-//! `throng doctor`: the limits of this machine as connections meet them, and whether it can hold so many.
+//! `throng doctor`: the limits of this machine for connections, and whether it can hold a given
+//! number.
 
 mod apply;
 mod confines;
@@ -18,15 +19,16 @@ use throng_report::render::{Align, Table, bytes};
 
 use crate::{Exit, Failure, output};
 
-/// Say whether this machine can hold so many connections, and with which commands it could
+/// Check whether this machine can hold a number of connections, and print the commands to raise its
+/// limits
 ///
-/// Without --for it shows the limits alone. With --for each limit on the way is held against what so
-/// many connections need of it: ok, tight (it runs, but slower or with a risk), short (it cannot work)
-/// or unknown, with the reason. What is unknown stands against nothing.
+/// Without --for, it shows the limits alone. With --for, it compares each limit with the
+/// requirement of that many connections: ok, tight (it runs, but slower or with a risk), short (it
+/// cannot work) or unknown, with the reason. An unknown limit blocks nothing.
 ///
-/// With --watch it looks on while somebody loads a server on this machine, whichever server that is, and
-/// changes nothing. --listen sends what it sees to a generator elsewhere; anybody who can connect there can
-/// read it, and nobody can do more.
+/// With --watch, it observes a server on this machine, of any kind, under load from elsewhere, and
+/// changes nothing. --listen sends the observations to a generator on another machine; every client
+/// that can connect there can read them, and can do nothing else.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Doctor {
@@ -34,13 +36,15 @@ pub(crate) struct Doctor {
     preflight: preflight::Flags,
     #[command(flatten)]
     watch: watch::WatchFlags,
-    /// The process whose limits are meant; this one without it. With --watch the server's [default: whoever listens]
+    /// Process whose limits to check [default: this one]; with --watch the server's process
+    /// [default: the listening one]
     #[arg(long, value_name = "N")]
     pid: Option<u32>,
-    /// Where the server listens [default: the targets' ports, or 5555]; with --watch it may be given several times
+    /// Port that the server listens on [default: the targets' ports, or 5555]; repeatable with
+    /// --watch
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Vec<u16>,
-    /// Print JSON; without --for an object of strings, `null` for what is not known
+    /// Print JSON; without --for an object of strings, with `null` for an unknown value
     #[arg(long)]
     json: bool,
 }
@@ -58,24 +62,24 @@ Examples:
   throng doctor --json | jq '.[\"fs.nr_open\"]'
 
 Exit codes:
-  0  they fit, as far as the limits are known    2  a limit is short, or it could not run";
+  0  the connections fit the known limits    2  a limit is short, or the check could not run";
 
 impl Doctor {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let pid = self.pid.unwrap_or_else(std::process::id);
-        // Where all of `/proc` is hidden, this process exists all the same.
+        // If all of `/proc` is hidden, this process exists nevertheless.
         if self.pid.is_some() && !Path::new(&format!("/proc/{pid}")).exists() {
             return Err(Failure::new(format!(
-                "there is no process {pid}; `throng ctl list` shows those of throng"
+                "there is no process {pid}; `throng ctl list` shows the throng processes"
             )));
         }
         if self.watch.watch {
             return self.watch.run(&self.port, self.pid, self.json);
         }
         if self.port.len() > 1 {
-            return Err(Failure::new("several --port belong to --watch; without it there is one"));
+            return Err(Failure::new("--port can be repeated only with --watch"));
         }
-        if self.preflight.is_asked() {
+        if self.preflight.is_requested() {
             return self.preflight.run(pid, self.port.first().copied(), self.json);
         }
         let root = ProcRoot::default();
@@ -118,16 +122,17 @@ fn available(memory: &MachineMemory) -> String {
     memory.available_bytes.map_or_else(|| "unknown".to_owned(), |available| bytes(available as f64))
 }
 
-/// `32768 to 60999, 28232 not reserved`.
+/// Describes the range of local ports: `32768 to 60999, 28232 not reserved`.
 fn show_ports(ports: &LocalPorts) -> String {
     format!("{} to {}, {} not reserved", ports.first, ports.last, ports.count())
 }
 
-/// `1024, can be raised to 20000`.
+/// Describes an rlimit: `1024, can be raised to 20000`.
 fn limit(limit: &Rlimit) -> String {
     let show = |value: Option<u64>| value.map_or_else(|| "unlimited".to_owned(), |n| n.to_string());
-    match limit.soft == limit.hard {
-        true => show(limit.soft),
-        false => format!("{}, can be raised to {}", show(limit.soft), show(limit.hard)),
+    if limit.soft == limit.hard {
+        show(limit.soft)
+    } else {
+        format!("{}, can be raised to {}", show(limit.soft), show(limit.hard))
     }
 }

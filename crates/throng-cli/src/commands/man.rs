@@ -1,4 +1,4 @@
-//! `throng man`: the manual, made from the same definitions as `--help`.
+//! `throng man`: prints the manual, made from the same definitions as `--help`.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use clap_mangen::Man as Page;
 
 use crate::{Exit, Failure, Throng, output};
 
-/// Print the manual page, or write those of all commands into a folder
+/// Print a manual page, or write the pages of all commands to a folder
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Man {
-    /// The command whose page is meant; throng's own without it
+    /// The command of the page [default: throng itself]
     command: Option<String>,
-    /// Write throng.1, throng-serve.1, … into this folder, which is made where there is none
+    /// Write throng.1, throng-serve.1, … to this folder, creating it if needed
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     dir: Option<PathBuf>,
 }
@@ -30,7 +30,7 @@ impl Man {
             let written = std::fs::create_dir_all(dir)
                 .and_then(|()| clap_mangen::generate_to(without_help(Throng::command()), dir));
             written.map_err(|error| {
-                Failure::new(format!("cannot write into {}: {error}", dir.display()))
+                Failure::new(format!("cannot write to {}: {error}", dir.display()))
             })?;
             return Ok(Exit::Met);
         }
@@ -41,13 +41,13 @@ impl Man {
             Some(name) => find(&throng, name)?,
         };
         let mut page = Vec::new();
-        Page::new(command).render(&mut page).expect("memory takes every byte");
+        Page::new(command).render(&mut page).expect("writing to memory does not fail");
         output::say(String::from_utf8_lossy(&page));
         Ok(Exit::Met)
     }
 }
 
-/// Without the commands `help`, which would get a page for each command that they can explain.
+/// Removes the `help` commands, which would get a page for each command that they can explain.
 fn without_help(throng: clap::Command) -> clap::Command {
     throng
         .disable_help_subcommand(true)
@@ -59,8 +59,8 @@ fn find(throng: &clap::Command, name: &str) -> Result<clap::Command, Failure> {
         let names: Vec<_> = throng.get_subcommands().map(clap::Command::get_name).collect();
         let meant = match throng_base::units::nearest(name, names.iter().copied()) {
             Some(meant) => format!("; did you mean `{meant}`?"),
-            None => format!("; there are {}", names.join(", ")),
+            None => format!("; the commands are {}", names.join(", ")),
         };
-        Failure::new(format!("there is no command `{name}`{meant}"))
+        Failure::new(format!("unknown command `{name}`{meant}"))
     })
 }

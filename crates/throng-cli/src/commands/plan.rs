@@ -1,4 +1,4 @@
-//! `throng plan`: what a fleet takes, worked out from what things cost here.
+//! `throng plan`: sizes a fleet from the measured costs of connections and messages.
 
 mod limits;
 
@@ -22,23 +22,24 @@ use crate::interrupt::Interrupt;
 use crate::{Exit, Failure, output, quantity};
 use limits::ThisMachine;
 
-/// Work out what so many connections take: machines, cores, memory, addresses, ports, packets
+/// Work out the size of a fleet: machines, cores, memory, addresses, ports, packets
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Plan {
-    /// Connections at once, such as 100M
-    #[arg(long, value_name = "N", value_parser = quantity::count, required_unless_present = "connections_per_node")]
+    /// Concurrent connections, such as 100M
+    #[arg(long, value_name = "N", value_parser = quantity::count,
+        required_unless_present = "connections_per_node")]
     connections: Option<usize>,
-    /// Messages a second in all, each from a client and answered
+    /// Messages per second in total, each sent by a client and answered
     #[arg(long, value_name = "N", value_parser = quantity::per_s)]
     messages_per_s: Option<f64>,
     /// Payload of each message, and of a broadcast
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = quantity::message_bytes)]
     message_bytes: u64,
-    /// A message to everybody, so often
+    /// Time between broadcasts to all connections
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     broadcast_every: Option<Duration>,
-    /// Connects a second in all, while they come
+    /// Connects per second in total, while connections arrive
     #[arg(long, value_name = "N", value_parser = quantity::per_s)]
     connects_per_s: Option<f64>,
     /// Memory of a machine of the fleet [default: this machine's]
@@ -47,26 +48,28 @@ pub(crate) struct Plan {
     /// CPUs of a machine of the fleet [default: this machine's]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     machine_cores: Option<usize>,
-    /// What its network carries, such as 25Gbit [default: 10Gbit]
+    /// Network bandwidth of a machine, such as 25Gbit [default: 10Gbit]
     #[arg(long, value_name = "BITS", value_parser = quantity::bit_rate)]
     nic: Option<f64>,
-    /// Addresses that clients connect to, as of a load balancer [default: one a server]
+    /// Addresses that clients connect to, for instance of a load balancer [default: one per server]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     target_addresses: Option<usize>,
-    /// Take the costs from this run file
+    /// Use the costs of this run file
     #[arg(long, value_name = "RUN.jsonl")]
     from: Option<PathBuf>,
-    /// Measure the costs now, which takes about three seconds, over TCP
+    /// Measure the costs now, over TCP, in about three seconds
     #[arg(long, conflicts_with = "from")]
     measure: bool,
-    /// Nodes that connect to each other: how many connections each of x nodes has, such as 'f(x) = 3x + 15'
+    /// Connections of each of x nodes in a mesh, such as 'f(x) = 3x + 15'
     #[arg(long, value_name = "FORMULA", value_parser = LinearFormula::from_str,
-        conflicts_with_all = ["connections", "from", "measure", "messages_per_s", "broadcast_every", "connects_per_s"])]
+        conflicts_with_all = ["connections", "from", "measure", "messages_per_s", "broadcast_every",
+            "connects_per_s"])]
     connections_per_node: Option<LinearFormula>,
-    /// How many nodes there are to be
-    #[arg(long, value_name = "N", value_parser = quantity::count, requires = "connections_per_node")]
+    /// Number of nodes in the mesh
+    #[arg(long, value_name = "N", value_parser = quantity::count,
+        requires = "connections_per_node")]
     nodes: Option<usize>,
-    /// How many of them share a machine, or `all`
+    /// Number of nodes that share a machine, or `all`
     #[arg(long, value_name = "N", default_value = "1", value_parser = nodes_per_machine)]
     nodes_per_machine: NodesPerMachine,
     /// Print JSON
@@ -74,7 +77,7 @@ pub(crate) struct Plan {
     json: bool,
 }
 
-/// How many nodes share a machine.
+/// The number of nodes that share a machine.
 #[derive(Clone, Copy, Debug)]
 enum NodesPerMachine {
     All,
@@ -107,29 +110,28 @@ impl Plan {
         };
         let nodes = self.nodes.map(|nodes| nodes as u64);
         let mesh = mesh(formula, nodes, shared, &here.limits());
-        match self.json {
-            true => output::say_json(&json!({ "mesh": mesh, "verdict": mesh.verdict() })),
-            false => output::say(mesh.to_string()),
+        if self.json {
+            output::say_json(&json!({ "mesh": mesh, "verdict": mesh.verdict() }));
+        } else {
+            output::say(mesh.to_string());
         }
     }
 
     fn fleet(&self, connections: u64, here: &ThisMachine) -> Result<(), Failure> {
-        let ask = self.ask(connections, here)?;
+        let spec = self.spec(connections, here)?;
         let costs = self.costs(here)?;
-        let plan = plan(&ask, &costs);
+        let plan = plan(&spec, &costs);
         if self.json {
             output::say_json(&json!({ "plan": plan, "costs": costs }));
         } else {
-            output::say(format!("{}\n\n{plan}\n{costs}\n{}", ask.sentence(), self.source_words()));
+            output::say(format!("{}\n\n{plan}\n{costs}\n{}", spec.sentence(), self.sources()));
         }
         Ok(())
     }
 
-    fn ask(&self, connections: u64, here: &ThisMachine) -> Result<FleetSpec, Failure> {
+    fn spec(&self, connections: u64, here: &ThisMachine) -> Result<FleetSpec, Failure> {
         let memory = self.machine_memory.or(here.memory_bytes()).ok_or_else(|| {
-            Failure::new(
-                "this machine's memory cannot be read: --machine-memory says how much there is",
-            )
+            Failure::new("this machine's memory cannot be read; pass it with --machine-memory")
         })?;
         Ok(FleetSpec {
             connections,
@@ -148,7 +150,7 @@ impl Plan {
         })
     }
 
-    /// What is documented, and in its place what is known better.
+    /// Returns the documented costs, replaced by better known ones.
     fn costs(&self, here: &ThisMachine) -> Result<Costs, Failure> {
         let mut costs = Costs::documented();
         let machine = &here.machine;
@@ -186,14 +188,17 @@ impl Plan {
         Ok(())
     }
 
-    fn source_words(&self) -> String {
+    fn sources(&self) -> String {
         let documented = "documented: docs/numbers.md, WebSocket users in a channel, on 2 CPUs";
         match (&self.from, self.measure) {
             (Some(path), _) => format!("the run: {}; {documented}", path.display()),
             (None, true) => {
-                format!("measured: at full load over TCP, both ends here; {documented}")
+                format!(
+                    "measured: at full load over TCP, server and generator on this machine; \
+                     {documented}"
+                )
             }
-            (None, false) => format!("{documented}; --measure and --from RUN.jsonl take your own"),
+            (None, false) => format!("{documented}; --measure and --from RUN.jsonl use your own"),
         }
     }
 }
@@ -209,12 +214,12 @@ fn nodes_per_machine(text: &str) -> Result<NodesPerMachine, String> {
         "all" => Ok(NodesPerMachine::All),
         _ => match units::parse_count(text) {
             Ok(nodes) if nodes > 0 => Ok(NodesPerMachine::Some(nodes)),
-            _ => Err("a number from 1, or `all`".to_owned()),
+            _ => Err("expected a number from 1, or `all`".to_owned()),
         },
     }
 }
 
-/// What a machine's network is taken to carry when nobody says.
+/// The assumed network bandwidth of a machine without `--nic`.
 const NIC_BITS_PER_S: f64 = 10e9;
-/// Linux' own range of local ports.
+/// The number of ports in Linux's default range of local ports.
 const PORTS: u64 = 28_232;

@@ -1,4 +1,5 @@
-//! `throng report`: a run file in words, or as the summary that `throng run --json` writes.
+//! `throng report`: prints a run file as a report, or as the summary that `throng run --json`
+//! writes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -15,11 +16,11 @@ use super::run::text;
 use crate::exit::exit_codes;
 use crate::{Exit, Failure, output};
 
-/// Show what a run file says, even one whose run was killed
+/// Show the report of a run file, even of a run that was killed
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Report {
-    /// The file that `throng run` wrote
+    /// The file written by `throng run`
     #[arg(value_name = "RUN.jsonl", default_value = "run.jsonl")]
     file: PathBuf,
     /// Print the summary as JSON
@@ -34,8 +35,8 @@ Examples:
   throng report monday.jsonl
   throng report run.jsonl --json | jq .connect.latency_us.p99
 
-The exit code is that of the run, or 2 where the file cannot be read. A file without its last line is of a run that
-was killed, or that still goes on: it is incomplete.
+The exit code is that of the run, or 2 if the file cannot be read. A file without its last line is
+that of a run that was killed or is still running: it is incomplete.
 
 ",
     exit_codes!()
@@ -64,14 +65,14 @@ impl Report {
     }
 }
 
-/// What a run file comes to.
+/// The content of a run file: its summary, judgements and diagnosis.
 struct RunContent {
     summary: Summary,
     judgements: Vec<Judgement>,
     diagnosis: Diagnosis,
 }
 
-/// Line by line, so that a run of any length is read.
+/// Reads a run of any length, line by line.
 fn read(input: impl BufRead) -> Result<RunContent, ReadError> {
     let mut reader = RunFileReader::open(input)?;
     let mut fold = SummaryFold::new(reader.header());
@@ -80,7 +81,8 @@ fn read(input: impl BufRead) -> Result<RunContent, ReadError> {
         fold.add(&interval);
         history.add(&interval);
     }
-    // The scenario is in the file as it was read; one of another version may not be understood any more.
+    // The file contains the scenario's text. This version may not be able to parse one of another
+    // version.
     let ScenarioSource { path, source } = &reader.header().scenario;
     let thresholds =
         Scenario::parse(source, path).map_or_else(|_| Vec::new(), |scenario| scenario.thresholds);

@@ -1,7 +1,8 @@
-//! `throng run`: load a target as a scenario says, and tell what came of it.
+//! `throng run`: loads a target according to a scenario, and reports the outcome.
 //!
-//! Flags as typed are here; [`plan`] resolves them and refuses what must not or cannot run; [`calibrate`] finds out what this
-//! generator does at most; [`live`] is the generator as it is steered; [`words`] is what is shown before and after.
+//! The flags are here. [`plan`] resolves them and refuses what must not or cannot run;
+//! [`calibrate`] measures the generator's maximum; [`live`] answers the control socket; [`text`]
+//! renders the lines before and after the run.
 
 mod calibrate;
 mod live;
@@ -38,65 +39,66 @@ use calibrate::CalibrationResult;
 use live::LoadControl;
 use plan::RunPlan;
 
-/// Load a server as a scenario says, and report
+/// Load a server according to a scenario, and report
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
-    /// The scenario
+    /// The scenario file
     #[arg(value_name = "SCENARIO.yaml")]
     scenario: PathBuf,
-    /// Whom to load, in place of the scenario's target
+    /// Address to load instead of the scenario's target
     #[arg(long, value_name = "URL")]
     target: Option<Target>,
-    /// Write the summary as JSON; `-` is standard output
+    /// Write the summary as JSON to this file; `-` is standard output
     #[arg(long, value_name = "FILE", value_parser = JsonOut::parse)]
     json: Option<JsonOut>,
-    /// The run file, a line an interval; an earlier one of that name is overwritten
+    /// Run file to write, one line per interval; an existing file is overwritten
     #[arg(long, value_name = "FILE", default_value = "run.jsonl")]
     record: PathBuf,
     /// Write no run file
     #[arg(long, conflicts_with = "record")]
     no_record: bool,
-    /// Event loops [default: one a CPU, more where the connections need their fd tables]
+    /// Number of event loops [default: one per CPU, more if the connections need their fd tables]
     #[arg(long, value_name = "N", value_parser = quantity::cores)]
     cores: Option<usize>,
-    /// Connect from this address, or from all of a network; may be given several times
+    /// Connect from this address, or from all addresses of a network; repeatable
     #[arg(long, value_name = "ADDR[/PREFIX]", value_parser = sources::parse)]
     source: Vec<sources::Network>,
-    /// Connect from these ports, handed out by throng [default: the kernel chooses]
+    /// Connect from these ports, assigned by throng [default: the kernel chooses]
     #[arg(long, value_name = "LOW-HIGH", value_parser = sources::parse_ports)]
     source_ports: Option<RangeInclusive<u16>>,
-    /// Decides everything random
+    /// Seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Time between two lines, and between two entries of the run file
+    /// Time between two progress lines, and between two lines of the run file
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::interval)]
     interval: Duration,
-    /// Where to answer `throng ctl` [default: a file of this user]
+    /// Path of the control socket for `throng ctl` [default: a file of this user]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// The control socket of the throng server that is loaded [default: found by its address]
+    /// Control socket of the loaded throng server [default: found by its address]
     #[arg(long, value_name = "PATH")]
     server_control: Option<PathBuf>,
-    /// Record what a watch on the server's host sees: `throng doctor --watch --listen` there
+    /// Record the server's host from this watch; start it there with `throng doctor --watch
+    /// --listen`
     #[arg(long, value_name = "HOST:PORT")]
     server_facts: Option<String>,
-    /// Load an address outside this machine and its networks: it is yours, or its owner said yes
+    /// Confirm that you may load this address outside this machine and its networks
     #[arg(long)]
     i_am_allowed: bool,
-    /// How long to measure first what this generator can do, against a server of its own
+    /// Time for measuring this generator's capacity before the run, against a server of its own
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = quantity::calibration)]
     calibrate: Duration,
-    /// Do not measure what this generator can do
+    /// Do not measure this generator's capacity
     #[arg(long, conflicts_with = "calibrate")]
     no_calibrate: bool,
-    /// Run although a limit of this machine is in the way
+    /// Run although a limit of this machine is insufficient
     #[arg(long)]
     force: bool,
-    /// Show what would run and what it needs, and connect to nothing
+    /// Show the plan and its requirements, and connect to nothing
     #[arg(long)]
     dry_run: bool,
-    /// End when standard input does, as it does when the parent process is gone
+    /// End when standard input ends, as it does when the parent process has ended
     #[arg(long)]
     exit_with_parent: bool,
 }
@@ -112,7 +114,7 @@ Examples:
   throng run scenario.yaml --calibrate 5s
 
 While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
-Ctrl-C ramps down and reports; a second one ends at once.
+Ctrl-C ramps down and reports; a second Ctrl-C stops at once.
 
 ",
     exit_codes!()
@@ -129,11 +131,12 @@ impl Run {
         if let Some(json) = &self.json {
             json.check()?;
         }
-        let beside = observer::ServerObserver::find(self, &plan.load.targets)?;
-        plan.header.target_is_here |= beside.is_on_this_machine();
+        let observer = observer::ServerObserver::find(self, &plan.load.targets)?;
+        plan.header.target_is_here |= observer.is_on_this_machine();
         let unwritten = |error: RecordError| {
             Failure::new(format!(
-                "{error}\n  the run was not started; --record FILE writes elsewhere, --no-record nowhere"
+                "{error}\n  the run was not started; pass --record FILE for another run file, or \
+                 --no-record for none"
             ))
         };
         let run_file = (!self.no_record).then_some(&*self.record);
@@ -149,20 +152,20 @@ impl Run {
         };
         let recorder = place.begin(self.recorder_options(&plan)).map_err(unwritten)?;
         let progress = Progress::new(plan.load.length, quiet);
-        progress.note(&text::beginning(&plan, beside.server.as_ref()));
+        progress.note(&text::beginning(&plan, observer.server.as_ref()));
         if let Some(address) = &self.server_facts {
-            progress.note(&format!("facts about the server: from the watch at {address}"));
+            progress.note(&format!("server facts: from the watch at {address}"));
         }
         if let Some(why) = uncalibrated {
-            progress.note(&format!("what this generator can do is not known: {why}"));
+            progress.note(&format!("calibration failed: {why}"));
         }
-        let outcome = self.record(plan, beside, recorder, &interrupt, &progress)?;
+        let outcome = self.record(plan, observer, recorder, &interrupt, &progress)?;
         progress.finish();
         self.finish(&outcome, &interrupt, quiet)
     }
 
-    /// Measures what this generator can do, unless nobody wants to know, and tells why it could
-    /// not; an error is who asked for the end meanwhile.
+    /// Measures this generator's capacity, unless that is disabled. Returns the reason if it is
+    /// unknown; the error is the source of a request to end.
     fn calibrate(
         &self,
         plan: &mut RunPlan,
@@ -174,7 +177,7 @@ impl Run {
         }
         let length = show_duration(self.calibrate);
         let note =
-            format!("first, for {length}: what can this generator do? --no-calibrate skips it");
+            format!("measuring this generator's capacity for {length} (--no-calibrate skips it)");
         if quiet {
             output::print_error(note)
         } else {
@@ -202,17 +205,17 @@ impl Run {
         }
     }
 
-    /// Runs the load to its end, or to somebody's wish.
+    /// Runs the load to its end, or until a request to end.
     fn record(
         &self,
         plan: RunPlan,
-        beside: observer::ServerObserver,
+        observer: observer::ServerObserver,
         recorder: Recorder,
         interrupt: &Interrupt,
         progress: &Progress,
     ) -> Result<Outcome, Failure> {
         let title = format!("{} against {}", self.scenario.display(), plan.target);
-        let (server, kernel) = beside.probes(&plan);
+        let (server, kernel) = observer.probes(&plan);
         let load = Load::start(plan.load).map_err(|error| Failure::new(error.to_string()))?;
         let load = Arc::new(Mutex::new(load));
         let sources = RunProbes { generator: Box::new(Arc::clone(&load)), server, kernel };
@@ -228,12 +231,12 @@ impl Run {
             recording.handle().stop("no control socket");
             progress.note(&error.to_string());
         }
-        let mut asked = false;
+        let mut stopping = false;
         while !recording.is_over() {
-            if let Some(by) = interrupt.asked().filter(|_| !asked) {
-                asked = true;
+            if let Some(by) = interrupt.requested().filter(|_| !stopping) {
+                stopping = true;
                 progress.note(&format!(
-                    "{by}: ramping down, the report follows; once more ends at once"
+                    "{by}: ramping down, report follows; press Ctrl-C again to stop now"
                 ));
                 recording.handle().stop(&by.to_string());
             }
@@ -241,7 +244,7 @@ impl Run {
             std::thread::sleep(LOOK_EVERY);
         }
         let outcome = recording.wait();
-        // First the socket, whose threads steer the load, then the load.
+        // First the socket, whose threads use the load, then the load.
         drop(control.map_err(|error| Failure::new(error.to_string()))?);
         if let Some(load) = Arc::into_inner(load).and_then(|load| load.into_inner().ok()) {
             load.join();
@@ -249,7 +252,7 @@ impl Run {
         Ok(outcome)
     }
 
-    /// Reports.
+    /// Prints the report and writes the JSON.
     fn finish(
         &self,
         outcome: &Outcome,
@@ -264,29 +267,30 @@ impl Run {
         } else if let Some(sentence) = outcome.summary.shortcoming() {
             text += &format!("\n{sentence}");
         }
-        match (interrupt.asked(), exit) {
+        match (interrupt.requested(), exit) {
             (Some(by), RunExit::Incomplete) => {
-                text += &format!("\ninterrupted by {by}: this is what had run by then");
+                text += &format!("\ninterrupted by {by}: the report covers the part that ran");
             }
-            (Some(by), _) => text += &format!("\n{by} came when the plan was over"),
+            (Some(by), _) => text += &format!("\n{by} arrived after the plan was over"),
             (None, _) => {}
         }
         if let Some(error) = &outcome.run_file_error {
-            text += &format!("\nthe run file is not whole: {error}");
+            text += &format!("\nthe run file is incomplete: {error}");
         } else if !self.no_record {
             let path = self.record.display();
-            text += &format!("\nthe run is in {path}: throng report {path}");
+            text += &format!("\nrun file: {path}; show it with `throng report {path}`");
         }
-        match quiet {
-            true => output::print_error(text),
-            false => output::say(format!("\n{text}")),
+        if quiet {
+            output::print_error(text);
+        } else {
+            output::say(format!("\n{text}"));
         }
         if let Some(json) = &self.json {
             let Outcome { summary, judgements, diagnosis, .. } = outcome;
             json.write(&text::summary_json(summary, judgements, diagnosis))?;
         }
         if outcome.end.reason == RunEndReason::Failed {
-            let why = outcome.end.detail.as_deref().unwrap_or("a core of it has ended");
+            let why = outcome.end.detail.as_deref().unwrap_or("one of its cores ended");
             output::print_error(format!("the generator failed: {why}"));
             return Ok(Exit::Invalid);
         }

@@ -218,7 +218,7 @@ impl Serve {
     fn watch(&self, server: &dyn AnyServer, interrupt: &Interrupt) -> String {
         let mut before = (Instant::now(), server.snapshot());
         loop {
-            if let Some(by) = interrupt.asked() {
+            if let Some(by) = interrupt.requested() {
                 return by.to_string();
             }
             std::thread::sleep(LOOK_EVERY);

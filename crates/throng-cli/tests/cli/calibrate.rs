@@ -25,7 +25,7 @@ fn calibrated(place: &Place, args: &[&str], rates: &[&str]) -> Finished {
 /// The sentences about the ceiling among the reasons of the grade.
 fn reasons_of_the_ceiling(summary: &Value) -> usize {
     let reasons = summary["validity"]["reasons"].as_array().unwrap();
-    reasons.iter().filter(|reason| reason.as_str().unwrap().contains("can do")).count()
+    reasons.iter().filter(|reason| reason.as_str().unwrap().contains("capacity")).count()
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn what_the_generator_can_do_is_measured_told_and_recorded() {
     let share = summary["generator"]["ceiling_share"].as_f64().unwrap();
     assert!(share > 0.0 && share < 0.8, "{share} of {ceiling}");
     assert_eq!(reasons_of_the_ceiling(&summary), 0, "{summary:#}");
-    assert!(finished.stdout.contains("of what this generator can do."), "{}", finished.stdout);
+    assert!(finished.stdout.contains("of this generator's capacity."), "{}", finished.stdout);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_run_goes_on_without_a_calibration_that_is_not_possible() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(matches!(output.status.code(), Some(0 | 3)), "{said}");
     assert!(said.contains("connections at most, 500ms"), "{said}");
-    assert!(said.contains("what this generator can do is not known: "), "{said}");
-    assert!(!said.contains("of what this generator can do"), "{said}");
+    assert!(said.contains("calibration failed: "), "{said}");
+    assert!(!said.contains("of this generator's capacity"), "{said}");
     assert_eq!(ceiling(&place), Value::Null);
 }

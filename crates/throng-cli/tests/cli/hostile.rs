@@ -126,7 +126,7 @@ fn a_control_socket_takes_the_place_of_no_file_behind_a_link() {
     let victim = victim(&place);
     symlink("victim", place.path("control.sock")).unwrap();
     let args = ["serve", "ok", "--listen", "127.0.0.1:0", "--control", "control.sock"];
-    place.throng(&args).exits(2).complains(&["control.sock", "no socket"]);
+    place.throng(&args).exits(2).complains(&["control.sock", "not a socket"]);
     is_unharmed(&victim);
     assert!(place.path("control.sock").is_symlink());
 }

@@ -51,7 +51,7 @@ fn a_paused_run_says_so_in_each_line_and_in_its_report() {
     assert!(!run.line().contains("paused"));
     place.throng(&["ctl", "shutdown", "--pid", &pid]).exits(0);
     let finished = run.finish();
-    assert!(finished.stdout.contains("of which the load was paused"), "{finished:#?}");
+    assert!(finished.stdout.contains("s of them paused"), "{finished:#?}");
     let report = place.throng(&["report", "--json"]).json();
     assert!(report["paused_s"].as_f64() > Some(0.0), "{report}");
 }
@@ -86,7 +86,7 @@ fn who_is_meant_is_found_or_asked_for() {
     place
         .throng(&["ctl", "start", "5", "--pid", &pid.to_string()])
         .exits(2)
-        .complains(&["cannot `start`"]);
+        .complains(&["does not support `start`"]);
     place
         .throng(&["ctl", "count", "--pid", "4194999"])
         .exits(2)

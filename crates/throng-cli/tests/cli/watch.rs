@@ -38,7 +38,7 @@ fn a_server_that_is_not_ours_is_watched_by_its_port() {
     let told = place.throng(&watch).exits(0).stdout;
     assert!(told.contains(&format!("(pid {})", std::process::id())), "{told}");
     assert!(
-        told.contains("accept queue") && told.contains("3/") && told.contains("looks in"),
+        told.contains("accept queue") && told.contains("3/") && told.contains("samples in"),
         "{told}"
     );
     drop(clients);
@@ -53,7 +53,7 @@ fn a_run_takes_the_facts_of_a_watch_and_those_of_a_throng_server_with_them() {
     let mut watch = place.start(&watch);
     let at = loop {
         let line = watch.line();
-        if let Some((_, rest)) = line.split_once("its facts are at ") {
+        if let Some((_, rest)) = line.split_once("facts available at ") {
             break rest.split_once(' ').unwrap().0.to_owned();
         }
     };

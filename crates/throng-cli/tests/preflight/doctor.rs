@@ -84,7 +84,7 @@ fn what_is_applied_is_enough_and_says_how_to_undo_it() {
     };
     assert_eq!(range(), ["1024", "65535"]);
     let file =
-        said.lines().find_map(|line| line.strip_prefix("undo all of it: sysctl -p ")).unwrap();
+        said.lines().find_map(|line| line.strip_prefix("undo all changes: sysctl -p ")).unwrap();
     let undo_file = std::fs::read_to_string(file).unwrap();
     assert!(undo_file.ends_with("net.ipv4.ip_local_port_range = 40000 40009\n"), "{undo_file}");
     assert!(file.starts_with("/run/throng/undo-"), "{file}");

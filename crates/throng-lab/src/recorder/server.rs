@@ -60,7 +60,7 @@ impl ServerProbe for ControlProbe {
             None => self.connect()?,
         };
         let reply =
-            client.ask(&ControlRequest::new(Verb::Snapshot)).map_err(|error| error.to_string())?;
+            client.request(&ControlRequest::new(Verb::Snapshot)).map_err(|error| error.to_string())?;
         if reply.role != ProcessRole::Server {
             return Err(format!("{} belongs to a generator, not to a server", self.path.display()));
         }

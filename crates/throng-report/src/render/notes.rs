@@ -1,23 +1,24 @@
-//! What to know about the numbers of a report: a sentence each.
+//! Notes about the numbers of a report, one sentence each.
 
 use super::{count, micros, percent};
 use crate::LatencySummary;
 use crate::summary::{MessageSummary, Summary};
 use crate::validity::is_owned;
 
-/// What to know about the costs.
+/// Returns the notes about the report's latencies and costs.
 pub(super) fn notes(summary: &Summary) -> Vec<String> {
     let m = &summary.machine;
     let mut notes = Vec::from_iter(unanswered_note(summary));
     notes.extend(clocks_note(summary));
-    notes.extend(unasked_note(summary));
+    notes.extend(unrequested_note(summary));
     notes.extend(lateness_note(summary));
     if m.cpu_busy_share.is_some() {
-        notes.push(match others_used_more(summary) {
-            true => "Whole machine: everything that ran on it. More than half of that was not this run's, so it is not \
-                     shared out."
-                .to_owned(),
-            false => "Whole machine: everything that ran on it, other programs too.".to_owned(),
+        notes.push(if others_used_more(summary) {
+            "Whole machine: everything that ran on it. More than half of that was not this run's, \
+             so it is not divided by the run's connects and messages."
+                .to_owned()
+        } else {
+            "Whole machine: everything that ran on it, other programs too.".to_owned()
         });
     }
     if let Some(share) = summary.generator.ceiling_share {
@@ -25,7 +26,7 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
             percent if percent < 1.0 => "less than 1 %".to_owned(),
             percent => format!("{percent:.0} %"),
         };
-        notes.push(format!("The run used {used} of what this generator can do."));
+        notes.push(format!("The run used {used} of this generator's capacity."));
     }
     if let Some(stolen) = m.cpu_stolen_share.filter(|share| *share >= 0.01) {
         notes.push(format!("{} of the CPU was stolen by the hypervisor.", percent(stolen)));
@@ -33,7 +34,7 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     notes
 }
 
-/// What the rows of unanswered waits are, where there is one.
+/// Explains the rows of unanswered waits, if there are any.
 fn unanswered_note(summary: &Summary) -> Option<String> {
     let (connect, message) = (&summary.connect, &summary.message);
     let join = summary.join.clone().unwrap_or_default();
@@ -47,13 +48,15 @@ fn unanswered_note(summary: &Summary) -> Option<String> {
     .iter()
     .any(|(answered, judged)| shown(answered) != shown(judged));
     differs.then(|| {
-        "+ unanswered: the same with the waits that no answer ended, because they timed out or the run did, each with the \
-         time that it had lasted; turns of `every` that came due meanwhile are among them. Thresholds judge these rows."
+        "+ unanswered: the latency with the waits that no answer ended, because they timed out or \
+         the run ended. Each counts with its duration so far; turns of `every` that came due \
+         meanwhile are included. Thresholds judge these rows."
             .to_owned()
     })
 }
 
-/// What the rows of the generator's own clock are, where there is one, and where there is no other clock.
+/// Explains the rows of the generator's own clock, if there are any, or that there is no other
+/// clock.
 fn clocks_note(summary: &Summary) -> Option<String> {
     let (connect, message) = (&summary.connect, &summary.message);
     let join = summary.join.clone().unwrap_or_default();
@@ -71,33 +74,35 @@ fn clocks_note(summary: &Summary) -> Option<String> {
     let by_own = summary.generator.by_kernels_clock.filter(|share| *share < ALL_BY_KERNEL);
     match by_own {
         Some(share) => Some(format!(
-            "The kernel told when {} of the answers arrived. The others are timed by the generator, as late as it \
-             read them.",
+            "The kernel timed the arrival of {} of the answers. The others are timed by the \
+             generator, as late as it read them.",
             percent(share)
         )),
         None => differs.then(|| {
-            "Latencies end when the answer arrived, by the kernel's clock. As seen: when the busy generator read it."
+            "Latencies end when the answer arrived, by the kernel's clock. As seen: when the busy \
+             generator read it."
                 .to_owned()
         }),
     }
 }
 
-/// From this share of arrivals that the kernel told, nothing is said of the others.
+/// The share of arrivals timed by the kernel from which the note leaves out the others.
 const ALL_BY_KERNEL: f64 = 0.99;
 
-/// How many messages answered nothing, where some were waited for.
-fn unasked_note(summary: &Summary) -> Option<String> {
+/// Describes the messages that answered nothing, if some step waited for messages.
+fn unrequested_note(summary: &Summary) -> Option<String> {
     let MessageSummary { answered, unasked, doubtful, .. } = summary.message;
     (answered > 0 && unasked > 0).then(|| {
         let of_others = match doubtful {
-            0 => "None of the answers could be taken for one of them.".to_owned(),
-            n => format!("{} of the answers may have been one of them.", count(n as f64)),
+            0 => "No answer could be confused with them.".to_owned(),
+            n => format!("{} of the answers may be such messages.", count(n as f64)),
         };
-        format!("{} messages came that no `expect` waited for. {of_others}", count(unasked as f64))
+        let unasked = count(unasked as f64);
+        format!("{unasked} messages arrived that no `expect` waited for. {of_others}")
     })
 }
 
-/// Which of the slowest was the generator's own.
+/// Names the first latency whose slowest value was the generator's own.
 fn lateness_note(summary: &Summary) -> Option<String> {
     let lag_us = summary.generator.lag_us.max;
     let slowest = [
@@ -115,8 +120,8 @@ fn lateness_note(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// Whether both ends together used less than half of the CPU that was busy: what the machine used is then no
-/// cost of the run's connects and messages.
+/// Reports whether generator and server together used less than half of the busy CPU time. Then the
+/// machine's use is no cost of the run's connects and messages.
 pub(super) fn others_used_more(summary: &Summary) -> bool {
     let machine = &summary.machine;
     let server = summary.server.as_ref().and_then(|server| server.cpu_cores_used);
@@ -124,8 +129,8 @@ pub(super) fn others_used_more(summary: &Summary) -> bool {
     machine.cpu_busy_share.is_some_and(|share| ends < share * machine.cpus as f64 / 2.0)
 }
 
-/// Whether the generator saw answers so much later than they arrived that both are to be shown: by a tenth
-/// and by half a millisecond, at one of the percentiles.
+/// Reports whether the generator read answers so much later than they arrived that both are shown:
+/// by a tenth and by half a millisecond, at one of the percentiles.
 pub(super) fn differ(arrived: &LatencySummary, seen: &LatencySummary) -> bool {
     let shown = |l: &LatencySummary| [l.p50, l.p90, l.p99, l.p999];
     let differs = |(arrived, seen): (u64, u64)| {
@@ -135,10 +140,11 @@ pub(super) fn differ(arrived: &LatencySummary, seen: &LatencySummary) -> bool {
     arrived.count > 0 && shown(arrived).into_iter().zip(shown(seen)).any(differs)
 }
 
-/// How much later than it arrived an answer must be seen before both are shown, in microseconds.
+/// The delay between an answer's arrival and its reading above which both are shown, in
+/// microseconds.
 const CLOCKS_DIFFER_US: u64 = 500;
 
-/// The columns of a latency.
+/// Returns the columns of a latency.
 pub(super) fn shown(l: &LatencySummary) -> [u64; 5] {
     [l.p50, l.p90, l.p99, l.p999, l.max]
 }

@@ -1,11 +1,11 @@
-//! The second line of a report: how the run is to be taken, and its best numbers.
+//! The second line of a report: the grade of the run, and its best numbers.
 
 use super::{count, micros, rate};
 use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
 use crate::validity::Grade;
 
-/// Returns the outcome in numbers, with what became of the thresholds.
+/// Returns the outcome in numbers, with the result of the thresholds.
 pub(super) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
     let grade = match (&summary.run.incomplete, summary.validity.grade) {
         (None, Grade::Valid) => "Valid run",
@@ -64,23 +64,24 @@ pub(super) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
         (all, missed) => Some(format!("{missed} of {all} thresholds missed{so_far}")),
     });
     let paused = if summary.paused_s > 0.0 {
-        format!(", for {:.0} s of which the load was paused (throng ctl pause)", summary.paused_s)
+        format!(", {:.0} s of them paused (throng ctl pause)", summary.paused_s)
     } else {
         String::new()
     };
     format!("{trust}: {}; {:.0} s{paused}.", parts.join(", "), summary.duration_s)
 }
 
-/// How many connections were open at once, as far as a gauge that is read once a second knows it.
+/// Returns the number of connections open at once, as far as a gauge that is read once a second
+/// knows it.
 fn connections_at_most(summary: &Summary) -> Option<String> {
     let (most, established) = (summary.users.connected_most, summary.connect.ok);
     let in_a_second = summary.connect.rate_most.unwrap_or(0.0);
     match most {
         _ if established == 0 => Some("no connection established".to_owned()),
         1 if established == 1 => Some("1 connection at most".to_owned()),
-        // Everything that was ever established was open at once.
+        // Every connection that was ever established was open at once.
         _ if most >= established => Some(format!("{} connections at most", count(most as f64))),
-        // They live shorter than they are counted.
+        // Connections live shorter than the time between two readings.
         _ if (most as f64) < in_a_second / 2.0 => None,
         0 => None,
         _ => {
@@ -112,28 +113,29 @@ mod tests {
         let text = render_text(&summary(), &[], None);
         assert_eq!(
             text.lines().next().unwrap(),
-            "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms over the run), no errors; 61 s."
+            "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms over the \
+             run), no errors; 61 s."
         );
     }
 
     #[test]
     fn a_run_that_was_paused_says_for_how_long() {
         let text = render_text(&Summary { paused_s: 46.0, ..summary() }, &[], None);
-        let says = "; 61 s, for 46 s of which the load was paused (throng ctl pause).";
+        let says = "; 61 s, 46 s of them paused (throng ctl pause).";
         assert!(text.lines().next().unwrap().ends_with(says), "{text}");
     }
 
     #[track_caller]
-    fn check_connections(most: u64, established: u64, rate_most: f64, said: Option<&str>) {
+    fn check_connections(most: u64, established: u64, rate_most: f64, shown: Option<&str>) {
         let mut summary = summary();
         summary.users.connected_most = most;
         summary.connect.ok = established;
         summary.connect.rate_most = (rate_most > 0.0).then_some(rate_most);
-        assert_eq!(connections_at_most(&summary).as_deref(), said);
+        assert_eq!(connections_at_most(&summary).as_deref(), shown);
     }
 
     #[test]
-    fn connections_at_most_are_said_only_as_far_as_they_are_known() {
+    fn connections_at_most_are_shown_only_as_far_as_they_are_known() {
         check_connections(60_000, 60_000, 10_000.0, Some("60k connections at most"));
         check_connections(1, 1, 1.0, Some("1 connection at most"));
         check_connections(0, 0, 0.0, Some("no connection established"));
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_nobody_answered_are_not_a_rate() {
+    fn messages_without_an_answer_are_not_a_rate() {
         let mut summary = summary();
         summary.message.sent = 900;
         summary.message.rate_most = Some(300.0);

@@ -1,18 +1,20 @@
-//! One line an interval, for output that is piped.
+//! The progress line: one line for each interval, also for piped output.
 
 use super::{count, micros, rate};
 use crate::{Histogram, Interval, LoadCounters, LoadInterval, ProbeReport};
 
-/// The line of `interval`; rates count from `previous`, or from the beginning. No newline at the end.
+/// Returns the line of `interval`. Rates count from `previous`, or from the beginning. No newline
+/// at the end.
 ///
 /// ```text
 ///    12.0 s  ramp to 100k  connected 12k  connects 998/s of 1k/s  p99 1.20 ms  messages 2k/s  p99 800 µs  errors 3
 ///    13.0 s  arrivals 1k/s  connected 13k  connects 1k/s of 1k/s  p99 2.10 ms  joined 12k  joins 1k/s  p99 3.40 ms  broadcast 1: 10k of 10k by 54.1 ms  errors 0
 /// ```
 ///
-/// `connected` is as of the end of the interval. It is left out where fewer than half of the connections that the
-/// interval established were open at its end: they live shorter than they are counted. When everybody
-/// leaves there is no rate and no latency, for what falls then is not the target's rate.
+/// `connected` is as of the end of the interval. It is left out if fewer than half of the
+/// connections that the interval established were open at its end, because they live shorter than
+/// an interval. While all users leave, there is no rate and no latency, because it would not be the
+/// target's.
 pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String {
     let mut line = format!("{:>8.1} s", interval.at_ms as f64 / 1000.0);
     if let Some(load) = &interval.load {
@@ -74,7 +76,8 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
     line
 }
 
-/// Says that a load is paused, and how it goes on: `paused; throng ctl resume --pid 4711`.
+/// Returns a note that the load is paused, with the command to resume it: `paused; throng ctl
+/// resume --pid 4711`.
 pub fn paused(load: &LoadInterval) -> Option<String> {
     let pid = load.process.pid;
     load.paused.then(|| match pid {
@@ -83,7 +86,7 @@ pub fn paused(load: &LoadInterval) -> Option<String> {
     })
 }
 
-/// How far the latest probe of the interval has come: `broadcast 4: 9.8k of 10k by 54.1 ms`.
+/// Returns the progress of the latest probe of the interval: `broadcast 4: 9.8k of 10k by 54.1 ms`.
 pub fn broadcast_progress(load: &LoadInterval) -> Option<String> {
     let probe = load.probes.iter().rfind(|probe| probe.counters.sent > 0)?;
     let ProbeReport { number, counters, last_us, .. } = probe;
@@ -97,8 +100,9 @@ pub fn broadcast_progress(load: &LoadInterval) -> Option<String> {
     Some(format!("broadcast {number}: {delivered} of {expected}{by}{missing}"))
 }
 
-/// Connects that should have begun between the two. A user that should have started and did not would have
-/// begun one; a user that starts late begins one that was due before.
+/// Returns the number of connects that should have begun between the two. A user that should have
+/// started and did not would have begun one; a user that starts late begins one that was due
+/// before.
 fn connects_due(before: &LoadCounters, now: &LoadCounters) -> u64 {
     let late =
         |counters: &LoadCounters| counters.users_intended.saturating_sub(counters.users_started);
@@ -107,9 +111,10 @@ fn connects_due(before: &LoadCounters, now: &LoadCounters) -> u64 {
 }
 
 fn p99(histogram: &Histogram) -> String {
-    match histogram.is_empty() {
-        true => String::new(),
-        false => format!("  p99 {}", micros(histogram.percentile(99.0))),
+    if histogram.is_empty() {
+        String::new()
+    } else {
+        format!("  p99 {}", micros(histogram.percentile(99.0)))
     }
 }
 
@@ -240,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn when_everybody_leaves_no_rate_is_shown() {
+    fn when_all_users_leave_no_rate_is_shown() {
         let mut now = interval(
             9000,
             LoadCounters { connects_ok: 90, connected: 4, messages_sent: 8, ..Default::default() },

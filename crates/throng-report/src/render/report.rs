@@ -1,7 +1,7 @@
-//! The end of a run in words: the verdict, then a compact table, then what to know about it.
+//! The end of a run as text: the verdict, then a compact table, then notes.
 //!
-//! Where waits that no answer ended make a latency larger, the table has both: what was answered,
-//! and what thresholds judge.
+//! If waits that no answer ended make a latency larger, the table has both: the latency of the
+//! answered requests, and the latency that thresholds judge.
 
 use std::fmt::Write as _;
 
@@ -12,8 +12,8 @@ use crate::summary::{BroadcastSummary, ServerSummary, Summary};
 use crate::threshold::Judgement;
 use crate::{Diagnosis, LatencySummary, Tally};
 
-/// The final report. The first line is the diagnosis's verdict, where there is a diagnosis, the next the outcome in
-/// numbers; `judgements` are those of the scenario's thresholds.
+/// Returns the final report. The first line is the verdict of the diagnosis, if there is one, the
+/// next line the outcome in numbers. `judgements` are those of the scenario's thresholds.
 pub fn render_text(
     summary: &Summary,
     judgements: &[Judgement],
@@ -44,7 +44,7 @@ pub fn render_text(
     }
     if !judgements.is_empty() {
         let so_far = match summary.run.incomplete {
-            Some(_) => ", judged by what had run so far",
+            Some(_) => ", judged on the part that ran",
             None => "",
         };
         _ = writeln!(text, "\nthresholds{so_far}");
@@ -56,7 +56,7 @@ pub fn render_text(
     text
 }
 
-/// What was found, with its evidence, and what could not be looked at.
+/// Returns the findings, with their evidence, and the sources that could not be read.
 pub fn findings(diagnosis: &Diagnosis) -> String {
     let mut text = String::new();
     if !diagnosis.findings.is_empty() {
@@ -67,7 +67,7 @@ pub fn findings(diagnosis: &Diagnosis) -> String {
         }
     }
     if !diagnosis.unseen.is_empty() {
-        _ = writeln!(text, "\nnot seen, so nothing is said about it");
+        _ = writeln!(text, "\nnot readable, so not judged");
         diagnosis.unseen.iter().for_each(|what| _ = writeln!(text, "  {what}"));
     }
     text
@@ -83,8 +83,8 @@ fn latencies(summary: &Summary) -> Table {
         cells.extend(shown(l).map(show));
         table.row(cells);
     };
-    // What was answered, and below it, where they differ, when the generator saw it, and the same with
-    // what was not answered.
+    // The answered latency; below it, if they differ, the latency until the generator read the
+    // answers, and the latency with the unanswered waits.
     let mut both =
         |name, done, mean, [answered, seen]: [&_; 2], unanswered: &LatencySummary, judged: &_| {
             row(name, done, mean, answered);
@@ -145,15 +145,15 @@ fn latencies(summary: &Summary) -> Table {
     table
 }
 
-/// The row below a latency, for when the generator saw the answers.
+/// The row below a latency: until the generator read the answers.
 const AS_SEEN: &str = "  as seen";
-/// No waits.
+/// A latency without values.
 const NONE: LatencySummary =
     LatencySummary { count: 0, p50: 0, p90: 0, p99: 0, p999: 0, max: 0, mean: 0 };
-/// The row below a latency, for what no answer has ended.
+/// The row below a latency: with the waits that no answer ended.
 const AND_UNANSWERED: &str = "+ unanswered";
 
-/// When everybody had each probe; of many, the first and the last ones.
+/// Returns the deliveries of each probe; of many probes, the first and the last ones.
 fn probes(broadcast: &BroadcastSummary) -> Table {
     let mut table = Table::with_head([
         "broadcast",
@@ -232,7 +232,7 @@ fn costs(summary: &Summary) -> Table {
     table
 }
 
-/// `ECONNREFUSED 12, timeout 3`, the most frequent first.
+/// Lists counts by name, the most frequent first: `ECONNREFUSED 12, timeout 3`.
 fn by_name(tally: &Tally) -> String {
     let mut entries: Vec<_> = tally.0.iter().collect();
     entries.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
@@ -257,7 +257,8 @@ mod tests {
         summary
     }
 
-    /// A machine of two CPUs that were busy all the time, with both ends using so much of them.
+    /// Returns the report of a run on two CPUs that were busy all the time, with this CPU use of
+    /// generator and server.
     fn on_a_busy_machine(generator: f64, server: f64) -> String {
         let mut summary = summary();
         summary.generator.cpu_cores_used = Some(generator);
@@ -318,14 +319,14 @@ mod tests {
             "Incomplete: SIGTERM ended it after 3.1 s of its 600 s. Nothing stopped it before",
             "Incomplete run (SIGTERM ended it after 3.1 s of its 600 s): 100k connections",
             "the threshold met so far; 61 s.",
-            "thresholds, judged by what had run so far",
+            "thresholds, judged on the part that ran",
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
     }
 
     #[test]
-    fn the_slowest_that_are_the_generators_own_are_told() {
+    fn the_slowest_that_are_the_generators_own_are_noted() {
         let mut summary = summary();
         summary.connect.latency_us.max = 20_000;
         summary.generator.lag_us.max = 15_000;
@@ -387,15 +388,15 @@ mod tests {
     }
 
     #[test]
-    fn the_headroom_of_a_calibrated_generator_is_said() {
-        let said = |share| {
+    fn the_headroom_of_a_calibrated_generator_is_shown() {
+        let text_at = |share| {
             let mut summary = summary();
             summary.generator.ceiling_share = share;
             render_text(&summary, &[], None)
         };
-        assert!(said(Some(0.34)).contains("\nThe run used 34 % of what this generator can do.\n"));
-        assert!(said(Some(0.004)).contains("The run used less than 1 % of what"));
-        assert!(!said(None).contains("generator can do"));
+        assert!(text_at(Some(0.34)).contains("\nThe run used 34 % of this generator's capacity.\n"));
+        assert!(text_at(Some(0.004)).contains("The run used less than 1 % of this"));
+        assert!(!text_at(None).contains("capacity"));
     }
 
     #[test]

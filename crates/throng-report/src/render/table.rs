@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// Which side of a column its cells keep to.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Left, for words.
     Left,
-    /// Numbers.
+    /// Right, for numbers.
     Right,
 }
 
@@ -20,31 +20,31 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without head: the first column to the left, all others to the right.
+    /// Returns a table without a head: the first column aligned left, all others right.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A table whose first row is underlined.
+    /// Returns a table with an underlined first row.
     pub fn with_head<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Self {
         let mut table = Self { ruled: true, ..Self::default() };
         table.row(head);
         table
     }
 
-    /// Says how the columns are aligned, from the first.
+    /// Sets the alignment of the columns, from the first.
     #[must_use]
     pub fn aligned(mut self, align: &[Align]) -> Self {
         self.align = align.to_vec();
         self
     }
 
-    /// Adds a row; it may be shorter than others.
+    /// Adds a row; it may be shorter than other rows.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// Whether it has no row.
+    /// Reports whether the table has no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

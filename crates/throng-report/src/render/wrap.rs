@@ -1,7 +1,8 @@
-//! Prose in lines of a given width.
+//! Prose in lines of a limited width.
 
-/// Breaks lines that are longer than `width` at their spaces. What is broken off goes on below the line's first word, and
-/// is indented as that is. A word that is longer than a line, such as a path, stays whole.
+/// Breaks lines that are longer than `width` at their spaces. The rest continues below the line's
+/// first word, with the same indent. A word that is longer than a line, such as a path, stays
+/// whole.
 pub fn wrap(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use super::{EndLine, RunEnd, RunHeader, SCHEMA};
 use crate::Interval;
 
-/// A whole run file in memory. For a long run prefer [`RunFileReader`], which holds one line at a time.
+/// A whole run file in memory. For a long run prefer [`RunFileReader`], which holds one line at a
+/// time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFile {
     /// The first line.
@@ -19,17 +20,17 @@ pub struct RunFile {
     pub end: Option<RunEnd>,
     /// Lines that could not be read.
     pub lines_torn: u64,
-    /// What a reader should know before believing the file, a sentence each.
+    /// Warnings about the file's integrity, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Longest line that is understood, in bytes: a hundred times the longest that is written. A longer one is
-/// passed over as a torn one is.
+/// The longest line that is parsed, in bytes: a hundred times the longest line that is written. A
+/// longer line is skipped as a torn line is.
 pub const LINE_BYTES_MAX: usize = 16 << 20;
-/// Torn lines that are named; the others are counted.
+/// Torn lines that are named; the others are only counted.
 const TORN_LINES_NAMED_MAX: u64 = 20;
 
-/// Reads a run file whole.
+/// Reads a whole run file.
 pub fn read(input: &mut impl BufRead) -> Result<RunFile, ReadError> {
     let mut reader = RunFileReader::open(input)?;
     let mut intervals = Vec::new();
@@ -53,7 +54,7 @@ pub struct RunFileReader<R> {
 }
 
 impl<R: BufRead> RunFileReader<R> {
-    /// Reads the first line and refuses what is not a run file, or one of another schema.
+    /// Reads the first line. Refuses a file that is not a run file, or that has another schema.
     pub fn open(mut input: R) -> Result<Self, ReadError> {
         #[derive(Deserialize)]
         struct SchemaOnly {
@@ -83,27 +84,28 @@ impl<R: BufRead> RunFileReader<R> {
         })
     }
 
-    /// The first line.
+    /// Returns the first line.
     pub fn header(&self) -> &RunHeader {
         &self.header
     }
 
-    /// The last line, once every interval was read.
+    /// Returns the last line, once every interval was read.
     pub fn end(&self) -> Option<&RunEnd> {
         self.end.as_ref()
     }
 
-    /// Lines that could not be read, so far.
+    /// Returns the number of lines that could not be read so far.
     pub fn lines_torn(&self) -> u64 {
         self.lines_torn
     }
 
-    /// What a reader should know before believing the file, once every interval was read.
+    /// Returns the warnings about the file's integrity, once every interval was read.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The next interval; `None` at the end of the file. Fails only when the input cannot be read.
+    /// Returns the next interval; `None` at the end of the file. Fails only if the input cannot be
+    /// read.
     pub fn next_interval(&mut self) -> Result<Option<Interval>, ReadError> {
         loop {
             let mut line = mem::take(&mut self.line);
@@ -111,24 +113,23 @@ impl<R: BufRead> RunFileReader<R> {
             let is_whole = read_line(&mut self.input, &mut line)?;
             self.line_number += 1;
             if line.is_empty() {
-                self.say_what_is_missing();
+                self.warn_at_end();
                 return Ok(None);
             }
-            let found = match is_whole {
-                true => self.understand(line.trim_ascii()),
-                false => {
-                    self.tell_torn(&format!("it is longer than {LINE_BYTES_MAX} bytes"));
-                    None
-                }
+            let interval = if is_whole {
+                self.parse_line(line.trim_ascii())
+            } else {
+                self.note_torn_line(&format!("it is longer than {LINE_BYTES_MAX} bytes"));
+                None
             };
             self.line = line;
-            if found.is_some() {
-                return Ok(found);
+            if interval.is_some() {
+                return Ok(interval);
             }
         }
     }
 
-    fn understand(&mut self, line: &[u8]) -> Option<Interval> {
+    fn parse_line(&mut self, line: &[u8]) -> Option<Interval> {
         if line.is_empty() {
             return None;
         }
@@ -136,28 +137,28 @@ impl<R: BufRead> RunFileReader<R> {
             Ok(interval) => return Some(interval),
             Err(error) => match serde_json::from_slice::<EndLine>(line) {
                 Ok(EndLine { end }) => self.end = Some(end),
-                Err(_) => self.tell_torn(&error.to_string()),
+                Err(_) => self.note_torn_line(&error.to_string()),
             },
         }
         None
     }
 
-    fn tell_torn(&mut self, why: &str) {
+    fn note_torn_line(&mut self, why: &str) {
         self.lines_torn += 1;
         let number = self.line_number;
         if self.lines_torn <= TORN_LINES_NAMED_MAX {
-            self.warnings.push(format!("line {number} is torn and was passed over: {why}"));
+            self.warnings.push(format!("line {number} is torn and was skipped: {why}"));
         }
     }
 
-    fn say_what_is_missing(&mut self) {
+    fn warn_at_end(&mut self) {
         let unnamed = self.lines_torn.saturating_sub(TORN_LINES_NAMED_MAX);
         if unnamed > 0 {
-            self.warnings.push(format!("{unnamed} more lines are torn and were passed over"));
+            self.warnings.push(format!("{unnamed} more lines are torn and were skipped"));
         }
         match &self.end {
             None => self.warnings.push(
-                "the last line is missing: the generator was killed, or still runs".to_owned(),
+                "the last line is missing: the generator was killed or is still running".to_owned(),
             ),
             Some(end) if end.lines_lost > 0 => {
                 let n = end.lines_lost;
@@ -168,8 +169,9 @@ impl<R: BufRead> RunFileReader<R> {
     }
 }
 
-/// Reads the next line, its end included, into `line`, which stays empty at the end of the file. False when
-/// the line is longer than [`LINE_BYTES_MAX`]: then only its first bytes are there, and it is passed over.
+/// Reads the next line, its line break included, into `line`, which stays empty at the end of the
+/// file. Returns false if the line is longer than [`LINE_BYTES_MAX`]: then only its first bytes are
+/// there, and the rest is skipped.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     input.take(LINE_BYTES_MAX as u64).read_until(b'\n', line)?;
     if line.len() < LINE_BYTES_MAX || line.ends_with(b"\n") {
@@ -179,18 +181,18 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Why a file cannot be read as a run file.
+/// The reason why a file cannot be read as a run file.
 #[derive(Debug)]
 pub enum ReadError {
-    /// It has no first line.
+    /// The file has no first line.
     Empty,
-    /// Its first line is longer than [`LINE_BYTES_MAX`].
+    /// The first line is longer than [`LINE_BYTES_MAX`].
     LineTooLong,
-    /// Its first line is something else.
+    /// The first line is not a run file's header.
     NotARunFile(serde_json::Error),
-    /// It was written by another version, under this schema.
+    /// The file has this schema, which belongs to another version.
     UnknownSchema(String),
-    /// The operating system refused.
+    /// The operating system returned an error.
     Io(io::Error),
 }
 
@@ -273,7 +275,7 @@ mod tests {
         assert!(file.warnings[0].starts_with("line 3 is torn"), "{:?}", file.warnings);
     }
 
-    /// An endless line of a file that has no other.
+    /// Returns a file of one line that does not end for `bytes` bytes after `first`.
     fn endless(first: &'static [u8], bytes: u64) -> io::BufReader<impl Read + fmt::Debug> {
         io::BufReader::new(first.chain(io::repeat(b'x').take(bytes)))
     }
@@ -306,7 +308,7 @@ mod tests {
         let file = read(&mut text.as_slice()).unwrap();
         assert_eq!(file.lines_torn, 1_000);
         assert_eq!(file.warnings.len(), 22, "{:?}", file.warnings);
-        assert_eq!(file.warnings[20], "980 more lines are torn and were passed over");
+        assert_eq!(file.warnings[20], "980 more lines are torn and were skipped");
     }
 
     #[test]

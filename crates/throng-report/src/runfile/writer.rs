@@ -1,11 +1,11 @@
-//! Appends lines, survives a full disk, and never loses a line that was written.
+//! Appends lines to a run file, survives a full disk, and never loses a written line.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
 use super::{Interval, Line, RunEnd, RunHeader};
 
-/// Something that can be cut back to its first bytes and continued from there.
+/// An output that can be cut back to its first bytes and continued from there.
 pub trait Truncate {
     /// Cuts everything after the first `len` bytes; the next write goes there.
     fn truncate_to(&mut self, len: u64) -> io::Result<()>;
@@ -25,38 +25,38 @@ impl Truncate for Vec<u8> {
     }
 }
 
-/// What became of a line.
+/// The outcome of appending a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum AppendOutcome {
-    /// It is written.
+    /// The line is written.
     Whole,
-    /// It is written, after this many lines had been lost: the time for `run_file_resumed`.
+    /// The line is written after this many lines were lost: emit `run_file_resumed`.
     Resumed {
         /// Lines lost since the last one that was written.
         lines_lost: u64,
     },
-    /// It is lost, and the line before it was not: the time for `run_file_failed`.
+    /// The line is lost, and the line before it was not: emit `run_file_failed`.
     Failed {
-        /// What the operating system said.
+        /// The operating system's error.
         error: String,
     },
-    /// It is lost like those before it.
+    /// The line is lost, as the line before it was.
     StillFailing,
 }
 
 /// Writes a run file, each line with one write.
 ///
-/// The output starts empty and belongs to the writer. When a line cannot be written (the disk is full),
-/// its half is cut off at once, so that the file ends with a whole line whatever happens next; where it
-/// cannot be cut off, the next line begins with a newline and the reader passes over the half.
-/// Every append tries again, so the file goes on when there is room again.
+/// The output starts empty and belongs to the writer. If a line cannot be written (the disk is
+/// full), its written half is cut off at once, so the file ends with a whole line. If it cannot be
+/// cut off, the next line begins with a newline and the reader skips the half. Every append tries
+/// again, so the file continues when there is room again.
 #[derive(Debug)]
 pub struct RunFileWriter<W> {
     out: W,
     /// Bytes of the output up to the end of the last whole line.
     whole_bytes: u64,
-    /// Bytes of half a line behind it.
+    /// Bytes of half a line after the last whole line.
     half_bytes: u64,
     lost_since_written: u64,
     lines_lost: u64,
@@ -64,7 +64,7 @@ pub struct RunFileWriter<W> {
 }
 
 impl<W: Write + Truncate> RunFileWriter<W> {
-    /// Writes the first line. A failure here means that the run should not start.
+    /// Writes the first line. If this fails, the run should not start.
     pub fn create(out: W, header: &RunHeader) -> io::Result<Self> {
         let mut writer = Self {
             out,
@@ -83,23 +83,23 @@ impl<W: Write + Truncate> RunFileWriter<W> {
         self.append(&Line::Interval(interval))
     }
 
-    /// Appends the last line; `lines_lost` is filled in.
+    /// Appends the last line and fills in its `lines_lost`.
     pub fn end(&mut self, end: &RunEnd) -> AppendOutcome {
         let end = RunEnd { lines_lost: self.lines_lost, ..end.clone() };
         self.append(&Line::End { end: &end })
     }
 
-    /// Lines that could not be written, so far.
+    /// Returns the number of lines that could not be written so far.
     pub fn lines_lost(&self) -> u64 {
         self.lines_lost
     }
 
-    /// The last error, even if lines were written since.
+    /// Returns the last error, even if lines were written since.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// The output.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -139,7 +139,7 @@ impl<W: Write + Truncate> RunFileWriter<W> {
         written
     }
 
-    /// As `write_all`, but `half_bytes` knows how far it came.
+    /// Writes `bytes` as `write_all` does, and keeps `half_bytes` up to date.
     fn write_counted(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.out.write(bytes) {
@@ -167,7 +167,7 @@ mod tests {
     use super::super::{RunFile, read};
     use super::*;
 
-    /// A disk with a limit, on which cutting back may fail.
+    /// A disk with a limit; cutting back may fail.
     #[derive(Debug, Default)]
     struct Disk {
         bytes: Vec<u8>,
@@ -192,9 +192,10 @@ mod tests {
 
     impl Truncate for Disk {
         fn truncate_to(&mut self, len: u64) -> io::Result<()> {
-            match self.cuts {
-                true => self.bytes.truncate_to(len),
-                false => Err(io::ErrorKind::Unsupported.into()),
+            if self.cuts {
+                self.bytes.truncate_to(len)
+            } else {
+                Err(io::ErrorKind::Unsupported.into())
             }
         }
     }
@@ -207,7 +208,8 @@ mod tests {
         file.intervals.iter().map(|interval| interval.at_ms).collect()
     }
 
-    /// Writes one line whole, fails at two, the first of them half-way, makes room and writes two more.
+    /// Writes one line whole, fails at two (the first of them half-way), makes room and writes two
+    /// more.
     fn run_over_a_full_disk(cuts: bool) -> (RunFile, usize) {
         let disk = Disk { room: 1 << 20, cuts, ..Disk::default() };
         let mut writer = RunFileWriter::create(disk, &RunHeader::default()).unwrap();

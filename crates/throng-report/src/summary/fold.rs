@@ -1,4 +1,4 @@
-//! Takes in one interval after the other and ends in a [`Summary`]; holds no interval back.
+//! Adds one interval after the other and ends in a [`Summary`]; stores no interval.
 
 mod load;
 
@@ -16,7 +16,8 @@ use crate::unanswered::judged;
 use crate::validity::{Grade, ShownLatency, ValidityFacts};
 use crate::{Histogram, Interval, LatencySummary, MachineUse, RunEventKind, Threshold, Validity};
 
-/// A summary in the making. The generator feeds it as it writes the run file; a reader as it reads one.
+/// A summary under construction. The generator feeds it while it writes the run file; a reader
+/// while it reads one.
 #[derive(Debug, Default)]
 pub struct SummaryFold {
     run: RunSummary,
@@ -27,7 +28,7 @@ pub struct SummaryFold {
     machine: Option<MachineUse>,
     server: Option<ServerFold>,
     planned_ms: Option<u64>,
-    /// Who asked for the end, and when.
+    /// The source of the request to end, and its time.
     interrupted: Option<(String, u64)>,
     thresholds: Vec<Threshold>,
     paused_ms: u64,
@@ -36,7 +37,7 @@ pub struct SummaryFold {
 }
 
 impl SummaryFold {
-    /// Begins with the first line.
+    /// Starts a summary from the first line.
     pub fn new(header: &RunHeader) -> Self {
         let run = RunSummary {
             target: header.target.clone(),
@@ -50,15 +51,16 @@ impl SummaryFold {
         Self { run, ceiling, planned_ms, ..Self::default() }
     }
 
-    /// Says what the run will be judged by: a percentile that a threshold compares must be the
-    /// target's.
+    /// Sets the thresholds that will judge the run: a percentile that a threshold compares must be
+    /// the target's.
     pub fn judge_by(&mut self, thresholds: &[Threshold]) {
         self.thresholds = thresholds.to_vec();
     }
 
-    /// Takes in the next interval.
+    /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
-        // Counters count from the start: where lines are missing, what they grew by took the whole gap.
+        // Counters are totals since the start: after missing lines, their growth covers the whole
+        // gap.
         let gap_ms = interval.at_ms.saturating_sub(self.end_ms);
         let span_ms = interval.span_ms.max(gap_ms);
         let mut step = Step { span_ms, ..Step::default() };
@@ -66,7 +68,7 @@ impl SummaryFold {
         step.grown_us = span_ms * 1_000;
         if let Some(load) = &interval.load {
             if load.grown_us > 0 {
-                // What lines that are missing would have said is not in it.
+                // The values of missing lines are not included.
                 step.grown_us = load.grown_us + (span_ms - interval.span_ms) * 1_000;
             }
             self.load.add(load, interval.at_ms, &mut step);
@@ -103,15 +105,15 @@ impl SummaryFold {
         self.steps.push(step);
     }
 
-    /// The summary of a run that is over, or of what there is of it so far. `lines_lost` are those that the
-    /// run file lacks.
+    /// Returns the summary of a run that is over, or of the run so far. `lines_lost` is the number
+    /// of lines that are missing in the run file.
     pub fn finish(&self, end: Option<RunEndReason>, lines_lost: u64) -> Summary {
         self.summary(end, lines_lost, false)
     }
 
-    /// The summary of a run file that was read to its end.
+    /// Returns the summary of a run file that was read to its end.
     pub fn finish_read(&self, end: Option<&RunEnd>, lines_torn: u64) -> Summary {
-        // A line that could not be written whole is both lost to the writer and torn to the reader.
+        // A line that could not be written whole is lost for the writer and torn for the reader.
         let lines_lost = end.map_or(0, |end| end.lines_lost).max(lines_torn);
         self.summary(end.map(|end| end.reason), lines_lost, end.is_none())
     }
@@ -142,12 +144,13 @@ impl SummaryFold {
             turns_missed: self.load.turns_missed(),
             lines_lost,
             end_missing,
-            // The kernel's choice fails with the first, a port that was named with the second.
+            // A port chosen by the kernel fails with the first errno, a port that was named with
+            // the second.
             ports_exhausted: failed("EADDRNOTAVAIL", "EADDRINUSE").max(self.ports_exhausted),
             fds_exhausted: failed("EMFILE", "ENFILE").max(self.fds_exhausted),
             probes_intended: last.probe.intended.saturating_sub(last.probe.skipped),
             probes_sent: last.probe.sent,
-            // While the run goes on, and in a file without an end, deliveries are under way.
+            // During the run, and in a file without a last line, deliveries are in flight.
             deliveries_unaccounted: match end {
                 Some(_) => last.probe.outstanding(),
                 None => 0,
@@ -166,7 +169,7 @@ impl SummaryFold {
             let judged = judged.filter(|(of, _)| *of == name).map(|(_, stat)| stat).collect();
             facts.latencies.push(ShownLatency { name, us, judged });
         }
-        let lag_grade = facts.lag().map_or(Grade::Valid, |(grade, _)| grade);
+        let lag_grade = facts.lag_grade().map_or(Grade::Valid, |(grade, _)| grade);
         Summary {
             schema: SCHEMA.to_owned(),
             run: RunSummary {
@@ -194,21 +197,22 @@ impl SummaryFold {
         }
     }
 
-    /// Why the run was over before its plan was.
+    /// Returns the reason why the run ended before its plan did.
     fn incomplete(&self, end: Option<RunEndReason>, end_missing: bool) -> Option<String> {
         match end {
             Some(RunEndReason::Interrupted) => {
                 let (by, at_ms) = match &self.interrupted {
                     Some((by, at_ms)) => (by.as_str(), *at_ms),
-                    None => ("somebody", self.end_ms),
+                    None => ("a request", self.end_ms),
                 };
                 let of = self.planned_ms.map(|ms| format!(" of its {}", seconds(ms)));
                 Some(format!("{by} ended it after {}{}", seconds(at_ms), of.unwrap_or_default()))
             }
             Some(RunEndReason::Failed) => Some("the generator failed".to_owned()),
-            None if end_missing => {
-                Some("its file has no end: the generator was killed, or still runs".to_owned())
-            }
+            None if end_missing => Some(
+                "its file has no last line: the generator was killed or is still running"
+                    .to_owned(),
+            ),
             Some(RunEndReason::Finished | RunEndReason::TargetLost | RunEndReason::Unknown)
             | None => None,
         }
@@ -231,7 +235,7 @@ impl SummaryFold {
         }
     }
 
-    /// `missing` users should have begun, and with a connect.
+    /// Summarizes the connects; `missing` users should have begun, each with a connect.
     fn connect(&self, missing: u64) -> ConnectSummary {
         let LoadFold { last, connect, tcp, arrival, unanswered, .. } = &self.load;
         let counters = &last.counters;
@@ -255,10 +259,8 @@ impl SummaryFold {
     }
 
     fn clocks<'a>(&self, seen: &'a Histogram, arrived: &'a Histogram) -> Clocks<'a> {
-        let late_us_most = match arrived.is_empty() {
-            true => 0,
-            false => self.load.lag_us_most.max(self.load.turn_us_most),
-        };
+        let late_us_most =
+            if arrived.is_empty() { 0 } else { self.load.lag_us_most.max(self.load.turn_us_most) };
         Clocks { seen, arrived, late_us_most }
     }
 
@@ -284,7 +286,7 @@ impl SummaryFold {
             out_of_step: counters.answers_out_of_step,
             unasked: counters.messages_unasked,
             received: counters.messages_received,
-            received_rate_most: rate_most(&self.steps, |step| step.heard),
+            received_rate_most: rate_most(&self.steps, |step| step.received_by_users),
         }
     }
 
@@ -372,14 +374,16 @@ impl SummaryFold {
         }
     }
 
-    /// How much of what the generator can do the busiest second took; `None` where no ceiling was measured or nothing was done.
+    /// Returns the share of the generator's ceiling that the busiest second used; `None` if no
+    /// ceiling was measured or nothing was done.
     fn ceiling_share(&self) -> Option<f64> {
         let ceiling = self.ceiling.as_ref()?;
-        let asked_for = self.steps.iter().map(|step| self.messages(step) + step.joins).sum::<u64>()
+        let requested = self.steps.iter().map(|step| self.messages(step) + step.joins).sum::<u64>()
             + self.load.last.counters.heartbeats_answered;
-        let heard = self.steps.iter().map(|step| step.heard).sum::<u64>();
-        if heard > UNASKED_LEAST && heard / UNASKED_TIMES > asked_for {
-            // What comes unasked takes the CPUs too, and how much of it they could do was not measured.
+        let received = self.steps.iter().map(|step| step.received_by_users).sum::<u64>();
+        if received > UNREQUESTED_LEAST && received / UNREQUESTED_TIMES > requested {
+            // Unrequested messages take CPU time too, and the calibration did not measure their
+            // maximum.
             return None;
         }
         let each_us = |per_s: Option<f64>| per_s.filter(|n| *n > 0.0).map_or(0.0, |n| 1e6 / n);
@@ -405,12 +409,12 @@ impl SummaryFold {
         }
     }
 
-    /// Answers, or sends in a run that got none; and pushes.
+    /// Returns the answers, or the sends in a run without an answer; and the pushes.
     fn messages(&self, step: &Step) -> u64 {
         step.pushes + self.plain_messages(step)
     }
 
-    /// Answers, or sends in a run that got none.
+    /// Returns the answers, or the sends in a run without an answer.
     fn plain_messages(&self, step: &Step) -> u64 {
         match self.load.last.counters.messages_answered {
             0 => step.sent,
@@ -419,16 +423,16 @@ impl SummaryFold {
     }
 }
 
-/// The latencies of a kind: until the generator saw the answer, and until the answer had arrived.
+/// The latencies of a kind: until the generator read the answer, and until the answer arrived.
 struct Clocks<'a> {
     seen: &'a Histogram,
     arrived: &'a Histogram,
-    /// By how much the generator can have read an answer late at the most.
+    /// The most by which the generator can have read an answer late.
     late_us_most: u64,
 }
 
 impl<'a> Clocks<'a> {
-    /// Returns the histogram by the better clock.
+    /// Returns the histogram of the better clock.
     fn best(&self) -> &'a Histogram {
         if self.arrived.is_empty() { self.seen } else { self.arrived }
     }
@@ -441,19 +445,19 @@ impl<'a> Clocks<'a> {
         self.complete(judged(self.best(), unanswered), self.seen.count() + unanswered.count())
     }
 
-    /// Makes whole what a sample of arrivals lacks: how many there were, and the slowest.
+    /// Adds what a sample of arrivals lacks: the full count, and the slowest.
     fn complete(&self, sampled: LatencySummary, count: u64) -> LatencySummary {
         let max = sampled.max.max(self.seen.max().saturating_sub(self.late_us_most));
         LatencySummary { count, max, ..sampled }
     }
 }
 
-/// So many messages that nobody asked for, for each that somebody did, …
-const UNASKED_TIMES: u64 = 2;
-/// … and at least so many, are what a run is about.
-const UNASKED_LEAST: u64 = 1_000;
+/// A run is about unrequested messages if there are so many of them for each requested one, …
+const UNREQUESTED_TIMES: u64 = 2;
+/// … and at least this many.
+const UNREQUESTED_LEAST: u64 = 1_000;
 
-/// `3.2 s`, and from ten on without the tenths.
+/// Writes seconds: `3.2 s`, and from ten on without decimals.
 fn seconds(ms: u64) -> String {
     match ms {
         0..10_000 => format!("{:.1} s", ms as f64 / 1000.0),

@@ -1,9 +1,9 @@
-//! Memory for each connection.
+//! Memory per connection.
 
 use super::MEMORY_CONNECTIONS_MIN;
 use crate::ProcessUse;
 
-/// Memory that a process had grown by when it held the most connections.
+/// The memory growth of a process when it held the most connections.
 #[derive(Debug, Default)]
 pub(super) struct MemoryFold {
     pub(super) count_most: u64,
@@ -17,7 +17,7 @@ impl MemoryFold {
         if count > self.count_most {
             self.grown_bytes = grown_bytes;
         } else if count == self.count_most {
-            // The same connections held for longer: memory may have followed a little later.
+            // The same connections were held for longer: memory may follow a little later.
             self.grown_bytes = self.grown_bytes.max(grown_bytes);
         }
         if count >= self.count_most {

@@ -1,31 +1,31 @@
-//! Rates and costs from what each interval did.
+//! Rates and costs from the work of each interval.
 
-/// What one interval did, as growth of counters.
+/// The work of one interval, as growth of counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Step {
     pub span_ms: u64,
-    /// The time in which what the generator counted has grown by so much.
+    /// The time in which the generator's counters grew.
     pub grown_us: u64,
     pub connects: u64,
     pub sent: u64,
     pub answered: u64,
     pub joins: u64,
     pub pushes: u64,
-    /// Messages that WebSockets brought.
-    pub heard: u64,
+    /// Messages received over WebSockets.
+    pub received_by_users: u64,
     pub turns_intended: u64,
     pub accepted: u64,
     pub received: u64,
-    /// CPU in microseconds; `None` in an interval for which it is not known.
+    /// CPU time in microseconds; `None` in an interval where it is unknown.
     pub load_cpu_us: Option<u64>,
     pub machine_cpu: Option<MachineCpu>,
-    /// Of the server, since it was heard of before: that may be several intervals.
+    /// The server's CPU time since its previous snapshot, which may be several intervals ago.
     pub server_cpu: Option<Cpu>,
-    /// Whether everybody was leaving at its end, or before it.
+    /// Whether all users were leaving at its end, or before it.
     pub leaving: bool,
 }
 
-/// CPU time, and the span of time in which it was used.
+/// CPU time, and the time span in which it was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cpu {
     pub span_ms: u64,
@@ -42,7 +42,7 @@ impl Step {
     }
 }
 
-/// What all CPUs of a machine did in one interval, in microseconds.
+/// The CPU time of all CPUs of a machine in one interval, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MachineCpu {
     pub busy_us: u64,
@@ -51,7 +51,7 @@ pub(super) struct MachineCpu {
 }
 
 impl MachineCpu {
-    /// Over the part of the run that is [`measured`]; `None` when nothing is known of it.
+    /// Sums the part of the run that is [`measured`]; `None` if it has no data.
     pub(super) fn of(steps: &[Step]) -> Option<Self> {
         let known = measured(steps, |step| u64::from(step.machine_cpu.is_some()));
         known.iter().filter_map(|step| step.machine_cpu).reduce(|sum, cpu| Self {
@@ -62,8 +62,9 @@ impl MachineCpu {
     }
 }
 
-/// The intervals before everybody began to leave. The one in which that began holds some of both: it counts
-/// only when there was none of `n` before it, as in a run that was over within its first second.
+/// Returns the intervals before all users began to leave. The interval in which that began is part
+/// of both: it counts only if there was none of `n` before it, as in a run that ended within its
+/// first second.
 fn measured(steps: &[Step], n: impl Fn(&Step) -> u64) -> &[Step] {
     let leaving_from = steps.iter().position(|step| step.leaving).unwrap_or(steps.len());
     let before = &steps[..leaving_from];
@@ -74,10 +75,11 @@ fn measured(steps: &[Step], n: impl Fn(&Step) -> u64) -> &[Step] {
     }
 }
 
-/// Per second, in the best stretch of at least a second; in a run shorter than that, over all of it.
+/// Returns the rate of the best stretch of at least a second; in a shorter run, the rate over all
+/// of it.
 ///
-/// The time of an interval is that in which its counters grew, not that between two lines: the best
-/// of many stretches would be one that was longer than it says.
+/// The time of an interval is the time in which its counters grew, not the time between two lines:
+/// otherwise the best of many stretches would be one that was longer than it says.
 pub(super) fn rate_most(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
     let steps = measured(steps, &n);
     let (mut count, mut span_us, mut first) = (0, 0, 0);
@@ -99,8 +101,8 @@ pub(super) fn rate_most(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64>
     best.filter(|rate| *rate > 0.0)
 }
 
-/// Per second, from the first to the last interval in which there was any. Those two were begun and ended by
-/// the run rather than by the clock, so they are left out where as many others remain.
+/// Returns the rate from the first to the last interval in which `n` grew. The run, and not the
+/// clock, begins and ends these two intervals, so they are left out if as many others remain.
 pub(super) fn rate_mean(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64> {
     let steps = measured(steps, &n);
     let first = steps.iter().position(|step| n(step) > 0)?;
@@ -116,7 +118,7 @@ pub(super) fn rate_mean(steps: &[Step], n: impl Fn(&Step) -> u64) -> Option<f64>
     (span_us > 0).then(|| per_second(during.iter().map(&n).sum(), span_us))
 }
 
-/// CPU microseconds for each one, over the busy intervals.
+/// Returns the CPU microseconds per unit of `n`, over the busy intervals.
 pub(super) fn cost(
     steps: &[Step],
     n: impl Fn(&Step) -> u64,
@@ -131,7 +133,7 @@ pub(super) fn cost(
     (count > 0).then(|| cpu_us as f64 / count as f64)
 }
 
-/// CPUs kept busy on average, over the intervals for which that is known.
+/// Returns the CPUs kept busy on average, over the intervals with data.
 pub(super) fn cores_used(steps: &[Step], cpu: impl Fn(&Step) -> Option<Cpu>) -> Option<f64> {
     let steps = measured(steps, |step| u64::from(cpu(step).is_some()));
     let known = steps.iter().filter_map(cpu);
@@ -143,9 +145,9 @@ fn per_second(count: u64, span_us: u64) -> f64 {
     count as f64 * 1e6 / span_us as f64
 }
 
-/// A second; an interval that the scheduler made a little short still is one.
+/// One second, with a margin for an interval that the scheduler made a little short.
 const STRETCH_US: u64 = 950_000;
-/// An interval is busy when it did at least this fraction of the busiest one's rate.
+/// The fraction of the busiest interval's rate that makes an interval busy: one of this number.
 const BUSY: f64 = 10.0;
 
 #[cfg(test)]
@@ -239,13 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_heard_of_now_and_then_used_its_cpu_over_all_the_time_between() {
-        let heard = |n: u64| Cpu { span_ms: 5_000, us: 10_000_000 * n };
+    fn a_server_that_reports_now_and_then_used_its_cpu_over_all_the_time_between() {
+        let reported = |n: u64| Cpu { span_ms: 5_000, us: 10_000_000 * n };
         let all: Vec<Step> = (1..=10)
             .map(|second| Step {
                 span_ms: 1_000,
                 accepted: if second % 5 == 0 { 50_000 } else { 0 },
-                server_cpu: (second % 5 == 0).then(|| heard(1)),
+                server_cpu: (second % 5 == 0).then(|| reported(1)),
                 ..Step::default()
             })
             .collect();

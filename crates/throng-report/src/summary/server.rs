@@ -1,19 +1,19 @@
-//! What the server said of itself over a run.
+//! The server's part of a summary.
 
 use super::ServerSummary;
 use super::memory::MemoryFold;
 use super::rates::{Cpu, Step, cores_used, cost};
 use crate::{Merge, ServerSnapshot};
 
-/// What the server said so far; it may have been restarted in between.
+/// The server's snapshots so far; it may have restarted in between.
 #[derive(Debug)]
 pub(super) struct ServerFold {
-    /// The first that this process said.
+    /// The first snapshot of the current process.
     first: ServerSnapshot,
     last: ServerSnapshot,
-    /// When that was.
-    heard_ms: u64,
-    /// What its predecessors did in this run.
+    /// The time of the last snapshot.
+    last_ms: u64,
+    /// The counters of the previous processes in this run.
     before: crate::ServerCounters,
     errors_before: crate::Tally,
     memory: MemoryFold,
@@ -27,7 +27,7 @@ impl ServerFold {
         Self {
             first: server.clone(),
             last: server.clone(),
-            heard_ms: at_ms,
+            last_ms: at_ms,
             before: Default::default(),
             errors_before: Default::default(),
             memory,
@@ -39,7 +39,7 @@ impl ServerFold {
         if server.process.pid != self.last.process.pid {
             self.before = self.counters();
             self.errors_before = self.accept_errors();
-            // A process that begins within the run begins at zero.
+            // The counters of a process that starts within the run begin at zero.
             self.first = ServerSnapshot::default();
             self.last = ServerSnapshot::default();
         }
@@ -47,9 +47,9 @@ impl ServerFold {
         step.accepted = grown.accepted;
         step.received = grown.messages_received;
         let cpu_us = server.process.cpu_us().saturating_sub(self.last.process.cpu_us());
-        let span_ms = at_ms.saturating_sub(self.heard_ms);
+        let span_ms = at_ms.saturating_sub(self.last_ms);
         step.server_cpu = (span_ms > 0).then_some(Cpu { span_ms, us: cpu_us });
-        self.heard_ms = at_ms;
+        self.last_ms = at_ms;
         self.memory.add(server.counters.open, &server.process);
         self.registry_mailbox_most =
             self.registry_mailbox_most.max(server.counters.registry_mailbox_most);

@@ -1,49 +1,49 @@
-//! The names that a threshold may begin with, and what each is measured in.
+//! The names that a threshold may begin with, and their units.
 
 use crate::{LatencySummary, Summary};
 
-/// What a value is measured in.
+/// The unit of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Microseconds, written as a duration.
     Micros,
     Count,
-    /// Per second.
+    /// A rate per second.
     Rate,
-    /// 1 is 100 %.
+    /// A share: 1 is 100 %.
     Share,
     Bytes,
 }
 
-/// A latency.
+/// A latency that a threshold can compare.
 #[derive(Debug)]
 pub(super) struct LatencyMetric {
     pub(super) name: &'static str,
-    /// What was answered, and the same with the waits that were not.
+    /// The latency of the answered, and the same latency with the waits that no answer ended.
     of: fn(&Summary) -> (LatencySummary, LatencySummary),
 }
 
-/// What is asked of a latency.
+/// A statistic of a latency.
 #[derive(Debug)]
 pub(super) struct Stat {
     pub(super) name: &'static str,
     get: fn(&LatencySummary) -> u64,
 }
 
-/// What a run measured.
+/// A measured value of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Measurement {
-    /// This much.
+    /// An exact value.
     Value(f64),
-    /// At least this much: some were never answered.
+    /// A lower bound: some requests were never answered.
     AtLeast(f64),
-    /// Nothing at all was answered; so many waited, the longest of them for so many microseconds.
+    /// No answer at all: `count` requests waited, the longest of them for `us_most` microseconds.
     Unanswered { count: u64, us_most: u64 },
-    /// Nothing of this.
+    /// No measurement.
     Nothing,
 }
 
-/// A measurement that has a name.
+/// A named measurement.
 #[derive(Clone, Debug)]
 pub(super) enum Metric {
     Latency(&'static LatencyMetric, &'static Stat),
@@ -77,7 +77,7 @@ impl Metric {
         failed.or_else(|| kind.map(|kind| Self::ErrorsOfKind(kind.to_owned())))
     }
 
-    /// The unit of the name, which for `errors` depends on how the limit is written.
+    /// Returns the unit of the name, which for `errors` depends on how the limit is written.
     pub(super) fn unit(&self, limit: &str) -> Unit {
         match self {
             Self::Latency(..) => Unit::Micros,
@@ -87,7 +87,7 @@ impl Metric {
         }
     }
 
-    /// Returns what the run measured.
+    /// Returns the value that the run measured.
     pub(super) fn measured(&self, unit: Unit, summary: &Summary) -> Measurement {
         let count = match self {
             Self::Latency(latency, stat) => return latency.measured(stat, summary),
@@ -118,7 +118,7 @@ impl LatencyMetric {
 }
 
 impl Measurement {
-    /// The number that is compared.
+    /// Returns the number that is compared.
     pub(super) fn value(&self) -> Option<f64> {
         match self {
             Self::Value(value) | Self::AtLeast(value) => Some(*value),
@@ -133,7 +133,7 @@ impl From<Option<f64>> for Measurement {
     }
 }
 
-/// `ws_close_1011`, or `ws_close_none`.
+/// Reports whether `kind` is `ws_close_none` or a close code such as `ws_close_1011`.
 fn is_close_code(kind: &str) -> bool {
     let code = kind.strip_prefix("ws_close_");
     code.is_some_and(|code| {
@@ -141,7 +141,8 @@ fn is_close_code(kind: &str) -> bool {
     })
 }
 
-/// Every name that a threshold may begin with; `connect.failed.ERRNO` and `errors.ws_close_1011` exist besides.
+/// Returns every name that a threshold may begin with, except `connect.failed.ERRNO` and
+/// `errors.ws_close_1011`, which are patterns.
 pub fn names() -> Vec<String> {
     let latencies = LATENCIES
         .iter()
@@ -153,7 +154,7 @@ pub fn names() -> Vec<String> {
 
 type ValueOf = fn(&Summary) -> Option<f64>;
 
-/// A latency and what is judged of it; nothing waits for what has no answer.
+/// Returns the latency `name`; `of` returns its values and the values that a threshold judges.
 const fn latency(
     name: &'static str,
     of: fn(&Summary) -> (LatencySummary, LatencySummary),
@@ -187,7 +188,7 @@ const STATS: [Stat; 6] = [
     Stat { name: "mean", get: |l| l.mean },
 ];
 
-/// Failed connects, and what the generator calls its other errors.
+/// Kinds of errors: failed connects, and the names that the generator gives to its other errors.
 const ERROR_KINDS: [&str; 24] = [
     "connect",
     "closed_by_peer",

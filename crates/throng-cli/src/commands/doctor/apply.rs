@@ -1,8 +1,8 @@
-//! `throng doctor --for N --apply`: raises the sysctls that are short, all of them or none, and says how
-//! to undo it.
+//! `throng doctor --for N --apply`: raises the sysctls that are short, all of them or none, and
+//! prints how to undo it.
 //!
-//! What they were is in a file before the first is changed, so that it outlives a lost terminal; when
-//! one cannot be changed, those before it are taken back.
+//! The old values are in a file before the first change, so they survive a lost terminal. If a
+//! change fails, the changes before it are reverted.
 
 mod undo;
 
@@ -19,67 +19,68 @@ use super::preflight::exit;
 use crate::{Exit, Failure, output};
 use undo::{UNDO_FOLDER, UndoFile};
 
-/// Raises what `answer` says, prints each change, and looks again. Nothing is ever lowered.
+/// Raises the sysctls of `answer`, prints each change, and checks again. Lowers nothing.
 ///
 /// # Errors
-/// A plain user asked; the undo file cannot be written; the kernel refuses a change. Then everything is
-/// as it was, or the error says what is not.
-pub(super) fn apply(answer: &Preflight, look: impl Fn() -> Preflight) -> Result<Exit, Failure> {
+/// The user is not root, the undo file cannot be written, or the kernel refuses a change. Then
+/// every value is restored, or the error names those that are not.
+pub(super) fn apply(answer: &Preflight, check: impl Fn() -> Preflight) -> Result<Exit, Failure> {
     let sysctls = answer.sysctls();
     if sysctls.is_empty() {
         output::say(format!("nothing to change: no sysctl is short.\n\n{answer}"));
         return Ok(exit(answer));
     }
-    let ApplyPlan { changes, raised_already, impossible } = plan(&Live, &sysctls);
+    let ApplyPlan { changes, sufficient, impossible } = plan(&Live, &sysctls);
     if impossible.iter().any(|(_, error)| is_for_root(error)) && !is_root() {
         return Err(for_root(&sysctls));
     }
-    for (name, now) in raised_already {
-        output::say(format!("{name} is {now} already"));
+    for (name, now) in sufficient {
+        output::say(format!("{name} is already {now}"));
     }
     for (sysctl, error) in &impossible {
-        output::print_error(format!("left as it is: {}: {}", sysctl.name, why(sysctl, error)));
+        output::print_error(format!("not changed: {}: {}", sysctl.name, why(sysctl, error)));
     }
     if !changes.is_empty() {
-        raise_and_tell(&Live, &changes, Path::new(UNDO_FOLDER))?;
+        raise_and_print(&Live, &changes, Path::new(UNDO_FOLDER))?;
     }
-    let after = look();
+    let after = check();
     output::say(format!("\n{after}"));
     Ok(exit(&after))
 }
 
-/// Makes `changes`, and tells of each.
-fn raise_and_tell(
+/// Makes `changes`, and prints each.
+fn raise_and_print(
     sysctls: &impl Sysctls,
     changes: &[Change<'_>],
     folder: &Path,
 ) -> Result<(), Failure> {
     let undo = UndoFile::write(folder, changes).map_err(|error| {
         Failure::new(format!(
-            "{error}\n  nothing was changed: first it must be sure how to undo it"
+            "{error}\n  nothing was changed, because the undo file must exist first"
         ))
     })?;
     match raise_all(sysctls, changes) {
         Ok(made) => {
             for (change, set) in changes.iter().zip(made) {
                 let Change { sysctl, old } = change;
-                output::say(told(sysctl, old, &set));
+                output::say(describe_change(sysctl, old, &set));
                 if !is_the_same(&set, &sysctl.value) {
                     output::print_error(format!(
-                        "not changed as asked: {}: {} was asked for",
+                        "not changed as requested: {}: the requested value is {}",
                         sysctl.name, sysctl.value
                     ));
                 }
             }
             let path = undo.keep();
-            output::say(format!("undo all of it: sysctl -p {}", path.display()));
+            output::say(format!("undo all changes: sysctl -p {}", path.display()));
             Ok(())
         }
         Err(refused) => {
             let mut text = format!("{}\n  ", refused.why);
-            text += match refused.left.is_empty() {
-                true => "everything is as it was: those that had been changed were taken back",
-                false => "not all could be taken back",
+            text += if refused.left.is_empty() {
+                "every value is restored: the changes made before were reverted"
+            } else {
+                "not every change could be reverted"
             };
             if !refused.left.is_empty() {
                 text += &format!(": {} {}", refused.left.join(", "), "are still raised");
@@ -93,12 +94,12 @@ fn raise_and_tell(
 /// The sysctls of this machine, or of a test.
 trait Sysctls {
     fn read(&self, name: &str) -> io::Result<String>;
-    /// Whether it may be written; nothing is changed.
+    /// Checks that it can be written, without changing anything.
     fn check(&self, name: &str) -> io::Result<()>;
     fn write(&self, name: &str, value: &str) -> io::Result<()>;
 }
 
-/// Those below `/proc/sys`.
+/// The sysctls below `/proc/sys`.
 struct Live;
 
 impl Live {
@@ -121,29 +122,29 @@ impl Sysctls for Live {
     }
 }
 
-/// What is to be raised, and from what.
+/// A sysctl to raise, and its old value.
 struct Change<'a> {
     sysctl: &'a Sysctl,
     old: String,
 }
 
-/// What becomes of what was asked for.
+/// The changes to make, and the reasons for those that are not made.
 #[derive(Default)]
 struct ApplyPlan<'a> {
     changes: Vec<Change<'a>>,
-    /// With what it is now.
-    raised_already: Vec<(&'a str, String)>,
+    /// Sysctls that need no change, with their current values.
+    sufficient: Vec<(&'a str, String)>,
     /// Sysctls that do not exist in this namespace, or are read-only.
     impossible: Vec<(&'a Sysctl, io::Error)>,
 }
 
-/// Looks at all of them before the first is changed.
-fn plan<'a>(sysctls: &impl Sysctls, asked: &[&'a Sysctl]) -> ApplyPlan<'a> {
+/// Checks all sysctls before the first is changed.
+fn plan<'a>(sysctls: &impl Sysctls, requested: &[&'a Sysctl]) -> ApplyPlan<'a> {
     let mut plan = ApplyPlan::default();
-    for &sysctl in asked {
-        match sysctls.read(&sysctl.name).map(|now| words(&now)) {
+    for &sysctl in requested {
+        match sysctls.read(&sysctl.name).map(|now| normalized(&now)) {
             Ok(now) if !is_raised(&now, &sysctl.value) => {
-                plan.raised_already.push((&sysctl.name, now));
+                plan.sufficient.push((&sysctl.name, now));
             }
             Ok(old) => match sysctls.check(&sysctl.name) {
                 Ok(()) => plan.changes.push(Change { sysctl, old }),
@@ -155,13 +156,13 @@ fn plan<'a>(sysctls: &impl Sysctls, asked: &[&'a Sysctl]) -> ApplyPlan<'a> {
     plan
 }
 
-/// Why nothing was changed, and what could not be taken back.
+/// The reason why nothing was changed, and the changes that could not be reverted.
 struct ApplyError {
     why: String,
     left: Vec<String>,
 }
 
-/// Makes all of them or none, and returns what the kernel made of each.
+/// Makes all changes or none, and returns the value that the kernel reports for each.
 fn raise_all(sysctls: &impl Sysctls, changes: &[Change<'_>]) -> Result<Vec<String>, ApplyError> {
     let mut made = Vec::new();
     for Change { sysctl, old } in changes {
@@ -169,14 +170,14 @@ fn raise_all(sysctls: &impl Sysctls, changes: &[Change<'_>]) -> Result<Vec<Strin
             Ok(set) => made.push(set),
             Err(error) => {
                 let why = format!("{}: {}", sysctl.name, why(sysctl, &error));
-                let take_back =
+                let revert =
                     |change: &&Change<'_>| sysctls.write(&change.sysctl.name, &change.old).is_err();
-                // The one that failed too: it may have been taken in part.
+                // Includes the failed change: the kernel may have applied it in part.
                 let begun = changes[..=made.len()].iter().rev();
-                let left = begun.filter(take_back).map(|change| change.sysctl.name.clone());
+                let left = begun.filter(revert).map(|change| change.sysctl.name.clone());
                 let is_left = |name: &String| {
                     let old = changes.iter().find(|change| change.sysctl.name == *name);
-                    let now = sysctls.read(name).map(|now| words(&now));
+                    let now = sysctls.read(name).map(|now| normalized(&now));
                     old.zip(now.ok()).is_none_or(|(change, now)| change.old != now)
                 };
                 return Err(ApplyError { why, left: left.filter(is_left).collect() });
@@ -189,11 +190,8 @@ fn raise_all(sysctls: &impl Sysctls, changes: &[Change<'_>]) -> Result<Vec<Strin
 fn raise(sysctls: &impl Sysctls, sysctl: &Sysctl, old: &str) -> io::Result<String> {
     sysctls.write(&sysctl.name, &sysctl.value)?;
     let read = sysctls.read(&sysctl.name);
-    let set = read.map_or_else(|_| sysctl.value.clone(), |set| words(&set));
-    match set == old {
-        true => Err(io::Error::other("the kernel left it as it was")),
-        false => Ok(set),
-    }
+    let set = read.map_or_else(|_| sysctl.value.clone(), |set| normalized(&set));
+    if set == old { Err(io::Error::other("the kernel did not change the value")) } else { Ok(set) }
 }
 
 fn is_for_root(error: &io::Error) -> bool {
@@ -204,18 +202,19 @@ fn for_root(sysctls: &[&Sysctl]) -> Failure {
     let by_hand: String =
         sysctls.iter().map(|s| format!("\n  sysctl -w {}=\"{}\"", s.name, s.value)).collect();
     Failure::new(format!(
-        "sysctls are root's to change: sudo {}\n  or by hand:{by_hand}",
+        "changing sysctls needs root: sudo {}\n  or by hand:{by_hand}",
         std::env::args().collect::<Vec<_>>().join(" "),
     ))
 }
 
-/// The change, and the command that undoes it.
-fn told(sysctl: &Sysctl, old: &str, set: &str) -> String {
+/// Describes the change, with the command that undoes it.
+fn describe_change(sysctl: &Sysctl, old: &str, set: &str) -> String {
     let name = &sysctl.name;
     format!("{name}: {} -> {}\n  undo: sysctl -w {name}=\"{old}\"", shown(old), shown(set))
 }
 
-/// Whether the kernel has taken `value` as it was meant: lists of ports come back sorted, with neighbours made one range.
+/// Reports whether the kernel applied `value`: it returns lists of ports sorted, with neighbours
+/// joined to ranges.
 fn is_the_same(set: &str, value: &str) -> bool {
     let ports = |text: &str| -> Option<BTreeSet<u16>> {
         let ranges = parse_ranges(text).ok()?;
@@ -224,8 +223,8 @@ fn is_the_same(set: &str, value: &str) -> bool {
     set == value || ports(set).is_some_and(|set| Some(set) == ports(value))
 }
 
-/// Whether `value` widens `now`: no number of it is lower, but for the first of a range of ports, which is no higher. Somebody
-/// may have changed it between the look and now.
+/// Reports whether `value` widens `now`: no number is lower, except the first of a range of ports,
+/// which is not higher. Another process may have changed the sysctl since the check.
 fn is_raised(now: &str, value: &str) -> bool {
     let numbers = |text: &str| -> Option<Vec<u64>> {
         text.split_ascii_whitespace().map(|word| word.parse().ok()).collect()
@@ -250,7 +249,7 @@ fn why(sysctl: &Sysctl, error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "read-only here; set it on the host".to_owned()
         }
-        _ => format!("{} is refused: {error}", sysctl.value),
+        _ => format!("the kernel refused {}: {error}", sysctl.value),
     }
 }
 
@@ -260,8 +259,8 @@ fn is_root() -> bool {
     status.known().is_none_or(|status| status.uid == 0)
 }
 
-/// Numbers that the kernel separates by tabs, by one space each.
-fn words(text: &str) -> String {
+/// Replaces the tabs between numbers by single spaces.
+fn normalized(text: &str) -> String {
     text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -294,9 +293,10 @@ mod tests {
         }
 
         fn check(&self, name: &str) -> io::Result<()> {
-            match self.read_only.contains(&name) {
-                true => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
-                false => Ok(()),
+            if self.read_only.contains(&name) {
+                Err(io::ErrorKind::ReadOnlyFilesystem.into())
+            } else {
+                Ok(())
             }
         }
 
@@ -314,7 +314,7 @@ mod tests {
 
     const OLD: &str = "128";
 
-    fn asked() -> [Sysctl; 3] {
+    fn requested() -> [Sysctl; 3] {
         ["a", "b", "c"].map(|name| Sysctl {
             name: name.to_owned(),
             old: OLD.to_owned(),
@@ -327,49 +327,50 @@ mod tests {
         Fake { values: RefCell::new(values.into()), ..Fake::default() }
     }
 
-    /// What is raised, what is left in the folder of undo files, and what was said.
+    /// Returns the raised sysctls, the remaining undo files, and the result.
     fn raise_all_of(fake: &Fake) -> (String, Vec<String>, Result<(), String>) {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("throng");
-        let asked = asked();
-        let plan = plan(fake, &asked.iter().collect::<Vec<_>>());
-        let came = raise_and_tell(fake, &plan.changes, &folder).map_err(|error| error.to_string());
+        let requested = requested();
+        let plan = plan(fake, &requested.iter().collect::<Vec<_>>());
+        let result =
+            raise_and_print(fake, &plan.changes, &folder).map_err(|error| error.to_string());
         let values = fake.values.borrow();
         let raised = values.iter().filter(|(_, value)| *value != OLD).map(|(name, _)| &**name);
         let files = fs::read_dir(&folder).unwrap();
         let text =
             |file: io::Result<fs::DirEntry>| fs::read_to_string(file.unwrap().path()).unwrap();
-        (raised.collect(), files.map(text).collect(), came)
+        (raised.collect(), files.map(text).collect(), result)
     }
 
     #[test]
     fn all_are_raised_and_the_file_that_undoes_it_stays() {
-        let (raised, files, came) = raise_all_of(&fake());
+        let (raised, files, result) = raise_all_of(&fake());
         assert_eq!((&*raised, files.len()), ("abc", 1));
-        assert!(came.is_ok());
+        assert!(result.is_ok());
         let set: Vec<_> = files[0].lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(set, ["a = 128", "b = 128", "c = 128"]);
     }
 
     #[test]
-    fn when_one_is_refused_those_before_it_are_taken_back() {
+    fn when_one_is_refused_those_before_it_are_reverted() {
         for fake in [
             Fake { refuses: vec!["c"], ..fake() },
             Fake { ignores: vec!["c"], ..fake() },
             Fake { refuses: vec!["a"], ..fake() },
         ] {
-            let (raised, files, came) = raise_all_of(&fake);
+            let (raised, files, result) = raise_all_of(&fake);
             assert_eq!((&*raised, files.len()), ("", 0), "nothing is to be undone");
-            assert!(came.unwrap_err().contains("everything is as it was"));
+            assert!(result.unwrap_err().contains("every value is restored"));
         }
     }
 
     #[test]
-    fn what_cannot_be_taken_back_is_named_with_the_file_that_does_it() {
+    fn what_cannot_be_reverted_is_named_with_the_file_that_does_it() {
         let fake = Fake { refuses: vec!["c"], refuses_all: true, ..fake() };
-        let (raised, files, came) = raise_all_of(&fake);
+        let (raised, files, result) = raise_all_of(&fake);
         assert_eq!((&*raised, files.len()), ("ab", 1));
-        let error = came.unwrap_err();
+        let error = result.unwrap_err();
         assert!(error.contains("b, a are still raised"), "{error}");
         assert!(error.contains("sysctl -p /"), "{error}");
     }
@@ -379,10 +380,10 @@ mod tests {
         let fake = Fake { read_only: vec!["b"], ..fake() };
         fake.values.borrow_mut().remove("a");
         fake.values.borrow_mut().insert("c".to_owned(), "9999".to_owned());
-        let asked = asked();
-        let plan = plan(&fake, &asked.iter().collect::<Vec<_>>());
+        let requested = requested();
+        let plan = plan(&fake, &requested.iter().collect::<Vec<_>>());
         assert!(plan.changes.is_empty());
-        assert_eq!(plan.raised_already, [("c", "9999".to_owned())]);
+        assert_eq!(plan.sufficient, [("c", "9999".to_owned())]);
         let impossible: Vec<_> =
             plan.impossible.iter().map(|(sysctl, error)| why(sysctl, error)).collect();
         assert!(impossible[0].contains("does not exist"), "{impossible:?}");
@@ -391,9 +392,10 @@ mod tests {
 
     #[test]
     fn without_an_undo_file_nothing_is_changed() {
-        let (fake, asked) = (fake(), asked());
-        let plan = plan(&fake, &asked.iter().collect::<Vec<_>>());
-        let error = raise_and_tell(&fake, &plan.changes, Path::new("/proc/no/throng")).unwrap_err();
+        let (fake, requested) = (fake(), requested());
+        let plan = plan(&fake, &requested.iter().collect::<Vec<_>>());
+        let error =
+            raise_and_print(&fake, &plan.changes, Path::new("/proc/no/throng")).unwrap_err();
         assert!(error.to_string().contains("nothing was changed"), "{error}");
         assert!(fake.values.borrow().values().all(|value| value == OLD));
     }
@@ -405,7 +407,7 @@ mod tests {
         assert!(is_raised("32768 60999", "1024 65535"), "a range grows at both ends");
         assert!(!is_raised("1024 60999", "2048 65535"));
         assert!(is_raised("", "5555") && is_raised("80,90-95", "80,90-95,5555"));
-        assert!(!is_raised("70,80", "80,5555"), "somebody else has changed it");
+        assert!(!is_raised("70,80", "80,5555"), "another process changed it");
     }
 
     #[test]
@@ -422,7 +424,7 @@ mod tests {
         let name = "net.ipv4.ip_local_reserved_ports".to_owned();
         let sysctl = Sysctl { name, old: String::new(), value: "5555".to_owned() };
         assert_eq!(
-            told(&sysctl, "", "5555"),
+            describe_change(&sysctl, "", "5555"),
             "net.ipv4.ip_local_reserved_ports: (empty) -> 5555\n  \
              undo: sysctl -w net.ipv4.ip_local_reserved_ports=\"\""
         );

@@ -1,5 +1,5 @@
-//! What confines a process beside limits and sysctls: its capabilities, a filter of its calls, its control groups, and a hash
-//! table that it shares.
+//! The restrictions of a process other than limits and sysctls: its capabilities, its system call
+//! filter, its control groups, and the TCP hash table that it shares.
 
 use throng_doctor::cgroup::{self, CgroupCpu, CgroupMemory, CgroupPids, CgroupReader};
 use throng_doctor::status::{Capability, Status};
@@ -7,7 +7,7 @@ use throng_doctor::tcp_hash::{TcpHash, tcp_hash};
 use throng_doctor::{Fact, MachineFacts, ProcRoot};
 use throng_report::render::bytes;
 
-/// A row for each of them.
+/// Returns a row for each restriction.
 pub(super) fn rows(root: &ProcRoot, pid: u32, facts: &MachineFacts) -> Vec<(String, Fact<String>)> {
     let status = || facts.status.clone();
     let mut groups = CgroupReader::locate(root, pid);
@@ -23,7 +23,7 @@ pub(super) fn rows(root: &ProcRoot, pid: u32, facts: &MachineFacts) -> Vec<(Stri
     rows.into_iter().map(|(name, fact)| (name.to_owned(), fact)).collect()
 }
 
-/// Those that matter to connections, by name.
+/// Lists the capabilities that matter for connections, by name.
 fn capabilities(status: &Status) -> String {
     let (has, lacks): (Vec<_>, Vec<_>) =
         Capability::ALL.into_iter().partition(|capability| status.has(*capability));
@@ -65,7 +65,7 @@ fn show_pids(pids: Option<CgroupPids>) -> String {
     pids.map_or_else(|| "no limit".to_owned(), |pids| format!("{} of {}", pids.used, pids.limit))
 }
 
-/// `262144 buckets, sockets in them: 1204 (0.00 each)`.
+/// Describes the TCP hash table: `262144 buckets, sockets in them: 1204 (0.00 each)`.
 fn show_hash(hash: &TcpHash) -> String {
     let shared = if hash.is_shared { ", shared with other network namespaces" } else { "" };
     format!(
@@ -81,12 +81,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capabilities_are_told_by_name_with_those_that_are_missing() {
+    fn capabilities_are_listed_by_name_with_those_that_are_missing() {
         let text = "Uid:\t0\t0\nCapEff:\t0000000000201000\nCapBnd:\t0\nThreads:\t1\nSeccomp:\t2\n";
         let status = throng_doctor::status::parse(text).unwrap();
         assert_eq!(
             capabilities(&status),
-            "CAP_NET_ADMIN CAP_SYS_ADMIN; not CAP_NET_BIND_SERVICE CAP_NET_RAW CAP_SYS_PTRACE CAP_SYS_RESOURCE"
+            "CAP_NET_ADMIN CAP_SYS_ADMIN; not CAP_NET_BIND_SERVICE CAP_NET_RAW CAP_SYS_PTRACE \
+             CAP_SYS_RESOURCE"
         );
         assert!(filter(&status).contains("seccomp"));
         assert!(capabilities(&Status { capabilities: 0, ..status }).starts_with("none of CAP_"));

@@ -1,4 +1,4 @@
-//! `throng doctor --for N`: from flags to the question, and from the answer to an exit code.
+//! `throng doctor --for N`: turns flags into requirements, and the preflight into an exit code.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -17,56 +17,58 @@ use crate::{Exit, Failure, output, quantity};
 /// The preflight's flags.
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    /// Whether this machine can hold so many connections, limit by limit
+    /// Check whether this machine can hold this many connections, limit by limit
     #[arg(long = "for", value_name = "N", value_parser = quantity::count)]
     connections: Option<usize>,
-    /// Which ends are here [default: both, or client for a target elsewhere]
+    /// Roles on this machine [default: both, or client for a target elsewhere]
     #[arg(long, requires = "connections")]
-    role: Option<End>,
-    /// Whom connections go to; may be given several times
+    role: Option<RoleFlag>,
+    /// Address that connections go to; repeatable
     #[arg(long, value_name = "URL", requires = "connections")]
     target: Vec<Target>,
-    /// Connect from this address, or from all of a network; may be given several times
-    #[arg(long, value_name = "ADDR[/PREFIX]", requires = "connections", value_parser = sources::parse)]
+    /// Connect from this address, or from all addresses of a network; repeatable
+    #[arg(long, value_name = "ADDR[/PREFIX]", requires = "connections",
+        value_parser = sources::parse)]
     source: Vec<sources::Network>,
-    /// Connects a second at the steepest [default: all within a minute]
+    /// Connects per second at the peak [default: all within a minute]
     #[arg(long, value_name = "N", requires = "connections", value_parser = quantity::count)]
     rate: Option<usize>,
-    /// Event loops of each end [default: one a CPU, more where the connections need their fd tables]
+    /// Event loops of server and generator each [default: one per CPU, more if the connections need
+    /// their fd tables]
     #[arg(long, value_name = "N", requires = "connections", value_parser = quantity::cores)]
     cores: Option<usize>,
-    /// Raise the sysctls that are short, as root, and say how to undo it
+    /// Raise the sysctls that are short, as root, and print how to undo it
     #[arg(long, requires = "connections", conflicts_with_all = ["sysctl", "json"])]
     apply: bool,
-    /// Print what has to change as a file for /etc/sysctl.d
+    /// Print the necessary changes as a file for /etc/sysctl.d
     #[arg(long, requires = "connections", conflicts_with = "json")]
     sysctl: bool,
 }
 
-/// An end, as it is typed.
+/// A role of this machine, as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum End {
-    /// Connections come to here
+enum RoleFlag {
+    /// Connections arrive here
     Server,
-    /// Connections leave from here
+    /// Connections start here
     Client,
-    /// Both at once, as `throng lab` has it
+    /// Both at once, as in `throng lab`
     Both,
 }
 
 impl Flags {
-    /// Whether the preflight is what was asked for.
-    pub(super) fn is_asked(&self) -> bool {
+    /// Reports whether a preflight is requested.
+    pub(super) fn is_requested(&self) -> bool {
         self.connections.is_some()
     }
 
-    /// Answers for the process `pid`, whose server listens on `port`.
+    /// Checks the process `pid`, whose server listens on `port`.
     pub(super) fn run(&self, pid: u32, port: Option<u16>, json: bool) -> Result<Exit, Failure> {
-        let ask = self.ask(port)?;
-        let look = || preflight(&ask, &MachineLimits::read(&ProcRoot::default(), pid));
-        let answer = look();
+        let requirements = self.requirements(port)?;
+        let check = || preflight(&requirements, &MachineLimits::read(&ProcRoot::default(), pid));
+        let answer = check();
         if self.apply {
-            apply::apply(&answer, look)
+            apply::apply(&answer, check)
         } else if self.sysctl {
             output::say(sysctl::file(&answer));
             Ok(exit(&answer))
@@ -84,29 +86,29 @@ impl Flags {
         }
     }
 
-    fn ask(&self, port: Option<u16>) -> Result<Requirements, Failure> {
+    fn requirements(&self, port: Option<u16>) -> Result<Requirements, Failure> {
         let targets = self.addresses()?;
         let is_here = |target: &SocketAddr| sources::is_local(target.ip());
         let elsewhere = !targets.is_empty() && !targets.iter().all(is_here);
         let role = match self.role {
-            Some(End::Server) => MachineRole::Server,
-            Some(End::Client) => MachineRole::Client,
-            Some(End::Both) => MachineRole::Both,
+            Some(RoleFlag::Server) => MachineRole::Server,
+            Some(RoleFlag::Client) => MachineRole::Client,
+            Some(RoleFlag::Both) => MachineRole::Both,
             None if elsewhere => MachineRole::Client,
             None => MachineRole::Both,
         };
         let sources = sources::addresses(&self.source)?;
         let connections = self.connections.unwrap_or(1) as u64;
-        let mut ask = Requirements::new(connections, role);
+        let mut requirements = Requirements::new(connections, role);
         if self.target.iter().any(|target| target.scheme == Scheme::Ws) {
-            ask.user_bytes = Requirements::WEBSOCKET_USER_BYTES;
+            requirements.user_bytes = Requirements::WEBSOCKET_USER_BYTES;
         }
-        ask.cores = self.cores.map(|cores| cores as u64);
+        requirements.cores = self.cores.map(|cores| cores as u64);
         if let Some(rate) = self.rate {
-            ask.connects_per_s = rate as f64;
+            requirements.connects_per_s = rate as f64;
         }
         if role != MachineRole::Client {
-            ask.listens = match port {
+            requirements.listens = match port {
                 Some(port) => vec![SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)],
                 None if targets.is_empty() => vec![DEFAULT_LISTEN],
                 None => targets.clone(),
@@ -115,7 +117,7 @@ impl Flags {
         let is_loopback = |target: &SocketAddr| Reach::of(target.ip()) == Reach::Loopback;
         let on_loopback =
             role == MachineRole::Both && targets.iter().all(|t| is_loopback(t) && t.is_ipv4());
-        ask.ports = (role != MachineRole::Server).then(|| PortRequirements {
+        requirements.ports = (role != MachineRole::Server).then(|| PortRequirements {
             addresses: sources.len().max(1) as u64,
             addresses_grow: sources.is_empty() && on_loopback,
             on_loopback,
@@ -123,10 +125,10 @@ impl Flags {
             chosen: PortChoice::Kernel,
             time_wait: TIME_WAIT,
         });
-        Ok(ask)
+        Ok(requirements)
     }
 
-    /// The targets' addresses, of one family as `throng run` has it.
+    /// Returns the targets' addresses, all of one family, as in `throng run`.
     fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
         let mut all: Vec<SocketAddr> = Vec::new();
         for target in &self.target {
@@ -144,12 +146,12 @@ impl Flags {
     }
 }
 
-/// 0 or 2.
+/// Returns the exit code, 0 or 2.
 pub(super) fn exit(answer: &Preflight) -> Exit {
     if answer.fits() { Exit::Met } else { Exit::CannotRun }
 }
 
-/// `--json`.
+/// The object of `--json`.
 #[derive(serde::Serialize)]
 struct PreflightJson<'a> {
     verdict: String,
@@ -160,7 +162,7 @@ struct PreflightJson<'a> {
     answer: &'a Preflight,
 }
 
-/// Where `throng serve` listens.
+/// The default listening address of `throng serve`.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5555);
 const TIME_WAIT: Duration = Duration::from_secs(60);
 
@@ -176,33 +178,33 @@ mod tests {
     struct Line {
         #[command(flatten)]
         flags: Flags,
-        /// Which the flags name as what they cannot go with.
+        /// A flag that conflicts with others.
         #[arg(long)]
         json: bool,
     }
 
-    fn ask(target: &str) -> Requirements {
+    fn requirements(target: &str) -> Requirements {
         let line = ["throng", "--for", "10", "--target", target];
         let Line { flags, json } = Line::try_parse_from(line).unwrap();
         assert!(!json);
-        flags.ask(None).unwrap()
+        flags.requirements(None).unwrap()
     }
 
     #[test]
     fn a_target_on_this_machine_has_both_ends_here_whatever_its_address() {
-        assert_eq!(ask("tcp://127.0.0.1:5555").role, MachineRole::Both);
+        assert_eq!(requirements("tcp://127.0.0.1:5555").role, MachineRole::Both);
         assert_eq!(
-            ask("tcp://192.0.2.1:5555").role,
+            requirements("tcp://192.0.2.1:5555").role,
             MachineRole::Client,
-            "nobody has that address"
+            "no machine has that address"
         );
-        // Which address packets would leave from; none is sent.
+        // The address that packets would leave from; none is sent.
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         let own = socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr());
         let Some(own) = own.ok().map(|addr| addr.ip()).filter(|addr| !addr.is_loopback()) else {
             return println!("skipped: this machine has no address but loopback");
         };
-        let both = ask(&format!("tcp://{own}:5555"));
+        let both = requirements(&format!("tcp://{own}:5555"));
         assert_eq!(both.role, MachineRole::Both);
         assert!(!both.ports.unwrap().addresses_grow, "it is not of 127.0.0.0/8");
     }

@@ -1,13 +1,13 @@
-//! `throng doctor --for N --sysctl`: what has to change, as a file of sysctl.d.
+//! `throng doctor --for N --sysctl`: prints the necessary changes as a file of sysctl.d.
 
 use throng_doctor::preflight::{Check, CheckState, Preflight, Remedy};
 
-/// Only what must change, each line below the reason for it.
+/// Returns the file: only the necessary changes, each below its reason.
 pub(super) fn file(answer: &Preflight) -> String {
     let mut text = format!("# {}.\n", answer.verdict());
     let sysctls = answer.sysctls();
     if sysctls.is_empty() {
-        text += "# No sysctl has to change.\n";
+        text += "# No sysctl needs to change.\n";
     } else {
         text += "# Save this as /etc/sysctl.d/90-throng.conf, then: sysctl --system\n";
     }
@@ -25,7 +25,7 @@ pub(super) fn file(answer: &Preflight) -> String {
     for check in answer.in_state(CheckState::Short).chain(answer.in_state(CheckState::Tight)) {
         if let (None, Some(remedy)) = (of(check), &check.remedy) {
             text += &format!(
-                "\n# {} is {}, and no sysctl moves it: {}\n",
+                "\n# {} is {}, and no sysctl changes it: {}\n",
                 check.limit, check.state, remedy.command
             );
         }
@@ -58,7 +58,7 @@ mod tests {
             text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
         assert_eq!(lines, ["fs.epoll.max_user_watches = 11024"], "{text}");
         assert!(
-            text.contains("# was 5000\n") && text.contains("no sysctl moves it: ulimit -n"),
+            text.contains("# was 5000\n") && text.contains("no sysctl changes it: ulimit -n"),
             "{text}"
         );
         let small = MachineLimits {
@@ -72,6 +72,6 @@ mod tests {
             "{text}"
         );
         let fits = file(&preflight(&Requirements::new(10, MachineRole::Server), &machine));
-        assert!(fits.contains("No sysctl has to change"), "{fits}");
+        assert!(fits.contains("No sysctl needs to change"), "{fits}");
     }
 }

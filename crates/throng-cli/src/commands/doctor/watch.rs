@@ -1,4 +1,4 @@
-//! `throng doctor --watch`: observe a server's host while somebody loads it from elsewhere.
+//! `throng doctor --watch`: observes a server's host under load from elsewhere.
 
 mod summary;
 mod text;
@@ -15,33 +15,35 @@ use crate::{Exit, Failure, quantity};
 use summary::WatchSummary;
 use text::Lines;
 
-/// The flags that belong to `--watch` alone.
+/// The flags of `--watch` alone.
 #[derive(Debug, Args)]
 pub(super) struct WatchFlags {
-    /// Observe a server's host while somebody loads it: a line an interval, and at the end what it means
+    /// Observe a server's host under load: one line per interval, and a diagnosis at the end
     #[arg(long, conflicts_with = "connections")]
     pub(super) watch: bool,
-    /// With --watch: the time between two lines
+    /// With --watch: time between two lines
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::interval)]
     interval: Duration,
-    /// With --watch: end by itself after so many seconds
+    /// With --watch: end after this many seconds
     #[arg(long, value_name = "N", value_parser = quantity::seconds, requires = "watch")]
     seconds: Option<u64>,
-    /// With --watch: send the same facts, as JSON lines, to whoever connects here (throng run --server-facts)
+    /// With --watch: send the same facts as JSON lines to every client of this address (throng run
+    /// --server-facts)
     #[arg(long, value_name = "ADDR:PORT", value_parser = listen, requires = "watch")]
     listen: Option<SocketAddr>,
-    /// With --watch: the control socket of a throng server [default: found by its process]
+    /// With --watch: control socket of a throng server [default: found by its process]
     #[arg(long, value_name = "PATH", requires = "watch")]
     server_control: Option<PathBuf>,
 }
 
 impl WatchFlags {
-    /// Watches until it is told to end.
+    /// Watches until a request to end, or for the given time.
     pub(super) fn run(&self, ports: &[u16], pid: Option<u32>, json: bool) -> Result<Exit, Failure> {
         let interrupt = Interrupt::install(false)?;
         let options =
             WatchOptions { ports: ports.to_vec(), pid, control: self.server_control.clone() };
-        // Bound before this thread moves into the server's network namespace: readers come to the host.
+        // Bind before this thread enters the server's network namespace: readers connect to the
+        // host.
         let bind = |address| {
             Publisher::bind(address).map_err(|error| {
                 Failure::new(format!(
@@ -81,12 +83,12 @@ impl WatchFlags {
     }
 }
 
-/// False when somebody asked for the end.
+/// Sleeps until `boundary`. Returns false at a request to end.
 fn sleep_until(boundary: Instant, watch: &mut HostWatch, interrupt: &Interrupt) -> bool {
     loop {
         watch.step();
         let now = Instant::now();
-        if interrupt.asked().is_some() {
+        if interrupt.requested().is_some() {
             return false;
         }
         if now >= boundary {
@@ -96,7 +98,8 @@ fn sleep_until(boundary: Instant, watch: &mut HostWatch, interrupt: &Interrupt) 
     }
 }
 
-/// A port alone is one of loopback: facts about a host go to others only where somebody names an address.
+/// Parses the address of `--listen`. A port alone is on loopback: facts about a host leave it only
+/// if the user names an address.
 fn listen(text: &str) -> Result<SocketAddr, String> {
     match text.parse::<u16>() {
         Ok(port) => Ok(SocketAddr::from(([127, 0, 0, 1], port))),

@@ -1,20 +1,20 @@
-//! This machine, as far as a plan is about machines like it.
+//! The limits of this machine, for plans about machines like it.
 
 use throng_doctor::plan::{Costs, MeshLimit, Scope};
 use throng_doctor::preflight::{self, MachineLimits};
 use throng_doctor::{ProcRoot, limits};
 
-/// What is known of this machine.
+/// The known limits of this machine.
 pub(super) struct ThisMachine {
     pub(super) machine: MachineLimits,
-    /// The soft RLIMIT_NOFILE that this process was started with.
+    /// The soft RLIMIT_NOFILE with which this process started.
     fds_soft: Option<u64>,
 }
 
 impl ThisMachine {
     pub(super) fn read() -> Self {
         let root = ProcRoot::default();
-        // In this order: the machine's limits are read with the soft limit raised.
+        // The order matters: the machine's limits are read with the soft limit raised.
         let limits = limits::limits(&root, std::process::id());
         let fds_soft = limits.known().and_then(|limits| limits.open_files.soft);
         Self { machine: MachineLimits::read(&root, std::process::id()), fds_soft }
@@ -24,12 +24,13 @@ impl ThisMachine {
         self.machine.memory.known().map(|memory| memory.total_bytes)
     }
 
-    /// Ports that a connection may leave from.
+    /// Returns the number of source ports.
     pub(super) fn ports(&self) -> Option<u64> {
         self.machine.local_ports.known().map(|ports| u64::from(ports.count()))
     }
 
-    /// Limits that the connections of a node, or of all nodes on this machine, run into. What cannot be read is left out.
+    /// Returns the limits of the connections of a node, or of all nodes on this machine. A limit
+    /// that cannot be read is left out.
     pub(super) fn limits(&self) -> Vec<MeshLimit> {
         let machine = &self.machine;
         let mut found = Vec::new();
@@ -64,7 +65,8 @@ impl ThisMachine {
         found
     }
 
-    /// Connections for which there is memory now, the nodes' own part taken to be a small server's.
+    /// Returns the number of connections for which memory is available now, if each takes as much
+    /// of the process as in a small server.
     fn memory(&self) -> (Option<u64>, String) {
         let machine = &self.machine;
         let slabs = machine.slabs.known();
@@ -74,9 +76,9 @@ impl ThisMachine {
         let memory = machine.memory.known();
         let free = memory.map(|memory| memory.available_bytes.unwrap_or(memory.total_bytes));
         let allows = free.map(|free| free / 10 * 8 / (kernel + program));
-        (allows, format!("80 % of what is free, at {kernel} + {program} B each"))
+        (allows, format!("80 % of the free memory, at {kernel} + {program} B each"))
     }
 }
 
-const PORTS_NOTE: &str = "if each needs one of its own, as to one address and port; sysctl -w \
+const PORTS_NOTE: &str = "if each connection needs its own, as to one address and port; sysctl -w \
                           net.ipv4.ip_local_port_range=\"1024 65535\"";

@@ -1,4 +1,4 @@
-//! What this generator does at most, measured before the run.
+//! The calibration: measures this generator's capacity before the run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,31 +14,32 @@ use throng_report::runfile::Ceiling;
 use super::plan::RunPlan;
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};
 
-/// What came of a calibration.
+/// The result of a calibration.
 pub(super) enum CalibrationResult {
-    /// It was measured.
+    /// The measured ceiling.
     Measured(Ceiling),
-    /// It could not be, for this reason; the run goes on without.
+    /// The reason why nothing was measured; the run goes on without a ceiling.
     Unknown(String),
-    /// Somebody wants no run any more.
+    /// A request to end, by its source.
     Interrupted(By),
 }
 
 impl CalibrationResult {
-    /// Returns what is to be said of `ceiling`, which took about `length`. Without any rate, the run
-    /// cannot be held against it.
+    /// Returns the result for `ceiling`, which took about `length`. A run cannot be compared with a
+    /// ceiling that has no rate.
     fn of(ceiling: Ceiling, length: Duration) -> Self {
         if ceiling.connects_per_s.or(ceiling.messages_per_s).is_some() {
             return Self::Measured(ceiling);
         }
         let length = show_duration(length);
         Self::Unknown(format!(
-            "{length} told nothing, as other programs keep the CPUs busy; a longer --calibrate may"
+            "nothing could be measured in {length} because other programs keep the CPUs busy; try \
+             a longer --calibrate"
         ))
     }
 }
 
-/// Measures for about `length` what users of the plan's scenario do, or until somebody asks for the end.
+/// Measures the plan's kind of traffic for about `length`, or until a request to end.
 pub(super) fn calibrate(
     plan: &RunPlan,
     length: Duration,
@@ -48,19 +49,19 @@ pub(super) fn calibrate(
     let options = options(plan, length, Arc::clone(&stop));
     let measuring = thread::spawn(move || ceiling::measure(&options));
     while !measuring.is_finished() {
-        if interrupt.asked().is_some() {
+        if interrupt.requested().is_some() {
             stop.store(true, Ordering::Relaxed);
         }
         thread::sleep(LOOK_EVERY);
     }
     let measured = measuring.join();
-    if let Some(by) = interrupt.asked() {
+    if let Some(by) = interrupt.requested() {
         return CalibrationResult::Interrupted(by);
     }
     match measured {
         Ok(Ok(found)) => CalibrationResult::of(found.ceiling, length),
         Ok(Err(error)) => CalibrationResult::Unknown(error.to_string()),
-        Err(_) => CalibrationResult::Unknown("the calibration itself failed".to_owned()),
+        Err(_) => CalibrationResult::Unknown("the calibration panicked".to_owned()),
     }
 }
 
@@ -68,9 +69,10 @@ fn options(plan: &RunPlan, length: Duration, stop: Arc<AtomicBool>) -> CeilingOp
     CeilingOptions {
         length,
         protocol: plan.load.program().protocol(),
-        talk: plan.talk,
+        talk: plan.traffic,
         cores: Some(plan.load.capacity.cores),
-        // Both ends of the calibration have the fds that this process has, and little else is open in them.
+        // Server and generator of the calibration each have this process's limit of fds, and few
+        // others open.
         users_most: plan.load.capacity.fds() / 2,
         target_is_elsewhere: !plan.header.target_is_here,
         stop,
@@ -78,8 +80,9 @@ fn options(plan: &RunPlan, length: Duration, stop: Arc<AtomicBool>) -> CeilingOp
     }
 }
 
-/// `this machine: 21k/s connects, 95k/s messages at most, timers late by 120 µs, 230 B a user`.
-pub(super) fn words(ceiling: &Ceiling) -> String {
+/// Describes the ceiling: `this machine: 21k/s connects, 95k/s messages at most, timers late by 120
+/// µs, 230 B a user`.
+pub(super) fn describe(ceiling: &Ceiling) -> String {
     let rates = [(ceiling.connects_per_s, "connects"), (ceiling.messages_per_s, "messages")];
     let rates = rates.into_iter().filter_map(|(n, what)| Some(format!("{} {what}", rate(n?))));
     let rates = rates.collect::<Vec<_>>().join(", ");
@@ -91,16 +94,17 @@ pub(super) fn words(ceiling: &Ceiling) -> String {
         parts.push(format!("timers late by {} (p99)", micros(us)));
     }
     if let Some(each) = ceiling.bytes_per_user {
-        parts.push(format!("{} a user", bytes(each)));
+        parts.push(format!("{} per user", bytes(each)));
     }
-    match parts.is_empty() {
-        true => "this machine: nothing could be measured".to_owned(),
-        false => format!("this machine: {}", parts.join(", ")),
+    if parts.is_empty() {
+        "this machine: nothing could be measured".to_owned()
+    } else {
+        format!("this machine: {}", parts.join(", "))
     }
 }
 
-/// What the users of `scenario` say.
-pub(super) fn talk(scenario: &Scenario) -> Traffic {
+/// Returns the traffic of the users of `scenario`.
+pub(super) fn traffic(scenario: &Scenario) -> Traffic {
     let all = scenario.classes.iter().map(|class| of_steps(&class.steps));
     all.fold(Traffic::Silent, Ord::max)
 }
@@ -122,21 +126,21 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check_talk(user: &str, expected: Traffic) {
+    fn check_traffic(user: &str, expected: Traffic) {
         let source =
             format!("target: tcp://127.0.0.1:1\nload: [{{ramp: {{to: 1, over: 1s}}}}]\n{user}\n");
-        assert_eq!(talk(&Scenario::parse(&source, "test").unwrap()), expected, "{user}");
+        assert_eq!(traffic(&Scenario::parse(&source, "test").unwrap()), expected, "{user}");
     }
 
     #[test]
     fn only_what_users_do_is_measured() {
-        check_talk("user: [connect, {wait: 1s}, close]", Traffic::Silent);
-        check_talk("user: [connect, {send: a}, close]", Traffic::Sent);
-        check_talk("user: [connect, {send: a}, {expect: b}, close]", Traffic::Answered);
+        check_traffic("user: [connect, {wait: 1s}, close]", Traffic::Silent);
+        check_traffic("user: [connect, {send: a}, close]", Traffic::Sent);
+        check_traffic("user: [connect, {send: a}, {expect: b}, close]", Traffic::Answered);
         let nested = "user: [connect, {repeat: {times: 2, do: [{send: a}, {expect: b}]}}, stay]";
-        check_talk(nested, Traffic::Answered);
+        check_traffic(nested, Traffic::Answered);
         let classes = "users: {one: {user: [connect, stay]}, two: {user: [connect, {send: a}]}}";
-        check_talk(classes, Traffic::Sent);
+        check_traffic(classes, Traffic::Sent);
     }
 
     #[test]
@@ -144,9 +148,10 @@ mod tests {
         let of = |ceiling| match CalibrationResult::of(ceiling, Duration::from_secs(1)) {
             CalibrationResult::Measured(ceiling) => Ok(ceiling),
             CalibrationResult::Unknown(why) => Err(why),
-            CalibrationResult::Interrupted(_) => panic!("nobody asked for the end"),
+            CalibrationResult::Interrupted(_) => panic!("no request to end was made"),
         };
-        let why = "1s told nothing, as other programs keep the CPUs busy; a longer --calibrate may";
+        let why = "nothing could be measured in 1s because other programs keep the CPUs busy; \
+                   try a longer --calibrate";
         assert_eq!(of(Ceiling::default()), Err(why.to_owned()));
         let timers = Ceiling { timer_error_us_p99: Some(120), ..Default::default() };
         assert_eq!(of(timers), Err(why.to_owned()), "timers are no rate");
@@ -159,14 +164,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_measured_is_said() {
+    fn only_what_was_measured_is_shown() {
         let mut ceiling = Ceiling { connects_per_s: Some(21_400.0), ..Default::default() };
-        assert_eq!(words(&ceiling), "this machine: 21.4k/s connects at most");
+        assert_eq!(describe(&ceiling), "this machine: 21.4k/s connects at most");
         ceiling.messages_per_s = Some(95_000.0);
         ceiling.timer_error_us_p99 = Some(120);
         ceiling.bytes_per_user = Some(231.0);
-        let all = "this machine: 21.4k/s connects, 95k/s messages at most, timers late by 120 µs (p99), 231 B a user";
-        assert_eq!(words(&ceiling), all);
-        assert_eq!(words(&Ceiling::default()), "this machine: nothing could be measured");
+        let all = "this machine: 21.4k/s connects, 95k/s messages at most, timers late by 120 µs \
+                   (p99), 231 B per user";
+        assert_eq!(describe(&ceiling), all);
+        assert_eq!(describe(&Ceiling::default()), "this machine: nothing could be measured");
     }
 }

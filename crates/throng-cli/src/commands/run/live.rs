@@ -1,4 +1,4 @@
-//! The generator as the control socket steers it while the recorder asks it.
+//! The control target of a generator: answers `throng ctl` while the recorder samples the load.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use throng_report::RunEventKind;
 
 use crate::interrupt::{By, Interrupt};
 
-/// A generator that can be asked and steered.
+/// A generator behind a control socket.
 pub(super) struct LoadControl {
     load: Arc<Mutex<Load>>,
     recording: RecordingHandle,
@@ -27,7 +27,8 @@ impl LoadControl {
         Self { load, recording, interrupt }
     }
 
-    /// Does it, and returns users and connections once the users are as many as it makes them.
+    /// Executes the request, and returns users and connections once the users have reached their
+    /// new number.
     fn steer(&self, request: &ControlRequest) -> (u64, u64) {
         let n = request.n.unwrap_or(0);
         let (before, _) = self.act(request, n);
@@ -46,7 +47,7 @@ impl LoadControl {
         }
     }
 
-    /// Does it, and returns users and connections as of the last interval before.
+    /// Executes the request, and returns users and connections as of the last interval before.
     fn act(&self, request: &ControlRequest, n: u64) -> (u64, u64) {
         let load = self.load();
         let before = load.counts();
@@ -56,20 +57,22 @@ impl LoadControl {
             Verb::Pause => load.pause(),
             Verb::Resume => load.resume(),
             Verb::Drain => self.recording.stop("throng ctl drain"),
-            Verb::Shutdown => self.interrupt.ask(By::Control),
+            Verb::Shutdown => self.interrupt.request(By::Control),
             Verb::Count | Verb::Snapshot | Verb::Who => {}
         }
         before
     }
 
-    /// No call on a load leaves it half done, so one that a panic left behind is still good.
+    /// Locks the load. No call leaves a load in an inconsistent state, so it stays usable after a
+    /// panic.
     fn load(&self) -> MutexGuard<'_, Load> {
         self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Users that are started come one a millisecond, and are counted at the end of an interval. In a load whose users come
-/// and go by themselves their number may never be what was asked for.
+/// Time to wait for the effect of a request. Users start one per millisecond, and are counted at
+/// the end of an interval. If users come and go by themselves, their number may never match the
+/// request.
 const ACT_TIMEOUT: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -81,7 +84,8 @@ impl ControlTarget for LoadControl {
 
     fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
         if request.verb == Verb::Snapshot {
-            // The histograms of an interval are handed out once, to the recorder: this is its last one.
+            // The histograms of an interval are returned once, to the recorder: this is its last
+            // interval.
             let latest = self.recording.latest().and_then(|interval| interval.load);
             return serde_json::to_value(latest.unwrap_or_default()).map_err(|e| e.to_string());
         }

@@ -1,4 +1,4 @@
-//! The throng server beside us, when it is one that is loaded: its numbers belong into the report.
+//! Observes the loaded server: its counters belong in the report.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -13,32 +13,34 @@ use super::plan::RunPlan;
 use super::sources::is_local;
 use crate::Failure;
 
-/// Who can be asked about the server.
+/// The sources of data about the server.
 #[derive(Debug)]
 pub(super) struct ServerObserver {
-    /// The server itself.
+    /// The control socket of the server itself.
     pub(super) server: Option<ObservedServer>,
-    /// A watch on its host.
+    /// The stream of a watch on its host.
     facts: Option<FactsStream>,
 }
 
 type Probes = (Option<Box<dyn ServerProbe>>, Box<dyn FnOnce() -> Box<dyn KernelProbe> + Send>);
 
 impl ServerObserver {
-    /// Looks for a throng server, and asks for the watch where one is named.
+    /// Searches for a throng server, and connects to the watch if one is given.
     ///
     /// # Errors
-    /// What was named does not answer.
+    /// The given control socket or watch does not answer.
     pub(super) fn find(typed: &Run, targets: &[SocketAddr]) -> Result<Self, Failure> {
         let server = match (&typed.server_control, &typed.server_facts) {
-            // A watch sends the server's own numbers along, and knows better than its address which one it is.
+            // A watch also sends the server's own counters, and identifies the server better than
+            // its address does.
             (None, Some(_)) => None,
             (given, _) => find(given.as_deref(), targets)?,
         };
         let facts = typed.server_facts.as_deref().map(|address| {
             FactsStream::connect(address).map_err(|error| {
                 Failure::new(format!(
-                    "--server-facts {address}: {error}\n  on the server's host: throng doctor --watch --port {} --listen 0.0.0.0:5599",
+                    "--server-facts {address}: {error}\n  start it on the server's host: throng \
+                     doctor --watch --port {} --listen 0.0.0.0:5599",
                     targets.first().map_or(0, SocketAddr::port)
                 ))
             })
@@ -46,12 +48,12 @@ impl ServerObserver {
         Ok(Self { server, facts: facts.transpose()? })
     }
 
-    /// Whether the server is known to be on this machine. A control socket leads nowhere else.
+    /// Reports whether the server is known to be on this machine. A control socket is always local.
     pub(super) fn is_on_this_machine(&self) -> bool {
         self.server.is_some() || self.facts.as_ref().is_some_and(FactsStream::is_of_this_machine)
     }
 
-    /// How the recorder asks them.
+    /// Returns the probes for the recorder.
     pub(super) fn probes(self, plan: &RunPlan) -> Probes {
         let targets = plan.load.targets.clone();
         let ports: Vec<u16> = targets.iter().map(SocketAddr::port).collect();
@@ -83,49 +85,50 @@ pub(super) struct ObservedServer {
     pub(super) snapshot: ServerSnapshot,
 }
 
-/// The server whose control socket was given, or the one of this machine that listens on a target.
+/// Returns the server whose control socket was given, or the server of this machine that listens on
+/// a target.
 ///
 /// # Errors
-/// The one that was given does not answer.
+/// The given control socket does not answer.
 fn find(given: Option<&Path>, targets: &[SocketAddr]) -> Result<Option<ObservedServer>, Failure> {
     if let Some(path) = given {
-        return match ask(path) {
+        return match snapshot_of(path) {
             Ok(server) => Ok(Some(server)),
             Err(error) => Err(Failure::new(format!("--server-control: {error}"))),
         };
     }
-    // An address of this network namespace is not the same one of another's.
+    // An address of this network namespace differs from the same address in another.
     let is_local = targets.iter().any(|target| is_local(target.ip()));
     let is_reached = |pid| !is_local || netns::is_mine(pid) != Ok(false);
     let servers = processes()
         .into_iter()
         .filter(|process| process.role == ProcessRole::Server && is_reached(process.pid));
-    let mut answering = servers.filter_map(|process| ask(&process.path).ok());
+    let mut answering = servers.filter_map(|process| snapshot_of(&process.path).ok());
     Ok(answering.find(|server| targets.iter().any(|target| server.is_at(*target))))
 }
 
-fn ask(path: &Path) -> Result<ObservedServer, ControlError> {
+fn snapshot_of(path: &Path) -> Result<ObservedServer, ControlError> {
     let mut client = ControlClient::connect(path)?;
-    let data = client.ask(&ControlRequest::new(Verb::Snapshot))?.data;
+    let data = client.request(&ControlRequest::new(Verb::Snapshot))?.data;
     let snapshot = serde_json::from_value(data)
         .map_err(|error| ControlError::Malformed(path.to_owned(), error.to_string()))?;
     Ok(ObservedServer { control: path.to_owned(), snapshot })
 }
 
 impl ObservedServer {
-    /// Whether connections to `target` come to this server, as far as its address tells.
+    /// Reports whether connections to `target` reach this server, judging by its address.
     fn is_at(&self, target: SocketAddr) -> bool {
         self.snapshot.listen.parse().is_ok_and(|listen: SocketAddr| {
             listen.port() == target.port()
                 && (listen.ip() == target.ip()
-                    || takes(listen.ip(), target.ip()) && is_local(target.ip()))
+                    || accepts(listen.ip(), target.ip()) && is_local(target.ip()))
         })
     }
 }
 
-/// Whether a listener on `any` takes what comes to any address such as `address`.
-fn takes(any: IpAddr, address: IpAddr) -> bool {
-    // A throng server on `::` takes IPv6 only.
+/// Reports whether a listener on `any` accepts connections to addresses such as `address`.
+fn accepts(any: IpAddr, address: IpAddr) -> bool {
+    // A throng server on `::` accepts IPv6 only.
     any.is_unspecified() && any.is_ipv6() == address.is_ipv6()
 }
 

@@ -1,4 +1,4 @@
-//! From flags to what will run, or to the reason why it will not.
+//! Resolves the flags into a plan, or refuses the run with the reason.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,24 +16,25 @@ use throng_report::runfile::{RunHeader, ScenarioSource};
 use super::{Run, calibrate, preflight, sources, text};
 use crate::{Failure, output};
 
-/// Everything that is settled before the first connect.
+/// Everything that is decided before the first connect.
 #[derive(Debug)]
 pub(super) struct RunPlan {
     pub(super) target: Target,
     pub(super) load: LoadPlan,
     pub(super) thresholds: Vec<Threshold>,
     pub(super) header: RunHeader,
-    /// Whether this machine can hold it.
+    /// The check of this machine's limits.
     pub(super) preflight: Preflight,
-    /// What the users say.
-    pub(super) talk: Traffic,
+    /// The traffic of the users.
+    pub(super) traffic: Traffic,
 }
 
 impl RunPlan {
     /// Reads the scenario and the machine.
     ///
     /// # Errors
-    /// The scenario has mistakes, the target is not ours to load, or a limit of this machine is in the way.
+    /// The scenario has mistakes, the target needs permission, or a limit of this machine is
+    /// insufficient.
     pub(super) fn new(typed: &Run) -> Result<Self, Failure> {
         let path = &typed.scenario;
         let source = std::fs::read_to_string(path)
@@ -53,18 +54,18 @@ impl RunPlan {
         let target = load.target.clone();
         permit(&target, &load.targets, typed.i_am_allowed)?;
         check_sources(&options, &load.targets)?;
-        let preflight = preflight::look(&load, typed.cores);
-        // Who asks what would run is shown it, whether it can or not.
+        let preflight = preflight::check(&load, typed.cores);
+        // A dry run shows the plan, whether it can run or not.
         preflight::refuse(&preflight, typed.force || typed.dry_run)?;
         let header = header(path, source, &target, &load, &preflight);
-        let talk = calibrate::talk(&scenario);
-        Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight, talk })
+        let traffic = calibrate::traffic(&scenario);
+        Ok(Self { target, load, thresholds: scenario.thresholds, header, preflight, traffic })
     }
 }
 
-/// Refuses to load what belongs to somebody.
+/// Refuses a target outside this machine's networks, unless `allowed`.
 fn permit(target: &Target, addresses: &[SocketAddr], allowed: bool) -> Result<(), Failure> {
-    // Where the kernel does not say, nothing is known to be this machine's own.
+    // If the kernel does not list the subnets, no address counts as this machine's own.
     let own = netlink::subnets().unwrap_or_default();
     let is_foreign = |address: &&SocketAddr| !needs_no_permission(address.ip(), &own);
     let Some(foreign) = addresses.iter().find(is_foreign).filter(|_| !allowed) else {
@@ -77,7 +78,8 @@ fn permit(target: &Target, addresses: &[SocketAddr], allowed: bool) -> Result<()
         _ => format!("the public address {ip}"),
     };
     Err(Failure::new(format!(
-        "{target} is {what}: load goes there only with its owner's leave, which you confirm with --i-am-allowed"
+        "{target} is {what}: refusing to load it; pass --i-am-allowed if you have its owner's \
+         permission"
     )))
 }
 
@@ -92,7 +94,7 @@ fn check_sources(options: &LoadOptions, targets: &[SocketAddr]) -> Result<(), Fa
     }
     let on_loopback = Reach::of(target.ip()) == Reach::Loopback;
     if options.source_ports.is_some() && options.sources.is_empty() && !on_loopback {
-        return Err(Failure::new("--source-ports needs --source: the ports of which address?"));
+        return Err(Failure::new("--source-ports needs --source, the address of these ports"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a planned run asks of this machine, in the words of the doctor's preflight.
+//! The requirements of a planned run on this machine, checked by the doctor's preflight.
 
 use throng_base::units::show_count;
 use throng_doctor::ProcRoot;
@@ -13,24 +13,28 @@ use throng_load::scenario::Reach;
 use super::sources;
 use crate::Failure;
 
-/// Holds the run against this machine's limits. `cores` are those that were given.
-pub(super) fn look(load: &LoadPlan, cores: Option<usize>) -> Preflight {
-    preflight(&ask(load, cores), &MachineLimits::read(&ProcRoot::default(), std::process::id()))
+/// Checks the run against this machine's limits. `cores` is the value of the flag.
+pub(super) fn check(load: &LoadPlan, cores: Option<usize>) -> Preflight {
+    preflight(
+        &requirements(load, cores),
+        &MachineLimits::read(&ProcRoot::default(), std::process::id()),
+    )
 }
 
-/// Refuses what cannot work, unless it is to be tried all the same.
+/// Refuses a run that cannot work, unless `force` is set.
 pub(super) fn refuse(found: &Preflight, force: bool) -> Result<(), Failure> {
-    match found.fits() || force {
-        true => Ok(()),
-        false => Err(Failure::new(format!(
-            "{}\nthe run was not started; --force tries it all the same, throng doctor --for {} shows every limit",
-            found.refusal(),
-            show_count(found.connections)
-        ))),
+    if found.fits() || force {
+        return Ok(());
     }
+    Err(Failure::new(format!(
+        "{}\nthe run was not started; --force runs it anyway, `throng doctor --for {}` shows every \
+         limit",
+        found.refusal(),
+        show_count(found.connections)
+    )))
 }
 
-/// What a run should be warned of: limits at which connections would fail, if things come as they may.
+/// Returns the warnings of a run: limits at which connections may fail.
 pub(super) fn warnings(found: &Preflight) -> impl Iterator<Item = String> {
     found.in_state(CheckState::Tight).filter(|check| check.stops).map(|check| {
         let remedy = check.remedy.as_ref().map_or("", |remedy| &remedy.command);
@@ -38,14 +42,15 @@ pub(super) fn warnings(found: &Preflight) -> impl Iterator<Item = String> {
     })
 }
 
-fn ask(load: &LoadPlan, cores: Option<usize>) -> Requirements {
+fn requirements(load: &LoadPlan, cores: Option<usize>) -> Requirements {
     let demand = load.capacity.demand;
     let is_here = load.targets.iter().all(|target| sources::is_local(target.ip()));
     let on_loopback = load.targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
     let role = if is_here { MachineRole::Both } else { MachineRole::Client };
-    let chosen = match load.sources.is_explicit() {
-        true => PortChoice::Generator(load.capacity.port_range.clone()),
-        false => PortChoice::Kernel,
+    let chosen = if load.sources.is_explicit() {
+        PortChoice::Generator(load.capacity.port_range.clone())
+    } else {
+        PortChoice::Kernel
     };
     Requirements {
         cores: cores.map(|cores| cores as u64),

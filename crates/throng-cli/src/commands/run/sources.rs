@@ -1,4 +1,4 @@
-//! `--source` and `--source-ports`: the addresses and ports that connections leave from.
+//! `--source` and `--source-ports`: the local addresses and ports of connections.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::ops::RangeInclusive;
@@ -12,14 +12,15 @@ pub(crate) struct Network {
     count: u32,
 }
 
-/// Reads `10.0.0.7`, `10.0.1.0/28` or `fd00::/120`. Of an IPv4 network with more than two addresses the
-/// first and the last are left out: they name the network and everybody in it.
+/// Parses `10.0.0.7`, `10.0.1.0/28` or `fd00::/120`. The first and the last address of an IPv4
+/// network with more than two addresses are left out: they are the network's own address and its
+/// broadcast address.
 pub(crate) fn parse(text: &str) -> Result<Network, String> {
     let (address, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (address, Some(prefix)),
         None => (text, None),
     };
-    let first: IpAddr = address.parse().map_err(|_| format!("`{address}` is no address"))?;
+    let first: IpAddr = address.parse().map_err(|_| format!("`{address}` is not an IP address"))?;
     let bits = if first.is_ipv4() { 32 } else { 128 };
     let prefix = match prefix.map(str::parse::<u32>) {
         None => bits,
@@ -44,9 +45,9 @@ pub(crate) fn parse(text: &str) -> Result<Network, String> {
     }
 }
 
-/// Reads `10000-60000`.
+/// Parses `10000-60000`.
 pub(crate) fn parse_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
-    let expected = || "ports are given as LOW-HIGH, 10000-60000".to_owned();
+    let expected = || "expected ports as LOW-HIGH, such as 10000-60000".to_owned();
     let (low, high) = text.split_once('-').ok_or_else(expected)?;
     let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(expected);
     match (port(low)?, port(high)?) {
@@ -55,28 +56,29 @@ pub(crate) fn parse_ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     }
 }
 
-/// All addresses of `networks`.
+/// Returns all addresses of `networks`.
 ///
 /// # Errors
-/// One of them is not an address of this machine: every connect from it would fail.
+/// An address does not belong to this machine: every connect from it would fail.
 pub(crate) fn addresses(networks: &[Network]) -> Result<Vec<IpAddr>, Failure> {
     let all: Vec<IpAddr> = networks.iter().flat_map(|network| network.addresses()).collect();
     if all.len() > ADDRESSES_MAX {
         return Err(Failure::new(format!(
-            "--source names {} addresses; at most {ADDRESSES_MAX}",
+            "--source has {} addresses; the limit is {ADDRESSES_MAX}",
             all.len()
         )));
     }
     match all.iter().find(|address| !is_local(**address)) {
         None => Ok(all),
         Some(foreign) => Err(Failure::new(format!(
-            "--source {foreign} is not an address of this machine\n  `ip address add {foreign}/{} dev DEVICE` as root makes it one",
+            "--source {foreign} is not an address of this machine\n  as root, \
+             `ip address add {foreign}/{} dev DEVICE` adds it",
             if foreign.is_ipv4() { 32 } else { 128 },
         ))),
     }
 }
 
-/// Whether a socket can be bound to `address` here. Nothing is sent.
+/// Reports whether a socket can be bound to `address` here. Sends nothing.
 pub(crate) fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }

@@ -1,4 +1,4 @@
-//! What is said before and after a run.
+//! The text before and after a run.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +12,7 @@ use super::observer::ObservedServer;
 use super::plan::RunPlan;
 use super::{calibrate, preflight};
 
-/// The first lines of a run.
+/// Returns the first lines of a run.
 pub(super) fn beginning(plan: &RunPlan, server: Option<&ObservedServer>) -> String {
     let capacity = &plan.load.capacity;
     let mut text = format!(
@@ -26,18 +26,18 @@ pub(super) fn beginning(plan: &RunPlan, server: Option<&ObservedServer>) -> Stri
         text += &format!("\nwarning: {warning}");
     }
     if let Some(ceiling) = &plan.header.ceiling {
-        text += &format!("\n{}", calibrate::words(ceiling));
+        text += &format!("\n{}", calibrate::describe(ceiling));
     }
     if let Some(ObservedServer { snapshot, .. }) = server {
         text += &format!(
-            "\nserver: throng serve {}, process {}, is asked for its numbers",
+            "\nserver: throng serve {} (pid {}); recording its counters",
             snapshot.handler, snapshot.process.pid
         );
     }
     text
 }
 
-/// `--dry-run`: what would run, and what it needs.
+/// Returns the text of `--dry-run`: the plan, and its requirements.
 pub(super) fn plan(plan: &RunPlan) -> String {
     let load = &plan.load;
     let capacity = &load.capacity;
@@ -48,10 +48,10 @@ pub(super) fn plan(plan: &RunPlan) -> String {
     let phases = load.phase_names();
     table.row([
         "load".to_owned(),
-        format!("{}; {} in all", phases.join(", "), show_duration(load.length)),
+        format!("{}; {} in total", phases.join(", "), show_duration(load.length)),
     ]);
     if let Some(probe) = load.program().probe() {
-        table.row(["probe".to_owned(), probe_words(probe)]);
+        table.row(["probe".to_owned(), describe_probe(probe)]);
     }
     for threshold in &plan.thresholds {
         table.row(["threshold", threshold.text()]);
@@ -60,26 +60,26 @@ pub(super) fn plan(plan: &RunPlan) -> String {
     format!("{table}\n{}", plan.preflight)
 }
 
-/// What is spoken, and what that costs while nothing happens.
+/// Describes the protocol, and the cost of its heartbeats.
 fn protocol(plan: &RunPlan) -> String {
     let program = plan.load.program();
     let name = program.protocol().name();
     let Some(heartbeat) = program.heartbeat() else { return name.to_owned() };
     let users = plan.load.capacity.demand.connections;
     let per_second = users as f64 / heartbeat.as_secs_f64();
-    format!("{name}, a heartbeat every {}: {} in all", show_duration(heartbeat), rate(per_second))
+    format!("{name}, a heartbeat every {}: {} in total", show_duration(heartbeat), rate(per_second))
 }
 
-fn probe_words(probe: &Probe) -> String {
+fn describe_probe(probe: &Probe) -> String {
     let to = match &probe.broadcast {
-        Broadcast::Push { topic, .. } => format!("who has joined {topic}"),
-        Broadcast::Text(_) | Broadcast::Json(_) => "everybody".to_owned(),
+        Broadcast::Push { topic, .. } => format!("all users that have joined {topic}"),
+        Broadcast::Text(_) | Broadcast::Json(_) => "all users".to_owned(),
     };
     let (every, timeout) = (show_duration(probe.every), show_duration(probe.timeout));
     format!("every {every} to {to}; missing after {timeout}")
 }
 
-/// The summary with what became of the thresholds, and what stopped it.
+/// Returns the summary as JSON, with the judgements of the thresholds and the diagnosis.
 pub(crate) fn summary_json(
     summary: &Summary,
     judgements: &[Judgement],
@@ -93,10 +93,10 @@ pub(crate) fn summary_json(
     value
 }
 
-/// What to look at when no connect succeeded.
+/// Returns advice if no connect succeeded.
 pub(super) fn unreached(summary: &Summary) -> Option<String> {
     let connect = &summary.connect;
-    // Who ends a run at once has not seen that nobody answers.
+    // A run that was ended at once has not shown that the target does not answer.
     let is_early = connect.failed.total() == 0 && summary.run.incomplete.is_some();
     if !summary.is_unreached() || is_early {
         return None;
@@ -106,30 +106,32 @@ pub(super) fn unreached(summary: &Summary) -> Option<String> {
     let advice = match (connect.failed.get("ECONNREFUSED"), is_websocket) {
         (0, true) if tcp > 0 => {
             format!(
-                "TCP to {target} was established; the upgrade to a WebSocket was not answered with 101"
+                "TCP to {target} was established; the upgrade to a WebSocket was not answered with \
+                 101"
             )
         }
         (0, _) => format!("is {target} the right address, and can this machine reach it?"),
         (_, is_websocket) => {
             let server = if is_websocket { "channels" } else { "ok" };
             format!(
-                "nobody listens at {target}; start the server first, for instance with `throng serve {server}`"
+                "no process listens at {target}; start the server first, for instance with \
+                 `throng serve {server}`"
             )
         }
     };
     let failed = match connect.failed.total() {
-        0 => format!("{} were still waiting at the end", connect.intended),
+        0 => format!("{} still waiting at the end", connect.intended),
         _ => by_name(&connect.failed),
     };
     Some(format!("no connection to the target was ever established ({failed})\n  {advice}"))
 }
 
-/// `ECONNREFUSED 12, timeout 3`.
+/// Lists counts by name: `ECONNREFUSED 12, timeout 3`.
 fn by_name(tally: &Tally) -> String {
     tally.0.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
 }
 
-/// `2026-11-21T06:06:57Z`.
+/// Formats a time as RFC 3339: `2026-11-21T06:06:57Z`.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let (days, seconds) = ((since.as_secs() / 86_400) as i64, since.as_secs() % 86_400);
@@ -138,8 +140,8 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The date of a day counted from 1970-01-01, in a calendar whose years begin in March, so that the leap
-/// day comes last.
+/// Returns the date of a day counted from 1970-01-01. The calendar's years begin in March, so the
+/// leap day comes last.
 fn date(days: i64) -> (i64, i64, i64) {
     let day = days + DAYS_FROM_0000_03_01;
     let era = day.div_euclid(DAYS_OF_400_YEARS);

@@ -280,7 +280,7 @@ thresholds:
 ",
     );
     insta::assert_snapshot!(shown, @r#"
-error: invalid threshold: nothing called `conect.p99` is measured
+error: invalid threshold: unknown measurement `conect.p99`
  --> test.yaml:5:5
   |
 5 |   - conect.p99 < 100ms

@@ -1,4 +1,4 @@
-//! What the generator said, interval after interval.
+//! The generator's part of a summary.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use super::super::rates::Step;
 use crate::validity::LAG_DEGRADED_US;
 use crate::{ArrivalLatencies, Histogram, LoadInterval, ProbeReport, UnansweredWaits};
 
-/// What the generator said so far.
+/// The generator's intervals so far.
 #[derive(Debug, Default)]
 pub(super) struct LoadFold {
     pub(super) intervals: u64,
-    /// The last that it said, without its histograms.
+    /// The last interval, without its histograms.
     pub(super) last: LoadInterval,
     pub(super) errors: crate::Tally,
     pub(super) connect: Histogram,
@@ -20,12 +20,12 @@ pub(super) struct LoadFold {
     pub(super) join: Histogram,
     pub(super) push: Histogram,
     pub(super) broadcast: Histogram,
-    /// The same by the kernel's clock.
+    /// The latencies by the kernel's clock.
     pub(super) arrival: ArrivalLatencies,
     pub(super) lag: Histogram,
-    /// The longest turn of a core.
+    /// The longest turn of a core, in microseconds.
     pub(super) turn_us_most: u64,
-    /// The largest lag, and the end of the interval that it was in.
+    /// The largest lag, and the end of its interval.
     pub(super) lag_us_most: u64,
     pub(super) lag_most_at_ms: Option<u64>,
     pub(super) unanswered: UnansweredWaits,
@@ -34,9 +34,9 @@ pub(super) struct LoadFold {
     pub(super) joined_most: u64,
     pub(super) active_most: u64,
     pub(super) memory: MemoryFold,
-    /// By how many turns the backlog grew while the generator was late.
+    /// The growth of the backlog of turns while the generator was late.
     pub(super) backlog_grown_late: u64,
-    /// Users that should have begun and had not, on the last line before everybody began to leave.
+    /// Users that should have begun and had not, on the last line before all users began to leave.
     pub(super) missing_before_leaving: u64,
 }
 
@@ -49,14 +49,14 @@ impl LoadFold {
         step.answered = grown.messages_answered;
         step.joins = grown.joins_ok;
         step.pushes = grown.pushes_ok;
-        step.heard = grown.messages_received;
+        step.received_by_users = grown.messages_received;
         step.turns_intended = grown.turns_intended;
-        // The process lives as long as the run: before the first line it had used nothing that counts.
+        // The process lives as long as the run: its use before the first line does not matter.
         let cpu_us = load.process.cpu_us().saturating_sub(self.last.process.cpu_us());
         step.load_cpu_us = (load.process.pid != 0 && step.span_ms > 0).then_some(cpu_us);
 
-        // When everybody leaves, turns are counted that came due while their users waited for the
-        // target.
+        // When all users leave, the counters include turns that came due while their users waited
+        // for the target.
         if load.lag.percentile(99.0) > LAG_DEGRADED_US && !load.is_leaving() {
             self.backlog_grown_late += backlog(now).saturating_sub(backlog(before));
         }
@@ -90,36 +90,40 @@ impl LoadFold {
         self.last = load.without_measured();
     }
 
-    /// Users that should have begun and did not. A schedule that was interrupted goes on saying who should
-    /// have begun by now, but nobody is missed who was not missed before.
+    /// Returns the number of users that should have begun and did not. The schedule of an
+    /// interrupted run still counts users that should have begun, but only users missing before the
+    /// interruption count.
     pub(super) fn users_missing(&self, interrupted: bool) -> u64 {
         let now = missing(&self.last.counters);
-        match interrupted && self.last.is_leaving() {
-            true => now.min(self.missing_before_leaving),
-            false => now,
+        if interrupted && self.last.is_leaving() {
+            now.min(self.missing_before_leaving)
+        } else {
+            now
         }
     }
 
-    /// Whether the kernel told when the answers arrived: of hardly any it did not.
+    /// Reports whether the kernel timed the arrival of all answers but very few.
     pub(super) fn arrivals_are_known(&self) -> bool {
         let (by_kernel, all) = self.arrival.by_kernel();
         !self.arrival.is_empty() && (all - by_kernel) as f64 <= all as f64 * OWN_CLOCK_MAX
     }
 
-    /// Turns that the generator kept from starting, and that did not start later.
+    /// Returns the number of turns that the generator kept from starting, and that did not start
+    /// later.
     pub(super) fn turns_missed(&self) -> u64 {
         backlog(&self.last.counters).min(self.backlog_grown_late)
     }
 }
 
-/// Share of answers that the generator's own clock may have timed in a run that the kernel's has.
+/// The largest share of answers timed by the generator's own clock in a run that counts as timed by
+/// the kernel's clock.
 const OWN_CLOCK_MAX: f64 = 0.01;
 
 fn missing(counters: &crate::LoadCounters) -> u64 {
     counters.users_intended.saturating_sub(counters.users_started)
 }
 
-/// Turns that have not begun, other than those that an error took away.
+/// Returns the number of turns that have not begun, except turns lost to an error.
 fn backlog(counters: &crate::LoadCounters) -> u64 {
     counters.turns_intended.saturating_sub(counters.turns_started + counters.turns_failed)
 }

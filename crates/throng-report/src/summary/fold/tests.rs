@@ -28,7 +28,8 @@ fn server(pid: u32, counters: ServerCounters, cpu_us: u64) -> ServerSnapshot {
     ServerSnapshot { counters, process, core: CoreCounters::default(), ..Default::default() }
 }
 
-/// A run with the baseline line at 0 and the given lines each a second after the one before.
+/// Returns a run with the baseline line at 0 and the given lines, each a second after the line
+/// before.
 fn run(lines: Vec<Interval>) -> Summary {
     run_of(RunHeader::default(), lines)
 }
@@ -53,7 +54,7 @@ fn of_load(load: LoadInterval) -> Interval {
     Interval { load: Some(load), ..Default::default() }
 }
 
-/// A thousand arrivals in the first second, then 50 messages a second.
+/// Returns a run of a thousand arrivals in the first second, then 50 messages a second.
 fn connects_then_messages() -> Summary {
     let at = |connects: u64, answered: u64| LoadCounters {
         users_intended: 1000,
@@ -105,7 +106,7 @@ fn memory_is_per_user_at_the_most_connections_from_before_the_first() {
 }
 
 #[test]
-fn memory_of_few_connections_is_not_told() {
+fn memory_of_few_connections_is_not_reported() {
     let with = |connected: u64| {
         let counters = LoadCounters { connected, ..Default::default() };
         let of_server = ServerCounters { open: connected, ..Default::default() };
@@ -121,9 +122,9 @@ fn memory_of_few_connections_is_not_told() {
     assert_eq!(with(MEMORY_CONNECTIONS_MIN), (Some(300.0), Some(200.0)));
 }
 
-/// Two seconds of a hundred arrivals each, then everybody leaves while late connects come through and the
-/// schedule still counts who should have begun.
-fn two_seconds_and_everybody_leaves(events: Vec<RunEvent>) -> Summary {
+/// Returns a run of two seconds of a hundred arrivals each; then all users leave while late
+/// connects are established and the schedule still counts users that should have begun.
+fn two_seconds_and_all_users_leave(events: Vec<RunEvent>) -> Summary {
     let at = |intended, started, connects_ok| LoadCounters {
         users_intended: intended,
         users_started: started,
@@ -145,8 +146,8 @@ fn two_seconds_and_everybody_leaves(events: Vec<RunEvent>) -> Summary {
 }
 
 #[test]
-fn when_everybody_leaves_totals_go_on_and_rates_and_costs_do_not() {
-    let summary = two_seconds_and_everybody_leaves(Vec::new());
+fn when_all_users_leave_totals_go_on_and_rates_and_costs_do_not() {
+    let summary = two_seconds_and_all_users_leave(Vec::new());
     assert_eq!(summary.connect.ok, 240);
     assert_eq!((summary.users.started, summary.users.iterations), (240, 720));
     assert_eq!(summary.connect.rate_most, Some(100.0));
@@ -160,7 +161,7 @@ fn when_everybody_leaves_totals_go_on_and_rates_and_costs_do_not() {
 #[test]
 fn a_run_that_was_interrupted_owes_no_arrivals_of_later() {
     let interrupted = RunEventKind::Interrupted { by: "Ctrl-C".into() };
-    let summary = two_seconds_and_everybody_leaves(vec![RunEvent::new(2400, interrupted)]);
+    let summary = two_seconds_and_all_users_leave(vec![RunEvent::new(2400, interrupted)]);
     assert_eq!((summary.arrivals.intended, summary.arrivals.achieved), (241, 240));
     assert_eq!((summary.users.intended, summary.connect.intended), (241, 241));
     assert_eq!(summary.validity.grade, Grade::Valid);
@@ -189,7 +190,8 @@ fn sent_messages_count_where_nothing_is_expected() {
     assert_eq!(summary.generator.rss_bytes_per_user, None);
 }
 
-/// The share of the ceiling, and the grade, of a run that made 8,000 connects and 30,000 messages in its busiest second.
+/// Returns the share of the ceiling, and the grade, of a run that made 8,000 connects and 30,000
+/// messages in its busiest second.
 fn measured_against(ceiling: Option<Ceiling>) -> (Option<f64>, Grade) {
     let at = |connects_ok, messages: u64| {
         let counters = LoadCounters {
@@ -251,7 +253,7 @@ fn failed_connects_are_errors_of_the_kind_connect() {
     assert_eq!(summary.connect.failed.get("ECONNREFUSED"), 3);
 }
 
-/// A second in which 100 turns were due and 80 began, with this lag.
+/// Returns a second in which 100 turns were due and 80 began, with this lag.
 fn eighty_of_a_hundred_turns(lag_us: u64) -> Summary {
     let counters = LoadCounters { turns_intended: 100, turns_started: 80, ..Default::default() };
     let mut second = load(counters, 0, 0);
@@ -272,16 +274,16 @@ fn turns_that_a_late_generator_missed_invalidate_the_run() {
 }
 
 #[test]
-fn exhausted_ports_degrade_the_run_whether_counted_or_told() {
+fn exhausted_ports_degrade_the_run_from_counters_or_events() {
     let mut counted = load(LoadCounters::default(), 0, 0);
     counted.connect_failed.add("EADDRNOTAVAIL", 4);
     let mut named = load(LoadCounters::default(), 0, 0);
     named.connect_failed.add("EADDRINUSE", 1);
-    let told = Interval {
+    let event = Interval {
         events: vec![RunEvent::new(5, RunEventKind::PortsExhausted { source: "127.0.0.1".into() })],
         ..of_load(load(LoadCounters::default(), 0, 0))
     };
-    for line in [of_load(counted), of_load(named), told] {
+    for line in [of_load(counted), of_load(named), event] {
         let validity = run(vec![Interval::default(), line]).validity;
         assert_eq!(validity.grade, Grade::Degraded);
         assert!(validity.reasons[0].contains("no free port"), "{validity:?}");
@@ -395,8 +397,8 @@ fn the_json_has_the_documented_fields_and_comes_back() {
     assert_eq!(serde_json::from_value::<Summary>(json).unwrap(), summary);
 }
 
-/// A run of 2,000 answers that arrived after 1 ms, were seen after 70 ms, and were asked for up to
-/// `lag_us` late.
+/// Returns a run of 2,000 answers that arrived after 1 ms, were read after 70 ms, and were
+/// requested up to `lag_us` late.
 fn read_late(lag_us: u64, by_own_clock: u64) -> Summary {
     let counters = LoadCounters { messages_answered: 2_000, ..LoadCounters::default() };
     let mut late = load(counters, 0, 0);
@@ -408,7 +410,7 @@ fn read_late(lag_us: u64, by_own_clock: u64) -> Summary {
 }
 
 #[test]
-fn a_latency_ends_when_the_answer_arrived_and_both_clocks_are_told() {
+fn a_latency_ends_when_the_answer_arrived_and_both_clocks_are_shown() {
     let summary = read_late(50, 0);
     let message = &summary.message;
     assert!(message.latency_us.p99.abs_diff(1_000) < 20, "{message:?}");
@@ -422,7 +424,7 @@ fn a_latency_ends_when_the_answer_arrived_and_both_clocks_are_told() {
 }
 
 #[test]
-fn the_slowest_answer_is_told_even_where_its_arrival_was_not_asked_for() {
+fn the_slowest_answer_is_shown_even_if_its_arrival_was_not_sampled() {
     let mut load = load(LoadCounters::default(), 0, 0);
     load.message.record_n(2_000, 1_999);
     load.message.record_us(5_000_000);
@@ -441,12 +443,12 @@ fn a_late_generator_is_judged_by_its_part_only_where_arrivals_are_known() {
     let mostly_unknown = read_late(20_000, 500);
     assert_eq!(mostly_unknown.validity.grade, Grade::Degraded);
     let text = crate::render::render_text(&mostly_unknown, &[], None);
-    assert!(text.contains("The kernel told when 75.0 % of the answers arrived."), "{text}");
+    assert!(text.contains("The kernel timed the arrival of 75.0 % of the answers."), "{text}");
     assert!(!by_part(mostly_unknown));
 }
 
 #[test]
-fn answers_that_may_be_anothers_void_a_run() {
+fn answers_to_other_requests_invalidate_a_run() {
     let counters = LoadCounters {
         messages_answered: 900,
         messages_unasked: 30_000,
@@ -456,6 +458,6 @@ fn answers_that_may_be_anothers_void_a_run() {
     let summary = run(vec![of_load(LoadInterval::default()), of_load(load(counters, 0, 0))]);
     assert_eq!(summary.validity.grade, Grade::Invalid);
     let text = crate::render::render_text(&summary, &[], None);
-    assert!(text.contains("700 of 900 answers (77.8 %) may be another's"), "{text}");
-    assert!(text.contains("30k messages came that no `expect` waited for."), "{text}");
+    assert!(text.contains("700 of 900 answers (77.8 %) may belong to another request"), "{text}");
+    assert!(text.contains("30k messages arrived that no `expect` waited for."), "{text}");
 }

@@ -1,4 +1,4 @@
-//! The file that undoes what `--apply` changes, in the form of sysctl.d.
+//! The file that undoes the changes of `--apply`, in the format of sysctl.d.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ use throng_driver::folder::{check_private, create_private};
 use super::Change;
 use crate::commands::run::text::rfc3339;
 
-/// Where it lies until the next boot, which undoes it all the same.
+/// The folder of undo files until the next boot, which undoes the changes too.
 pub(super) const UNDO_FOLDER: &str = "/run/throng";
 
-/// A file that goes when it is dropped, unless it is kept.
+/// A file that is removed when it is dropped, unless it is kept.
 #[derive(Debug)]
 pub(super) struct UndoFile {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub(super) struct UndoFile {
 }
 
 impl UndoFile {
-    /// Writes what undoes `changes`, to disk, for root alone.
+    /// Writes the values that undo `changes` to disk, readable by root alone.
     ///
     /// # Errors
     /// A sentence with the path.
@@ -40,14 +40,14 @@ impl UndoFile {
             file.write_all(text(&now, &path, changes).as_bytes())?;
             file.sync_all()
         };
-        let told = |error: io::Error| {
+        let explained = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
         };
-        write().map_err(told)?;
+        write().map_err(explained)?;
         Ok(Self { path, is_kept: false })
     }
 
-    /// Lets it stay, and says where it is.
+    /// Keeps the file, and returns its path.
     pub(super) fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.path.clone()
@@ -64,8 +64,8 @@ impl Drop for UndoFile {
 
 fn text(now: &str, path: &Path, changes: &[Change<'_>]) -> String {
     let mut text = format!(
-        "# What `throng doctor --apply` found at {now}, in its network namespace.\n\
-         # To undo what it did: sysctl -p {}\n",
+        "# The values that `throng doctor --apply` found at {now}, in its network namespace.\n\
+         # Undo its changes with: sysctl -p {}\n",
         path.display()
     );
     for Change { sysctl, old } in changes {

@@ -1,28 +1,29 @@
-//! What a watch has seen so far, and what it comes to.
+//! The samples of a watch so far, and their result.
 
 use throng_doctor::{History, diagnose, trouble_counters};
 use throng_report::runfile::RunHeader;
 use throng_report::watch::{CounterDelta, WatchEnd, WatchLine};
 use throng_report::{Finding, Interval, Summary};
 
-/// The looks of a watch, in the form of a run without a load. Of a long watch, fewer: it may last for days.
+/// The samples of a watch, in the form of a run without a generator. A watch may last for days, so
+/// a long watch keeps only some of them.
 #[derive(Debug, Default)]
 pub(super) struct WatchSummary {
     intervals: Vec<Interval>,
-    /// Looks in all.
+    /// The number of all samples.
     looks: u64,
-    /// Of how many looks one is kept.
+    /// One of this many samples is kept.
     keep_each: u64,
     last: Option<Interval>,
-    /// When a throng server last said anything, in milliseconds.
-    spoke_ms: Option<u64>,
+    /// The time of a throng server's last answer, in milliseconds.
+    answered_ms: Option<u64>,
 }
 
 impl WatchSummary {
     pub(super) fn add(&mut self, line: WatchLine) {
         let interval = as_interval(line);
         if interval.server.is_some() {
-            self.spoke_ms = Some(interval.at_ms);
+            self.answered_ms = Some(interval.at_ms);
         }
         self.keep_each = self.keep_each.max(1);
         if self.looks.is_multiple_of(self.keep_each) {
@@ -31,7 +32,8 @@ impl WatchSummary {
         self.looks += 1;
         self.last = Some(interval);
         if self.intervals.len() >= KEPT_MAX {
-            // Counters count from a start, so what is left out costs its resolution and nothing else.
+            // Counters are totals since a start, so a dropped sample costs resolution and nothing
+            // else.
             let mut n = 0;
             self.intervals.retain(|_| {
                 n += 1;
@@ -41,7 +43,7 @@ impl WatchSummary {
         }
     }
 
-    /// The last look.
+    /// Returns the last sample.
     pub(super) fn last(&self) -> Option<&Interval> {
         self.last.as_ref()
     }
@@ -51,37 +53,38 @@ impl WatchSummary {
         self.last.as_ref().map_or(0, |last| last.at_ms - first) as f64 / 1000.0
     }
 
-    /// What could not be seen at last.
+    /// Returns the sources that could not be read in the last sample.
     pub(super) fn unseen(&self) -> &[String] {
         self.last.as_ref().and_then(|last| last.unseen.as_deref()).unwrap_or_default()
     }
 
-    /// What it came to.
+    /// Returns the result of the watch.
     pub(super) fn end(&self) -> WatchEnd {
         let (moved, findings) = (trouble_counters(&self.whole()), self.findings());
-        // What the kernel says of a server's end tells more than its silence.
+        // The kernel's report of a server's end explains more than the server's silence.
         let silence = self.silence().filter(|_| findings.is_empty());
         let verdict = silence.unwrap_or_else(|| verdict(&moved, &findings));
         WatchEnd { verdict, looks: self.looks, seconds: self.seconds(), moved, findings }
     }
 
-    /// Why nothing good can be said of the server: it is not there, or has stopped to say anything.
+    /// Describes a server that is missing or no longer answers.
     fn silence(&self) -> Option<String> {
         let last = self.last.as_ref()?;
-        let is_silent = |spoke_ms: &u64| last.at_ms.saturating_sub(*spoke_ms) >= SILENT_MS;
-        let spoke = self.spoke_ms.filter(is_silent);
-        if let Some(spoke_ms) = spoke {
+        let is_silent = |answered_ms: &u64| last.at_ms.saturating_sub(*answered_ms) >= SILENT_MS;
+        let answered = self.answered_ms.filter(is_silent);
+        if let Some(answered_ms) = answered {
             return Some(format!(
-                "The server has not answered on its control socket since {:.1} s: it has ended, hangs, or was stopped.",
-                spoke_ms as f64 / 1000.0
+                "The server has not answered on its control socket since {:.1} s: it has ended, \
+                 hangs, or was stopped.",
+                answered_ms as f64 / 1000.0
             ));
         }
         let has_listener = last.server_kernel.get("listener.count").is_none_or(|n| *n > 0);
         (!has_listener)
-            .then(|| "Nobody listens there: start the server, or correct --port.".to_owned())
+            .then(|| "No process listens there: start the server, or correct --port.".to_owned())
     }
 
-    /// What the same rules find that look at a run, as far as they need no load.
+    /// Returns the findings of the rules for runs that need no data from a generator.
     fn findings(&self) -> Vec<Finding> {
         let mut history = History::new(RunHeader { target_is_here: false, ..RunHeader::default() });
         self.whole().iter().for_each(|interval| history.add(interval));
@@ -90,7 +93,7 @@ impl WatchSummary {
         found
     }
 
-    /// What is kept, up to the last look.
+    /// Returns the kept samples, and the last one.
     fn whole(&self) -> Vec<Interval> {
         let mut whole = self.intervals.clone();
         if let Some(last) = &self.last
@@ -105,17 +108,18 @@ impl WatchSummary {
     }
 }
 
-/// What the server's own host says, in a sentence: it knows nothing of what its users wanted.
+/// Returns the verdict of the server's own host, in a sentence: the host does not know what the
+/// users requested.
 fn verdict(moved: &[CounterDelta], found: &[Finding]) -> String {
     match (found.first(), moved.len()) {
         (Some(first), _) => format!("{}; do: {}.", first.first_sentence(), first.remedy),
-        (None, 0) => "Nothing was seen on this host that stops a server.".to_owned(),
-        (None, 1) => format!("One counter of trouble moved, {}.", moved[0].counter),
-        (None, n) => format!("{n} counters of trouble moved, {} and others.", moved[0].counter),
+        (None, 0) => "No cause that stops a server was found on this host.".to_owned(),
+        (None, 1) => format!("One trouble counter moved, {}.", moved[0].counter),
+        (None, n) => format!("{n} trouble counters moved, {} and others.", moved[0].counter),
     }
 }
 
-/// A look as a line of the run file would hold it: all of it is of the server's side.
+/// Converts a sample to a line of the run file: all of it is on the server's side.
 fn as_interval(line: WatchLine) -> Interval {
     Interval {
         at_ms: line.at_ms,
@@ -128,8 +132,8 @@ fn as_interval(line: WatchLine) -> Interval {
     }
 }
 
-/// What the server's own counters show. The other rules hold them against what the users of a run did, and would take users that
-/// nobody counted for none.
+/// The rules that need only the server's own counters. The other rules compare them with the users
+/// of a run, and would take uncounted users for no users.
 const WITHOUT_LOAD: &[&str] = &[
     "accept_queue_overflow",
     "backlog_clamped",
@@ -139,17 +143,18 @@ const WITHOUT_LOAD: &[&str] = &[
     "memory_runs_out",
 ];
 
-/// Looks that are kept; half of them are left out when there are so many.
+/// The number of kept samples at which half of them are dropped.
 const KEPT_MAX: usize = 2_048;
 
-/// A server that answers a look late is busy and no more.
+/// The time without an answer after which a server counts as silent. One late answer only means
+/// that it is busy.
 const SILENT_MS: u64 = 3_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn look(at_ms: u64, overflows: i64) -> WatchLine {
+    fn sample(at_ms: u64, overflows: i64) -> WatchLine {
         let kernel = [("TcpExt.ListenOverflows".to_owned(), overflows)].into();
         WatchLine { at_ms, span_ms: 1000, kernel, ..WatchLine::default() }
     }
@@ -158,7 +163,7 @@ mod tests {
     fn a_watch_of_days_keeps_a_bounded_part_and_loses_no_count() {
         let mut seen = WatchSummary::default();
         for n in 0..20_000 {
-            seen.add(look(n * 1000, n as i64));
+            seen.add(sample(n * 1000, n as i64));
         }
         assert!(seen.intervals.len() < KEPT_MAX);
         assert_eq!(seen.looks, 20_000);
@@ -169,71 +174,73 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_look_at_a_load_are_not_asked_where_there_is_none() {
+    fn rules_that_need_a_load_do_not_run_without_one() {
         for id in WITHOUT_LOAD {
             assert!(throng_doctor::rules::RULES.iter().any(|rule| rule.id == *id), "{id}");
         }
         let mut seen = WatchSummary::default();
         for n in 0..10 {
-            let mut look = look(n * 1000, 40 * n as i64);
-            // As many SYNs as a flood: they are those of a load that is not here to be counted.
-            look.kernel.insert("TcpExt.TCPReqQFullDoCookies".to_owned(), 900 * n as i64);
-            look.kernel.insert("listener.syn_recv".to_owned(), 200);
-            seen.add(look);
+            let mut sample = sample(n * 1000, 40 * n as i64);
+            // As many SYNs as a flood: they belong to a load that is not counted here.
+            sample.kernel.insert("TcpExt.TCPReqQFullDoCookies".to_owned(), 900 * n as i64);
+            sample.kernel.insert("listener.syn_recv".to_owned(), 200);
+            seen.add(sample);
         }
         let found: Vec<_> = seen.findings().into_iter().map(|finding| finding.id).collect();
         assert_eq!(found, ["accept_queue_overflow"]);
     }
 
     #[test]
-    fn a_server_that_is_silent_or_not_there_is_no_good_news() {
-        let verdict = |spoke_until_ms: u64, listeners: i64, oom_kills: i64| {
+    fn a_server_that_is_silent_or_not_there_is_reported() {
+        let verdict = |answered_until_ms: u64, listeners: i64, oom_kills: i64| {
             let mut seen = WatchSummary::default();
             for n in 0..10 {
-                let mut look = look(n * 1000, 7);
-                look.server = (n * 1000 <= spoke_until_ms).then(Default::default);
-                look.kernel.insert("listener.count".to_owned(), listeners);
-                look.kernel.insert("process.server.fds_max".to_owned(), 1_024);
-                look.kernel.insert("cgroup.memory.oom_kills".to_owned(), oom_kills * n as i64);
-                seen.add(look);
+                let mut sample = sample(n * 1000, 7);
+                sample.server = (n * 1000 <= answered_until_ms).then(Default::default);
+                sample.kernel.insert("listener.count".to_owned(), listeners);
+                sample.kernel.insert("process.server.fds_max".to_owned(), 1_024);
+                sample.kernel.insert("cgroup.memory.oom_kills".to_owned(), oom_kills * n as i64);
+                seen.add(sample);
             }
             seen.end().verdict
         };
-        assert_eq!(verdict(9_000, 1, 0), "Nothing was seen on this host that stops a server.");
+        assert_eq!(verdict(9_000, 1, 0), "No cause that stops a server was found on this host.");
         assert_eq!(verdict(8_000, 1, 0), verdict(9_000, 1, 0), "it was late once");
         assert!(
             verdict(4_000, 1, 0)
                 .starts_with("The server has not answered on its control socket since 4.0 s")
         );
-        assert!(verdict(9_000, 0, 0).starts_with("Nobody listens there"));
-        assert!(verdict(4_000, 1, 1).starts_with("The kernel killed"), "why tells more than that");
+        assert!(verdict(9_000, 0, 0).starts_with("No process listens there"));
+        assert!(
+            verdict(4_000, 1, 1).starts_with("The kernel killed"),
+            "the cause explains more than the silence"
+        );
     }
 
     #[test]
-    fn a_server_that_is_killed_for_its_memory_needs_no_load_to_be_told() {
+    fn a_server_that_is_killed_for_its_memory_is_found_without_a_load() {
         let watched = |process: Option<&str>| {
             let mut seen = WatchSummary::default();
             for n in 0..10 {
-                let mut look = look(n * 1000, 7);
-                look.kernel.insert("cgroup.memory.oom_kills".to_owned(), i64::from(n > 5));
-                look.kernel.extend(process.map(|name| (name.to_owned(), 1_024)));
-                seen.add(look);
+                let mut sample = sample(n * 1000, 7);
+                sample.kernel.insert("cgroup.memory.oom_kills".to_owned(), i64::from(n > 5));
+                sample.kernel.extend(process.map(|name| (name.to_owned(), 1_024)));
+                seen.add(sample);
             }
             seen.findings().into_iter().map(|finding| finding.text).collect::<Vec<_>>()
         };
         assert_eq!(
             watched(Some("process.server.fds_max")),
-            [
-                "The kernel killed a process because the memory of the server's control group was full."
-            ]
+            ["The kernel killed a process because the memory of the server's control group was \
+                 full."]
         );
-        assert_eq!(watched(None), [""; 0], "it is the group of whoever watches");
+        assert_eq!(watched(None), [""; 0], "it is the group of the watching process");
     }
 
     #[test]
     fn a_quiet_host_gives_no_finding() {
         let mut seen = WatchSummary::default();
-        (0..10).for_each(|n| seen.add(look(n * 1000, 7)));
+        (0..10).for_each(|n| seen.add(sample(n * 1000, 7)));
         let end = seen.end();
         assert_eq!((end.moved, end.findings), (vec![], vec![]));
     }

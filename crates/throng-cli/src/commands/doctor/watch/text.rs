@@ -1,4 +1,4 @@
-//! What a watch prints: a line a look and a summary, or JSON lines.
+//! The output of a watch: a line per sample and a summary, or JSON lines.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,12 +13,12 @@ use throng_report::{Diagnosis, Interval};
 use super::summary::WatchSummary;
 use crate::output;
 
-/// Prints the looks of one watch.
+/// Prints the samples of one watch.
 pub(super) struct Lines {
     json: bool,
     /// Lines since the heading.
     since_heading: usize,
-    /// Whether the server is one of throng, which says how many connections it has.
+    /// Whether the server is a throng server, which reports its own number of connections.
     is_throng: bool,
 }
 
@@ -27,14 +27,17 @@ impl Lines {
         Self { json, since_heading: HEADING_EVERY, is_throng: false }
     }
 
-    /// Who is watched.
+    /// Prints the target of the watch.
     pub(super) fn begin(&self, header: &WatchHeader, watch: &HostWatch, at: Option<SocketAddr>) {
         if self.json {
             output::say_json(header);
         }
-        let say = |text: String| match self.json {
-            true => output::print_error(text),
-            false => output::say(text),
+        let say = |text: String| {
+            if self.json {
+                output::print_error(text);
+            } else {
+                output::say(text);
+            }
         };
         let ports: Vec<_> = header.ports.iter().map(ToString::to_string).collect();
         let ports = match ports.len() {
@@ -47,9 +50,7 @@ impl Lines {
                 let others = match owner.others.len() {
                     0 => String::new(),
                     1 => " and 1 more process".to_owned(),
-                    n => {
-                        format!(" and {n} more processes, of which this one has used the most CPU")
-                    }
+                    n => format!(" and {n} more processes; this one used the most CPU time"),
                 };
                 format!(
                     "watching {ports}: {} (pid {}){others}; Ctrl-C ends it",
@@ -59,23 +60,25 @@ impl Lines {
             Err(why) => format!("watching {ports}; Ctrl-C ends it\n  {why}"),
         });
         if !watch.asks_the_server() {
-            say("connected: every established connection of this network namespace; a throng server would say its own".to_owned());
+            say("`connected` counts all established connections in this namespace; a throng server \
+                 reports its own"
+                .to_owned());
         }
         if let Some(at) = at {
             let reach = if at.ip().is_loopback() { " (from this machine only)" } else { "" };
             say(format!(
-                "its facts are at {at}{reach}: throng run SCENARIO.yaml --server-facts HOST:{}",
+                "facts available at {at}{reach}: throng run SCENARIO.yaml --server-facts HOST:{}",
                 at.port()
             ));
         }
     }
 
-    /// One look, beside the one before it.
+    /// Prints one sample, compared with the previous one.
     pub(super) fn line(&mut self, line: &WatchLine, before: Option<&Interval>) {
         if self.json {
             return output::say_json(line);
         }
-        // The first look has nothing to be compared with.
+        // The first sample has no predecessor.
         let Some(before) = before else { return };
         if self.since_heading >= HEADING_EVERY {
             self.since_heading = 0;
@@ -86,30 +89,30 @@ impl Lines {
         output::say(row(line, before, self.is_throng));
     }
 
-    /// What it came to.
-    pub(super) fn end(&self, seen: &WatchSummary) {
-        let end = seen.end();
+    /// Prints the result of the watch.
+    pub(super) fn end(&self, summary: &WatchSummary) {
+        let end = summary.end();
         if self.json {
             return output::say_json(&json!({ "end": end }));
         }
         let WatchEnd { verdict, looks, seconds, moved, findings: found } = end;
-        output::say(format!("\n{verdict}\n\n{looks} looks in {seconds:.1} s"));
+        output::say(format!("\n{verdict}\n\n{looks} samples in {seconds:.1} s"));
         if moved.is_empty() {
-            output::say("no counter moved that stands still on a server without trouble");
+            output::say("no trouble counter moved");
         } else {
-            output::say("counters that stand still on a server without trouble, and moved");
+            output::say("trouble counters that moved (flat on a healthy server):");
             for m in &moved {
                 let from = m.began_ms as f64 / 1000.0;
                 output::say(format!("  {} +{} from {from:.1} s on: {}", m.counter, m.by, m.means));
             }
         }
-        let unseen = seen.unseen().to_vec();
+        let unseen = summary.unseen().to_vec();
         let diagnosis = Diagnosis { verdict, findings: found, unseen };
         output::say(findings(&diagnosis));
     }
 }
 
-/// One look as a row under [`HEADING`].
+/// Returns one sample as a row under [`HEADING`].
 fn row(line: &WatchLine, before: &Interval, is_throng: bool) -> String {
     let seconds = line.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1000.0;
     let gauge = |name: &str| line.kernel.get(name).copied();
@@ -117,7 +120,7 @@ fn row(line: &WatchLine, before: &Interval, is_throng: bool) -> String {
     let per_second = |name: &str| or_dash(grown(name), |n| rate(n as f64 / seconds));
     let connected = match &line.server {
         Some(server) => Some(server.counters.open as i64),
-        // Of a server that says its own and was silent once, another number would look like its own.
+        // For a throng server that was silent once, the kernel's number would look like its own.
         None if is_throng => None,
         None => gauge("Tcp.CurrEstab"),
     };
@@ -127,18 +130,18 @@ fn row(line: &WatchLine, before: &Interval, is_throng: bool) -> String {
     };
     let cpu = cpu_shares(line, before);
     let process = line.process.as_ref();
-    let its_cpus = grown("process.server.run_us").map(|us| us as f64 / 1e6 / seconds);
+    let server_cpus = grown("process.server.run_us").map(|us| us as f64 / 1e6 / seconds);
     let now = as_server_side(&line.kernel);
     let overflows = grown("TcpExt.ListenOverflows").unwrap_or(0) as u64;
-    let is_told = |what: &str, n: u64| match what {
+    let has_column = |what: &str, n: u64| match what {
         "overflows" | "retransmits" => true,
         // Every overflow is a drop as well.
         "listen drops" => n == overflows,
         _ => false,
     };
-    let besides = trouble_between(before, &now)
+    let others = trouble_between(before, &now)
         .into_iter()
-        .filter(|(what, n)| !is_told(what, *n))
+        .filter(|(what, n)| !has_column(what, *n))
         .map(|(what, n)| format!("{what} +{n}"));
     let cells = [
         format!("{:>8.1}", line.at_ms as f64 / 1000.0),
@@ -149,15 +152,16 @@ fn row(line: &WatchLine, before: &Interval, is_throng: bool) -> String {
         format!("{:>13}", per_second("Tcp.RetransSegs")),
         format!("{:>7}", or_dash(cpu, |(busy, _)| whole_percent(busy))),
         format!("{:>7}", or_dash(cpu, |(_, stolen)| whole_percent(stolen))),
-        format!("{:>10}", or_dash(its_cpus, |cpus| format!("{cpus:.2}"))),
+        format!("{:>10}", or_dash(server_cpus, |cpus| format!("{cpus:.2}"))),
         format!("{:>13}", or_dash(process, |process| bytes(process.rss_bytes as f64))),
     ];
-    format!("{}  {}", cells.concat(), besides.collect::<Vec<_>>().join(", ")).trim_end().to_owned()
+    format!("{}  {}", cells.concat(), others.collect::<Vec<_>>().join(", ")).trim_end().to_owned()
 }
 
-const HEADING: &str = "       s connected  accept queue SYN-RECV  overflows  retransmits    CPU stolen  its CPUs   its memory  besides";
+const HEADING: &str = "       s connected  accept queue SYN-RECV  overflows  retransmits    CPU \
+                       stolen  srv CPUs   srv memory  other counters";
 
-/// The shares of all CPUs that were busy and stolen.
+/// Returns the shares of CPU time that were busy and stolen, over all CPUs.
 fn cpu_shares(line: &WatchLine, before: &Interval) -> Option<(f64, f64)> {
     let (now, before) = (line.machine.as_ref()?, before.server_machine.as_ref()?);
     let busy = now.cpu_busy_us.saturating_sub(before.cpu_busy_us) as f64;
@@ -167,7 +171,7 @@ fn cpu_shares(line: &WatchLine, before: &Interval) -> Option<(f64, f64)> {
     (all > 0.0).then(|| (busy / all, stolen / all))
 }
 
-/// A share, without the digits that a line has no room for.
+/// Formats a share without decimals, for which a line has no room.
 fn whole_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
