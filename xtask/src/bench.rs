@@ -27,7 +27,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use toolbox::Toolbox;
-use workload::{Limits, Size, Workload};
+use workload::{WorkloadLimits, Size, Workload};
 
 /// What `xtask bench` can be told.
 #[derive(clap::Args)]
@@ -124,19 +124,19 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// The bare loop's own maxima, from which the offered rates are shares: the best of three, since
     /// whatever else the machine does can only lower it. Those that no workload needs are left at 0.
-    fn calibrate(&self, workloads: &[Workload]) -> Result<Limits, String> {
+    fn calibrate(&self, workloads: &[Workload]) -> Result<WorkloadLimits, String> {
         let bare = Peer::bare();
         let maximum = |saturated: Workload| -> Result<f64, String> {
             let mut best = 0.0_f64;
             if workloads.iter().any(|workload| workload.kind() == saturated.kind()) {
                 for _ in 0..3 {
-                    best = best.max(self.sample(&bare, saturated, 0, &Limits::unknown())?.rate);
+                    best = best.max(self.sample(&bare, saturated, 0, &WorkloadLimits::unknown())?.rate);
                 }
                 eprintln!("the bare loop's maximum, {}: {best:.0}/s", saturated.name());
             }
             Ok(best)
         };
-        Ok(Limits {
+        Ok(WorkloadLimits {
             connections_per_s: maximum(Workload::ChurnSaturated)?,
             messages_per_s: maximum(Workload::MessagesSaturated)?,
             websockets_per_s: maximum(Workload::WsOpenSaturated)?,
@@ -161,7 +161,7 @@ impl Bench<'_> {
         peer: &Peer,
         workload: Workload,
         round: u32,
-        limits: &Limits,
+        limits: &WorkloadLimits,
     ) -> Result<Sample, String> {
         let mut best = self.sample(peer, workload, round, limits)?;
         for _ in 1..ATTEMPTS_MAX {
@@ -182,10 +182,10 @@ impl Bench<'_> {
         peer: &Peer,
         workload: Workload,
         round: u32,
-        limits: &Limits,
+        limits: &WorkloadLimits,
     ) -> Result<Sample, String> {
         let command = peer.command(workload, &self.toolbox, self.options);
-        let server = server::Server::start(command, self.options.port)?;
+        let server = server::PeerServer::start(command, self.options.port)?;
         let client = if workload.is_websocket() { "ws_client" } else { "client" };
         let mut load = std::process::Command::new(self.toolbox.bare(client));
         load.args(workload.client_arguments(limits, &self.size))

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 /// What one run of the client saw, and what it cost whom within the window.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct ClientResult {
     pub(super) summary: Summary,
     pub(super) server_ns: u64,
     pub(super) machine_busy_ns: u64,
@@ -56,7 +56,7 @@ impl Errors {
 }
 
 /// Runs the client to its end against the server with process id `server`.
-pub(super) fn run(mut command: Command, server: u32) -> Result<Measured, String> {
+pub(super) fn run(mut command: Command, server: u32) -> Result<ClientResult, String> {
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -84,7 +84,7 @@ pub(super) fn run(mut command: Command, server: u32) -> Result<Measured, String>
         return Err("nothing was answered".into());
     }
     let (machine_busy_ns, machine_total_ns) = end.machine.since(&start.machine);
-    Ok(Measured {
+    Ok(ClientResult {
         summary,
         server_ns: end.server.since(&start.server),
         machine_busy_ns,
@@ -124,7 +124,7 @@ mod tests {
 
     const SUMMARY: &str = r#"{"offered":0.0,"done":9,"rate":4.5,"p50_us":1.0,"p99_us":2.0,"errors":{"connecting":1,"reset":2,"closed":3,"unanswered":4},"cpu_us":5,"total_done":12}"#;
 
-    fn pretend(script: &str) -> Result<Measured, String> {
+    fn pretend(script: &str) -> Result<ClientResult, String> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         run(command, std::process::id())

@@ -8,8 +8,8 @@ pub(super) mod users;
 
 use super::peer::Peer;
 use super::result::{median, median_of_some};
-use super::server::Server;
-use super::workload::{Limits, Workload};
+use super::server::PeerServer;
+use super::workload::{WorkloadLimits, Workload};
 use super::{Bench, cpu, table};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::fmt::Write;
@@ -31,7 +31,7 @@ pub(super) const THRONG_RUN: &str = "throng run";
 /// Measures both, each in turn first and each against a bare server of its own.
 pub(super) fn compare(
     bench: &Bench<'_>,
-    limits: &Limits,
+    limits: &WorkloadLimits,
     round: u32,
 ) -> Result<Vec<Sample>, String> {
     let rate = Workload::Churn40.rate(limits).expect("this workload has a rate").round();
@@ -125,7 +125,7 @@ fn connected(summary: &Path) -> Result<u64, String> {
 /// What a generator printed, and its CPU time from start to end.
 fn against_bare_server(bench: &Bench<'_>, mut command: Command) -> Result<(String, u64), String> {
     let bare = Peer::bare().command(Workload::Churn40, &bench.toolbox, bench.options);
-    let server = Server::start(bare, bench.options.port)?;
+    let server = PeerServer::start(bare, bench.options.port)?;
     let name = command.get_program().to_string_lossy().into_owned();
     let output = bench.toolbox.folder().join("generator.out");
     let file = std::fs::File::create(&output)

@@ -1,9 +1,9 @@
 //! What was measured, and the medians over it.
 
-use super::client::Measured;
+use super::client::ClientResult;
 use super::generator;
 use super::peer::{BARE, RANCH_PLAIN, is_comparable_ranch};
-use super::workload::{Limits, Workload};
+use super::workload::{WorkloadLimits, Workload};
 use std::collections::BTreeMap;
 
 /// One peer under one workload in one round. "Operation" is a connection or a message.
@@ -35,7 +35,7 @@ impl Sample {
         peer: &'static str,
         workload: Workload,
         round: u32,
-        measured: &Measured,
+        measured: &ClientResult,
     ) -> Self {
         let summary = &measured.summary;
         let each = |ns: u64| ns as f64 / 1e3 / summary.done as f64;
@@ -105,7 +105,7 @@ pub(super) struct Report {
     /// Those that were asked for.
     #[serde(serialize_with = "by_names")]
     pub(super) workloads: Vec<Workload>,
-    pub(super) limits: Limits,
+    pub(super) limits: WorkloadLimits,
     /// Sentences: which peers are missing, and why.
     pub(super) missing: Vec<String>,
     /// Sentences: which samples failed, and why.
@@ -118,7 +118,7 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn new(
-        limits: Limits,
+        limits: WorkloadLimits,
         rounds: u32,
         workloads: Vec<Workload>,
         missing: Vec<String>,
@@ -271,7 +271,7 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn report(samples: Vec<Sample>) -> Report {
-        let limits = Limits {
+        let limits = WorkloadLimits {
             connections_per_s: 50_000.0,
             messages_per_s: 200_000.0,
             websockets_per_s: 20_000.0,

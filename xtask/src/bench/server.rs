@@ -6,11 +6,11 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A running server. It is stopped when dropped, whatever happens in between.
-pub(super) struct Server {
+pub(super) struct PeerServer {
     running: Running,
 }
 
-impl Server {
+impl PeerServer {
     /// Starts `command` and waits until it accepts on `port` of 127.0.0.1.
     pub(super) fn start(command: Command, port: u16) -> Result<Self, String> {
         Self::start_with(command, port, Stdio::null())
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_server_that_ends_at_once_is_an_error() {
-        let error = Server::start(Command::new("false"), 1).err().unwrap();
+        let error = PeerServer::start(Command::new("false"), 1).err().unwrap();
         assert!(error.contains("ended before it listened"), "{error}");
     }
 }

@@ -2,13 +2,13 @@
 
 /// The bare loop's maxima, from which offered rates are taken.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
-pub(super) struct Limits {
+pub(super) struct WorkloadLimits {
     pub(super) connections_per_s: f64,
     pub(super) messages_per_s: f64,
     pub(super) websockets_per_s: f64,
 }
 
-impl Limits {
+impl WorkloadLimits {
     /// For the saturated workloads, which need no rate.
     pub(super) fn unknown() -> Self {
         Self { connections_per_s: 0.0, messages_per_s: 0.0, websockets_per_s: 0.0 }
@@ -96,7 +96,7 @@ impl Workload {
     }
 
     /// The rate that is offered, or nothing when saturated.
-    pub(super) fn rate(self, limits: &Limits) -> Option<f64> {
+    pub(super) fn rate(self, limits: &WorkloadLimits) -> Option<f64> {
         match self {
             Self::Churn25 => Some(0.25 * limits.connections_per_s),
             Self::Churn40 => Some(0.40 * limits.connections_per_s),
@@ -111,7 +111,7 @@ impl Workload {
     }
 
     /// The client's mode, number of connections, rate and times.
-    pub(super) fn client_arguments(self, limits: &Limits, size: &Size) -> Vec<String> {
+    pub(super) fn client_arguments(self, limits: &WorkloadLimits, size: &Size) -> Vec<String> {
         let (mode, connections) = match self {
             Self::ChurnSaturated => ("churn", CLOSED_LOOP_CONNECTIONS),
             Self::Churn25 | Self::Churn40 => ("churn", OPEN_LOOP_CONNECTIONS_MAX),
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn offered_rates_are_shares_of_the_bare_maximum() {
-        let limits = Limits {
+        let limits = WorkloadLimits {
             connections_per_s: 1_000.0,
             messages_per_s: 10_000.0,
             websockets_per_s: 800.0,
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_client_is_told_only_what_it_knows() {
         let size = Size { warmup_s: 1.0, seconds: 2.0, websockets: 3_000 };
-        let arguments = |workload: Workload| workload.client_arguments(&Limits::unknown(), &size);
+        let arguments = |workload: Workload| workload.client_arguments(&WorkloadLimits::unknown(), &size);
         assert!(!arguments(Workload::MessagesSaturated).contains(&"--rate".into()));
         assert!(!arguments(Workload::WsBroadcast).contains(&"--warmup".into()));
         assert!(!arguments(Workload::Churn25).contains(&"--hold".into()));

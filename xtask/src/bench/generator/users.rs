@@ -9,7 +9,7 @@ use super::super::erlang;
 use super::super::install::{Folders, make, quietly};
 use super::super::result::{median, median_of_some};
 use super::super::running::Running;
-use super::super::server::Server;
+use super::super::server::PeerServer;
 use super::super::{Bench, cpu, memory, table};
 use super::{BARE_CLIENT, THRONG_RUN};
 use std::fmt::Write;
@@ -125,7 +125,7 @@ fn hold(bench: &Bench<'_>, generator: Generator, users: u32) -> Result<Cost, Str
     let mut bare = Command::new(bench.toolbox.bare("ws_server"));
     bare.args(["--port", &bench.options.port.to_string(), "--any-key"]);
     bare.args(["--threads", &bench.options.threads.to_string(), "--tell", &users.to_string()]);
-    let (server, output) = Server::start_talking(bare, bench.options.port)?;
+    let (server, output) = PeerServer::start_talking(bare, bench.options.port)?;
     let reached = lines(output);
     let mut running = Running::start(generator.command(bench, users)?, Stdio::null())?;
     let deadline = Instant::now() + arrivals(users) + LATE_MAX;
