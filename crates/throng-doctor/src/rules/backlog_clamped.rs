@@ -12,7 +12,8 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// A throng server says what it asked for. Of another one it is not known: that its backlog is exactly the limit makes it likely.
+/// A throng server reports the backlog that it requested. For another server it is unknown; a
+/// backlog that equals the limit makes it likely.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let limit = run.constant(Endpoint::Server, "sysctl.net.core.somaxconn")?;
     let backlog =
@@ -23,7 +24,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows");
     let used = run.peak(Endpoint::Server, "listener.accept_queue_most").filter(|peak| {
-        // A guess needs more than a queue that has been long.
+        // A guess needs an overflow: a queue that was long is not enough.
         asked.is_some() && peak.value * 2 >= backlog
     });
     let severity = match (&overflows, &used) {
@@ -34,11 +35,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let is = count(limit as f64);
     let text = match asked {
         Some(asked) => format!(
-            "The server asked for a backlog of {} and got {is}: net.core.somaxconn allows no more.",
+            "The server asked for a backlog of {} and got {is}: net.core.somaxconn is the limit.",
             count(asked as f64)
         ),
         None => format!(
-            "The server's backlog is {is}, which is all that net.core.somaxconn allows: it may have asked for more."
+            "The server's backlog is {is}, the limit in net.core.somaxconn: the server may have \
+             asked for more."
         ),
     };
     let did = match overflows {
@@ -52,24 +54,24 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     found.evidence.extend(used.map(|peak| peak.evidence()));
     let wanted = asked.unwrap_or(WANTED);
     Some(found.remedied_by(match asked {
-        Some(_) => format!("sysctl -w net.core.somaxconn={wanted}, then start the server again"),
+        Some(_) => format!("sysctl -w net.core.somaxconn={wanted}, then restart the server"),
         None => format!(
-            "sysctl -w net.core.somaxconn={wanted}, then start the server again with a backlog as long"
+            "sysctl -w net.core.somaxconn={wanted}, then restart the server with the same backlog"
         ),
     }))
 }
 
-/// What a throng server asked for.
+/// Returns the backlog that a throng server requested.
 fn asked(run: &RunView<'_>) -> Option<i64> {
     let asked =
         run.samples().iter().find_map(|moment| Some(moment.interval.server.as_ref()?.backlog));
     asked.filter(|asked| *asked > 0).map(|asked| asked as i64)
 }
 
-/// How sure it is that a server whose backlog is the limit asked for more.
+/// The confidence that a server whose backlog equals the limit requested more.
 const GUESSED: f64 = 0.6;
 
-/// The longest that servers usually ask for.
+/// The longest backlog that servers usually request.
 const WANTED: i64 = 65_535;
 
 #[cfg(test)]
@@ -100,7 +102,7 @@ mod tests {
         assert_eq!(found.confidence, 1.0);
         assert_eq!(
             found.first_sentence(),
-            "The server asked for a backlog of 4.1k and got 128: net.core.somaxconn allows no more"
+            "The server asked for a backlog of 4.1k and got 128: net.core.somaxconn is the limit"
         );
         assert!(found.remedy.contains("somaxconn=4096"), "{found}");
         asking(limited(128, 128), 4_096).check_all(&["backlog_clamped", "accept_queue_overflow"]);

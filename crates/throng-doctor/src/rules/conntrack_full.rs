@@ -1,4 +1,5 @@
-//! The table of connection tracking is full, and every packet that would begin an entry is dropped.
+//! The connection tracking table is full, and the kernel drops every packet that would add an
+//! entry.
 
 use throng_report::render::count;
 use throng_report::{Finding, Severity};
@@ -14,8 +15,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
-/// Drops alone have other causes, and a table that is nearly full has done nothing yet: it takes both. Failed inserts are two packets of
-/// one connection that met, as a rule.
+/// Drops alone have other causes, and a table that is nearly full has done no harm yet: the rule
+/// needs both. Failed inserts do not count: as a rule they are two packets of one connection that
+/// arrive at the same time.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let dropped = run
         .growth(kernel.end, "conntrack.dropped")
@@ -31,8 +33,8 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         RULE.id,
         kernel.side,
         format!(
-            "Connection tracking on {} is full with {} entries: {} packets were dropped. Whoever sent them tries again \
-             a second later, and again.",
+            "Connection tracking on {} is full with {} entries: {} packets were dropped. Their \
+             senders try again a second later, and again.",
             kernel.whose,
             count(max as f64),
             count(dropped.by() as f64)
@@ -42,14 +44,16 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     found.evidence.push(dropped.evidence());
     found.evidence.push(full.evidence());
     found.evidence.extend(felt.map(|felt| felt.evidence));
-    // An entry a connection, and those that are closed stay for two minutes.
+    // One entry a connection, and entries of closed connections stay for two minutes.
     let wanted = (run.header.users_planned.saturating_mul(2) as i64).max(max.saturating_mul(4));
     Some(found.remedied_by(format!(
-        "sysctl -w net.netfilter.nf_conntrack_max={wanted}, or `notrack` for the port in a raw chain of nftables"
+        "sysctl -w net.netfilter.nf_conntrack_max={wanted}, or `notrack` for the port in a raw \
+         chain of nftables"
     )))
 }
 
-/// The kernel drops at the limit itself; a look once a second may just miss that.
+/// The share of the limit that counts as full: the kernel drops at the limit itself, and a sample a
+/// second may just miss it.
 const FULL: f64 = 0.95;
 
 #[cfg(test)]
@@ -70,7 +74,8 @@ mod tests {
         assert_eq!(found.severity, Severity::Stopped);
         assert_eq!(
             found.first_sentence(),
-            "Connection tracking on this machine is full with 200 entries: 2.24k packets were dropped"
+            "Connection tracking on this machine is full with 200 entries: 2.24k packets were \
+             dropped"
         );
     }
 
