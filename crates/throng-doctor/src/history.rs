@@ -6,8 +6,8 @@ use throng_report::{AnswerGap, Histogram, Interval, LoadInterval, Outage, Progra
 /// The plan of a run and its samples second by second. A long run keeps every second sample, then
 /// every fourth, and so on: never more than 2,048 samples, which use some tens of megabytes.
 #[derive(Clone, Debug)]
-/// First line of the run file.
-    /// The first line of the run file.
+pub struct History {
+    /// First line of the run file.
     pub header: RunHeader,
     samples: Vec<Sample>,
     /// Number of intervals that make one sample.

@@ -31,7 +31,9 @@ pub struct RunView<'a> {
 /// Generator or server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// The generator. The server under load. What is loaded.
+    /// The generator.
+    Client,
+    /// The server under load.
     Server,
 }
 
@@ -52,9 +54,14 @@ pub struct Growth {
 
 /// A gauge at its peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
-/// Name in the run file.
-    /// Its name in the run file. Value at the beginning. Its value at the beginning. Largest value.
-    /// The most that it was. End of the interval with that value, in milliseconds.
+pub struct Peak {
+    /// Name in the run file.
+    pub gauge: String,
+    /// Value at the beginning.
+    pub from: i64,
+    /// Largest value.
+    pub value: i64,
+    /// End of the interval with that value, in milliseconds.
     pub at_ms: u64,
 }
 

@@ -44,9 +44,9 @@ pub(crate) fn verdict(run: &RunView<'_>, findings: &[Finding]) -> String {
 fn missed(run: &RunView<'_>) -> Option<String> {
     let (first, more) = run.asked.missed().split_first()?;
     Some(match more.len() {
-        0 => first.words(),
-        1 => format!("{} (and one more threshold)", first.words()),
-        more => format!("{} (and {more} more thresholds)", first.words()),
+        0 => first.describe(),
+        1 => format!("{} (and one more threshold)", first.describe()),
+        more => format!("{} (and {more} more thresholds)", first.describe()),
     })
 }
 

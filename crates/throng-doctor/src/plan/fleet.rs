@@ -1,4 +1,4 @@
-//! The machines of one side, and what they need of each resource.
+//! The machines of one side, and their need of each resource.
 
 use serde::Serialize;
 use throng_report::render::{bytes, count, rate};
@@ -6,30 +6,31 @@ use throng_report::render::{bytes, count, rate};
 use super::line::{Amount, Line, bits, micros, seconds};
 use super::{CPU_SHARE, Cost, Costs, EndCosts, FleetSpec, MEMORY_SHARE, NIC_SHARE};
 
-/// Which side.
+/// Servers or generators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetSide {
-    /// The one that is connected to.
+    /// The side that accepts connections.
     Server,
-    /// The one that connects.
+    /// The side that connects.
     Generator,
 }
 
 /// The machines of one side.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fleet {
-    /// Which side.
+    /// Servers or generators.
     pub role: FleetSide,
-    /// How many there must be.
+    /// Number of machines.
     pub machines: u64,
-    /// The resource that needs the most of them.
+    /// Resource that needs the most machines.
     pub decided_by: &'static str,
-    /// What each resource comes to.
+    /// Need of each resource.
     pub lines: Vec<Line>,
 }
 
 impl Fleet {
+    /// Computes the machines of one side.
     pub(super) fn new(
         role: FleetSide,
         ask: &FleetSpec,
@@ -43,10 +44,10 @@ impl Fleet {
             network(role, ask, &mut lines),
             watches(ask, &mut lines),
         ];
-        // Of equals the first: memory.
+        // Of equal needs the first wins: memory.
         let first =
             needs.into_iter().reduce(|most, next| if next.1 > most.1 { next } else { most });
-        let (decided_by, machines) = first.expect("four of them");
+        let (decided_by, machines) = first.expect("there are four needs");
         let each = ask.connections.div_ceil(machines);
         let of_each = format!("{} ÷ {machines}", count(ask.connections as f64));
         lines.push(Line::new("connections each", Amount::Connections(each), of_each));
@@ -65,14 +66,16 @@ impl Fleet {
         Self { role, machines, decided_by, lines }
     }
 
-    /// Connections that each of its machines holds.
+    /// Returns the connections of each machine.
     pub fn connections_each(&self, ask: &FleetSpec) -> f64 {
         ask.connections as f64 / self.machines as f64
     }
 }
 
+/// The name of a resource, and the machines that it needs.
 type Need = (&'static str, u64);
 
+/// Computes the machines for memory.
 fn memory(ask: &FleetSpec, costs: &EndCosts, kernel: Cost, lines: &mut Vec<Line>) -> Need {
     let each = kernel.value + costs.bytes.value;
     let all = ask.connections as f64 * each;
@@ -90,6 +93,7 @@ fn memory(ask: &FleetSpec, costs: &EndCosts, kernel: Cost, lines: &mut Vec<Line>
     ("memory", machines)
 }
 
+/// Computes the machines for CPU time.
 fn cpu(ask: &FleetSpec, costs: &EndCosts, lines: &mut Vec<Line>) -> Need {
     let deliveries = deliveries_per_s(ask);
     let parts = [
@@ -112,7 +116,8 @@ fn cpu(ask: &FleetSpec, costs: &EndCosts, lines: &mut Vec<Line>) -> Need {
     ("CPU", machines)
 }
 
-/// The busier direction: out of a server, into a generator, it is the same.
+/// Computes the machines for the busier direction of the network: out of a server, into a
+/// generator.
 fn network(role: FleetSide, ask: &FleetSpec, lines: &mut Vec<Line>) -> Need {
     let deliveries = deliveries_per_s(ask);
     let each = message_wire_bytes(ask);
@@ -135,12 +140,12 @@ fn network(role: FleetSide, ask: &FleetSpec, lines: &mut Vec<Line>) -> Need {
     ("the network", machines)
 }
 
-/// `fs.epoll.max_user_watches`, as the kernel sets it by itself.
+/// Computes the machines for `fs.epoll.max_user_watches`, at the kernel's default.
 fn watches(ask: &FleetSpec, lines: &mut Vec<Line>) -> Need {
     let each = (ask.machine.memory_bytes * WATCHES_MEMORY_SHARE / WATCH_BYTES).floor().max(1.0);
     let machines = whole(ask.connections as f64 / each);
     let formula = format!(
-        "{} connections ÷ ({} × {} ÷ {WATCH_BYTES} B), as fs.epoll.max_user_watches comes",
+        "{} connections ÷ ({} × {} ÷ {WATCH_BYTES} B), the default of fs.epoll.max_user_watches",
         count(ask.connections as f64),
         bytes(ask.machine.memory_bytes),
         percent(WATCHES_MEMORY_SHARE)
@@ -149,7 +154,7 @@ fn watches(ask: &FleetSpec, lines: &mut Vec<Line>) -> Need {
     ("epoll watches", machines)
 }
 
-/// Packets a second of all connections, both ways.
+/// Returns the packets a second of all connections in both directions, and the formula.
 fn packets(ask: &FleetSpec) -> (f64, String) {
     let deliveries = deliveries_per_s(ask);
     let connects = ask.connects_per_s.unwrap_or(0.0);
@@ -165,12 +170,12 @@ fn packets(ask: &FleetSpec) -> (f64, String) {
     (all, formula)
 }
 
-/// Addresses and ports.
+/// Returns the addresses and ports.
 pub(super) fn addresses(ask: &FleetSpec, servers: &Fleet, generators: &Fleet) -> Vec<Line> {
     let targets = ask.target_addresses.unwrap_or(servers.machines).max(1);
-    let whose = if ask.target_addresses.is_some() { "as asked for" } else { "one a server" };
+    let whose = if ask.target_addresses.is_some() { "as given" } else { "one a server" };
     let each = generators.connections_each(ask).ceil();
-    // A range whose ports are all reserved has none; an address of its own has one at least.
+    // If all ports of a range are reserved there are none; count at least one for each address.
     let ports = ask.ports.max(1);
     let sources = whole(each / (ports as f64 * targets as f64));
     vec![
@@ -193,7 +198,7 @@ pub(super) fn addresses(ask: &FleetSpec, servers: &Fleet, generators: &Fleet) ->
     ]
 }
 
-/// How long a message to everybody takes, and everybody's arrival.
+/// Returns the time of a broadcast to all clients, and of their connects.
 pub(super) fn time(
     ask: &FleetSpec,
     costs: &Costs,
@@ -233,7 +238,7 @@ pub(super) fn time(
     lines
 }
 
-/// What both sides' machines take and make, with nothing else to do.
+/// Returns the connects a second that both sides can do with no other work, and the formula.
 fn most_connects(
     ask: &FleetSpec,
     costs: &Costs,
@@ -245,9 +250,10 @@ fn most_connects(
     };
     let (by_servers, by_clients) =
         (most(servers, costs.server.connect_us), most(clients, costs.generator.connect_us));
-    let (least, fleet, cost, who) = match by_servers <= by_clients {
-        true => (by_servers, servers, costs.server.connect_us, "servers"),
-        false => (by_clients, clients, costs.generator.connect_us, "generators"),
+    let (least, fleet, cost, who) = if by_servers <= by_clients {
+        (by_servers, servers, costs.server.connect_us, "servers")
+    } else {
+        (by_clients, clients, costs.generator.connect_us, "generators")
     };
     let why = format!(
         "({} {who} × {} cores × {} ÷ {})",
@@ -259,44 +265,47 @@ fn most_connects(
     (least, why)
 }
 
-/// What happens a second, as far as it happens: `10k/s connects × 50 µs + 1M/s messages × 10 µs`.
+/// Formats the rates that are not zero, such as `10k/s connects × 50 µs + 1M/s messages × 10 µs`.
 fn sum(parts: &[(f64, String)]) -> String {
     let parts = parts.iter().filter(|(per_s, _)| *per_s > 0.0);
     let parts: Vec<_> = parts.map(|(per_s, what)| format!("{} {what}", rate(*per_s))).collect();
-    match parts.is_empty() {
-        true => "nothing happens".to_owned(),
-        false => parts.join(" + "),
-    }
+    if parts.is_empty() { "no load".to_owned() } else { parts.join(" + ") }
 }
 
+/// Returns the deliveries a second of all broadcasts.
 fn deliveries_per_s(ask: &FleetSpec) -> f64 {
     ask.broadcast_every_s.map_or(0.0, |every| ask.connections as f64 / every)
 }
 
+/// Returns the packets of one message.
 fn message_packets(ask: &FleetSpec) -> u64 {
     ask.message_bytes.div_ceil(SEGMENT_BYTES).max(1)
 }
 
+/// Returns the bytes of one message on the wire.
 fn message_wire_bytes(ask: &FleetSpec) -> f64 {
     (ask.message_bytes + message_packets(ask) * WIRE_BYTES) as f64
 }
 
-/// At least one machine, however little there is to do.
+/// Rounds up to whole machines, at least one.
 fn whole(machines: f64) -> u64 {
-    // Shares such as 0.8 are not exact in binary: what is a hair above a whole number is that number.
+    // Shares such as 0.8 are not exact in binary: a value just above a whole number is that number.
     (machines - 1e-9).ceil().max(1.0) as u64
 }
 
+/// Formats a share without decimals.
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// What a packet takes on the wire beside its payload: Ethernet with preamble and gap 38, IPv4 20, TCP with timestamps 32.
+/// Bytes of a packet on the wire besides its payload: Ethernet with preamble and gap 38, IPv4 20,
+/// TCP with timestamps 32.
 const WIRE_BYTES: u64 = 90;
-/// Payload of a packet, with an MTU of 1500.
+/// Bytes of payload in a packet, with an MTU of 1500.
 const SEGMENT_BYTES: u64 = 1_448;
-/// Opening and closing: SYN, SYN-ACK, ACK, and FIN and ACK of each side.
+/// Packets of an open and a close: SYN, SYN-ACK, ACK, and FIN and ACK of each side.
 const CONNECT_PACKETS: f64 = 7.0;
-/// What the kernel allows of a user's watches, of low memory, and what each of them counts as.
+/// The share of low memory that the kernel allows a user's watches by default, and the bytes of
+/// each.
 const WATCHES_MEMORY_SHARE: f64 = 0.04;
 const WATCH_BYTES: f64 = 184.0;

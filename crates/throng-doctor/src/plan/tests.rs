@@ -18,7 +18,7 @@ fn ask() -> FleetSpec {
     }
 }
 
-/// Round costs: 4,000 bytes in all, and so many microseconds for each thing.
+/// Returns round costs: 4,000 bytes in all, and a few microseconds for each kind of work.
 fn costs() -> Costs {
     let mut costs = Costs::documented();
     let cost = |value| Cost { value, source: CostSource::Run };
@@ -135,7 +135,7 @@ fn a_broadcast_takes_what_its_slowest_resource_takes() {
 }
 
 #[test]
-fn everybody_has_connected_after_as_long_as_the_slower_side_takes() {
+fn the_slower_side_decides_when_all_have_connected() {
     let mut slow = costs();
     slow.generator.connect_us.value = 100.0;
     let found = plan(&ask(), &slow);
@@ -150,7 +150,7 @@ fn the_weakest_assumption_is_about_what_decides() {
     let weakest = |ask: &FleetSpec, costs: &Costs| plan(ask, costs).assumptions.remove(0);
     assert!(weakest(&ask(), &costs()).contains("idle"));
     let busy = FleetSpec { messages_per_s: 30e6, ..ask() };
-    assert!(weakest(&busy, &costs()).contains("of 2 CPUs: 32 are taken to do 16 times"));
+    assert!(weakest(&busy, &costs()).contains("from 2 CPUs: 32 CPUs are assumed to do 16 times"));
     let mut unknown = FleetSpec { messages_per_s: 2e6, message_bytes: 100_000, ..ask() };
     unknown.machine.nic_is_known = false;
     assert!(weakest(&unknown, &costs()).contains("no --nic"));
@@ -166,7 +166,7 @@ fn only_costs_that_are_used_are_assumed() {
     let mut partly = costs();
     partly.server.delivery_us.source = CostSource::Documented;
     let assumes = |ask: &FleetSpec| {
-        plan(ask, &partly).assumptions.iter().any(|text| text.contains("another machine's"))
+        plan(ask, &partly).assumptions.iter().any(|text| text.contains("another machine"))
     };
     let talk = FleetSpec { messages_per_s: 1e6, ..ask() };
     assert!(!assumes(&ask()) && !assumes(&talk));

@@ -1,4 +1,4 @@
-//! Memory: of the machine, of the control group, and the pages of TCP's buffers.
+//! Checks of memory: of the machine, of the control group, and the pages of TCP's buffers.
 
 use throng_report::render::bytes;
 
@@ -7,12 +7,12 @@ use super::{MachineLimits, Requirements};
 use crate::fact::Fact;
 use crate::slabinfo::SlabCaches;
 
-/// What one end of an idle connection takes of the kernel's memory, where the sizes of its objects cannot be read. Of
-/// Linux 6.18 on x86-64.
+/// Kernel memory for one side of an idle connection, if the sizes of kernel objects cannot be read.
+/// From Linux 6.18 on x86-64.
 pub const KERNEL_BYTES: u64 = 3_984;
 
-/// What one end of an idle connection takes of the kernel's memory on a machine with these objects, its watch of epoll included;
-/// none when one of the caches is missing.
+/// Returns the kernel memory for one side of an idle connection on a machine with these objects,
+/// its epoll watch included, or `None` if a cache is missing.
 pub fn kernel_bytes(slabs: &SlabCaches, page_bytes: u64) -> Option<u64> {
     let cost = |name: &str| slabs.get(name).map(|slab| slab.cost_bytes(page_bytes));
     let mut all = EPPOLL_ENTRY_BYTES.saturating_add(cost("ep_head").unwrap_or(0));
@@ -22,7 +22,7 @@ pub fn kernel_bytes(slabs: &SlabCaches, page_bytes: u64) -> Option<u64> {
     Some(all)
 }
 
-/// What of the machine's memory is free.
+/// Checks the machine's free memory.
 pub(super) fn machine(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let each = each(ask, machine);
     let free =
@@ -30,22 +30,22 @@ pub(super) fn machine(ask: &Requirements, machine: &MachineLimits) -> Option<Che
     let found = free.map(|free| LimitValue::linear(free / 100 * FREE_PERCENT, each.total(), 0));
     let needs = ask.connections.saturating_mul(each.total());
     let check = Check::stops("memory", "memory", ask.connections, needs, found).in_bytes();
-    let because = format!("{}; {FREE_PERCENT} % of what is free", each.words(ask));
+    let because = format!("{}; {FREE_PERCENT} % of the free memory", each.describe(ask));
     Some(check.because(because).else_do(|| {
-        // As much as the check above finds to be enough, which takes whole hundreds of bytes.
+        // The amount that the check above accepts, which counts in whole hundreds of bytes.
         let enough = needs.div_ceil(FREE_PERCENT).saturating_mul(100);
         let short = machine
             .memory
             .known()
             .map_or(0, |m| enough.saturating_sub(m.available_bytes.unwrap_or(m.total_bytes)));
         Remedy::command(format!(
-            "{} more memory, or fewer connections a machine",
+            "add {} of memory, or plan fewer connections a machine",
             bytes(short as f64)
         ))
     }))
 }
 
-/// What the tightest control group leaves.
+/// Checks the memory left in the tightest control group.
 pub(super) fn cgroup(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let group = match &machine.cgroup_memory {
         Fact::Known(None) => return None,
@@ -59,7 +59,7 @@ pub(super) fn cgroup(ask: &Requirements, machine: &MachineLimits) -> Option<Chec
     let found = free.map(|free| LimitValue::linear(free / 100 * FREE_PERCENT, each.total(), 0));
     let check =
         Check::stops("cgroup_memory", "memory of the control group", ask.connections, needs, found);
-    Some(check.in_bytes().because(each.words(ask)).else_do(|| {
+    Some(check.in_bytes().because(each.describe(ask)).else_do(|| {
         Remedy::command(format!(
             "systemctl set-property UNIT MemoryMax={}",
             (needs.saturating_mul(100) / FREE_PERCENT).saturating_add(taken)
@@ -68,7 +68,7 @@ pub(super) fn cgroup(ask: &Requirements, machine: &MachineLimits) -> Option<Chec
     }))
 }
 
-/// Pages that the buffers of all sockets may take.
+/// Checks the pages for the buffers of all sockets.
 pub(super) fn buffers(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let used = machine.tcp_mem_used_pages.known().copied().unwrap_or(0);
     let needs = ask.connections.div_ceil(CONNECTIONS_PER_BUFFER_PAGE);
@@ -80,21 +80,22 @@ pub(super) fn buffers(ask: &Requirements, machine: &MachineLimits) -> Option<Che
     let check =
         Check::stops("tcp_mem", "net.ipv4.tcp_mem, pages left", ask.connections, needs, found);
     let because =
-        format!("a page for {CONNECTIONS_PER_BUFFER_PAGE}: buffers are empty nearly always");
+        format!("a page for {CONNECTIONS_PER_BUFFER_PAGE} connections: buffers are nearly always \
+                 empty");
     Some(check.because(because).else_do(|| {
         let old = machine.tcp_mem.known().copied().unwrap_or([0; 3]);
         let most = needs.saturating_add(used);
         let new = [old[0].max(most / 2), old[1].max(most * 3 / 4), old[2].max(most)];
-        let words = |pages: [u64; 3]| pages.map(|pages| pages.to_string()).join(" ");
-        Remedy::sysctl("net.ipv4.tcp_mem", words(old), words(new))
+        let show = |pages: [u64; 3]| pages.map(|pages| pages.to_string()).join(" ");
+        Remedy::sysctl("net.ipv4.tcp_mem", show(old), show(new))
     }))
 }
 
-/// What one connection takes.
+/// The memory of one connection.
 struct Each {
     kernel_bytes: u64,
     user_bytes: u64,
-    /// Whether the kernel's part is this machine's own.
+    /// True if the kernel's part was read from this machine.
     is_read: bool,
 }
 
@@ -103,7 +104,8 @@ impl Each {
         self.kernel_bytes.saturating_add(self.user_bytes)
     }
 
-    fn words(&self, ask: &Requirements) -> String {
+    /// Describes the memory and its source.
+    fn describe(&self, ask: &Requirements) -> String {
         let whose = if self.is_read {
             "this machine's slabs"
         } else {
@@ -118,6 +120,7 @@ impl Each {
     }
 }
 
+/// Computes the memory of one connection.
 fn each(ask: &Requirements, machine: &MachineLimits) -> Each {
     let read = machine.slabs.known().and_then(|slabs| kernel_bytes(slabs, machine.page_bytes));
     Each {
@@ -127,10 +130,12 @@ fn each(ask: &Requirements, machine: &MachineLimits) -> Each {
     }
 }
 
-/// `struct eppoll_entry`, whose cache is merged with another and so has no line of its own.
+/// Bytes of `struct eppoll_entry`, whose cache is merged with another one and has no line of its
+/// own.
 const EPPOLL_ENTRY_BYTES: u64 = 64;
-/// How much of the free memory connections may take: the rest is for what is sent, and for everything else.
+/// The share of the free memory that connections may use: the rest is for data in flight and other
+/// programs.
 const FREE_PERCENT: u64 = 90;
-/// Connections whose buffers share a page on average: those that say a few bytes now and then have theirs empty nearly
-/// always. A limit that is reached all the same shows as `TCPMemoryPressures`.
+/// Connections whose buffers share a page on average: connections that send a few bytes now and
+/// then have empty buffers nearly always. If the limit is reached, `TCPMemoryPressures` shows it.
 const CONNECTIONS_PER_BUFFER_PAGE: u64 = 16;

@@ -1,4 +1,4 @@
-//! The listener's queues, which a burst of connects must fit into.
+//! Checks of the listener's queues, which must hold a burst of connects.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::check::{Check, LimitValue, Remedy};
 use super::{MachineLimits, Requirements, fds};
 use crate::fact::Fact;
 
-/// Connections that wait for accept.
+/// Checks the accept queue.
 pub(super) fn accept_queue(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     if !ask.accepts() {
         return None;
@@ -16,14 +16,14 @@ pub(super) fn accept_queue(ask: &Requirements, machine: &MachineLimits) -> Optio
     let needs = burst(ask);
     let found = queue(ask, machine).map(|has| LimitValue::fixed(has, needs));
     let (limit, because) = match existing(ask, machine) {
-        Some(_) => ("the listener's backlog".to_owned(), "as it listens now".to_owned()),
+        Some(_) => ("the listener's backlog".to_owned(), "the present listener's".to_owned()),
         None => (
             "net.core.somaxconn and backlog".to_owned(),
             format!("backlog {} x {} listeners", show_count(ask.backlog), cores(ask, machine)),
         ),
     };
     let check = Check::slows("accept_queue", limit, ask.connections, needs, found);
-    let because = format!("{}; {because}", burst_words(ask));
+    let because = format!("{}; {because}", show_burst(ask));
     Some(check.because(because).else_do(|| {
         let each = needs.div_ceil(listeners(ask, machine)).next_power_of_two();
         match machine.somaxconn.known() {
@@ -38,7 +38,7 @@ pub(super) fn accept_queue(ask: &Requirements, machine: &MachineLimits) -> Optio
     }))
 }
 
-/// Connections whose handshake is not complete. With cookies the kernel answers beyond the queue too.
+/// Checks the SYN queue. With cookies the kernel answers even when it is full.
 pub(super) fn syn_queue(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     if !ask.accepts() {
         return None;
@@ -47,7 +47,7 @@ pub(super) fn syn_queue(ask: &Requirements, machine: &MachineLimits) -> Option<C
     let listeners = listeners(ask, machine);
     let found = match machine.syncookies.known() {
         Some(1..) => Fact::Known(LimitValue::fixed(needs, needs)),
-        // The last quarter is kept for peers that have been heard of before.
+        // The kernel reserves the last quarter for known peers.
         _ => super::check::both(&machine.syn_backlog_max, &machine.syncookies).map(|(max, _)| {
             let has = (max - max / 4).saturating_mul(listeners);
             LimitValue::fixed(has, needs)
@@ -59,11 +59,10 @@ pub(super) fn syn_queue(ask: &Requirements, machine: &MachineLimits) -> Option<C
     if cookies {
         check.has = None;
     }
-    let because = match cookies {
-        true => "tcp_syncookies is on: beyond the queue it answers all the same".to_owned(),
-        false => {
-            format!("{}; tcp_syncookies is off, a quarter is for known peers", burst_words(ask))
-        }
+    let because = if cookies {
+        "tcp_syncookies is on: the kernel answers even when the queue is full".to_owned()
+    } else {
+        format!("{}; tcp_syncookies is off, a quarter is for known peers", show_burst(ask))
     };
     Some(check.because(because).else_do(|| {
         let old = machine.syn_backlog_max.known().copied().unwrap_or(0);
@@ -72,18 +71,19 @@ pub(super) fn syn_queue(ask: &Requirements, machine: &MachineLimits) -> Option<C
     }))
 }
 
-/// What arrives while nobody accepts.
+/// Returns the connections that arrive during a stall of the server.
 fn burst(ask: &Requirements) -> u64 {
-    // No more can wait than there are.
+    // No more can wait than the run has.
     ((ask.connects_per_s * STALL.as_secs_f64()).ceil() as u64).min(ask.connections)
 }
 
-fn burst_words(ask: &Requirements) -> String {
+/// Describes the burst.
+fn show_burst(ask: &Requirements) -> String {
     let rate = show_count(ask.connects_per_s.ceil() as u64);
     format!("{rate} connects/s for a stall of {}", show_duration(STALL))
 }
 
-/// Places in all accept queues: those of the listeners that are there, else of the server that will be.
+/// Returns the capacity of all accept queues: of the present listeners, else of the planned server.
 fn queue(ask: &Requirements, machine: &MachineLimits) -> Fact<u64> {
     match existing(ask, machine) {
         Some((_, places)) => Fact::Known(places),
@@ -94,7 +94,7 @@ fn queue(ask: &Requirements, machine: &MachineLimits) -> Fact<u64> {
     }
 }
 
-/// How many listen on the server's port, and the places of their queues.
+/// Returns the number of listeners on the server's port, and the capacity of their queues.
 fn existing(ask: &Requirements, machine: &MachineLimits) -> Option<(u64, u64)> {
     let mine = |addr: &std::net::SocketAddr| {
         ask.listens
@@ -108,13 +108,15 @@ fn existing(ask: &Requirements, machine: &MachineLimits) -> Option<(u64, u64)> {
     (count > 0).then_some((count, places))
 }
 
+/// Returns the number of listeners, present or planned.
 fn listeners(ask: &Requirements, machine: &MachineLimits) -> u64 {
     existing(ask, machine).map_or_else(|| cores(ask, machine), |(count, _)| count).max(1)
 }
 
+/// Returns the cores of the planned server.
 fn cores(ask: &Requirements, machine: &MachineLimits) -> u64 {
     fds::cores_for(ask, machine, ask.connections)
 }
 
-/// How long a thread may be kept from its CPU on a busy machine.
+/// The longest time for which a thread may wait for its CPU on a busy machine.
 const STALL: Duration = Duration::from_millis(100);

@@ -1,10 +1,11 @@
-//! The kernel's tables that have an entry for each connection: epoll's watches, connection tracking, the TCP hash.
+//! Checks of the kernel's tables with an entry for each connection: epoll watches, connection
+//! tracking, the TCP hash.
 
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
 use super::{MachineLimits, Requirements};
 use crate::fact::Fact;
 
-/// Watches of epoll, which all programs of one user share.
+/// Checks the epoll watches, which all programs of one user share.
 pub(super) fn epoll_watches(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let needs = ask.connections.saturating_mul(ask.ends()).saturating_add(WATCHES_RESERVED);
     let found = machine
@@ -13,7 +14,7 @@ pub(super) fn epoll_watches(ask: &Requirements, machine: &MachineLimits) -> Opti
         .map(|max| LimitValue::linear(max, ask.ends(), WATCHES_RESERVED));
     let check =
         Check::stops("epoll_watches", "fs.epoll.max_user_watches", ask.connections, needs, found);
-    let each = if ask.ends() == 1 { "one each" } else { "one at each end" };
+    let each = if ask.ends() == 1 { "one each" } else { "one for each side" };
     Some(
         check
             .because(format!("{each} + {WATCHES_RESERVED} for the user's other programs"))
@@ -24,7 +25,8 @@ pub(super) fn epoll_watches(ask: &Requirements, machine: &MachineLimits) -> Opti
     )
 }
 
-/// Entries of connection tracking; both ends of a connection within one namespace share one.
+/// Checks the entries of connection tracking. Client and server of a connection within one
+/// namespace share an entry.
 pub(super) fn conntrack(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let tracking = match &machine.conntrack {
         Fact::Known(None) => return None,
@@ -51,7 +53,7 @@ pub(super) fn conntrack(ask: &Requirements, machine: &MachineLimits) -> Option<C
     }))
 }
 
-/// Buckets of the hash table that finds a packet's socket.
+/// Checks the buckets of the hash table that finds a packet's socket.
 pub(super) fn hash(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let sockets = ask.connections.saturating_mul(ask.ends());
     let needs = sockets.div_ceil(SOCKETS_PER_BUCKET);
@@ -61,16 +63,20 @@ pub(super) fn hash(ask: &Requirements, machine: &MachineLimits) -> Option<Check>
     });
     let check =
         Check::slows("tcp_hash", "net.ipv4.tcp_ehash_entries", ask.connections, needs, found);
-    Some(check.because(format!("beyond {SOCKETS_PER_BUCKET} sockets a bucket each packet's search is long")).else_do(|| {
+    let because = format!(
+        "beyond {SOCKETS_PER_BUCKET} sockets a bucket the search for each packet's socket is long"
+    );
+    Some(check.because(because).else_do(|| {
         Remedy::command(format!(
-            "boot with thash_entries={}, or run in a namespace made after sysctl -w net.ipv4.tcp_child_ehash_entries={}",
+            "boot with thash_entries={}, or run in a namespace created after sysctl -w \
+             net.ipv4.tcp_child_ehash_entries={}",
             needs.next_power_of_two(),
             needs.next_power_of_two()
         ))
     }))
 }
 
-/// Watches of the user's other programs, and of throng's own besides its connections.
+/// Watches for the user's other programs, and for throng besides its connections.
 const WATCHES_RESERVED: u64 = 1_024;
-/// Beyond this the walk along a bucket shows in the cost of a packet.
+/// Sockets a bucket above which the search along the chain shows in the cost of a packet.
 const SOCKETS_PER_BUCKET: u64 = 4;

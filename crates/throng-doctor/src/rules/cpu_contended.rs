@@ -55,7 +55,7 @@ fn cause(run: &RunView<'_>, machine: &Kernel, impact: &Impact) -> Option<Finding
         .map_or_else(String::new, |times| format!(", {times:.0} times as long as without them"));
     let text = format!(
         "{}, and the run had to wait for them. CPU use: {}. Meanwhile {}{rose}.",
-        others.words(machine),
+        others.describe(machine),
         shares(run, &used),
         impact.what
     );
@@ -81,7 +81,7 @@ fn caveat(run: &RunView<'_>, machine: &Kernel) -> Option<Finding> {
     let text = format!(
         "{}. The run did not visibly wait for them, but its measurements may be worse because of \
          them, and more load would have met them. CPU use: {}.",
-        others.words(machine),
+        others.describe(machine),
         shares(run, &first)
     );
     let mut found = Finding::new(RULE.id, machine.side, text)

@@ -216,6 +216,8 @@ const QUEUED_MIN: i64 = 3;
 /// shortest gap.
 const IDLE_SHARE: f64 = 0.10;
 
-/// The smallest share of a CPU that counts as busy, … … and the smallest if the server has to share
-/// the CPUs. … or less, where it has to share the CPUs.
+/// The smallest share of a CPU that counts as busy.
+const BUSY_SHARE: f64 = 0.6;
+
+/// The smallest share of a CPU that counts as busy if the server has to share the CPUs.
 const BUSY_DELAYED_SHARE: f64 = 0.25;
