@@ -6,7 +6,7 @@ use throng_report::{Diagnosis, Finding, Judgement, Severity, Summary};
 
 use crate::history::History;
 use crate::missed_thresholds::MissedThresholds;
-use crate::rules::{CAVEAT, CONTENTION, OWN_ACTS, RULES};
+use crate::rules::{CAVEAT, CONTENTION, SERVER_FAULTS, RULES};
 use crate::run_view::RunView;
 use crate::verdict::verdict;
 
@@ -67,16 +67,16 @@ fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
     };
     let is_one_of = |ids: &[&str], finding: &Finding| ids.contains(&finding.id.as_str());
     let is_contended = findings.iter().any(|finding| is_one_of(CONTENTION, finding));
-    let is_own_act = |finding: &Finding| {
+    let is_server_fault = |finding: &Finding| {
         let is_cause = |other: &Finding| other.follows_from.as_deref() == Some(&finding.id);
-        is_one_of(OWN_ACTS, finding)
-            || findings.iter().any(|other| is_one_of(OWN_ACTS, other) && is_cause(other))
+        is_one_of(SERVER_FAULTS, finding)
+            || findings.iter().any(|other| is_one_of(SERVER_FAULTS, other) && is_cause(other))
     };
     let keys: Vec<_> = findings
         .iter()
         .map(|finding| {
             let sure = (finding.confidence * 1000.0) as u64;
-            let waits = is_contended && !is_own_act(finding);
+            let waits = is_contended && !is_server_fault(finding);
             (waits, Reverse(severity(finding)), finding.follows_from.is_some(), Reverse(sure))
         })
         .collect();

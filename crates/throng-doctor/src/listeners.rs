@@ -85,10 +85,7 @@ impl ListenerReader {
     }
 
     /// Runs a query on the socket, which it opens first if necessary.
-    fn query<T>(
-        &mut self,
-        query: impl FnOnce(&mut DiagSocket) -> Result<T, DiagError>,
-    ) -> Fact<T> {
+    fn query<T>(&mut self, query: impl FnOnce(&mut DiagSocket) -> Result<T, DiagError>) -> Fact<T> {
         let mut socket = match self.socket.take() {
             Some(socket) => socket,
             None => match DiagSocket::open() {

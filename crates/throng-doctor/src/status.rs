@@ -83,9 +83,7 @@ impl fmt::Display for Seccomp {
         f.write_str(match self {
             Self::Off => "none",
             Self::Strict => "strict: all but four calls are forbidden",
-            Self::Filter => {
-                "a seccomp filter, as in most containers: some calls may be refused"
-            }
+            Self::Filter => "a seccomp filter, as in most containers: some calls may be refused",
         })
     }
 }

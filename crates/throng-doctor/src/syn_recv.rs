@@ -32,7 +32,12 @@ struct LastCount {
 impl SynRecvMeter {
     /// Reports whether a count is due, given `TcpExt.ListenDrops` and the number of TCP sockets if
     /// they are known. It remembers drops while it is too early to count.
-    pub fn is_due(&mut self, now: Instant, listen_drops: Option<u64>, sockets: Option<u64>) -> bool {
+    pub fn is_due(
+        &mut self,
+        now: Instant,
+        listen_drops: Option<u64>,
+        sockets: Option<u64>,
+    ) -> bool {
         if let (Some(before), Some(after)) = (self.drops_at_last, listen_drops) {
             self.drops_grew |= after > before;
         }

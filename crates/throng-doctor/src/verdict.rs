@@ -139,8 +139,10 @@ fn doubt(run: &RunView<'_>) -> Option<String> {
     let ended = match summary.run.end {
         Some(RunEndReason::TargetLost) => Some("the target was lost before the run ended"),
         Some(RunEndReason::Failed) => Some("the generator failed before the run ended"),
-        Some(RunEndReason::Unknown) => Some("the run file's end reason is not known to this \
-                                             version"),
+        Some(RunEndReason::Unknown) => Some(
+            "the run file's end reason is not known to this \
+                                             version",
+        ),
         Some(RunEndReason::Finished | RunEndReason::Interrupted) | None => None,
     };
     if let Some(ended) = ended {
@@ -284,8 +286,13 @@ mod tests {
             load.counters.users_intended = 260 * second.min(5);
         });
         let said = verdict_of(&late);
-        assert!(said.starts_with("No known cause stopped it, but the run is invalid: the generator \
-                                  did not start"), "{said}");
+        assert!(
+            said.starts_with(
+                "No known cause stopped it, but the run is invalid: the generator \
+                                  did not start"
+            ),
+            "{said}"
+        );
         let failed = Run::quiet().loaded(|load, second| {
             load.errors.add("send_failed", 3 * second);
             load.errors.add("not_joined", second);
@@ -316,10 +323,7 @@ mod tests {
             RunEndReason::Failed,
             "No known cause stopped it, but the generator failed before the run ended.",
         );
-        check(
-            RunEndReason::TargetLost,
-            "No known cause stopped it, but the target was lost",
-        );
+        check(RunEndReason::TargetLost, "No known cause stopped it, but the target was lost");
     }
 
     #[test]
@@ -434,8 +438,10 @@ mod tests {
         });
         let said = verdict_of(&run);
         assert!(
-            said.starts_with("No known cause stopped it, but no user got an answer for 1.30 s, \
-                              from 4.1 s on"),
+            said.starts_with(
+                "No known cause stopped it, but no user got an answer for 1.30 s, \
+                              from 4.1 s on"
+            ),
             "{said}"
         );
     }

@@ -30,8 +30,7 @@ pub(super) fn of(ask: &FleetSpec, costs: &Costs, servers: &Fleet) -> Vec<String>
         add(10 + factor.min(20.0) as u32 + decided("CPU"), text);
     }
     if !ask.machine.nic_is_known {
-        let text =
-            "no --nic was given: 10 Gbit/s are assumed, without a limit of packets a second";
+        let text = "no --nic was given: 10 Gbit/s are assumed, without a limit of packets a second";
         add(20 + decided("the network"), text.to_owned());
     } else {
         let text = "the network interface has no limit of packets a second: its real limit is not \
@@ -40,8 +39,7 @@ pub(super) fn of(ask: &FleetSpec, costs: &Costs, servers: &Fleet) -> Vec<String>
     }
     add(
         25 + decided("memory"),
-        "connections are idle: data in a socket's buffers needs memory on top"
-            .to_owned(),
+        "connections are idle: data in a socket's buffers needs memory on top".to_owned(),
     );
     add(
         15 + decided("epoll watches"),

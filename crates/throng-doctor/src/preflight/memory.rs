@@ -79,9 +79,10 @@ pub(super) fn buffers(ask: &Requirements, machine: &MachineLimits) -> Option<Che
     });
     let check =
         Check::stops("tcp_mem", "net.ipv4.tcp_mem, pages left", ask.connections, needs, found);
-    let because =
-        format!("a page for {CONNECTIONS_PER_BUFFER_PAGE} connections: buffers are nearly always \
-                 empty");
+    let because = format!(
+        "a page for {CONNECTIONS_PER_BUFFER_PAGE} connections: buffers are nearly always \
+                 empty"
+    );
     Some(check.because(because).else_do(|| {
         let old = machine.tcp_mem.known().copied().unwrap_or([0; 3]);
         let most = needs.saturating_add(used);

@@ -72,8 +72,11 @@ fn check(machine: &MachineLimits, ask: &Requirements, id: &str, holds: u64, comm
     assert_eq!(whole.holds(), Some(holds));
     assert!(at(holds).fits() && !at(holds + 1).fits(), "{}", at(holds + 1));
     assert!(
-        whole.verdict().contains("do not fit") && at(holds).verdict().contains("is reached first, \
-                                                                                at")
+        whole.verdict().contains("do not fit")
+            && at(holds).verdict().contains(
+                "is reached first, \
+                                                                                at"
+            )
     );
 }
 
@@ -239,7 +242,10 @@ fn from_half_of_an_addresss_ports_on_they_are_tight() {
     assert_eq!(state(14_116).state, CheckState::Ok);
     let tight = state(14_117);
     assert_eq!(tight.state, CheckState::Tight);
-    assert!(tight.because.contains("with half of them in use") && tight.remedy.is_some(), "{tight:?}");
+    assert!(
+        tight.because.contains("with half of them in use") && tight.remedy.is_some(),
+        "{tight:?}"
+    );
 }
 
 #[test]

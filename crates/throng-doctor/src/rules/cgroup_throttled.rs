@@ -2,7 +2,7 @@
 
 use throng_report::{Finding, Side};
 
-use super::{Rule, CPU_SHORTAGE_SYMPTOMS};
+use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
 use crate::cpus::whole_percent;
 use crate::impact::impact;
 use crate::run_view::{Endpoint, Growth, RunView};

@@ -2,7 +2,7 @@
 
 use throng_report::{Evidence, Finding};
 
-use super::{Rule, CPU_SHORTAGE_SYMPTOMS};
+use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
 use crate::cpus::{CpuUse, lasting, mean, whole_percent};
 use crate::impact::impact;
 use crate::kernels::machines;

@@ -87,7 +87,12 @@ impl Shortage {
             } else {
                 "lower the load, or spread the load over more machines"
             };
-            Self { cause: "its machine had no CPU time left".to_owned(), detail, gauge: None, remedy }
+            Self {
+                cause: "its machine had no CPU time left".to_owned(),
+                detail,
+                gauge: None,
+                remedy,
+            }
         } else if delayed > DELAYED_MIN {
             Self {
                 cause: format!(
@@ -117,11 +122,7 @@ impl Shortage {
                 remedy: "give it more event loops (--cores), or lower the load",
             }
         } else {
-            Self {
-                cause: "no shortage of CPU time was seen".to_owned(),
-                detail,
-                ..Self::unknown()
-            }
+            Self { cause: "no shortage of CPU time was seen".to_owned(), detail, ..Self::unknown() }
         }
     }
 

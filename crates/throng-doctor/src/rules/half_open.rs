@@ -4,7 +4,7 @@ use throng_report::render::count;
 use throng_report::{Finding, Severity, Side};
 
 use super::Rule;
-use super::accept_backlog::{opened_and_closed, open};
+use super::accept_backlog::{open, opened_and_closed};
 use crate::history::Sample;
 use crate::run_view::{Endpoint, RunView};
 

@@ -87,9 +87,14 @@ impl Reason {
         }
         if let Some((most, all)) = unbalanced(server) {
             return Self {
-                what: format!("one core has {} of {} connections", count(most as f64), count(all as f64)),
+                what: format!(
+                    "one core has {} of {} connections",
+                    count(most as f64),
+                    count(all as f64)
+                ),
                 remedy: "spread connections evenly (throng serve --accept reuseport), from more \
-                         source addresses or ports".to_owned(),
+                         source addresses or ports"
+                    .to_owned(),
             };
         }
         let counters = &server.counters;
@@ -100,7 +105,8 @@ impl Reason {
             return Self {
                 what: "one topic causes most of the work".to_owned(),
                 remedy: "split the topic, publish less often to it, or give each message to fewer \
-                         members".to_owned(),
+                         members"
+                    .to_owned(),
             };
         }
         Self {
@@ -118,7 +124,8 @@ impl Reason {
                 threads => format!("the rest of its {threads} threads had little to do"),
             },
             remedy: "add processes or event loops on the same port (workers, SO_REUSEPORT), or \
-                     move work out of that thread".to_owned(),
+                     move work out of that thread"
+                .to_owned(),
         }
     }
 }

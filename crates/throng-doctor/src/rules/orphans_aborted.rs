@@ -26,7 +26,8 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         || is_pressed(run, kernel.end);
     let last = &run.samples().last()?.load()?.counters;
     let closed = last.connects_ok.saturating_sub(last.connected);
-    if aborted.by() < ABORTED_MIN || is_memory || aborted.by() > closed.saturating_mul(SOCKETS_EACH) {
+    if aborted.by() < ABORTED_MIN || is_memory || aborted.by() > closed.saturating_mul(SOCKETS_EACH)
+    {
         return None;
     }
     let most = run.constant(kernel.end, "sysctl.net.ipv4.tcp_max_orphans");

@@ -48,7 +48,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
                     "Most are in TIME-WAIT: their connections are closed, and for a minute no \
                      other connection gets the port."
                 }
-                None => "A connection of the generator or a socket of another program has each of \
+                None =>
+                    "A connection of the generator or a socket of another program has each of \
                          them.",
             }
         ),

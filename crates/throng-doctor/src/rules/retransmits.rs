@@ -13,9 +13,9 @@ pub(super) const RULE: Rule = Rule { id: "retransmits", explains: &["server_slow
 
 /// Retransmitted segments of one kind, less those that a queue has dropped and counted.
 #[derive(Debug)]
-lost: u64,
-/// Segments of this kind in all.
-    /// Of so many.
+struct Retransmission {
+    lost: u64,
+    /// Segments of this kind in all.
     of: u64,
     felt: Symptom,
 }

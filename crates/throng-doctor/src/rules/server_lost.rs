@@ -142,9 +142,8 @@ fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
     found.evidence.extend(memory().map(|peak| peak.evidence()));
     // The evidence cannot begin before the server ended.
     found.evidence.iter_mut().for_each(|evidence| evidence.at_ms = evidence.at_ms.max(at_ms));
-    let look =
-        "look for the reason in its own output and in dmesg (killed for its memory, a crash, a \
-         restart)";
+    let look = "look for the reason in its own output and in dmesg (killed for its memory, a \
+                crash, a restart)";
     found.remedied_by(match (taken, target_port(run)) {
         (Some(_), Some(port)) => {
             format!("sysctl -w net.ipv4.ip_local_reserved_ports={port}; {look}")
@@ -300,10 +299,7 @@ mod tests {
             }
         });
         let found = stopped.speaks(&RULE);
-        assert!(
-            found.text.starts_with("The server stopped answering after 7.0 s"),
-            "{found}"
-        );
+        assert!(found.text.starts_with("The server stopped answering after 7.0 s"), "{found}");
     }
 
     #[test]

@@ -61,13 +61,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
              run --server-facts HOST:PORT here",
         )
     };
-    let mut found = Finding::new(
-        RULE.id,
-        Side::Server,
-        format!("The server was slow: {what} {idle}. {why}"),
-    )
-    .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
-    .with_confidence(confidence);
+    let mut found =
+        Finding::new(RULE.id, Side::Server, format!("The server was slow: {what} {idle}. {why}"))
+            .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
+            .with_confidence(confidence);
     found.evidence.extend(timeouts.iter().map(Growth::evidence));
     found.evidence.extend(slow.map(|slow| slow.evidence));
     if found.evidence.is_empty() {

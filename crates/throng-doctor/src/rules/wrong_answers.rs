@@ -63,11 +63,8 @@ impl Kind {
         // A time-out shows a wrong answer only if other messages arrived.
         let is_wrong_answer = self.name != "expect_timeout"
             || shown(run, self.name).is_some_and(|(_, got)| got.starts_with(OTHERS));
-        let growth = if self.is_connect {
-            run.connect_failures(self.name)
-        } else {
-            run.errors(self.name)
-        };
+        let growth =
+            if self.is_connect { run.connect_failures(self.name) } else { run.errors(self.name) };
         growth.filter(|_| is_wrong_answer)
     }
 }

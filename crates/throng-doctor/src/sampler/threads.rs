@@ -19,6 +19,7 @@ pub(super) struct ThreadMeter {
 
 /// The threads at the previous sample.
 #[derive(Debug)]
+struct Before {
     at: Instant,
     threads: HashMap<u32, SchedStat>,
 }

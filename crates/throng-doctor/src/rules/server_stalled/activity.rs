@@ -84,9 +84,7 @@ impl ServerActivity {
                 "It was paused, or all users waited for the same thing: a lock, a database, a \
                  disk, a sleep."
             }
-            ActivityKind::Busy => {
-                "One long task delays all users of the same thread."
-            }
+            ActivityKind::Busy => "One long task delays all users of the same thread.",
             ActivityKind::Unclear => {
                 "It computed, or it waited for something that all users need: the measurements do \
                  not show which."
@@ -98,8 +96,10 @@ impl ServerActivity {
     pub(super) fn remedy(&self) -> String {
         let pid = &self.pid;
         match self.what {
-            ActivityKind::Stopped => format!("find what stops it, and run kill -CONT {pid} to \
-                                              continue it"),
+            ActivityKind::Stopped => format!(
+                "find what stops it, and run kill -CONT {pid} to \
+                                              continue it"
+            ),
             ActivityKind::Uninterruptible => format!(
                 "while it lasts, check cat /proc/{pid}/wchan /proc/{pid}/stack, the freezer of its \
                  control group, and iostat -x 1"
