@@ -51,7 +51,7 @@ impl CpuUse {
     pub(crate) fn of(run: &RunView<'_>, end: Endpoint) -> Vec<Self> {
         // A recording of the server may have longer intervals than the run: its values span several
         // of the run's.
-        let known = run.samples().iter().filter(|moment| run.machine(end, moment).is_some());
+        let known = run.samples().iter().filter(|sample| run.machine(end, sample).is_some());
         let known: Vec<_> = known.collect();
         let pairs = known.windows(2);
         pairs.filter_map(|pair| Self::between(run, end, pair[0], pair[1])).collect()
@@ -75,13 +75,13 @@ impl CpuUse {
             if !here(of) {
                 return None;
             }
-            let used = |moment| cpu_us(run, of, moment);
+            let used = |sample| cpu_us(run, of, sample);
             let label = if of == Endpoint::Server { "server" } else { "client" };
             let gauge = |name: &str| {
                 run.value(of, now, &format!("process.{label}.{name}")).map(|value| value as f64)
             };
-            let delay = |moment| {
-                run.value(of, moment, &format!("process.{label}.run_delay_us")).map(|us| us as u64)
+            let delay = |sample| {
+                run.value(of, sample, &format!("process.{label}.run_delay_us")).map(|us| us as u64)
             };
             Some(ProcessCpus {
                 taken: share(used(before)?, used(now)?),
@@ -98,7 +98,7 @@ impl CpuUse {
         // The kernel samples a machine's busy time at its ticks, and counts exactly for processes:
         // only the second shows a thread that sleeps between ticks.
         let of_ends: f64 = [server, client].into_iter().flatten().map(|used| used.taken).sum();
-        let softirq = |moment| run.value(end, moment, "cpu.softirq_us").map(|us| us as u64);
+        let softirq = |sample| run.value(end, sample, "cpu.softirq_us").map(|us| us as u64);
         Some(Self {
             from_ms: before.interval.at_ms,
             at_ms: now.interval.at_ms,
@@ -151,7 +151,7 @@ impl CpuUse {
 fn own_share(run: &RunView<'_>, end: Endpoint, before: &Sample, now: &Sample) -> Option<f64> {
     let label = if end == Endpoint::Server { "server" } else { "client" };
     let grown = |name: &str| {
-        let of = |moment| run.value(end, moment, &format!("process.{label}.{name}"));
+        let of = |sample| run.value(end, sample, &format!("process.{label}.{name}"));
         Some((of(now)? - of(before)?).max(0) as f64)
     };
     let (busy, idle) = (grown("cpus_busy_us")?, grown("cpus_idle_us")?);
@@ -221,15 +221,15 @@ pub(crate) fn whole_percent(share: f64) -> String {
 
 /// Returns the CPU time of one side's process since it began. For servers other than throng the
 /// kernel has it.
-fn cpu_us(run: &RunView<'_>, end: Endpoint, moment: &Sample) -> Option<u64> {
-    let interval = &moment.interval;
+fn cpu_us(run: &RunView<'_>, end: Endpoint, sample: &Sample) -> Option<u64> {
+    let interval = &sample.interval;
     match end {
         Endpoint::Client => {
             let process = &interval.load.as_ref()?.process;
             (process.pid != 0 || process.cpu_us() > 0).then(|| process.cpu_us())
         }
         Endpoint::Server => {
-            let sampled = run.value(Endpoint::Server, moment, "process.server.cpu_us");
+            let sampled = run.value(Endpoint::Server, sample, "process.server.cpu_us");
             let reported = || Some(interval.server.as_ref()?.process.cpu_us());
             sampled.map(|us| us as u64).or_else(reported)
         }

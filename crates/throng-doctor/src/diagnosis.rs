@@ -6,7 +6,7 @@ use throng_report::{Diagnosis, Finding, Judgement, Severity, Summary};
 
 use crate::history::History;
 use crate::missed_thresholds::MissedThresholds;
-use crate::rules::{CAVEAT, CONTENTION, SERVER_FAULTS, RULES};
+use crate::rules::{CAVEAT, CONTENTION, RULES, SERVER_FAULTS};
 use crate::run_view::RunView;
 use crate::verdict::verdict;
 
@@ -16,8 +16,8 @@ use crate::verdict::verdict;
 /// consequences, then the higher confidence, then the order of [`RULES`]. Other programs never come
 /// before a fault of the server itself, nor before the cause of such a fault.
 pub fn diagnose(history: &History, summary: &Summary, judgements: &[Judgement]) -> Diagnosis {
-    let asked = MissedThresholds::of(judgements);
-    let run = RunView::judged(history, summary, &asked);
+    let thresholds = MissedThresholds::of(judgements);
+    let run = RunView::judged(history, summary, &thresholds);
     let findings = ranked(RULES.iter().filter_map(|rule| (rule.find)(&run)).collect());
     Diagnosis { verdict: verdict(&run, &findings), findings, unseen: unseen(history) }
 }
@@ -25,11 +25,11 @@ pub fn diagnose(history: &History, summary: &Summary, judgements: &[Judgement]) 
 /// Returns what could not be read, and until when if that was not the whole run.
 fn unseen(history: &History) -> Vec<String> {
     let mut found: Vec<(&str, Option<u64>)> = Vec::new();
-    for moment in history.samples() {
-        let Some(now) = &moment.interval.unseen else { continue };
+    for sample in history.samples() {
+        let Some(now) = &sample.interval.unseen else { continue };
         for (what, until_ms) in &mut found {
             if !now.iter().any(|sentence| sentence == what) {
-                until_ms.get_or_insert(moment.interval.at_ms);
+                until_ms.get_or_insert(sample.interval.at_ms);
             }
         }
         for what in now {

@@ -12,7 +12,7 @@ pub(crate) struct Gap<'a> {
     /// True if the run ended in the gap.
     pub(crate) is_open: bool,
     /// Interval in which the gap ended.
-    pub(crate) moment: &'a Sample,
+    pub(crate) sample: &'a Sample,
 }
 
 /// Returns the gaps of a run that are at least this long, in order. It leaves out gaps that a late
@@ -26,33 +26,33 @@ pub(crate) fn gaps<'a>(run: &RunView<'a>, least_ms: u64) -> Vec<Gap<'a>> {
         ms >= least_ms
             && expected >= ANSWERS_MIN
             && ms * 1000 >= usual_us.saturating_mul(USUAL_TIMES)
-            && found.moment.lag.max_us * 2 < ms * 1000
+            && found.sample.lag.max_us * 2 < ms * 1000
             && !is_outage(run, &found.gap)
     };
     let ended = run
         .samples()
         .iter()
-        .filter_map(|moment| Some(Gap { gap: moment.load()?.answer_gap?, is_open: false, moment }));
+        .filter_map(|sample| Some(Gap { gap: sample.load()?.answer_gap?, is_open: false, sample }));
     ended.chain(open_gap(run)).filter(counts).collect()
 }
 
 /// Returns the gap of users who waited at the end, if no user was answered in the meantime.
 fn open_gap<'a>(run: &RunView<'a>) -> Option<Gap<'a>> {
     run.summary.overdue()?;
-    let moment = run.samples().last()?;
-    let to_ms = moment.interval.at_ms;
+    let sample = run.samples().last()?;
+    let to_ms = sample.interval.at_ms;
     let from_ms = to_ms.saturating_sub(run.summary.users.waiting_us_most / 1000);
-    let answered = |moment: &Sample| moment.load().map_or(0, answers);
-    let before = run.samples().iter().rev().find(|moment| moment.interval.at_ms <= from_ms);
+    let answered = |sample: &Sample| sample.load().map_or(0, answers);
+    let before = run.samples().iter().rev().find(|sample| sample.interval.at_ms <= from_ms);
     let is_still = run
         .samples()
         .iter()
-        .filter(|moment| moment.interval.at_ms >= from_ms + FIRST_SECOND_MS)
-        .all(|now| answered(now) == answered(moment));
+        .filter(|sample| sample.interval.at_ms >= from_ms + FIRST_SECOND_MS)
+        .all(|now| answered(now) == answered(sample));
     (before.is_some() && is_still).then_some(Gap {
         gap: AnswerGap { from_ms, to_ms },
         is_open: true,
-        moment,
+        sample,
     })
 }
 
@@ -62,7 +62,7 @@ fn is_outage(run: &RunView<'_>, gap: &AnswerGap) -> bool {
     let within = |ms: Option<u64>| {
         ms.is_some_and(|ms| (gap.from_ms.saturating_sub(NEAR_MS)..=gap.to_ms).contains(&ms))
     };
-    let outages = run.samples().iter().filter_map(|moment| moment.load()?.outage);
+    let outages = run.samples().iter().filter_map(|sample| sample.load()?.outage);
     outages.into_iter().any(|outage| within(outage.lost_ms) || within(outage.refused_ms))
 }
 
@@ -79,8 +79,8 @@ fn answers_per_second(run: &RunView<'_>) -> f64 {
 
 /// Returns the usual time of an answer: the median over all intervals of the most frequent kind.
 fn usual_us(run: &RunView<'_>) -> u64 {
-    let of = |moment: &Sample| {
-        let kinds = [moment.message, moment.push, moment.join];
+    let of = |sample: &Sample| {
+        let kinds = [sample.message, sample.push, sample.join];
         kinds
             .into_iter()
             .max_by_key(|quantiles| quantiles.count)

@@ -36,7 +36,7 @@ pub fn headroom(run: &RunView<'_>) -> Option<Headroom> {
 /// Returns the share of a machine's CPUs that was not free in the busiest interval, whichever
 /// program used them.
 fn cpus(run: &RunView<'_>, machine: &Kernel) -> Option<Usage> {
-    let uses = CpuUse::of(run, machine.end);
+    let uses = CpuUse::of(run, machine.endpoint);
     let busiest = uses.iter().max_by(|a, b| a.full_share().total_cmp(&b.full_share()))?;
     let (busy, full, whose) = (busiest.taken_share(), busiest.full_share(), machine.whose);
     let others = busiest.strangers(run).unwrap_or(0.0) / busiest.cpus;

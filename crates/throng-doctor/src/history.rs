@@ -65,12 +65,12 @@ impl History {
 
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
-        let mut moment = Sample::of(interval);
+        let mut sample = Sample::of(interval);
         if let Some(last) = self.samples.last_mut().filter(|_| self.open > 0) {
-            moment.merge(std::mem::take(last));
-            *last = moment;
+            sample.merge(std::mem::take(last));
+            *last = sample;
         } else {
-            self.samples.push(moment);
+            self.samples.push(sample);
         }
         // The interval of zero length at the beginning stays on its own.
         self.open = if self.samples.len() == 1 { 0 } else { (self.open + 1) % self.each };
@@ -82,13 +82,13 @@ impl History {
     /// Merges each two samples after the first into one.
     fn thin_out(&mut self) {
         let mut kept: Vec<Sample> = Vec::with_capacity(self.samples.len() / 2 + 1);
-        for (n, mut moment) in std::mem::take(&mut self.samples).into_iter().enumerate() {
+        for (n, mut sample) in std::mem::take(&mut self.samples).into_iter().enumerate() {
             match kept.last_mut().filter(|_| n > 0 && n % 2 == 0) {
                 Some(last) => {
-                    moment.merge(std::mem::take(last));
-                    *last = moment;
+                    sample.merge(std::mem::take(last));
+                    *last = sample;
                 }
-                None => kept.push(moment),
+                None => kept.push(sample),
             }
         }
         self.samples = kept;
@@ -265,8 +265,8 @@ mod tests {
         let last = samples.last().unwrap();
         assert_eq!((last.interval.at_ms, last.interval.kernel["n"]), (99_999_000, 99_999));
         let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>();
-        assert_eq!(sum(|moment| moment.lag.count), 100_000);
-        assert_eq!(sum(|moment| moment.interval.events.len() as u64), 10);
-        assert!(samples.iter().any(|moment| moment.lag.p99_us >= 77_000));
+        assert_eq!(sum(|sample| sample.lag.count), 100_000);
+        assert_eq!(sum(|sample| sample.interval.events.len() as u64), 10);
+        assert!(samples.iter().any(|sample| sample.lag.p99_us >= 77_000));
     }
 }

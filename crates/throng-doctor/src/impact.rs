@@ -54,13 +54,13 @@ pub(crate) fn is_time_out(kind: &str) -> bool {
 /// Returns the connects and messages that failed in these ways, if they are more than one in a
 /// thousand: of millions a few always fail. If a threshold allows no errors, any failure counts.
 fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
-    let failed = |moment: &Sample| failed(moment, counts);
-    let growth = run.growth_of("load.failures", |moment| Some(failed(moment)? as i64))?;
+    let failed = |sample: &Sample| failed(sample, counts);
+    let growth = run.growth_of("load.failures", |sample| Some(failed(sample)? as i64))?;
     let attempts = run.samples().last()?.load().map_or(0, |load| {
         let done = &load.counters;
         done.connects_started + done.messages_sent + done.pushes_sent + done.joins_started
     });
-    if growth.by().saturating_mul(FAILURES_ONE_IN) < attempts && !run.asked.no_errors() {
+    if growth.by().saturating_mul(FAILURES_ONE_IN) < attempts && !run.thresholds.no_errors() {
         return None;
     }
     let in_it = |(before, now): (&Sample, &Sample)| failed(now) > failed(before);
@@ -75,8 +75,8 @@ fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
 }
 
 /// Returns the failed connects and the errors of connections of these kinds together.
-fn failed(moment: &Sample, counts: fn(&str) -> bool) -> Option<u64> {
-    let load = moment.load()?;
+fn failed(sample: &Sample, counts: fn(&str) -> bool) -> Option<u64> {
+    let load = sample.load()?;
     let all = load.connect_failed.0.iter().chain(&load.errors.0);
     Some(all.filter(|(kind, _)| counts(kind)).map(|(_, count)| count).sum())
 }
@@ -87,9 +87,9 @@ fn lateness(run: &RunView<'_>) -> Option<Impact> {
     if run.summary.generator.lag_grade == Grade::Valid {
         return None;
     }
-    let is_late = |moment: &Sample| moment.lag.p99_us > LAG_DEGRADED_US;
-    let first = run.samples().iter().find(|moment| is_late(moment))?;
-    let before = run.samples().iter().find(|moment| moment.lag.count > 0)?;
+    let is_late = |sample: &Sample| sample.lag.p99_us > LAG_DEGRADED_US;
+    let first = run.samples().iter().find(|sample| is_late(sample))?;
+    let before = run.samples().iter().find(|sample| sample.lag.count > 0)?;
     Some(Impact {
         severity: lateness_severity(run),
         first_ms: first.interval.at_ms,
@@ -146,7 +146,7 @@ pub(crate) fn gap_evidence(gap: AnswerGap) -> Evidence {
 
 /// Returns the impact of the first missed threshold that `counts`.
 fn missed(run: &RunView<'_>, counts: fn(&MissedThreshold) -> bool) -> Option<Impact> {
-    let missed = run.asked.missed().iter().find(|missed| counts(missed))?;
+    let missed = run.thresholds.missed().iter().find(|missed| counts(missed))?;
     let first_ms = run.steps().next().map_or(0, |(_, now)| now.interval.at_ms);
     let last_ms = run.samples().last()?.interval.at_ms;
     Some(Impact {
@@ -176,33 +176,33 @@ struct Kind {
 /// All kinds of latency. A delivery to all users takes as long as sending to all does, which for
 /// many users is more than an answer takes.
 const KINDS: [Kind; 5] = [
-    Kind { name: "message", of: |moment| &moment.message, slow_us: SLOW_US },
-    Kind { name: "push", of: |moment| &moment.push, slow_us: SLOW_US },
-    Kind { name: "join", of: |moment| &moment.join, slow_us: SLOW_US },
-    Kind { name: "connect", of: |moment| &moment.connect, slow_us: SLOW_US },
-    Kind { name: "broadcast", of: |moment| &moment.broadcast, slow_us: 10 * SLOW_US },
+    Kind { name: "message", of: |sample| &sample.message, slow_us: SLOW_US },
+    Kind { name: "push", of: |sample| &sample.push, slow_us: SLOW_US },
+    Kind { name: "join", of: |sample| &sample.join, slow_us: SLOW_US },
+    Kind { name: "connect", of: |sample| &sample.connect, slow_us: SLOW_US },
+    Kind { name: "broadcast", of: |sample| &sample.broadcast, slow_us: 10 * SLOW_US },
 ];
 
 /// Returns the impact of one kind of latency. If a threshold on it was missed, values beyond that
 /// threshold are long, for however few answers and however short a time.
 fn slow(run: &RunView<'_>, kind: &Kind) -> Option<Impact> {
-    let asked_us = run.asked.latency_us(kind.name);
-    let slow_us = asked_us.map_or(kind.slow_us, |asked_us| asked_us.min(kind.slow_us));
-    let (count_min, intervals_min) = match asked_us {
+    let threshold_us = run.thresholds.latency_us(kind.name);
+    let slow_us = threshold_us.map_or(kind.slow_us, |threshold_us| threshold_us.min(kind.slow_us));
+    let (count_min, intervals_min) = match threshold_us {
         Some(_) => (1, 1),
         None => (SLOW_COUNT_MIN, SLOW_INTERVALS_MIN),
     };
-    let is_slow = |moment: &Sample| {
-        let quantiles = (kind.of)(moment);
+    let is_slow = |sample: &Sample| {
+        let quantiles = (kind.of)(sample);
         quantiles.count >= count_min && quantiles.p99_us > slow_us
     };
-    let slow: Vec<_> = run.samples().iter().filter(|moment| is_slow(moment)).collect();
+    let slow: Vec<_> = run.samples().iter().filter(|sample| is_slow(sample)).collect();
     if slow.len() < intervals_min {
         return None;
     }
     let (first, last) = (slow.first()?, slow.last()?);
-    let worst = slow.iter().map(|moment| (kind.of)(moment).p99_us).max()?;
-    let before = run.samples().iter().find(|moment| (kind.of)(moment).count > 0)?;
+    let worst = slow.iter().map(|sample| (kind.of)(sample).p99_us).max()?;
+    let before = run.samples().iter().find(|sample| (kind.of)(sample).count > 0)?;
     Some(Impact {
         severity: Severity::Slowed,
         first_ms: first.interval.at_ms,

@@ -8,7 +8,7 @@ use crate::run_view::{Endpoint, RunView};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kernel {
     /// Side by which its counters are looked up.
-    pub(crate) end: Endpoint,
+    pub(crate) endpoint: Endpoint,
     /// Side of a limit in it.
     pub(crate) side: Side,
     /// Possessive phrase for it, such as `the server's machine`.
@@ -18,9 +18,9 @@ pub(crate) struct Kernel {
 /// Returns the machines whose CPUs the run used, each once, the generator's first: no other machine
 /// can distort the numbers.
 pub(crate) fn machines(run: &RunView<'_>) -> Vec<Kernel> {
-    let client = |whose| Kernel { end: Endpoint::Client, side: Side::Client, whose };
+    let client = |whose| Kernel { endpoint: Endpoint::Client, side: Side::Client, whose };
     let server =
-        Kernel { end: Endpoint::Server, side: Side::Server, whose: "the server's machine" };
+        Kernel { endpoint: Endpoint::Server, side: Side::Server, whose: "the server's machine" };
     if run.header.target_is_here {
         vec![client("this machine")]
     } else {
@@ -32,11 +32,11 @@ pub(crate) fn machines(run: &RunView<'_>) -> Vec<Kernel> {
 /// cause.
 pub(crate) fn kernels(run: &RunView<'_>) -> Vec<Kernel> {
     let server =
-        Kernel { end: Endpoint::Server, side: Side::Server, whose: "the server's machine" };
+        Kernel { endpoint: Endpoint::Server, side: Side::Server, whose: "the server's machine" };
     let client =
-        Kernel { end: Endpoint::Client, side: Side::Client, whose: "the generator's machine" };
-    let both = Kernel { end: Endpoint::Server, side: Side::Kernel, whose: "this machine" };
-    match (run.sees(Endpoint::Server), run.ends_share_a_kernel()) {
+        Kernel { endpoint: Endpoint::Client, side: Side::Client, whose: "the generator's machine" };
+    let both = Kernel { endpoint: Endpoint::Server, side: Side::Kernel, whose: "this machine" };
+    match (run.has_facts(Endpoint::Server), run.shares_kernel()) {
         (true, true) => vec![both],
         (true, false) => vec![server, client],
         (false, _) => vec![client],

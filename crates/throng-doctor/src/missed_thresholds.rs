@@ -18,7 +18,7 @@ pub(crate) struct MissedThreshold {
     /// Measured value in the unit of the run file, or `None` if nothing was measured.
     pub(crate) value: Option<f64>,
     /// Threshold as it was written, such as `< 10ms`.
-    pub(crate) asked: String,
+    pub(crate) condition: String,
     /// Latency that the threshold limits, such as `message`, and the limit in microseconds.
     latency: Option<(String, u64)>,
 }
@@ -56,7 +56,7 @@ impl MissedThreshold {
             name: threshold.name().to_owned(),
             measured: judgement.measured.clone(),
             value: judgement.value,
-            asked: threshold.asked().to_owned(),
+            condition: threshold.asked().to_owned(),
             latency,
         })
     }
@@ -73,8 +73,8 @@ impl MissedThreshold {
     /// Describes it, such as `message.p99 51.2 ms, asked < 10ms`.
     pub(crate) fn describe(&self) -> String {
         match self.value {
-            Some(_) => format!("{} {}, asked {}", self.name, self.measured, self.asked),
-            None => format!("{} could not be measured, asked {}", self.name, self.asked),
+            Some(_) => format!("{} {}, asked {}", self.name, self.measured, self.condition),
+            None => format!("{} could not be measured, asked {}", self.name, self.condition),
         }
     }
 }
@@ -90,13 +90,13 @@ mod tests {
 
     #[test]
     fn a_missed_threshold_is_described_with_its_value_and_its_limit() {
-        let asked = MissedThresholds::of(&[
+        let thresholds = MissedThresholds::of(&[
             judged("message.p99 < 10ms", Some(51_200.0), "51.2 ms"),
             judged("message.p90 < 8ms", Some(50_000.0), "50.0 ms"),
             judged("push.p99 < 1s", None, "nothing"),
             Judgement { met: true, ..judged("connect.p99 < 1ms", Some(1.0), "1 µs") },
         ]);
-        let words: Vec<_> = asked.missed().iter().map(MissedThreshold::describe).collect();
+        let words: Vec<_> = thresholds.missed().iter().map(MissedThreshold::describe).collect();
         assert_eq!(
             words,
             [
@@ -105,15 +105,19 @@ mod tests {
                 "push.p99 could not be measured, asked < 1s",
             ]
         );
-        assert_eq!((asked.latency_us("message"), asked.latency_us("connect")), (Some(8_000), None));
-        assert!(!asked.no_errors());
+        assert_eq!(
+            (thresholds.latency_us("message"), thresholds.latency_us("connect")),
+            (Some(8_000), None)
+        );
+        assert!(!thresholds.no_errors());
     }
 
     #[test]
     fn thresholds_about_errors_are_known() {
         let check = |name: &str, is_one: bool| {
-            let asked = MissedThresholds::of(&[judged(&format!("{name} < 1"), Some(3.0), "3")]);
-            assert_eq!(asked.no_errors(), is_one, "{name}");
+            let thresholds =
+                MissedThresholds::of(&[judged(&format!("{name} < 1"), Some(3.0), "3")]);
+            assert_eq!(thresholds.no_errors(), is_one, "{name}");
         };
         check("errors", true);
         check("errors.closed_by_peer", true);

@@ -29,7 +29,7 @@ impl OtherPrograms {
             uses.iter().filter_map(|used| Some(used.strangers(run)? / used.cpus)).collect();
         let share = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
         let cpus = uses.first()?.cpus;
-        let who = who(run, machine.end, &uses, cpus);
+        let who = who(run, machine.endpoint, &uses, cpus);
         Some(Self { share, when: when(run, &uses), who, uses })
     }
 
@@ -61,19 +61,19 @@ fn when(run: &RunView<'_>, uses: &[CpuUse]) -> String {
     let from_ms = uses.iter().map(|used| used.from_ms).min().unwrap_or(0);
     let to_ms = uses.iter().map(|used| used.at_ms).max().unwrap_or(0);
     let covered_ms: u64 = uses.iter().map(|used| used.at_ms - used.from_ms).sum();
-    let whole_ms = run.samples().last().map_or(0, |moment| moment.interval.at_ms);
+    let whole_ms = run.samples().last().map_or(0, |sample| sample.interval.at_ms);
     let is_most_of = |ms: u64| covered_ms as f64 >= MOST * ms as f64;
-    match () {
-        () if is_most_of(whole_ms) => "throughout".to_owned(),
-        () if is_most_of(to_ms - from_ms) => {
-            format!("from {:.1} to {:.1} s", seconds(from_ms), seconds(to_ms))
-        }
-        () => format!(
+    if is_most_of(whole_ms) {
+        "throughout".to_owned()
+    } else if is_most_of(to_ms - from_ms) {
+        format!("from {:.1} to {:.1} s", seconds(from_ms), seconds(to_ms))
+    } else {
+        format!(
             "for {:.0} s between {:.1} and {:.1} s",
             seconds(covered_ms),
             seconds(from_ms),
             seconds(to_ms)
-        ),
+        )
     }
 }
 
@@ -90,8 +90,8 @@ struct Program<'a> {
 
 /// Returns a phrase with the programs, the busiest first.
 fn who(run: &RunView<'_>, end: Endpoint, uses: &[CpuUse], cpus: f64) -> String {
-    let is_in = |moment: &&Sample| uses.iter().any(|used| used.at_ms == moment.interval.at_ms);
-    let lists = run.samples().iter().filter(is_in).map(|moment| run.programs(end, moment));
+    let is_in = |sample: &&Sample| uses.iter().any(|used| used.at_ms == sample.interval.at_ms);
+    let lists = run.samples().iter().filter(is_in).map(|sample| run.programs(end, sample));
     let lists: Vec<&[ProgramUse]> = lists.filter(|list| !list.is_empty()).collect();
     let mut programs: Vec<Program<'_>> = Vec::new();
     for used in lists.iter().copied().flatten() {

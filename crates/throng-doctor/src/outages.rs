@@ -56,22 +56,22 @@ fn is_away(run: &RunView<'_>, away: &Absence) -> bool {
 
 /// Returns the events while the load was on, with their times.
 pub(crate) fn events<'a>(run: &RunView<'a>) -> impl Iterator<Item = (u64, &'a RunEventKind)> {
-    let events = run.samples().iter().flat_map(|moment| &moment.interval.events);
+    let events = run.samples().iter().flat_map(|sample| &sample.interval.events);
     events.map(|event| (event.at_ms, &event.kind))
 }
 
 /// Returns the connections that the server ended.
-pub(crate) fn lost(moment: &Sample) -> u64 {
+pub(crate) fn lost(sample: &Sample) -> u64 {
     let is_lost = |kind: &str| {
         kind == "closed_by_peer" || kind == "reset_by_peer" || kind.starts_with("ws_close_")
     };
-    let errors = moment.load().into_iter().flat_map(|load| &load.errors.0);
+    let errors = sample.load().into_iter().flat_map(|load| &load.errors.0);
     errors.filter(|(kind, _)| is_lost(kind)).map(|(_, count)| count).sum()
 }
 
 /// Returns the connects that were refused.
-fn refused(moment: &Sample) -> u64 {
-    moment.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"))
+fn refused(sample: &Sample) -> u64 {
+    sample.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"))
 }
 
 /// Returns the growth of a value over an interval.

@@ -72,13 +72,13 @@ pub struct FleetPlan {
 }
 
 /// Computes the machines that a fleet needs.
-pub fn plan(ask: &FleetSpec, costs: &Costs) -> FleetPlan {
-    let servers = Fleet::new(FleetSide::Server, ask, &costs.server, costs.kernel_bytes);
-    let generators = Fleet::new(FleetSide::Generator, ask, &costs.generator, costs.kernel_bytes);
+pub fn plan(spec: &FleetSpec, costs: &Costs) -> FleetPlan {
+    let servers = Fleet::new(FleetSide::Server, spec, &costs.server, costs.kernel_bytes);
+    let generators = Fleet::new(FleetSide::Generator, spec, &costs.generator, costs.kernel_bytes);
     FleetPlan {
-        addresses: fleet::addresses(ask, &servers, &generators),
-        time: fleet::time(ask, costs, &servers, &generators),
-        assumptions: assumptions::of(ask, costs, &servers),
+        addresses: fleet::addresses(spec, &servers, &generators),
+        time: fleet::time(spec, costs, &servers, &generators),
+        assumptions: assumptions::of(spec, costs, &servers),
         servers,
         generators,
     }

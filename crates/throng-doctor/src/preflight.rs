@@ -27,26 +27,26 @@ pub use memory::{KERNEL_BYTES, kernel_bytes};
 pub use requirements::{MachineRole, PortChoice, PortRequirements, Requirements};
 
 /// Checks every limit on the way against the requirements.
-pub fn preflight(ask: &Requirements, machine: &MachineLimits) -> Preflight {
+pub fn preflight(required: &Requirements, machine: &MachineLimits) -> Preflight {
     let checks = [
-        fds::tables(ask, machine),
-        fds::files(ask, machine),
-        fds::threads(ask, machine),
-        ports::ports(ask, machine),
-        ports::time_wait(ask, machine),
-        ports::listening_port(ask, machine),
-        memory::machine(ask, machine),
-        memory::cgroup(ask, machine),
-        memory::buffers(ask, machine),
-        tables::epoll_watches(ask, machine),
-        tables::conntrack(ask, machine),
-        tables::hash(ask, machine),
-        queues::accept_queue(ask, machine),
-        queues::syn_queue(ask, machine),
+        fds::tables(required, machine),
+        fds::files(required, machine),
+        fds::threads(required, machine),
+        ports::ports(required, machine),
+        ports::time_wait(required, machine),
+        ports::listening_port(required, machine),
+        memory::machine(required, machine),
+        memory::cgroup(required, machine),
+        memory::buffers(required, machine),
+        tables::epoll_watches(required, machine),
+        tables::conntrack(required, machine),
+        tables::hash(required, machine),
+        queues::accept_queue(required, machine),
+        queues::syn_queue(required, machine),
     ];
     Preflight {
-        connections: ask.connections,
-        role: ask.role,
+        connections: required.connections,
+        role: required.role,
         checks: checks.into_iter().flatten().collect(),
     }
 }

@@ -21,7 +21,7 @@ pub struct RunView<'a> {
     /// Measurements of the whole run.
     pub summary: &'a Summary,
     /// Thresholds that the run missed.
-    pub(crate) asked: &'a MissedThresholds,
+    pub(crate) thresholds: &'a MissedThresholds,
     /// Intervals while the load is on, with the one of zero length at the beginning.
     samples: &'a [Sample],
     /// True if facts of another kernel or network namespace were recorded for the server.
@@ -81,17 +81,17 @@ impl<'a> RunView<'a> {
     pub(crate) fn judged(
         history: &'a History,
         summary: &'a Summary,
-        asked: &'a MissedThresholds,
+        thresholds: &'a MissedThresholds,
     ) -> Self {
         let all = history.samples();
-        let leaves = |moment: &Sample| moment.load().is_some_and(|load| load.is_leaving());
+        let leaves = |sample: &Sample| sample.load().is_some_and(|load| load.is_leaving());
         let end = all.iter().position(leaves).unwrap_or(all.len());
         // A run without two intervals of load is viewed as a whole.
         let end = if end < 2 { all.len() } else { end };
         let samples = &all[..end];
         let has_server_kernel =
-            samples.iter().any(|moment| !moment.interval.server_kernel.is_empty());
-        Self { header: &history.header, summary, asked, samples, has_server_kernel }
+            samples.iter().any(|sample| !sample.interval.server_kernel.is_empty());
+        Self { header: &history.header, summary, thresholds, samples, has_server_kernel }
     }
 
     /// Returns the view of a run without thresholds.
@@ -117,10 +117,10 @@ impl<'a> RunView<'a> {
 
     /// Reports whether facts of this side's kernel were recorded. If both are on one machine, the
     /// server's are the generator's.
-    pub fn sees(&self, end: Endpoint) -> bool {
+    pub fn has_facts(&self, end: Endpoint) -> bool {
         match end {
             Endpoint::Client => {
-                self.samples.iter().any(|moment| !moment.interval.kernel.is_empty())
+                self.samples.iter().any(|sample| !sample.interval.kernel.is_empty())
             }
             Endpoint::Server => self.header.target_is_here || self.has_server_kernel,
         }
@@ -128,13 +128,13 @@ impl<'a> RunView<'a> {
 
     /// Reports whether generator and server share one kernel and one network namespace, so that a
     /// counter may belong to either.
-    pub fn ends_share_a_kernel(&self) -> bool {
+    pub fn shares_kernel(&self) -> bool {
         !self.has_server_kernel
     }
 
     /// Returns a counter or gauge of one side's kernel in one sample.
-    pub fn value(&self, end: Endpoint, moment: &Sample, name: &str) -> Option<i64> {
-        let interval = &moment.interval;
+    pub fn value(&self, end: Endpoint, sample: &Sample, name: &str) -> Option<i64> {
+        let interval = &sample.interval;
         match end {
             Endpoint::Client => interval.kernel.get(name).copied(),
             // An interval without the server's own value says nothing about it: the generator's is
@@ -148,18 +148,18 @@ impl<'a> RunView<'a> {
     /// Returns the first recorded value of what does not change, such as
     /// `sysctl.net.core.somaxconn`.
     pub fn constant(&self, end: Endpoint, name: &str) -> Option<i64> {
-        self.samples.iter().find_map(|moment| self.value(end, moment, name))
+        self.samples.iter().find_map(|sample| self.value(end, sample, name))
     }
 
     /// Returns the growth of a counter while the load was on, or `None` if it did not grow or is
     /// not known.
     pub fn growth(&self, end: Endpoint, counter: &str) -> Option<Growth> {
-        self.growth_of(counter, |moment| self.value(end, moment, counter))
+        self.growth_of(counter, |sample| self.value(end, sample, counter))
     }
 
     /// Returns the growth of one of the generator's own counters.
     pub fn load_growth(&self, counter: &str, of: impl Fn(&LoadCounters) -> u64) -> Option<Growth> {
-        self.growth_of(counter, |moment| Some(of(&moment.load()?.counters) as i64))
+        self.growth_of(counter, |sample| Some(of(&sample.load()?.counters) as i64))
     }
 
     /// Returns the growth of a counter of a throng server.
@@ -168,21 +168,21 @@ impl<'a> RunView<'a> {
         counter: &str,
         of: impl Fn(&ServerSnapshot) -> u64,
     ) -> Option<Growth> {
-        self.growth_of(counter, |moment| Some(of(moment.interval.server.as_ref()?) as i64))
+        self.growth_of(counter, |sample| Some(of(sample.interval.server.as_ref()?) as i64))
     }
 
     /// Returns the growth of one kind of failed connect.
     pub fn connect_failures(&self, errno: &str) -> Option<Growth> {
         let of = |tally: &Tally| tally.get(errno) as i64;
-        self.growth_of(&format!("connect_failed.{errno}"), |moment| {
-            Some(of(&moment.load()?.connect_failed))
+        self.growth_of(&format!("connect_failed.{errno}"), |sample| {
+            Some(of(&sample.load()?.connect_failed))
         })
     }
 
     /// Returns the growth of one kind of error on an established connection.
     pub fn errors(&self, kind: &str) -> Option<Growth> {
         let of = |tally: &Tally| tally.get(kind) as i64;
-        self.growth_of(&format!("errors.{kind}"), |moment| Some(of(&moment.load()?.errors)))
+        self.growth_of(&format!("errors.{kind}"), |sample| Some(of(&sample.load()?.errors)))
     }
 
     /// Returns the growth of `value` over the samples. A value that falls starts again at zero, as
@@ -192,22 +192,22 @@ impl<'a> RunView<'a> {
         counter: &str,
         value: impl Fn(&Sample) -> Option<i64>,
     ) -> Option<Growth> {
-        let mut values = self.samples.iter().filter_map(|moment| Some((moment, value(moment)?)));
+        let mut values = self.samples.iter().filter_map(|sample| Some((sample, value(sample)?)));
         let (_, from) = values.next()?;
         let mut growth =
             Growth { counter: counter.to_owned(), from, to: from, began_ms: 0, per_second_most: 0 };
         let mut before = from;
-        for (moment, now) in values {
+        for (sample, now) in values {
             let by = if now >= before { now - before } else { now };
             before = now;
             if by <= 0 {
                 continue;
             }
             if growth.to == growth.from {
-                growth.began_ms = moment.interval.at_ms;
+                growth.began_ms = sample.interval.at_ms;
             }
             growth.to += by;
-            let per_second = by as u64 * 1000 / moment.interval.span_ms.max(1);
+            let per_second = by as u64 * 1000 / sample.interval.span_ms.max(1);
             growth.per_second_most = growth.per_second_most.max(per_second);
         }
         (growth.to > growth.from).then_some(growth)
@@ -215,13 +215,13 @@ impl<'a> RunView<'a> {
 
     /// Returns the peak of a gauge while the load was on.
     pub fn peak(&self, end: Endpoint, gauge: &str) -> Option<Peak> {
-        self.peak_of(gauge, |moment| self.value(end, moment, gauge))
+        self.peak_of(gauge, |sample| self.value(end, sample, gauge))
     }
 
     /// Returns the peak of `value` over the samples.
     pub fn peak_of(&self, gauge: &str, value: impl Fn(&Sample) -> Option<i64>) -> Option<Peak> {
         let values = || {
-            self.samples.iter().filter_map(|moment| Some((moment.interval.at_ms, value(moment)?)))
+            self.samples.iter().filter_map(|sample| Some((sample.interval.at_ms, value(sample)?)))
         };
         let (_, from) = values().next()?;
         // The first of several equal peaks.
@@ -232,21 +232,21 @@ impl<'a> RunView<'a> {
     /// Returns the pid of the last server process that the run file names.
     pub(crate) fn server_pid(&self) -> Option<u64> {
         let reported =
-            |moment: &Sample| moment.interval.server.as_ref().map(|server| server.process.pid);
-        let found = |moment: &Sample| {
-            moment.interval.events.iter().rev().find_map(|event| match &event.kind {
+            |sample: &Sample| sample.interval.server.as_ref().map(|server| server.process.pid);
+        let found = |sample: &Sample| {
+            sample.interval.events.iter().rev().find_map(|event| match &event.kind {
                 RunEventKind::ServerProcess { pid, .. } => Some(*pid),
                 _ => None,
             })
         };
         let pid =
-            self.samples.iter().rev().find_map(|moment| found(moment).or_else(|| reported(moment)));
+            self.samples.iter().rev().find_map(|sample| found(sample).or_else(|| reported(sample)));
         pid.filter(|pid| *pid != 0).map(u64::from)
     }
 
     /// Returns the other programs that used the CPUs of one side's machine in an interval.
-    pub(crate) fn programs<'m>(&self, end: Endpoint, moment: &'m Sample) -> &'m [ProgramUse] {
-        let interval = &moment.interval;
+    pub(crate) fn programs<'m>(&self, end: Endpoint, sample: &'m Sample) -> &'m [ProgramUse] {
+        let interval = &sample.interval;
         match end {
             Endpoint::Client => &interval.programs,
             Endpoint::Server if interval.server_machine.is_some() => &interval.server_programs,
@@ -256,8 +256,8 @@ impl<'a> RunView<'a> {
     }
 
     /// Returns the CPU times of one side's machine in a sample.
-    pub fn machine<'m>(&self, end: Endpoint, moment: &'m Sample) -> Option<&'m MachineUse> {
-        let interval = &moment.interval;
+    pub fn machine<'m>(&self, end: Endpoint, sample: &'m Sample) -> Option<&'m MachineUse> {
+        let interval = &sample.interval;
         match end {
             Endpoint::Client => interval.machine.as_ref(),
             Endpoint::Server if interval.server_machine.is_some() => {
@@ -270,7 +270,7 @@ impl<'a> RunView<'a> {
 
     /// Returns the longest time in which users waited and none was answered.
     pub(crate) fn longest_gap(&self) -> Option<AnswerGap> {
-        let gaps = self.samples.iter().filter_map(|moment| moment.load()?.answer_gap);
+        let gaps = self.samples.iter().filter_map(|sample| sample.load()?.answer_gap);
         gaps.max_by_key(AnswerGap::length_ms)
     }
 

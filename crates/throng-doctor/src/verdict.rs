@@ -13,7 +13,7 @@ use crate::run_view::{LoadLevel, RunView};
 pub(crate) fn verdict(run: &RunView<'_>, findings: &[Finding]) -> String {
     let caveat = findings.iter().find(|finding| finding.id == CAVEAT);
     let cause = findings.first().filter(|first| first.severity > Severity::Noted);
-    let mut said = match (missed(run), cause) {
+    let mut verdict = match (missed(run), cause) {
         (Some(missed), Some(cause)) => {
             format!("Missed: {missed}{}: {}", at_load(run, cause), cause_and_remedy(cause))
         }
@@ -27,22 +27,22 @@ pub(crate) fn verdict(run: &RunView<'_>, findings: &[Finding]) -> String {
     };
     // A caveat that follows from the cause, or is the cause, says nothing new.
     let is_new = |caveat: &&Finding| {
-        caveat.follows_from.is_none() && !said.contains(&lower(caveat.first_sentence()))
+        caveat.follows_from.is_none() && !verdict.contains(&lower(caveat.first_sentence()))
     };
     if let Some(caveat) = caveat.filter(is_new) {
-        said += &format!(" Besides, {}.", lower(caveat.first_sentence()));
+        verdict += &format!(" Besides, {}.", lower(caveat.first_sentence()));
     }
     if cause.is_none()
         && let Some(next) = findings.iter().find(|finding| finding.id != CAVEAT)
     {
-        said += &format!(" Next: {}; do: {}.", lower(next.first_sentence()), next.remedy);
+        verdict += &format!(" Next: {}; do: {}.", lower(next.first_sentence()), next.remedy);
     }
-    said
+    verdict
 }
 
 /// Returns the first missed threshold, and how many others were missed.
 fn missed(run: &RunView<'_>) -> Option<String> {
-    let (first, more) = run.asked.missed().split_first()?;
+    let (first, more) = run.thresholds.missed().split_first()?;
     Some(match more.len() {
         0 => first.describe(),
         1 => format!("{} (and one more threshold)", first.describe()),
@@ -246,11 +246,11 @@ mod tests {
             .with("listener.backlog", 128)
             .growing("TcpExt.ListenOverflows", 0, 40, 2)
             .loaded(|load, second| load.connect_failed.add("timeout", u64::from(second > 8)));
-        let said = verdict_of(&run);
+        let verdict = verdict_of(&run);
         let begin = "Stopped on the server side at 600 connections, 200/s connects and 1k/s \
                      messages: the server's accept queue, which holds 129, overflowed 320 times; \
                      do: throng serve --backlog";
-        assert!(said.starts_with(begin), "{said}");
+        assert!(verdict.starts_with(begin), "{verdict}");
     }
 
     #[test]
@@ -272,11 +272,11 @@ mod tests {
             });
             verdict_of(&run)
         };
-        let said = waiting(4_900_000);
+        let verdict = waiting(4_900_000);
         let begin = "Slowed down on the server side at 1k connections and 1k/s messages: the \
-                     server was slow: 400 users were waiting for an answer when the run ended, one \
+                     server was slow: 400 users were waiting for an answer when it ended, one \
                      of them for 4.90 s";
-        assert!(said.starts_with(begin), "{said}");
+        assert!(verdict.starts_with(begin), "{verdict}");
         assert!(waiting(300_000).starts_with("Nothing stopped it"), "{}", waiting(300_000));
     }
 
@@ -285,24 +285,24 @@ mod tests {
         let late = Run::quiet().loaded(|load, second| {
             load.counters.users_intended = 260 * second.min(5);
         });
-        let said = verdict_of(&late);
+        let verdict = verdict_of(&late);
         assert!(
-            said.starts_with(
+            verdict.starts_with(
                 "No known cause stopped it, but the run is invalid: the generator \
                                   did not start"
             ),
-            "{said}"
+            "{verdict}"
         );
         let failed = Run::quiet().loaded(|load, second| {
             load.errors.add("send_failed", 3 * second);
             load.errors.add("not_joined", second);
         });
-        let said = verdict_of(&failed);
+        let verdict = verdict_of(&failed);
         assert!(
-            said.starts_with(
+            verdict.starts_with(
                 "No cause was found for its 40 errors, 30 of them send_failed (the CPUs"
             ),
-            "{said}"
+            "{verdict}"
         );
     }
 
@@ -311,8 +311,8 @@ mod tests {
         let (history, mut summary) = Run::quiet().whole();
         let mut check = |end, begin: &str| {
             summary.run.end = Some(end);
-            let said = diagnose(&history, &summary, &[]).verdict;
-            assert!(said.starts_with(begin), "{said}");
+            let verdict = diagnose(&history, &summary, &[]).verdict;
+            assert!(verdict.starts_with(begin), "{verdict}");
         };
         check(RunEndReason::Finished, "Nothing stopped it: the plan was met with 85 % headroom");
         check(
@@ -338,15 +338,15 @@ mod tests {
         let met = "Nothing stopped it: the plan was met";
         assert!(hanging(10).starts_with(met), "under way: {}", hanging(10));
         let begin = "No known cause stopped it, but";
-        let said = hanging(20);
+        let verdict = hanging(20);
         assert!(
-            said.starts_with(&format!("{begin} 100 of its 1k connects had no answer")),
-            "{said}"
+            verdict.starts_with(&format!("{begin} 100 of its 1k connects had no answer")),
+            "{verdict}"
         );
-        let said = hanging(200);
+        let verdict = hanging(200);
         assert!(
-            said.starts_with(&format!("{begin} 1k of its 1k connects had no answer")),
-            "{said}"
+            verdict.starts_with(&format!("{begin} 1k of its 1k connects had no answer")),
+            "{verdict}"
         );
     }
 
@@ -359,18 +359,24 @@ mod tests {
                 load.errors.add("send_failed", if second == 10 { errors } else { 0 });
             }))
         };
-        let said = failing(9, 1_000);
+        let verdict = failing(9, 1_000);
         assert!(
-            said.starts_with(
+            verdict.starts_with(
                 "The plan was met but for 9 errors (send_failed) in 11k attempts, with 85 % \
                  headroom"
             ),
-            "{said}"
+            "{verdict}"
         );
-        let said = failing(11, 1_000);
-        assert!(said.starts_with("No cause was found for its 11 errors, 11 of them"), "{said}");
-        let said = failing(1, 0);
-        assert!(said.starts_with("No cause was found for its only error, send_failed"), "{said}");
+        let verdict = failing(11, 1_000);
+        assert!(
+            verdict.starts_with("No cause was found for its 11 errors, 11 of them"),
+            "{verdict}"
+        );
+        let verdict = failing(1, 0);
+        assert!(
+            verdict.starts_with("No cause was found for its only error, send_failed"),
+            "{verdict}"
+        );
     }
 
     /// Returns the verdict of a run that is judged by thresholds.
@@ -388,18 +394,18 @@ mod tests {
             load.message.record_n(51_200, 1_000);
         });
         assert!(verdict_of(&slow).starts_with("Nothing stopped it"), "below what a person notices");
-        let said = judged(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
+        let verdict = judged(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
         let begin = "Missed: message.p99 51.2 ms, asked < 10ms at 200 connections, 200/s connects \
                      and 1k/s messages: the server was slow: messages took 51.2 ms (p99) while the \
-                     server used 0.02 of the 2 CPUs that it may use; do: see where";
-        assert!(said.starts_with(begin), "{said}");
-        let said =
+                     server used 0.02 of the 2 CPUs that it may use; do: find where";
+        assert!(verdict.starts_with(begin), "{verdict}");
+        let verdict =
             judged(&slow, &["message.p99 < 10ms", "message.p50 < 1ms", "message.max < 20ms"]);
         assert!(
-            said.starts_with(
+            verdict.starts_with(
                 "Missed: message.p99 51.2 ms, asked < 10ms (and 2 more thresholds) at"
             ),
-            "{said}"
+            "{verdict}"
         );
         assert!(judged(&slow, &["message.p99 < 60ms"]).starts_with("Nothing stopped it"));
     }
@@ -412,10 +418,10 @@ mod tests {
             "Missed: message.rate_mean 1k/s, asked > 5000/s; no cause was found (the CPUs of this \
              machine were busy for 15 % at most)."
         );
-        let said = judged(&quiet, &["push.p99 < 1s"]);
+        let verdict = judged(&quiet, &["push.p99 < 1s"]);
         assert!(
-            said.starts_with("Missed: push.p99 could not be measured, asked < 1s; no cause"),
-            "{said}"
+            verdict.starts_with("Missed: push.p99 could not be measured, asked < 1s; no cause"),
+            "{verdict}"
         );
         let failing =
             Run::quiet().loaded(|load, second| load.errors.add("not_joined", second / 10));
@@ -423,8 +429,11 @@ mod tests {
             verdict_of(&failing)
                 .starts_with("The plan was met but for 1 error (not_joined) in 11k attempts")
         );
-        let said = judged(&failing, &["errors == 0"]);
-        assert!(said.starts_with("Missed: errors 1, asked == 0; no cause was found"), "{said}");
+        let verdict = judged(&failing, &["errors == 0"]);
+        assert!(
+            verdict.starts_with("Missed: errors 1, asked == 0; no cause was found"),
+            "{verdict}"
+        );
     }
 
     #[test]
@@ -436,13 +445,13 @@ mod tests {
                 load.answer_gap = Some(AnswerGap { from_ms: 4_100, to_ms: 5_400 });
             }
         });
-        let said = verdict_of(&run);
+        let verdict = verdict_of(&run);
         assert!(
-            said.starts_with(
+            verdict.starts_with(
                 "No known cause stopped it, but no user got an answer for 1.30 s, \
                               from 4.1 s on"
             ),
-            "{said}"
+            "{verdict}"
         );
     }
 }

@@ -6,30 +6,31 @@ use super::{CostSource, Costs, Fleet, FleetSpec};
 
 /// Returns all assumptions, the weakest first: those that decide the number of servers and were
 /// tested least.
-pub(super) fn of(ask: &FleetSpec, costs: &Costs, servers: &Fleet) -> Vec<String> {
+pub(super) fn of(spec: &FleetSpec, costs: &Costs, servers: &Fleet) -> Vec<String> {
     let mut found: Vec<(u32, String)> = Vec::new();
     let mut add = |weakness: u32, text: String| found.push((weakness, text));
     let decided = |by: &str| if servers.decided_by == by { DECIDES } else { 0 };
-    let has_work =
-        ask.connects_per_s.is_some() || ask.messages_per_s > 0.0 || ask.broadcast_every_s.is_some();
+    let has_work = spec.connects_per_s.is_some()
+        || spec.messages_per_s > 0.0
+        || spec.broadcast_every_s.is_some();
 
-    if costs.weakest_source(ask) == CostSource::Documented {
+    if costs.weakest_source(spec) == CostSource::Documented {
         let text = "costs not measured here are those of another machine, from docs/numbers.md \
                     (measure them with --measure, or take them from a run file with --from)";
         add(40 + decided("memory").max(decided("CPU")) / 2, text.to_owned());
     }
     if has_work {
-        let factor = (ask.machine.cores / costs.cpus as f64).max(1.0);
+        let factor = (spec.machine.cores / costs.cpus as f64).max(1.0);
         let text = format!(
             "CPU times are from loopback, where the kernel charges the work of receiving to the \
              sender, and from {} CPUs: {} CPUs are assumed to do {} times as much",
             costs.cpus,
-            count(ask.machine.cores),
-            count(ask.machine.cores / costs.cpus as f64),
+            count(spec.machine.cores),
+            count(spec.machine.cores / costs.cpus as f64),
         );
         add(10 + factor.min(20.0) as u32 + decided("CPU"), text);
     }
-    if !ask.machine.nic_is_known {
+    if !spec.machine.nic_is_known {
         let text = "no --nic was given: 10 Gbit/s are assumed, without a limit of packets a second";
         add(20 + decided("the network"), text.to_owned());
     } else {

@@ -98,11 +98,11 @@ impl Costs {
     }
 
     /// Returns the least trustworthy source of the costs that the servers of a plan depend on.
-    pub fn weakest_source(&self, ask: &FleetSpec) -> CostSource {
+    pub fn weakest_source(&self, spec: &FleetSpec) -> CostSource {
         let EndCosts { bytes, connect_us, message_us, delivery_us } = self.server;
         let of_work = [
-            (ask.messages_per_s > 0.0).then_some(message_us),
-            ask.broadcast_every_s.map(|_| delivery_us),
+            (spec.messages_per_s > 0.0).then_some(message_us),
+            spec.broadcast_every_s.map(|_| delivery_us),
         ];
         let always = [self.kernel_bytes, bytes, connect_us];
         let costs = always.into_iter().chain(of_work.into_iter().flatten());
@@ -146,10 +146,10 @@ fn work_of_generator(run: &RunFile) -> Vec<Work<3>> {
             0 => grown.messages_sent,
             _ => grown.messages_answered,
         };
-        let asked = grown.pushes_ok + grown.heartbeats_answered;
-        let replies = grown.messages_answered + asked + grown.joins_ok;
+        let replied = grown.pushes_ok + grown.heartbeats_answered;
+        let replies = grown.messages_answered + replied + grown.joins_ok;
         let deliveries = grown.messages_received.saturating_sub(replies);
-        let done = [grown.connects_ok, plain + asked, deliveries];
+        let done = [grown.connects_ok, plain + replied, deliveries];
         Work { done, cpu_us: now.process.cpu_us().saturating_sub(before.process.cpu_us()) }
     });
     keep_busy(work.collect())

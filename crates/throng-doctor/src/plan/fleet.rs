@@ -33,25 +33,25 @@ impl Fleet {
     /// Computes the machines of one side.
     pub(super) fn new(
         role: FleetSide,
-        ask: &FleetSpec,
+        spec: &FleetSpec,
         costs: &EndCosts,
         kernel_bytes: Cost,
     ) -> Self {
         let mut lines = Vec::new();
         let needs = [
-            memory(ask, costs, kernel_bytes, &mut lines),
-            cpu(ask, costs, &mut lines),
-            network(role, ask, &mut lines),
-            watches(ask, &mut lines),
+            memory(spec, costs, kernel_bytes, &mut lines),
+            cpu(spec, costs, &mut lines),
+            network(role, spec, &mut lines),
+            watches(spec, &mut lines),
         ];
         // Of equal needs the first wins: memory.
         let first =
             needs.into_iter().reduce(|most, next| if next.1 > most.1 { next } else { most });
         let (decided_by, machines) = first.expect("there are four needs");
-        let each = ask.connections.div_ceil(machines);
-        let of_each = format!("{} ÷ {machines}", count(ask.connections as f64));
+        let each = spec.connections.div_ceil(machines);
+        let of_each = format!("{} ÷ {machines}", count(spec.connections as f64));
         lines.push(Line::new("connections each", Amount::Connections(each), of_each));
-        let cores = ask.machine.cores;
+        let cores = spec.machine.cores;
         let fds = Amount::Fds(whole(each as f64 / cores));
         let formula = format!(
             "{} ÷ {} cores, each with a table of its own",
@@ -59,7 +59,7 @@ impl Fleet {
             count(cores)
         );
         lines.push(Line::new("fds in a table", fds, formula));
-        let (packets, formula) = packets(ask);
+        let (packets, formula) = packets(spec);
         let formula = format!("({formula}) ÷ {machines}");
         let packets = Amount::PacketsPerS(packets / machines as f64);
         lines.push(Line::new("packets each", packets, formula));
@@ -67,8 +67,8 @@ impl Fleet {
     }
 
     /// Returns the connections of each machine.
-    pub fn connections_each(&self, ask: &FleetSpec) -> f64 {
-        ask.connections as f64 / self.machines as f64
+    pub fn connections_each(&self, spec: &FleetSpec) -> f64 {
+        spec.connections as f64 / self.machines as f64
     }
 }
 
@@ -76,17 +76,17 @@ impl Fleet {
 type Need = (&'static str, u64);
 
 /// Computes the machines for memory.
-fn memory(ask: &FleetSpec, costs: &EndCosts, kernel: Cost, lines: &mut Vec<Line>) -> Need {
+fn memory(spec: &FleetSpec, costs: &EndCosts, kernel: Cost, lines: &mut Vec<Line>) -> Need {
     let each = kernel.value + costs.bytes.value;
-    let all = ask.connections as f64 * each;
+    let all = spec.connections as f64 * each;
     let formula = format!(
         "{} connections × ({} of the kernel + {} of the program)",
-        count(ask.connections as f64),
+        count(spec.connections as f64),
         bytes(kernel.value),
         bytes(costs.bytes.value)
     );
     lines.push(Line::new("memory", Amount::Bytes(all), formula));
-    let machine = ask.machine.memory_bytes;
+    let machine = spec.machine.memory_bytes;
     let machines = whole(all / (machine * MEMORY_SHARE));
     let formula = format!("{} ÷ ({} × {})", bytes(all), bytes(machine), percent(MEMORY_SHARE));
     lines.push(Line::new("  machines for it", Amount::Machines(machines), formula));
@@ -94,22 +94,22 @@ fn memory(ask: &FleetSpec, costs: &EndCosts, kernel: Cost, lines: &mut Vec<Line>
 }
 
 /// Computes the machines for CPU time.
-fn cpu(ask: &FleetSpec, costs: &EndCosts, lines: &mut Vec<Line>) -> Need {
-    let deliveries = deliveries_per_s(ask);
+fn cpu(spec: &FleetSpec, costs: &EndCosts, lines: &mut Vec<Line>) -> Need {
+    let deliveries = deliveries_per_s(spec);
     let parts = [
-        (ask.connects_per_s.unwrap_or(0.0), "connects", costs.connect_us),
-        (ask.messages_per_s, "messages", costs.message_us),
+        (spec.connects_per_s.unwrap_or(0.0), "connects", costs.connect_us),
+        (spec.messages_per_s, "messages", costs.message_us),
         (deliveries, "deliveries", costs.delivery_us),
     ];
     let busy: f64 = parts.iter().map(|(per_s, _, cost)| per_s * cost.value / 1e6).sum();
     let formula =
         sum(&parts.map(|(per_s, what, cost)| (per_s, format!("{what} × {}", micros(cost.value)))));
     lines.push(Line::new("cores busy", Amount::Cores(busy), formula));
-    let machines = whole(busy / (ask.machine.cores * CPU_SHARE));
+    let machines = whole(busy / (spec.machine.cores * CPU_SHARE));
     let formula = format!(
         "{} cores ÷ ({} cores × {})",
         count(busy),
-        count(ask.machine.cores),
+        count(spec.machine.cores),
         percent(CPU_SHARE)
     );
     lines.push(Line::new("  machines for them", Amount::Machines(machines), formula));
@@ -118,22 +118,23 @@ fn cpu(ask: &FleetSpec, costs: &EndCosts, lines: &mut Vec<Line>) -> Need {
 
 /// Computes the machines for the busier direction of the network: out of a server, into a
 /// generator.
-fn network(role: FleetSide, ask: &FleetSpec, lines: &mut Vec<Line>) -> Need {
-    let deliveries = deliveries_per_s(ask);
-    let each = message_wire_bytes(ask);
-    let per_s = (ask.messages_per_s + deliveries) * each * 8.0;
+fn network(role: FleetSide, spec: &FleetSpec, lines: &mut Vec<Line>) -> Need {
+    let deliveries = deliveries_per_s(spec);
+    let each = message_wire_bytes(spec);
+    let per_s = (spec.messages_per_s + deliveries) * each * 8.0;
     let direction = match role {
         FleetSide::Server => "network out",
         FleetSide::Generator => "network in",
     };
-    let what = [(ask.messages_per_s, "messages".to_owned()), (deliveries, "deliveries".to_owned())];
-    let packets = match message_packets(ask) {
+    let what =
+        [(spec.messages_per_s, "messages".to_owned()), (deliveries, "deliveries".to_owned())];
+    let packets = match message_packets(spec) {
         1 => format!("{WIRE_BYTES} B of headers"),
         n => format!("{n} packets × {WIRE_BYTES} B of headers"),
     };
-    let formula = format!("({}) × ({} B + {packets}) × 8", sum(&what), ask.message_bytes);
+    let formula = format!("({}) × ({} B + {packets}) × 8", sum(&what), spec.message_bytes);
     lines.push(Line::new(direction, Amount::BitsPerS(per_s), formula));
-    let nic = ask.machine.nic_bits_per_s;
+    let nic = spec.machine.nic_bits_per_s;
     let machines = whole(per_s / (nic * NIC_SHARE));
     let formula = format!("{} ÷ ({} × {})", bits(per_s), bits(nic), percent(NIC_SHARE));
     lines.push(Line::new("  machines for it", Amount::Machines(machines), formula));
@@ -141,13 +142,13 @@ fn network(role: FleetSide, ask: &FleetSpec, lines: &mut Vec<Line>) -> Need {
 }
 
 /// Computes the machines for `fs.epoll.max_user_watches`, at the kernel's default.
-fn watches(ask: &FleetSpec, lines: &mut Vec<Line>) -> Need {
-    let each = (ask.machine.memory_bytes * WATCHES_MEMORY_SHARE / WATCH_BYTES).floor().max(1.0);
-    let machines = whole(ask.connections as f64 / each);
+fn watches(spec: &FleetSpec, lines: &mut Vec<Line>) -> Need {
+    let each = (spec.machine.memory_bytes * WATCHES_MEMORY_SHARE / WATCH_BYTES).floor().max(1.0);
+    let machines = whole(spec.connections as f64 / each);
     let formula = format!(
         "{} connections ÷ ({} × {} ÷ {WATCH_BYTES} B), the default of fs.epoll.max_user_watches",
-        count(ask.connections as f64),
-        bytes(ask.machine.memory_bytes),
+        count(spec.connections as f64),
+        bytes(spec.machine.memory_bytes),
         percent(WATCHES_MEMORY_SHARE)
     );
     lines.push(Line::new("machines for epoll", Amount::Machines(machines), formula));
@@ -155,28 +156,28 @@ fn watches(ask: &FleetSpec, lines: &mut Vec<Line>) -> Need {
 }
 
 /// Returns the packets a second of all connections in both directions, and the formula.
-fn packets(ask: &FleetSpec) -> (f64, String) {
-    let deliveries = deliveries_per_s(ask);
-    let connects = ask.connects_per_s.unwrap_or(0.0);
-    let segments = message_packets(ask) as f64;
+fn packets(spec: &FleetSpec) -> (f64, String) {
+    let deliveries = deliveries_per_s(spec);
+    let connects = spec.connects_per_s.unwrap_or(0.0);
+    let segments = message_packets(spec) as f64;
     let all = connects * CONNECT_PACKETS
-        + ask.messages_per_s * 2.0 * segments
+        + spec.messages_per_s * 2.0 * segments
         + deliveries * (segments + 1.0);
     let formula = sum(&[
         (connects, format!("connects × {CONNECT_PACKETS}")),
-        (ask.messages_per_s, format!("messages × {}", 2.0 * segments)),
+        (spec.messages_per_s, format!("messages × {}", 2.0 * segments)),
         (deliveries, format!("deliveries × {}", segments + 1.0)),
     ]);
     (all, formula)
 }
 
 /// Returns the addresses and ports.
-pub(super) fn addresses(ask: &FleetSpec, servers: &Fleet, generators: &Fleet) -> Vec<Line> {
-    let targets = ask.target_addresses.unwrap_or(servers.machines).max(1);
-    let whose = if ask.target_addresses.is_some() { "as given" } else { "one a server" };
-    let each = generators.connections_each(ask).ceil();
+pub(super) fn addresses(spec: &FleetSpec, servers: &Fleet, generators: &Fleet) -> Vec<Line> {
+    let targets = spec.target_addresses.unwrap_or(servers.machines).max(1);
+    let whose = if spec.target_addresses.is_some() { "as given" } else { "one a server" };
+    let each = generators.connections_each(spec).ceil();
     // If all ports of a range are reserved there are none; count at least one for each address.
-    let ports = ask.ports.max(1);
+    let ports = spec.ports.max(1);
     let sources = whole(each / (ports as f64 * targets as f64));
     vec![
         Line::new("target addresses", Amount::Addresses(targets), whose),
@@ -200,35 +201,35 @@ pub(super) fn addresses(ask: &FleetSpec, servers: &Fleet, generators: &Fleet) ->
 
 /// Returns the time of a broadcast to all clients, and of their connects.
 pub(super) fn time(
-    ask: &FleetSpec,
+    spec: &FleetSpec,
     costs: &Costs,
     servers: &Fleet,
     generators: &Fleet,
 ) -> Vec<Line> {
-    let FleetSpec { machine, .. } = ask;
-    let each = servers.connections_each(ask);
+    let FleetSpec { machine, .. } = spec;
+    let each = servers.connections_each(spec);
     let busy = each * costs.server.delivery_us.value / 1e6 / machine.cores;
-    let wire = each * message_wire_bytes(ask) * 8.0 / machine.nic_bits_per_s;
+    let wire = each * message_wire_bytes(spec) * 8.0 / machine.nic_bits_per_s;
     let formula = format!(
         "the longer of {} × {} ÷ {} cores and {} × {} × 8 ÷ {}",
         count(each),
         micros(costs.server.delivery_us.value),
         count(machine.cores),
         count(each),
-        bytes(message_wire_bytes(ask)),
+        bytes(message_wire_bytes(spec)),
         bits(machine.nic_bits_per_s)
     );
     let mut lines = vec![Line::new("a broadcast to all", Amount::Seconds(busy.max(wire)), formula)];
-    let (connects_per_s, why) = match ask.connects_per_s {
+    let (connects_per_s, why) = match spec.connects_per_s {
         Some(per_s) => (per_s, rate(per_s)),
-        None => most_connects(ask, costs, servers, generators),
+        None => most_connects(spec, costs, servers, generators),
     };
     lines.push(Line::new(
         "all have connected after",
-        Amount::Seconds(ask.connections as f64 / connects_per_s),
-        format!("{} ÷ {why}", count(ask.connections as f64)),
+        Amount::Seconds(spec.connections as f64 / connects_per_s),
+        format!("{} ÷ {why}", count(spec.connections as f64)),
     ));
-    if let Some(every) = ask.broadcast_every_s.filter(|every| busy.max(wire) > *every) {
+    if let Some(every) = spec.broadcast_every_s.filter(|every| busy.max(wire) > *every) {
         lines.push(Line::new(
             "too late by",
             Amount::Seconds(busy.max(wire) - every),
@@ -240,13 +241,13 @@ pub(super) fn time(
 
 /// Returns the connects a second that both sides can do with no other work, and the formula.
 fn most_connects(
-    ask: &FleetSpec,
+    spec: &FleetSpec,
     costs: &Costs,
     servers: &Fleet,
     clients: &Fleet,
 ) -> (f64, String) {
     let most = |fleet: &Fleet, cost: Cost| {
-        fleet.machines as f64 * ask.machine.cores * CPU_SHARE * 1e6 / cost.value
+        fleet.machines as f64 * spec.machine.cores * CPU_SHARE * 1e6 / cost.value
     };
     let (by_servers, by_clients) =
         (most(servers, costs.server.connect_us), most(clients, costs.generator.connect_us));
@@ -258,7 +259,7 @@ fn most_connects(
     let why = format!(
         "({} {who} × {} cores × {} ÷ {})",
         fleet.machines,
-        count(ask.machine.cores),
+        count(spec.machine.cores),
         percent(CPU_SHARE),
         micros(cost.value)
     );
@@ -273,18 +274,18 @@ fn sum(parts: &[(f64, String)]) -> String {
 }
 
 /// Returns the deliveries a second of all broadcasts.
-fn deliveries_per_s(ask: &FleetSpec) -> f64 {
-    ask.broadcast_every_s.map_or(0.0, |every| ask.connections as f64 / every)
+fn deliveries_per_s(spec: &FleetSpec) -> f64 {
+    spec.broadcast_every_s.map_or(0.0, |every| spec.connections as f64 / every)
 }
 
 /// Returns the packets of one message.
-fn message_packets(ask: &FleetSpec) -> u64 {
-    ask.message_bytes.div_ceil(SEGMENT_BYTES).max(1)
+fn message_packets(spec: &FleetSpec) -> u64 {
+    spec.message_bytes.div_ceil(SEGMENT_BYTES).max(1)
 }
 
 /// Returns the bytes of one message on the wire.
-fn message_wire_bytes(ask: &FleetSpec) -> f64 {
-    (ask.message_bytes + message_packets(ask) * WIRE_BYTES) as f64
+fn message_wire_bytes(spec: &FleetSpec) -> f64 {
+    (spec.message_bytes + message_packets(spec) * WIRE_BYTES) as f64
 }
 
 /// Rounds up to whole machines, at least one.

@@ -23,14 +23,14 @@ pub fn kernel_bytes(slabs: &SlabCaches, page_bytes: u64) -> Option<u64> {
 }
 
 /// Checks the machine's free memory.
-pub(super) fn machine(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    let each = each(ask, machine);
+pub(super) fn machine(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    let each = each(required, machine);
     let free =
         machine.memory.clone().map(|memory| memory.available_bytes.unwrap_or(memory.total_bytes));
     let found = free.map(|free| LimitValue::linear(free / 100 * FREE_PERCENT, each.total(), 0));
-    let needs = ask.connections.saturating_mul(each.total());
-    let check = Check::stops("memory", "memory", ask.connections, needs, found).in_bytes();
-    let because = format!("{}; {FREE_PERCENT} % of the free memory", each.describe(ask));
+    let needs = required.connections.saturating_mul(each.total());
+    let check = Check::stops("memory", "memory", required.connections, needs, found).in_bytes();
+    let because = format!("{}; {FREE_PERCENT} % of the free memory", each.describe(required));
     Some(check.because(because).else_do(|| {
         // The amount that the check above accepts, which counts in whole hundreds of bytes.
         let enough = needs.div_ceil(FREE_PERCENT).saturating_mul(100);
@@ -46,7 +46,7 @@ pub(super) fn machine(ask: &Requirements, machine: &MachineLimits) -> Option<Che
 }
 
 /// Checks the memory left in the tightest control group.
-pub(super) fn cgroup(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn cgroup(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let group = match &machine.cgroup_memory {
         Fact::Known(None) => return None,
         Fact::Known(Some(group)) => Fact::Known(*group),
@@ -54,12 +54,17 @@ pub(super) fn cgroup(ask: &Requirements, machine: &MachineLimits) -> Option<Chec
     };
     let taken = group.known().map_or(0, |group| group.taken_bytes);
     let free = group.map(|group| group.left_bytes());
-    let each = each(ask, machine);
-    let needs = ask.connections.saturating_mul(each.total());
+    let each = each(required, machine);
+    let needs = required.connections.saturating_mul(each.total());
     let found = free.map(|free| LimitValue::linear(free / 100 * FREE_PERCENT, each.total(), 0));
-    let check =
-        Check::stops("cgroup_memory", "memory of the control group", ask.connections, needs, found);
-    Some(check.in_bytes().because(each.describe(ask)).else_do(|| {
+    let check = Check::stops(
+        "cgroup_memory",
+        "memory of the control group",
+        required.connections,
+        needs,
+        found,
+    );
+    Some(check.in_bytes().because(each.describe(required)).else_do(|| {
         Remedy::command(format!(
             "systemctl set-property UNIT MemoryMax={}",
             (needs.saturating_mul(100) / FREE_PERCENT).saturating_add(taken)
@@ -69,16 +74,16 @@ pub(super) fn cgroup(ask: &Requirements, machine: &MachineLimits) -> Option<Chec
 }
 
 /// Checks the pages for the buffers of all sockets.
-pub(super) fn buffers(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
+pub(super) fn buffers(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let used = machine.tcp_mem_used_pages.known().copied().unwrap_or(0);
-    let needs = ask.connections.div_ceil(CONNECTIONS_PER_BUFFER_PAGE);
+    let needs = required.connections.div_ceil(CONNECTIONS_PER_BUFFER_PAGE);
     let found = machine.tcp_mem.clone().map(|[_, _, max]| {
         let has = max.saturating_sub(used);
         let enough = Sufficiency::For(has.saturating_mul(CONNECTIONS_PER_BUFFER_PAGE));
         LimitValue { has, enough }
     });
     let check =
-        Check::stops("tcp_mem", "net.ipv4.tcp_mem, pages left", ask.connections, needs, found);
+        Check::stops("tcp_mem", "net.ipv4.tcp_mem, pages left", required.connections, needs, found);
     let because = format!(
         "a page for {CONNECTIONS_PER_BUFFER_PAGE} connections: buffers are nearly always \
                  empty"
@@ -106,7 +111,7 @@ impl Each {
     }
 
     /// Describes the memory and its source.
-    fn describe(&self, ask: &Requirements) -> String {
+    fn describe(&self, required: &Requirements) -> String {
         let whose = if self.is_read {
             "this machine's slabs"
         } else {
@@ -116,17 +121,17 @@ impl Each {
             "{} B of kernel ({whose}) + {} B of {} each",
             self.kernel_bytes,
             self.user_bytes,
-            if ask.ends() == 1 { "program" } else { "both programs" }
+            if required.ends() == 1 { "program" } else { "both programs" }
         )
     }
 }
 
 /// Computes the memory of one connection.
-fn each(ask: &Requirements, machine: &MachineLimits) -> Each {
+fn each(required: &Requirements, machine: &MachineLimits) -> Each {
     let read = machine.slabs.known().and_then(|slabs| kernel_bytes(slabs, machine.page_bytes));
     Each {
-        kernel_bytes: read.unwrap_or(KERNEL_BYTES).saturating_mul(ask.ends()),
-        user_bytes: ask.user_bytes.saturating_mul(ask.ends()),
+        kernel_bytes: read.unwrap_or(KERNEL_BYTES).saturating_mul(required.ends()),
+        user_bytes: required.user_bytes.saturating_mul(required.ends()),
         is_read: read.is_some(),
     }
 }

@@ -12,8 +12,8 @@ use crate::fact::Fact;
 use crate::ports::LocalPorts;
 
 /// Checks source addresses times ports times targets.
-pub(super) fn ports(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    let wanted = ask.ports.as_ref()?;
+pub(super) fn ports(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    let wanted = required.ports.as_ref()?;
     let each = match &wanted.chosen {
         PortChoice::Kernel => both(&machine.local_ports, &taken_of(machine))
             .map(|(ports, taken)| free_of_kernel(&ports, &taken)),
@@ -41,10 +41,10 @@ pub(super) fn ports(ask: &Requirements, machine: &MachineLimits) -> Option<Check
         PortChoice::Kernel => "net.ipv4.ip_local_port_range".to_owned(),
         PortChoice::Generator(range) => format!("source ports {}-{}", range.start(), range.end()),
     };
-    let mut check = Check::stops("ports", limit, ask.connections, ask.connections, found);
+    let mut check = Check::stops("ports", limit, required.connections, required.connections, found);
     check = check.because(because);
-    let waiting = (ask.ends_per_s * wanted.time_wait.as_secs_f64()).ceil() as u64;
-    let mut needs = ask.connections.saturating_add(waiting);
+    let waiting = (required.ends_per_s * wanted.time_wait.as_secs_f64()).ceil() as u64;
+    let mut needs = required.connections.saturating_add(waiting);
     if check.state == CheckState::Ok && check.has.is_some_and(|has| has < needs) {
         check.state = CheckState::Tight;
         check.needs = needs;
@@ -54,7 +54,7 @@ pub(super) fn ports(ask: &Requirements, machine: &MachineLimits) -> Option<Check
             show_count(waiting)
         );
     }
-    let crowded = ask.connections.saturating_mul(SEARCH_IS_SHORT);
+    let crowded = required.connections.saturating_mul(SEARCH_IS_SHORT);
     if check.state == CheckState::Ok
         && wanted.chosen == PortChoice::Kernel
         && check.has.is_some_and(|has| has < crowded)
@@ -68,19 +68,24 @@ pub(super) fn ports(ask: &Requirements, machine: &MachineLimits) -> Option<Check
 }
 
 /// Checks the TIME-WAIT table: closed connections keep their ports for a while.
-pub(super) fn time_wait(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    if ask.ends_per_s <= 0.0 || ask.role == super::MachineRole::Server {
+pub(super) fn time_wait(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    if required.ends_per_s <= 0.0 || required.role == super::MachineRole::Server {
         return None;
     }
-    let waiting = (ask.ends_per_s * TIME_WAIT_S).ceil() as u64;
+    let waiting = (required.ends_per_s * TIME_WAIT_S).ceil() as u64;
     let found = machine.time_wait_max.clone().map(|max| LimitValue::fixed(max, waiting));
-    let check =
-        Check::slows("time_wait", "net.ipv4.tcp_max_tw_buckets", ask.connections, waiting, found);
+    let check = Check::slows(
+        "time_wait",
+        "net.ipv4.tcp_max_tw_buckets",
+        required.connections,
+        waiting,
+        found,
+    );
     Some(
         check
             .because(format!(
                 "{} closed a second, each remembered for {TIME_WAIT_S} s",
-                show_count(ask.ends_per_s.ceil() as u64)
+                show_count(required.ends_per_s.ceil() as u64)
             ))
             .else_do(|| {
                 let max = machine.time_wait_max.known().copied().unwrap_or(0);
@@ -90,9 +95,9 @@ pub(super) fn time_wait(ask: &Requirements, machine: &MachineLimits) -> Option<C
 }
 
 /// Checks whether the kernel may give a server's port to an outgoing connection.
-pub(super) fn listening_port(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    let server = ask.listens.first()?;
-    if !ask.accepts() {
+pub(super) fn listening_port(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    let server = required.listens.first()?;
+    if !required.accepts() {
         return None;
     }
     let port = server.port();
@@ -103,7 +108,7 @@ pub(super) fn listening_port(ask: &Requirements, machine: &MachineLimits) -> Opt
     let mut check = Check::slows(
         "listening_port",
         format!("port {port} outside the local ports"),
-        ask.connections,
+        required.connections,
         0,
         found,
     );

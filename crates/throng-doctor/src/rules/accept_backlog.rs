@@ -8,12 +8,12 @@ use crate::run_view::{Endpoint, RunView};
 /// Returns evidence that connections waited for longer than one interval: in the accept queue, or
 /// as the difference of the counts of client and server.
 pub(super) fn accept_backlog(run: &RunView<'_>) -> Option<Evidence> {
-    let queued = |moment: &Sample| run.value(Endpoint::Server, moment, "listener.accept_queue");
-    let missing = |moment: &Sample| {
-        let connected = moment.load()?.counters.connected;
-        Some(connected.saturating_sub(open(moment)?) as i64)
+    let queued = |sample: &Sample| run.value(Endpoint::Server, sample, "listener.accept_queue");
+    let missing = |sample: &Sample| {
+        let connected = sample.load()?.counters.connected;
+        Some(connected.saturating_sub(open(sample)?) as i64)
     };
-    let waits = |moment: &Sample| queued(moment) > Some(0);
+    let waits = |sample: &Sample| queued(sample) > Some(0);
     // Client and server are read one after the other: what opens and closes in a whole interval is
     // far more than what does so between the two reads.
     let misses = |before: &Sample, now: &Sample| {
@@ -41,8 +41,8 @@ pub(super) fn opened_and_closed(before: &Sample, now: &Sample) -> Option<u64> {
 }
 
 /// Returns the number of open connections that a throng server reports.
-pub(super) fn open(moment: &Sample) -> Option<u64> {
-    Some(moment.interval.server.as_ref()?.counters.open)
+pub(super) fn open(sample: &Sample) -> Option<u64> {
+    Some(sample.interval.server.as_ref()?.counters.open)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     // The kernel refuses when the queue is longer than the backlog, so that one more than the
     // backlog fits.
     let room = backlog.map(|backlog| format!(", which holds {},", count((backlog + 1) as f64)));
-    let (severity, felt) = felt(run).unzip();
+    let (severity, symptom) = symptom(run).unzip();
     let mut found = Finding::new(
         RULE.id,
         Side::Server,
@@ -35,12 +35,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         ),
     )
     .with_severity(severity.unwrap_or(Severity::Noted))
-    .with_confidence(if felt.is_some() { 1.0 } else { 0.6 });
+    .with_confidence(if symptom.is_some() { 1.0 } else { 0.6 });
     found.evidence.push(overflows.evidence());
     let most =
         run.peak(Endpoint::Server, "listener.accept_queue_most").filter(|peak| peak.value > 0);
     found.evidence.extend(most.map(|peak| peak.evidence()));
-    found.evidence.extend(felt);
+    found.evidence.extend(symptom);
     Some(found.remedied_by(
         "throng serve --backlog 65535, or raise the backlog of your server's listen(); and sysctl \
          -w net.core.somaxconn=65535",
@@ -51,12 +51,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// dropped final ACK the client believes that it is connected; the server does not know the
 /// connection, and messages on it get no answer. Connections that wait in a queue that has room did
 /// not overflow it: another listener did.
-pub(super) fn felt(run: &RunView<'_>) -> Option<(Severity, Evidence)> {
-    let late = || retransmission::by_connects(run).map(|felt| (felt.severity, felt.evidence));
+pub(super) fn symptom(run: &RunView<'_>) -> Option<(Severity, Evidence)> {
+    let late =
+        || retransmission::by_connects(run).map(|symptom| (symptom.severity, symptom.evidence));
     let unserved = accept_backlog(run)
         .filter(|_| may_have_been_full(run))
         .map(|evidence| (Severity::Stopped, evidence));
-    let silent = || retransmission::by_messages(run).map(|felt| (felt.severity, felt.evidence));
+    let silent =
+        || retransmission::by_messages(run).map(|symptom| (symptom.severity, symptom.evidence));
     unserved.or_else(late).or_else(silent)
 }
 

@@ -18,25 +18,27 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let limit = run.constant(Endpoint::Server, "sysctl.net.core.somaxconn")?;
     let backlog =
         run.constant(Endpoint::Server, "listener.backlog").filter(|backlog| *backlog == limit)?;
-    let asked = asked(run);
-    if asked.is_some_and(|asked| asked <= limit) {
+    let requested = requested(run);
+    if requested.is_some_and(|requested| requested <= limit) {
         return None;
     }
     let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows");
     let used = run.peak(Endpoint::Server, "listener.accept_queue_most").filter(|peak| {
         // A guess needs an overflow: a queue that was long is not enough.
-        asked.is_some() && peak.value * 2 >= backlog
+        requested.is_some() && peak.value * 2 >= backlog
     });
     let severity = match (&overflows, &used) {
-        (Some(_), _) => accept_queue_overflow::felt(run).map_or(Severity::Noted, |felt| felt.0),
+        (Some(_), _) => {
+            accept_queue_overflow::symptom(run).map_or(Severity::Noted, |symptom| symptom.0)
+        }
         (None, Some(_)) => Severity::Noted,
         (None, None) => return None,
     };
     let is = count(limit as f64);
-    let text = match asked {
-        Some(asked) => format!(
+    let text = match requested {
+        Some(requested) => format!(
             "The server asked for a backlog of {} and got {is}: net.core.somaxconn is the limit.",
-            count(asked as f64)
+            count(requested as f64)
         ),
         None => format!(
             "The server's backlog is {is}, the limit in net.core.somaxconn: the server may have \
@@ -49,11 +51,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let mut found = Finding::new(RULE.id, Side::Server, text + did)
         .with_severity(severity)
-        .with_confidence(if asked.is_some() { 1.0 } else { GUESSED });
+        .with_confidence(if requested.is_some() { 1.0 } else { GUESSED });
     found.evidence.extend(overflows.map(|growth| growth.evidence()));
     found.evidence.extend(used.map(|peak| peak.evidence()));
-    let wanted = asked.unwrap_or(WANTED);
-    Some(found.remedied_by(match asked {
+    let wanted = requested.unwrap_or(WANTED);
+    Some(found.remedied_by(match requested {
         Some(_) => format!("sysctl -w net.core.somaxconn={wanted}, then restart the server"),
         None => format!(
             "sysctl -w net.core.somaxconn={wanted}, then restart the server with the same backlog"
@@ -62,10 +64,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 }
 
 /// Returns the backlog that a throng server requested.
-fn asked(run: &RunView<'_>) -> Option<i64> {
-    let asked =
-        run.samples().iter().find_map(|moment| Some(moment.interval.server.as_ref()?.backlog));
-    asked.filter(|asked| *asked > 0).map(|asked| asked as i64)
+fn requested(run: &RunView<'_>) -> Option<i64> {
+    let requested =
+        run.samples().iter().find_map(|sample| Some(sample.interval.server.as_ref()?.backlog));
+    requested.filter(|requested| *requested > 0).map(|requested| requested as i64)
 }
 
 /// The confidence that a server whose backlog equals the limit requested more.

@@ -60,7 +60,7 @@ fn throttled(run: &RunView<'_>, end: Endpoint, counter: &str) -> Option<Growth> 
 /// Returns a growth in microseconds as a share of the run's time.
 fn share_of_time(run: &RunView<'_>, growth: &Growth) -> f64 {
     let of =
-        |moment: Option<&crate::history::Sample>| moment.map_or(0, |moment| moment.interval.at_ms);
+        |sample: Option<&crate::history::Sample>| sample.map_or(0, |sample| sample.interval.at_ms);
     let span_ms = of(run.samples().last()) - of(run.samples().first());
     growth.by() as f64 / 1000.0 / span_ms.max(1) as f64
 }

@@ -22,9 +22,9 @@ pub(super) const RULE: Rule = Rule {
 /// A full server to which no other client tries to connect has just enough room.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let paused = paused(run)?;
-    let felt = accept_backlog(run)
-        .or_else(|| retransmission::by_connects(run).map(|felt| felt.evidence))?;
-    let mut servers = run.samples().iter().filter_map(|moment| moment.interval.server.as_ref());
+    let symptom = accept_backlog(run)
+        .or_else(|| retransmission::by_connects(run).map(|symptom| symptom.evidence))?;
+    let mut servers = run.samples().iter().filter_map(|sample| sample.interval.server.as_ref());
     let limit = servers.next_back()?.connections_max;
     let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
     let mut found = Finding::new(
@@ -38,7 +38,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         ),
     );
     found.evidence.push(paused);
-    found.evidence.push(felt);
+    found.evidence.push(symptom);
     let wanted = run.header.users_planned.max(limit.saturating_mul(2));
     Some(found.remedied_by(format!("throng serve --connections-max {wanted}")))
 }
@@ -49,8 +49,8 @@ fn paused(run: &RunView<'_>) -> Option<Evidence> {
     if let Some(growth) = run.server_growth(counter, |server| server.counters.pauses_max) {
         return Some(growth.evidence());
     }
-    let full = run.peak_of("server.counters.paused_cores", |moment| {
-        let server = moment.interval.server.as_ref()?;
+    let full = run.peak_of("server.counters.paused_cores", |sample| {
+        let server = sample.interval.server.as_ref()?;
         let counters = &server.counters;
         let is_full = counters.pauses_max > 0 && counters.open >= server.connections_max;
         Some(if is_full { counters.paused_cores as i64 } else { 0 })

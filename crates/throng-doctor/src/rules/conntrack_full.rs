@@ -20,15 +20,15 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// arrive at the same time.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let dropped = run
-        .growth(kernel.end, "conntrack.dropped")
-        .or_else(|| run.growth(kernel.end, "conntrack.early_dropped"))?;
-    let max = run.constant(kernel.end, "conntrack.max")?;
-    let full = run.peak(kernel.end, "conntrack.count")?;
+        .growth(kernel.endpoint, "conntrack.dropped")
+        .or_else(|| run.growth(kernel.endpoint, "conntrack.early_dropped"))?;
+    let max = run.constant(kernel.endpoint, "conntrack.max")?;
+    let full = run.peak(kernel.endpoint, "conntrack.count")?;
     if (full.value as f64) < FULL * max as f64 {
         return None;
     }
-    let felt = retransmission::by_anything(run);
-    let severity = felt.as_ref().map_or(Severity::Noted, |felt| felt.severity);
+    let symptom = retransmission::by_anything(run);
+    let severity = symptom.as_ref().map_or(Severity::Noted, |symptom| symptom.severity);
     let mut found = Finding::new(
         RULE.id,
         kernel.side,
@@ -43,7 +43,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     .with_severity(severity);
     found.evidence.push(dropped.evidence());
     found.evidence.push(full.evidence());
-    found.evidence.extend(felt.map(|felt| felt.evidence));
+    found.evidence.extend(symptom.map(|symptom| symptom.evidence));
     // One entry a connection, and entries of closed connections stay for two minutes.
     let wanted = (run.header.users_planned.saturating_mul(2) as i64).max(max.saturating_mul(4));
     Some(found.remedied_by(format!(

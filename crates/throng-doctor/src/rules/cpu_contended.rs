@@ -37,14 +37,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the finding about programs that the run had to wait for.
 fn cause(run: &RunView<'_>, machine: &Kernel, impact: &Impact) -> Option<Finding> {
-    let mut uses = CpuUse::of(run, machine.end);
+    let mut uses = CpuUse::of(run, machine.endpoint);
     uses.retain(|used| is_busy_with_others(run, used));
-    let asked_less = !run.asked.missed().is_empty();
+    let is_missed = !run.thresholds.missed().is_empty();
     let rose = rise(run, &uses);
     let is_felt = |used: &CpuUse| {
         // A short wait matters if a threshold was missed, or if answers were faster without the
         // other programs.
-        let least = if asked_less || rose.is_some() { DELAYED_LITTLE } else { DELAYED_MIN };
+        let least = if is_missed || rose.is_some() { DELAYED_LITTLE } else { DELAYED_MIN };
         used.wanted() < used.cpus * WANTED_MOST && delayed(used) > least
     };
     uses.retain(is_felt);
@@ -64,14 +64,14 @@ fn cause(run: &RunView<'_>, machine: &Kernel, impact: &Impact) -> Option<Finding
         .with_confidence(0.9);
     // Contention from before the first symptom is not when it stopped anything.
     let felt_ms = used.at_ms.max(impact.first_ms);
-    found.evidence.extend(evidence(run, machine.end, felt_ms));
+    found.evidence.extend(evidence(run, machine.endpoint, felt_ms));
     found.evidence.push(impact.evidence.clone());
     Some(found.remedied_by(REMEDY))
 }
 
 /// Returns the finding about programs that filled the machine although the run shows no symptom.
 fn caveat(run: &RunView<'_>, machine: &Kernel) -> Option<Finding> {
-    let mut uses = CpuUse::of(run, machine.end);
+    let mut uses = CpuUse::of(run, machine.endpoint);
     uses.retain(|used| {
         let is_full = used.full_share() > FULL_SHARE || delayed(used) > DELAYED_MIN;
         is_full && used.strangers(run).unwrap_or(0.0) > used.cpus * CAVEAT_SHARE_MIN
@@ -87,7 +87,7 @@ fn caveat(run: &RunView<'_>, machine: &Kernel) -> Option<Finding> {
     let mut found = Finding::new(RULE.id, machine.side, text)
         .with_severity(Severity::Noted)
         .with_confidence(0.9);
-    found.evidence.extend(evidence(run, machine.end, first.at_ms));
+    found.evidence.extend(evidence(run, machine.endpoint, first.at_ms));
     Some(found.remedied_by(REMEDY))
 }
 
@@ -106,14 +106,14 @@ fn delayed(used: &CpuUse) -> f64 {
 /// Returns how many times as long answers took in these intervals as in the others, or `None` if
 /// the factor is small or there are too few intervals of either kind.
 fn rise(run: &RunView<'_>, uses: &[CpuUse]) -> Option<f64> {
-    let p99 = |moment: &Sample| {
-        [moment.message, moment.push, moment.join].iter().map(|quantiles| quantiles.p99_us).max()
+    let p99 = |sample: &Sample| {
+        [sample.message, sample.push, sample.join].iter().map(|quantiles| quantiles.p99_us).max()
     };
-    let is_in = |moment: &Sample| uses.iter().any(|used| used.at_ms == moment.interval.at_ms);
+    let is_in = |sample: &Sample| uses.iter().any(|used| used.at_ms == sample.interval.at_ms);
     let (within, without): (Vec<_>, Vec<_>) =
-        run.steps().map(|(_, now)| now).partition(|moment| is_in(moment));
+        run.steps().map(|(_, now)| now).partition(|sample| is_in(sample));
     let median = |samples: &[&Sample]| {
-        let mut all: Vec<u64> = samples.iter().filter_map(|moment| p99(moment)).collect();
+        let mut all: Vec<u64> = samples.iter().filter_map(|sample| p99(sample)).collect();
         all.retain(|us| *us > 0);
         all.sort_unstable();
         (all.len() >= INTERVALS_MIN).then(|| all[all.len() / 2] as f64)
@@ -131,8 +131,8 @@ fn evidence(run: &RunView<'_>, end: Endpoint, at_ms: u64) -> Vec<Evidence> {
         })
         .map(|peak| peak.evidence())
         .map(|evidence| Evidence { at_ms: evidence.at_ms.max(at_ms), ..evidence });
-    let busy = run.growth_of("machine.cpu_busy_us", |moment| {
-        Some(run.machine(end, moment)?.cpu_busy_us as i64)
+    let busy = run.growth_of("machine.cpu_busy_us", |sample| {
+        Some(run.machine(end, sample)?.cpu_busy_us as i64)
     });
     delays.chain(busy.map(|growth| growth.evidence_from(at_ms))).collect()
 }
@@ -225,8 +225,11 @@ mod tests {
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(6_000)));
         let (history, summary) = run.whole();
-        let said = crate::diagnose(&history, &summary, &[]).verdict;
-        assert!(said.starts_with("Slowed down on the client side at 1k connections"), "{said}");
+        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
+        assert!(
+            verdict.starts_with("Slowed down on the client side at 1k connections"),
+            "{verdict}"
+        );
     }
 
     #[test]
@@ -235,9 +238,9 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(found.severity, Severity::Noted);
         let (history, summary) = run.whole();
-        let said = crate::diagnose(&history, &summary, &[]).verdict;
+        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
         assert_eq!(
-            said,
+            verdict,
             "Nothing stopped it: the plan was met, with no headroom: other programs had 86 % of \
              the 2 CPUs of this machine throughout."
         );
@@ -282,8 +285,8 @@ mod tests {
         assert_eq!(run.speaks(&RULE).severity, Severity::Noted);
         run.check_all(&["server_closes_early", "cpu_contended"]);
         let (history, summary) = run.whole();
-        let said = crate::diagnose(&history, &summary, &[]).verdict;
-        assert!(said.contains("Besides, other programs had 86 % of the 2 CPUs"), "{said}");
+        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
+        assert!(verdict.contains("Besides, other programs had 86 % of the 2 CPUs"), "{verdict}");
         // … but another symptom is.
         let late = closing(600)
             .loaded(|load, second| load.lag.record_n(250_000, if second > 5 { 900 } else { 0 }));
@@ -303,18 +306,21 @@ mod tests {
             let judged = threshold.parse::<throng_report::Threshold>().unwrap().judge(&summary);
             crate::diagnose(&history, &summary, &[judged]).verdict
         };
-        let said = judge(&run(136), "message.p99 < 2ms");
+        let verdict = judge(&run(136), "message.p99 < 2ms");
         let begin = "Missed: message.p99 2.40 ms, asked < 2ms at 1k connections and 1k/s messages: \
                      other programs had 86 %";
-        assert!(said.starts_with(begin), "{said}");
-        let said = judge(&run(136), "message.p99 < 3ms");
+        assert!(verdict.starts_with(begin), "{verdict}");
+        let verdict = judge(&run(136), "message.p99 < 3ms");
         assert!(
-            said.starts_with("Nothing stopped it: the plan was met, with no headroom"),
-            "{said}"
+            verdict.starts_with("Nothing stopped it: the plan was met, with no headroom"),
+            "{verdict}"
         );
-        let said = judge(&run(10), "message.p99 < 2ms");
-        assert!(said.starts_with("Missed: message.p99 2.40 ms, asked < 2ms; no cause"), "{said}");
-        assert!(said.contains("Besides, other programs had"), "{said}");
+        let verdict = judge(&run(10), "message.p99 < 2ms");
+        assert!(
+            verdict.starts_with("Missed: message.p99 2.40 ms, asked < 2ms; no cause"),
+            "{verdict}"
+        );
+        assert!(verdict.contains("Besides, other programs had"), "{verdict}");
     }
 
     #[test]

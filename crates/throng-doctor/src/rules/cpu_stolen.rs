@@ -15,7 +15,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let impact = impact(run)?;
     let machines = machines(run);
     let found = machines.iter().filter_map(|machine| {
-        let used = CpuUse::of(run, machine.end);
+        let used = CpuUse::of(run, machine.endpoint);
         let robbed = lasting(used, |used| used.stolen / used.cpus > SHARE_MIN)?;
         Some((machine, mean(&robbed)?, robbed.len()))
     });
@@ -33,7 +33,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         machine.whose,
         impact.what
     );
-    let stolen = stolen(run, machine.end)?;
+    let stolen = stolen(run, machine.endpoint)?;
     let mut found = Finding::new(RULE.id, machine.side, text)
         .with_severity(impact.severity)
         .with_confidence(0.9);
@@ -45,8 +45,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 }
 
 fn stolen(run: &RunView<'_>, end: Endpoint) -> Option<Evidence> {
-    let growth = run.growth_of("machine.cpu_stolen_us", |moment| {
-        Some(run.machine(end, moment)?.cpu_stolen_us as i64)
+    let growth = run.growth_of("machine.cpu_stolen_us", |sample| {
+        Some(run.machine(end, sample)?.cpu_stolen_us as i64)
     })?;
     Some(growth.evidence())
 }

@@ -17,7 +17,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let growth =
-        run.growth_of("load.probe.missing", |moment| Some(moment.load()?.probe.missing as i64));
+        run.growth_of("load.probe.missing", |sample| Some(sample.load()?.probe.missing as i64));
     let share = percent(counters.missing as f64 / counters.expected.max(1) as f64);
     let (text, remedy) = match counters.delivered + counters.late {
         0 => (

@@ -81,8 +81,9 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
         _ => return None,
     };
     // A full server to which no other client tries to connect has just enough room.
-    let unserved = accept_backlog(run);
-    let felt = unserved.or_else(|| retransmission::by_connects(run).map(|felt| felt.evidence))?;
+    let backlog = accept_backlog(run);
+    let symptom =
+        backlog.or_else(|| retransmission::by_connects(run).map(|symptom| symptom.evidence))?;
     let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
     let mut found = Finding::new(
         RULE.id,
@@ -95,7 +96,7 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
         ),
     );
     found.evidence.push(growth.evidence());
-    found.evidence.push(felt);
+    found.evidence.push(symptom);
     let raise = raise(run, Endpoint::Server, "server", held);
     Some(found.remedied_by(format!(
         "{raise} for the server (LimitNOFILE= in a systemd unit), or more --cores: each core has a \
@@ -106,8 +107,8 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
 /// Returns the command that makes a table large enough. In an open model the number of connections
 /// is not known beforehand: it takes twice those it held.
 fn raise(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
-    let moment = run.samples().last().map(|moment| &moment.interval);
-    let cores = moment.and_then(|interval| match end {
+    let sample = run.samples().last().map(|sample| &sample.interval);
+    let cores = sample.and_then(|interval| match end {
         Endpoint::Client => interval.load.as_ref().map(|load| load.cores),
         Endpoint::Server => interval.server.as_ref().map(|server| server.cores),
     });
@@ -148,8 +149,8 @@ fn accept_errors(run: &RunView<'_>, errno: &str) -> Option<Growth> {
 /// Returns how often an event was recorded.
 fn events(run: &RunView<'_>, name: &str, is_it: impl Fn(&RunEventKind) -> bool) -> Option<Growth> {
     let recorded =
-        |moment: &Sample| moment.interval.events.iter().filter(|event| is_it(&event.kind)).count();
-    let first = run.samples().iter().find(|moment| recorded(moment) > 0)?;
+        |sample: &Sample| sample.interval.events.iter().filter(|event| is_it(&event.kind)).count();
+    let first = run.samples().iter().find(|sample| recorded(sample) > 0)?;
     let all: usize = run.samples().iter().map(recorded).sum();
     Some(Growth {
         counter: format!("events.{name}"),

@@ -20,7 +20,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let samples = run.samples();
-    let first = samples.iter().find(|moment| is_late(moment))?;
+    let first = samples.iter().find(|sample| is_late(sample))?;
     let short = Shortage::of(run);
     let so = match generator.by_kernels_clock {
         // Reading late does not raise a latency, sending late does.
@@ -40,7 +40,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     .with_severity(lateness_severity(run));
     found.evidence.push(Evidence {
         counter: "load.lag_us.p99".to_owned(),
-        from: samples.iter().find(|moment| moment.lag.count > 0)?.lag.p99_us as f64,
+        from: samples.iter().find(|sample| sample.lag.count > 0)?.lag.p99_us as f64,
         to: first.lag.p99_us as f64,
         at_ms: first.interval.at_ms,
     });
@@ -51,8 +51,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 }
 
 /// Reports whether the generator was late in this interval.
-fn is_late(moment: &Sample) -> bool {
-    moment.lag.p99_us > LAG_DEGRADED_US
+fn is_late(sample: &Sample) -> bool {
+    sample.lag.p99_us > LAG_DEGRADED_US
 }
 
 /// What the generator lacked while it was late.
@@ -71,8 +71,8 @@ impl Shortage {
         let late: Vec<u64> = run
             .samples()
             .iter()
-            .filter(|moment| is_late(moment))
-            .map(|moment| moment.interval.at_ms)
+            .filter(|sample| is_late(sample))
+            .map(|sample| sample.interval.at_ms)
             .collect();
         uses.retain(|used| late.contains(&used.at_ms));
         let Some(used) = mean(&uses) else { return Self::unknown() };

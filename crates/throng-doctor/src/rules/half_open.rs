@@ -94,8 +94,8 @@ fn half_open(run: &RunView<'_>, three: &[Sample]) -> Option<u64> {
 }
 
 /// Returns the number of connections that the generator has.
-fn connected(moment: &Sample) -> Option<u64> {
-    moment.load().map(|load| load.counters.connected)
+fn connected(sample: &Sample) -> Option<u64> {
+    sample.load().map(|load| load.counters.connected)
 }
 
 /// The fewest that count: a few may be closing while client and server are read.

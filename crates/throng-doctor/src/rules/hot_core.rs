@@ -27,11 +27,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let reason = Reason::of(run);
-    let felt =
+    let symptom =
         impact.as_ref().map_or_else(String::new, |impact| format!(" Meanwhile {}.", impact.what));
     let text = format!(
         "One thread of the server was busy for {} of the time while the server used {:.1} of the \
-         {:.0} CPUs that it may use: {}.{felt}",
+         {:.0} CPUs that it may use: {}.{symptom}",
         whole_percent(server.busiest?),
         server.taken,
         server.allowed,
@@ -65,10 +65,10 @@ struct Reason {
 impl Reason {
     fn of(run: &RunView<'_>) -> Self {
         let last =
-            run.samples().iter().filter_map(|moment| moment.interval.server.as_ref()).next_back();
+            run.samples().iter().filter_map(|sample| sample.interval.server.as_ref()).next_back();
         let Some(server) = last else { return Self::foreign(run) };
-        let waiting = run.peak_of("server.counters.registry_mailbox_most", |moment| {
-            Some(moment.interval.server.as_ref()?.counters.registry_mailbox_most as i64)
+        let waiting = run.peak_of("server.counters.registry_mailbox_most", |sample| {
+            Some(sample.interval.server.as_ref()?.counters.registry_mailbox_most as i64)
         });
         if server.cores == 1 {
             return Self {

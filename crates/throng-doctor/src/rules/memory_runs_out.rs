@@ -31,35 +31,40 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// its process is known, else the generator's.
 #[derive(Clone, Copy)]
 struct Group {
-    end: Endpoint,
+    endpoint: Endpoint,
     side: Side,
     whose: &'static str,
 }
 
 /// Both control groups, the server's first.
 const GROUPS: [Group; 2] = [
-    Group { end: Endpoint::Server, side: Side::Server, whose: "the server's control group" },
-    Group { end: Endpoint::Client, side: Side::Client, whose: "the generator's control group" },
+    Group { endpoint: Endpoint::Server, side: Side::Server, whose: "the server's control group" },
+    Group {
+        endpoint: Endpoint::Client,
+        side: Side::Client,
+        whose: "the generator's control group",
+    },
 ];
 
 impl Group {
     /// Returns a gauge of this group, or `None` if the sampled group is the other one.
-    fn value(self, run: &RunView<'_>, moment: &Sample, name: &str) -> Option<i64> {
-        let is_servers = KNOWN_BY.iter().any(|known| run.value(self.end, moment, known).is_some());
-        let is_it = is_servers == (self.end == Endpoint::Server);
-        run.value(self.end, moment, name).filter(|_| is_it)
+    fn value(self, run: &RunView<'_>, sample: &Sample, name: &str) -> Option<i64> {
+        let is_servers =
+            KNOWN_BY.iter().any(|known| run.value(self.endpoint, sample, known).is_some());
+        let is_it = is_servers == (self.endpoint == Endpoint::Server);
+        run.value(self.endpoint, sample, name).filter(|_| is_it)
     }
 
     fn growth(self, run: &RunView<'_>, counter: &str) -> Option<Growth> {
-        run.growth_of(counter, |moment| self.value(run, moment, counter))
+        run.growth_of(counter, |sample| self.value(run, sample, counter))
     }
 
     fn peak(self, run: &RunView<'_>, gauge: &str) -> Option<Peak> {
-        run.peak_of(gauge, |moment| self.value(run, moment, gauge))
+        run.peak_of(gauge, |sample| self.value(run, sample, gauge))
     }
 
     fn limit(self, run: &RunView<'_>) -> Option<i64> {
-        run.samples().iter().find_map(|moment| self.value(run, moment, LIMIT))
+        run.samples().iter().find_map(|sample| self.value(run, sample, LIMIT))
     }
 }
 
@@ -107,8 +112,8 @@ fn limited(run: &RunView<'_>, group: Group) -> Option<Finding> {
 fn exhausted(run: &RunView<'_>) -> Option<Finding> {
     let (lost_ms, _) = server_lost::ended(run)?;
     let total = run.constant(Endpoint::Server, "memory.total_bytes")?;
-    let before = run.samples().iter().filter(|moment| moment.interval.at_ms <= lost_ms);
-    let least = before.filter_map(|moment| left(run, moment)).min()?;
+    let before = run.samples().iter().filter(|sample| sample.interval.at_ms <= lost_ms);
+    let least = before.filter_map(|sample| left(run, sample)).min()?;
     if least as f64 > total as f64 * EXHAUSTED_SHARE {
         return None;
     }
@@ -130,9 +135,9 @@ fn exhausted(run: &RunView<'_>) -> Option<Finding> {
 /// Looks for a control group whose memory use grows with each connection and would reach the limit
 /// before the last one is open.
 fn foreseen_in_group(run: &RunView<'_>, group: Group) -> Option<Finding> {
-    let value = |moment: &Sample, name| group.value(run, moment, name);
-    let available = |moment: &Sample| Some(value(moment, LIMIT)? - value(moment, USED)?);
-    let used = |moment: &Sample| value(moment, USED);
+    let value = |sample: &Sample, name| group.value(run, sample, name);
+    let available = |sample: &Sample| Some(value(sample, LIMIT)? - value(sample, USED)?);
+    let used = |sample: &Sample| value(sample, USED);
     let fall = Fall::of(run, USED, used, GROUP_TAKEN_BYTES_MIN, available)?;
     let text = too_few(run, &fall, group.whose)?;
     Some(noted(group.side, text, fall).remedied_by(GROUP_REMEDY))
@@ -140,8 +145,8 @@ fn foreseen_in_group(run: &RunView<'_>, group: Group) -> Option<Finding> {
 
 /// Looks for a machine whose memory use grows with each connection and would reach its total.
 fn foreseen(run: &RunView<'_>) -> Option<Finding> {
-    let used = |moment: &Sample| run.value(Endpoint::Server, moment, USED_OF_ALL);
-    let fall = Fall::of(run, USED_OF_ALL, used, TAKEN_BYTES_MIN, |moment| left(run, moment))?;
+    let used = |sample: &Sample| run.value(Endpoint::Server, sample, USED_OF_ALL);
+    let fall = Fall::of(run, USED_OF_ALL, used, TAKEN_BYTES_MIN, |sample| left(run, sample))?;
     let text = too_few(run, &fall, "the machine")?;
     let less = "or plan fewer connections, or give each less memory (--rcvbuf, --sndbuf, \
                 net.ipv4.tcp_rmem)";
@@ -154,9 +159,9 @@ fn foreseen(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the machine's memory that is not in use. The kernel's own estimate,
 /// `memory.available_bytes`, counts half of each socket's inode as reclaimable.
-fn left(run: &RunView<'_>, moment: &Sample) -> Option<i64> {
+fn left(run: &RunView<'_>, sample: &Sample) -> Option<i64> {
     let total = run.constant(Endpoint::Server, "memory.total_bytes")?;
-    Some(total - run.value(Endpoint::Server, moment, USED_OF_ALL)?)
+    Some(total - run.value(Endpoint::Server, sample, USED_OF_ALL)?)
 }
 
 /// Returns a finding about memory that would run out.
@@ -206,9 +211,9 @@ impl Fall {
         taken_min: f64,
         available: impl Fn(&Sample) -> Option<i64>,
     ) -> Option<Self> {
-        let point = |moment: &Sample| -> Option<Point> {
-            let available = available(moment)? as f64;
-            Some((moment.load()?.counters.connected, available, moment.interval.at_ms))
+        let point = |sample: &Sample| -> Option<Point> {
+            let available = available(sample)? as f64;
+            Some((sample.load()?.counters.connected, available, sample.interval.at_ms))
         };
         let points: Vec<_> = run.samples().iter().filter_map(point).collect();
         let first = points.first()?;
@@ -221,7 +226,7 @@ impl Fall {
             point.2 <= last.2 && (point.1 - expected).abs() > taken * OFF_MAX
         };
         let at = |at_ms| {
-            run.samples().iter().find(|moment| moment.interval.at_ms == at_ms).and_then(&value)
+            run.samples().iter().find(|sample| sample.interval.at_ms == at_ms).and_then(&value)
         };
         (!points.iter().any(is_off)).then_some(Self {
             connections: last.0,

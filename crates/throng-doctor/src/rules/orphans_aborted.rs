@@ -19,18 +19,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 
 /// Looks for resets of orphans in one kernel.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let aborted = run.growth(kernel.end, "TcpExt.TCPAbortOnMemory")?;
-    let orphans = run.peak(kernel.end, "sockstat.tcp.orphan");
+    let aborted = run.growth(kernel.endpoint, "TcpExt.TCPAbortOnMemory")?;
+    let orphans = run.peak(kernel.endpoint, "sockstat.tcp.orphan");
     // Without orphans the cause is memory, which is another finding.
-    let is_memory = run.growth(kernel.end, "TcpExt.TCPMemoryPressures").is_some()
-        || is_pressed(run, kernel.end);
+    let is_memory = run.growth(kernel.endpoint, "TcpExt.TCPMemoryPressures").is_some()
+        || is_pressed(run, kernel.endpoint);
     let last = &run.samples().last()?.load()?.counters;
     let closed = last.connects_ok.saturating_sub(last.connected);
     if aborted.by() < ABORTED_MIN || is_memory || aborted.by() > closed.saturating_mul(SOCKETS_EACH)
     {
         return None;
     }
-    let most = run.constant(kernel.end, "sysctl.net.ipv4.tcp_max_orphans");
+    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_max_orphans");
     let limit = most.map_or_else(String::new, |most| format!(" {}", count(most as f64)));
     let text = format!(
         "The kernel of {} reset {} of {} closed connections before their data was delivered: too \
@@ -46,7 +46,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     found.evidence.push(aborted.evidence());
     found
         .evidence
-        .extend(run.growth(kernel.end, "Tcp.EstabResets").map(|growth| growth.evidence()));
+        .extend(run.growth(kernel.endpoint, "Tcp.EstabResets").map(|growth| growth.evidence()));
     found.evidence.extend(orphans.map(|peak| peak.evidence()));
     let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
     Some(found.remedied_by(format!(

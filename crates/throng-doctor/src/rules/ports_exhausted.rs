@@ -68,7 +68,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the source address whose ports ran out, if an event names it.
 fn address<'a>(run: &RunView<'a>) -> Option<&'a str> {
-    let events = run.samples().iter().flat_map(|moment| &moment.interval.events);
+    let events = run.samples().iter().flat_map(|sample| &sample.interval.events);
     events.into_iter().find_map(|event| match &event.kind {
         RunEventKind::PortsExhausted { source } => Some(source.as_str()),
         _ => None,

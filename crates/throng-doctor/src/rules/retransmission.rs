@@ -18,23 +18,23 @@ pub(super) struct Symptom {
 
 /// Returns the symptom of connects that waited for a second SYN, still wait, or were given up.
 pub(super) fn by_connects(run: &RunView<'_>) -> Option<Symptom> {
-    let unanswered = |moment: &Sample| {
-        let failed = &moment.load()?.connect_failed;
+    let unanswered = |sample: &Sample| {
+        let failed = &sample.load()?.connect_failed;
         Some(UNANSWERED.iter().map(|why| failed.get(why)).sum::<u64>() as i64)
     };
     if let Some(failed) = run.growth_of("load.connect_failed", unanswered) {
         return Some(Symptom { severity: Severity::Stopped, evidence: failed.evidence() });
     }
-    let waiting = |moment: &Sample| Some(waiting(run, moment)? as i64);
+    let waiting = |sample: &Sample| Some(waiting(run, sample)? as i64);
     if let Some(last) = run.samples().last().and_then(waiting)
         && last > 0
     {
         let peak = run.peak_of("load.connects_waiting", waiting)?;
         return Some(Symptom { severity: Severity::Stopped, evidence: peak.evidence() });
     }
-    slowest(run, "load.connect_us.max", SYN_AGAIN_US, |moment| {
+    slowest(run, "load.connect_us.max", SYN_AGAIN_US, |sample| {
         // For a WebSocket only the TCP handshake counts: the upgrade waits for the server program.
-        let quantiles = if moment.tcp.count > 0 { moment.tcp } else { moment.connect };
+        let quantiles = if sample.tcp.count > 0 { sample.tcp } else { sample.connect };
         quantiles.max_us
     })
 }
@@ -59,13 +59,13 @@ pub(super) fn by_everything(run: &RunView<'_>) -> Option<Symptom> {
 
 /// Returns the graver of two symptoms.
 fn graver(found: [Option<Symptom>; 2]) -> Option<Symptom> {
-    found.into_iter().flatten().max_by_key(|felt| felt.severity)
+    found.into_iter().flatten().max_by_key(|symptom| symptom.severity)
 }
 
 /// Returns the growth of messages that timed out and of connections that were reset.
 fn lost_messages(run: &RunView<'_>) -> Option<Symptom> {
-    let lost = |moment: &Sample| {
-        let errors = &moment.load()?.errors;
+    let lost = |sample: &Sample| {
+        let errors = &sample.load()?.errors;
         let is_loss = |kind: &str| kind.ends_with("_timeout") || kind == "reset_by_peer";
         let lost = errors.0.iter().filter(|(kind, _)| is_loss(kind)).map(|(_, count)| count);
         Some(lost.sum::<u64>() as i64)
@@ -76,15 +76,15 @@ fn lost_messages(run: &RunView<'_>) -> Option<Symptom> {
 
 /// Returns the slowest answer, if it waited for a retransmission.
 fn late_messages(run: &RunView<'_>) -> Option<Symptom> {
-    slowest(run, "load.message_us.max", DATA_AGAIN_US, |moment| {
-        moment.message.max_us.max(moment.push.max_us)
+    slowest(run, "load.message_us.max", DATA_AGAIN_US, |sample| {
+        sample.message.max_us.max(sample.push.max_us)
     })
 }
 
 /// Reports whether half of all answers take as long as a retransmission.
 fn are_usually_late(run: &RunView<'_>) -> bool {
-    let is_usual = |moment: &&Sample| {
-        let quantiles = if moment.message.count > 0 { moment.message } else { moment.push };
+    let is_usual = |sample: &&Sample| {
+        let quantiles = if sample.message.count > 0 { sample.message } else { sample.push };
         quantiles.p50_us >= DATA_AGAIN_US
     };
     let answered = run.samples().iter().filter(|m| m.message.count + m.push.count > 0);
@@ -94,7 +94,7 @@ fn are_usually_late(run: &RunView<'_>) -> bool {
 /// Returns the connects that started a second before `now` or earlier and have no result yet.
 fn waiting(run: &RunView<'_>, now: &Sample) -> Option<u64> {
     let then_ms = now.interval.at_ms.checked_sub(SYN_AGAIN_US / 1000)?;
-    let then = run.samples().iter().rev().find(|moment| moment.interval.at_ms <= then_ms)?;
+    let then = run.samples().iter().rev().find(|sample| sample.interval.at_ms <= then_ms)?;
     let (then, now) = (&then.load()?.counters, &now.load()?.counters);
     let decided = now.connects_ok + now.connects_failed;
     Some(then.connects_started.saturating_sub(decided))
@@ -107,7 +107,7 @@ fn slowest(
     again_us: u64,
     max_us: impl Fn(&Sample) -> u64,
 ) -> Option<Symptom> {
-    let slow = || run.samples().iter().filter(|moment| max_us(moment) >= again_us);
+    let slow = || run.samples().iter().filter(|sample| max_us(sample) >= again_us);
     let first = slow().next()?;
     let before = run.samples().iter().map(&max_us).find(|us| *us > 0)?;
     let evidence = Evidence {
@@ -135,7 +135,7 @@ mod tests {
 
     fn connects(run: &Run) -> Option<Severity> {
         let (history, summary) = run.whole();
-        by_connects(&RunView::new(&history, &summary)).map(|felt| felt.severity)
+        by_connects(&RunView::new(&history, &summary)).map(|symptom| symptom.severity)
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
                 load.message.record_n(300, early);
             });
             let (history, summary) = run.whole();
-            by_messages(&RunView::new(&history, &summary)).map(|felt| felt.severity)
+            by_messages(&RunView::new(&history, &summary)).map(|symptom| symptom.severity)
         };
         assert_eq!(messages(20, 1_000), Some(Severity::Slowed));
         assert_eq!(messages(1_000, 20), None);

@@ -17,7 +17,7 @@ struct Retransmission {
     lost: u64,
     /// Segments of this kind in all.
     of: u64,
-    felt: Symptom,
+    symptom: Symptom,
 }
 
 /// Looks at SYNs and data apart: SYNs have queues of their own at the server, and another wait
@@ -56,7 +56,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         ),
         (None, None) => return None,
     };
-    let seen = run.sees(Endpoint::Server);
+    let seen = run.has_facts(Endpoint::Server);
     let text = text
         + if seen {
             " No listener and no socket of generator or server dropped them: the link, a device on \
@@ -64,13 +64,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         } else {
             " The server's own queues could not be read, and may drop them."
         };
-    let felt: Vec<_> = [syn, data].into_iter().flatten().map(|again| again.felt).collect();
-    let severity = felt.iter().map(|felt| felt.severity).max()?;
+    let symptom: Vec<_> = [syn, data].into_iter().flatten().map(|again| again.symptom).collect();
+    let severity = symptom.iter().map(|symptom| symptom.severity).max()?;
     let mut found = Finding::new(RULE.id, Side::Network, text)
         .with_severity(severity)
         .with_confidence(if seen { 0.9 } else { 0.6 });
     found.evidence.extend(all.iter().chain(&syns).map(Growth::evidence));
-    found.evidence.extend(felt.into_iter().map(|felt| felt.evidence));
+    found.evidence.extend(symptom.into_iter().map(|symptom| symptom.evidence));
     Some(found.remedied_by(
         "find what drops them with ip -s link, tc -s qdisc and nft list ruleset on both machines, \
          and check the devices between them",
@@ -85,7 +85,7 @@ fn again_syns(run: &RunView<'_>, syns: u64) -> Option<Retransmission> {
     let lost = syns.saturating_sub(dropped.map(|growth| growth.by()).sum());
     let of = run.load_growth("load.connects_started", |load| load.connects_started)?.by();
     (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
-        .then(|| Some(Retransmission { lost, of, felt: retransmission::by_connects(run)? }))?
+        .then(|| Some(Retransmission { lost, of, symptom: retransmission::by_connects(run)? }))?
 }
 
 /// Returns the retransmitted data segments, less those that the receiver had no room for.
@@ -94,7 +94,7 @@ fn again_data(run: &RunView<'_>, kernels: &[Kernel], data: u64) -> Option<Retran
     let lost = data.saturating_sub(dropped);
     let of = total(&grown(run, kernels, "Tcp.OutSegs"));
     (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
-        .then(|| Some(Retransmission { lost, of, felt: retransmission::by_messages(run)? }))?
+        .then(|| Some(Retransmission { lost, of, symptom: retransmission::by_messages(run)? }))?
 }
 
 /// Formats retransmitted segments with their share of all.
@@ -110,8 +110,8 @@ fn share(again: &Retransmission, what: &str) -> String {
 /// gets the name that it has in the run file.
 fn grown(run: &RunView<'_>, kernels: &[Kernel], name: &str) -> Vec<Growth> {
     let of = |kernel: &Kernel| {
-        let growth = run.growth(kernel.end, name)?;
-        let is_servers = kernels.len() > 1 && kernel.end == Endpoint::Server;
+        let growth = run.growth(kernel.endpoint, name)?;
+        let is_servers = kernels.len() > 1 && kernel.endpoint == Endpoint::Server;
         let counter = if is_servers { format!("server_kernel.{name}") } else { name.to_owned() };
         Some(Growth { counter, ..growth })
     };

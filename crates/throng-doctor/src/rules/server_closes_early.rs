@@ -43,7 +43,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// Returns the connections that the server closed, reset or closed with a WebSocket code, during an
 /// upgrade too.
 fn closed_by_the_server(run: &RunView<'_>) -> Vec<Growth> {
-    let Some(load) = run.samples().last().and_then(|moment| moment.load()) else {
+    let Some(load) = run.samples().last().and_then(|sample| sample.load()) else {
         return Vec::new();
     };
     let ended = |kind: &&String| {

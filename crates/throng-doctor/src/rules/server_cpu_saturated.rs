@@ -39,14 +39,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             used.cpus
         ),
     };
-    let felt =
+    let symptom =
         impact.as_ref().map_or_else(String::new, |impact| format!(" Meanwhile {}.", impact.what));
-    let text = format!("{what}. CPU use: {}.{felt}", shares(run, &used));
+    let text = format!("{what}. CPU use: {}.{symptom}", shares(run, &used));
     let mut found = Finding::new(RULE.id, Side::Server, text)
         .with_severity(impact.as_ref().map_or(Severity::Noted, |impact| impact.severity))
         .with_confidence(if used.server.is_some() { 0.85 } else { 0.6 });
-    let busy = run.growth_of("machine.cpu_busy_us", |moment| {
-        Some(run.machine(Endpoint::Server, moment)?.cpu_busy_us as i64)
+    let busy = run.growth_of("machine.cpu_busy_us", |sample| {
+        Some(run.machine(Endpoint::Server, sample)?.cpu_busy_us as i64)
     });
     let taken = run.growth(Endpoint::Server, "process.server.cpu_us");
     let growths = [busy, taken].into_iter().flatten();
@@ -82,15 +82,12 @@ fn is_full(run: &RunView<'_>, used: &CpuUse) -> bool {
 /// Returns the remedy for the program that uses the CPUs.
 fn remedy(run: &RunView<'_>, used: &CpuUse) -> &'static str {
     let generator = used.client.map_or(0.0, |client| client.taken);
-    match () {
-        () if is_held(used) => {
-            "let it use more CPUs (taskset, cpuset), or reduce its work for each message"
-        }
-        () if run.header.target_is_here && generator > used.busy * 0.3 => {
-            "move the generator to a machine of its own; then give the server more CPUs, or less \
-             work"
-        }
-        () => "give the server more CPUs, or reduce its work for each connection and message",
+    if is_held(used) {
+        "let it use more CPUs (taskset, cpuset), or reduce its work for each message"
+    } else if run.header.target_is_here && generator > used.busy * 0.3 {
+        "move the generator to a machine of its own; then give the server more CPUs, or less work"
+    } else {
+        "give the server more CPUs, or reduce its work for each connection and message"
     }
 }
 

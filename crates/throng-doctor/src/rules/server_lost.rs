@@ -60,8 +60,8 @@ fn process_ended(run: &RunView<'_>) -> Option<u64> {
 /// Reports whether connects succeed some time after `at_ms`: another server with another control
 /// socket has replaced it.
 fn serves(run: &RunView<'_>, at_ms: u64) -> bool {
-    let ok = |moment: &Sample| moment.load().map_or(0, |load| load.counters.connects_ok);
-    let after = run.samples().iter().find(|moment| moment.interval.at_ms >= at_ms + LATE_MS);
+    let ok = |sample: &Sample| sample.load().map_or(0, |load| load.counters.connects_ok);
+    let after = run.samples().iter().find(|sample| sample.interval.at_ms >= at_ms + LATE_MS);
     after.zip(run.samples().last()).is_some_and(|(after, last)| ok(last) > ok(after))
         && at_end(run) > 0
 }
@@ -74,7 +74,7 @@ fn refused(run: &RunView<'_>) -> Option<Growth> {
 /// Returns when and why the server's control socket was lost, if it never came back.
 fn lost(run: &RunView<'_>) -> Option<(u64, String)> {
     let mut lost = None;
-    for event in run.samples().iter().flat_map(|moment| &moment.interval.events) {
+    for event in run.samples().iter().flat_map(|sample| &sample.interval.events) {
         match &event.kind {
             RunEventKind::ServerLost { reason } => lost = Some((event.at_ms, reason.clone())),
             RunEventKind::ServerBack { .. } => lost = None,
@@ -87,8 +87,8 @@ fn lost(run: &RunView<'_>) -> Option<(u64, String)> {
 /// Reports whether no connect succeeded after the first refusal, except perhaps in that very
 /// interval.
 fn all_connects_fail(run: &RunView<'_>, refused: &Growth) -> bool {
-    let ok = |moment: &Sample| moment.load().map_or(0, |load| load.counters.connects_ok);
-    let since = run.samples().iter().find(|moment| moment.interval.at_ms >= refused.began_ms);
+    let ok = |sample: &Sample| sample.load().map_or(0, |load| load.counters.connects_ok);
+    let since = run.samples().iter().find(|sample| sample.interval.at_ms >= refused.began_ms);
     let last = run.samples().last();
     since.zip(last).is_some_and(|(since, last)| {
         ok(last) == ok(since) && last.load().is_some_and(|load| load.counters.connected == 0)
@@ -99,8 +99,8 @@ fn all_connects_fail(run: &RunView<'_>, refused: &Growth) -> bool {
 /// connections, and its kernel goes on to establish others; its users may give up.
 fn ended_with_connections(run: &RunView<'_>, at_ms: u64, reason: &str) -> bool {
     let refused =
-        |moment: &Sample| moment.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"));
-    let before = run.samples().iter().rev().find(|moment| moment.interval.at_ms < at_ms);
+        |sample: &Sample| sample.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"));
+    let before = run.samples().iter().rev().find(|sample| sample.interval.at_ms < at_ms);
     let since = run.samples().last().map_or(0, refused).saturating_sub(before.map_or(0, refused));
     let held = held(run, at_ms);
     let is_there = reason.starts_with(SERVER_SILENT);
@@ -111,7 +111,7 @@ fn ended_with_connections(run: &RunView<'_>, at_ms: u64, reason: &str) -> bool {
 /// Returns the connections before `at_ms`. The server may have ended an interval before that was
 /// noticed, or in the middle of one.
 fn held(run: &RunView<'_>, at_ms: u64) -> u64 {
-    let before = run.samples().iter().rev().filter(|moment| moment.interval.at_ms <= at_ms).take(3);
+    let before = run.samples().iter().rev().filter(|sample| sample.interval.at_ms <= at_ms).take(3);
     before.filter_map(Sample::load).map(|load| load.counters.connected).max().unwrap_or(0)
 }
 

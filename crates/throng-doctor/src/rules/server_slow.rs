@@ -23,7 +23,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let used = mean(&CpuUse::of(run, Endpoint::Server));
     // Its queues alone do not distinguish a server that computes from one that waits.
-    let is_seen = run.sees(Endpoint::Server) && used.is_some();
+    let is_seen = run.has_facts(Endpoint::Server) && used.is_some();
     let idle = match used.and_then(|used| Some((used, used.server?))) {
         Some((used, server)) => format!(
             "while the server used {:.2} of the {:.0} CPUs that it may use",
@@ -34,7 +34,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             Some(used) => {
                 format!("while {} of the CPUs were idle", whole_percent(1.0 - used.taken_share()))
             }
-            None if run.sees(Endpoint::Server) => "while its CPU use is unknown".to_owned(),
+            None if run.has_facts(Endpoint::Server) => "while its CPU use is unknown".to_owned(),
             None => "while its CPU use and queues are unknown".to_owned(),
         },
     };
@@ -105,11 +105,11 @@ struct Slow {
 /// Returns the answers that were slow for longest, if most of their time is not the round trip.
 fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<Slow> {
     let kinds: [Kind; 5] = [
-        ("message", |moment| moment.message, 1),
-        ("push", |moment| moment.push, 1),
-        ("join", |moment| moment.join, 1),
+        ("message", |sample| sample.message, 1),
+        ("push", |sample| sample.push, 1),
+        ("join", |sample| sample.join, 1),
         ("upgrade", upgrade, 1),
-        ("broadcast", |moment| moment.broadcast, BROADCAST_TIMES),
+        ("broadcast", |sample| sample.broadcast, BROADCAST_TIMES),
     ];
     let way_us = run
         .samples()
@@ -120,19 +120,20 @@ fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<Slow> {
         .min();
     let way_limit_us = way_us.unwrap_or(0).saturating_mul(WAYS_MIN);
     let found = kinds.into_iter().filter_map(|(name, of, times)| {
-        let asked_us = run.asked.latency_us(if name == "upgrade" { "connect" } else { name });
-        let limit_us = way_limit_us.max(asked_us.unwrap_or(SLOW_US).min(SLOW_US * times));
+        let threshold_us =
+            run.thresholds.latency_us(if name == "upgrade" { "connect" } else { name });
+        let limit_us = way_limit_us.max(threshold_us.unwrap_or(SLOW_US).min(SLOW_US * times));
         let slow: Vec<_> = run
             .samples()
             .iter()
-            .filter(|moment| of(moment).count > 0 && of(moment).p99_us > limit_us)
-            .filter(|moment| !(is_stalled && waited_in_a_gap(moment, of(moment).p99_us)))
+            .filter(|sample| of(sample).count > 0 && of(sample).p99_us > limit_us)
+            .filter(|sample| !(is_stalled && waited_in_a_gap(sample, of(sample).p99_us)))
             .collect();
-        let stood_still = slow.iter().any(|moment| of(moment).p99_us >= STALL_US);
-        let is_enough = stood_still || asked_us.is_some() || slow.len() >= INTERVALS_MIN;
+        let stood_still = slow.iter().any(|sample| of(sample).p99_us >= STALL_US);
+        let is_enough = stood_still || threshold_us.is_some() || slow.len() >= INTERVALS_MIN;
         let first = slow.first().filter(|_| is_enough)?;
-        let worst_us = slow.iter().map(|moment| of(moment).p99_us).max()?;
-        let before = run.samples().iter().find(|moment| of(moment).count > 0)?;
+        let worst_us = slow.iter().map(|sample| of(sample).p99_us).max()?;
+        let before = run.samples().iter().find(|sample| of(sample).count > 0)?;
         let evidence = Evidence {
             counter: format!("load.{}_us.p99", if name == "upgrade" { "connect" } else { name }),
             from: of(before).p99_us as f64,
@@ -146,23 +147,23 @@ fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<Slow> {
 
 /// Reports whether one gap, in which the server answered no user, explains most of the answers'
 /// time in this interval.
-fn waited_in_a_gap(moment: &Sample, p99_us: u64) -> bool {
-    let gap = moment.load().and_then(|load| load.answer_gap);
+fn waited_in_a_gap(sample: &Sample, p99_us: u64) -> bool {
+    let gap = sample.load().and_then(|load| load.answer_gap);
     gap.is_some_and(|gap| gap.length_ms() * 1000 * 2 >= p99_us)
 }
 
 /// Returns the round-trip time, as a connect takes it.
-fn way(moment: &Sample) -> Quantiles {
-    if moment.tcp.count > 0 { moment.tcp } else { moment.connect }
+fn way(sample: &Sample) -> Quantiles {
+    if sample.tcp.count > 0 { sample.tcp } else { sample.connect }
 }
 
 /// Returns the part of a WebSocket's connect that the server program answers.
-fn upgrade(moment: &Sample) -> Quantiles {
-    if moment.tcp.count == 0 {
+fn upgrade(sample: &Sample) -> Quantiles {
+    if sample.tcp.count == 0 {
         return Quantiles::default();
     }
-    let p99_us = moment.connect.p99_us.saturating_sub(moment.tcp.p99_us);
-    Quantiles { p99_us, ..moment.connect }
+    let p99_us = sample.connect.p99_us.saturating_sub(sample.tcp.p99_us);
+    Quantiles { p99_us, ..sample.connect }
 }
 
 /// Reports whether something else is known that makes answers late.

@@ -55,8 +55,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// Returns the length from which a single gap counts: shorter if a latency threshold was missed.
 fn long_ms(run: &RunView<'_>) -> u64 {
     let kinds = ["message", "push", "join"];
-    let asked_us = kinds.iter().filter_map(|kind| run.asked.latency_us(kind)).min();
-    asked_us.map_or(GAP_MS, |us| (us / 1000).clamp(SHORT_MS, GAP_MS))
+    let threshold_us = kinds.iter().filter_map(|kind| run.thresholds.latency_us(kind)).min();
+    threshold_us.map_or(GAP_MS, |us| (us / 1000).clamp(SHORT_MS, GAP_MS))
 }
 
 /// Reports whether users gave up waiting during one of the gaps.
@@ -211,10 +211,10 @@ mod tests {
         assert!(found.remedy.contains("kill -CONT"), "{found}");
         run.check_all(&["server_stalled"]);
         let (history, summary) = run.whole();
-        let said = crate::diagnose(&history, &summary, &[]).verdict;
+        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
         let begin = "Slowed down on the server side at 800 connections, 200/s connects and 1k/s \
                      messages: the server was stopped";
-        assert!(said.starts_with(begin), "{said}");
+        assert!(verdict.starts_with(begin), "{verdict}");
     }
 
     #[test]
@@ -280,11 +280,11 @@ mod tests {
         let (history, summary) = stalled(700).whole();
         let judged =
             "message.p99 < 100ms".parse::<throng_report::Threshold>().unwrap().judge(&summary);
-        let said = crate::diagnose(&history, &summary, &[judged]).verdict;
+        let verdict = crate::diagnose(&history, &summary, &[judged]).verdict;
         assert!(
-            said.contains("asked < 100ms at 800 connections")
-                && said.contains(": the server stood still from 4.00 to 4.70 s"),
-            "{said}"
+            verdict.contains("asked < 100ms at 800 connections")
+                && verdict.contains(": the server stood still from 4.00 to 4.70 s"),
+            "{verdict}"
         );
     }
 

@@ -86,12 +86,12 @@ fn users_unread(run: &RunView<'_>) -> Option<Growth> {
 
 /// Looks for data that the generator could not send: the socket was full, and bytes piled up.
 fn server(run: &RunView<'_>) -> Option<Finding> {
-    let blocked = run.growth_of("load.core.sends_blocked", |moment| {
-        Some(moment.load()?.core.sends_blocked as i64)
+    let blocked = run.growth_of("load.core.sends_blocked", |sample| {
+        Some(sample.load()?.core.sends_blocked as i64)
     });
     let overflows = run.errors("send_overflow");
     let pending = run
-        .peak_of("load.core.pending_bytes", |moment| Some(moment.load()?.core.pending_bytes as i64))
+        .peak_of("load.core.pending_bytes", |sample| Some(sample.load()?.core.pending_bytes as i64))
         .filter(|peak| peak.value >= PENDING_BYTES_MIN);
     let stuck = blocked.filter(|blocked| blocked.by() >= BLOCKED_MIN).zip(pending.clone());
     if stuck.is_none() && overflows.is_none() {
@@ -122,7 +122,7 @@ fn server(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the peak of a gauge of the server, if it was above zero.
 fn pending(run: &RunView<'_>, gauge: &str, of: impl Fn(&ServerSnapshot) -> u64) -> Option<Peak> {
-    let peak = run.peak_of(gauge, |moment| Some(of(moment.interval.server.as_ref()?) as i64))?;
+    let peak = run.peak_of(gauge, |sample| Some(of(sample.interval.server.as_ref()?) as i64))?;
     (peak.value > 0).then_some(peak)
 }
 

@@ -17,13 +17,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// The counter covers all CPUs and all namespaces, so the dropped packets may belong to another
 /// program. Hence the rule requires a share of the packets and a symptom in the run.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let dropped = run.growth(kernel.end, "softnet.dropped")?;
-    let processed = run.growth(kernel.end, "softnet.processed").map_or(0, |growth| growth.by());
+    let dropped = run.growth(kernel.endpoint, "softnet.dropped")?;
+    let processed =
+        run.growth(kernel.endpoint, "softnet.processed").map_or(0, |growth| growth.by());
     if dropped.by() < DROPPED_MIN || dropped.by().saturating_mul(DROPPED_ONE_IN) < processed {
         return None;
     }
-    let felt = retransmission::by_anything(run)?;
-    let most = run.constant(kernel.end, "sysctl.net.core.netdev_max_backlog");
+    let symptom = retransmission::by_anything(run)?;
+    let most = run.constant(kernel.endpoint, "sysctl.net.core.netdev_max_backlog");
     let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
     let mut found = Finding::new(
         RULE.id,
@@ -36,9 +37,9 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
             count((processed + dropped.by()) as f64)
         ),
     )
-    .with_severity(felt.severity);
+    .with_severity(symptom.severity);
     found.evidence.push(dropped.evidence());
-    found.evidence.push(felt.evidence);
+    found.evidence.push(symptom.evidence);
     let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
     Some(found.remedied_by(format!(
         "sysctl -w net.core.netdev_max_backlog={wanted}, and spread the packets over more CPUs \

@@ -23,18 +23,18 @@ struct SynHandling {
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let refused = refused(run);
     let total = refused.dropped + refused.cookies;
-    let felt = retransmission::by_connects(run);
-    if total == 0 || (felt.is_none() && total < UNFELT_MIN) {
+    let symptom = retransmission::by_connects(run);
+    if total == 0 || (symptom.is_none() && total < UNFELT_MIN) {
         return None;
     }
     let connects = run.load_growth("load.connects_started", |load| load.connects_started);
     let connects = connects.map_or(0, |growth| growth.by());
     let flood = total > SYNS_PER_CONNECT * connects + UNFELT_MIN;
     let text = if flood { of_a_flood(total, connects) } else { of_the_run(run, &refused) };
-    let severity = felt.as_ref().map_or(Severity::Noted, |felt| felt.severity);
+    let severity = symptom.as_ref().map_or(Severity::Noted, |symptom| symptom.severity);
     let mut found = Finding::new(RULE.id, Side::Server, text).with_severity(severity);
     found.evidence.extend(refused.growths.iter().map(Growth::evidence));
-    found.evidence.extend(felt.map(|felt| felt.evidence));
+    found.evidence.extend(symptom.map(|symptom| symptom.evidence));
     let syn_recv = run.peak(Endpoint::Server, "listener.syn_recv").filter(|peak| peak.value > 0);
     found.evidence.extend(syn_recv.map(|peak| peak.evidence()));
     Some(found.remedied_by(remedy(run, flood)))
@@ -188,8 +188,8 @@ mod tests {
         let without = with_cookies(0)
             .with("listener.backlog", 4_096)
             .with("sysctl.net.ipv4.tcp_max_syn_backlog", 128);
-        let said = without.speaks(&RULE).text;
-        assert!(said.contains("which holds 96, was full: 320 SYNs were dropped"), "{said}");
+        let text = without.speaks(&RULE).text;
+        assert!(text.contains("which holds 96, was full: 320 SYNs were dropped"), "{text}");
         with_cookies(1).is_silent(&RULE);
     }
 

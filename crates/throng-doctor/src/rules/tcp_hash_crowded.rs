@@ -17,15 +17,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// Every packet finds its socket along a chain of a bucket. The rule requires long chains, and
 /// connects that cost more CPU time than while the chains were short.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let buckets = run.constant(kernel.end, "sysctl.net.ipv4.tcp_ehash_entries")?.max(1);
-    let chain = |moment: &Sample| Some(sockets(run, kernel.end, moment)? as f64 / buckets as f64);
-    let most = run.peak_of("sockstat.tcp.inuse + tw", |moment| sockets(run, kernel.end, moment))?;
+    let buckets = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_ehash_entries")?.max(1);
+    let chain =
+        |sample: &Sample| Some(sockets(run, kernel.endpoint, sample)? as f64 / buckets as f64);
+    let most =
+        run.peak_of("sockstat.tcp.inuse + tw", |sample| sockets(run, kernel.endpoint, sample))?;
     let longest = most.value as f64 / buckets as f64;
     if longest < CROWDED {
         return None;
     }
-    let is_short = |moment: &Sample| chain(moment).is_some_and(|chain| chain <= longest / 4.0);
-    let is_long = |moment: &Sample| chain(moment).is_some_and(|chain| chain >= longest / 2.0);
+    let is_short = |sample: &Sample| chain(sample).is_some_and(|chain| chain <= longest / 4.0);
+    let is_long = |sample: &Sample| chain(sample).is_some_and(|chain| chain >= longest / 2.0);
     let (short, long) = (Cost::of(run, is_short)?, Cost::of(run, is_long)?);
     let times = long.us_per_connect() / short.us_per_connect();
     if times < DEARER {
@@ -74,8 +76,8 @@ fn remedy(buckets: i64, wanted: u64) -> String {
 }
 
 /// Returns all sockets in the table, those in TIME-WAIT included.
-fn sockets(run: &RunView<'_>, end: Endpoint, moment: &Sample) -> Option<i64> {
-    let value = |name| run.value(end, moment, name);
+fn sockets(run: &RunView<'_>, end: Endpoint, sample: &Sample) -> Option<i64> {
+    let value = |name| run.value(end, sample, name);
     let six = value("sockstat.tcp6.inuse").unwrap_or(0);
     Some(value("sockstat.tcp.inuse")? + value("sockstat.tcp.tw")? + six)
 }
@@ -99,8 +101,8 @@ impl Cost {
             if did.connects_ok == 0 || did.messages_sent + did.pushes_sent > did.connects_ok {
                 continue;
             }
-            let server = |moment: &Sample| {
-                moment.interval.server.as_ref().map(|server| server.process.cpu_system_us)
+            let server = |sample: &Sample| {
+                sample.interval.server.as_ref().map(|server| server.process.cpu_system_us)
             };
             let server = match (server(before), server(now)) {
                 (Some(before), Some(now)) => now.saturating_sub(before),

@@ -23,18 +23,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let pressure: Vec<_> = PRESSURE
         .iter()
-        .filter_map(|name| run.growth(kernel.end, name))
+        .filter_map(|name| run.growth(kernel.endpoint, name))
         .filter(|growth| growth.counter != PRESSURE[1] || growth.by() <= growth.began_ms)
         .collect();
-    let pages = run.peak(kernel.end, "sockstat.tcp.mem_pages");
-    let from = run.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
-    let most = run.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_max_pages");
+    let pages = run.peak(kernel.endpoint, "sockstat.tcp.mem_pages");
+    let from = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_mem_pressure_pages");
+    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_mem_max_pages");
     let over = pages.filter(|pages| from.is_some_and(|from| pages.value >= from));
     if pressure.is_empty() && over.is_none() {
         return None;
     }
-    let felt = retransmission::by_everything(run)?;
-    let held = run.peak(kernel.end, "sockstat.tcp.mem_pages");
+    let symptom = retransmission::by_everything(run)?;
+    let held = run.peak(kernel.endpoint, "sockstat.tcp.mem_pages");
     let remedy = remedy(run, kernel, most, held.as_ref().map(|held| held.value));
     let bytes = |pages: i64| format!("{} MiB", pages * PAGE_BYTES / (1 << 20));
     let amounts = match (&held, most) {
@@ -44,7 +44,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         (Some(held), None) => format!(": its sockets held {}", bytes(held.value)),
         _ => String::new(),
     };
-    let lost: Vec<_> = LOST.iter().filter_map(|name| run.growth(kernel.end, name)).collect();
+    let lost: Vec<_> = LOST.iter().filter_map(|name| run.growth(kernel.endpoint, name)).collect();
     let drops: u64 = lost.iter().map(Growth::by).sum();
     let mut found = Finding::new(
         RULE.id,
@@ -60,10 +60,10 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
             }
         ),
     )
-    .with_severity(felt.severity);
+    .with_severity(symptom.severity);
     found.evidence.extend(pressure.iter().chain(&lost).map(Growth::evidence));
     found.evidence.extend(held.map(|peak| peak.evidence()));
-    found.evidence.push(felt.evidence);
+    found.evidence.push(symptom.evidence);
     Some(found.remedied_by(remedy))
 }
 
@@ -71,7 +71,8 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
 /// use what sockets hold. If the limit is unknown, the memory that sockets held shows how high it
 /// may be.
 fn remedy(run: &RunView<'_>, kernel: &Kernel, most: Option<i64>, held: Option<i64>) -> String {
-    let half = run.constant(kernel.end, "memory.total_bytes").map(|total| total / 2 / PAGE_BYTES);
+    let half =
+        run.constant(kernel.endpoint, "memory.total_bytes").map(|total| total / 2 / PAGE_BYTES);
     let wanted = most.or(held).unwrap_or(0).saturating_mul(4).max(WANTED_PAGES);
     let wanted = wanted.min(half.unwrap_or(wanted));
     if most.is_some_and(|most| most >= wanted) {

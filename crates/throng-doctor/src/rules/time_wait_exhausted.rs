@@ -16,20 +16,22 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// Beyond the limit the kernel forgets a closed connection at once. That matters only if a late
 /// segment of it meets the next connection with the same ports, so the run's plan may well be met.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let forgotten = run.growth(kernel.end, "TcpExt.TCPTimeWaitOverflow")?;
+    let forgotten = run.growth(kernel.endpoint, "TcpExt.TCPTimeWaitOverflow")?;
     let last = &run.samples().last()?.load()?.counters;
     let closed = last.connects_ok.saturating_sub(last.connected);
     if forgotten.by() < FORGOTTEN_MIN || forgotten.by() > closed.saturating_mul(SOCKETS_EACH) {
         return None;
     }
-    let most = run.constant(kernel.end, "sysctl.net.ipv4.tcp_max_tw_buckets");
-    let at_start = run.samples().iter().find_map(|m| run.value(kernel.end, m, "sockstat.tcp.tw"));
+    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_max_tw_buckets");
+    let at_start =
+        run.samples().iter().find_map(|m| run.value(kernel.endpoint, m, "sockstat.tcp.tw"));
     let was_full = most.zip(at_start).is_some_and(|(most, at_start)| at_start >= most);
     let before = if was_full { " It was already full when the run began." } else { "" };
     let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
     // Its only symptom is a connect that fails or a connection that is reset.
-    let felt = retransmission::by_anything(run).filter(|felt| felt.severity == Severity::Stopped);
-    let severity = if felt.is_some() { Severity::Slowed } else { Severity::Noted };
+    let symptom =
+        retransmission::by_anything(run).filter(|symptom| symptom.severity == Severity::Stopped);
+    let severity = if symptom.is_some() { Severity::Slowed } else { Severity::Noted };
     let mut found = Finding::new(
         RULE.id,
         kernel.side,
@@ -43,7 +45,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     )
     .with_severity(severity);
     found.evidence.push(forgotten.evidence());
-    found.evidence.extend(run.peak(kernel.end, "sockstat.tcp.tw").map(|peak| peak.evidence()));
+    found.evidence.extend(run.peak(kernel.endpoint, "sockstat.tcp.tw").map(|peak| peak.evidence()));
     let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
     Some(found.remedied_by(format!(
         "sysctl -w net.ipv4.tcp_max_tw_buckets={wanted}, or `close: reset` in the scenario, which \

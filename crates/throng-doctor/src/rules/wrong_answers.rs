@@ -15,7 +15,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let found = KINDS.iter().filter_map(|kind| Some((kind, kind.growth(run)?)));
     let (kind, growth) = found.max_by_key(|(_, growth)| growth.by())?;
     let of = (kind.of)(run).max(growth.by());
-    if growth.by().saturating_mul(FAILURES_ONE_IN) < of && !run.asked.no_errors() {
+    if growth.by().saturating_mul(FAILURES_ONE_IN) < of && !run.thresholds.no_errors() {
         return None;
     }
     let share = percent(growth.by() as f64 / of.max(1) as f64);
@@ -256,8 +256,11 @@ mod tests {
         few.is_silent(&RULE);
         let (history, summary) = few.whole();
         let judged = "errors == 0".parse::<throng_report::Threshold>().unwrap().judge(&summary);
-        let said = crate::diagnose(&history, &summary, &[judged]).verdict;
-        assert!(said.starts_with("Missed: errors 9, asked == 0 at 400 connections"), "{said}");
-        assert!(said.contains("expected `a`, got `b`"), "{said}");
+        let verdict = crate::diagnose(&history, &summary, &[judged]).verdict;
+        assert!(
+            verdict.starts_with("Missed: errors 9, asked == 0 at 400 connections"),
+            "{verdict}"
+        );
+        assert!(verdict.contains("expected `a`, got `b`"), "{verdict}");
     }
 }

@@ -50,10 +50,10 @@ impl ServerActivity {
             _ => ActivityKind::Unclear,
         };
         let queue = queue(run, gap);
-        let spoke = before(run, gap).is_some_and(|moment| moment.interval.server.is_some());
+        let spoke = before(run, gap).is_some_and(|sample| sample.interval.server.is_some());
         let is_silent = spoke
             && inside(run, gap).count() > 0
-            && inside(run, gap).all(|moment| moment.interval.server.is_none());
+            && inside(run, gap).all(|sample| sample.interval.server.is_none());
         let shown = if what == ActivityKind::Stopped { "stopped" } else { "gap_cpu_us" };
         Self {
             what,
@@ -132,12 +132,12 @@ pub(super) fn waits_for_a_cpu(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
 /// Reports whether a thread of the server was ready to run for long without a CPU.
 fn waited(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
     let delayed = |now: &Sample| of_server(run, now, "most_delayed_thread_permille");
-    within(run, gap).any(|moment| delayed(moment) > Some(DELAYED_MOST))
+    within(run, gap).any(|sample| delayed(sample) > Some(DELAYED_MOST))
 }
 
 /// Returns the CPUs that the server used in a gap.
 fn share_in(run: &RunView<'_>, gap: &Gap<'_>) -> Option<f64> {
-    let used_us = of_server(run, gap.moment, "gap_cpu_us").filter(|_| !gap.is_open);
+    let used_us = of_server(run, gap.sample, "gap_cpu_us").filter(|_| !gap.is_open);
     let exact = used_us.map(|us| us as f64 / 1000.0 / gap.gap.length_ms().max(1) as f64);
     exact.or_else(|| cpus(run, gap))
 }
@@ -149,7 +149,7 @@ fn cpus(run: &RunView<'_>, gap: &Gap<'_>) -> Option<f64> {
     });
     let (mut used_us, mut span_ms) = (0, 0);
     for (before, now) in inside {
-        let used = |moment| of_server(run, moment, "cpu_us");
+        let used = |sample| of_server(run, sample, "cpu_us");
         used_us += (used(now)? - used(before)?).max(0);
         span_ms += now.interval.span_ms;
     }
@@ -158,7 +158,7 @@ fn cpus(run: &RunView<'_>, gap: &Gap<'_>) -> Option<f64> {
 
 /// Returns the connections that waited to be accepted in a gap, if they are more than before it.
 fn queue(run: &RunView<'_>, gap: &Gap<'_>) -> Option<Evidence> {
-    let queued = |moment: &Sample| run.value(Endpoint::Server, moment, "listener.accept_queue");
+    let queued = |sample: &Sample| run.value(Endpoint::Server, sample, "listener.accept_queue");
     let from = before(run, gap).and_then(queued).unwrap_or(0);
     let looks = inside(run, gap).filter_map(|now| Some((now.interval.at_ms, queued(now)?)));
     let (at_ms, to) = looks.max_by_key(|(_, queued)| *queued)?;
@@ -181,28 +181,28 @@ fn peak(run: &RunView<'_>, gap: &Gap<'_>, name: &str) -> Option<Evidence> {
 }
 
 /// Returns a value of the server's process.
-fn of_server(run: &RunView<'_>, moment: &Sample, name: &str) -> Option<i64> {
-    run.value(Endpoint::Server, moment, &format!("process.server.{name}"))
+fn of_server(run: &RunView<'_>, sample: &Sample, name: &str) -> Option<i64> {
+    run.value(Endpoint::Server, sample, &format!("process.server.{name}"))
 }
 
 /// Returns the intervals that overlap a gap.
 fn within<'a>(run: &RunView<'a>, gap: &Gap<'_>) -> impl Iterator<Item = &'a Sample> {
     let (from_ms, to_ms) = (gap.gap.from_ms, gap.gap.to_ms);
-    run.samples().iter().filter(move |moment| {
-        let end_ms = moment.interval.at_ms;
-        end_ms > from_ms && end_ms.saturating_sub(moment.interval.span_ms) < to_ms
+    run.samples().iter().filter(move |sample| {
+        let end_ms = sample.interval.at_ms;
+        end_ms > from_ms && end_ms.saturating_sub(sample.interval.span_ms) < to_ms
     })
 }
 
 /// Returns the intervals that ended inside a gap: their gauges were read in it.
 fn inside<'a>(run: &RunView<'a>, gap: &Gap<'_>) -> impl Iterator<Item = &'a Sample> {
     let (to_ms, is_open) = (gap.gap.to_ms, gap.is_open);
-    within(run, gap).filter(move |moment| moment.interval.at_ms < to_ms || is_open)
+    within(run, gap).filter(move |sample| sample.interval.at_ms < to_ms || is_open)
 }
 
 /// Returns the last sample before a gap.
 fn before<'a>(run: &RunView<'a>, gap: &Gap<'_>) -> Option<&'a Sample> {
-    run.samples().iter().rev().find(|moment| moment.interval.at_ms <= gap.gap.from_ms)
+    run.samples().iter().rev().find(|sample| sample.interval.at_ms <= gap.gap.from_ms)
 }
 
 /// The longest wait of a thread for a CPU, in thousandths of the time: a server that waits longer
