@@ -139,10 +139,9 @@ fn doubt(run: &RunView<'_>) -> Option<String> {
     let ended = match summary.run.end {
         Some(RunEndReason::TargetLost) => Some("the target was lost before the run ended"),
         Some(RunEndReason::Failed) => Some("the generator failed before the run ended"),
-        Some(RunEndReason::Unknown) => Some(
-            "the run file's end reason is not known to this \
-                                             version",
-        ),
+        Some(RunEndReason::Unknown) => {
+            Some("the run file's end reason is not known to this version")
+        }
         Some(RunEndReason::Finished | RunEndReason::Interrupted) | None => None,
     };
     if let Some(ended) = ended {
@@ -274,8 +273,8 @@ mod tests {
         };
         let verdict = waiting(4_900_000);
         let begin = "Slowed down on the server side at 1k connections and 1k/s messages: the \
-                     server was slow: 400 users were waiting for an answer when it ended, one \
-                     of them for 4.90 s";
+                     server was slow: 400 users were waiting for an answer when it ended, one of \
+                     them for 4.90 s";
         assert!(verdict.starts_with(begin), "{verdict}");
         assert!(waiting(300_000).starts_with("Nothing stopped it"), "{}", waiting(300_000));
     }
@@ -288,8 +287,7 @@ mod tests {
         let verdict = verdict_of(&late);
         assert!(
             verdict.starts_with(
-                "No known cause stopped it, but the run is invalid: the generator \
-                                  did not start"
+                "No known cause stopped it, but the run is invalid: the generator did not start"
             ),
             "{verdict}"
         );
@@ -448,8 +446,7 @@ mod tests {
         let verdict = verdict_of(&run);
         assert!(
             verdict.starts_with(
-                "No known cause stopped it, but no user got an answer for 1.30 s, \
-                              from 4.1 s on"
+                "No known cause stopped it, but no user got an answer for 1.30 s, from 4.1 s on"
             ),
             "{verdict}"
         );

@@ -85,8 +85,7 @@ pub(super) fn buffers(required: &Requirements, machine: &MachineLimits) -> Optio
     let check =
         Check::stops("tcp_mem", "net.ipv4.tcp_mem, pages left", required.connections, needs, found);
     let because = format!(
-        "a page for {CONNECTIONS_PER_BUFFER_PAGE} connections: buffers are nearly always \
-                 empty"
+        "a page for {CONNECTIONS_PER_BUFFER_PAGE} connections: buffers are nearly always empty"
     );
     Some(check.because(because).else_do(|| {
         let old = machine.tcp_mem.known().copied().unwrap_or([0; 3]);

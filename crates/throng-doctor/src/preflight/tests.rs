@@ -73,10 +73,7 @@ fn check(machine: &MachineLimits, required: &Requirements, id: &str, holds: u64,
     assert!(at(holds).fits() && !at(holds + 1).fits(), "{}", at(holds + 1));
     assert!(
         whole.verdict().contains("do not fit")
-            && at(holds).verdict().contains(
-                "is reached first, \
-                                                                                at"
-            )
+            && at(holds).verdict().contains("is reached first, at")
     );
 }
 

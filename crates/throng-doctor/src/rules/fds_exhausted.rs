@@ -107,8 +107,8 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
 /// Returns the command that makes a table large enough. In an open model the number of connections
 /// is not known beforehand: it takes twice those it held.
 fn raise(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
-    let sample = run.samples().last().map(|sample| &sample.interval);
-    let cores = sample.and_then(|interval| match end {
+    let interval = run.samples().last().map(|sample| &sample.interval);
+    let cores = interval.and_then(|interval| match end {
         Endpoint::Client => interval.load.as_ref().map(|load| load.cores),
         Endpoint::Server => interval.server.as_ref().map(|server| server.cores),
     });

@@ -50,7 +50,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
                 }
                 None =>
                     "A connection of the generator or a socket of another program has each of \
-                         them.",
+                     them.",
             }
         ),
     );

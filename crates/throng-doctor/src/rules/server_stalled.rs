@@ -71,13 +71,11 @@ fn gave_up(run: &RunView<'_>, gaps: &[Gap<'_>]) -> bool {
 fn describe(gaps: &[Gap<'_>], longest: &Gap<'_>, activity: &ServerActivity) -> (String, String) {
     let when = when(gaps, longest);
     let mut did = vec!["answered no user".to_owned()];
-    did.extend(activity.queued.map(|queued| {
-        format!(
-            "accepted no connection ({} \
-                                              waited)",
-            count(queued as f64)
-        )
-    }));
+    did.extend(
+        activity
+            .queued
+            .map(|queued| format!("accepted no connection ({} waited)", count(queued as f64))),
+    );
     let did = did.join(", ");
     let sentence = match activity.what {
         ActivityKind::Stopped => format!("was stopped {when} (state T): it {did} and used no CPU"),

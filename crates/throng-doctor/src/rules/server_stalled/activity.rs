@@ -96,10 +96,9 @@ impl ServerActivity {
     pub(super) fn remedy(&self) -> String {
         let pid = &self.pid;
         match self.what {
-            ActivityKind::Stopped => format!(
-                "find what stops it, and run kill -CONT {pid} to \
-                                              continue it"
-            ),
+            ActivityKind::Stopped => {
+                format!("find what stops it, and run kill -CONT {pid} to continue it")
+            }
             ActivityKind::Uninterruptible => format!(
                 "while it lasts, check cat /proc/{pid}/wchan /proc/{pid}/stack, the freezer of its \
                  control group, and iostat -x 1"
