@@ -118,7 +118,7 @@ pub(crate) fn lateness_severity(run: &RunView<'_>) -> Severity {
 
 /// Returns the impact of slow answers and connects, and of a time without any answer.
 fn slowness(run: &RunView<'_>) -> Option<Impact> {
-    let slow = KINDS.iter().filter_map(|kind| slow(run, kind));
+    let slow = LATENCY_KINDS.iter().filter_map(|kind| slow(run, kind));
     slow.chain(silence(run)).min_by_key(|impact| impact.first_ms)
 }
 
@@ -167,7 +167,7 @@ fn missed(run: &RunView<'_>, counts: fn(&MissedThreshold) -> bool) -> Option<Imp
 }
 
 /// A kind of latency, and the value from which it is long.
-struct Kind {
+struct LatencyKind {
     name: &'static str,
     of: fn(&Sample) -> &Quantiles,
     slow_us: u64,
@@ -175,17 +175,17 @@ struct Kind {
 
 /// All kinds of latency. A delivery to all users takes as long as sending to all does, which for
 /// many users is more than an answer takes.
-const KINDS: [Kind; 5] = [
-    Kind { name: "message", of: |sample| &sample.message, slow_us: SLOW_US },
-    Kind { name: "push", of: |sample| &sample.push, slow_us: SLOW_US },
-    Kind { name: "join", of: |sample| &sample.join, slow_us: SLOW_US },
-    Kind { name: "connect", of: |sample| &sample.connect, slow_us: SLOW_US },
-    Kind { name: "broadcast", of: |sample| &sample.broadcast, slow_us: 10 * SLOW_US },
+const LATENCY_KINDS: [LatencyKind; 5] = [
+    LatencyKind { name: "message", of: |sample| &sample.message, slow_us: SLOW_US },
+    LatencyKind { name: "push", of: |sample| &sample.push, slow_us: SLOW_US },
+    LatencyKind { name: "join", of: |sample| &sample.join, slow_us: SLOW_US },
+    LatencyKind { name: "connect", of: |sample| &sample.connect, slow_us: SLOW_US },
+    LatencyKind { name: "broadcast", of: |sample| &sample.broadcast, slow_us: 10 * SLOW_US },
 ];
 
 /// Returns the impact of one kind of latency. If a threshold on it was missed, values beyond that
 /// threshold are long, for however few answers and however short a time.
-fn slow(run: &RunView<'_>, kind: &Kind) -> Option<Impact> {
+fn slow(run: &RunView<'_>, kind: &LatencyKind) -> Option<Impact> {
     let threshold_us = run.thresholds.latency_us(kind.name);
     let slow_us = threshold_us.map_or(kind.slow_us, |threshold_us| threshold_us.min(kind.slow_us));
     let (count_min, intervals_min) = match threshold_us {

@@ -6,8 +6,8 @@
 //! in that second, never zero.
 
 mod constants;
-mod family;
 mod proc_files;
+mod process_tree;
 mod programs;
 mod record;
 mod stretches;
@@ -29,8 +29,8 @@ use crate::process::{cpus_allowed, is_there, process_use};
 use crate::syn_recv::SynRecvMeter;
 
 use constants::Constants;
-use family::Family;
-use proc_files::{Network, ProcFiles};
+use proc_files::{NetworkCounters, ProcFiles};
+use process_tree::ProcessTree;
 use programs::ProgramMeter;
 pub use record::{KernelSample, ProcessSample};
 use stretches::{STEP, StretchMeter};
@@ -96,7 +96,7 @@ struct KnownProcess {
     fds_max: Option<u64>,
     groups: CgroupReader,
     threads: ThreadMeter,
-    family: Family,
+    process_tree: ProcessTree,
     stretches: StretchMeter,
     stepped_at: Option<Instant>,
 }
@@ -174,7 +174,7 @@ impl Sampler {
     pub fn step(&mut self, now: Instant) {
         for known in &mut self.processes {
             let is_due = known.stepped_at.is_none_or(|at| now.since(at) >= STEP);
-            if is_due && let Some(cpu_us) = known.family.cpu_us_now(&self.root) {
+            if is_due && let Some(cpu_us) = known.process_tree.cpu_us_now(&self.root) {
                 known.stretches.step(now, cpu_us);
                 known.stepped_at = Some(now);
             }
@@ -197,7 +197,7 @@ impl Sampler {
     }
 
     /// Reads the listeners and, from time to time, their half-open connections.
-    fn listeners(&mut self, out: &mut KernelSample, now: Instant, network: Network) {
+    fn listeners(&mut self, out: &mut KernelSample, now: Instant, network: NetworkCounters) {
         if !self.root.is_live() {
             return;
         }
@@ -256,7 +256,7 @@ impl Sampler {
             let (label, stretches) = (&known.watched.label, &known.stretches);
             let used = between.and_then(|(from, to)| stretches.used_between(from, to));
             out.set_some(&format!("process.{label}.gap_cpu_us"), used);
-            known.family(&self.root, out, now);
+            known.record_process_tree(&self.root, out, now);
         }
     }
 
@@ -275,7 +275,7 @@ impl Sampler {
             others_us > (busy_us + idle_us) / OTHERS_ONE_IN
         });
         if self.programs.is_due(now, is_busy) {
-            let watched = self.processes.iter().flat_map(|known| known.family.members());
+            let watched = self.processes.iter().flat_map(|known| known.process_tree.members());
             let ours: BTreeSet<u32> = watched.chain(self.excluded.iter().copied()).collect();
             let found = self.programs.scan(&self.root, now, &ours);
             if is_busy {
@@ -293,7 +293,7 @@ impl KnownProcess {
             fds_max: None,
             groups: CgroupReader::locate(root, watched.pid),
             threads: ThreadMeter::default(),
-            family: Family::new(watched.pid, watched.also.clone()),
+            process_tree: ProcessTree::new(watched.pid, watched.also.clone()),
             stretches: StretchMeter::default(),
             stepped_at: None,
             watched,
@@ -301,9 +301,9 @@ impl KnownProcess {
     }
 
     /// Reads the CPU time, memory and threads of the program's processes.
-    fn family(&mut self, root: &ProcRoot, out: &mut KernelSample, now: Instant) {
+    fn record_process_tree(&mut self, root: &ProcRoot, out: &mut KernelSample, now: Instant) {
         let label = &self.watched.label;
-        if let Some(used) = self.family.look(root) {
+        if let Some(used) = self.process_tree.sample(root) {
             let mut set = |name: &str, value| out.set(&format!("process.{label}.{name}"), value);
             set("cpu_us", used.cpu_us);
             set("rss_bytes", used.rss_bytes);
@@ -315,7 +315,7 @@ impl KnownProcess {
             out.set(&format!("process.{label}.busy_ms_most"), stretches.busy_ms);
             out.set(&format!("process.{label}.idle_ms_most"), stretches.idle_ms);
         }
-        if let Some(found) = out.take(self.family.threads(root)) {
+        if let Some(found) = out.take(self.process_tree.threads(root)) {
             self.threads.measure(now, &found).record(label, out);
         }
     }

@@ -97,14 +97,14 @@ pub(super) fn buffers(required: &Requirements, machine: &MachineLimits) -> Optio
 }
 
 /// The memory of one connection.
-struct Each {
+struct ConnectionMemory {
     kernel_bytes: u64,
     user_bytes: u64,
     /// True if the kernel's part was read from this machine.
     is_read: bool,
 }
 
-impl Each {
+impl ConnectionMemory {
     fn total(&self) -> u64 {
         self.kernel_bytes.saturating_add(self.user_bytes)
     }
@@ -126,9 +126,9 @@ impl Each {
 }
 
 /// Computes the memory of one connection.
-fn each(required: &Requirements, machine: &MachineLimits) -> Each {
+fn each(required: &Requirements, machine: &MachineLimits) -> ConnectionMemory {
     let read = machine.slabs.known().and_then(|slabs| kernel_bytes(slabs, machine.page_bytes));
-    Each {
+    ConnectionMemory {
         kernel_bytes: read.unwrap_or(KERNEL_BYTES).saturating_mul(required.ends()),
         user_bytes: required.user_bytes.saturating_mul(required.ends()),
         is_read: read.is_some(),

@@ -1,4 +1,4 @@
-//! The server asked for a longer accept queue than the kernel allows.
+//! The server requested a longer accept queue than the kernel allows.
 
 use throng_report::render::count;
 use throng_report::{Finding, Severity, Side};
@@ -37,12 +37,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let is = count(limit as f64);
     let text = match requested {
         Some(requested) => format!(
-            "The server asked for a backlog of {} and got {is}: net.core.somaxconn is the limit.",
+            "The server requested a backlog of {} and got {is}: net.core.somaxconn is the limit.",
             count(requested as f64)
         ),
         None => format!(
             "The server's backlog is {is}, the limit in net.core.somaxconn: the server may have \
-             asked for more."
+             requested more."
         ),
     };
     let did = match overflows {
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(found.confidence, 1.0);
         assert_eq!(
             found.first_sentence(),
-            "The server asked for a backlog of 4.1k and got 128: net.core.somaxconn is the limit"
+            "The server requested a backlog of 4.1k and got 128: net.core.somaxconn is the limit"
         );
         assert!(found.remedy.contains("somaxconn=4096"), "{found}");
         asking(limited(128, 128), 4_096).check_all(&["backlog_clamped", "accept_queue_overflow"]);

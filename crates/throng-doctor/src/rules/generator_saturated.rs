@@ -114,7 +114,7 @@ impl Shortage {
                 .unwrap_or(0);
             Self {
                 cause: format!(
-                    "one of its {cores} event loops was busy for {}",
+                    "one of its {cores} event loops was busy for {} of the time",
                     whole_percent(busiest)
                 ),
                 detail,
@@ -177,7 +177,7 @@ mod tests {
         check(full, "its machine had no CPU time left", "more machines");
         check(
             late(30_000).with("process.client.busiest_thread_permille", 970),
-            "one of its 2 event loops was busy for 97 %",
+            "one of its 2 event loops was busy for 97 % of the time",
             "--cores",
         );
         check(

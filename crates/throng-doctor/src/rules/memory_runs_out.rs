@@ -138,19 +138,20 @@ fn foreseen_in_group(run: &RunView<'_>, group: Group) -> Option<Finding> {
     let value = |sample: &Sample, name| group.value(run, sample, name);
     let available = |sample: &Sample| Some(value(sample, LIMIT)? - value(sample, USED)?);
     let used = |sample: &Sample| value(sample, USED);
-    let fall = Fall::of(run, USED, used, GROUP_TAKEN_BYTES_MIN, available)?;
-    let text = too_few(run, &fall, group.whose)?;
-    Some(noted(group.side, text, fall).remedied_by(GROUP_REMEDY))
+    let trend = MemoryTrend::of(run, USED, used, GROUP_TAKEN_BYTES_MIN, available)?;
+    let text = too_few(run, &trend, group.whose)?;
+    Some(noted(group.side, text, trend).remedied_by(GROUP_REMEDY))
 }
 
 /// Looks for a machine whose memory use grows with each connection and would reach its total.
 fn foreseen(run: &RunView<'_>) -> Option<Finding> {
     let used = |sample: &Sample| run.value(Endpoint::Server, sample, USED_OF_ALL);
-    let fall = Fall::of(run, USED_OF_ALL, used, TAKEN_BYTES_MIN, |sample| left(run, sample))?;
-    let text = too_few(run, &fall, "the machine")?;
+    let trend =
+        MemoryTrend::of(run, USED_OF_ALL, used, TAKEN_BYTES_MIN, |sample| left(run, sample))?;
+    let text = too_few(run, &trend, "the machine")?;
     let less = "or plan fewer connections, or give each less memory (--rcvbuf, --sndbuf, \
                 net.ipv4.tcp_rmem)";
-    Some(noted(Side::Server, text, fall).remedied_by(if run.header.target_is_here {
+    Some(noted(Side::Server, text, trend).remedied_by(if run.header.target_is_here {
         format!("put generator and server on two machines, {less}")
     } else {
         format!("give the server's machine more memory, {less}")
@@ -165,33 +166,33 @@ fn left(run: &RunView<'_>, sample: &Sample) -> Option<i64> {
 }
 
 /// Returns a finding about memory that would run out.
-fn noted(side: Side, text: String, fall: Fall) -> Finding {
+fn noted(side: Side, text: String, trend: MemoryTrend) -> Finding {
     let mut found =
         Finding::new(RULE.id, side, text).with_severity(Severity::Noted).with_confidence(0.7);
-    found.evidence.push(fall.evidence);
+    found.evidence.push(trend.evidence);
     found
 }
 
 /// Returns a sentence about how many connections would fit, if that is fewer than planned.
-fn too_few(run: &RunView<'_>, fall: &Fall, whose: &str) -> Option<String> {
-    let missing = run.header.users_planned.saturating_sub(fall.connections);
-    if fall.bytes_each * missing as f64 <= fall.available {
+fn too_few(run: &RunView<'_>, trend: &MemoryTrend, whose: &str) -> Option<String> {
+    let missing = run.header.users_planned.saturating_sub(trend.connections);
+    if trend.bytes_each * missing as f64 <= trend.available {
         return None;
     }
-    let fit = fall.connections as f64 + fall.available / fall.bytes_each;
+    let fit = trend.connections as f64 + trend.available / trend.bytes_each;
     Some(format!(
         "Memory would run out at about {} connections, before the {} that are planned. Each uses \
          {} of the memory of {whose}, kernel and programs together; {} were free at {}.",
         count(fit),
         count(run.header.users_planned as f64),
-        bytes(fall.bytes_each),
-        bytes(fall.available),
-        count(fall.connections as f64)
+        bytes(trend.bytes_each),
+        bytes(trend.available),
+        count(trend.connections as f64)
     ))
 }
 
 /// The decrease of memory while connections opened.
-struct Fall {
+struct MemoryTrend {
     connections: u64,
     available: f64,
     bytes_each: f64,
@@ -201,7 +202,7 @@ struct Fall {
 /// Connections at a time, available memory in bytes, and the time in milliseconds.
 type Point = (u64, f64, u64);
 
-impl Fall {
+impl MemoryTrend {
     /// Returns `None` if memory did not decrease in step with the connections: another program may
     /// have used it.
     fn of(

@@ -93,18 +93,18 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
 }
 
 /// A kind of wait: its name, its quantiles, and how many times as long as an answer it may take.
-type Kind = (&'static str, fn(&Sample) -> Quantiles, u64);
+type AnswerKind = (&'static str, fn(&Sample) -> Quantiles, u64);
 
 /// The kind of answer that was slow.
-struct Slow {
+struct SlowAnswers {
     name: &'static str,
     worst_us: u64,
     evidence: Evidence,
 }
 
 /// Returns the answers that were slow for longest, if most of their time is not the round trip.
-fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<Slow> {
-    let kinds: [Kind; 5] = [
+fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<SlowAnswers> {
+    let kinds: [AnswerKind; 5] = [
         ("message", |sample| sample.message, 1),
         ("push", |sample| sample.push, 1),
         ("join", |sample| sample.join, 1),
@@ -140,7 +140,7 @@ fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<Slow> {
             to: worst_us as f64,
             at_ms: first.interval.at_ms,
         };
-        Some((slow.len(), Slow { name, worst_us, evidence }))
+        Some((slow.len(), SlowAnswers { name, worst_us, evidence }))
     });
     found.max_by_key(|(intervals, _)| *intervals).map(|(_, slow)| slow)
 }

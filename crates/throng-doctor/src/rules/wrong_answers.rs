@@ -44,7 +44,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 }
 
 /// A kind of error that a wrong answer causes.
-struct Kind {
+struct WrongAnswerKind {
     /// Name among the errors or the failed connects.
     name: &'static str,
     is_connect: bool,
@@ -57,7 +57,7 @@ struct Kind {
     remedy: &'static str,
 }
 
-impl Kind {
+impl WrongAnswerKind {
     /// Returns the growth of this kind of error.
     fn growth(&self, run: &RunView<'_>) -> Option<Growth> {
         // A time-out shows a wrong answer only if other messages arrived.
@@ -70,8 +70,8 @@ impl Kind {
 }
 
 /// All kinds of errors that a wrong answer causes.
-const KINDS: &[Kind] = &[
-    Kind {
+const KINDS: &[WrongAnswerKind] = &[
+    WrongAnswerKind {
         name: "expect_mismatch",
         is_connect: false,
         what: "The server gave a wrong answer in {n} answers",
@@ -79,7 +79,7 @@ const KINDS: &[Kind] = &[
         shows_expected: true,
         remedy: "find why the server answers this, or correct `expect` in the scenario",
     },
-    Kind {
+    WrongAnswerKind {
         name: "expect_timeout",
         is_connect: false,
         what: "Messages arrived, but not the expected one, in {n} waits",
@@ -87,7 +87,7 @@ const KINDS: &[Kind] = &[
         shows_expected: true,
         remedy: "compare `expect` in the scenario with what the server sends",
     },
-    Kind {
+    WrongAnswerKind {
         name: "upgrade_violation",
         is_connect: true,
         what: "The server at {target} is not a WebSocket server: {n} upgrades got another answer",
@@ -96,7 +96,7 @@ const KINDS: &[Kind] = &[
         remedy: "correct the target's port or path, or use tcp:// for a server that does not speak \
                  WebSocket",
     },
-    Kind {
+    WrongAnswerKind {
         name: "join_refused",
         is_connect: false,
         what: "The server refused {n} joins",
@@ -104,7 +104,7 @@ const KINDS: &[Kind] = &[
         shows_expected: false,
         remedy: "check the server's reason, and the topic and payload of `join`",
     },
-    Kind {
+    WrongAnswerKind {
         name: "push_refused",
         is_connect: false,
         what: "The server refused {n} pushes",
@@ -112,7 +112,7 @@ const KINDS: &[Kind] = &[
         shows_expected: false,
         remedy: "check the server's reason, and the event and payload of `push`",
     },
-    Kind {
+    WrongAnswerKind {
         name: "channel_error",
         is_connect: false,
         what: "Channels crashed on the server (phx_error) in {n} joins",
@@ -120,7 +120,7 @@ const KINDS: &[Kind] = &[
         shows_expected: false,
         remedy: "find the crash in the server's log",
     },
-    Kind {
+    WrongAnswerKind {
         name: "bad_message",
         is_connect: false,
         what: "The server sent messages that are not Phoenix Channels messages on {n} connections",
@@ -129,7 +129,7 @@ const KINDS: &[Kind] = &[
         remedy: "check the version (vsn) in the scenario, and any proxy between generator and \
                  server",
     },
-    Kind {
+    WrongAnswerKind {
         name: "ws_violation",
         is_connect: false,
         what: "The server violated the WebSocket protocol on {n} connections",

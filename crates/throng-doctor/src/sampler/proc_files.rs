@@ -28,7 +28,7 @@ pub(super) struct ProcFiles {
 
 /// The network counters that decide what else is read.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Network {
+pub(super) struct NetworkCounters {
     /// Dropped connects at listeners.
     pub(super) listen_drops: Option<u64>,
     /// TCP sockets.
@@ -59,8 +59,8 @@ impl ProcFiles {
     }
 
     /// Records the namespace's counters. Returns those that decide what else is read.
-    pub(super) fn network(&mut self, out: &mut KernelSample) -> Network {
-        let mut network = Network::default();
+    pub(super) fn network(&mut self, out: &mut KernelSample) -> NetworkCounters {
+        let mut network = NetworkCounters::default();
         if let Some(counters) = out.take(self.netstat.read(netstat::parse)) {
             network.listen_drops = counters.get("TcpExt", "ListenDrops");
             out.set_all(&counters, "TcpExt", TCP_EXT);

@@ -14,12 +14,12 @@ use crate::process::SchedStat;
 /// Keeps the CPU time of each thread, by its id.
 #[derive(Debug, Default)]
 pub(super) struct ThreadMeter {
-    before: Option<Before>,
+    before: Option<LastThreads>,
 }
 
 /// The threads at the previous sample.
 #[derive(Debug)]
-struct Before {
+struct LastThreads {
     at: Instant,
     threads: HashMap<u32, SchedStat>,
 }
@@ -31,12 +31,12 @@ pub(super) struct ThreadsUse {
     run_us: u64,
     delay_us: u64,
     /// Shares of time, or `None` until there is a sample to compare with.
-    shares: Option<Shares>,
+    shares: Option<ThreadShares>,
 }
 
 /// CPU use of single threads since the previous sample, in thousandths of that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Shares {
+struct ThreadShares {
     busiest: u64,
     most_delayed: u64,
     busy: u64,
@@ -62,14 +62,14 @@ impl ThreadMeter {
             }
             used.shares = Some(before.shares(elapsed_ns, threads));
         }
-        self.before = Some(Before { at: now, threads: threads.iter().copied().collect() });
+        self.before = Some(LastThreads { at: now, threads: threads.iter().copied().collect() });
         used
     }
 }
 
-impl Before {
-    fn shares(&self, elapsed_ns: u64, threads: &[(u32, SchedStat)]) -> Shares {
-        let mut shares = Shares::default();
+impl LastThreads {
+    fn shares(&self, elapsed_ns: u64, threads: &[(u32, SchedStat)]) -> ThreadShares {
+        let mut shares = ThreadShares::default();
         for (tid, now) in threads {
             let before = self.threads.get(tid).copied().unwrap_or_default();
             // The two clocks are not read at the same time.
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(first.shares, None, "there is nothing to compare with");
         let now = [thread(1, 5_010, 470), thread(2, 1_050, 20), thread(3, 810, 0)];
         let second = meter.measure(at(1_000), &now);
-        assert_eq!(second.shares, Some(Shares { busiest: 950, most_delayed: 400, busy: 2 }));
+        assert_eq!(second.shares, Some(ThreadShares { busiest: 950, most_delayed: 400, busy: 2 }));
     }
 
     #[test]
@@ -145,6 +145,6 @@ mod tests {
         let mut meter = ThreadMeter::default();
         meter.measure(at(0), &[thread(1, 0, 0), thread(2, 40, 0)]);
         let shares = meter.measure(at(1_000), &[thread(1, 1_004, 0), thread(2, 39, 0)]).shares;
-        assert_eq!(shares, Some(Shares { busiest: 1_000, most_delayed: 0, busy: 1 }));
+        assert_eq!(shares, Some(ThreadShares { busiest: 1_000, most_delayed: 0, busy: 1 }));
     }
 }

@@ -13,7 +13,7 @@ use crate::status;
 
 /// Sums up what the processes of one program use, while some end and others start.
 #[derive(Debug)]
-pub(super) struct Family {
+pub(super) struct ProcessTree {
     main: u32,
     /// Processes that belong to the program from the start.
     also: Vec<u32>,
@@ -24,7 +24,7 @@ pub(super) struct Family {
 
 /// The use by all processes of a program in one sample.
 #[derive(Debug, Default)]
-pub(super) struct FamilyUse {
+pub(super) struct ProcessTreeUse {
     /// CPU time of all since the first sample, and what the processes in that sample had used
     /// before.
     pub(super) cpu_us: u64,
@@ -38,7 +38,7 @@ pub(super) struct FamilyUse {
     pub(super) uninterruptible: u64,
 }
 
-impl Family {
+impl ProcessTree {
     pub(super) fn new(main: u32, also: Vec<u32>) -> Self {
         Self { main, also, before: HashMap::new(), cpu_us: 0 }
     }
@@ -49,8 +49,8 @@ impl Family {
     }
 
     /// Samples all processes, or returns `None` if the main one is gone.
-    pub(super) fn look(&mut self, root: &ProcRoot) -> Option<FamilyUse> {
-        let mut found = FamilyUse::default();
+    pub(super) fn sample(&mut self, root: &ProcRoot) -> Option<ProcessTreeUse> {
+        let mut found = ProcessTreeUse::default();
         let mut now = HashMap::new();
         let mut queue: Vec<u32> = self.also.iter().rev().copied().chain([self.main]).collect();
         while let Some(pid) = queue.pop() {
@@ -71,7 +71,7 @@ impl Family {
             let used = now.iter().map(|(pid, us)| us.saturating_sub(self.used_before(*pid)));
             self.cpu_us += used.sum::<u64>();
             self.before = now;
-            FamilyUse { cpu_us: self.cpu_us, ..found }
+            ProcessTreeUse { cpu_us: self.cpu_us, ..found }
         })
     }
 
@@ -100,7 +100,7 @@ impl Family {
     }
 }
 
-impl FamilyUse {
+impl ProcessTreeUse {
     fn add(&mut self, stat: &ProcessStat) {
         self.processes += 1;
         self.stopped += u64::from(stat.is_stopped());
@@ -142,24 +142,24 @@ mod tests {
         process(dir.path(), 10, 'S', 100, "11 ");
         process(dir.path(), 11, 'S', 50, "");
         process(dir.path(), 12, 'T', 30, "");
-        let mut family = Family::new(10, vec![12]);
-        let found = family.look(&root).unwrap();
+        let mut process_tree = ProcessTree::new(10, vec![12]);
+        let found = process_tree.sample(&root).unwrap();
         assert_eq!((found.cpu_us, found.processes, found.stopped), (1_800_000, 3, 1));
-        assert_eq!(family.members(), BTreeSet::from([10, 11, 12]));
+        assert_eq!(process_tree.members(), BTreeSet::from([10, 11, 12]));
         // One process ends, another starts.
         std::fs::remove_dir_all(dir.path().join("proc/11")).unwrap();
         process(dir.path(), 10, 'S', 110, "13 ");
         process(dir.path(), 13, 'D', 5, "");
-        let found = family.look(&root).unwrap();
+        let found = process_tree.sample(&root).unwrap();
         assert_eq!(found.cpu_us, 1_800_000 + 100_000 + 50_000);
         assert_eq!((found.processes, found.uninterruptible), (3, 1));
-        assert_eq!(family.cpu_us_now(&root), Some((110 + 5 + 30) * 10_000));
+        assert_eq!(process_tree.cpu_us_now(&root), Some((110 + 5 + 30) * 10_000));
     }
 
     #[test]
     fn a_program_whose_main_process_is_gone_is_not_known() {
         let dir = tempfile::tempdir().unwrap();
         process(dir.path(), 12, 'S', 30, "");
-        assert!(Family::new(10, vec![12]).look(&ProcRoot::new(dir.path())).is_none());
+        assert!(ProcessTree::new(10, vec![12]).sample(&ProcRoot::new(dir.path())).is_none());
     }
 }
