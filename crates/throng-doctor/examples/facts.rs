@@ -1,5 +1,5 @@
-//! Prints everything that can be read about this machine and one process, as a table:
-//! `cargo run -p throng-doctor --example facts [PID [PORT...]]`.
+//! Prints all readable facts about this machine and one process, as a table: `cargo run -p
+//! throng-doctor --example facts [PID [PORT...]]`.
 
 use std::fmt::Display;
 use std::thread;

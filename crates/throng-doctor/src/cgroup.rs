@@ -1,7 +1,7 @@
-//! What the control groups of a process take from it: CPU throttling and memory limits, v1 and v2.
+//! Limits that the control groups of a process set: CPU throttling and memory, v1 and v2.
 //!
-//! A limit of an outer group binds as well as one's own, so every level is read, as far as this
-//! process can see: inside a container the outermost visible level is the container's.
+//! A limit of an outer group binds as well as the process's own. Every level is therefore read, as
+//! far as this process can see: inside a container the outermost visible level is the container's.
 
 mod locate;
 mod pids;
@@ -17,56 +17,60 @@ use crate::fact::{Fact, ParseFailure, Reason, Unknown};
 use crate::proc_root::{KeptFile, ProcRoot};
 use crate::text::{keyed, next, number};
 
-/// CPU time that groups ration.
+/// CPU quota of a process's control groups, and its effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CgroupCpu {
-    /// The tightest quota, in thousandths of a CPU; none is unlimited.
+    /// Tightest quota, in thousandths of a CPU; `None` is unlimited.
     pub limit_millicpus: Option<u64>,
-    /// Times that the quota ran out before the period did, over all levels.
+    /// Times that a quota was used up before its period ended, over all levels.
     pub throttled: u64,
-    /// Time that runnable threads were kept waiting for that, in microseconds, over all levels.
+    /// Time that runnable threads waited for a quota, in microseconds, over all levels.
     pub throttled_us: u64,
 }
 
-/// Memory that groups ration.
+/// Memory limit of a process's control groups, and its effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CgroupMemory {
-    /// The tightest limit; none is unlimited.
+    /// Tightest limit; `None` is unlimited.
     pub limit_bytes: Option<u64>,
-    /// What the process's own group holds, kernel memory for sockets included.
+    /// Memory of the process's own group, with kernel memory for sockets.
     pub used_bytes: u64,
-    /// Times that a limit was hit, at the level where that happened most.
+    /// Times that a limit was hit, at the level with the most.
     pub limit_hits: u64,
-    /// Processes that were killed for it, at the level where that happened most.
+    /// Processes killed at the limit, at the level with the most.
     pub oom_kills: u64,
 }
 
-/// Reads one process's groups again and again, through files that stay open.
+/// Reads one process's groups repeatedly, through files that stay open.
 #[derive(Debug)]
 pub struct CgroupReader {
     cpu: Fact<Vec<CpuLevel>>,
     memory: Fact<Vec<MemoryLevel>>,
 }
 
+/// The CPU files of one level.
 #[derive(Debug)]
 struct CpuLevel {
     stat: KeptFile,
-    /// v2: `max 100000`. v1: the quota, with the period in a second file.
+    /// Quota and period in v2: `max 100000`. In v1 only the quota, with the period in a second
+    /// file.
     quota: KeptFile,
     period: Option<KeptFile>,
 }
 
+/// The memory files of one level.
 #[derive(Debug)]
 struct MemoryLevel {
     limit: KeptFile,
     used: KeptFile,
-    /// v2: `memory.events`. v1: `memory.failcnt`, with the kills in a second file.
+    /// Hits of the limit. v2: `memory.events`; v1: `memory.failcnt`, with the kills in a second
+    /// file.
     hits: KeptFile,
     kills: Option<KeptFile>,
 }
 
 impl CgroupReader {
-    /// Finds the groups of `pid`. A process that moves to another group later is not followed.
+    /// Finds the groups of `pid`. It does not follow a process that moves to another group later.
     pub fn locate(root: &ProcRoot, pid: u32) -> Self {
         let cpu = CgroupDirectories::of(root, pid, "cpu").map(|found| {
             let level = |dir: &String| match found.version {
@@ -103,14 +107,14 @@ impl CgroupReader {
         Self { cpu, memory }
     }
 
-    /// CPU throttling now.
+    /// Reads the present CPU quota and throttling.
     pub fn cpu(&mut self) -> Fact<CgroupCpu> {
-        over(&mut self.cpu, |index, level, sum: &mut CgroupCpu| {
+        fold_levels(&mut self.cpu, |index, level, sum: &mut CgroupCpu| {
             let stat = at_level(index, level.stat.read(parse_cpu_stat))?.flatten();
             let (throttled, throttled_us) = stat.unwrap_or_default();
             sum.throttled = sum.throttled.saturating_add(throttled);
             sum.throttled_us = sum.throttled_us.saturating_add(throttled_us);
-            // A level without the controller, and the outermost one of v2, has no quota.
+            // A level without the controller, and the outermost level of v2, has no quota.
             let limit = match &mut level.period {
                 None => level.quota.read(parse_cpu_max).or_missing()?.flatten(),
                 Some(period) => match level.quota.read(parse_quota_v1).or_missing()?.flatten() {
@@ -128,9 +132,9 @@ impl CgroupReader {
         })
     }
 
-    /// Memory now.
+    /// Reads the present memory use and limit.
     pub fn memory(&mut self) -> Fact<CgroupMemory> {
-        over(&mut self.memory, |index, level, sum: &mut CgroupMemory| {
+        fold_levels(&mut self.memory, |index, level, sum: &mut CgroupMemory| {
             let used = at_level(index, level.used.read(|text| number(text.trim())))?;
             if index == 0 {
                 sum.used_bytes = used.unwrap_or_default();
@@ -141,7 +145,7 @@ impl CgroupReader {
                 None => level.hits.read(parse_memory_events).or_missing()?.unwrap_or_default(),
                 Some(kills) => (
                     level.hits.read(|text| number(text.trim())).or_missing()?.unwrap_or_default(),
-                    // Counted since Linux 4.13.
+                    // The kernel counts kills since Linux 4.13.
                     kills
                         .read(|text| Ok(keyed(text, "oom_kill")))
                         .or_missing()?
@@ -156,8 +160,8 @@ impl CgroupReader {
     }
 }
 
-/// Folds the levels, own group first.
-fn over<L, S: Default>(
+/// Folds all levels, the process's own group first.
+fn fold_levels<L, S: Default>(
     levels: &mut Fact<Vec<L>>,
     mut each: impl FnMut(usize, &mut L, &mut S) -> Result<(), Unknown>,
 ) -> Fact<S> {
@@ -174,13 +178,13 @@ fn over<L, S: Default>(
     Fact::Known(sum)
 }
 
-/// The own group must have the file; an outer one may lack it.
+/// Returns the value of a level's file. The own group must have the file; an outer one may lack it.
 fn at_level<T>(index: usize, fact: Fact<T>) -> Result<Option<T>, Unknown> {
     if index == 0 { fact.into_result().map(Some) } else { fact.or_missing() }
 }
 
 impl<T> Fact<T> {
-    /// A file that does not exist is no value, rather than an unknown one.
+    /// Returns `None` for a file that does not exist, instead of an unknown value.
     fn or_missing(self) -> Result<Option<T>, Unknown> {
         match self {
             Self::Known(value) => Ok(Some(value)),
@@ -190,6 +194,7 @@ impl<T> Fact<T> {
     }
 }
 
+/// Returns the smaller of two limits.
 fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -197,8 +202,8 @@ fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// How often and for how many microseconds a group was throttled, from `cpu.stat` of either version;
-/// none where no quota can be set: v2's outermost group, and a group without the controller.
+/// Parses `cpu.stat` of either version: the number of throttlings, and their microseconds. It is
+/// `None` where no quota can be set: v2's outermost group, and a group without the controller.
 pub fn parse_cpu_stat(text: &str) -> Result<Option<(u64, u64)>, ParseFailure> {
     let Some(throttled) = keyed(text, "nr_throttled") else {
         let is_v2 = keyed(text, "usage_usec").is_some();
@@ -209,7 +214,7 @@ pub fn parse_cpu_stat(text: &str) -> Result<Option<(u64, u64)>, ParseFailure> {
     Ok(Some((throttled, us)))
 }
 
-/// Quota and period in microseconds from v2's `cpu.max`; none is unlimited.
+/// Parses v2's `cpu.max`: quota and period in microseconds; `None` is unlimited.
 pub fn parse_cpu_max(text: &str) -> Result<Option<(u64, u64)>, ParseFailure> {
     let mut words = text.split_ascii_whitespace();
     match words.next() {
@@ -219,7 +224,7 @@ pub fn parse_cpu_max(text: &str) -> Result<Option<(u64, u64)>, ParseFailure> {
     }
 }
 
-/// v1's `cpu.cfs_quota_us`, in microseconds; -1, none, is unlimited.
+/// Parses v1's `cpu.cfs_quota_us`, in microseconds; -1 is unlimited, which is `None`.
 pub fn parse_quota_v1(text: &str) -> Result<Option<u64>, ParseFailure> {
     match text.trim() {
         "-1" => Ok(None),
@@ -227,8 +232,8 @@ pub fn parse_quota_v1(text: &str) -> Result<Option<u64>, ParseFailure> {
     }
 }
 
-/// v2's `memory.max` or v1's `memory.limit_in_bytes`; none is unlimited, which v1 writes as the
-/// largest number of whole pages.
+/// Parses v2's `memory.max` or v1's `memory.limit_in_bytes`. `None` is unlimited, which v1 writes
+/// as the largest number of whole pages.
 pub fn parse_memory_limit(text: &str) -> Result<Option<u64>, ParseFailure> {
     match text.trim() {
         "max" => Ok(None),
@@ -236,7 +241,7 @@ pub fn parse_memory_limit(text: &str) -> Result<Option<u64>, ParseFailure> {
     }
 }
 
-/// v2's `memory.events`: how often the limit was hit, and how many processes were killed.
+/// Parses v2's `memory.events`: the hits of the limit, and the processes killed.
 pub fn parse_memory_events(text: &str) -> Result<(u64, u64), ParseFailure> {
     let get = |name| keyed(text, name).ok_or(ParseFailure("max and oom_kill"));
     Ok((get("max")?, get("oom_kill")?))

@@ -1,35 +1,35 @@
-//! Connection tracking: how full its table is, and what it dropped for that.
+//! Connection tracking: the fill of its table, and the packets that it dropped.
 //!
-//! The count and the drops are of one network namespace; the limit is the first namespace's for all.
-//! Where the module is not loaded nothing exists, and nothing is tracked.
+//! The count and the drops belong to one network namespace; the limit is the first namespace's for
+//! all. If the module is not loaded, the files do not exist, and nothing is tracked.
 
 use crate::fact::ParseFailure;
 use crate::text::{hex, number};
 
-/// Entries now.
+/// File with the number of entries.
 pub const COUNT_PATH: &str = "proc/sys/net/netfilter/nf_conntrack_count";
-/// How many may be.
+/// File with the most entries.
 pub const MAX_PATH: &str = "proc/sys/net/netfilter/nf_conntrack_max";
-/// What happened to packets, by CPU.
+/// File with the drops, by CPU.
 pub const STAT_PATH: &str = "proc/thread-self/net/stat/nf_conntrack";
 
 /// Sums over all CPUs since the module was loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConntrackStat {
-    /// Packets dropped because a new entry could not be made: the table was full.
+    /// Packets dropped because the table was full and a new entry could not be made.
     pub dropped: u64,
-    /// Entries thrown out early to make room.
+    /// Entries removed early to make room.
     pub early_dropped: u64,
-    /// New connections that could not be entered.
+    /// New connections that could not be added.
     pub insert_failed: u64,
 }
 
-/// Reads a count or the limit.
+/// Parses a count or the limit.
 pub fn parse_count(text: &str) -> Result<u64, ParseFailure> {
     number(text.trim())
 }
 
-/// Reads the table of [`STAT_PATH`], whose columns differ between kernels and are found by name.
+/// Parses the table of [`STAT_PATH`], whose columns differ between kernels and are found by name.
 pub fn parse_stat(text: &str) -> Result<ConntrackStat, ParseFailure> {
     let mut lines = text.lines();
     let names: Vec<_> = lines.next().unwrap_or_default().split_ascii_whitespace().collect();
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn malformed_text_is_refused() {
         for text in ["", "entries found\n1 2\n", "drop early_drop insert_failed\n1 2\n"] {
             assert!(parse_stat(text).is_err(), "{text:?}");
         }

@@ -1,18 +1,18 @@
-//! `/proc/stat`: what all CPUs together did since the machine was started.
+//! `/proc/stat`: CPU time of all CPUs since the machine was started.
 
 use throng_report::MachineUse;
 
 use crate::fact::ParseFailure;
 use crate::text::{next, number};
 
-/// Reads the first line, and counts the lines of single CPUs.
+/// Parses the first line, and counts the lines of single CPUs.
 pub fn parse(text: &str) -> Result<MachineUse, ParseFailure> {
     let line = text.lines().next().and_then(|line| line.strip_prefix("cpu "));
     let mut words = line.ok_or(ParseFailure("the line of all CPUs"))?.split_ascii_whitespace();
     let [user, nice, system, idle] =
         [next(&mut words)?, next(&mut words)?, next(&mut words)?, next(&mut words)?];
-    // Added in Linux 2.5.41 and later. The columns after these (guest and guest_nice) are part of
-    // user and nice already.
+    // Added in Linux 2.5.41 and later. The columns after these (guest and guest_nice) are already
+    // part of user and nice.
     let mut later = || words.next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
     let [iowait, irq, softirq, steal] = [later(), later(), later(), later()];
 
@@ -28,18 +28,18 @@ pub fn parse(text: &str) -> Result<MachineUse, ParseFailure> {
     })
 }
 
-/// The time that one CPU was busy and idle, in microseconds.
+/// Busy and idle time of one CPU, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OneCpu {
-    /// Its number.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// Neither idle nor stolen.
+    /// Time neither idle nor stolen.
     pub busy_us: u64,
-    /// Idle, or waiting for a disk.
+    /// Time idle, or waiting for a disk.
     pub idle_us: u64,
 }
 
-/// Reads the lines of single CPUs.
+/// Parses the lines of single CPUs.
 pub fn parse_each(text: &str) -> Result<Vec<OneCpu>, ParseFailure> {
     let lines = text.lines().filter(|line| is_one_cpu(line));
     let read = |line: &str| -> Result<OneCpu, ParseFailure> {
@@ -62,8 +62,9 @@ pub fn parse_each(text: &str) -> Result<Vec<OneCpu>, ParseFailure> {
     lines.map(read).collect()
 }
 
-/// The time that all CPUs spent in soft interrupts, where the network's receive work is done, in microseconds. Unless the kernel
-/// accounts interrupts apart (`CONFIG_IRQ_TIME_ACCOUNTING`), what of it happened in the midst of a thread is in that thread's time too.
+/// Parses the time that all CPUs spent in soft interrupts, where the kernel receives packets, in
+/// microseconds. Unless the kernel accounts interrupts separately (`CONFIG_IRQ_TIME_ACCOUNTING`),
+/// soft interrupts that ran in the middle of a thread are in that thread's time too.
 pub fn parse_softirq_us(text: &str) -> Result<u64, ParseFailure> {
     let line = text.lines().next().and_then(|line| line.strip_prefix("cpu "));
     let mut words = line.ok_or(ParseFailure("the line of all CPUs"))?.split_ascii_whitespace();
@@ -71,11 +72,13 @@ pub fn parse_softirq_us(text: &str) -> Result<u64, ParseFailure> {
     Ok(softirq.saturating_mul(TICK_US))
 }
 
+/// Reports whether a line is that of a single CPU.
 fn is_one_cpu(line: &str) -> bool {
     line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// `USER_HZ` is 100 on every architecture that throng is built for, whatever `CONFIG_HZ` is.
+/// Microseconds of a tick: `USER_HZ` is 100 on every architecture that throng is built for,
+/// whatever `CONFIG_HZ` is.
 pub(crate) const TICK_US: u64 = 10_000;
 
 #[cfg(test)]
@@ -100,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cpu_is_told_apart_and_all_of_them_are_the_whole() {
+    fn each_cpu_is_listed_and_all_of_them_are_the_whole() {
         let text = recorded("linux-6.18", "proc/stat");
         let each = parse_each(&text).unwrap();
         assert_eq!(each.iter().map(|one| one.cpu).collect::<Vec<_>>(), [0, 1]);
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn malformed_text_is_refused() {
         for text in ["", "cpu0 1 2 3 4\n", "cpu 1 2 3\n", "cpu a b c d\n"] {
             assert!(parse(text).is_err(), "{text:?}");
         }

@@ -1,60 +1,63 @@
-//! Who used the CPUs, second by second.
+//! CPU use of the run's programs and of all others, second by second.
 
 use throng_report::MachineUse;
 
 use crate::history::Sample;
 use crate::run_view::{Endpoint, RunView};
 
-/// One machine's CPUs over one interval. Amounts are in CPUs: 1.5 is one and a half of them.
+/// CPU use of one machine over one interval. Amounts are in CPUs: 1.5 is one and a half CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct CpuUse {
-    /// The interval's beginning.
+    /// Beginning of the interval.
     pub(crate) from_ms: u64,
-    /// Its end.
+    /// End of the interval.
     pub(crate) at_ms: u64,
-    /// CPUs on line.
+    /// CPUs online.
     pub(crate) cpus: f64,
-    /// Neither idle nor stolen.
+    /// CPUs neither idle nor stolen.
     pub(crate) busy: f64,
-    /// Given to others by the hypervisor.
+    /// CPUs that the hypervisor gave to other guests.
     pub(crate) stolen: f64,
-    /// The server, where it is on this machine and known.
+    /// CPU use of the server, if it is on this machine and known.
     pub(crate) server: Option<ProcessCpus>,
-    /// The generator, where it is on this machine.
+    /// CPU use of the generator, if it is on this machine.
     pub(crate) client: Option<ProcessCpus>,
-    /// Time in soft interrupts, some of which is in the three above.
+    /// CPUs in soft interrupts, some of which are in the three values above.
     pub(crate) softirq: Option<f64>,
 }
 
-/// One of the two programs over one interval, in CPUs.
+/// CPU use of the server or the generator over one interval, in CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProcessCpus {
-    /// Taken by all of its threads.
+    /// CPUs that all of its threads used.
     pub(crate) taken: f64,
-    /// That its threads, all together, were ready to use and did not have.
+    /// CPUs that its threads together were ready to use and did not get.
     pub(crate) missed: Option<f64>,
-    /// That it may use: all, unless it is held to some of them.
+    /// CPUs that it may use: all, unless an affinity or a quota limits it.
     pub(crate) allowed: f64,
-    /// How busy those are, 0 to 1, where they are not all of them.
+    /// Busy share of those CPUs, 0 to 1, if they are not all CPUs.
     pub(crate) own_share: Option<f64>,
-    /// Taken by its busiest thread; none where single threads are not known, nor the next two.
+    /// CPUs that its busiest thread used. This and the next two are `None` if threads were not
+    /// read.
     pub(crate) busiest: Option<f64>,
-    /// The share of the time that the thread that waited most was ready to run and had no CPU.
+    /// Share of time for which the thread that waited most was ready to run and had no CPU.
     pub(crate) most_delayed: Option<f64>,
-    /// Threads that hardly ever rested.
+    /// Number of threads that hardly ever rested.
     pub(crate) threads_busy: Option<f64>,
 }
 
 impl CpuUse {
-    /// The machine of one end, interval by interval, as far as it is known.
+    /// Returns the CPU use of one side's machine, interval by interval, as far as it is known.
     pub(crate) fn of(run: &RunView<'_>, end: Endpoint) -> Vec<Self> {
-        // A watch may have longer intervals than the run: what it says spans several of those.
-        let known = run.samples().iter().filter(|moment| run.machine(end, moment).is_some());
+        // A recording of the server may have longer intervals than the run: its values span several
+        // of the run's.
+        let known = run.samples().iter().filter(|sample| run.machine(end, sample).is_some());
         let known: Vec<_> = known.collect();
         let pairs = known.windows(2);
         pairs.filter_map(|pair| Self::between(run, end, pair[0], pair[1])).collect()
     }
 
+    /// Returns the CPU use between two samples.
     fn between(run: &RunView<'_>, end: Endpoint, before: &Sample, now: &Sample) -> Option<Self> {
         let (from, to) = (run.machine(end, before)?, run.machine(end, now)?);
         let total = |machine: &MachineUse| {
@@ -72,13 +75,13 @@ impl CpuUse {
             if !here(of) {
                 return None;
             }
-            let used = |moment| cpu_us(run, of, moment);
+            let used = |sample| cpu_us(run, of, sample);
             let label = if of == Endpoint::Server { "server" } else { "client" };
             let gauge = |name: &str| {
                 run.value(of, now, &format!("process.{label}.{name}")).map(|value| value as f64)
             };
-            let delay = |moment| {
-                run.value(of, moment, &format!("process.{label}.run_delay_us")).map(|us| us as u64)
+            let delay = |sample| {
+                run.value(of, sample, &format!("process.{label}.run_delay_us")).map(|us| us as u64)
             };
             Some(ProcessCpus {
                 taken: share(used(before)?, used(now)?),
@@ -92,10 +95,10 @@ impl CpuUse {
             })
         };
         let (server, client) = (process(Endpoint::Server), process(Endpoint::Client));
-        // The kernel samples what a machine is busy with at its ticks, and counts exactly for processes: what sleeps between ticks is seen by
-        // the second alone.
+        // The kernel samples a machine's busy time at its ticks, and counts exactly for processes:
+        // only the second shows a thread that sleeps between ticks.
         let of_ends: f64 = [server, client].into_iter().flatten().map(|used| used.taken).sum();
-        let softirq = |moment| run.value(end, moment, "cpu.softirq_us").map(|us| us as u64);
+        let softirq = |sample| run.value(end, sample, "cpu.softirq_us").map(|us| us as u64);
         Some(Self {
             from_ms: before.interval.at_ms,
             at_ms: now.interval.at_ms,
@@ -108,24 +111,26 @@ impl CpuUse {
         })
     }
 
-    /// What the two ends took, and would have taken besides.
+    /// Returns the CPUs that server and generator used or waited for.
     pub(crate) fn wanted(&self) -> f64 {
         let ends = [self.server, self.client].into_iter().flatten();
         ends.map(|process| process.taken + process.missed.unwrap_or(0.0)).sum()
     }
 
-    /// The share of the CPUs that somebody had, 0 to 1.
+    /// Returns the share of the CPUs that any program or guest used, 0 to 1.
     pub(crate) fn taken_share(&self) -> f64 {
         (self.busy + self.stolen) / self.cpus
     }
 
-    /// The share of the CPUs that was taken: of all, or of those that one of the ends is held to, where that is more.
+    /// Returns the busy share of all CPUs, or of those that the server or the generator may use, if
+    /// that is more.
     pub(crate) fn full_share(&self) -> f64 {
         let ends = [self.server, self.client].into_iter().flatten();
         ends.filter_map(|process| process.own_share).fold(self.taken_share(), f64::max)
     }
 
-    /// What neither of the two ends took. Unknown where both could be here and one cannot be seen.
+    /// Returns the CPUs that neither server nor generator used, or `None` if both could be on this
+    /// machine and one cannot be read.
     pub(crate) fn others(&self, run: &RunView<'_>) -> Option<f64> {
         if run.header.target_is_here && (self.server.is_none() || self.client.is_none()) {
             return None;
@@ -134,31 +139,32 @@ impl CpuUse {
         Some((self.busy - ends.map(|process| process.taken).sum::<f64>()).max(0.0))
     }
 
-    /// What others took that cannot be the kernel at work on packets of the run. That work is done in soft interrupts, which belong to
-    /// whatever they interrupt, or to nobody.
+    /// Returns the CPUs of other programs, without those that may be the kernel's work on packets
+    /// of the run. The kernel does that work in soft interrupts, whose time counts for the
+    /// interrupted program or for none.
     pub(crate) fn strangers(&self, run: &RunView<'_>) -> Option<f64> {
         Some((self.others(run)? - self.softirq.unwrap_or(0.0)).max(0.0))
     }
 }
 
-/// How busy the CPUs were that an end is held to.
+/// Returns the busy share of the CPUs that one side may use.
 fn own_share(run: &RunView<'_>, end: Endpoint, before: &Sample, now: &Sample) -> Option<f64> {
     let label = if end == Endpoint::Server { "server" } else { "client" };
     let grown = |name: &str| {
-        let of = |moment| run.value(end, moment, &format!("process.{label}.{name}"));
+        let of = |sample| run.value(end, sample, &format!("process.{label}.{name}"));
         Some((of(now)? - of(before)?).max(0) as f64)
     };
     let (busy, idle) = (grown("cpus_busy_us")?, grown("cpus_idle_us")?);
     (busy + idle > 0.0).then(|| busy / (busy + idle))
 }
 
-/// The intervals of which `is_so` is true, where they are enough to say that it lasted.
+/// Returns the intervals for which `is_so` is true, if they are enough to call it lasting.
 pub(crate) fn lasting(uses: Vec<CpuUse>, is_so: impl Fn(&CpuUse) -> bool) -> Option<Vec<CpuUse>> {
     let found: Vec<_> = uses.into_iter().filter(is_so).collect();
     (found.len() >= INTERVALS_MIN).then_some(found)
 }
 
-/// The mean of several intervals, which is dated to the first of them; none of none.
+/// Returns the mean of several intervals, with the time of the first, or `None` without intervals.
 pub(crate) fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
     let first = uses.first()?;
     let of =
@@ -190,7 +196,8 @@ pub(crate) fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
     })
 }
 
-/// `the server 55 %, the generator 40 %, others 3 %`: whoever is known, of all the machine's CPUs.
+/// Formats the known parts of the machine's CPUs, such as `the server 55 %, the generator 40 %,
+/// others 3 %`.
 pub(crate) fn shares(run: &RunView<'_>, used: &CpuUse) -> String {
     let parts = [
         ("the server", used.server.map(|process| process.taken)),
@@ -207,31 +214,33 @@ pub(crate) fn shares(run: &RunView<'_>, used: &CpuUse) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
-/// `42 %`: finer is no CPU time known.
+/// Formats a share without decimals, such as `42 %`: CPU time is not known more finely.
 pub(crate) fn whole_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// CPU time of one end's process since it began. The kernel's reader knows servers that are not throng's too.
-fn cpu_us(run: &RunView<'_>, end: Endpoint, moment: &Sample) -> Option<u64> {
-    let interval = &moment.interval;
+/// Returns the CPU time of one side's process since it began. For servers other than throng the
+/// kernel has it.
+fn cpu_us(run: &RunView<'_>, end: Endpoint, sample: &Sample) -> Option<u64> {
+    let interval = &sample.interval;
     match end {
         Endpoint::Client => {
             let process = &interval.load.as_ref()?.process;
             (process.pid != 0 || process.cpu_us() > 0).then(|| process.cpu_us())
         }
         Endpoint::Server => {
-            let seen = run.value(Endpoint::Server, moment, "process.server.cpu_us");
-            let said = || Some(interval.server.as_ref()?.process.cpu_us());
-            seen.map(|us| us as u64).or_else(said)
+            let sampled = run.value(Endpoint::Server, sample, "process.server.cpu_us");
+            let reported = || Some(interval.server.as_ref()?.process.cpu_us());
+            sampled.map(|us| us as u64).or_else(reported)
         }
     }
 }
 
-/// Above this share no CPU is left: the rest is what ticks of 10 ms and the samples between two threads leave.
+/// The busy share above which no CPU is left: ticks of 10 ms and scheduling leave the rest unused.
 pub(crate) const FULL_SHARE: f64 = 0.92;
 
-/// So many intervals in which something is so are needed to say that it is: one of a second is the machine's neighbour.
+/// The number of intervals that make something lasting: a single second may be another program on
+/// the machine.
 pub(crate) const INTERVALS_MIN: usize = 2;
 
 #[cfg(test)]
@@ -239,7 +248,7 @@ mod tests {
     use super::*;
     use crate::rules::fixture::Run;
 
-    /// Seconds in which the server takes 0.5 CPUs, the generator 0.05 of two, and soft interrupts 0.1.
+    /// A run on two CPUs where the server uses 0.5, the generator 0.05, and soft interrupts 0.1.
     fn run(busy_us: u64) -> Run {
         Run::quiet()
             .growing("process.server.cpu_us", 7_000, 500_000, 0)
@@ -252,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_neither_end_took_was_others() {
+    fn cpu_time_of_neither_side_is_other_programs() {
         let run = run(1_200_000);
         let (history, summary) = run.whole();
         let run = RunView::new(&history, &summary);
@@ -267,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_heard_of_now_and_then_is_seen_over_all_the_time_between() {
+    fn a_machine_that_reports_rarely_is_known_over_the_whole_time_between() {
         let mut run = run(1_200_000).changed(|interval, second| {
             let machine = interval.machine.clone().unwrap();
             interval.server_machine = (second % 4 == 0).then_some(machine);

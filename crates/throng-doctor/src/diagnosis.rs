@@ -1,4 +1,4 @@
-//! From what the rules say to one sentence.
+//! The step from the findings of all rules to one verdict.
 
 use std::cmp::Reverse;
 
@@ -6,29 +6,30 @@ use throng_report::{Diagnosis, Finding, Judgement, Severity, Summary};
 
 use crate::history::History;
 use crate::missed_thresholds::MissedThresholds;
-use crate::rules::{CAVEAT, CONTENTION, OWN_ACTS, RULES};
+use crate::rules::{CAVEAT, CONTENTION, RULES, SERVER_FAULTS};
 use crate::run_view::RunView;
 use crate::verdict::verdict;
 
-/// Says what stopped the run, or that nothing did, and which of its thresholds were missed.
+/// Returns what stopped the run, or that nothing did, and which of its thresholds were missed.
 ///
-/// Findings are ranked: the gravest first; of those that are as grave, causes before what follows from them, then the surer, then in
-/// the order of [`RULES`]. Other programs never come before what the server did by itself, nor before the cause of that.
+/// Findings are ranked: the gravest first. Among equally grave ones, a cause comes before its
+/// consequences, then the higher confidence, then the order of [`RULES`]. Other programs never come
+/// before a fault of the server itself, nor before the cause of such a fault.
 pub fn diagnose(history: &History, summary: &Summary, judgements: &[Judgement]) -> Diagnosis {
-    let asked = MissedThresholds::of(judgements);
-    let run = RunView::judged(history, summary, &asked);
+    let thresholds = MissedThresholds::of(judgements);
+    let run = RunView::judged(history, summary, &thresholds);
     let findings = ranked(RULES.iter().filter_map(|rule| (rule.find)(&run)).collect());
     Diagnosis { verdict: verdict(&run, &findings), findings, unseen: unseen(history) }
 }
 
-/// What could not be looked at, and until when where that was not the whole run.
+/// Returns what could not be read, and until when if that was not the whole run.
 fn unseen(history: &History) -> Vec<String> {
     let mut found: Vec<(&str, Option<u64>)> = Vec::new();
-    for moment in history.samples() {
-        let Some(now) = &moment.interval.unseen else { continue };
+    for sample in history.samples() {
+        let Some(now) = &sample.interval.unseen else { continue };
         for (what, until_ms) in &mut found {
             if !now.iter().any(|sentence| sentence == what) {
-                until_ms.get_or_insert(moment.interval.at_ms);
+                until_ms.get_or_insert(sample.interval.at_ms);
             }
         }
         for what in now {
@@ -46,6 +47,7 @@ fn unseen(history: &History) -> Vec<String> {
     found.into_iter().map(words).collect()
 }
 
+/// Sorts findings by the order that [`diagnose`] describes.
 fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
     // A caveat explains nothing.
     let is_cause = |finding: &&Finding| finding.id != CAVEAT || finding.severity > Severity::Noted;
@@ -65,16 +67,16 @@ fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
     };
     let is_one_of = |ids: &[&str], finding: &Finding| ids.contains(&finding.id.as_str());
     let is_contended = findings.iter().any(|finding| is_one_of(CONTENTION, finding));
-    let is_own_act = |finding: &Finding| {
+    let is_server_fault = |finding: &Finding| {
         let is_cause = |other: &Finding| other.follows_from.as_deref() == Some(&finding.id);
-        is_one_of(OWN_ACTS, finding)
-            || findings.iter().any(|other| is_one_of(OWN_ACTS, other) && is_cause(other))
+        is_one_of(SERVER_FAULTS, finding)
+            || findings.iter().any(|other| is_one_of(SERVER_FAULTS, other) && is_cause(other))
     };
     let keys: Vec<_> = findings
         .iter()
         .map(|finding| {
             let sure = (finding.confidence * 1000.0) as u64;
-            let waits = is_contended && !is_own_act(finding);
+            let waits = is_contended && !is_server_fault(finding);
             (waits, Reverse(severity(finding)), finding.follows_from.is_some(), Reverse(sure))
         })
         .collect();
@@ -87,7 +89,7 @@ fn ranked(mut findings: Vec<Finding>) -> Vec<Finding> {
     order.into_iter().filter_map(|n| sorted[n].take()).collect()
 }
 
-/// Sentences about what could not be seen, from a watch that has a new one each time.
+/// The most sentences about what could not be read: a source may report a new one each second.
 const UNSEEN_MAX: usize = 64;
 
 #[cfg(test)]

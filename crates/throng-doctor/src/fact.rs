@@ -1,20 +1,20 @@
-//! What is known, and why the rest is not.
+//! Values that were read, and the reasons why others could not be read.
 
 use std::fmt;
 use std::io;
 
-/// A value that was read, or the reason why it could not be. Never a zero that stands for "unknown":
-/// a counter that cannot be read and a counter that says 0 lead to opposite conclusions.
+/// A value that was read, or the reason why it could not be read. It is never a zero that stands
+/// for "unknown": an unreadable counter and a counter of 0 lead to opposite conclusions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact<T> {
-    /// It was read.
+    /// Value that was read.
     Known(T),
-    /// It could not be read.
+    /// Reason why it could not be read.
     Unknown(Unknown),
 }
 
 impl<T> Fact<T> {
-    /// The value, where there is one.
+    /// Returns the value, if it is known.
     pub fn known(&self) -> Option<&T> {
         match self {
             Self::Known(value) => Some(value),
@@ -22,7 +22,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// The reason, where there is no value.
+    /// Returns the reason, if the value is unknown.
     pub fn why(&self) -> Option<&Unknown> {
         match self {
             Self::Known(_) => None,
@@ -30,7 +30,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// The value, or else the reason, for `?`.
+    /// Converts the fact into a `Result`, for `?`.
     pub fn into_result(self) -> Result<T, Unknown> {
         match self {
             Self::Known(value) => Ok(value),
@@ -38,7 +38,7 @@ impl<T> Fact<T> {
         }
     }
 
-    /// What follows from the value.
+    /// Applies `f` to a known value.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
         match self {
             Self::Known(value) => Fact::Known(f(value)),
@@ -65,17 +65,17 @@ impl<T: fmt::Display> fmt::Display for Fact<T> {
     }
 }
 
-/// Why something is not known.
+/// The source and the reason of an unknown value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// Where it would have been read: a file below the root, or `sock_diag`.
+    /// Source of the value: a file below the root, or `sock_diag`.
     pub source: String,
-    /// What went wrong there.
+    /// Reason why it could not be read.
     pub reason: Reason,
 }
 
 impl Unknown {
-    /// `source` could not be read because of `reason`.
+    /// Creates the reason why `source` could not be read.
     pub fn new(source: impl Into<String>, reason: impl Into<Reason>) -> Self {
         Self { source: source.into(), reason: reason.into() }
     }
@@ -87,16 +87,16 @@ impl fmt::Display for Unknown {
     }
 }
 
-/// What went wrong with a source.
+/// The reason why a source could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// No such file: another kernel version, a module that is not loaded, a process that is gone.
+    /// No such file: another kernel version, a module that is not loaded, a process that has ended.
     Missing,
-    /// This user, or this container, may not read it.
+    /// No permission for this user or this container.
     Refused,
-    /// The kernel has it, switched off (PSI with `psi=0`).
+    /// Switched off in this kernel (PSI with `psi=0`).
     Unsupported,
-    /// It was read and made no sense.
+    /// Text that could not be parsed.
     Malformed(ParseFailure),
     /// Any other error.
     Failed(String),
@@ -104,7 +104,7 @@ pub enum Reason {
 
 impl From<io::Error> for Reason {
     fn from(error: io::Error) -> Self {
-        /// The numbers are Linux's on every architecture that throng is built for.
+        /// Linux's numbers, on every architecture that throng is built for.
         const ESRCH: i32 = 3;
         const EOPNOTSUPP: i32 = 95;
         match (error.kind(), error.raw_os_error()) {
@@ -134,7 +134,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What a parser expected and did not find.
+/// The text that a parser expected and did not find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseFailure(pub &'static str);
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_fact_says_where_and_why() {
+    fn an_unknown_fact_names_its_source_and_reason() {
         let fact: Fact<u64> = Fact::Unknown(Unknown::new("proc/pressure/cpu", Reason::Unsupported));
         assert_eq!(fact.to_string(), "unknown (proc/pressure/cpu: switched off in this kernel)");
         assert_eq!(fact.map(|value| value + 1).known(), None);

@@ -4,32 +4,33 @@ use crate::fact::{Fact, ParseFailure};
 use crate::proc_root::ProcRoot;
 use crate::text::next;
 
-/// `fs.file-nr`.
+/// The open files of the machine, from `fs.file-nr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileUse {
-    /// Open files of all processes, sockets included.
+    /// Open files of all processes, with sockets.
     pub open: u64,
-    /// How many may be (`fs.file-max`); beyond it every open is ENFILE, but for CAP_SYS_ADMIN.
+    /// Most open files (`fs.file-max`); beyond it every open fails with ENFILE, except with
+    /// CAP_SYS_ADMIN.
     pub max: u64,
 }
 
-/// Where it is.
+/// File with the open files and their limit.
 pub const FILE_NR_PATH: &str = "proc/sys/fs/file-nr";
 
-/// Reads `fs.file-nr`. Its second number has been 0 since Linux 2.6.
+/// Parses `fs.file-nr`. Its second number has been 0 since Linux 2.6.
 pub fn parse_file_nr(text: &str) -> Result<FileUse, ParseFailure> {
     let mut words = text.split_ascii_whitespace();
     let (allocated, free, max) = (next(&mut words)?, next(&mut words)?, next(&mut words)?);
     Ok(FileUse { open: allocated.saturating_sub(free), max })
 }
 
-/// The largest size of one fd table (`fs.nr_open`), whatever `RLIMIT_NOFILE` says.
+/// Reads the largest size of one fd table (`fs.nr_open`), whatever `RLIMIT_NOFILE` is.
 pub fn nr_open(root: &ProcRoot) -> Fact<i64> {
     root.sysctl("fs.nr_open")
 }
 
-/// How many watches all epoll instances of one user may have together; the kernel does not tell how
-/// many they have. Beyond it `epoll_ctl` is ENOSPC, for that user's other programs too.
+/// Reads the most watches of all epoll instances of one user; the kernel does not report how many
+/// are in use. Beyond it `epoll_ctl` fails with ENOSPC, for that user's other programs too.
 pub fn epoll_watches_max(root: &ProcRoot) -> Fact<i64> {
     root.sysctl("fs.epoll.max_user_watches")
 }

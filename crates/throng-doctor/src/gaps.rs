@@ -5,66 +5,68 @@ use throng_report::AnswerGap;
 use crate::history::Sample;
 use crate::run_view::RunView;
 
-/// A gap that tells something of the target.
+/// A gap that says something about the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gap<'a> {
     pub(crate) gap: AnswerGap,
-    /// Whether it had no end: the run ended in it.
+    /// True if the run ended in the gap.
     pub(crate) is_open: bool,
-    /// The interval in which it ended.
-    pub(crate) moment: &'a Sample,
+    /// Interval in which the gap ended.
+    pub(crate) sample: &'a Sample,
 }
 
-/// Returns the gaps of a run that are at least this long, the first one first. A gap that the generator made by being late is none,
-/// nor is one in which few answers were to come anyway, or in which connections were lost or refused.
+/// Returns the gaps of a run that are at least this long, in order. It leaves out gaps that a late
+/// generator made, gaps in which few answers were due anyway, and gaps in which connections were
+/// lost or refused.
 pub(crate) fn gaps<'a>(run: &RunView<'a>, least_ms: u64) -> Vec<Gap<'a>> {
     let (per_second, usual_us) = (answers_per_second(run), usual_us(run));
-    let is_told = |found: &Gap<'_>| {
+    let counts = |found: &Gap<'_>| {
         let ms = found.gap.length_ms();
         let expected = per_second * ms as f64 / 1000.0;
         ms >= least_ms
             && expected >= ANSWERS_MIN
             && ms * 1000 >= usual_us.saturating_mul(USUAL_TIMES)
-            && found.moment.lag.max_us * 2 < ms * 1000
+            && found.sample.lag.max_us * 2 < ms * 1000
             && !is_outage(run, &found.gap)
     };
     let ended = run
         .samples()
         .iter()
-        .filter_map(|moment| Some(Gap { gap: moment.load()?.answer_gap?, is_open: false, moment }));
-    ended.chain(open_gap(run)).filter(is_told).collect()
+        .filter_map(|sample| Some(Gap { gap: sample.load()?.answer_gap?, is_open: false, sample }));
+    ended.chain(open_gap(run)).filter(counts).collect()
 }
 
-/// Users who waited at the end, if none was answered meanwhile.
+/// Returns the gap of users who waited at the end, if no user was answered in the meantime.
 fn open_gap<'a>(run: &RunView<'a>) -> Option<Gap<'a>> {
     run.summary.overdue()?;
-    let moment = run.samples().last()?;
-    let to_ms = moment.interval.at_ms;
+    let sample = run.samples().last()?;
+    let to_ms = sample.interval.at_ms;
     let from_ms = to_ms.saturating_sub(run.summary.users.waiting_us_most / 1000);
-    let answered = |moment: &Sample| moment.load().map_or(0, answers);
-    let before = run.samples().iter().rev().find(|moment| moment.interval.at_ms <= from_ms);
+    let answered = |sample: &Sample| sample.load().map_or(0, answers);
+    let before = run.samples().iter().rev().find(|sample| sample.interval.at_ms <= from_ms);
     let is_still = run
         .samples()
         .iter()
-        .filter(|moment| moment.interval.at_ms >= from_ms + FIRST_SECOND_MS)
-        .all(|now| answered(now) == answered(moment));
+        .filter(|sample| sample.interval.at_ms >= from_ms + FIRST_SECOND_MS)
+        .all(|now| answered(now) == answered(sample));
     (before.is_some() && is_still).then_some(Gap {
         gap: AnswerGap { from_ms, to_ms },
         is_open: true,
-        moment,
+        sample,
     })
 }
 
-/// Whether connections were lost or refused while nobody was answered: the target was away, and did not stand still.
+/// Reports whether connections were lost or refused in a gap: then the server was away and did not
+/// stand still.
 fn is_outage(run: &RunView<'_>, gap: &AnswerGap) -> bool {
     let within = |ms: Option<u64>| {
         ms.is_some_and(|ms| (gap.from_ms.saturating_sub(NEAR_MS)..=gap.to_ms).contains(&ms))
     };
-    let outages = run.samples().iter().filter_map(|moment| moment.load()?.outage);
+    let outages = run.samples().iter().filter_map(|sample| sample.load()?.outage);
     outages.into_iter().any(|outage| within(outage.lost_ms) || within(outage.refused_ms))
 }
 
-/// The answers of a usual second.
+/// Returns the answers in a usual second.
 fn answers_per_second(run: &RunView<'_>) -> f64 {
     let rates = run.steps().filter_map(|(before, now)| {
         let answered = answers(now.load()?).saturating_sub(answers(before.load()?));
@@ -75,10 +77,10 @@ fn answers_per_second(run: &RunView<'_>) -> f64 {
     rates.get(rates.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What a usual answer took: the median of all intervals, of whatever was asked most.
+/// Returns the usual time of an answer: the median over all intervals of the most frequent kind.
 fn usual_us(run: &RunView<'_>) -> u64 {
-    let of = |moment: &Sample| {
-        let kinds = [moment.message, moment.push, moment.join];
+    let of = |sample: &Sample| {
+        let kinds = [sample.message, sample.push, sample.join];
         kinds
             .into_iter()
             .max_by_key(|quantiles| quantiles.count)
@@ -89,19 +91,21 @@ fn usual_us(run: &RunView<'_>) -> u64 {
     all.get(all.len() / 2).copied().unwrap_or(0)
 }
 
+/// Returns the number of answers so far.
 fn answers(load: &throng_report::LoadInterval) -> u64 {
     let counters = &load.counters;
     counters.messages_answered + counters.pushes_ok + counters.joins_ok + counters.messages_received
 }
 
-/// Where fewer answers were to come, a gap is what one slow answer takes.
+/// The fewest answers due in a gap: with fewer, one slow answer makes a gap.
 const ANSWERS_MIN: f64 = 10.0;
 
-/// A gap is long against what an answer usually takes.
+/// How many times as long as a usual answer a gap must be.
 const USUAL_TIMES: u64 = 5;
 
-/// A connection that was lost so shortly before is a part of it.
+/// The time before a gap in which a lost connection is part of it.
 const NEAR_MS: u64 = 500;
 
-/// The interval in which a gap begins has answers of before it.
+/// The time after the beginning of a gap that its first interval may cover: it has answers from
+/// before the gap.
 const FIRST_SECOND_MS: u64 = 1_000;

@@ -1,4 +1,4 @@
-//! How much more would have fitted: what is left of the resource that was nearest to its end.
+//! Headroom of a run: the unused part of the resource that was nearest to its limit.
 
 use throng_report::render::count;
 
@@ -6,25 +6,25 @@ use crate::cpus::{CpuUse, FULL_SHARE, whole_percent};
 use crate::kernels::{Kernel, machines};
 use crate::run_view::RunView;
 
-/// What was left of the scarcest resource.
+/// The unused part of the scarcest resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Headroom {
-    /// From 0, nothing, to 1.
+    /// Free share, from 0 (nothing) to 1.
     pub share_free: f64,
-    /// Which resource it is, and how far it was used.
+    /// The resource, and how far it was used.
     pub of: String,
-    /// Whether none is left because other programs had it.
+    /// True if none is left because other programs used it.
     pub is_others: bool,
 }
 
-/// How far a resource was used.
+/// The use of one resource.
 struct Usage {
     share: f64,
     of: String,
     is_others: bool,
 }
 
-/// The least of what was left of each: none where nothing is known.
+/// Returns the headroom of the scarcest resource, or `None` if no resource is known.
 pub fn headroom(run: &RunView<'_>) -> Option<Headroom> {
     let machines = machines(run).into_iter().filter_map(|machine| cpus(run, &machine));
     let used = machines.chain(ceiling(run)).chain(places(run));
@@ -33,32 +33,31 @@ pub fn headroom(run: &RunView<'_>) -> Option<Headroom> {
     Some(Headroom { share_free, of, is_others: is_others && share > FULL_SHARE })
 }
 
-/// The share of a machine's CPUs that was not free in the busiest interval, whoever had them.
+/// Returns the share of a machine's CPUs that was not free in the busiest interval, whichever
+/// program used them.
 fn cpus(run: &RunView<'_>, machine: &Kernel) -> Option<Usage> {
-    let uses = CpuUse::of(run, machine.end);
+    let uses = CpuUse::of(run, machine.endpoint);
     let busiest = uses.iter().max_by(|a, b| a.full_share().total_cmp(&b.full_share()))?;
     let (busy, full, whose) = (busiest.taken_share(), busiest.full_share(), machine.whose);
     let others = busiest.strangers(run).unwrap_or(0.0) / busiest.cpus;
-    let by_others = match others < OTHERS_MIN {
-        true => String::new(),
-        false => format!(", {} by other programs", whole_percent(others)),
+    let by_others = if others < OTHERS_MIN {
+        String::new()
+    } else {
+        format!(", {} by other programs", whole_percent(others))
     };
-    let of = match full > busy {
-        true => format!(
-            "the CPUs that one end is held to were busy for {} at most",
-            whole_percent(full)
-        ),
-        false => {
-            format!("the CPUs of {whose} were busy for {} at most{by_others}", whole_percent(busy))
-        }
+    let of = if full > busy {
+        format!("the CPUs that one side may use were busy for {} at most", whole_percent(full))
+    } else {
+        format!("the CPUs of {whose} were busy for {} at most{by_others}", whole_percent(busy))
     };
     let is_others = busy - others < OWN_SHARE_MOST;
     Some(Usage { share: full, of, is_others })
 }
 
-/// The share of what the generator was measured to do at most: connects, messages and pushes take the same CPUs, and add up.
+/// Returns the used share of the generator's measured maximum. Connects, messages and pushes use
+/// the same CPUs, and add up.
 ///
-/// More than all of it is none of it: what was measured was not what the generator can do.
+/// If the share is well above 1, it is ignored: then the calibration did not measure the maximum.
 fn ceiling(run: &RunView<'_>) -> Option<Usage> {
     let share = run.summary.generator.ceiling_share.filter(|share| *share <= CEILING_SHARE_MOST)?;
     let of =
@@ -66,7 +65,7 @@ fn ceiling(run: &RunView<'_>) -> Option<Usage> {
     Some(Usage { share, of, is_others: false })
 }
 
-/// The share of the connections that the generator has fds and ports for.
+/// Returns the used share of the connections that the generator has fds and ports for.
 fn places(run: &RunView<'_>) -> Option<Usage> {
     let can = run.header.capacity.filter(|can| *can > 0)?;
     let most = run.summary.users.connected_most;
@@ -78,13 +77,14 @@ fn places(run: &RunView<'_>) -> Option<Usage> {
     Some(Usage { share: most as f64 / can as f64, of, is_others: false })
 }
 
-/// What others take is worth a word from this share of the CPUs on.
+/// The smallest share of other programs that is mentioned.
 const OTHERS_MIN: f64 = 0.10;
 
-/// A run that has no more than this of the CPUs is not what fills them.
+/// The largest share of the CPUs with which a run is not what fills them.
 const OWN_SHARE_MOST: f64 = 0.80;
 
-/// A second of a run may do a little more than the seconds of the calibration did.
+/// The largest believable share: a second of a run may do a little more than those of the
+/// calibration.
 const CEILING_SHARE_MOST: f64 = 1.2;
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::rules::fixture::Run;
 
-    /// Of two CPUs the generator takes 0.05 and the server 0.2; others have the rest.
+    /// A machine of two CPUs: the generator uses 0.05, the server 0.2, other programs the rest.
     fn beside_others(delayed: i64) -> Headroom {
         let run = Run::quiet()
             .growing("process.server.cpu_us", 0, 200_000, 0)
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_take_is_no_headroom_and_is_said_to_be_theirs() {
+    fn cpu_time_of_other_programs_is_no_headroom_and_is_named() {
         for delayed in [20, 300] {
             let none = beside_others(delayed);
             assert_eq!((none.share_free, none.is_others), (0.0, true));

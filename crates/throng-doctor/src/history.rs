@@ -1,62 +1,62 @@
-//! A run as far as it has come, in the form in which the doctor keeps it: every interval, without its histograms.
+//! A run up to now, in the doctor's form: all intervals, without their histograms.
 
 use throng_report::runfile::{RunFile, RunHeader};
 use throng_report::{AnswerGap, Histogram, Interval, LoadInterval, Outage, ProgramUse};
 
-/// What was to be run, and what became of it second by second; of a long run every other second, every fourth, and so on: it
-/// never keeps more than 2,048 samples, which take some tens of megabytes.
+/// The plan of a run and its samples second by second. A long run keeps every second sample, then
+/// every fourth, and so on: never more than 2,048 samples, which use some tens of megabytes.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// The first line of the run file.
+    /// First line of the run file.
     pub header: RunHeader,
     samples: Vec<Sample>,
-    /// How many intervals become one moment.
+    /// Number of intervals that make one sample.
     each: u32,
-    /// How many of them the last moment has, if it is to get more.
+    /// Number of intervals in the last sample, or zero if it is complete.
     open: u32,
 }
 
-/// An interval whose histograms have become a few numbers.
+/// An interval whose histograms are reduced to a few numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Everything but the histograms and the probes, which are empty.
+    /// Interval without its histograms and probes, which are empty.
     pub interval: Interval,
-    /// How late the generator was.
+    /// Delay of the generator behind its schedule.
     pub lag: Quantiles,
-    /// From the intended moment of a connect until it was established.
+    /// Time from the intended moment of a connect until the connection was established.
     pub connect: Quantiles,
-    /// The part of that until TCP was established, of WebSockets.
+    /// Time of the TCP handshake within a WebSocket's connect.
     pub tcp: Quantiles,
-    /// From the intended moment of a message until its answer.
+    /// Time from the intended moment of a message until its answer.
     pub message: Quantiles,
-    /// From the intended moment of a join until it was answered ok.
+    /// Time from the intended moment of a join until its reply with status ok.
     pub join: Quantiles,
-    /// The same of a push to a channel.
+    /// Time from the intended moment of a push to a channel until its reply.
     pub push: Quantiles,
-    /// From the intended moment of a probe until a user had it.
+    /// Time from the intended moment of a probe until a user received it.
     pub broadcast: Quantiles,
 }
 
-/// A histogram in four numbers.
+/// A histogram as four numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantiles {
-    /// How many values there were.
+    /// Number of values.
     pub count: u64,
-    /// Half of them were at most this, in microseconds.
+    /// Median, in microseconds.
     pub p50_us: u64,
-    /// 99 % of them were at most this.
+    /// 99th percentile, in microseconds.
     pub p99_us: u64,
-    /// The largest.
+    /// Largest value, in microseconds.
     pub max_us: u64,
 }
 
 impl History {
-    /// Before the first interval.
+    /// Creates the history of a run before its first interval.
     pub fn new(header: RunHeader) -> Self {
         Self { header, samples: Vec::new(), each: 1, open: 0 }
     }
 
-    /// A run that is over.
+    /// Creates the history of a run that is over.
     pub fn of(file: &RunFile) -> Self {
         let mut history = Self::new(file.header.clone());
         file.intervals.iter().for_each(|interval| history.add(interval));
@@ -65,52 +65,53 @@ impl History {
 
     /// Adds the next interval.
     pub fn add(&mut self, interval: &Interval) {
-        let mut moment = Sample::of(interval);
+        let mut sample = Sample::of(interval);
         if let Some(last) = self.samples.last_mut().filter(|_| self.open > 0) {
-            moment.swallow(std::mem::take(last));
-            *last = moment;
+            sample.merge(std::mem::take(last));
+            *last = sample;
         } else {
-            self.samples.push(moment);
+            self.samples.push(sample);
         }
-        // The interval of no length at the beginning stays what it is.
+        // The interval of zero length at the beginning stays on its own.
         self.open = if self.samples.len() == 1 { 0 } else { (self.open + 1) % self.each };
-        if self.samples.len() > MOMENTS_MAX && self.open == 0 {
+        if self.samples.len() > SAMPLES_MAX && self.open == 0 {
             self.thin_out();
         }
     }
 
-    /// Makes one moment of each two after the first.
+    /// Merges each two samples after the first into one.
     fn thin_out(&mut self) {
         let mut kept: Vec<Sample> = Vec::with_capacity(self.samples.len() / 2 + 1);
-        for (n, mut moment) in std::mem::take(&mut self.samples).into_iter().enumerate() {
+        for (n, mut sample) in std::mem::take(&mut self.samples).into_iter().enumerate() {
             match kept.last_mut().filter(|_| n > 0 && n % 2 == 0) {
                 Some(last) => {
-                    moment.swallow(std::mem::take(last));
-                    *last = moment;
+                    sample.merge(std::mem::take(last));
+                    *last = sample;
                 }
-                None => kept.push(moment),
+                None => kept.push(sample),
             }
         }
         self.samples = kept;
         self.each *= 2;
     }
 
-    /// What there is of it, the oldest first.
+    /// Returns the samples, the oldest first.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 }
 
 impl Sample {
+    /// Reduces an interval to a sample.
     fn of(interval: &Interval) -> Self {
         let quantiles = |of: fn(&LoadInterval) -> &Histogram| {
             interval.load.as_ref().map_or_else(Quantiles::default, |load| Quantiles::of(of(load)))
         };
-        // Arrivals may be a sample: how many there were is in the other.
+        // Arrivals may be sampled: the other histogram has their full number.
         let latency = |of: fn(&LoadInterval) -> [&Histogram; 2]| {
             interval.load.as_ref().map_or_else(Quantiles::default, |load| {
                 let [seen, best] = of(load);
-                // The slowest may not be in the sample.
+                // The slowest arrival may not be in the sample.
                 let late_us = load.lag.max().max(load.core.turn_us_most);
                 let max_us = best.max().max(seen.max().saturating_sub(late_us));
                 Quantiles { count: seen.count(), max_us, ..Quantiles::of(best) }
@@ -145,18 +146,19 @@ impl Sample {
         }
     }
 
-    /// Takes what the moment before this one says of its time; counters and gauges are as of the end in any run.
-    fn swallow(&mut self, mut before: Self) {
+    /// Merges the sample before this one into it. Counters and gauges are those of the end in any
+    /// case.
+    fn merge(&mut self, mut before: Self) {
         self.interval.span_ms += before.interval.span_ms;
         if let (Some(load), Some(before)) = (&mut self.interval.load, &before.interval.load) {
-            load.answer_gap = longer(before.answer_gap, load.answer_gap);
-            load.outage = both(before.outage, load.outage);
+            load.answer_gap = longer_gap(before.answer_gap, load.answer_gap);
+            load.outage = merge_outages(before.outage, load.outage);
         }
         for (own, other) in [
             (&mut self.interval.programs, &mut before.interval.programs),
             (&mut self.interval.server_programs, &mut before.interval.server_programs),
         ] {
-            busier(own, std::mem::take(other));
+            merge_programs(own, std::mem::take(other));
         }
         let events = std::mem::take(&mut self.interval.events);
         self.interval.events = [before.interval.events, events].concat();
@@ -170,24 +172,24 @@ impl Sample {
             (&mut self.push, before.push),
             (&mut self.broadcast, before.broadcast),
         ] {
-            own.worse(other);
+            own.merge_worse(other);
         }
     }
 
-    /// The generator's share, which every interval of a sound file has.
+    /// Returns the generator's part, which every interval of a sound file has.
     pub fn load(&self) -> Option<&LoadInterval> {
         self.interval.load.as_ref()
     }
 }
 
-/// The longer of two gaps, the first of two that are as long.
-fn longer(first: Option<AnswerGap>, second: Option<AnswerGap>) -> Option<AnswerGap> {
+/// Returns the longer of two gaps, or the first if they are equal.
+fn longer_gap(first: Option<AnswerGap>, second: Option<AnswerGap>) -> Option<AnswerGap> {
     let gaps = [second, first].into_iter().flatten();
     gaps.max_by_key(AnswerGap::length_ms)
 }
 
-/// The samples of two intervals: the first of each kind, and the last refusal.
-fn both(first: Option<Outage>, second: Option<Outage>) -> Option<Outage> {
+/// Merges the outage marks of two intervals: the first of each kind, and the last refusal.
+fn merge_outages(first: Option<Outage>, second: Option<Outage>) -> Option<Outage> {
     let (Some(one), Some(other)) = (first, second) else { return first.or(second) };
     Some(Outage {
         lost_ms: one.lost_ms.or(other.lost_ms),
@@ -197,8 +199,8 @@ fn both(first: Option<Outage>, second: Option<Outage>) -> Option<Outage> {
     })
 }
 
-/// Adds the programs of another interval; of one that is in both, the time in which it took more.
-fn busier(own: &mut Vec<ProgramUse>, others: Vec<ProgramUse>) {
+/// Adds the programs of another interval. A program in both keeps its larger CPU time.
+fn merge_programs(own: &mut Vec<ProgramUse>, others: Vec<ProgramUse>) {
     for other in others {
         match own.iter_mut().find(|known| known.pid == other.pid) {
             Some(known) => known.millicpus = known.millicpus.max(other.millicpus),
@@ -208,8 +210,8 @@ fn busier(own: &mut Vec<ProgramUse>, others: Vec<ProgramUse>) {
 }
 
 impl Quantiles {
-    /// The worse of two, with the count of both.
-    fn worse(&mut self, other: Self) {
+    /// Keeps the worse of two, with the count of both.
+    fn merge_worse(&mut self, other: Self) {
         let count = self.count + other.count;
         if other.p99_us > self.p99_us {
             *self = other;
@@ -217,6 +219,7 @@ impl Quantiles {
         self.count = count;
     }
 
+    /// Reduces a histogram to four numbers.
     fn of(histogram: &Histogram) -> Self {
         Self {
             count: histogram.count(),
@@ -228,7 +231,7 @@ impl Quantiles {
 }
 
 /// The most samples that are kept: half an hour of seconds.
-const MOMENTS_MAX: usize = 2_048;
+const SAMPLES_MAX: usize = 2_048;
 
 #[cfg(test)]
 mod tests {
@@ -254,7 +257,7 @@ mod tests {
             });
         }
         let samples = history.samples();
-        assert!((MOMENTS_MAX / 2..=MOMENTS_MAX + 1).contains(&samples.len()), "{}", samples.len());
+        assert!((SAMPLES_MAX / 2..=SAMPLES_MAX + 1).contains(&samples.len()), "{}", samples.len());
         assert_eq!((samples[0].interval.at_ms, samples[0].interval.span_ms), (0, 0));
         for pair in samples.windows(2) {
             assert_eq!(pair[0].interval.at_ms + pair[1].interval.span_ms, pair[1].interval.at_ms);
@@ -262,8 +265,8 @@ mod tests {
         let last = samples.last().unwrap();
         assert_eq!((last.interval.at_ms, last.interval.kernel["n"]), (99_999_000, 99_999));
         let sum = |of: fn(&Sample) -> u64| samples.iter().map(of).sum::<u64>();
-        assert_eq!(sum(|moment| moment.lag.count), 100_000);
-        assert_eq!(sum(|moment| moment.interval.events.len() as u64), 10);
-        assert!(samples.iter().any(|moment| moment.lag.p99_us >= 77_000));
+        assert_eq!(sum(|sample| sample.lag.count), 100_000);
+        assert_eq!(sum(|sample| sample.interval.events.len() as u64), 10);
+        assert!(samples.iter().any(|sample| sample.lag.p99_us >= 77_000));
     }
 }

@@ -1,8 +1,8 @@
-//! What a run suffered, whatever the cause.
+//! The impact on a run, whatever its cause.
 //!
-//! A machine that is busy, a thread at its end, a quota that bites: none of that is a finding unless the run felt it. It did when
-//! connects or messages failed, when answers were long in coming, when the generator itself was late, or when a threshold was
-//! missed.
+//! A busy machine, a thread at its limit, a quota that takes effect: none of them is a finding
+//! without an impact on the run. There is one if connects or messages failed, answers were slow,
+//! the generator itself was late, or a threshold was missed.
 
 use throng_report::render::{count, micros};
 use throng_report::validity::{DOUBTFUL_INVALID, LAG_DEGRADED_US};
@@ -12,53 +12,55 @@ use crate::history::{Quantiles, Sample};
 use crate::missed_thresholds::MissedThreshold;
 use crate::run_view::RunView;
 
-/// The gravest of what was suffered.
+/// The gravest effect on a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Impact {
-    /// How grave it is: failures, and a generator that is far too late, make numbers worthless; waiting makes them large.
+    /// Severity: failures, and a generator that is far too late, make numbers worthless; waiting
+    /// makes them large.
     pub severity: Severity,
-    /// When it was felt for the first time.
+    /// Time of the first effect, in milliseconds.
     pub first_ms: u64,
-    /// And for the last.
+    /// Time of the last effect, in milliseconds.
     pub last_ms: u64,
-    /// In words: `1.2k connects or messages failed`.
+    /// Description, such as `1.2k connects or messages failed`.
     pub what: String,
-    /// In numbers.
+    /// Evidence in numbers.
     pub evidence: Evidence,
 }
 
-/// What was suffered while the load was on; none where everything was done, in time, and as it was asked for.
+/// Returns the impact while the load was on, or `None` if everything was done, on time and within
+/// the thresholds.
 pub fn impact(run: &RunView<'_>) -> Option<Impact> {
     gravest([failures(run, |_| true), lateness(run), slowness(run), missed(run, |_| true)])
 }
 
-/// Returns what was suffered of that for which a program that waits for a CPU may be the reason. A server that refuses, closes,
-/// resets or answers something else does so by itself.
-pub(crate) fn harm_of_waiting(run: &RunView<'_>) -> Option<Impact> {
+/// Returns the impact that waiting for a CPU can explain. A server that refuses, closes, resets or
+/// gives a wrong answer does not do so for lack of CPU time.
+pub(crate) fn impact_of_waiting(run: &RunView<'_>) -> Option<Impact> {
     let late = |missed: &MissedThreshold| !missed.is_about_errors();
     gravest([failures(run, is_time_out), lateness(run), slowness(run), missed(run, late)])
 }
 
-/// The first of several that are as grave.
+/// Returns the first of the gravest.
 fn gravest(found: [Option<Impact>; 4]) -> Option<Impact> {
     found.into_iter().flatten().rev().max_by_key(|impact| impact.severity)
 }
 
-/// Whether an error of this kind is a wait that was given up.
+/// Reports whether an error of this kind is a wait that was given up.
 pub(crate) fn is_time_out(kind: &str) -> bool {
     kind == "timeout" || kind == "ETIMEDOUT" || kind.ends_with("_timeout")
 }
 
-/// Connects and messages that failed in one of these ways: more than one in a thousand, since of millions a few always do. Where
-/// no more were asked for than happened, any.
+/// Returns the connects and messages that failed in these ways, if they are more than one in a
+/// thousand: of millions a few always fail. If a threshold allows no errors, any failure counts.
 fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
-    let failed = |moment: &Sample| failed(moment, counts);
-    let growth = run.growth_of("load.failures", |moment| Some(failed(moment)? as i64))?;
+    let failed = |sample: &Sample| failed(sample, counts);
+    let growth = run.growth_of("load.failures", |sample| Some(failed(sample)? as i64))?;
     let attempts = run.samples().last()?.load().map_or(0, |load| {
         let done = &load.counters;
         done.connects_started + done.messages_sent + done.pushes_sent + done.joins_started
     });
-    if growth.by().saturating_mul(FAILURES_ONE_IN) < attempts && !run.asked.no_errors() {
+    if growth.by().saturating_mul(FAILURES_ONE_IN) < attempts && !run.thresholds.no_errors() {
         return None;
     }
     let in_it = |(before, now): (&Sample, &Sample)| failed(now) > failed(before);
@@ -72,22 +74,22 @@ fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
     })
 }
 
-/// Failed connects and errors of connections of these kinds together.
-fn failed(moment: &Sample, counts: fn(&str) -> bool) -> Option<u64> {
-    let load = moment.load()?;
+/// Returns the failed connects and the errors of connections of these kinds together.
+fn failed(sample: &Sample, counts: fn(&str) -> bool) -> Option<u64> {
+    let load = sample.load()?;
     let all = load.connect_failed.0.iter().chain(&load.errors.0);
     Some(all.filter(|(kind, _)| counts(kind)).map(|(_, count)| count).sum())
 }
 
-/// A generator that was late over the whole run.
+/// Returns the impact of a generator that was late over the whole run.
 fn lateness(run: &RunView<'_>) -> Option<Impact> {
     let late_us = run.summary.generator.lag_us.p99;
     if run.summary.generator.lag_grade == Grade::Valid {
         return None;
     }
-    let is_late = |moment: &Sample| moment.lag.p99_us > LAG_DEGRADED_US;
-    let first = run.samples().iter().find(|moment| is_late(moment))?;
-    let before = run.samples().iter().find(|moment| moment.lag.count > 0)?;
+    let is_late = |sample: &Sample| sample.lag.p99_us > LAG_DEGRADED_US;
+    let first = run.samples().iter().find(|sample| is_late(sample))?;
+    let before = run.samples().iter().find(|sample| sample.lag.count > 0)?;
     Some(Impact {
         severity: lateness_severity(run),
         first_ms: first.interval.at_ms,
@@ -102,7 +104,7 @@ fn lateness(run: &RunView<'_>) -> Option<Impact> {
     })
 }
 
-/// A generator that was late made its numbers worse, or worthless.
+/// Returns the severity of a late generator: it made the numbers worse, or worthless.
 pub(crate) fn lateness_severity(run: &RunView<'_>) -> Severity {
     let summary = run.summary;
     let is_doubted = summary.message.doubtful_share() > DOUBTFUL_INVALID;
@@ -114,25 +116,25 @@ pub(crate) fn lateness_severity(run: &RunView<'_>) -> Severity {
     }
 }
 
-/// Answers and connects that took long, for more than a moment, and a time in which there were no answers at all.
+/// Returns the impact of slow answers and connects, and of a time without any answer.
 fn slowness(run: &RunView<'_>) -> Option<Impact> {
-    let slow = KINDS.iter().filter_map(|kind| slow(run, kind));
+    let slow = LATENCY_KINDS.iter().filter_map(|kind| slow(run, kind));
     slow.chain(silence(run)).min_by_key(|impact| impact.first_ms)
 }
 
-/// Answers that stood still.
+/// Returns the impact of the longest time without any answer.
 fn silence(run: &RunView<'_>) -> Option<Impact> {
     let gap = run.longest_gap().filter(|gap| gap.length_ms() >= GAP_MS)?;
     Some(Impact {
         severity: Severity::Slowed,
         first_ms: gap.from_ms,
         last_ms: gap.to_ms,
-        what: format!("nobody was answered for {}", micros(gap.length_ms() * 1000)),
+        what: format!("no user got an answer for {}", micros(gap.length_ms() * 1000)),
         evidence: gap_evidence(gap),
     })
 }
 
-/// A gap in the answers as evidence of a finding.
+/// Returns a gap in the answers as evidence of a finding.
 pub(crate) fn gap_evidence(gap: AnswerGap) -> Evidence {
     Evidence {
         counter: "load.answer_gap".to_owned(),
@@ -142,9 +144,9 @@ pub(crate) fn gap_evidence(gap: AnswerGap) -> Evidence {
     }
 }
 
-/// The first threshold of this sort that was missed.
+/// Returns the impact of the first missed threshold that `counts`.
 fn missed(run: &RunView<'_>, counts: fn(&MissedThreshold) -> bool) -> Option<Impact> {
-    let missed = run.asked.missed().iter().find(|missed| counts(missed))?;
+    let missed = run.thresholds.missed().iter().find(|missed| counts(missed))?;
     let first_ms = run.steps().next().map_or(0, |(_, now)| now.interval.at_ms);
     let last_ms = run.samples().last()?.interval.at_ms;
     Some(Impact {
@@ -164,41 +166,43 @@ fn missed(run: &RunView<'_>, counts: fn(&MissedThreshold) -> bool) -> Option<Imp
     })
 }
 
-/// What takes time, and how much of it is long.
-struct Kind {
+/// A kind of latency, and the value from which it is long.
+struct LatencyKind {
     name: &'static str,
     of: fn(&Sample) -> &Quantiles,
     slow_us: u64,
 }
 
-/// A delivery to everybody takes as long as sending to everybody does, which for many users is more than an answer takes.
-const KINDS: [Kind; 5] = [
-    Kind { name: "message", of: |moment| &moment.message, slow_us: SLOW_US },
-    Kind { name: "push", of: |moment| &moment.push, slow_us: SLOW_US },
-    Kind { name: "join", of: |moment| &moment.join, slow_us: SLOW_US },
-    Kind { name: "connect", of: |moment| &moment.connect, slow_us: SLOW_US },
-    Kind { name: "broadcast", of: |moment| &moment.broadcast, slow_us: 10 * SLOW_US },
+/// All kinds of latency. A delivery to all users takes as long as sending to all does, which for
+/// many users is more than an answer takes.
+const LATENCY_KINDS: [LatencyKind; 5] = [
+    LatencyKind { name: "message", of: |sample| &sample.message, slow_us: SLOW_US },
+    LatencyKind { name: "push", of: |sample| &sample.push, slow_us: SLOW_US },
+    LatencyKind { name: "join", of: |sample| &sample.join, slow_us: SLOW_US },
+    LatencyKind { name: "connect", of: |sample| &sample.connect, slow_us: SLOW_US },
+    LatencyKind { name: "broadcast", of: |sample| &sample.broadcast, slow_us: 10 * SLOW_US },
 ];
 
-/// Where a threshold says how long it may take and was missed, that is what is long, for however few and however short a time.
-fn slow(run: &RunView<'_>, kind: &Kind) -> Option<Impact> {
-    let asked_us = run.asked.latency_us(kind.name);
-    let slow_us = asked_us.map_or(kind.slow_us, |asked_us| asked_us.min(kind.slow_us));
-    let (count_min, intervals_min) = match asked_us {
+/// Returns the impact of one kind of latency. If a threshold on it was missed, values beyond that
+/// threshold are long, for however few answers and however short a time.
+fn slow(run: &RunView<'_>, kind: &LatencyKind) -> Option<Impact> {
+    let threshold_us = run.thresholds.latency_us(kind.name);
+    let slow_us = threshold_us.map_or(kind.slow_us, |threshold_us| threshold_us.min(kind.slow_us));
+    let (count_min, intervals_min) = match threshold_us {
         Some(_) => (1, 1),
         None => (SLOW_COUNT_MIN, SLOW_INTERVALS_MIN),
     };
-    let is_slow = |moment: &Sample| {
-        let quantiles = (kind.of)(moment);
+    let is_slow = |sample: &Sample| {
+        let quantiles = (kind.of)(sample);
         quantiles.count >= count_min && quantiles.p99_us > slow_us
     };
-    let slow: Vec<_> = run.samples().iter().filter(|moment| is_slow(moment)).collect();
+    let slow: Vec<_> = run.samples().iter().filter(|sample| is_slow(sample)).collect();
     if slow.len() < intervals_min {
         return None;
     }
     let (first, last) = (slow.first()?, slow.last()?);
-    let worst = slow.iter().map(|moment| (kind.of)(moment).p99_us).max()?;
-    let before = run.samples().iter().find(|moment| (kind.of)(moment).count > 0)?;
+    let worst = slow.iter().map(|sample| (kind.of)(sample).p99_us).max()?;
+    let before = run.samples().iter().find(|sample| (kind.of)(sample).count > 0)?;
     Some(Impact {
         severity: Severity::Slowed,
         first_ms: first.interval.at_ms,
@@ -213,25 +217,28 @@ fn slow(run: &RunView<'_>, kind: &Kind) -> Option<Impact> {
     })
 }
 
-/// The last interval of which `suffers` is true, with the one before it.
+/// Returns the last interval for which `suffers` is true, given it and the one before.
 fn last_ms(run: &RunView<'_>, suffers: impl Fn((&Sample, &Sample)) -> bool) -> Option<u64> {
     let steps = run.steps().filter(|(before, now)| suffers((before, now)));
     steps.map(|(_, now)| now.interval.at_ms).last()
 }
 
-/// Fewer failures than one in so many attempts are no impact.
+/// The share of failures, one in so many attempts, below which they have no impact.
 pub(crate) const FAILURES_ONE_IN: u64 = 1_000;
 
-/// Users who wait for so long, and none of whom is answered, have met a target that stood still.
+/// The shortest gap with an impact: when users wait for so long and none is answered, the server
+/// stands still.
 pub(crate) const GAP_MS: u64 = 1_000;
 
-/// A person notices a tenth of a second; on one machine or in one room everything that is well takes a hundredth of it.
+/// The latency above which an answer is slow: a person notices a tenth of a second. On one machine
+/// or in one data centre, a healthy system takes a hundredth of it.
 const SLOW_US: u64 = 100_000;
 
-/// A percentile of fewer values is one of them.
+/// The fewest values for a percentile: of fewer, it is one of them.
 const SLOW_COUNT_MIN: u64 = 20;
 
-/// A single slow interval is the machine's neighbour, or a large allocation, and not a wall.
+/// The fewest slow intervals with an impact: a single one is another program on the machine, or a
+/// large allocation, and not a limit.
 const SLOW_INTERVALS_MIN: usize = 2;
 
 #[cfg(test)]

@@ -1,25 +1,26 @@
-//! Whose kernel it was that counted, and whose machine.
+//! The kernels and machines that a run's counters describe.
 
 use throng_report::Side;
 
 use crate::run_view::{Endpoint, RunView};
 
-/// A kernel, or a network namespace of one, that was looked at during the run; or a machine.
+/// A machine, or a kernel or network namespace on it, that was sampled during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kernel {
-    /// By which of the two ends its counters are asked for.
-    pub(crate) end: Endpoint,
-    /// Where a limit of it is.
+    /// Side by which its counters are looked up.
+    pub(crate) endpoint: Endpoint,
+    /// Side of a limit in it.
     pub(crate) side: Side,
-    /// Its limits in words: `the server's`.
+    /// Possessive phrase for it, such as `the server's machine`.
     pub(crate) whose: &'static str,
 }
 
-/// The machines whose CPUs the run had, each once, the generator's first: nobody else's can spoil the numbers.
+/// Returns the machines whose CPUs the run used, each once, the generator's first: no other machine
+/// can distort the numbers.
 pub(crate) fn machines(run: &RunView<'_>) -> Vec<Kernel> {
-    let client = |whose| Kernel { end: Endpoint::Client, side: Side::Client, whose };
+    let client = |whose| Kernel { endpoint: Endpoint::Client, side: Side::Client, whose };
     let server =
-        Kernel { end: Endpoint::Server, side: Side::Server, whose: "the server's machine" };
+        Kernel { endpoint: Endpoint::Server, side: Side::Server, whose: "the server's machine" };
     if run.header.target_is_here {
         vec![client("this machine")]
     } else {
@@ -27,14 +28,15 @@ pub(crate) fn machines(run: &RunView<'_>) -> Vec<Kernel> {
     }
 }
 
-/// Each of them once, the server's first: what is dropped there is the nearest to the cause.
+/// Returns the sampled kernels, each once, the server's first: a drop there is the nearest to the
+/// cause.
 pub(crate) fn kernels(run: &RunView<'_>) -> Vec<Kernel> {
     let server =
-        Kernel { end: Endpoint::Server, side: Side::Server, whose: "the server's machine" };
+        Kernel { endpoint: Endpoint::Server, side: Side::Server, whose: "the server's machine" };
     let client =
-        Kernel { end: Endpoint::Client, side: Side::Client, whose: "the generator's machine" };
-    let both = Kernel { end: Endpoint::Server, side: Side::Kernel, whose: "this machine" };
-    match (run.sees(Endpoint::Server), run.ends_share_a_kernel()) {
+        Kernel { endpoint: Endpoint::Client, side: Side::Client, whose: "the generator's machine" };
+    let both = Kernel { endpoint: Endpoint::Server, side: Side::Kernel, whose: "this machine" };
+    match (run.has_facts(Endpoint::Server), run.shares_kernel()) {
         (true, true) => vec![both],
         (true, false) => vec![server, client],
         (false, _) => vec![client],
@@ -52,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_both_ends_are_on_is_one() {
+    fn a_machine_of_server_and_generator_is_one() {
         let mut run = Run::quiet();
         let sides = |run: &Run| -> Vec<Side> {
             let (history, summary) = run.whole();
@@ -65,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn one_kernel_is_asked_once_and_one_that_was_not_seen_never() {
+    fn one_kernel_is_read_once_and_an_unseen_one_never() {
         let here = Run::quiet().with("TcpExt.ListenOverflows", 0);
         assert_eq!(of(&here), [Side::Kernel]);
         let apart = Run::quiet().with("TcpExt.ListenOverflows", 0).changed(|interval, _| {

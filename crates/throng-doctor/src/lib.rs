@@ -1,11 +1,12 @@
-//! Kernel facts in: limits, sysctls, counters, control groups, listeners.
+//! Facts of the kernel, and conclusions from them.
 //!
-//! Parsers are pure (`parse(&str)`), one file of the kernel each; [`Root`] says where that file is
-//! read; [`Fact`] keeps "unknown, because …" apart from zero. [`Sampler`] reads once a second what a
-//! run records, [`Facts`] reads once what does not change meanwhile.
+//! Facts in: limits, sysctls, counters, control groups, listeners. Parsers are pure
+//! (`parse(&str)`), one kernel file each. [`ProcRoot`] reads the files; [`Fact`] keeps "unknown,
+//! because …" apart from zero. [`Sampler`] reads once a second what a run records, [`MachineFacts`]
+//! reads once what does not change.
 //!
-//! Conclusions out: a [`History`] keeps what a run recorded, [`rules`] look at it as a [`Case`], and [`diagnose`] ranks what
-//! they find and says it in one sentence.
+//! Conclusions out: a [`History`] keeps what a run recorded, [`rules`] look at it as a [`RunView`],
+//! and [`diagnose`] ranks their findings and sums them up in one sentence.
 
 pub mod cgroup;
 pub mod conntrack;
@@ -63,13 +64,13 @@ pub use sampler::{KernelSample, ProcessSample, Sampler, SamplerOptions, WatchedP
 pub use syn_recv::SynRecvMeter;
 pub use trouble_counters::{trouble_between, trouble_counters};
 
-/// A tree under `tests/data`.
+/// Returns the `/proc` root of a recorded tree in `tests/data`.
 #[cfg(test)]
 fn recorded_root(kernel: &str) -> ProcRoot {
     ProcRoot::new(format!("{}/tests/data/{kernel}", env!("CARGO_MANIFEST_DIR")))
 }
 
-/// A file of such a tree.
+/// Returns a file of such a tree.
 #[cfg(test)]
 fn recorded(kernel: &str, path: &str) -> String {
     recorded_root(kernel).text(path).into_result().expect(path)

@@ -4,16 +4,16 @@ use crate::fact::{Fact, ParseFailure};
 use crate::proc_root::ProcRoot;
 use crate::text::{after, number};
 
-/// A soft and a hard limit; none is "unlimited".
+/// A soft and a hard limit; `None` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rlimit {
-    /// What holds now.
+    /// Limit in force.
     pub soft: Option<u64>,
-    /// How far the process itself may raise it.
+    /// Limit up to which the process itself may raise the soft one.
     pub hard: Option<u64>,
 }
 
-/// The limits that connections run into.
+/// The limits that connections may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessLimits {
     /// `RLIMIT_NOFILE`: fds in one fd table, and slots of one io_uring.
@@ -27,19 +27,19 @@ pub struct ProcessLimits {
 }
 
 impl ProcessLimits {
-    /// How many fds one fd table can hold once the soft limit is raised to the hard one, given
-    /// `fs.nr_open`: no table is ever larger than that.
+    /// Returns the fds that one fd table can hold once the soft limit is raised to the hard one: no
+    /// table is larger than `nr_open` (`fs.nr_open`).
     pub fn usable_fds_per_table(&self, nr_open: u64) -> u64 {
         self.open_files.hard.unwrap_or(u64::MAX).min(nr_open)
     }
 }
 
-/// The limits of one process.
+/// Reads the limits of one process.
 pub fn limits(root: &ProcRoot, pid: u32) -> Fact<ProcessLimits> {
     root.read(&format!("proc/{pid}/limits"), parse)
 }
 
-/// Reads `/proc/PID/limits`.
+/// Parses `/proc/PID/limits`.
 pub fn parse(text: &str) -> Result<ProcessLimits, ParseFailure> {
     let limit = |name| {
         let line = after(text, name).ok_or(ParseFailure("a line for each limit"))?;

@@ -4,18 +4,18 @@ use throng_driver::netlink::{Diag, DiagError, DiagSocket, Family, ListenerState,
 
 use crate::fact::{Fact, ParseFailure, Reason, Unknown};
 
-/// What the listeners on the ports of interest say together.
+/// The listeners on the sampled ports, summed up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListenerSummary {
-    /// Listening sockets: one for each core with SO_REUSEPORT.
+    /// Number of listening sockets: one for each core with SO_REUSEPORT.
     pub listeners: u64,
-    /// Connections that wait to be accepted, over all of them.
+    /// Connections that wait to be accepted, over all listeners.
     pub accept_queue: u64,
-    /// The same for the fullest of them.
+    /// Connections that wait to be accepted at the fullest listener.
     pub accept_queue_most: u64,
-    /// The smallest backlog among them.
+    /// Smallest backlog.
     pub backlog: u64,
-    /// Listeners whose queue has no room: the next connection is dropped.
+    /// Listeners with a full queue: the next connection is dropped.
     pub full: u64,
 }
 
@@ -38,30 +38,32 @@ impl ListenerSummary {
     }
 }
 
-/// Asks about both families, and keeps its socket. A kernel without IPv6 has no listeners there.
+/// A reader of listeners of both IP versions, with its socket. Without IPv6 in the kernel there are
+/// none of IPv6.
 #[derive(Debug, Default)]
 pub struct ListenerReader {
     socket: Option<DiagSocket>,
 }
 
 impl ListenerReader {
-    /// Every listener of this network namespace.
+    /// Returns all listeners of this network namespace.
     pub fn listeners(&mut self) -> Fact<Vec<ListenerState>> {
-        self.ask(|socket| {
+        self.query(|socket| {
             let mut found = socket.listeners(Family::V4)?;
             found.extend(socket.listeners(Family::V6)?);
             Ok(found)
         })
     }
 
-    /// Connections in SYN-RECV at those of `listeners` that are on `ports`; no ports means all. Walks
-    /// every socket of the namespace, once for each family that has such a listener: see
-    /// [`SynRecvMeter`](crate::SynRecvMeter). Without a listener nothing can be half-open.
+    /// Counts connections in SYN-RECV at those of `listeners` that are on `ports`; no ports means
+    /// all. It walks all sockets of the namespace, once for each IP version with such a listener:
+    /// see [`SynRecvMeter`](crate::SynRecvMeter). Without a listener there are no half-open
+    /// connections.
     pub fn syn_recv(&mut self, listeners: &[ListenerState], ports: &[u16]) -> Fact<u64> {
         let on = |port| ports.is_empty() || ports.contains(&port);
         let mine = |v4: bool| listeners.iter().any(|l| l.addr.is_ipv4() == v4 && on(l.addr.port()));
         let families = [(Family::V4, mine(true)), (Family::V6, mine(false))];
-        self.ask(|socket| {
+        self.query(|socket| {
             let mut count = 0;
             for (family, _) in families.into_iter().filter(|(_, listens)| *listens) {
                 count += socket.count(family, States::SYN_RECV, ports)?;
@@ -70,10 +72,10 @@ impl ListenerReader {
         })
     }
 
-    /// Connections of this network namespace that have `port` at this end and belong to a process, a few of them. Walks every
-    /// socket, as [`Self::syn_recv`] does.
+    /// Returns up to some connections of this network namespace whose local port is `port` and that
+    /// belong to a process. It walks all sockets, as [`Self::syn_recv`] does.
     pub fn connections_on(&mut self, port: u16) -> Fact<Vec<Diag>> {
-        self.ask(|socket| {
+        self.query(|socket| {
             let mut found =
                 socket.sockets(Family::V4, States::CONNECTIONS, port, CONNECTIONS_MAX)?;
             found.extend(socket.sockets(Family::V6, States::CONNECTIONS, port, CONNECTIONS_MAX)?);
@@ -82,7 +84,8 @@ impl ListenerReader {
         })
     }
 
-    fn ask<T>(&mut self, ask: impl FnOnce(&mut DiagSocket) -> Result<T, DiagError>) -> Fact<T> {
+    /// Runs a query on the socket, which it opens first if necessary.
+    fn query<T>(&mut self, query: impl FnOnce(&mut DiagSocket) -> Result<T, DiagError>) -> Fact<T> {
         let mut socket = match self.socket.take() {
             Some(socket) => socket,
             None => match DiagSocket::open() {
@@ -90,12 +93,13 @@ impl ListenerReader {
                 Err(error) => return Fact::Unknown(why(error)),
             },
         };
-        let answer = ask(&mut socket);
+        let answer = query(&mut socket);
         self.socket = Some(socket);
         answer.map_err(why).into()
     }
 }
 
+/// Converts an error of `sock_diag` into a reason.
 fn why(error: DiagError) -> Unknown {
     let reason = match error {
         DiagError::Open(errno) | DiagError::Send(errno) | DiagError::Refused(errno) => {
@@ -113,10 +117,10 @@ fn why(error: DiagError) -> Unknown {
     Unknown::new(SOURCE, reason)
 }
 
-/// Connections on one port that are looked at.
+/// The most connections on one port that are read.
 const CONNECTIONS_MAX: usize = 1_024;
 
-/// How `sock_diag` is named as the source of a fact.
+/// The name of `sock_diag` as the source of a fact.
 const SOURCE: &str = "sock_diag";
 
 #[cfg(test)]
@@ -128,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_ports_of_interest_count() {
+    fn only_the_sampled_ports_count() {
         let all = [
             listener("127.0.0.1:5555", 3, 128),
             listener("[::]:5555", 65, 64),

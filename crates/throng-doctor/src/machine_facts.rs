@@ -1,4 +1,4 @@
-//! What does not change while a run lasts, read once at its beginning.
+//! Facts that do not change during a run, read once at its beginning.
 
 use std::collections::BTreeMap;
 
@@ -11,30 +11,30 @@ use crate::ports::{LocalPorts, local_ports};
 use crate::proc_root::ProcRoot;
 use crate::status::{self, Status};
 
-/// The machine's limits as one process meets them. Those of the network are of the calling thread's
+/// The machine's limits for one process. Those of the network belong to the calling thread's
 /// network namespace.
 #[derive(Clone, Debug)]
 pub struct MachineFacts {
-    /// `6.18.44`.
+    /// Kernel version, such as `6.18.44`.
     pub kernel: Fact<String>,
-    /// The machine's memory.
+    /// Memory of the machine.
     pub memory: Fact<MachineMemory>,
-    /// The process's limits.
+    /// Limits of the process.
     pub limits: Fact<ProcessLimits>,
-    /// What the process may do.
+    /// Capabilities of the process.
     pub status: Fact<Status>,
     /// Open files of the machine.
     pub files: Fact<FileUse>,
     /// Ports that the kernel may choose.
     pub local_ports: Fact<LocalPorts>,
-    /// Entries that connection tracking may hold.
+    /// Most entries of connection tracking.
     pub conntrack_max: Fact<u64>,
-    /// [`SYSCTLS`], as text.
+    /// Values of [`SYSCTLS`] as text.
     pub sysctls: BTreeMap<&'static str, Fact<String>>,
 }
 
 impl MachineFacts {
-    /// Reads them all.
+    /// Reads all facts.
     pub fn read(root: &ProcRoot, pid: u32) -> Self {
         Self {
             kernel: root.sysctl_text("kernel.osrelease"),
@@ -49,7 +49,7 @@ impl MachineFacts {
     }
 }
 
-/// Sysctls that decide how many connections a machine holds and how fast it takes them.
+/// The sysctls that decide how many connections a machine holds and how fast it opens them.
 pub const SYSCTLS: &[&str] = &[
     "fs.epoll.max_user_watches",
     "fs.file-max",
@@ -87,7 +87,7 @@ mod tests {
     use crate::recorded_root;
 
     #[test]
-    fn a_recorded_machine_is_known_throughout() {
+    fn a_recorded_machine_is_fully_known() {
         let facts = MachineFacts::read(&recorded_root("linux-6.18"), 4242);
         assert_eq!(facts.kernel.known().map(String::as_str), Some("6.18.44"));
         assert_eq!(facts.conntrack_max, Fact::Known(262_144));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_read_everything_says_why() {
+    fn where_nothing_can_be_read_every_fact_has_a_reason() {
         let facts = MachineFacts::read(&recorded_root("empty"), 1);
         assert_eq!(facts.kernel.why().unwrap().reason, Reason::Missing);
         assert!(facts.memory.known().is_none() && facts.limits.known().is_none());

@@ -1,30 +1,30 @@
-//! `/proc/meminfo`: what is left of the machine's memory, and what the kernel's own objects
-//! (sockets among them) take.
+//! `/proc/meminfo`: the machine's memory, and the part that the kernel's own objects, such as
+//! sockets, use.
 
 use crate::fact::ParseFailure;
 use crate::text::{after, next};
 
-/// Bytes of the whole machine.
+/// Memory of the whole machine, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineMemory {
-    /// All of it.
+    /// Total memory.
     pub total_bytes: u64,
-    /// What programs can still take without swapping; none before Linux 3.14.
+    /// Memory that programs can still use without swapping; `None` before Linux 3.14.
     pub available_bytes: Option<u64>,
-    /// What the kernel's object caches hold.
+    /// Memory in the kernel's object caches.
     pub slab_bytes: u64,
-    /// What programs and the kernel hold, all but copies of files. Not what is left of `available_bytes`: that takes a half of each
-    /// socket's inode for something that could be freed.
+    /// Memory in use by programs and the kernel, without the file cache. This is not the total less
+    /// `available_bytes`: the kernel counts half of each socket's inode as available.
     pub used_bytes: u64,
 }
 
-/// Bytes of a page of x86-64, and of arm64 as distributions build it.
+/// Bytes of a page on x86-64, and on arm64 in most distributions.
 pub const PAGE_BYTES: u64 = 4_096;
 
-/// Where it is.
+/// File with the machine's memory.
 pub const PATH: &str = "proc/meminfo";
 
-/// Reads `/proc/meminfo`.
+/// Parses `/proc/meminfo`.
 pub fn parse(text: &str) -> Result<MachineMemory, ParseFailure> {
     let kib = |head| {
         after(text, head)
@@ -49,14 +49,15 @@ mod tests {
     use crate::recorded;
 
     #[test]
-    fn an_old_kernel_does_not_say_what_is_available() {
+    fn an_old_kernel_does_not_report_available_memory() {
         let new = parse(&recorded("linux-6.18", PATH)).unwrap();
         assert!(new.available_bytes.unwrap() < new.total_bytes);
         let old = parse(&recorded("linux-3.10", PATH)).unwrap();
         assert_eq!(old.available_bytes, None);
         assert_eq!((old.total_bytes, old.slab_bytes), (8_010_184 * 1024, 412_040 * 1024));
         assert!(parse("MemTotal: 1 kB\n").is_err());
-        let text = "MemTotal: 90 kB\nMemFree: 40 kB\nBuffers: 3 kB\nCached: 7 kB\nSwapCached: 9 kB\nSlab: 5 kB\n";
+        let text = "MemTotal: 90 kB\nMemFree: 40 kB\nBuffers: 3 kB\nCached: 7 kB\nSwapCached: 9 \
+                    kB\nSlab: 5 kB\n";
         assert_eq!(parse(text).unwrap().used_bytes, 40 * 1024);
     }
 }

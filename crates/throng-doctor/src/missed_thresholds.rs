@@ -1,8 +1,8 @@
-//! What the user of a run asked for and did not get: the thresholds that were missed.
+//! The thresholds that a run missed.
 
 use throng_report::{Judgement, Threshold};
 
-/// The thresholds that a run missed, as far as rules ask about them.
+/// The thresholds that a run missed, in the form that rules need.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct MissedThresholds {
     missed: Vec<MissedThreshold>,
@@ -11,37 +11,38 @@ pub(crate) struct MissedThresholds {
 /// A threshold that was missed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MissedThreshold {
-    /// The name of what was measured, `message.p99`.
+    /// Name of the metric, such as `message.p99`.
     pub(crate) name: String,
-    /// What was measured, for people: `51.2 ms`.
+    /// Measured value for people, such as `51.2 ms`.
     pub(crate) measured: String,
-    /// The same as a number, in the unit of the run file; none when nothing was measured.
+    /// Measured value in the unit of the run file, or `None` if nothing was measured.
     pub(crate) value: Option<f64>,
-    /// What was asked, as it was written: `< 10ms`.
-    pub(crate) asked: String,
-    /// The limit of a latency in microseconds, and of which: `message`.
+    /// Threshold as it was written, such as `< 10ms`.
+    pub(crate) condition: String,
+    /// Latency that the threshold limits, such as `message`, and the limit in microseconds.
     latency: Option<(String, u64)>,
 }
 
 impl MissedThresholds {
-    /// Takes the missed ones out of what became of all thresholds.
+    /// Selects the missed ones from the judgements of all thresholds.
     pub(crate) fn of(judgements: &[Judgement]) -> Self {
         let missed = judgements.iter().filter(|judgement| !judgement.met);
         Self { missed: missed.filter_map(MissedThreshold::of).collect() }
     }
 
-    /// Returns the missed ones, in the order of the scenario.
+    /// Returns the missed thresholds, in the order of the scenario.
     pub(crate) fn missed(&self) -> &[MissedThreshold] {
         &self.missed
     }
 
-    /// Returns how long `kind` (`message`) may take at most, where a threshold says so and was missed.
+    /// Returns the longest time that `kind`, such as `message`, may take, if a threshold on it was
+    /// missed.
     pub(crate) fn latency_us(&self, kind: &str) -> Option<u64> {
         let limits = self.missed.iter().filter_map(|missed| missed.latency.as_ref());
         limits.filter(|(of, _)| of == kind).map(|(_, us)| *us).min()
     }
 
-    /// Tells whether a threshold about errors, or about failed connects or users, was missed.
+    /// Reports whether a threshold on errors, failed connects or failed users was missed.
     pub(crate) fn no_errors(&self) -> bool {
         self.missed.iter().any(MissedThreshold::is_about_errors)
     }
@@ -55,12 +56,12 @@ impl MissedThreshold {
             name: threshold.name().to_owned(),
             measured: judgement.measured.clone(),
             value: judgement.value,
-            asked: threshold.condition().to_owned(),
+            condition: threshold.condition().to_owned(),
             latency,
         })
     }
 
-    /// Tells whether it is about errors, or about failed connects or users.
+    /// Reports whether the threshold is on errors, failed connects or failed users.
     pub(crate) fn is_about_errors(&self) -> bool {
         let counts = ["errors", "connect.failed", "users.failed", "join.failed", "push.failed"];
         counts.iter().any(|count| {
@@ -69,11 +70,11 @@ impl MissedThreshold {
         })
     }
 
-    /// Returns it in words: `message.p99 51.2 ms, asked < 10ms`.
-    pub(crate) fn words(&self) -> String {
+    /// Describes it, such as `message.p99 51.2 ms, asked < 10ms`.
+    pub(crate) fn describe(&self) -> String {
         match self.value {
-            Some(_) => format!("{} {}, asked {}", self.name, self.measured, self.asked),
-            None => format!("{} could not be measured, asked {}", self.name, self.asked),
+            Some(_) => format!("{} {}, asked {}", self.name, self.measured, self.condition),
+            None => format!("{} could not be measured, asked {}", self.name, self.condition),
         }
     }
 }
@@ -88,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_threshold_is_told_with_its_value_and_its_limit() {
-        let asked = MissedThresholds::of(&[
+    fn a_missed_threshold_is_described_with_its_value_and_its_limit() {
+        let thresholds = MissedThresholds::of(&[
             judged("message.p99 < 10ms", Some(51_200.0), "51.2 ms"),
             judged("message.p90 < 8ms", Some(50_000.0), "50.0 ms"),
             judged("push.p99 < 1s", None, "nothing"),
             Judgement { met: true, ..judged("connect.p99 < 1ms", Some(1.0), "1 µs") },
         ]);
-        let words: Vec<_> = asked.missed().iter().map(MissedThreshold::words).collect();
+        let words: Vec<_> = thresholds.missed().iter().map(MissedThreshold::describe).collect();
         assert_eq!(
             words,
             [
@@ -104,15 +105,19 @@ mod tests {
                 "push.p99 could not be measured, asked < 1s",
             ]
         );
-        assert_eq!((asked.latency_us("message"), asked.latency_us("connect")), (Some(8_000), None));
-        assert!(!asked.no_errors());
+        assert_eq!(
+            (thresholds.latency_us("message"), thresholds.latency_us("connect")),
+            (Some(8_000), None)
+        );
+        assert!(!thresholds.no_errors());
     }
 
     #[test]
     fn thresholds_about_errors_are_known() {
         let check = |name: &str, is_one: bool| {
-            let asked = MissedThresholds::of(&[judged(&format!("{name} < 1"), Some(3.0), "3")]);
-            assert_eq!(asked.no_errors(), is_one, "{name}");
+            let thresholds =
+                MissedThresholds::of(&[judged(&format!("{name} < 1"), Some(3.0), "3")]);
+            assert_eq!(thresholds.no_errors(), is_one, "{name}");
         };
         check("errors", true);
         check("errors.closed_by_peer", true);

@@ -3,7 +3,7 @@
 use crate::fact::ParseFailure;
 use crate::text::next;
 
-/// One direction of one interface.
+/// The counters of one direction of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Direction {
     /// Bytes.
@@ -12,22 +12,22 @@ pub struct Direction {
     pub packets: u64,
     /// Packets with an error.
     pub errors: u64,
-    /// Packets that were dropped.
+    /// Dropped packets.
     pub dropped: u64,
 }
 
-/// One interface.
+/// The counters of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetDevice {
-    /// `lo`, `eth0`, ….
+    /// Name, such as `lo` or `eth0`.
     pub name: String,
-    /// What came in.
+    /// Received packets.
     pub received: Direction,
-    /// What went out.
+    /// Sent packets.
     pub sent: Direction,
 }
 
-/// Reads every interface; the first two lines are a heading.
+/// Parses all interfaces; the first two lines are a heading.
 pub fn parse(text: &str) -> Result<Vec<NetDevice>, ParseFailure> {
     let mut lines = text.lines();
     if !lines.next().is_some_and(|line| line.starts_with("Inter-|")) || lines.next().is_none() {
@@ -36,6 +36,7 @@ pub fn parse(text: &str) -> Result<Vec<NetDevice>, ParseFailure> {
     lines.map(device).collect()
 }
 
+/// Parses the line of one interface.
 fn device(line: &str) -> Result<NetDevice, ParseFailure> {
     // The name may be followed by a number without a space, and may itself hold a colon.
     let (name, numbers) = line.rsplit_once(':').ok_or(ParseFailure("the name of an interface"))?;
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn malformed_text_is_refused() {
         for text in ["", "Inter-|\n", "Inter-| Receive\n face |bytes\n lo: 1 2 3\n", "lo: 1\nx\n"] {
             assert!(parse(text).is_err(), "{text:?}");
         }

@@ -1,35 +1,35 @@
 //! `/proc/net/netstat` and `/proc/net/snmp`: pairs of lines, names above values.
 //!
-//! Every kernel has its own set of names, so a counter is looked up by name, and one that this kernel
-//! does not have is absent, not zero. The counters are of one network namespace.
+//! Every kernel has its own set of names. A counter is therefore looked up by name, and one that
+//! this kernel does not have is absent, not zero. The counters belong to one network namespace.
 
 use std::collections::BTreeMap;
 
 use crate::fact::ParseFailure;
 
-/// The counters of one such file, by group (`TcpExt`, `Tcp`) and name (`ListenOverflows`).
+/// The counters of one file, by group (`TcpExt`, `Tcp`) and name (`ListenOverflows`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetCounters<'a>(BTreeMap<(&'a str, &'a str), u64>);
 
 impl NetCounters<'_> {
-    /// One counter; none where this kernel does not have it. A negative value (`Tcp.MaxConn` is -1
-    /// for "no limit") is none, too.
+    /// Returns a counter, or `None` if this kernel does not have it. A negative value
+    /// (`Tcp.MaxConn` is -1 for "no limit") is also `None`.
     pub fn get(&self, group: &str, name: &str) -> Option<u64> {
         self.0.get(&(group, name)).copied()
     }
 
-    /// How many there are.
+    /// Returns the number of counters.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Reports whether there are no counters.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Reads either file.
+/// Parses either file.
 pub fn parse(text: &str) -> Result<NetCounters<'_>, ParseFailure> {
     let mut counters = BTreeMap::new();
     let mut lines = text.lines().filter(|line| !line.is_empty());
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_match_is_refused() {
+    fn malformed_text_is_refused() {
         for text in [
             "",
             "Tcp: A B\n",

@@ -1,4 +1,4 @@
-//! Other programs that had CPUs of the run's machines: how much, when, and who they were.
+//! Other programs that used CPUs of the run's machines: their share, the times and their names.
 
 use throng_report::ProgramUse;
 
@@ -7,40 +7,42 @@ use crate::history::Sample;
 use crate::kernels::Kernel;
 use crate::run_view::{Endpoint, RunView};
 
-/// What other programs had of one machine, in the intervals in which it was much.
+/// CPU use of other programs on one machine, in the intervals in which it was high.
 #[derive(Clone, Debug)]
 pub(crate) struct OtherPrograms {
-    /// Their share of all CPUs of the machine, 0 to 1.
+    /// Share of all CPUs of the machine, 0 to 1.
     pub(crate) share: f64,
-    /// The intervals.
+    /// Intervals with high use.
     pub(crate) uses: Vec<CpuUse>,
-    /// When, in words: `from 5.0 to 9.0 s`.
+    /// Time of the intervals as a phrase, such as `from 5.0 to 9.0 s`.
     pub(crate) when: String,
-    /// Who, in words, with a space before it: ` (sh, pid 4711, 50 %)`. Empty when that is not known.
+    /// Names of the programs with a space before them, such as ` (sh, pid 4711, 50 %)`. Empty if
+    /// they are not known.
     pub(crate) who: String,
 }
 
 impl OtherPrograms {
-    /// Returns what they had in these intervals of a machine; none where that is not known.
+    /// Returns the use by other programs in these intervals of a machine, or `None` if it is not
+    /// known.
     pub(crate) fn of(run: &RunView<'_>, machine: &Kernel, uses: Vec<CpuUse>) -> Option<Self> {
         let shares: Vec<f64> =
             uses.iter().filter_map(|used| Some(used.strangers(run)? / used.cpus)).collect();
         let share = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
         let cpus = uses.first()?.cpus;
-        let who = who(run, machine.end, &uses, cpus);
+        let who = who(run, machine.endpoint, &uses, cpus);
         Some(Self { share, when: when(run, &uses), who, uses })
     }
 
-    /// Returns it as the beginning of a sentence.
-    pub(crate) fn words(&self, machine: &Kernel) -> String {
+    /// Returns the first part of a sentence about them.
+    pub(crate) fn describe(&self, machine: &Kernel) -> String {
         let first = self.uses.first().copied().unwrap_or_default();
         let ends = [first.server, first.client].into_iter().flatten();
-        let held_to = ends.map(|process| process.allowed).fold(first.cpus, f64::min) as u64;
+        let allowed = ends.map(|process| process.allowed).fold(first.cpus, f64::min) as u64;
         let of = match first.cpus as u64 {
             1 => format!("the CPU of {}", machine.whose),
-            cpus if held_to < cpus => {
+            cpus if allowed < cpus => {
                 let whose = machine.whose;
-                format!("the {cpus} CPUs of {whose}, {held_to} of which the run is held to,")
+                format!("the {cpus} CPUs of {whose}, {allowed} of which the run may use,")
             }
             cpus => format!("the {cpus} CPUs of {}", machine.whose),
         };
@@ -53,43 +55,43 @@ impl OtherPrograms {
     }
 }
 
-/// The time of these intervals in words.
+/// Returns the time of these intervals as a phrase.
 fn when(run: &RunView<'_>, uses: &[CpuUse]) -> String {
     let seconds = |ms: u64| ms as f64 / 1000.0;
     let from_ms = uses.iter().map(|used| used.from_ms).min().unwrap_or(0);
     let to_ms = uses.iter().map(|used| used.at_ms).max().unwrap_or(0);
     let covered_ms: u64 = uses.iter().map(|used| used.at_ms - used.from_ms).sum();
-    let whole_ms = run.samples().last().map_or(0, |moment| moment.interval.at_ms);
+    let whole_ms = run.samples().last().map_or(0, |sample| sample.interval.at_ms);
     let is_most_of = |ms: u64| covered_ms as f64 >= MOST * ms as f64;
-    match () {
-        () if is_most_of(whole_ms) => "throughout".to_owned(),
-        () if is_most_of(to_ms - from_ms) => {
-            format!("from {:.1} to {:.1} s", seconds(from_ms), seconds(to_ms))
-        }
-        () => format!(
+    if is_most_of(whole_ms) {
+        "throughout".to_owned()
+    } else if is_most_of(to_ms - from_ms) {
+        format!("from {:.1} to {:.1} s", seconds(from_ms), seconds(to_ms))
+    } else {
+        format!(
             "for {:.0} s between {:.1} and {:.1} s",
             seconds(covered_ms),
             seconds(from_ms),
             seconds(to_ms)
-        ),
+        )
     }
 }
 
-/// One program, which may be several processes.
+/// A program, which may be several processes.
 #[derive(Debug)]
 struct Program<'a> {
     name: &'a str,
-    /// Its busiest process.
+    /// Pid of its busiest process.
     pid: u32,
     processes: Vec<u32>,
     millicpus: u64,
     most: u64,
 }
 
-/// Who they were, the busiest first.
+/// Returns a phrase with the programs, the busiest first.
 fn who(run: &RunView<'_>, end: Endpoint, uses: &[CpuUse], cpus: f64) -> String {
-    let is_in = |moment: &&Sample| uses.iter().any(|used| used.at_ms == moment.interval.at_ms);
-    let lists = run.samples().iter().filter(is_in).map(|moment| run.programs(end, moment));
+    let is_in = |sample: &&Sample| uses.iter().any(|used| used.at_ms == sample.interval.at_ms);
+    let lists = run.samples().iter().filter(is_in).map(|sample| run.programs(end, sample));
     let lists: Vec<&[ProgramUse]> = lists.filter(|list| !list.is_empty()).collect();
     let mut programs: Vec<Program<'_>> = Vec::new();
     for used in lists.iter().copied().flatten() {
@@ -104,9 +106,9 @@ fn who(run: &RunView<'_>, end: Endpoint, uses: &[CpuUse], cpus: f64) -> String {
     let share = |program: &Program<'_>| {
         program.millicpus as f64 / 1000.0 / lists.len().max(1) as f64 / cpus
     };
-    let told = programs.iter().filter(|program| share(program) >= TOLD_MIN).take(TOLD_MOST);
-    let told: Vec<_> = told.map(|program| program.words(share(program))).collect();
-    if told.is_empty() { String::new() } else { format!(" ({})", told.join("; ")) }
+    let shown = programs.iter().filter(|program| share(program) >= SHOWN_SHARE_MIN).take(SHOWN_MAX);
+    let shown: Vec<_> = shown.map(|program| program.describe(share(program))).collect();
+    if shown.is_empty() { String::new() } else { format!(" ({})", shown.join("; ")) }
 }
 
 impl<'a> Program<'a> {
@@ -124,7 +126,8 @@ impl<'a> Program<'a> {
         }
     }
 
-    fn words(&self, share: f64) -> String {
+    /// Returns the program's name, pid and share as a phrase.
+    fn describe(&self, share: f64) -> String {
         let share = whole_percent(share);
         match self.processes.len() {
             1 => format!("{}, pid {}, {share}", self.name, self.pid),
@@ -133,10 +136,10 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Intervals that fill so much of a time are that time.
+/// The share of a time that intervals must fill to count as that time.
 const MOST: f64 = 0.75;
 
-/// A program that had less of the machine is not told by name, …
-const TOLD_MIN: f64 = 0.05;
-/// … nor one after so many others.
-const TOLD_MOST: usize = 3;
+/// The smallest share of the machine for which a program is named.
+const SHOWN_SHARE_MIN: f64 = 0.05;
+/// The most programs that are named.
+const SHOWN_MAX: usize = 3;

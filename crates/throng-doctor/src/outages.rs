@@ -1,16 +1,16 @@
-//! Times in which the target was away, and came back.
+//! Times in which the server was away, and came back.
 
 use throng_report::RunEventKind;
 
 use crate::history::Sample;
 use crate::run_view::RunView;
 
-/// A time in which the target was away.
+/// A time in which the server was away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Absence {
-    /// From when, in milliseconds since the run began: the first connection that was lost, or connect that was refused.
+    /// Start, in milliseconds since the run began: the first lost connection or refused connect.
     pub(crate) from_ms: u64,
-    /// Until when a connect was established again; none where that did not happen any more.
+    /// Time of the first connect that succeeded again, or `None` if there was none.
     pub(crate) to_ms: Option<u64>,
     /// Connections that were lost.
     pub(crate) lost: u64,
@@ -18,8 +18,9 @@ pub(crate) struct Absence {
     pub(crate) refused: u64,
 }
 
-/// Returns the times in which the target was away: connections were lost, or connects refused, until one was established again.
-/// A server that closes some connections and takes others meanwhile is not away.
+/// Returns the times in which the server was away: connections were lost, or connects refused,
+/// until one succeeded again. A server that closes some connections and accepts others at the same
+/// time is not away.
 pub(crate) fn outages(run: &RunView<'_>) -> Vec<Absence> {
     let mut found: Vec<Absence> = Vec::new();
     let mut open: Option<Absence> = None;
@@ -31,7 +32,7 @@ pub(crate) fn outages(run: &RunView<'_>) -> Vec<Absence> {
         let Some(away) = &mut open else { continue };
         away.lost += grown(before, now, lost);
         away.refused += grown(before, now, refused);
-        // What was refused after the first connect of one core is still a part of it.
+        // Refusals after the first successful connect of one core still belong to the outage.
         let back_ms = marks.and_then(|marks| marks.back_ms).filter(|ms| *ms >= away.from_ms);
         if let Some(back_ms) = back_ms {
             away.to_ms = Some(back_ms);
@@ -43,7 +44,8 @@ pub(crate) fn outages(run: &RunView<'_>) -> Vec<Absence> {
     found
 }
 
-/// Whether nobody was served meanwhile: connects were refused, or the process ended.
+/// Reports whether the server served no user in that time: it refused connects, or its process
+/// ended.
 fn is_away(run: &RunView<'_>, away: &Absence) -> bool {
     let near = away.from_ms.saturating_sub(NEAR_MS)..=away.to_ms.unwrap_or(u64::MAX);
     let ended = events(run).any(|(at_ms, kind)| {
@@ -52,32 +54,35 @@ fn is_away(run: &RunView<'_>, away: &Absence) -> bool {
     away.refused > 0 || (ended && away.lost > 0)
 }
 
-/// Returns what happened while the load was on, and when.
+/// Returns the events while the load was on, with their times.
 pub(crate) fn events<'a>(run: &RunView<'a>) -> impl Iterator<Item = (u64, &'a RunEventKind)> {
-    let events = run.samples().iter().flat_map(|moment| &moment.interval.events);
+    let events = run.samples().iter().flat_map(|sample| &sample.interval.events);
     events.map(|event| (event.at_ms, &event.kind))
 }
 
-/// Connections that the target ended.
-pub(crate) fn lost(moment: &Sample) -> u64 {
+/// Returns the connections that the server ended.
+pub(crate) fn lost(sample: &Sample) -> u64 {
     let is_lost = |kind: &str| {
         kind == "closed_by_peer" || kind == "reset_by_peer" || kind.starts_with("ws_close_")
     };
-    let errors = moment.load().into_iter().flat_map(|load| &load.errors.0);
+    let errors = sample.load().into_iter().flat_map(|load| &load.errors.0);
     errors.filter(|(kind, _)| is_lost(kind)).map(|(_, count)| count).sum()
 }
 
-fn refused(moment: &Sample) -> u64 {
-    moment.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"))
+/// Returns the connects that were refused.
+fn refused(sample: &Sample) -> u64 {
+    sample.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"))
 }
 
+/// Returns the growth of a value over an interval.
 fn grown(before: &Sample, now: &Sample, of: fn(&Sample) -> u64) -> u64 {
     of(now).saturating_sub(of(before))
 }
 
+/// Returns the earlier of two times.
 fn first(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.into_iter().chain(other).min()
 }
 
-/// The end of a process is noticed a moment after its connections, or before.
+/// The longest time between the end of a process and the loss of its connections, in either order.
 const NEAR_MS: u64 = 1_000;

@@ -1,7 +1,9 @@
-//! Which process listens on a port: from the listener's inode to the fd table that holds it.
+//! The process that listens on a port: the search goes from the listener's inode to the fd table
+//! that holds it.
 //!
-//! Listeners are asked from the kernel by `sock_diag`; where that is refused, `/proc/net/tcp` has them in its first lines. The
-//! tables are those of every process that this user may look into, the threads' own ones included: a thread can have one of its own.
+//! The kernel lists listeners by `sock_diag`; if that is refused, the first lines of
+//! `/proc/net/tcp` have them. The search covers the fd tables of every process that this user may
+//! read, and those of its threads: a thread can have a table of its own.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -14,50 +16,53 @@ use crate::process::parse_stat;
 /// A process that listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Its id.
+    /// Process id.
     pub pid: u32,
-    /// The program's name, at most 15 bytes of it.
+    /// Name of the program, cut to 15 bytes.
     pub program: String,
-    /// Other processes that hold the same listeners, as the workers of some servers do.
+    /// Other processes that hold the same listeners, such as a server's workers.
     pub others: Vec<u32>,
 }
 
-/// The process that listens on one of `ports` in the calling thread's network namespace; no ports means any port. Of several, the one
-/// that has used the most CPU. It takes a few milliseconds on a machine with a hundred processes, so it is not for every second.
+/// Finds the process that listens on one of `ports` in the calling thread's network namespace; no
+/// ports means any port. Of several, it returns the one that has used the most CPU time. It takes a
+/// few milliseconds on a machine with a hundred processes: too long for every second.
 pub fn listening_process(root: &ProcRoot, ports: &[u16]) -> Fact<Owner> {
     let find = || -> Result<Owner, Unknown> {
         let inodes = inodes(root, ports).into_result()?;
         if inodes.is_empty() {
-            return Err(Unknown::new(NAME, Reason::Failed("nobody listens there".to_owned())));
+            return Err(Unknown::new(NAME, Reason::Failed("no process listens there".to_owned())));
         }
-        holders(root, &inodes)
+        find_holder(root, &inodes)
     };
     find().into()
 }
 
-/// A connection that has a port as its source port, so that nobody can listen there.
+/// A connection that has a port as its source port, so that no server can listen there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortHolder {
-    /// Both ends: `127.0.0.1:40050 -> 127.0.0.1:7999`.
+    /// Local and remote address: `127.0.0.1:40050 -> 127.0.0.1:7999`.
     pub connection: String,
-    /// Whose it is.
+    /// Process that holds the connection.
     pub owner: Owner,
 }
 
-/// The connection that keeps the port of `addr` from being listened on in the calling thread's network namespace: one that
-/// another program than `but` has made from it. It takes as long as [`listening_process`], and a walk over all sockets besides.
-pub fn port_holder(root: &ProcRoot, addr: SocketAddr, but: &str) -> Option<PortHolder> {
+/// Finds the connection that keeps a server from listening on `addr` in the calling thread's
+/// network namespace: one that a program other than `except` has opened from its port. It takes as
+/// long as [`listening_process`], and also walks all sockets.
+pub fn port_holder(root: &ProcRoot, addr: SocketAddr, except: &str) -> Option<PortHolder> {
     let mut found = ListenerReader::default().connections_on(addr.port()).into_result().ok()?;
-    // One from that very address is in the way of whoever listens on it; others of those who listen on all.
+    // A connection from that very address blocks a listener on it; the others block listeners on
+    // all addresses.
     found.sort_by_key(|diag| diag.local.ip() != addr.ip());
     found.into_iter().take(HOLDERS_MAX).find_map(|diag| {
-        let owner = holders(root, &BTreeSet::from([u64::from(diag.inode)])).ok()?;
+        let owner = find_holder(root, &BTreeSet::from([u64::from(diag.inode)])).ok()?;
         let connection = format!("{} -> {}", diag.local, diag.peer);
-        (owner.program != but).then_some(PortHolder { connection, owner })
+        (owner.program != except).then_some(PortHolder { connection, owner })
     })
 }
 
-/// The inodes of the listeners on `ports`.
+/// Returns the inodes of the listeners on `ports`.
 fn inodes(root: &ProcRoot, ports: &[u16]) -> Fact<BTreeSet<u64>> {
     let mine = |port: u16| ports.is_empty() || ports.contains(&port);
     if root.is_live()
@@ -76,7 +81,7 @@ fn inodes(root: &ProcRoot, ports: &[u16]) -> Fact<BTreeSet<u64>> {
                     .map_err(|error| Unknown::new(format!("proc/net/{name}"), error))
             }));
         }
-        // A kernel without IPv6 has one of the two.
+        // Without IPv6 in the kernel, only one of the two exists.
         if tables.iter().all(Result::is_err) {
             tables.swap_remove(0)?;
         }
@@ -90,8 +95,9 @@ fn inodes(root: &ProcRoot, ports: &[u16]) -> Fact<BTreeSet<u64>> {
     read().into()
 }
 
-/// Port and inode of each listener in the text of `/proc/net/tcp` or `tcp6`. The kernel writes them before all other sockets, so
-/// the text may be cut after whole lines, and what follows the first other socket is not looked at.
+/// Parses port and inode of each listener in `/proc/net/tcp` or `tcp6`. The kernel writes listeners
+/// before all other sockets. The text may therefore be cut after a line, and parsing ends at the
+/// first other socket.
 pub fn parse_listeners(text: &str) -> Result<Vec<(u16, u64)>, ParseFailure> {
     let mut lines = text.lines();
     if !lines.next().is_some_and(|head| head.contains("local_address")) {
@@ -103,7 +109,7 @@ pub fn parse_listeners(text: &str) -> Result<Vec<(u16, u64)>, ParseFailure> {
         let local = words.nth(1).ok_or(ParseFailure("a local address"))?;
         match words.nth(1).ok_or(ParseFailure("a state"))? {
             LISTEN => {}
-            // Before Linux 4.4 they stand below their listener.
+            // Before Linux 4.4, half-open connections follow their listener.
             SYN_RECV => continue,
             _ => break,
         }
@@ -114,8 +120,8 @@ pub fn parse_listeners(text: &str) -> Result<Vec<(u16, u64)>, ParseFailure> {
     Ok(found)
 }
 
-/// Who holds one of the sockets.
-fn holders(root: &ProcRoot, inodes: &BTreeSet<u64>) -> Result<Owner, Unknown> {
+/// Finds the process that holds one of the sockets.
+fn find_holder(root: &ProcRoot, inodes: &BTreeSet<u64>) -> Result<Owner, Unknown> {
     let mut refused = false;
     let mut found: Vec<(u64, u32, String)> = Vec::new();
     for name in root.names("proc").into_result()? {
@@ -132,7 +138,7 @@ fn holders(root: &ProcRoot, inodes: &BTreeSet<u64>) -> Result<Owner, Unknown> {
         }
     }
     let all: Vec<u32> = found.iter().map(|(_, pid, _)| *pid).collect();
-    // The older of two that are as busy: a parent rather than its child.
+    // Of two that are equally busy, the older one: a parent rather than its child.
     match found.into_iter().max_by_key(|(cpu_us, pid, _)| (*cpu_us, std::cmp::Reverse(*pid))) {
         Some((_, pid, program)) => {
             let others = all.into_iter().filter(|other| *other != pid).collect();
@@ -140,12 +146,13 @@ fn holders(root: &ProcRoot, inodes: &BTreeSet<u64>) -> Result<Owner, Unknown> {
         }
         None if refused => Err(Unknown::new("proc/*/fd", Reason::Refused)),
         None => {
-            let reason = "no process that can be seen here holds the listener";
+            let reason = "no process that is visible here holds the listener";
             Err(Unknown::new("proc/*/fd", Reason::Failed(reason.to_owned())))
         }
     }
 }
 
+/// Reports whether a process holds one of the sockets.
 fn holds(root: &ProcRoot, pid: u32, inodes: &BTreeSet<u64>) -> Result<bool, Unknown> {
     let shared = fds(root, &format!("proc/{pid}/fd"))?;
     if has_one(root, &format!("proc/{pid}/fd"), &shared, inodes) {
@@ -155,9 +162,10 @@ fn holds(root: &ProcRoot, pid: u32, inodes: &BTreeSet<u64>) -> Result<bool, Unkn
         let table = format!("proc/{pid}/task/{thread}/fd");
         let Ok(mut own) = fds(root, &table) else { continue };
         if own == shared {
-            // Most likely it is the same table, but a copy of its own can have the same numbers and other files behind them. Its first
-            // files are enough to see: many threads with a long table that they share are not to cost a long look each.
-            own.truncate(FDS_OF_A_LIKENESS);
+            // Most likely it is the same table. But a thread's own copy can have the same numbers
+            // with other files behind them. Its first files are enough to tell: many threads that
+            // share a long table must not cost a long search each.
+            own.truncate(FDS_COMPARED);
         }
         if has_one(root, &table, &own, inodes) {
             return Ok(true);
@@ -166,7 +174,7 @@ fn holds(root: &ProcRoot, pid: u32, inodes: &BTreeSet<u64>) -> Result<bool, Unkn
     Ok(false)
 }
 
-/// The fds of a table, the lowest [`FDS_MAX`] of them: servers listen before they accept.
+/// Returns the lowest [`FDS_MAX`] fds of a table: servers listen before they accept.
 fn fds(root: &ProcRoot, table: &str) -> Result<Vec<u32>, Unknown> {
     let names = root.names(table).into_result()?;
     let mut fds: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
@@ -175,6 +183,7 @@ fn fds(root: &ProcRoot, table: &str) -> Result<Vec<u32>, Unknown> {
     Ok(fds)
 }
 
+/// Reports whether one of these fds is one of the sockets.
 fn has_one(root: &ProcRoot, table: &str, fds: &[u32], inodes: &BTreeSet<u64>) -> bool {
     fds.iter().any(|fd| {
         root.link(&format!("{table}/{fd}"))
@@ -183,24 +192,24 @@ fn has_one(root: &ProcRoot, table: &str, fds: &[u32], inodes: &BTreeSet<u64>) ->
     })
 }
 
-/// Connections whose owners are searched for.
+/// The most connections whose owners are searched for.
 const HOLDERS_MAX: usize = 4;
 
-/// How the search is named as the source of a fact.
+/// The name of the search as the source of a fact.
 const NAME: &str = "listening process";
 
-/// The state in `/proc/net/tcp`.
+/// The states in `/proc/net/tcp`.
 const LISTEN: &str = "0A";
 const SYN_RECV: &str = "03";
 
-/// Some seven thousand listeners.
+/// The bytes of about seven thousand listeners.
 const TABLE_BYTES_MAX: usize = 1 << 20;
 
-/// Fds of one table that are looked at.
+/// The most fds of one table that are read.
 const FDS_MAX: usize = 4096;
 
-/// Fds that are looked at of a thread's table that looks like the process's.
-const FDS_OF_A_LIKENESS: usize = 64;
+/// The most fds that are read of a thread's table with the same numbers as the process's.
+const FDS_COMPARED: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -208,10 +217,15 @@ mod tests {
 
     use super::*;
 
-    const TABLE: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 00000000:15B3 00000000:0000 0A 00000000:00000003 00:00000000 00000000     0        0 7001 1 0000000000000000 100 0 0 10 0
-   1: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 7002 1 0000000000000000 100 0 0 10 0
-   2: 0100007F:15B3 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 7003 1 0000000000000000 20 4 30 10 -1
+    const TABLE: &str = "  \
+        sl  local_address rem_address   st tx_queue rx_queue tr tm->when \
+        retrnsmt   uid  timeout inode
+   0: 00000000:15B3 00000000:0000 0A 00000000:00000003 00:00000000 \
+        00000000     0        0 7001 1 0000000000000000 100 0 0 10 0
+   1: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 \
+        00000000     0        0 7002 1 0000000000000000 100 0 0 10 0
+   2: 0100007F:15B3 0100007F:C350 01 00000000:00000000 00:00000000 \
+        00000000     0        0 7003 1 0000000000000000 20 4 30 10 -1
    3: half a li";
 
     #[test]
@@ -241,12 +255,12 @@ mod tests {
         assert!(!found.program.is_empty());
         drop(listener);
         let why = listening_process(&ProcRoot::default(), &[port]).into_result().unwrap_err();
-        assert!(why.to_string().contains("nobody listens"), "{why}");
+        assert!(why.to_string().contains("no process listens"), "{why}");
     }
 
     #[test]
     fn a_connection_that_has_a_port_as_its_source_is_found_with_its_owner() {
-        // An address that others have no reason to use; its connections are those that were accepted.
+        // An address that no other test uses; its connections are those accepted here.
         let listener = TcpListener::bind("127.83.7.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
         let client = std::net::TcpStream::connect(addr).unwrap();
@@ -259,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn where_netlink_is_refused_the_table_of_proc_will_do() {
+    fn where_netlink_is_refused_the_table_of_proc_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let path = dir.path().join(path);
@@ -279,7 +293,7 @@ mod tests {
         link("proc/10/task/10/fd/7", "socket:[7009]");
         link("proc/10/task/11/fd/7", "socket:[7001]");
         write("proc/10/stat", "10 (holder) S 1 1 1 0 -1 0 0 0 0 0 11 22 0 0 20 0 2 0 99 0 0");
-        // The third has one with other numbers.
+        // The third thread has one with other numbers.
         link("proc/11/fd/7", "socket:[7009]");
         link("proc/11/task/12/fd/8", "socket:[7004]");
         write("proc/11/stat", "11 (other) S 1 1 1 0 -1 0 0 0 0 0 11 22 0 0 20 0 2 0 99 0 0");
@@ -288,6 +302,6 @@ mod tests {
         assert_eq!(owner(5555), Ok(Owner { pid: 10, program: "holder".into(), others: vec![] }));
         assert_eq!(owner(81), Ok(Owner { pid: 11, program: "other".into(), others: vec![] }));
         assert!(owner(22).unwrap_err().to_string().contains("no process"));
-        assert!(owner(80).unwrap_err().to_string().contains("nobody listens"));
+        assert!(owner(80).unwrap_err().to_string().contains("no process listens"));
     }
 }

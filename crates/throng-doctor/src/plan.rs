@@ -1,8 +1,9 @@
-//! What a fleet takes: machines, cores, memory, addresses, ports and packets, from what one connection and one message cost.
+//! The machines that a fleet needs, with cores, memory, addresses, ports and packets, from the
+//! costs of one connection and one message.
 //!
-//! Arithmetic alone: everything that is known of machines comes in as an argument. Every [`Line`] carries its formula with
-//! the numbers put in, so that whoever doubts it can do it again. [`plan`] is about servers with very many clients,
-//! [`mesh()`] about nodes that connect to each other.
+//! This is arithmetic alone: all facts about machines are arguments. Every [`Line`] carries its
+//! formula with the numbers filled in, so that a reader can check it. [`plan`] is about servers
+//! with very many clients, [`mesh()`] about nodes that connect to each other.
 
 mod apportion;
 mod assumptions;
@@ -21,73 +22,74 @@ pub use formula::{FormulaError, LinearFormula};
 pub use line::{Amount, Line};
 pub use mesh::{Mesh, MeshLimit, MeshRow, Scope, mesh};
 
-/// What is to be held, and on what.
+/// The load of a fleet, and its machines.
 #[derive(Clone, Debug)]
 pub struct FleetSpec {
-    /// Connections at once.
+    /// Concurrent connections.
     pub connections: u64,
-    /// Messages a second in all, each from a client and answered.
+    /// Messages a second of all clients together; the server answers each.
     pub messages_per_s: f64,
-    /// The payload of each.
+    /// Payload of a message, in bytes.
     pub message_bytes: u64,
-    /// Seconds between two messages to everybody; none when there are none.
+    /// Seconds between two broadcasts to all clients, or `None` without broadcasts.
     pub broadcast_every_s: Option<f64>,
-    /// Connects a second in all, while they come; none when nobody is in a hurry.
+    /// Connects a second of all clients together, or `None` if the rate does not matter.
     pub connects_per_s: Option<f64>,
-    /// What each machine is.
+    /// Size of each machine.
     pub machine: FleetMachine,
-    /// Addresses of the servers that clients connect to, each with one port. Default: one a server.
+    /// Server addresses that clients connect to, each with one port. Default: one for each server.
     pub target_addresses: Option<u64>,
-    /// Ports that a client's machine has for each pair of its own address and one of the servers'.
+    /// Ports that a client machine has for each pair of its own address and a server address.
     pub ports: u64,
 }
 
 /// A machine of the fleet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FleetMachine {
-    /// Memory.
+    /// Memory, in bytes.
     pub memory_bytes: f64,
-    /// CPUs.
+    /// Number of CPUs.
     pub cores: f64,
-    /// What its network carries, each way.
+    /// Network capacity in each direction, in bits a second.
     pub nic_bits_per_s: f64,
-    /// Whether somebody said what its network carries.
+    /// True if the network capacity was given and not assumed.
     pub nic_is_known: bool,
 }
 
-/// What it takes.
+/// The machines that a fleet needs.
 #[derive(Clone, Debug, Serialize)]
 pub struct FleetPlan {
-    /// The machines that hold the connections.
+    /// Machines that hold the connections.
     pub servers: Fleet,
-    /// The machines that make them, in a test.
+    /// Machines that make the connections in a test.
     pub generators: Fleet,
-    /// Of addresses and ports.
+    /// Addresses and ports.
     pub addresses: Vec<Line>,
-    /// Of a message to everybody, and of everybody's arrival.
+    /// Time of a broadcast to all clients, and of their connects.
     pub time: Vec<Line>,
-    /// What all of it rests on, the weakest first.
+    /// Assumptions of the plan, the weakest first.
     pub assumptions: Vec<String>,
 }
 
-/// Works it out.
-pub fn plan(ask: &FleetSpec, costs: &Costs) -> FleetPlan {
-    let servers = Fleet::new(FleetSide::Server, ask, &costs.server, costs.kernel_bytes);
-    let generators = Fleet::new(FleetSide::Generator, ask, &costs.generator, costs.kernel_bytes);
+/// Computes the machines that a fleet needs.
+pub fn plan(spec: &FleetSpec, costs: &Costs) -> FleetPlan {
+    let servers = Fleet::new(FleetSide::Server, spec, &costs.server, costs.kernel_bytes);
+    let generators = Fleet::new(FleetSide::Generator, spec, &costs.generator, costs.kernel_bytes);
     FleetPlan {
-        addresses: fleet::addresses(ask, &servers, &generators),
-        time: fleet::time(ask, costs, &servers, &generators),
-        assumptions: assumptions::of(ask, costs, &servers),
+        addresses: fleet::addresses(spec, &servers, &generators),
+        time: fleet::time(spec, costs, &servers, &generators),
+        assumptions: assumptions::of(spec, costs, &servers),
         servers,
         generators,
     }
 }
 
-/// How full a machine's memory may be: the rest is the system's, and what waits in sockets' buffers.
+/// The share of a machine's memory that may be used: the rest is for the system and for data in
+/// socket buffers.
 pub(crate) const MEMORY_SHARE: f64 = 0.8;
-/// How busy CPUs may be: beyond that, latency is what grows.
+/// The share of the CPUs that may be used: above it, latency grows.
 pub(crate) const CPU_SHARE: f64 = 0.7;
-/// How busy a network interface may be.
+/// The share of a network interface that may be used.
 pub(crate) const NIC_SHARE: f64 = 0.7;
 
 #[cfg(test)]

@@ -1,35 +1,35 @@
-//! `net.ipv4.ip_local_port_range` and `ip_local_reserved_ports`: the ports that the kernel may choose
-//! for a connection, for IPv6 as well. Of one network namespace.
+//! `net.ipv4.ip_local_port_range` and `ip_local_reserved_ports`: the ports that the kernel may
+//! choose for a connection, for IPv6 as well. They belong to one network namespace.
 
 use crate::fact::{Fact, ParseFailure, Unknown};
 use crate::proc_root::ProcRoot;
 use crate::sysctl::{parse_list, sysctl_path};
 
-/// Ports for connections that do not ask for one.
+/// The ports for connections without a given source port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalPorts {
-    /// The first.
+    /// First port.
     pub first: u16,
-    /// The last.
+    /// Last port.
     pub last: u16,
-    /// Ranges that are left out, first and last each, in ascending order.
+    /// Reserved ranges, first and last port each, in ascending order.
     pub reserved: Vec<(u16, u16)>,
 }
 
 impl LocalPorts {
-    /// Whether the kernel may choose `port`.
+    /// Reports whether the kernel may choose `port`.
     pub fn has(&self, port: u16) -> bool {
         (self.first..=self.last).contains(&port)
             && !self.reserved.iter().any(|(first, last)| (*first..=*last).contains(&port))
     }
 
-    /// How many there are, for each pair of own address and target.
+    /// Returns the number of ports for each pair of own address and target.
     pub fn count(&self) -> u32 {
         (self.first..=self.last).filter(|port| self.has(*port)).count() as u32
     }
 }
 
-/// The range and what is reserved in it.
+/// Reads the range and the reserved ports.
 pub fn local_ports(root: &ProcRoot) -> Fact<LocalPorts> {
     let read = || -> Result<LocalPorts, Unknown> {
         let range = root.read(&sysctl_path("net.ipv4.ip_local_port_range"), parse_range);
@@ -40,7 +40,7 @@ pub fn local_ports(root: &ProcRoot) -> Fact<LocalPorts> {
     read().into()
 }
 
-/// Reads `ip_local_port_range`: first and last.
+/// Parses `ip_local_port_range`: first and last.
 pub fn parse_range(text: &str) -> Result<(u16, u16), ParseFailure> {
     let [first, last] = parse_list(text)?;
     match (u16::try_from(first), u16::try_from(last)) {
@@ -49,7 +49,7 @@ pub fn parse_range(text: &str) -> Result<(u16, u16), ParseFailure> {
     }
 }
 
-/// Reads `ip_local_reserved_ports`: `8080,9000-9100`, or nothing.
+/// Parses `ip_local_reserved_ports`: `8080,9000-9100`, or nothing.
 pub fn parse_ranges(text: &str) -> Result<Vec<(u16, u16)>, ParseFailure> {
     let port = |text: &str| text.parse::<u16>().map_err(|_| ParseFailure("a port"));
     let range = |item: &str| match item.split_once('-') {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn malformed_text_is_refused() {
         for text in ["", "1024", "1024 70000", "2000 1000", "1 2 3"] {
             assert!(parse_range(text).is_err(), "{text:?}");
         }

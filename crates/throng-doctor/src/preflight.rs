@@ -1,8 +1,9 @@
-//! The preflight: whether a machine can hold so many connections, limit by limit, before anything is sent.
+//! The preflight: whether a machine can hold a number of connections, limit by limit, before any
+//! packet is sent.
 //!
-//! It is arithmetic: every [`Check`] says what a limit is, how much of it the connections need, and for how many
-//! connections it is enough. [`preflight`] is pure: [`MachineLimits::read`] has asked the machine beforehand. A limit that
-//! could not be read stops nobody, and is said.
+//! It is arithmetic. Every [`Check`] states a limit, how much of it the connections need, and for
+//! how many connections it is enough. [`preflight`] is pure: [`MachineLimits::read`] reads the
+//! machine beforehand. A limit that could not be read stops no run, and is reported.
 
 mod check;
 mod fds;
@@ -25,70 +26,70 @@ pub use machine::{Conntrack, MachineLimits, parse_threads};
 pub use memory::{KERNEL_BYTES, kernel_bytes};
 pub use requirements::{MachineRole, PortChoice, PortRequirements, Requirements};
 
-/// Holds every limit on the way against what was asked for.
-pub fn preflight(ask: &Requirements, machine: &MachineLimits) -> Preflight {
+/// Checks every limit on the way against the requirements.
+pub fn preflight(required: &Requirements, machine: &MachineLimits) -> Preflight {
     let checks = [
-        fds::tables(ask, machine),
-        fds::files(ask, machine),
-        fds::threads(ask, machine),
-        ports::ports(ask, machine),
-        ports::time_wait(ask, machine),
-        ports::listening_port(ask, machine),
-        memory::machine(ask, machine),
-        memory::cgroup(ask, machine),
-        memory::buffers(ask, machine),
-        tables::epoll_watches(ask, machine),
-        tables::conntrack(ask, machine),
-        tables::hash(ask, machine),
-        queues::accept_queue(ask, machine),
-        queues::syn_queue(ask, machine),
+        fds::tables(required, machine),
+        fds::files(required, machine),
+        fds::threads(required, machine),
+        ports::ports(required, machine),
+        ports::time_wait(required, machine),
+        ports::listening_port(required, machine),
+        memory::machine(required, machine),
+        memory::cgroup(required, machine),
+        memory::buffers(required, machine),
+        tables::epoll_watches(required, machine),
+        tables::conntrack(required, machine),
+        tables::hash(required, machine),
+        queues::accept_queue(required, machine),
+        queues::syn_queue(required, machine),
     ];
     Preflight {
-        connections: ask.connections,
-        role: ask.role,
+        connections: required.connections,
+        role: required.role,
         checks: checks.into_iter().flatten().collect(),
     }
 }
 
-/// What came out.
+/// The result of a preflight.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Preflight {
-    /// How many connections were asked for.
+    /// Required connections.
     pub connections: u64,
-    /// Which ends are here.
+    /// Sides that run on this machine.
     pub role: MachineRole,
-    /// The limits on the way, in a fixed order.
+    /// Checks of all limits, in a fixed order.
     pub checks: Vec<Check>,
 }
 
 impl Preflight {
-    /// Whether no limit stands against it.
+    /// Reports whether every known limit is enough.
     pub fn fits(&self) -> bool {
         self.in_state(CheckState::Short).next().is_none()
     }
 
-    /// The most connections that every limit which is known allows; none when none is known.
+    /// Returns the most connections that all known limits allow, or `None` if no limit is known.
     pub fn holds(&self) -> Option<u64> {
         self.nearest().and_then(holds)
     }
 
-    /// The limit that comes first as connections grow.
+    /// Returns the limit that is reached first as connections grow.
     pub fn nearest(&self) -> Option<&Check> {
         let stops = self.checks.iter().filter(|check| check.stops && holds(check).is_some());
         stops.min_by_key(|check| holds(check))
     }
 
-    /// The checks that came out so.
+    /// Returns the checks in this state.
     pub fn in_state(&self, state: CheckState) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(move |check| check.state == state)
     }
 
-    /// The sysctls that would have to change, each once with the largest value that a check asks for.
+    /// Returns the sysctls to change, each once, with the largest value that a check needs.
     pub fn sysctls(&self) -> Vec<&Sysctl> {
         let mut all: Vec<&Sysctl> = Vec::new();
         for sysctl in self.checks.iter().filter_map(Check::sysctl) {
             match all.iter_mut().find(|known| known.name == sysctl.name) {
-                Some(known) if known.height() < sysctl.height() => *known = sysctl,
+                Some(known) if known.limit() < sysctl.limit() => *known = sysctl,
                 Some(_) => {}
                 None => all.push(sysctl),
             }
@@ -96,23 +97,23 @@ impl Preflight {
         all
     }
 
-    /// One sentence: they fit or they do not, and which limit comes first.
+    /// Returns one sentence: whether the connections fit, and which limit is reached first.
     pub fn verdict(&self) -> String {
         let (plural, fit, not) = match self.connections {
             1 => ("", "fits", "does not fit"),
             _ => ("s", "fit", "do not fit"),
         };
-        let (number, role) = (show_count(self.connections), self.role.words());
+        let (number, role) = (show_count(self.connections), self.role.describe());
         let what = format!("{number} connection{plural}{role}");
         let (of, short) = (self.checks.len(), self.in_state(CheckState::Short).count());
         let unknown = self.in_state(CheckState::Unknown).count();
         let tight = self.in_state(CheckState::Tight).count();
         let first = self.in_state(CheckState::Short).min_by_key(|check| check.holds.unwrap_or(0));
         let mut text = match (first, self.nearest()) {
-            (None, None) => format!("nothing that could be read stands against {what}"),
+            (None, None) => format!("no limit that could be read is too low for {what}"),
             (None, Some(nearest)) => {
                 let (limit, holds) = (&nearest.limit, nearest.show_holds());
-                format!("{what} {fit}: of {of} limits {limit} comes first, at {holds}")
+                format!("{what} {fit}: of {of} limits {limit} is reached first, at {holds}")
             }
             (Some(first), _) => {
                 let are = if short == 1 { "is" } else { "are" };
@@ -136,7 +137,7 @@ impl Preflight {
     }
 }
 
-/// How many connections a check allows: what is short whatever their number allows none.
+/// Returns the connections that a check allows: a limit that is short for any number allows none.
 fn holds(check: &Check) -> Option<u64> {
     check.holds.or((check.state == CheckState::Short).then_some(0))
 }

@@ -1,35 +1,37 @@
-//! `/proc/pressure/{cpu,memory,io}` (PSI, since Linux 4.20): how long tasks waited for a resource.
+//! `/proc/pressure/{cpu,memory,io}` (PSI, since Linux 4.20): the time that tasks waited for a
+//! resource.
 //!
-//! The whole machine's. A kernel built with PSI switched off shows the files and refuses to read them
-//! ([`Reason::Unsupported`](crate::Reason)); `psi=1` on its command line switches it on.
+//! It is that of the whole machine. A kernel with PSI switched off has the files and refuses to
+//! read them ([`Reason::Unsupported`](crate::Reason)); `psi=1` on its command line switches it on.
 
 use crate::fact::ParseFailure;
 use crate::text::after;
 
-/// How long tasks waited.
+/// The time that tasks waited.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pressure {
-    /// At least one task waited.
+    /// Time in which at least one task waited.
     pub some: Stall,
-    /// All tasks that could have run waited; for `cpu` none before Linux 5.13.
+    /// Time in which all runnable tasks waited; for `cpu`, `None` before Linux 5.13.
     pub full: Option<Stall>,
 }
 
 /// Time lost to waiting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stall {
-    /// Per cent of the last ten seconds.
+    /// Share of the last ten seconds, in per cent.
     pub percent_10s: f64,
     /// Microseconds since the machine was started.
     pub total_us: u64,
 }
 
-/// Reads one of the three files.
+/// Parses one of the three files.
 pub fn parse(text: &str) -> Result<Pressure, ParseFailure> {
     let some = after(text, "some ").ok_or(ParseFailure("a line of some"))?;
     Ok(Pressure { some: stall(some)?, full: after(text, "full ").map(stall).transpose()? })
 }
 
+/// Parses one line.
 fn stall(line: &str) -> Result<Stall, ParseFailure> {
     let field = |head| line.split(' ').find_map(|word| word.strip_prefix(head));
     let percent = field("avg10=").and_then(|word| word.parse::<f64>().ok());
@@ -56,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn malformed_text_is_refused() {
         for text in ["", "full avg10=0.00 total=0\n", "some avg10=x total=0\n", "some avg10=0.1\n"]
         {
             assert!(parse(text).is_err(), "{text:?}");

@@ -1,4 +1,5 @@
-//! Where facts are read: the machine's `/`, or a recorded tree of the same shape.
+//! The root of the files that facts come from: the machine's `/`, or a recorded tree of the same
+//! shape.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::fact::{Fact, ParseFailure, Unknown};
 
-/// The directory that holds `proc` and `sys`. Paths below it are written without a leading slash.
+/// The directory that contains `proc` and `sys`. Paths below it have no leading slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcRoot(PathBuf);
 
@@ -18,20 +19,22 @@ impl Default for ProcRoot {
 }
 
 impl ProcRoot {
-    /// A tree at `path`.
+    /// Creates the root of a tree at `path`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// Whether this is the running machine and not a recording, so that it can also be asked.
+    /// Reports whether this is the running machine and not a recording, so that it can be queried
+    /// too.
     pub fn is_live(&self) -> bool {
         self.0 == Path::new("/")
     }
 
-    /// The whole text of one file.
+    /// Reads the whole text of a file.
     pub fn text(&self, path: &str) -> Fact<String> {
         let read = || -> io::Result<String> {
-            // A file of `/proc` has no length: with room for a page it takes two reads and not six.
+            // A file of `/proc` has no length: with room for a page it takes two reads instead of
+            // six.
             let mut bytes = Vec::with_capacity(PIECE_BYTES);
             File::open(self.0.join(path))?.read_to_end(&mut bytes)?;
             String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
@@ -39,7 +42,7 @@ impl ProcRoot {
         read().map_err(|error| Unknown::new(path, error)).into()
     }
 
-    /// The first lines of one file, at most `bytes_max` bytes of it, cut after a whole line.
+    /// Reads the first lines of a file: at most `bytes_max` bytes, cut after a whole line.
     pub fn head(&self, path: &str, bytes_max: usize) -> Fact<String> {
         let read = || -> io::Result<String> {
             let mut text = Vec::new();
@@ -52,12 +55,12 @@ impl ProcRoot {
         read().map_err(|error| Unknown::new(path, error)).into()
     }
 
-    /// Where a link leads, as text.
+    /// Returns the target of a link as text.
     pub fn link(&self, path: &str) -> Option<String> {
         Some(fs::read_link(self.0.join(path)).ok()?.to_string_lossy().into_owned())
     }
 
-    /// What `parse` makes of one file.
+    /// Reads and parses a file.
     pub fn read<T>(
         &self,
         path: &str,
@@ -69,7 +72,7 @@ impl ProcRoot {
         }
     }
 
-    /// The names in one directory, sorted.
+    /// Returns the names in a directory, sorted.
     pub fn names(&self, path: &str) -> Fact<Vec<String>> {
         let list = || -> io::Result<Vec<String>> {
             let mut names = Vec::new();
@@ -82,7 +85,7 @@ impl ProcRoot {
         list().map_err(|error| Unknown::new(path, error)).into()
     }
 
-    /// A file that will be read again and again.
+    /// Opens a file for repeated reads.
     pub fn keep(&self, path: impl Into<String>) -> KeptFile {
         let path = path.into();
         let mut kept = KeptFile { full: self.0.join(&path), path, file: None, bytes: Vec::new() };
@@ -91,9 +94,9 @@ impl ProcRoot {
     }
 }
 
-/// A file of `/proc` or `/sys` that stays open: the kernel makes its text anew at each read from the
-/// start. It saves the walk of the path, and it can still be read when the fd table is full, which is
-/// when it matters. A file that cannot be opened is tried again at each read.
+/// A file of `/proc` or `/sys` that stays open: the kernel writes its text anew for each read from
+/// the start. An open file saves the path lookup. It can also be read when the fd table is full,
+/// which is when it matters. If a file cannot be opened, each read tries again.
 #[derive(Debug)]
 pub struct KeptFile {
     path: String,
@@ -103,12 +106,12 @@ pub struct KeptFile {
 }
 
 impl KeptFile {
-    /// Where it is, below the root.
+    /// Returns its path, below the root.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// What `parse` makes of its text now.
+    /// Reads and parses its present text.
     pub fn read<'a, T>(
         &'a mut self,
         parse: impl FnOnce(&'a str) -> Result<T, ParseFailure>,
@@ -121,7 +124,8 @@ impl KeptFile {
         text.and_then(parse).map_err(|error| Unknown::new(&self.path, error)).into()
     }
 
-    /// Many of these files come in pieces of a page, so only an empty read is the end.
+    /// Reads the file again. Many of these files come in pieces of a page, so only an empty read is
+    /// the end.
     fn refill(&mut self) -> io::Result<()> {
         let file = match self.file.take() {
             Some(file) => file,
@@ -148,10 +152,11 @@ impl KeptFile {
     }
 }
 
-/// What is asked for at a time: one page, as the kernel makes it.
+/// The bytes of one read: a page, as the kernel writes it.
 const PIECE_BYTES: usize = 4096;
 
-/// No file read here is longer, even with thousands of CPUs; a path that leads to something else ends here.
+/// The most bytes of a file: none read here is longer, even with thousands of CPUs. A path to
+/// something else ends here.
 const FILE_BYTES_MAX: usize = 16 << 20;
 
 #[cfg(test)]

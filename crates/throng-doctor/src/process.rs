@@ -1,4 +1,4 @@
-//! What one process and its threads used: `/proc/PID/{stat,status,smaps_rollup}` and
+//! CPU time and memory of a process and its threads: `/proc/PID/{stat,status,smaps_rollup}` and
 //! `/proc/PID/task/TID/schedstat`.
 
 use throng_report::ProcessUse;
@@ -9,11 +9,12 @@ use crate::proc_root::ProcRoot;
 use crate::status;
 use crate::text::{after, next};
 
-/// A process's CPU time and resident memory now.
+/// Reads a process's present CPU time and resident memory.
 ///
-/// CPU time comes in ticks of 10 ms, user and kernel time each, and counts threads that have ended;
-/// [`threads`] is exact and does not. Resident memory may lag by some pages per CPU between Linux
-/// 6.2 and 6.15; [`rss_exact`] does not. `rss_bytes_at_start` is the caller's to fill in.
+/// CPU time comes in ticks of 10 ms for user and kernel time each, and includes threads that have
+/// ended; [`threads`] is exact and does not include them. Resident memory may lag by some pages for
+/// each CPU between Linux 6.2 and 6.15; [`rss_exact`] does not. The caller fills in
+/// `rss_bytes_at_start`.
 pub fn process_use(root: &ProcRoot, pid: u32) -> Fact<ProcessUse> {
     let read = || -> Result<ProcessUse, Unknown> {
         let stat = root.read(&format!("proc/{pid}/stat"), parse_stat).into_result()?;
@@ -30,16 +31,18 @@ pub fn process_use(root: &ProcRoot, pid: u32) -> Fact<ProcessUse> {
     read().into()
 }
 
-/// The CPUs that the process may run on (`taskset`, cpusets), by number; its threads may each have been given fewer.
+/// Reads the CPUs that the process may run on (`taskset`, cpusets), by number; single threads may
+/// be limited to fewer.
 pub fn cpus_allowed(root: &ProcRoot, pid: u32) -> Fact<Vec<u32>> {
     root.read(&format!("proc/{pid}/status"), parse_cpus_allowed)
 }
 
-/// Reads `Cpus_allowed:` of `/proc/PID/status`: a mask in hexadecimal, in words of 32 bits with commas between.
+/// Parses `Cpus_allowed:` of `/proc/PID/status`: a hexadecimal mask in words of 32 bits, separated
+/// by commas.
 pub fn parse_cpus_allowed(text: &str) -> Result<Vec<u32>, ParseFailure> {
     let mask = after(text, "Cpus_allowed:").ok_or(ParseFailure("a line of Cpus_allowed"))?;
     let mut cpus = Vec::new();
-    // The last digit has the first four CPUs.
+    // The last digit stands for the first four CPUs.
     for (place, digit) in mask.trim().chars().rev().filter(|c| *c != ',').enumerate() {
         let bits = digit.to_digit(16).ok_or(ParseFailure("a mask of CPUs"))?;
         cpus.extend((0..4).filter(|bit| bits & (1 << bit) != 0).map(|bit| 4 * place as u32 + bit));
@@ -47,35 +50,35 @@ pub fn parse_cpus_allowed(text: &str) -> Result<Vec<u32>, ParseFailure> {
     if cpus.is_empty() { Err(ParseFailure("at least one CPU")) } else { Ok(cpus) }
 }
 
-/// Tells whether a process is there, and has not ended.
+/// Reports whether a process exists and has not ended.
 pub fn is_there(root: &ProcRoot, pid: u32) -> bool {
     let stat = root.read(&format!("proc/{pid}/stat"), parse_stat);
     stat.known().is_some_and(|stat| !stat.is_gone())
 }
 
-/// The children of a process's first thread, which nearly always are all of its children.
+/// Returns the children of a process's first thread, which nearly always are all of its children.
 pub fn children(root: &ProcRoot, pid: u32) -> Vec<u32> {
     let text = root.text(&format!("proc/{pid}/task/{pid}/children")).into_result();
     let text = text.unwrap_or_default();
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// The interesting part of `/proc/PID/stat`.
+/// The fields of `/proc/PID/stat` that are used here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessStat {
-    /// The program's name, at most 15 bytes of it.
+    /// Name of the program, cut to 15 bytes.
     pub name: String,
-    /// What its first thread does: `R` runs, `S` sleeps, `D` waits for the kernel, `T` is stopped.
+    /// State of its first thread: `R` runs, `S` sleeps, `D` waits for the kernel, `T` is stopped.
     pub state: char,
-    /// Its parent.
+    /// Parent process.
     pub parent: u32,
     /// CPU time in user mode, in microseconds, in steps of 10 ms.
     pub user_us: u64,
     /// CPU time in the kernel, in microseconds, in steps of 10 ms.
     pub system_us: u64,
-    /// CPU time of its children that have ended, and of theirs.
+    /// CPU time of its children that have ended, and of their children, in microseconds.
     pub children_us: u64,
-    /// Threads now.
+    /// Number of threads now.
     pub threads: u64,
 }
 
@@ -85,23 +88,24 @@ impl ProcessStat {
         self.user_us + self.system_us
     }
 
-    /// Tells whether it has ended, and only its parent has not taken note of it.
+    /// Reports whether it has ended and only waits for its parent to reap it.
     pub fn is_gone(&self) -> bool {
         // The first thread of a program may end before the others.
         matches!(self.state, 'Z' | 'X') && self.threads <= 1
     }
 
-    /// Tells whether a signal or a debugger has stopped it.
+    /// Reports whether a signal or a debugger has stopped it.
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, 'T' | 't')
     }
 }
 
-/// Reads `/proc/PID/stat`. The name may itself hold spaces and brackets.
+/// Parses `/proc/PID/stat`. The name may itself contain spaces and brackets.
 pub fn parse_stat(text: &str) -> Result<ProcessStat, ParseFailure> {
     let (head, rest) = text.rsplit_once(')').ok_or(ParseFailure("a name in brackets"))?;
     let (_, name) = head.split_once('(').ok_or(ParseFailure("a name in brackets"))?;
-    // Fields as `man 5 proc` numbers them: 3 is the state, 4 ppid, 14 utime, 15 stime, 16 cutime, 17 cstime, 20 num_threads.
+    // Field numbers as in `man 5 proc`: 3 is the state, 4 ppid, 14 utime, 15 stime, 16 cutime, 17
+    // cstime, 20 num_threads.
     let mut words = rest.split_ascii_whitespace();
     let state = words.next().and_then(|word| word.chars().next()).ok_or(ParseFailure("a state"))?;
     let parent = next(&mut words)?;
@@ -121,29 +125,29 @@ pub fn parse_stat(text: &str) -> Result<ProcessStat, ParseFailure> {
     })
 }
 
-/// What one thread did.
+/// The scheduling statistics of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadUse {
-    /// The thread's id.
+    /// Thread id.
     pub tid: u32,
-    /// Its name; empty where that cannot be read.
+    /// Name of the thread; empty if it cannot be read.
     pub name: String,
-    /// Its time on a CPU and its wait for one.
+    /// Time on a CPU and time waiting for one.
     pub sched: SchedStat,
 }
 
-/// `/proc/PID/task/TID/schedstat`.
+/// Scheduling statistics, from `/proc/PID/task/TID/schedstat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedStat {
     /// Nanoseconds on a CPU.
     pub run_ns: u64,
-    /// Nanoseconds in which it could have run and had no CPU.
+    /// Nanoseconds for which it was ready to run and had no CPU.
     pub delay_ns: u64,
-    /// How often it got a CPU.
+    /// Number of times that it got a CPU.
     pub slices: u64,
 }
 
-/// Every thread that the process has now; one that ends while this reads is left out.
+/// Reads all threads that the process has now; one that ends during the read is left out.
 pub fn threads(root: &ProcRoot, pid: u32) -> Fact<Vec<ThreadUse>> {
     let mut found = Vec::new();
     let each = |tid, task: &str, sched| {
@@ -153,13 +157,13 @@ pub fn threads(root: &ProcRoot, pid: u32) -> Fact<Vec<ThreadUse>> {
     each_thread(root, pid, each).map(|_| found)
 }
 
-/// The same without the names, which cost a file each: every thread's id and what it did.
+/// Reads the statistics of all threads by id, without the names, which cost a file each.
 pub fn sched_stats(root: &ProcRoot, pid: u32) -> Fact<Vec<(u32, SchedStat)>> {
     let mut found = Vec::new();
     each_thread(root, pid, |tid, _, sched| found.push((tid, sched))).map(|_| found)
 }
 
-/// Reads one file a thread. Unknown when there is no thread whose file can be read.
+/// Reads one file for each thread. The result is unknown if no thread's file can be read.
 fn each_thread(root: &ProcRoot, pid: u32, mut each: impl FnMut(u32, &str, SchedStat)) -> Fact<u64> {
     let mut read = || -> Result<u64, Unknown> {
         let path = format!("proc/{pid}/task");
@@ -181,7 +185,7 @@ fn each_thread(root: &ProcRoot, pid: u32, mut each: impl FnMut(u32, &str, SchedS
     read().into()
 }
 
-/// Reads `schedstat`.
+/// Parses `schedstat`.
 pub fn parse_schedstat(text: &str) -> Result<SchedStat, ParseFailure> {
     let mut words = text.split_ascii_whitespace();
     Ok(SchedStat {
@@ -191,13 +195,13 @@ pub fn parse_schedstat(text: &str) -> Result<SchedStat, ParseFailure> {
     })
 }
 
-/// Resident memory in bytes, exact. The kernel walks the process's page tables for it and holds its
-/// memory lock meanwhile: for the begin and the end of a run, not for every second.
+/// Reads the exact resident memory in bytes. For that the kernel walks the process's page tables
+/// and holds its memory lock: it is for the beginning and the end of a run, not for every second.
 pub fn rss_exact(root: &ProcRoot, pid: u32) -> Fact<u64> {
     root.read(&format!("proc/{pid}/smaps_rollup"), parse_smaps_rollup)
 }
 
-/// Reads `Rss:` of `/proc/PID/smaps_rollup` (since Linux 4.14), in bytes.
+/// Parses `Rss:` of `/proc/PID/smaps_rollup` (since Linux 4.14), in bytes.
 pub fn parse_smaps_rollup(text: &str) -> Result<u64, ParseFailure> {
     let line = after(text, "Rss:").ok_or(ParseFailure("a line of Rss"))?;
     Ok(next(&mut line.split_ascii_whitespace())?.saturating_mul(1024))
@@ -226,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpus_of_a_mask_are_told() {
+    fn the_cpus_of_a_mask_are_listed() {
         let check = |mask: &str| parse_cpus_allowed(&format!("Name:\tx\nCpus_allowed:\t{mask}\n"));
         assert_eq!(check("3"), Ok(vec![0, 1]));
         assert_eq!(check("6"), Ok(vec![1, 2]));
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_hold_brackets_and_spaces() {
+    fn a_name_may_contain_brackets_and_spaces() {
         let text = "7 (a) b (c) T 6 7 7 0 -1 0 0 0 0 0 11 22 3 4 20 0 5 0 99 0 0";
         let found = parse_stat(text).unwrap();
         assert_eq!((found.name.as_str(), found.state, found.parent), ("a) b (c", 'T', 6));

@@ -1,8 +1,9 @@
-//! What may have stopped a run: one file a cause.
+//! Rules: each file looks for one cause that may have stopped a run.
 //!
-//! A rule is a pure function over a [`Case`] and says at most one thing. It speaks only where something happened to the run that
-//! its cause explains; a number that is merely large is no finding. What it has not seen it does not guess.
-//! Each has a test for when it must speak and one for when it must stay silent.
+//! A rule is a pure function over a [`RunView`]. It returns at most one finding. It returns one
+//! only when something happened to the run that its cause explains: a number that is merely large
+//! is no finding. A rule does not guess what was not measured. Each rule has a test where it must
+//! return a finding and a test where it must return none.
 
 mod accept_backlog;
 mod accept_queue_overflow;
@@ -43,19 +44,20 @@ use throng_report::Finding;
 
 use crate::run_view::RunView;
 
-/// A cause by its name.
+/// A named cause and the function that looks for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The id of its finding, which is also the name of its file.
+    /// Id of the finding, and name of the rule's file.
     pub id: &'static str,
-    /// Ids of what is a mere consequence wherever this one was found too: a finding of such an id comes after it.
+    /// Ids of findings that are mere consequences when this rule found something too: such a
+    /// finding is ranked after this one.
     pub explains: &'static [&'static str],
-    /// The rule itself.
+    /// Looks for the cause in a run.
     pub find: fn(&RunView<'_>) -> Option<Finding>,
 }
 
-/// What a program does that does not get the CPUs it wants, or only later.
-const SLOW_FOR_WANT_OF_CPUS: &[&str] = &[
+/// Ids of findings that follow when a program gets too few CPUs, or gets them late.
+const CPU_SHORTAGE_SYMPTOMS: &[&str] = &[
     "generator_saturated",
     "cpu_contended",
     "server_cpu_saturated",
@@ -67,14 +69,15 @@ const SLOW_FOR_WANT_OF_CPUS: &[&str] = &[
     "accept_queue_overflow",
 ];
 
-/// Other programs that have CPUs which the run could use: a caveat wherever they do not explain what happened.
+/// Id of the finding that other programs use CPUs which the run could use. It is a caveat in the
+/// verdict, unless it explains what happened.
 pub const CAVEAT: &str = "cpu_contended";
 
-/// What others do on the machine, or beside it.
+/// Ids of findings about other programs on the machine, or other guests of its hypervisor.
 pub(crate) const CONTENTION: &[&str] = &[CAVEAT, "cpu_stolen"];
 
-/// What a server does by itself, whatever runs beside it.
-pub(crate) const OWN_ACTS: &[&str] = &[
+/// Ids of findings about faults of the server itself, whatever runs beside it.
+pub(crate) const SERVER_FAULTS: &[&str] = &[
     "server_lost",
     "server_restarted",
     "handshakes_refused",
@@ -84,8 +87,8 @@ pub(crate) const OWN_ACTS: &[&str] = &[
     "server_stalled",
 ];
 
-/// All of them. Where two findings are as grave and neither explains the other, the one that stands here first comes first: what is
-/// nearer to the root of things, and easier to move.
+/// All rules. If two findings are equally grave and neither explains the other, the one whose rule
+/// stands first here comes first: the cause that is nearer to the root and easier to remove.
 pub const RULES: &[Rule] = &[
     cgroup_throttled::RULE,
     cpu_stolen::RULE,

@@ -1,4 +1,4 @@
-//! A run: a run as the rules look at it.
+//! A view of a run for the rules.
 
 use throng_report::runfile::RunHeader;
 use throng_report::{
@@ -9,91 +9,92 @@ use throng_report::{
 use crate::history::{History, Sample};
 use crate::missed_thresholds::MissedThresholds;
 
-/// One run, and the questions that rules have about it. What was not recorded is `None`, and a rule that needs it is silent.
+/// One run, and the queries of the rules. A value that was not recorded is `None`; a rule that
+/// needs it then finds nothing.
 ///
-/// *While the load is on* means: from the first interval until everybody is told to leave. What happens to connections that
-/// their own users end is no evidence of anything.
+/// *While the load is on* means from the first interval until all users begin to leave. Connections
+/// that their own users close are no evidence.
 #[derive(Clone, Copy, Debug)]
 pub struct RunView<'a> {
-    /// What was to be run.
+    /// The plan of the run.
     pub header: &'a RunHeader,
-    /// What was measured, as a whole.
+    /// Measurements of the whole run.
     pub summary: &'a Summary,
-    /// What was asked for and missed.
-    pub(crate) asked: &'a MissedThresholds,
-    /// The intervals while the load is on, the one of no length at the beginning included.
+    /// Thresholds that the run missed.
+    pub(crate) thresholds: &'a MissedThresholds,
+    /// Intervals while the load is on, with the one of zero length at the beginning.
     samples: &'a [Sample],
-    /// Whether the server has a kernel, or a network namespace, of its own that was recorded.
+    /// True if facts of another kernel or network namespace were recorded for the server.
     has_server_kernel: bool,
 }
 
-/// One of the two ends of a run.
+/// Generator or server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// The generator.
     Client,
-    /// What is loaded.
+    /// The server under load.
     Server,
 }
 
 /// A counter that grew while the load was on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Growth {
-    /// Its name in the run file.
+    /// Name in the run file.
     pub counter: String,
-    /// Its value at the beginning.
+    /// Value at the beginning.
     pub from: i64,
-    /// Its value at the end.
+    /// Value at the end.
     pub to: i64,
-    /// The first interval in which it grew.
+    /// End of the first interval in which it grew, in milliseconds.
     pub began_ms: u64,
-    /// The most that it grew by in a second.
+    /// Largest growth in a second.
     pub per_second_most: u64,
 }
 
-/// A gauge at its height.
+/// A gauge at its peak.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peak {
-    /// Its name in the run file.
+    /// Name in the run file.
     pub gauge: String,
-    /// Its value at the beginning.
+    /// Value at the beginning.
     pub from: i64,
-    /// The most that it was.
+    /// Largest value.
     pub value: i64,
-    /// The interval in which it was.
+    /// End of the interval with that value, in milliseconds.
     pub at_ms: u64,
 }
 
-/// What the run had reached at some moment.
+/// The load that a run had reached at some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadLevel {
-    /// Connections established.
+    /// Established connections.
     pub connections: u64,
-    /// Connects a second in that interval, the failed ones too.
+    /// Connects a second in that interval, with the failed ones.
     pub connects_per_s: f64,
     /// Messages (or pushes) a second in that interval.
     pub messages_per_s: f64,
 }
 
 impl<'a> RunView<'a> {
-    /// A run, its summary, and the thresholds that it missed.
+    /// Returns the view of a run with its summary and the thresholds that it missed.
     pub(crate) fn judged(
         history: &'a History,
         summary: &'a Summary,
-        asked: &'a MissedThresholds,
+        thresholds: &'a MissedThresholds,
     ) -> Self {
         let all = history.samples();
-        let leaves = |moment: &Sample| moment.load().is_some_and(|load| load.is_leaving());
+        let leaves = |sample: &Sample| sample.load().is_some_and(|load| load.is_leaving());
         let end = all.iter().position(leaves).unwrap_or(all.len());
-        // A load of which not even one interval was on is looked at as it is.
+        // A run without two intervals of load is viewed as a whole.
         let end = if end < 2 { all.len() } else { end };
         let samples = &all[..end];
         let has_server_kernel =
-            samples.iter().any(|moment| !moment.interval.server_kernel.is_empty());
-        Self { header: &history.header, summary, asked, samples, has_server_kernel }
+            samples.iter().any(|sample| !sample.interval.server_kernel.is_empty());
+        Self { header: &history.header, summary, thresholds, samples, has_server_kernel }
     }
 
-    /// A run and its summary, where nobody asked for anything.
+    /// Returns the view of a run without thresholds.
     #[cfg(test)]
     pub(crate) fn new(history: &'a History, summary: &'a Summary) -> Self {
         static NOTHING: std::sync::LazyLock<MissedThresholds> =
@@ -101,12 +102,12 @@ impl<'a> RunView<'a> {
         Self::judged(history, summary, &NOTHING)
     }
 
-    /// The intervals while the load is on.
+    /// Returns the intervals while the load is on.
     pub fn samples(&self) -> &'a [Sample] {
         self.samples
     }
 
-    /// Each interval of some length with the one before it.
+    /// Returns each interval of non-zero length together with the one before it.
     pub fn steps(&self) -> impl Iterator<Item = (&'a Sample, &'a Sample)> + use<'a> {
         self.samples
             .windows(2)
@@ -114,132 +115,138 @@ impl<'a> RunView<'a> {
             .filter(|(_, now)| now.interval.span_ms > 0)
     }
 
-    /// Whether facts of this end's kernel were recorded. The server's are the generator's own where both are on one machine.
-    pub fn sees(&self, end: Endpoint) -> bool {
+    /// Reports whether facts of this side's kernel were recorded. If both are on one machine, the
+    /// server's are the generator's.
+    pub fn has_facts(&self, end: Endpoint) -> bool {
         match end {
             Endpoint::Client => {
-                self.samples.iter().any(|moment| !moment.interval.kernel.is_empty())
+                self.samples.iter().any(|sample| !sample.interval.kernel.is_empty())
             }
             Endpoint::Server => self.header.target_is_here || self.has_server_kernel,
         }
     }
 
-    /// Whether the two ends share one kernel, and one network namespace, so that a counter does not tell whose it is.
-    pub fn ends_share_a_kernel(&self) -> bool {
+    /// Reports whether generator and server share one kernel and one network namespace, so that a
+    /// counter may belong to either.
+    pub fn shares_kernel(&self) -> bool {
         !self.has_server_kernel
     }
 
-    /// A counter or gauge of one end's kernel at one moment.
-    pub fn value(&self, end: Endpoint, moment: &Sample, name: &str) -> Option<i64> {
-        let interval = &moment.interval;
+    /// Returns a counter or gauge of one side's kernel in one sample.
+    pub fn value(&self, end: Endpoint, sample: &Sample, name: &str) -> Option<i64> {
+        let interval = &sample.interval;
         match end {
             Endpoint::Client => interval.kernel.get(name).copied(),
-            // An interval in which the server's own was not heard of says nothing about it: the generator's is another.
+            // An interval without the server's own value says nothing about it: the generator's is
+            // another one.
             Endpoint::Server if self.has_server_kernel => interval.server_kernel.get(name).copied(),
             Endpoint::Server if self.header.target_is_here => interval.kernel.get(name).copied(),
             Endpoint::Server => None,
         }
     }
 
-    /// A value that does not change, `sysctl.net.core.somaxconn` say: the first that was recorded.
+    /// Returns the first recorded value of what does not change, such as
+    /// `sysctl.net.core.somaxconn`.
     pub fn constant(&self, end: Endpoint, name: &str) -> Option<i64> {
-        self.samples.iter().find_map(|moment| self.value(end, moment, name))
+        self.samples.iter().find_map(|sample| self.value(end, sample, name))
     }
 
-    /// How a counter grew while the load was on; none when it did not, or is not known.
+    /// Returns the growth of a counter while the load was on, or `None` if it did not grow or is
+    /// not known.
     pub fn growth(&self, end: Endpoint, counter: &str) -> Option<Growth> {
-        self.growth_of(counter, |moment| self.value(end, moment, counter))
+        self.growth_of(counter, |sample| self.value(end, sample, counter))
     }
 
-    /// The same of the generator's own counters.
+    /// Returns the growth of one of the generator's own counters.
     pub fn load_growth(&self, counter: &str, of: impl Fn(&LoadCounters) -> u64) -> Option<Growth> {
-        self.growth_of(counter, |moment| Some(of(&moment.load()?.counters) as i64))
+        self.growth_of(counter, |sample| Some(of(&sample.load()?.counters) as i64))
     }
 
-    /// The same of the counters of a throng server.
+    /// Returns the growth of a counter of a throng server.
     pub fn server_growth(
         &self,
         counter: &str,
         of: impl Fn(&ServerSnapshot) -> u64,
     ) -> Option<Growth> {
-        self.growth_of(counter, |moment| Some(of(moment.interval.server.as_ref()?) as i64))
+        self.growth_of(counter, |sample| Some(of(sample.interval.server.as_ref()?) as i64))
     }
 
-    /// The same of one kind of failed connect.
+    /// Returns the growth of one kind of failed connect.
     pub fn connect_failures(&self, errno: &str) -> Option<Growth> {
         let of = |tally: &Tally| tally.get(errno) as i64;
-        self.growth_of(&format!("connect_failed.{errno}"), |moment| {
-            Some(of(&moment.load()?.connect_failed))
+        self.growth_of(&format!("connect_failed.{errno}"), |sample| {
+            Some(of(&sample.load()?.connect_failed))
         })
     }
 
-    /// The same of one kind of error on an established connection.
+    /// Returns the growth of one kind of error on an established connection.
     pub fn errors(&self, kind: &str) -> Option<Growth> {
         let of = |tally: &Tally| tally.get(kind) as i64;
-        self.growth_of(&format!("errors.{kind}"), |moment| Some(of(&moment.load()?.errors)))
+        self.growth_of(&format!("errors.{kind}"), |sample| Some(of(&sample.load()?.errors)))
     }
 
-    /// How whatever `value` says grew. A value that falls begins anew, as that of a server that was started again.
+    /// Returns the growth of `value` over the samples. A value that falls starts again at zero, as
+    /// that of a restarted server.
     pub fn growth_of(
         &self,
         counter: &str,
         value: impl Fn(&Sample) -> Option<i64>,
     ) -> Option<Growth> {
-        let mut values = self.samples.iter().filter_map(|moment| Some((moment, value(moment)?)));
+        let mut values = self.samples.iter().filter_map(|sample| Some((sample, value(sample)?)));
         let (_, from) = values.next()?;
         let mut growth =
             Growth { counter: counter.to_owned(), from, to: from, began_ms: 0, per_second_most: 0 };
         let mut before = from;
-        for (moment, now) in values {
+        for (sample, now) in values {
             let by = if now >= before { now - before } else { now };
             before = now;
             if by <= 0 {
                 continue;
             }
             if growth.to == growth.from {
-                growth.began_ms = moment.interval.at_ms;
+                growth.began_ms = sample.interval.at_ms;
             }
             growth.to += by;
-            let per_second = by as u64 * 1000 / moment.interval.span_ms.max(1);
+            let per_second = by as u64 * 1000 / sample.interval.span_ms.max(1);
             growth.per_second_most = growth.per_second_most.max(per_second);
         }
         (growth.to > growth.from).then_some(growth)
     }
 
-    /// The height of a gauge while the load was on.
+    /// Returns the peak of a gauge while the load was on.
     pub fn peak(&self, end: Endpoint, gauge: &str) -> Option<Peak> {
-        self.peak_of(gauge, |moment| self.value(end, moment, gauge))
+        self.peak_of(gauge, |sample| self.value(end, sample, gauge))
     }
 
-    /// The height of whatever `value` says.
+    /// Returns the peak of `value` over the samples.
     pub fn peak_of(&self, gauge: &str, value: impl Fn(&Sample) -> Option<i64>) -> Option<Peak> {
         let values = || {
-            self.samples.iter().filter_map(|moment| Some((moment.interval.at_ms, value(moment)?)))
+            self.samples.iter().filter_map(|sample| Some((sample.interval.at_ms, value(sample)?)))
         };
         let (_, from) = values().next()?;
-        // The first of several that are as high.
+        // The first of several equal peaks.
         let (at_ms, value) = values().rev().max_by_key(|(_, value)| *value)?;
         Some(Peak { gauge: gauge.to_owned(), from, value, at_ms })
     }
 
-    /// The process that served last, as far as the run file says.
+    /// Returns the pid of the last server process that the run file names.
     pub(crate) fn server_pid(&self) -> Option<u64> {
-        let said =
-            |moment: &Sample| moment.interval.server.as_ref().map(|server| server.process.pid);
-        let found = |moment: &Sample| {
-            moment.interval.events.iter().rev().find_map(|event| match &event.kind {
+        let reported =
+            |sample: &Sample| sample.interval.server.as_ref().map(|server| server.process.pid);
+        let found = |sample: &Sample| {
+            sample.interval.events.iter().rev().find_map(|event| match &event.kind {
                 RunEventKind::ServerProcess { pid, .. } => Some(*pid),
                 _ => None,
             })
         };
         let pid =
-            self.samples.iter().rev().find_map(|moment| found(moment).or_else(|| said(moment)));
+            self.samples.iter().rev().find_map(|sample| found(sample).or_else(|| reported(sample)));
         pid.filter(|pid| *pid != 0).map(u64::from)
     }
 
-    /// Other programs that took the CPUs of an end's machine in the interval before a moment.
-    pub(crate) fn programs<'m>(&self, end: Endpoint, moment: &'m Sample) -> &'m [ProgramUse] {
-        let interval = &moment.interval;
+    /// Returns the other programs that used the CPUs of one side's machine in an interval.
+    pub(crate) fn programs<'m>(&self, end: Endpoint, sample: &'m Sample) -> &'m [ProgramUse] {
+        let interval = &sample.interval;
         match end {
             Endpoint::Client => &interval.programs,
             Endpoint::Server if interval.server_machine.is_some() => &interval.server_programs,
@@ -248,9 +255,9 @@ impl<'a> RunView<'a> {
         }
     }
 
-    /// CPU time of an end's machine at one moment.
-    pub fn machine<'m>(&self, end: Endpoint, moment: &'m Sample) -> Option<&'m MachineUse> {
-        let interval = &moment.interval;
+    /// Returns the CPU times of one side's machine in a sample.
+    pub fn machine<'m>(&self, end: Endpoint, sample: &'m Sample) -> Option<&'m MachineUse> {
+        let interval = &sample.interval;
         match end {
             Endpoint::Client => interval.machine.as_ref(),
             Endpoint::Server if interval.server_machine.is_some() => {
@@ -261,13 +268,13 @@ impl<'a> RunView<'a> {
         }
     }
 
-    /// The longest time in which users waited and none was answered.
+    /// Returns the longest time in which users waited and none was answered.
     pub(crate) fn longest_gap(&self) -> Option<AnswerGap> {
-        let gaps = self.samples.iter().filter_map(|moment| moment.load()?.answer_gap);
+        let gaps = self.samples.iter().filter_map(|sample| sample.load()?.answer_gap);
         gaps.max_by_key(AnswerGap::length_ms)
     }
 
-    /// What the run had reached in the interval that ends at `at_ms`.
+    /// Returns the load that the run had reached in the interval that ends at `at_ms`.
     pub fn load_at(&self, at_ms: u64) -> LoadLevel {
         let steps: Vec<_> = self.steps().collect();
         let Some(at) = steps.iter().position(|(_, now)| now.interval.at_ms >= at_ms) else {
@@ -276,23 +283,25 @@ impl<'a> RunView<'a> {
         let now = LoadLevel::of(steps[at]);
         let earlier = |n: usize| at.checked_sub(n).map(|before| LoadLevel::of(steps[before]));
         let before = earlier(1);
-        // Answers that come all at once after a wait are not what was asked for.
+        // Answers that arrive all at once after a wait are not the planned load.
         let is_burst = |now: &LoadLevel, before: &LoadLevel| {
             before.messages_per_s >= 1.0 && now.messages_per_s > 4.0 * before.messages_per_s
         };
         let before_is_burst =
             before.zip(earlier(2)).is_some_and(|(before, earlier)| is_burst(&before, &earlier));
-        // Of a server that ends in the midst of an interval, the whole one before tells more.
-        let told = |before: &LoadLevel| {
+        // If the server ends in the middle of an interval, the whole interval before it describes
+        // the load better.
+        let is_better = |before: &LoadLevel| {
             let ended = before.messages_per_s > 2.0 * now.messages_per_s;
             (ended && !before_is_burst) || is_burst(&now, before)
         };
         let held = before.map_or(0, |before| before.connections).max(now.connections);
-        LoadLevel { connections: held, ..before.filter(told).unwrap_or(now) }
+        LoadLevel { connections: held, ..before.filter(is_better).unwrap_or(now) }
     }
 }
 
 impl LoadLevel {
+    /// Returns the load in one interval.
     fn of((before, now): (&Sample, &Sample)) -> Self {
         let (Some(before), Some(load)) = (before.load(), now.load()) else {
             return LoadLevel::default();
@@ -309,17 +318,18 @@ impl LoadLevel {
 }
 
 impl Growth {
-    /// By how much.
+    /// Returns the difference of the last and the first value.
     pub fn by(&self) -> u64 {
         u64::try_from(self.to - self.from).unwrap_or(0)
     }
 
-    /// As evidence of a finding.
+    /// Returns the growth as evidence of a finding.
     pub fn evidence(&self) -> Evidence {
         self.evidence_from(0)
     }
 
-    /// The same of a counter that always grows, and means something from `at_ms` on: CPU time, when the CPUs were full.
+    /// Returns the growth as evidence of a finding that begins at `at_ms` or later, for a counter
+    /// that always grows: CPU time, when the CPUs were full.
     pub fn evidence_from(&self, at_ms: u64) -> Evidence {
         Evidence {
             counter: self.counter.clone(),
@@ -331,7 +341,7 @@ impl Growth {
 }
 
 impl Peak {
-    /// As evidence of a finding.
+    /// Returns the peak as evidence of a finding.
     pub fn evidence(&self) -> Evidence {
         Evidence {
             counter: self.gauge.clone(),
@@ -348,10 +358,10 @@ mod tests {
     use crate::rules::fixture::Run;
 
     #[test]
-    fn the_load_is_what_was_held_and_asked_before_it_broke() {
+    fn the_load_is_that_before_the_failure() {
         let load = |at_ms| {
             let run = Run::quiet().loaded(|load, second| {
-                // Most connections go in the seventh second; the eighth is a burst.
+                // Most connections close in the seventh second; the eighth is a burst.
                 load.counters.connected = if second >= 7 { 300 } else { load.counters.connected };
                 let burst = if second >= 8 { 9_000 } else { 0 };
                 load.counters.messages_sent += burst;
@@ -367,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_in_which_the_server_was_not_heard_of_is_not_the_generators() {
+    fn a_second_without_the_servers_values_does_not_use_the_generators() {
         let mut run =
             Run::quiet().with("TcpExt.ListenOverflows", 500).changed(|interval, second| {
                 if second % 2 == 1 {

@@ -1,13 +1,13 @@
-//! One look at the kernel a second: everything that a run records.
+//! One sample of the kernel a second: everything that a run records.
 //!
 //! Counters and gauges have flat names, so that rules, reports and people use the same ones:
 //! `TcpExt.ListenOverflows` and `Tcp.RetransSegs` as the kernel names them, and `sockstat.tcp.tw`,
-//! `listener.accept_queue`, `process.server.run_delay_us` for the rest. A name that is absent is
-//! unknown in that second, never zero.
+//! `listener.accept_queue`, `process.server.run_delay_us` for the rest. An absent name is unknown
+//! in that second, never zero.
 
 mod constants;
-mod family;
 mod proc_files;
+mod process_tree;
 mod programs;
 mod record;
 mod stretches;
@@ -29,52 +29,53 @@ use crate::process::{cpus_allowed, is_there, process_use};
 use crate::syn_recv::SynRecvMeter;
 
 use constants::Constants;
-use family::Family;
-use proc_files::{Network, ProcFiles};
+use proc_files::{NetworkCounters, ProcFiles};
+use process_tree::ProcessTree;
 use programs::ProgramMeter;
 pub use record::{KernelSample, ProcessSample};
 use stretches::{STEP, StretchMeter};
 use threads::ThreadMeter;
 
-/// What to look at.
+/// The sources of a sampler.
 #[derive(Clone, Debug, Default)]
 pub struct SamplerOptions {
-    /// Where to read; a recording is not asked for its listeners.
+    /// Where to read. A recorded machine has no listeners to query.
     pub root: ProcRoot,
-    /// Listening ports of interest; empty means all.
+    /// Listening ports to sample; empty means all.
     pub ports: Vec<u16>,
-    /// Processes of interest. Control groups are those of the first one, or of this process.
+    /// Processes to sample. Control groups are those of the first one, or of this process.
     pub processes: Vec<WatchedProcess>,
 }
 
-/// A process of interest.
+/// A process to sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedProcess {
-    /// Its part in the names of its counters: `server`, `client`.
+    /// Part of the names of its counters: `server` or `client`.
     pub label: String,
-    /// Its id.
+    /// Process id.
     pub pid: u32,
-    /// Processes that are the same program: workers that share its listener. Its children are counted
-    /// with it in any run.
+    /// Processes of the same program: workers that share its listener. Its children always count as
+    /// part of it.
     pub also: Vec<u32>,
 }
 
-/// Reads once a second.
+/// Reads a sample once a second.
 ///
-/// It sees the network namespace of the thread that makes it, through files that stay open in that
-/// thread's fd table: hence it stays on that thread. About 20 fds.
+/// It sees the network namespace of the thread that creates it, through files that stay open in
+/// that thread's fd table. Hence it stays on that thread. It holds about 20 fds.
 #[derive(Debug)]
 pub struct Sampler {
     root: ProcRoot,
     ports: Vec<u16>,
     processes: Vec<KnownProcess>,
-    /// Processes that are a part of the run and not watched here.
-    spared: BTreeSet<u32>,
+    /// Processes that belong to the run and are sampled elsewhere.
+    excluded: BTreeSet<u32>,
     programs: ProgramMeter,
-    asked_between: Option<(Instant, Instant)>,
-    /// Each CPU, as of this sample.
+    /// Range of the next sample's `gap_cpu_us`.
+    gap: Option<(Instant, Instant)>,
+    /// Each CPU, as of the last sample.
     cpus: Vec<OneCpu>,
-    /// CPU time of the machine and of the watched programs at the sample before.
+    /// CPU time of the machine and of the sampled programs at the previous sample.
     before: Option<(MachineUse, u64)>,
     files: ProcFiles,
     constants: Constants,
@@ -84,24 +85,24 @@ pub struct Sampler {
     stays_on_its_thread: PhantomData<*const ()>,
 }
 
-/// A watched process, and what is kept of it from when it was first seen.
+/// A sampled process, and what is kept of it since it was first seen.
 #[derive(Debug)]
 struct KnownProcess {
     watched: WatchedProcess,
-    /// Whether it has been seen, when it was named or by a sample.
+    /// True if it has been seen, when it was named or in a sample.
     was_there: bool,
     rss_bytes_at_start: Option<u64>,
-    /// Its soft `RLIMIT_NOFILE`.
+    /// Soft `RLIMIT_NOFILE` of the process.
     fds_max: Option<u64>,
     groups: CgroupReader,
     threads: ThreadMeter,
-    family: Family,
+    process_tree: ProcessTree,
     stretches: StretchMeter,
     stepped_at: Option<Instant>,
 }
 
 impl Sampler {
-    /// Opens what can be opened; the rest is tried again at each sample.
+    /// Opens the files that can be opened; each sample tries the others again.
     pub fn new(options: SamplerOptions) -> Self {
         let root = options.root;
         let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
@@ -114,9 +115,9 @@ impl Sampler {
                 .into_iter()
                 .map(|watched| KnownProcess::new(&root, watched))
                 .collect(),
-            spared: BTreeSet::new(),
+            excluded: BTreeSet::new(),
             programs: ProgramMeter::default(),
-            asked_between: None,
+            gap: None,
             cpus: Vec::new(),
             before: None,
             cgroups: CgroupReader::locate(&root, pid),
@@ -127,8 +128,8 @@ impl Sampler {
         }
     }
 
-    /// Looks once. `now` decides whether half-open connections are counted this time. The sample
-    /// says in `doctor.sample_us` what it cost.
+    /// Reads a sample. `now` decides whether it counts half-open connections. `doctor.sample_us` is
+    /// the time that the sample took.
     pub fn sample(&mut self, now: Instant) -> KernelSample {
         let began = std::time::Instant::now();
         let mut out = KernelSample::default();
@@ -146,39 +147,41 @@ impl Sampler {
         out
     }
 
-    /// Looks at this process from now on, in place of the one with the same label if there is one. What
-    /// is said of control groups is then of this one's.
+    /// Samples this process from now on, in place of the one with the same label. Control groups
+    /// are then this process's.
     pub fn watch(&mut self, watched: WatchedProcess) {
         self.cgroups = CgroupReader::locate(&self.root, watched.pid);
         self.processes.retain(|known| known.watched.label != watched.label);
         self.processes.insert(0, KnownProcess::new(&self.root, watched));
-        // What others took is known by what the watched ones did not.
+        // The CPU time of other programs is the machine's less that of the sampled ones, which have
+        // changed.
         self.before = None;
     }
 
-    /// Keeps a process out of the other programs: it is a part of the run that is watched elsewhere.
-    pub fn spare(&mut self, pid: u32) {
-        self.spared.insert(pid);
+    /// Excludes a process from the other programs: it belongs to the run and is sampled elsewhere.
+    pub fn exclude(&mut self, pid: u32) {
+        self.excluded.insert(pid);
     }
 
-    /// Asks for the CPU time that the watched programs used between two samples, which the next sample
-    /// says as `gap_cpu_us`.
-    pub fn ask_between(&mut self, from: Instant, to: Instant) {
-        self.asked_between = Some((from, to));
+    /// Requests the CPU time that the sampled programs used between two times. The next sample has
+    /// it as `gap_cpu_us`.
+    pub fn request_gap_cpu(&mut self, from: Instant, to: Instant) {
+        self.gap = Some((from, to));
     }
 
-    /// Follows the CPU time of the watched programs between two samples. To be called every 20 ms or
-    /// so; more often does nothing, more seldom sees less.
+    /// Follows the CPU time of the sampled programs between two samples. Call it about every 20 ms:
+    /// more often has no effect, less often loses detail.
     pub fn step(&mut self, now: Instant) {
         for known in &mut self.processes {
             let is_due = known.stepped_at.is_none_or(|at| now.since(at) >= STEP);
-            if is_due && let Some(cpu_us) = known.family.cpu_us_now(&self.root) {
+            if is_due && let Some(cpu_us) = known.process_tree.cpu_us_now(&self.root) {
                 known.stretches.step(now, cpu_us);
                 known.stepped_at = Some(now);
             }
         }
     }
 
+    /// Reads the control groups of the first process.
     fn groups(&mut self, out: &mut KernelSample) {
         if let Some(found) = out.take(self.cgroups.cpu()) {
             out.set_some("cgroup.cpu.limit_millicpus", found.limit_millicpus);
@@ -193,7 +196,8 @@ impl Sampler {
         }
     }
 
-    fn listeners(&mut self, out: &mut KernelSample, now: Instant, network: Network) {
+    /// Reads the listeners and, from time to time, their half-open connections.
+    fn listeners(&mut self, out: &mut KernelSample, now: Instant, network: NetworkCounters) {
         if !self.root.is_live() {
             return;
         }
@@ -206,18 +210,19 @@ impl Sampler {
         if mine.listeners > 0 {
             out.set("listener.backlog", mine.backlog);
         }
-        if self.syn_recv.due(now, network.listen_drops, network.sockets) {
+        if self.syn_recv.is_due(now, network.listen_drops, network.sockets) {
             let began = std::time::Instant::now();
             let count = out.take(self.listeners.syn_recv(&all, &self.ports));
             let cost = began.elapsed();
-            self.syn_recv.asked(now + cost, cost);
+            self.syn_recv.record(now + cost, cost);
             out.set_some("listener.syn_recv", count);
             out.set("doctor.syn_recv_us", cost.as_micros() as u64);
         }
     }
 
+    /// Reads the sampled processes.
     fn watched(&mut self, out: &mut KernelSample, now: Instant) {
-        let between = self.asked_between.take();
+        let between = self.gap.take();
         for known in &mut self.processes {
             let KnownProcess { watched, was_there, rss_bytes_at_start, fds_max, groups, .. } =
                 known;
@@ -226,7 +231,7 @@ impl Sampler {
                 ProcessUse { rss_bytes_at_start: at_start, ..used }
             });
             let label = &watched.label;
-            // A process that has ended is not one that cannot be seen: that it ended is told elsewhere.
+            // A process that has ended is not unknown: an event reports its end.
             let is_gone = used.why().is_some_and(|why| why.reason == Reason::Missing);
             *was_there |= used.known().is_some();
             if is_gone && *was_there {
@@ -238,24 +243,24 @@ impl Sampler {
                 *fds_max = limits.and_then(|limits| limits.open_files.soft);
             }
             out.set_some(&format!("process.{label}.fds_max"), *fds_max);
-            // What cannot be read of them is told once, for the first process.
-            if let Fact::Known(rationed) = groups.cpu() {
-                out.set(&format!("process.{label}.throttled_us"), rationed.throttled_us);
-                let limit = rationed.limit_millicpus;
+            // Errors of the control group are reported once, for the first process.
+            if let Fact::Known(group) = groups.cpu() {
+                out.set(&format!("process.{label}.throttled_us"), group.throttled_us);
+                let limit = group.limit_millicpus;
                 out.set_some(&format!("process.{label}.cpu_limit_millicpus"), limit);
             }
             if let Fact::Known(allowed) = cpus_allowed(&self.root, watched.pid) {
-                held_to(label, &allowed, &self.cpus, out);
+                record_allowed_cpus(label, &allowed, &self.cpus, out);
             }
             out.processes.push(ProcessSample { label: label.clone(), used });
             let (label, stretches) = (&known.watched.label, &known.stretches);
             let used = between.and_then(|(from, to)| stretches.used_between(from, to));
             out.set_some(&format!("process.{label}.gap_cpu_us"), used);
-            known.family(&self.root, out, now);
+            known.record_process_tree(&self.root, out, now);
         }
     }
 
-    /// The other programs, while the watched ones do not explain how busy the machine is.
+    /// Looks for other programs while the sampled ones do not explain how busy the machine is.
     fn others(&mut self, out: &mut KernelSample, now: Instant) {
         let used = |known: &KnownProcess| {
             out.counters.get(&format!("process.{}.cpu_us", known.watched.label))
@@ -270,9 +275,9 @@ impl Sampler {
             others_us > (busy_us + idle_us) / OTHERS_ONE_IN
         });
         if self.programs.is_due(now, is_busy) {
-            let watched = self.processes.iter().flat_map(|known| known.family.members());
-            let ours: BTreeSet<u32> = watched.chain(self.spared.iter().copied()).collect();
-            let found = self.programs.look(&self.root, now, &ours);
+            let watched = self.processes.iter().flat_map(|known| known.process_tree.members());
+            let ours: BTreeSet<u32> = watched.chain(self.excluded.iter().copied()).collect();
+            let found = self.programs.scan(&self.root, now, &ours);
             if is_busy {
                 out.programs = found;
             }
@@ -288,17 +293,17 @@ impl KnownProcess {
             fds_max: None,
             groups: CgroupReader::locate(root, watched.pid),
             threads: ThreadMeter::default(),
-            family: Family::new(watched.pid, watched.also.clone()),
+            process_tree: ProcessTree::new(watched.pid, watched.also.clone()),
             stretches: StretchMeter::default(),
             stepped_at: None,
             watched,
         }
     }
 
-    /// What the processes of the program have used, and what their threads did.
-    fn family(&mut self, root: &ProcRoot, out: &mut KernelSample, now: Instant) {
+    /// Reads the CPU time, memory and threads of the program's processes.
+    fn record_process_tree(&mut self, root: &ProcRoot, out: &mut KernelSample, now: Instant) {
         let label = &self.watched.label;
-        if let Some(used) = self.family.look(root) {
+        if let Some(used) = self.process_tree.sample(root) {
             let mut set = |name: &str, value| out.set(&format!("process.{label}.{name}"), value);
             set("cpu_us", used.cpu_us);
             set("rss_bytes", used.rss_bytes);
@@ -310,16 +315,17 @@ impl KnownProcess {
             out.set(&format!("process.{label}.busy_ms_most"), stretches.busy_ms);
             out.set(&format!("process.{label}.idle_ms_most"), stretches.idle_ms);
         }
-        if let Some(found) = out.take(self.family.threads(root)) {
+        if let Some(found) = out.take(self.process_tree.threads(root)) {
             self.threads.measure(now, &found).record(label, out);
         }
     }
 }
 
-/// How many CPUs a program may run on, and how busy those are where they are not all of the machine's.
-fn held_to(label: &str, allowed: &[u32], all: &[OneCpu], out: &mut KernelSample) {
+/// Records how many CPUs a program may use, and how busy they are if they are not all of the
+/// machine's.
+fn record_allowed_cpus(label: &str, allowed: &[u32], all: &[OneCpu], out: &mut KernelSample) {
     let own: Vec<_> = all.iter().filter(|one| allowed.contains(&one.cpu)).collect();
-    // A mask may name CPUs that the machine could have and has not.
+    // A mask may name CPUs that the machine could have but does not have.
     let count = if own.is_empty() { allowed.len() } else { own.len() };
     out.set(&format!("process.{label}.cpus_allowed"), count as u64);
     if !own.is_empty() && own.len() < all.len() {
@@ -328,7 +334,7 @@ fn held_to(label: &str, allowed: &[u32], all: &[OneCpu], out: &mut KernelSample)
     }
 }
 
-/// Programs are looked for when others than the watched ones have more than a tenth of the CPUs.
+/// The share of the CPUs, one in so many, above which other programs are looked for.
 const OTHERS_ONE_IN: u64 = 10;
 
 #[cfg(test)]

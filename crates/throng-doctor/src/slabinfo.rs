@@ -1,38 +1,38 @@
-//! `/proc/slabinfo`: what the kernel's objects really take on this machine. Only root may read it.
+//! `/proc/slabinfo`: the real sizes of the kernel's objects on this machine. Only root may read it.
 
 use std::collections::BTreeMap;
 
 use crate::fact::ParseFailure;
 use crate::text::next;
 
-/// Where it is.
+/// File with the caches.
 pub const PATH: &str = "proc/slabinfo";
 
-/// The caches by name.
+/// The caches, by name.
 pub type SlabCaches = BTreeMap<String, SlabCache>;
 
-/// One cache of objects.
+/// A cache of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlabCache {
-    /// Objects in use, as far as the kernel keeps count: what waits in a CPU's own list counts as used.
+    /// Objects in use, as far as the kernel counts them: objects in a CPU's own list count as used.
     pub active: u64,
-    /// The size of one.
+    /// Bytes of an object.
     pub object_bytes: u64,
-    /// What a slab of them holds.
+    /// Objects in a slab.
     pub objects_per_slab: u64,
-    /// The pages of such a slab.
+    /// Pages of a slab.
     pub pages_per_slab: u64,
 }
 
 impl SlabCache {
-    /// What one object costs with its share of the slab's rest.
+    /// Returns the bytes of an object with its share of the slab's rest.
     pub fn cost_bytes(&self, page_bytes: u64) -> u64 {
         let slab_bytes = self.pages_per_slab.saturating_mul(page_bytes);
         slab_bytes.div_ceil(self.objects_per_slab.max(1)).max(self.object_bytes)
     }
 }
 
-/// Reads version 2 of the format, which every kernel since 2.6.10 writes.
+/// Parses version 2 of the format, which every kernel since 2.6.10 writes.
 pub fn parse(text: &str) -> Result<SlabCaches, ParseFailure> {
     if !text.starts_with("slabinfo - version: 2") {
         return Err(ParseFailure("version 2 of the format"));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn malformed_text_is_refused() {
         for text in ["", "slabinfo - version: 1.1\n", "slabinfo - version: 2.1\nTCP 1 2\n"] {
             assert!(parse(text).is_err(), "{text:?}");
         }

@@ -1,27 +1,27 @@
-//! `/proc/net/sockstat` and `/proc/net/sockstat6`: how many sockets there are, and what TCP's
-//! buffers take.
+//! `/proc/net/sockstat` and `/proc/net/sockstat6`: the number of sockets, and the pages in TCP's
+//! buffers.
 
 use crate::fact::ParseFailure;
 use crate::text::{after, named};
 
-/// Sockets of one network namespace, but for what is marked as the whole machine's.
+/// The sockets of one network namespace; some fields are of the whole machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sockstat {
     /// Sockets of every kind that processes hold.
     pub sockets_used: u64,
-    /// TCP sockets of IPv4 that are hashed: listening or connected.
+    /// TCP sockets of IPv4 in the hash tables: listening or connected.
     pub tcp_in_use: u64,
-    /// TCP sockets that no process holds any more and that still send. The whole machine's.
+    /// TCP sockets that no process holds and that still have data to send; of the whole machine.
     pub tcp_orphan: u64,
-    /// Connections in TIME-WAIT, IPv6 included.
+    /// Connections in TIME-WAIT, with those of IPv6.
     pub tcp_time_wait: u64,
-    /// TCP sockets in any state. The whole machine's.
+    /// TCP sockets in any state; of the whole machine.
     pub tcp_alloc: u64,
-    /// Pages in TCP's buffers, to be held against `net.ipv4.tcp_mem`. The whole machine's.
+    /// Pages in TCP's buffers, which `net.ipv4.tcp_mem` limits; of the whole machine.
     pub tcp_mem_pages: u64,
 }
 
-/// Reads `sockstat`.
+/// Parses `sockstat`.
 pub fn parse(text: &str) -> Result<Sockstat, ParseFailure> {
     let sockets = after(text, "sockets: ").ok_or(ParseFailure("a line of sockets"))?;
     let tcp = after(text, "TCP: ").ok_or(ParseFailure("a line of TCP"))?;
@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Result<Sockstat, ParseFailure> {
     })
 }
 
-/// Reads `sockstat6`: TCP sockets of IPv6 that are hashed.
+/// Parses `sockstat6`: TCP sockets of IPv6 in the hash tables.
 pub fn parse6(text: &str) -> Result<u64, ParseFailure> {
     let tcp = after(text, "TCP6: ").ok_or(ParseFailure("a line of TCP6"))?;
     named(tcp, "inuse").ok_or(ParseFailure("a number of sockets"))

@@ -1,31 +1,33 @@
-//! `/proc/net/softnet_stat`: what each CPU's receive path did with packets. The whole machine's.
+//! `/proc/net/softnet_stat`: the receive path of each CPU, for the whole machine.
 
 use crate::fact::ParseFailure;
 use crate::text::hex;
 
-/// One CPU's packets since it was started.
+/// The packets of one CPU since it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SoftnetCpu {
-    /// The CPU; before Linux 5.10 the number of the line, which differs when CPUs are off line.
+    /// Number of the CPU; before Linux 5.10 the number of the line, which differs when CPUs are
+    /// offline.
     pub cpu: u64,
-    /// Packets taken in.
+    /// Packets received.
     pub processed: u64,
     /// Packets dropped because the CPU's backlog (`net.core.netdev_max_backlog`) was full.
     pub dropped: u64,
     /// Times that the receive loop stopped with work left (`net.core.netdev_budget`).
     pub time_squeeze: u64,
-    /// Packets in the backlog now; none before Linux 5.10.
+    /// Packets in the backlog now; `None` before Linux 5.10.
     pub backlog: Option<u64>,
 }
 
-/// Reads one line per CPU that is on line.
+/// Parses the lines of all online CPUs.
 pub fn parse(text: &str) -> Result<Vec<SoftnetCpu>, ParseFailure> {
     let cpus: Vec<_> =
         text.lines().enumerate().map(|(index, line)| cpu(index, line)).collect::<Result<_, _>>()?;
     if cpus.is_empty() { Err(ParseFailure("a line for each CPU")) } else { Ok(cpus) }
 }
 
-/// Columns were only ever added: 9 up to Linux 2.6, 10 and 11 in 3.x, 13 since 5.10, 15 since 6.4.
+/// Parses one line. Columns were only ever added: 9 up to Linux 2.6, 10 and 11 in 3.x, 13 since
+/// 5.10, 15 since 6.4.
 fn cpu(index: usize, line: &str) -> Result<SoftnetCpu, ParseFailure> {
     let columns: Vec<_> = line.split_ascii_whitespace().map(hex).collect::<Result<_, _>>()?;
     let [processed, dropped, time_squeeze, ..] = columns[..] else {
@@ -59,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn malformed_text_is_refused() {
         for text in ["", "\n", "00000001 00000002\n", "0000000g 0 0\n"] {
             assert!(parse(text).is_err(), "{text:?}");
         }

@@ -1,4 +1,4 @@
-//! `/proc/PID/status`: what a process may do, and what a container took from it.
+//! `/proc/PID/status`: the capabilities of a process, and the restrictions of its container.
 
 use std::fmt;
 
@@ -6,33 +6,33 @@ use crate::fact::{Fact, ParseFailure};
 use crate::proc_root::ProcRoot;
 use crate::text::{after, hex, next};
 
-/// What a process may do.
+/// The capabilities and restrictions of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The effective user.
+    /// Effective user id.
     pub uid: u64,
-    /// Its effective capabilities, a bit each.
+    /// Effective capabilities, one bit each.
     pub capabilities: u64,
-    /// The capabilities that it can ever have.
+    /// Bounding set: the capabilities that the process can ever have.
     pub bounding: u64,
-    /// The system-call filter; none where the kernel has no seccomp.
+    /// System-call filter; `None` if the kernel has no seccomp.
     pub seccomp: Option<Seccomp>,
-    /// Whether a set-user-id program would gain nothing; none before Linux 4.10.
+    /// True if a set-user-id program gains nothing; `None` before Linux 4.10.
     pub no_new_privileges: Option<bool>,
-    /// Resident memory in bytes; none for a kernel thread.
+    /// Resident memory in bytes; `None` for a kernel thread.
     pub rss_bytes: Option<u64>,
-    /// Threads now.
+    /// Number of threads now.
     pub threads: u64,
 }
 
-/// How system calls are filtered.
+/// The filter for system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seccomp {
-    /// Not at all.
+    /// No filter.
     Off,
-    /// All but four are forbidden.
+    /// All but four calls are forbidden.
     Strict,
-    /// A filter decides: most containers have one.
+    /// A program decides: most containers have one.
     Filter,
 }
 
@@ -40,22 +40,22 @@ pub enum Seccomp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Capability {
-    /// Ports below `net.ipv4.ip_unprivileged_port_start`.
+    /// Binds ports below `net.ipv4.ip_unprivileged_port_start`.
     NetBindService = 10,
-    /// Interfaces, queueing, some sysctls, `SO_*BUFFORCE`.
+    /// Configures interfaces, queueing and some sysctls; sets `SO_*BUFFORCE`.
     NetAdmin = 12,
-    /// Raw sockets.
+    /// Opens raw sockets.
     NetRaw = 13,
-    /// Other users' processes under `/proc`.
+    /// Reads other users' processes under `/proc`.
     SysPtrace = 19,
-    /// Namespaces, and more fds than `fs.file-max`.
+    /// Creates namespaces, and opens more files than `fs.file-max`.
     SysAdmin = 21,
-    /// Hard limits can be raised.
+    /// Raises hard limits.
     SysResource = 24,
 }
 
 impl Capability {
-    /// All of them.
+    /// All capabilities of this type.
     pub const ALL: [Self; 6] = [
         Self::NetBindService,
         Self::NetAdmin,
@@ -65,7 +65,7 @@ impl Capability {
         Self::SysResource,
     ];
 
-    /// As `capabilities(7)` names it.
+    /// Returns the name in `capabilities(7)`.
     pub fn name(self) -> &'static str {
         match self {
             Self::NetBindService => "CAP_NET_BIND_SERVICE",
@@ -83,26 +83,24 @@ impl fmt::Display for Seccomp {
         f.write_str(match self {
             Self::Off => "none",
             Self::Strict => "strict: all but four calls are forbidden",
-            Self::Filter => {
-                "a filter decides (seccomp), as in most containers: some calls may be refused"
-            }
+            Self::Filter => "a seccomp filter, as in most containers: some calls may be refused",
         })
     }
 }
 
 impl Status {
-    /// Whether the process has `capability` in effect.
+    /// Reports whether `capability` is in effect.
     pub fn has(&self, capability: Capability) -> bool {
         self.capabilities & (1 << capability as u8) != 0
     }
 }
 
-/// The status of one process.
+/// Reads the status of one process.
 pub fn status(root: &ProcRoot, pid: u32) -> Fact<Status> {
     root.read(&format!("proc/{pid}/status"), parse)
 }
 
-/// Reads `/proc/PID/status`.
+/// Parses `/proc/PID/status`.
 pub fn parse(text: &str) -> Result<Status, ParseFailure> {
     let line = |head, expected| after(text, head).map(str::trim).ok_or(ParseFailure(expected));
     let optional = |head| after(text, head).map(|line| next(&mut line.split_ascii_whitespace()));
@@ -130,12 +128,12 @@ mod tests {
     use crate::{recorded, recorded_root};
 
     #[test]
-    fn root_outside_a_container_may_nearly_all() {
+    fn root_outside_a_container_has_nearly_all_capabilities() {
         let found = status(&recorded_root("linux-6.18"), 4242).into_result().unwrap();
         assert_eq!((found.uid, found.threads), (0, 2));
         assert_eq!(found.seccomp, Some(Seccomp::Off));
         assert!(found.has(Capability::NetAdmin) && found.has(Capability::SysAdmin));
-        assert!(!found.has(Capability::SysResource), "this machine took it away");
+        assert!(!found.has(Capability::SysResource), "this machine has dropped it");
         let names = Capability::ALL.into_iter().filter(|one| found.has(*one)).map(Capability::name);
         assert!(names.eq([
             "CAP_NET_BIND_SERVICE",
@@ -156,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_kernel_without_seccomp_says_so() {
+    fn an_old_kernel_without_seccomp_has_no_filter() {
         let found = parse(&recorded("linux-3.10", "proc/self/status")).unwrap();
         assert_eq!((found.seccomp, found.no_new_privileges), (None, None));
         assert!(found.has(Capability::SysResource));

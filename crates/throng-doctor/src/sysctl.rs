@@ -1,29 +1,29 @@
 //! Sysctls by name, with their types.
 //!
-//! Those below `net` are of the calling thread's network namespace, and a namespace other than the
+//! Those below `net` belong to the calling thread's network namespace. A namespace other than the
 //! first lacks some of them (`net.ipv4.tcp_mem`, `net.core.netdev_max_backlog`).
 
 use crate::fact::{Fact, ParseFailure};
 use crate::proc_root::ProcRoot;
 
 impl ProcRoot {
-    /// A sysctl that is one number (`net.core.somaxconn`, `net.ipv4.tcp_tw_reuse`); some are -1.
+    /// Reads a sysctl of one number (`net.core.somaxconn`, `net.ipv4.tcp_tw_reuse`); some are -1.
     pub fn sysctl(&self, name: &str) -> Fact<i64> {
         self.sysctl_list(name).map(|[value]| value)
     }
 
-    /// A sysctl of exactly `N` numbers (`net.ipv4.tcp_mem` has three).
+    /// Reads a sysctl of exactly `N` numbers (`net.ipv4.tcp_mem` has three).
     pub fn sysctl_list<const N: usize>(&self, name: &str) -> Fact<[i64; N]> {
         self.read(&sysctl_path(name), parse_list)
     }
 
-    /// A sysctl as text (`net.ipv4.tcp_congestion_control`).
+    /// Reads a sysctl as text (`net.ipv4.tcp_congestion_control`).
     pub fn sysctl_text(&self, name: &str) -> Fact<String> {
         self.text(&sysctl_path(name)).map(|text| text.trim().to_owned())
     }
 }
 
-/// The file of a sysctl. As with sysctl(8), a dot inside a part is written as a slash:
+/// Returns the file of a sysctl. As in sysctl(8), a dot inside a part is written as a slash:
 /// `net.ipv4.conf.eth0/1.rp_filter` is about the interface `eth0.1`.
 pub fn sysctl_path(name: &str) -> String {
     let swap = |c| match c {
@@ -34,7 +34,7 @@ pub fn sysctl_path(name: &str) -> String {
     format!("proc/sys/{}", name.chars().map(swap).collect::<String>())
 }
 
-/// Exactly `N` numbers.
+/// Parses exactly `N` numbers.
 pub fn parse_list<const N: usize>(text: &str) -> Result<[i64; N], ParseFailure> {
     let mut words = text.split_ascii_whitespace();
     let mut values = [0; N];

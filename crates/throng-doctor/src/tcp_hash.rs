@@ -1,7 +1,8 @@
-//! The kernel's table of TCP sockets: how many buckets it has, and how many sockets share them.
+//! The kernel's hash table of TCP sockets: its buckets, and the sockets that share them.
 //!
-//! Every packet looks for its socket along one bucket's chain. The table is made when the machine starts, with at most 524,288
-//! buckets unless its command line says otherwise; since Linux 6.1 a network namespace can have one of its own.
+//! The kernel finds the socket of every packet along one bucket's chain. The table is made at boot,
+//! with at most 524,288 buckets unless the kernel's command line sets another size. Since Linux 6.1
+//! a network namespace can have a table of its own.
 
 use crate::fact::{Fact, ParseFailure, Unknown};
 use crate::proc_root::ProcRoot;
@@ -10,22 +11,23 @@ use crate::sockstat;
 /// A table and its load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpHash {
-    /// Buckets.
+    /// Number of buckets.
     pub buckets: u64,
-    /// Sockets in them: of the namespace where the table is its own, else of the whole machine.
+    /// Sockets in the table: of the namespace if the table is its own, else of the whole machine.
     pub sockets: u64,
-    /// Whether the calling thread's network namespace shares the table with others.
+    /// True if the calling thread's network namespace shares the table with others.
     pub is_shared: bool,
 }
 
 impl TcpHash {
-    /// Sockets for each bucket, on average.
+    /// Returns the sockets for each bucket, on average.
     pub fn load(&self) -> f64 {
         self.sockets as f64 / self.buckets.max(1) as f64
     }
 }
 
-/// The table of the calling thread's network namespace. Unknown before Linux 6.1, which does not tell.
+/// Reads the table of the calling thread's network namespace. It is unknown before Linux 6.1, which
+/// does not report it.
 pub fn tcp_hash(root: &ProcRoot) -> Fact<TcpHash> {
     let read = || -> Result<TcpHash, Unknown> {
         let entries = root.sysctl(ENTRIES).into_result()?;
@@ -33,7 +35,7 @@ pub fn tcp_hash(root: &ProcRoot) -> Fact<TcpHash> {
         if entries == 0 {
             return Err(Unknown::new(ENTRIES, ParseFailure("a number of buckets")));
         }
-        // The kernel negates the size where the table is not the namespace's own.
+        // The kernel negates the size if the table is not the namespace's own.
         let is_shared = entries < 0;
         let sockets = if is_shared { in_use.tcp_alloc } else { in_use.tcp_in_use };
         let sockets = sockets.saturating_add(in_use.tcp_time_wait);
@@ -42,6 +44,7 @@ pub fn tcp_hash(root: &ProcRoot) -> Fact<TcpHash> {
     read().into()
 }
 
+/// The sysctl with the number of buckets.
 const ENTRIES: &str = "net.ipv4.tcp_ehash_entries";
 
 #[cfg(test)]
@@ -65,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_its_own_holds_the_namespaces_sockets_and_a_shared_one_everybodys() {
+    fn an_own_table_holds_the_namespaces_sockets_and_a_shared_one_all() {
         let own = machine("100\n").into_result().unwrap();
         assert_eq!(own, TcpHash { buckets: 100, sockets: 100, is_shared: false });
         let shared = machine("-100\n").into_result().unwrap();
@@ -75,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_does_not_tell_is_unknown() {
+    fn an_old_kernel_does_not_report_its_table() {
         assert!(tcp_hash(&recorded_root("linux-4.19")).known().is_none());
         assert!(tcp_hash(&recorded_root("linux-6.18")).known().is_some());
     }

@@ -1,24 +1,25 @@
-//! Counters that stand still on a machine that has no trouble, and what it means when they move.
+//! Counters that stay flat on a healthy machine, and the meaning of their growth.
 //!
-//! For whoever watches a server without its load: no rule knows there whether anybody was hurt, so this says what happened
-//! and leaves open whether it matters.
+//! They serve a recording of a server without its load. No rule can tell there whether a client was
+//! affected, so this reports what happened and leaves open whether it matters.
 
 use throng_report::Interval;
 use throng_report::watch::CounterDelta;
 
-/// By how much each counter of trouble of the server's kernel grew from `before` to `now`, a few words beside it; those that did not are left out.
+/// Returns the trouble counters of the server's kernel that grew between two samples, as (label,
+/// delta).
 pub fn trouble_between(before: &Interval, now: &Interval) -> Vec<(&'static str, u64)> {
     TROUBLES
         .iter()
         .filter_map(|trouble| {
             let of = |interval: &Interval| interval.server_kernel.get(trouble.counter).copied();
-            let by = grown(of(before)?, of(now)?);
-            (by > 0).then_some((trouble.short, by))
+            let by = growth(of(before)?, of(now)?);
+            (by > 0).then_some((trouble.label, by))
         })
         .collect()
 }
 
-/// The same over a whole watch, in the order in which it matters.
+/// Returns the trouble counters that grew in a whole recording, the gravest first.
 pub fn trouble_counters(intervals: &[Interval]) -> Vec<CounterDelta> {
     let of = |trouble: &TroubleCounter| {
         let (counter, means) = (trouble.counter.to_owned(), trouble.means.to_owned());
@@ -26,7 +27,7 @@ pub fn trouble_counters(intervals: &[Interval]) -> Vec<CounterDelta> {
         let mut before = None;
         for interval in intervals {
             let Some(now) = interval.server_kernel.get(trouble.counter).copied() else { continue };
-            let by = before.replace(now).map_or(0, |before| grown(before, now));
+            let by = before.replace(now).map_or(0, |before| growth(before, now));
             if by > 0 && found.by == 0 {
                 found.began_ms = interval.at_ms;
             }
@@ -37,72 +38,78 @@ pub fn trouble_counters(intervals: &[Interval]) -> Vec<CounterDelta> {
     TROUBLES.iter().filter_map(of).collect()
 }
 
-/// A counter that falls begins anew: its machine was started again.
-fn grown(before: i64, now: i64) -> u64 {
+/// Returns how much a counter grew. A counter that falls starts again at zero: its machine was
+/// restarted.
+fn growth(before: i64, now: i64) -> u64 {
     u64::try_from(if now >= before { now - before } else { now }).unwrap_or(0)
 }
 
+/// A kernel counter that grows only when something goes wrong.
 struct TroubleCounter {
     counter: &'static str,
-    /// For a line that has little room.
-    short: &'static str,
+    /// Name for a line with little room.
+    label: &'static str,
     means: &'static str,
 }
 
 const fn trouble(
     counter: &'static str,
-    short: &'static str,
+    label: &'static str,
     means: &'static str,
 ) -> TroubleCounter {
-    TroubleCounter { counter, short, means }
+    TroubleCounter { counter, label, means }
 }
 
-/// The gravest first. Retransmits are not among them where they are few: a network loses something now and then.
+/// All trouble counters, the gravest first. Retransmits come last: a network loses a packet now and
+/// then.
 const TROUBLES: &[TroubleCounter] = &[
     trouble(
         "TcpExt.TCPAbortOnMemory",
         "out of TCP memory",
-        "connections were ended because TCP had no more memory (net.ipv4.tcp_mem)",
+        "the kernel aborted connections because TCP had no memory left (net.ipv4.tcp_mem)",
     ),
     trouble(
         "cgroup.memory.oom_kills",
         "OOM kills",
-        "processes of the control group were killed at its memory limit",
+        "the kernel killed processes of the control group at its memory limit",
     ),
     trouble(
         "TcpExt.ListenOverflows",
         "overflows",
-        "connections came while an accept queue was full: the server accepts too slowly, or its backlog is small",
+        "connections arrived while an accept queue was full: the server accepts too slowly, or its \
+         backlog is too small",
     ),
     trouble(
         "TcpExt.TCPReqQFullDrop",
         "SYN queue full",
-        "SYNs were dropped because a SYN queue was full (net.ipv4.tcp_max_syn_backlog, the backlog, net.ipv4.tcp_syncookies)",
+        "the kernel dropped SYNs because a SYN queue was full (net.ipv4.tcp_max_syn_backlog, the \
+         backlog, net.ipv4.tcp_syncookies)",
     ),
     trouble(
         "TcpExt.TCPReqQFullDoCookies",
         "SYN cookies",
-        "a SYN queue was full, and SYNs were answered with cookies",
+        "a SYN queue was full, and the kernel answered SYNs with cookies",
     ),
     trouble(
         "TcpExt.ListenDrops",
         "listen drops",
-        "SYNs, or ends of handshakes, were dropped at a listener, for whichever reason",
+        "a listener dropped SYNs or final ACKs of handshakes, for any reason",
     ),
     trouble(
         "conntrack.dropped",
         "conntrack drops",
-        "packets were dropped because the table of tracked connections was full (net.netfilter.nf_conntrack_max)",
+        "the kernel dropped packets because the connection tracking table was full \
+         (net.netfilter.nf_conntrack_max)",
     ),
     trouble(
         "conntrack.insert_failed",
         "conntrack failures",
-        "new connections could not be entered into the table of tracked connections",
+        "the kernel could not add new connections to the connection tracking table",
     ),
     trouble(
         "TcpExt.TCPMemoryPressures",
         "TCP memory pressure",
-        "TCP's buffers took so much memory that the kernel began to shrink them (net.ipv4.tcp_mem)",
+        "TCP's buffers used so much memory that the kernel began to shrink them (net.ipv4.tcp_mem)",
     ),
     trouble(
         "TcpExt.TCPTimeWaitOverflow",
@@ -112,38 +119,40 @@ const TROUBLES: &[TroubleCounter] = &[
     trouble(
         "TcpExt.TCPBacklogDrop",
         "backlog drops",
-        "segments were dropped because a socket's own queue was full while its process used it",
+        "the kernel dropped segments because a socket's backlog was full while its process used \
+         the socket",
     ),
     trouble(
         "TcpExt.RcvPruned",
         "pruned",
-        "segments that had been received were thrown away for want of buffer space",
+        "the kernel discarded received segments because a receive buffer was full",
     ),
     trouble(
         "TcpExt.TCPAbortOnTimeout",
         "gave up",
-        "connections were given up after many retransmits: their peers did not answer any more",
+        "the kernel gave up connections after many retransmits: their peers no longer answer",
     ),
     trouble(
         "softnet.dropped",
         "softnet drops",
-        "packets were dropped because a CPU did not take them in fast enough (net.core.netdev_max_backlog)",
+        "the kernel dropped packets because a CPU did not process them fast enough \
+         (net.core.netdev_max_backlog)",
     ),
-    trouble("dev.rx_dropped", "interface drops", "interfaces dropped packets that had come"),
+    trouble("dev.rx_dropped", "interface drops", "interfaces dropped received packets"),
     trouble(
         "cgroup.cpu.throttled_us",
         "throttled µs",
-        "microseconds in which the control group was not let run, at its CPU limit",
+        "microseconds for which the control group had to wait at its CPU limit",
     ),
     trouble(
         "TcpExt.TCPTimeouts",
         "time-outs",
-        "nothing was heard until a retransmission timer ran out: loss, or a peer that is gone",
+        "retransmission timers expired without an answer: loss, or a peer that is gone",
     ),
     trouble(
         "Tcp.RetransSegs",
         "retransmits",
-        "segments were sent again: something on the way loses them, or holds them up",
+        "the kernel sent segments again: the network loses or delays them",
     ),
 ];
 
@@ -190,7 +199,7 @@ mod tests {
         });
         let counters = sampler.sample(throng_base::time::Instant::from_nanos(1)).counters;
         for trouble in TROUBLES {
-            // Limits of control groups are there where there are any.
+            // Control group limits are sampled only where there are some.
             let is_known =
                 counters.contains_key(trouble.counter) || trouble.counter.starts_with("cgroup.");
             assert!(is_known, "{}", trouble.counter);

@@ -1,5 +1,5 @@
-//! No text, however odd, makes a parser panic: `/proc` may be emulated (gVisor, lxcfs), and a later
-//! kernel may write what this one does not.
+//! No text makes a parser panic: `/proc` may be emulated (gVisor, lxcfs), and a later kernel may
+//! write what this one does not.
 
 use proptest::prelude::*;
 
@@ -10,12 +10,13 @@ mod procfs;
 
 use procfs::parse_with_all;
 
-/// The input that fails is printed; no file is kept beside the tests.
+/// Returns the test configuration: a failing input is printed, and no file is kept beside the
+/// tests.
 fn cases(count: u32) -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(count) }
 }
 
-/// Real files, to be damaged.
+/// Returns real files, to be damaged.
 fn recordings() -> Vec<String> {
     fn walk(dir: &std::path::Path, texts: &mut Vec<String>) {
         for entry in std::fs::read_dir(dir).expect("a directory") {
@@ -36,7 +37,8 @@ fn recordings() -> Vec<String> {
 #[test]
 fn random_text_never_panics() {
     proptest!(cases(512), |(text: String)| parse_with_all(&text));
-    proptest!(cases(512), |(text in "[a-zA-Z:0-9 \\n\\t.,=()/\\\\-]{0,300}")| parse_with_all(&text));
+    let like_proc = "[a-zA-Z:0-9 \\n\\t.,=()/\\\\-]{0,300}";
+    proptest!(cases(512), |(text in like_proc)| parse_with_all(&text));
 }
 
 #[test]

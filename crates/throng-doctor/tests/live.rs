@@ -34,7 +34,7 @@ fn an_accept_queue_that_overflows_shows_in_the_counters() {
     // One more than the backlog fits; the ones after that are dropped and time out.
     let clients: Vec<_> = (0..=backlog).map_while(|_| TcpStream::connect(addr).ok()).collect();
     assert_eq!(clients.len() as i64, backlog + 1);
-    // A busy machine reads a client's last ACK, or its SYN, a little later.
+    // A busy machine processes a client's final ACK, or its SYN, a little later.
     let mut once = |what: &str, is_so: &dyn Fn(&KernelSample) -> bool| {
         let begun = std::time::Instant::now();
         loop {
@@ -58,12 +58,12 @@ fn an_accept_queue_that_overflows_shows_in_the_counters() {
         let grown = after.counters[name] - before.counters[name];
         assert!(grown >= 3, "{name} grew by {grown}");
     }
-    // A sum over the threads that live: those of other tests have ended meanwhile, so it may have shrunk.
+    // A sum over the living threads: those of other tests may have ended, so it may have shrunk.
     assert!(after.counters["process.self.run_us"] > 0);
 }
 
 #[test]
-fn a_process_that_has_ended_is_not_one_that_cannot_be_seen() {
+fn a_process_that_has_ended_is_not_an_unreadable_one() {
     let mut child = Command::new("sleep").arg("1000").spawn().expect("sleep");
     let processes =
         vec![WatchedProcess { label: "server".into(), pid: child.id(), also: Vec::new() }];
@@ -85,14 +85,14 @@ fn a_process_that_ends_before_its_first_sample_was_there_too() {
     sampler.watch(watched(child.id()));
     child.kill().and_then(|()| child.wait()).expect("it ends");
     assert_eq!(sampler.sample(second(1)).unknown, before.unknown);
-    // One that was never there cannot be seen.
+    // A process that never existed cannot be read.
     sampler.watch(watched(child.id()));
     assert_ne!(sampler.sample(second(2)).unknown, before.unknown);
 }
 
-/// The cost of looking, with this machine's own files: the budget is 1 % of a core at one sample a
-/// second, and counting half-open connections may take 0.8 % of it. How long a file takes is the machine's; how many are
-/// read is ours.
+/// The cost of a sample, with this machine's own files. The budget is 1 % of a core at one sample a
+/// second, and counting half-open connections may take 0.8 % of it. How long a file takes depends
+/// on the machine; how many are read depends on the sampler.
 #[test]
 fn a_sample_is_cheap() {
     let server = TcpListener::bind("127.0.0.1:0").expect("bind");
@@ -101,7 +101,7 @@ fn a_sample_is_cheap() {
     let mut plain = Vec::new();
     let mut syn_recv = Vec::new();
     for n in 0..200 {
-        // Far apart enough that half-open connections are counted in every second sample.
+        // The times are far enough apart that every second sample counts half-open connections.
         let at = second(1 + n / 2 * 10_000);
         let began = cpu_ns();
         let sample = sampler.sample(at);
@@ -119,22 +119,25 @@ fn a_sample_is_cheap() {
     let one_us = (cpu_ns() - began) as f64 / 1000.0 / f64::from(FILES);
     assert!(plain.len() >= 90 && syn_recv.len() >= 90, "{} {}", plain.len(), syn_recv.len());
     println!(
-        "a sample: {} us of CPU at the median, {} at p90; counting half-open connections: {} us; one file: {one_us:.1} us",
+        "a sample: {} us of CPU at the median, {} at p90; counting half-open connections: {} us; \
+         one file: {one_us:.1} us",
         plain[plain.len() / 2],
         plain[plain.len() * 9 / 10],
         syn_recv[syn_recv.len() / 2]
     );
-    // A neighbour on the machine makes some of them dear, even in CPU time; the cheaper half says what looking takes.
+    // Other programs on the machine slow some samples, even in CPU time; the cheaper half shows the
+    // cost of sampling.
     let sample = plain[plain.len() / 4];
     assert!((sample as f64) < FILES_MOST * one_us, "{one_us} us for a file: {plain:?}");
 }
 
-/// Files of the usual size that a sample may cost. There are two dozen, some of them small, and one for each thread.
+/// The most files of the usual size that a sample may cost. It reads two dozen, some of them small,
+/// and one for each thread.
 const FILES_MOST: f64 = 100.0;
-/// How many are read to know what one costs.
+/// The files that are read to measure the cost of one.
 const FILES: u32 = 2_000;
 
-/// CPU time of this thread, which other tests at the same time do not add to.
+/// Returns the CPU time of this thread, to which other tests do not add.
 fn cpu_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").expect("schedstat");
     parse_schedstat(&text).expect("three numbers").run_ns
@@ -155,7 +158,7 @@ fn another_network_namespace_has_counters_of_its_own() {
 }
 
 #[test]
-fn a_plain_user_is_told_what_is_refused() {
+fn a_plain_user_sees_what_is_refused() {
     if !probe(&["setpriv", "--reuid", "65534", "--clear-groups", "true"]) {
         eprintln!("skipped: not root, or no setpriv");
         return;
@@ -163,7 +166,7 @@ fn a_plain_user_is_told_what_is_refused() {
     play(&["setpriv", "--reuid", "65534", "--clear-groups"], "plain");
 }
 
-/// The three tests above, in a process of their own.
+/// Runs the three tests above, in a process of their own.
 #[test]
 fn in_another_process() {
     match env::var("THRONG_TEST_ROLE").as_deref() {
@@ -181,7 +184,7 @@ fn probe(words: &[&str]) -> bool {
 }
 
 fn play(prefix: &[&str], role: &str) {
-    // Another user may not be allowed to walk to the build directory.
+    // Another user may not be allowed to enter the build directory.
     let dir = tempfile::tempdir().expect("a directory");
     let copy = dir.path().join("live");
     fs::copy(env::current_exe().expect("own path"), &copy).expect("copy");
@@ -193,9 +196,9 @@ fn play(prefix: &[&str], role: &str) {
         .env("THRONG_TEST_ROLE", role)
         .output()
         .expect(role);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("1 passed"), "the other process ran its test: {said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(stdout.contains("1 passed"), "the other process ran its test: {stdout}");
 }
 
 fn with_a_full_fd_table() {
@@ -208,8 +211,11 @@ fn with_a_full_fd_table() {
     for name in ["TcpExt.ListenOverflows", "sockstat.tcp.inuse", "listener.count", "files.open"] {
         assert!(blind.counters.contains_key(name), "{name} in {:?}", blind.unknown);
     }
-    // The process's own files are opened each time, and are missing with the reason, not as zero.
-    let because = |why: &throng_doctor::Unknown| matches!(&why.reason, Reason::Failed(text) if text.contains("os error 24"));
+    // The process's own files are opened each time. They are missing with the reason, not as zero.
+    let because = |why: &throng_doctor::Unknown| match &why.reason {
+        Reason::Failed(text) => text.contains("os error 24"),
+        _ => false,
+    };
     assert!(blind.unknown.iter().any(because), "{:?}", blind.unknown);
     assert!(!blind.counters.contains_key("process.self.threads"));
 }
@@ -227,7 +233,7 @@ fn as_a_plain_user() {
     let processes = vec![WatchedProcess { label: "init".into(), pid: 1, also: Vec::new() }];
     let options = SamplerOptions { processes, ..SamplerOptions::default() };
     let sample = Sampler::new(options).sample(second(0));
-    // The kernel tells listeners to anybody; another user's threads it may hide.
+    // The kernel shows listeners to any user; it may hide another user's threads.
     assert!(sample.counters.contains_key("listener.count"), "{:?}", sample.unknown);
     assert!(sample.counters.contains_key("TcpExt.ListenDrops"));
     let root = throng_doctor::ProcRoot::default();

@@ -235,11 +235,11 @@ mod tests {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut watch =
             HostWatch::new(WatchOptions { ports: vec![closed], ..Default::default() }).unwrap();
-        assert!(watch.owner().unwrap_err().contains("nobody listens"));
+        assert!(watch.owner().unwrap_err().contains("no process listens"));
         let line = watch.look();
         assert_eq!((line.kernel["listener.count"], line.process), (0, None));
         assert!(
-            line.unseen.iter().any(|what| what.contains("nobody listens")),
+            line.unseen.iter().any(|what| what.contains("no process listens")),
             "{:?}",
             line.unseen
         );

@@ -235,7 +235,7 @@ fn a_size_that_does_not_fit_is_refused_with_the_command() {
     };
     let error = run("connscale", &options, &mut |_| {}).unwrap_err().to_string();
     assert!(
-        error.contains("1G connections with both ends here do not fit")
+        error.contains("1G connections with client and server here do not fit")
             && error.contains("--users"),
         "{error}"
     );

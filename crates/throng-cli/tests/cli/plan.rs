@@ -63,7 +63,7 @@ fn a_mesh_has_a_first_limit() {
     // The article's: 1024 fds a process are enough for 336 nodes.
     let line = "ulimit -Sn 1024; exec throng plan --connections-per-node 'f(x) = 3x + 15'";
     let text = place.shell(line).exits(0).stdout;
-    let first = "RLIMIT_NOFILE, soft (1024) comes first: it is enough for 336 nodes";
+    let first = "the first limit is RLIMIT_NOFILE, soft (1024): it is enough for 336 nodes";
     assert!(text.contains(first), "{text}");
     let json = place.throng(&[&mesh[..], &["--nodes", "1G", "--json"]].concat()).exits(0).json();
     let rows = json["mesh"]["rows"].as_array().unwrap();

@@ -16,7 +16,7 @@ fn the_first_line_is_the_verdict_and_the_exit_code_follows_it() {
     let fits = bench.throng(&["doctor", "--for", "100", "--cores", "1"]).output().unwrap();
     assert_eq!(fits.status.code(), Some(0), "{}", text(&fits));
     assert!(
-        text(&fits).starts_with("100 connections with both ends here fit: "),
+        text(&fits).starts_with("100 connections with client and server here fit: "),
         "{}",
         text(&fits)
     );

@@ -1,28 +1,29 @@
-//! Where a process's control groups are mounted: `/proc/PID/cgroup` and `/proc/PID/mountinfo`.
+//! The directories of a process's control groups, from `/proc/PID/cgroup` and
+//! `/proc/PID/mountinfo`.
 
 use crate::fact::{Fact, ParseFailure, Reason, Unknown};
 use crate::proc_root::ProcRoot;
 
-/// Which interface a controller has.
+/// The interface of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupVersion {
-    /// A hierarchy for each controller.
+    /// One hierarchy for each controller.
     V1,
-    /// One hierarchy for all.
+    /// One hierarchy for all controllers.
     V2,
 }
 
 /// The directories of one controller for one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupDirectories {
-    /// Which files are in them.
+    /// Version, which decides the names of the files.
     pub version: CgroupVersion,
-    /// Below the root; the process's own group first, the outermost visible one last.
+    /// Directories below the root; the process's own group first, the outermost visible one last.
     pub levels: Vec<String>,
 }
 
 impl CgroupDirectories {
-    /// Finds them. Where both versions are mounted, a controller is in one of them.
+    /// Finds the directories. If both versions are mounted, a controller is in one of them.
     pub fn of(root: &ProcRoot, pid: u32, controller: &str) -> Fact<Self> {
         let read = || -> Result<Self, Unknown> {
             let path = format!("proc/{pid}/cgroup");
@@ -36,6 +37,7 @@ impl CgroupDirectories {
     }
 }
 
+/// Finds the directories of a controller.
 fn find(
     groups: &[CgroupMembership],
     mounts: &[CgroupMount],
@@ -56,7 +58,7 @@ fn find(
     Some(CgroupDirectories { version, levels: levels(&group.path, mount) })
 }
 
-/// The group's directory and all above it up to the mount point.
+/// Returns the group's directory and all above it up to the mount point.
 fn levels(group: &str, mount: &CgroupMount) -> Vec<String> {
     let point = mount.point.trim_matches('/');
     // A container's mount shows a part of the hierarchy. A path outside that part means that the
@@ -73,16 +75,16 @@ fn levels(group: &str, mount: &CgroupMount) -> Vec<String> {
     levels
 }
 
-/// One line of `/proc/PID/cgroup`.
+/// A line of `/proc/PID/cgroup`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupMembership {
-    /// `cpu`, `memory`, …; empty for v2.
+    /// Controllers such as `cpu` and `memory`; empty for v2.
     pub controllers: Vec<String>,
-    /// The group, from the root of its hierarchy as this process sees it.
+    /// Path of the group, from the root of its hierarchy as this process sees it.
     pub path: String,
 }
 
-/// Reads `/proc/PID/cgroup`.
+/// Parses `/proc/PID/cgroup`.
 pub fn parse_membership(text: &str) -> Result<Vec<CgroupMembership>, ParseFailure> {
     let line = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -96,24 +98,24 @@ pub fn parse_membership(text: &str) -> Result<Vec<CgroupMembership>, ParseFailur
     text.lines().map(|text| line(text).ok_or(ParseFailure("id:controllers:path"))).collect()
 }
 
-/// One control-group file system that is mounted.
+/// A mounted control-group file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupMount {
-    /// Which interface it has.
+    /// Interface of the file system.
     pub version: CgroupVersion,
-    /// The group that is visible at the mount point.
+    /// Group that is visible at the mount point.
     pub root: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub point: String,
-    /// For v1, the controllers among them.
+    /// Mount options; for v1, the controllers are among them.
     pub options: Vec<String>,
 }
 
-/// Reads `/proc/PID/mountinfo`; other file systems are left out.
+/// Parses `/proc/PID/mountinfo`; other file systems are left out.
 pub fn parse_mounts(text: &str) -> Result<Vec<CgroupMount>, ParseFailure> {
     let mut mounts = Vec::new();
     for line in text.lines() {
-        // Optional fields end at the hyphen, so what follows it has no fixed column.
+        // Optional fields end at the hyphen, so the fields after it have no fixed column.
         let (before, after) =
             line.split_once(" - ").ok_or(ParseFailure("a hyphen after the options"))?;
         let mut after = after.split(' ');
@@ -137,7 +139,7 @@ pub fn parse_mounts(text: &str) -> Result<Vec<CgroupMount>, ParseFailure> {
     Ok(mounts)
 }
 
-/// Spaces, tabs, line ends and backslashes are written as three octal digits.
+/// Decodes a field: spaces, tabs, line ends and backslashes are written as three octal digits.
 fn unescape(field: &str) -> String {
     let mut parts = field.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();

@@ -1,27 +1,28 @@
-//! How many threads and processes a control group may have: `pids.max` and `pids.current`, the same in v1 and v2.
+//! The threads and processes that a control group may have: `pids.max` and `pids.current`, the same
+//! in v1 and v2.
 
 use super::CgroupDirectories;
 use crate::fact::{Fact, ParseFailure};
 use crate::proc_root::ProcRoot;
 use crate::text::number;
 
-/// Threads that a group rations, at the level that has the least left.
+/// The thread limit of the level with the fewest left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CgroupPids {
-    /// The limit there.
+    /// Limit of that level.
     pub limit: u64,
-    /// Threads there now.
+    /// Threads in that level now.
     pub used: u64,
 }
 
 impl CgroupPids {
-    /// How many more there may be.
+    /// Returns how many more threads the level allows.
     pub fn left(&self) -> u64 {
         self.limit.saturating_sub(self.used)
     }
 }
 
-/// The tightest limit of the groups of `pid`; none where no level has one.
+/// Returns the tightest limit of the groups of `pid`, or `None` if no level has one.
 pub fn pids(root: &ProcRoot, pid: u32) -> Fact<Option<CgroupPids>> {
     CgroupDirectories::of(root, pid, "pids").map(|found| {
         let level = |dir: &String| {
@@ -33,7 +34,7 @@ pub fn pids(root: &ProcRoot, pid: u32) -> Fact<Option<CgroupPids>> {
     })
 }
 
-/// Reads `pids.max`; none is unlimited.
+/// Parses `pids.max`; `None` is unlimited.
 pub fn parse_pids_max(text: &str) -> Result<Option<u64>, ParseFailure> {
     match text.trim() {
         "max" => Ok(None),

@@ -1,12 +1,12 @@
-//! The memory that control groups still leave, v1 and v2.
+//! The memory that control groups leave to a process, v1 and v2.
 
 use super::{CgroupDirectories, CgroupVersion, parse_memory_limit};
 use crate::fact::{Fact, ParseFailure, Reason, Unknown};
 use crate::proc_root::ProcRoot;
 use crate::text::{keyed, number};
 
-/// What the groups of `pid` leave it, at the level that leaves least; none where no level has a limit. What a group keeps of
-/// files counts as left: the kernel gives it up before it kills anybody.
+/// Returns the memory of the level that leaves least to `pid`, or `None` if no level has a limit.
+/// File cache counts as left: the kernel frees it before it kills a process.
 pub fn memory_room(root: &ProcRoot, pid: u32) -> Fact<Option<MemoryRoom>> {
     let found = match CgroupDirectories::of(root, pid, "memory") {
         Fact::Known(found) => found,
@@ -40,20 +40,20 @@ pub fn memory_room(root: &ProcRoot, pid: u32) -> Fact<Option<MemoryRoom>> {
 /// The memory of a control group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRoom {
-    /// The most that it may take.
+    /// Limit.
     pub limit_bytes: u64,
-    /// What it has taken and will not give up.
+    /// Memory in use that the kernel cannot free.
     pub taken_bytes: u64,
 }
 
 impl MemoryRoom {
-    /// What is left of it.
+    /// Returns the memory that is left.
     pub fn left_bytes(&self) -> u64 {
         self.limit_bytes.saturating_sub(self.taken_bytes)
     }
 }
 
-/// What a version calls its files, and the lines of `memory.stat` that are about files.
+/// The names of a version's files, and of the lines of `memory.stat` about the file cache.
 struct Files {
     limit: &'static str,
     used: &'static str,
@@ -61,7 +61,8 @@ struct Files {
 }
 
 impl Files {
-    /// What one level leaves; none without a limit. The outermost level of v2 has no such files.
+    /// Returns the memory of one level, or `None` without a limit. The outermost level of v2 has no
+    /// such files.
     fn room(&self, root: &ProcRoot, dir: &str) -> Result<Option<MemoryRoom>, Unknown> {
         let limit_bytes = match root.read(&format!("{dir}/{}", self.limit), parse_memory_limit) {
             Fact::Known(Some(limit)) => limit,
@@ -71,12 +72,13 @@ impl Files {
         };
         let used = root.read(&format!("{dir}/{}", self.used), |text| number(text.trim()));
         let stat = root.read(&format!("{dir}/memory.stat"), |text| self.parse_cache(text));
-        // Without the statistics all of it counts as taken.
+        // Without the statistics all of it counts as in use.
         let cache = stat.known().copied().unwrap_or(0);
         let taken_bytes = used.into_result()?.saturating_sub(cache);
         Ok(Some(MemoryRoom { limit_bytes, taken_bytes }))
     }
 
+    /// Parses the bytes of file cache.
     fn parse_cache(&self, text: &str) -> Result<u64, ParseFailure> {
         let line = |name| keyed(text, name).ok_or(ParseFailure("a line for files in use or not"));
         Ok(line(self.cache[0])?.saturating_add(line(self.cache[1])?))
@@ -95,7 +97,7 @@ mod tests {
             |limit_bytes, taken_bytes| Fact::Known(Some(MemoryRoom { limit_bytes, taken_bytes }));
         assert_eq!(room("linux-4.19", 31), of(2 << 30, 1_900_000_000));
         assert_eq!(room("linux-6.18", 4242), Fact::Known(None));
-        // The outer group holds 800 MB, of which 100 MB and 50 MB are files.
+        // The outer group holds 800 MB, of which 100 MB and 50 MB are file cache.
         assert_eq!(room("linux-5.10", 77), of(1 << 30, 650_000_000));
         assert!(room("empty", 1).known().is_none());
     }

@@ -1,17 +1,18 @@
-//! CPU time of intervals in which several kinds of work were done, divided among the kinds.
+//! Division of the CPU time of intervals among several kinds of work.
 
-/// What was done in an interval, how often each kind of it, and the CPU time that all of it took.
+/// The work in an interval: how often each kind was done, and the CPU time of all of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Work<const KINDS: usize> {
     pub(super) done: [u64; KINDS],
     pub(super) cpu_us: u64,
 }
 
-/// CPU time of one of each kind; none for a kind that was never done.
+/// Returns the CPU time of one unit of each kind of work, or `None` for a kind that was never done.
 ///
-/// Each interval is first divided as the costs in `prior` would have it, the shares of a kind from all intervals give its cost anew, and so on:
-/// each round fits the intervals better than the one before. An interval with one kind alone is exact from the first round on. Kinds that always came
-/// together in the same proportion cannot be told apart, and keep the proportion of `prior`.
+/// The first round divides each interval by the costs in `prior`. The shares of a kind in all
+/// intervals then give its new cost, and so on: each round fits the intervals better. An interval
+/// with a single kind is exact from the first round on. Kinds that always occur in the same
+/// proportion cannot be distinguished, and keep the proportion of `prior`.
 pub(super) fn apportion<const KINDS: usize>(
     intervals: &[Work<KINDS>],
     prior: [f64; KINDS],
@@ -36,7 +37,7 @@ pub(super) fn apportion<const KINDS: usize>(
     })
 }
 
-/// More change nothing that a plan shows.
+/// The number of rounds: more change nothing that a plan shows.
 const ROUNDS: usize = 100;
 
 #[cfg(test)]
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_alone_is_exact() {
+    fn a_kind_that_was_done_alone_is_exact() {
         check(&[work(100, 0, 2_000)], [Some(20.0), None]);
         check(&[work(100, 0, 2_000), work(0, 1_000, 5_000)], [Some(20.0), Some(5.0)]);
         check(&[], [None, None]);
@@ -68,15 +69,15 @@ mod tests {
     }
 
     #[test]
-    fn seconds_with_both_are_told_apart_by_how_much_of_each_they_had() {
+    fn kinds_are_distinguished_by_their_varying_proportions() {
         // 20 µs a connect and 5 µs a message.
         let ramp = [work(100, 100, 2_500), work(100, 900, 6_500), work(10, 2_000, 10_200)];
         check(&ramp, [Some(20.0), Some(5.0)]);
     }
 
     #[test]
-    fn what_always_came_together_is_divided_as_it_was_known_before() {
-        // 60 : 10, of what a pair took.
+    fn kinds_in_a_fixed_proportion_are_divided_as_by_the_prior() {
+        // A pair takes 140 µs, which is divided 60 : 10.
         check(&[work(100, 100, 14_000), work(50, 50, 7_000)], [Some(120.0), Some(20.0)]);
     }
 }

@@ -1,50 +1,51 @@
-//! What a plan rests on.
+//! The assumptions of a plan.
 
 use throng_report::render::count;
 
 use super::{CostSource, Costs, Fleet, FleetSpec};
 
-/// All assumptions, the weakest first: that on which the number of servers hangs and which was tried least.
-pub(super) fn of(ask: &FleetSpec, costs: &Costs, servers: &Fleet) -> Vec<String> {
+/// Returns all assumptions, the weakest first: those that decide the number of servers and were
+/// tested least.
+pub(super) fn of(spec: &FleetSpec, costs: &Costs, servers: &Fleet) -> Vec<String> {
     let mut found: Vec<(u32, String)> = Vec::new();
     let mut add = |weakness: u32, text: String| found.push((weakness, text));
     let decided = |by: &str| if servers.decided_by == by { DECIDES } else { 0 };
-    let has_work =
-        ask.connects_per_s.is_some() || ask.messages_per_s > 0.0 || ask.broadcast_every_s.is_some();
+    let has_work = spec.connects_per_s.is_some()
+        || spec.messages_per_s > 0.0
+        || spec.broadcast_every_s.is_some();
 
-    if costs.weakest_source(ask) == CostSource::Documented {
-        let text = "costs are those of docs/numbers.md, another machine's, as far as none were measured here \
-                    (--measure, or --from a run file)";
+    if costs.weakest_source(spec) == CostSource::Documented {
+        let text = "costs not measured here are those of another machine, from docs/numbers.md \
+                    (measure them with --measure, or take them from a run file with --from)";
         add(40 + decided("memory").max(decided("CPU")) / 2, text.to_owned());
     }
     if has_work {
-        let factor = (ask.machine.cores / costs.cpus as f64).max(1.0);
+        let factor = (spec.machine.cores / costs.cpus as f64).max(1.0);
         let text = format!(
-            "CPU times are of loopback, where the kernel's work of receiving is charged to whoever sends, and of {} CPUs: {} are \
-             taken to do {} times as much",
+            "CPU times are from loopback, where the kernel charges the work of receiving to the \
+             sender, and from {} CPUs: {} CPUs are assumed to do {} times as much",
             costs.cpus,
-            count(ask.machine.cores),
-            count(ask.machine.cores / costs.cpus as f64),
+            count(spec.machine.cores),
+            count(spec.machine.cores / costs.cpus as f64),
         );
         add(10 + factor.min(20.0) as u32 + decided("CPU"), text);
     }
-    if !ask.machine.nic_is_known {
-        let text =
-            "no --nic was given: 10 Gbit/s are assumed, and that it takes as many packets as come";
+    if !spec.machine.nic_is_known {
+        let text = "no --nic was given: 10 Gbit/s are assumed, without a limit of packets a second";
         add(20 + decided("the network"), text.to_owned());
     } else {
-        let text = "the network interface takes as many packets as come: its limit of packets a second is not known here";
+        let text = "the network interface has no limit of packets a second: its real limit is not \
+                    known here";
         add(10 + decided("the network"), text.to_owned());
     }
     add(
         25 + decided("memory"),
-        "connections are idle: what waits in a socket's buffers comes on top of its memory"
-            .to_owned(),
+        "connections are idle: data in a socket's buffers needs memory on top".to_owned(),
     );
     add(
         15 + decided("epoll watches"),
-        "every limit that a command can raise has been raised, all but epoll watches: \
-         `throng doctor --for N` says which these are"
+        "every limit that a command can raise has been raised, except epoll watches: `throng \
+         doctor --for N` lists these limits"
             .to_owned(),
     );
     add(5, "every machine has the same share of the connections".to_owned());
@@ -52,5 +53,5 @@ pub(super) fn of(ask: &FleetSpec, costs: &Costs, servers: &Fleet) -> Vec<String>
     found.into_iter().map(|(_, text)| text).collect()
 }
 
-/// How much weaker an assumption is that decides how many machines there are.
+/// The extra weakness of an assumption that decides the number of machines.
 const DECIDES: u32 = 50;

@@ -1,4 +1,4 @@
-//! What one connection, one connect and one message cost each end, and where that is known from.
+//! The costs of one connection, one connect and one message on each side, and their sources.
 
 use serde::Serialize;
 use throng_report::runfile::RunFile;
@@ -8,30 +8,30 @@ use super::FleetSpec;
 use super::apportion::{Work, apportion};
 use crate::preflight::KERNEL_BYTES;
 
-/// A cost: bytes, or microseconds of CPU time.
+/// A cost, in bytes or in microseconds of CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// How much.
+    /// Amount.
     pub value: f64,
-    /// Where it is from.
+    /// Source of the amount.
     pub source: CostSource,
 }
 
-/// Where a cost is from.
+/// The source of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CostSource {
-    /// `docs/numbers.md`: another machine.
+    /// Documented in `docs/numbers.md`, for another machine.
     Documented,
-    /// The sizes of this machine's kernel objects.
+    /// Sizes of this machine's kernel objects.
     Kernel,
-    /// A calibration of a few seconds on this machine.
+    /// Calibration of a few seconds on this machine.
     Measured,
     /// A run file.
     Run,
 }
 
-/// What things cost one end.
+/// The costs of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct EndCosts {
     /// Memory of the program for each connection, in bytes.
@@ -44,21 +44,22 @@ pub struct EndCosts {
     pub delivery_us: Cost,
 }
 
-/// What things cost.
+/// The costs of a connection, its connect and its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Costs {
-    /// Memory of the kernel for each end of an idle connection.
+    /// Kernel memory for each side of an idle connection.
     pub kernel_bytes: Cost,
-    /// Of a server.
+    /// Costs of a server.
     pub server: EndCosts,
-    /// Of a generator.
+    /// Costs of a generator.
     pub generator: EndCosts,
-    /// CPUs of the machine on which they were measured.
+    /// CPUs of the machine on which the costs were measured.
     pub cpus: u64,
 }
 
 impl Costs {
-    /// Those of `docs/numbers.md`: WebSocket users joined to a channel, connects at 40 % of the most, messages at half of it.
+    /// Returns the costs in `docs/numbers.md`: WebSocket users joined to a channel, connects at 40
+    /// % of the maximum rate, messages at half of it.
     pub fn documented() -> Self {
         Self {
             kernel_bytes: documented(KERNEL_BYTES as f64),
@@ -78,17 +79,17 @@ impl Costs {
         }
     }
 
-    /// What a run tells takes the place of what is documented.
+    /// Replaces documented costs with those of a run, as far as it has them.
     #[must_use]
     pub fn with_run(mut self, run: &RunFile) -> Self {
         let summary = Summary::of(run);
         let generator = &summary.generator;
         self.generator.bytes.replace(generator.rss_bytes_per_user, CostSource::Run);
-        self.generator.took(&work_of_generator(run));
+        self.generator.replace_with(&work_of_generator(run));
         if let Some(server) = &summary.server {
             self.server.bytes.replace(server.rss_bytes_per_connection, CostSource::Run);
         }
-        self.server.took(&work_of_server(run));
+        self.server.replace_with(&work_of_server(run));
         self.kernel_bytes.replace(kernel_bytes(run, &summary), CostSource::Run);
         if summary.machine.cpus > 0 {
             self.cpus = summary.machine.cpus;
@@ -96,12 +97,12 @@ impl Costs {
         self
     }
 
-    /// The least trustworthy source of the costs that a plan for the servers of `ask` rests on.
-    pub fn weakest_source(&self, ask: &FleetSpec) -> CostSource {
+    /// Returns the least trustworthy source of the costs that the servers of a plan depend on.
+    pub fn weakest_source(&self, spec: &FleetSpec) -> CostSource {
         let EndCosts { bytes, connect_us, message_us, delivery_us } = self.server;
         let of_work = [
-            (ask.messages_per_s > 0.0).then_some(message_us),
-            ask.broadcast_every_s.map(|_| delivery_us),
+            (spec.messages_per_s > 0.0).then_some(message_us),
+            spec.broadcast_every_s.map(|_| delivery_us),
         ];
         let always = [self.kernel_bytes, bytes, connect_us];
         let costs = always.into_iter().chain(of_work.into_iter().flatten());
@@ -110,8 +111,8 @@ impl Costs {
 }
 
 impl EndCosts {
-    /// Takes what the CPU time of a run comes to for each kind of work that was done in it.
-    fn took(&mut self, run: &[Work<3>]) {
+    /// Replaces the costs of each kind of work that a run did.
+    fn replace_with(&mut self, run: &[Work<3>]) {
         let prior = [self.connect_us.value, self.message_us.value, self.delivery_us.value];
         let [connect_us, message_us, delivery_us] = apportion(run, prior);
         self.connect_us.replace(connect_us, CostSource::Run);
@@ -121,7 +122,7 @@ impl EndCosts {
 }
 
 impl Cost {
-    /// Takes `value` in place of what it was, where there is one that can be.
+    /// Replaces the cost if there is a usable value.
     pub fn replace(&mut self, value: Option<f64>, source: CostSource) {
         if let Some(value) = value.filter(|value| value.is_finite() && *value > 0.0) {
             *self = Self { value, source };
@@ -133,28 +134,28 @@ fn documented(value: f64) -> Cost {
     Cost { value, source: CostSource::Documented }
 }
 
-/// Connects, messages and deliveries of the generator in each interval before everybody left.
+/// Returns the generator's connects, messages and deliveries in each interval before users left.
 fn work_of_generator(run: &RunFile) -> Vec<Work<3>> {
     let all: Vec<&LoadInterval> =
         before_the_end(run).filter_map(|interval| interval.load.as_ref()).collect();
     let work = all.windows(2).map(|pair| {
         let (before, now) = (pair[0], pair[1]);
         let grown = now.counters.since(&before.counters);
-        // In a run that expects no answers, what it sends is its work.
+        // In a run without answers, the messages it sends are its work.
         let plain = match now.counters.messages_answered {
             0 => grown.messages_sent,
             _ => grown.messages_answered,
         };
-        let asked = grown.pushes_ok + grown.heartbeats_answered;
-        let replies = grown.messages_answered + asked + grown.joins_ok;
+        let replied = grown.pushes_ok + grown.heartbeats_answered;
+        let replies = grown.messages_answered + replied + grown.joins_ok;
         let deliveries = grown.messages_received.saturating_sub(replies);
-        let done = [grown.connects_ok, plain + asked, deliveries];
+        let done = [grown.connects_ok, plain + replied, deliveries];
         Work { done, cpu_us: now.process.cpu_us().saturating_sub(before.process.cpu_us()) }
     });
-    busy(work.collect())
+    keep_busy(work.collect())
 }
 
-/// The same of the server.
+/// Returns the server's connects, messages and deliveries in each interval before users left.
 fn work_of_server(run: &RunFile) -> Vec<Work<3>> {
     let all: Vec<&ServerSnapshot> =
         before_the_end(run).filter_map(|interval| interval.server.as_ref()).collect();
@@ -165,23 +166,24 @@ fn work_of_server(run: &RunFile) -> Vec<Work<3>> {
         let done = [grown.accepted, messages, grown.fanned_out];
         Work { done, cpu_us: now.process.cpu_us().saturating_sub(before.process.cpu_us()) }
     });
-    busy(work.collect())
+    keep_busy(work.collect())
 }
 
+/// Returns the intervals before users left.
 fn before_the_end(run: &RunFile) -> impl Iterator<Item = &Interval> {
     let leaves = |interval: &Interval| interval.load.as_ref().is_some_and(LoadInterval::is_leaving);
     run.intervals.iter().take_while(move |interval| !leaves(interval))
 }
 
-/// Without the intervals in which little was done: what an end does in any run would be taken for the cost of it.
-fn busy(mut work: Vec<Work<3>>) -> Vec<Work<3>> {
+/// Removes intervals with little work: their fixed costs would count as costs of that work.
+fn keep_busy(mut work: Vec<Work<3>>) -> Vec<Work<3>> {
     let most = work.iter().map(|work| work.cpu_us).max().unwrap_or(0);
     work.retain(|work| work.cpu_us.saturating_mul(BUSY) >= most);
     work
 }
 
-/// What the kernel took for each end: what the memory in use grew by and neither program did. Only where both
-/// ends were on the machine, and with enough of them to be seen.
+/// Returns the kernel's memory for each side of a connection: the growth of used memory less that
+/// of both programs. It is known only if both were on the machine, with enough connections to show.
 fn kernel_bytes(run: &RunFile, summary: &Summary) -> Option<f64> {
     let connections = summary.users.connected_most;
     if !run.header.target_is_here || connections < MEMORY_SHOWS {
@@ -196,10 +198,10 @@ fn kernel_bytes(run: &RunFile, summary: &Summary) -> Option<f64> {
     Some((grew - generator - server) / 2.0)
 }
 
-/// An interval that took less than this part of the CPU time of the busiest one was idle.
+/// The share of the busiest interval's CPU time, one in so many, below which an interval was idle.
 const BUSY: u64 = 20;
 
-/// With fewer connections, what else the machine does hides their memory.
+/// The fewest connections whose memory shows among the machine's other changes.
 const MEMORY_SHOWS: u64 = 20_000;
 
 #[cfg(test)]
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_memory_of_few_connections_or_of_another_machine_is_not_believed() {
+    fn the_kernels_memory_of_few_connections_or_of_another_machine_is_not_used() {
         let documented = Costs::documented().kernel_bytes;
         let few = run(19_999, 9_000_000_000);
         assert_eq!(Costs::documented().with_run(&few).kernel_bytes, documented);

@@ -1,31 +1,31 @@
-//! How many connections a node has, as people write it: `f(x) = 3x + 15`.
+//! The formula for the connections of a node, as people write it: `f(x) = 3x + 15`.
 
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// `slope × x + constant`.
+/// A linear formula, `slope × x + constant`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinearFormula {
-    /// Of each node.
+    /// Connections of a node for each node of the mesh.
     pub slope: f64,
-    /// Of each whatever their number.
+    /// Connections of a node whatever the size of the mesh.
     pub constant: f64,
 }
 
-/// Why a text is no such formula, and where.
+/// An error in a formula, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormulaError {
-    /// The text.
+    /// Text of the formula.
     pub text: String,
-    /// The bytes at fault.
+    /// Bytes of the text that are wrong.
     pub span: Range<usize>,
-    /// What is the matter with them.
+    /// Description of the error.
     pub problem: String,
 }
 
 impl LinearFormula {
-    /// Its value for `x` nodes.
+    /// Returns the connections of a node in a mesh of `x` nodes.
     pub fn at(&self, x: u64) -> f64 {
         self.slope * x as f64 + self.constant
     }
@@ -34,7 +34,8 @@ impl LinearFormula {
 impl FromStr for LinearFormula {
     type Err = FormulaError;
 
-    /// Reads `f(x) = 3x + 15`, `3*x+15`, `x - 1`, `2n`, `15`: one variable, whatever it is called, in terms that are added up.
+    /// Parses a sum of terms with at most one variable of any name: `f(x) = 3x + 15`, `3*x+15`, `x
+    /// - 1`, `2n`, `15`.
     fn from_str(text: &str) -> Result<Self, FormulaError> {
         let mut scan = Scan { text, at: 0, variable: None };
         scan.head()?;
@@ -44,13 +45,13 @@ impl FromStr for LinearFormula {
             return fails("a node of a larger mesh would have fewer connections");
         }
         if formula.at(0) < 0.0 && formula.slope == 0.0 {
-            return fails("a number of connections is not below 0");
+            return fails("the number of connections must not be below 0");
         }
         Ok(formula)
     }
 }
 
-/// A position in the text, and what the variable is called once that is known.
+/// A position in the text, and the variable's name once it is known.
 struct Scan<'a> {
     text: &'a str,
     at: usize,
@@ -58,23 +59,26 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
+    /// Returns an error at these bytes.
     fn error(&self, span: Range<usize>, problem: impl Into<String>) -> FormulaError {
         FormulaError { text: self.text.to_owned(), span, problem: problem.into() }
     }
 
+    /// Skips white space and returns the rest of the text.
     fn rest(&mut self) -> &'a str {
         let rest = self.text[self.at..].trim_start();
         self.at = self.text.len() - rest.len();
         rest
     }
 
+    /// Skips `token` if it comes next, and reports whether it did.
     fn take(&mut self, token: &str) -> bool {
         let found = self.rest().starts_with(token);
         self.at += if found { token.len() } else { 0 };
         found
     }
 
-    /// `f(x) =`, if it is there.
+    /// Parses `f(x) =`, if it is there.
     fn head(&mut self) -> Result<(), FormulaError> {
         let Some((head, _)) = self.text.split_once('=') else { return Ok(()) };
         let name = head.trim();
@@ -83,7 +87,7 @@ impl<'a> Scan<'a> {
         match (letters.next(), letters.next()) {
             (Some(letter), None) if letter.is_ascii_alphabetic() => self.variable = Some(letter),
             _ => {
-                let problem = "before `=` stands what it is a function of, `f(x)`, or nothing";
+                let problem = "only a function such as `f(x)` may stand before `=`";
                 return Err(self.error(0..head.len(), problem));
             }
         }
@@ -91,6 +95,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
+    /// Parses a sum of terms.
     fn sum(&mut self) -> Result<LinearFormula, FormulaError> {
         let mut formula = LinearFormula { slope: 0.0, constant: 0.0 };
         let mut first = true;
@@ -101,7 +106,7 @@ impl<'a> Scan<'a> {
                 (false, true) => -1.0,
                 _ => {
                     let (from, end) = (self.at, self.text.trim_end().len());
-                    let problem = "`+` or `-` belongs between two terms";
+                    let problem = "`+` or `-` is missing between two terms";
                     return Err(self.error(from..end.max(from), problem));
                 }
             };
@@ -115,7 +120,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// `3x`, `3*x`, `x`, `15`: its share of the slope and of the constant.
+    /// Parses `3x`, `3*x`, `x` or `15`, and returns its part of the slope and of the constant.
     fn term(&mut self) -> Result<(f64, f64), FormulaError> {
         let number = self.number()?;
         let times = number.is_some() && (self.take("*") || self.take("×") || self.take("·"));
@@ -127,31 +132,33 @@ impl<'a> Scan<'a> {
             None if times || number.is_none() => {
                 let from = self.at;
                 let end = from + self.rest().chars().next().map_or(0, char::len_utf8);
-                let problem = "a number or the variable belongs here, as in `3x + 15`";
+                let problem = "a number or the variable is missing here, as in `3x + 15`";
                 Err(self.error(from..end, problem))
             }
             None => Ok((0.0, number.unwrap_or(0.0))),
         }
     }
 
+    /// Parses the variable, whose name must be the same everywhere.
     fn variable(&mut self, letter: char) -> Result<(), FormulaError> {
         let from = self.at;
         let known = *self.variable.get_or_insert(letter);
         self.at += 1;
         if known != letter {
-            let problem = format!("there is one variable, and it is called `{known}`");
+            let problem = format!("there may be one variable only, and it is called `{known}`");
             return Err(self.error(from..self.at, problem));
         }
         let next = self.text[self.at..].chars().next();
         if let Some(next) = next.filter(|next| matches!(next, '^' | '²') || next.is_alphanumeric())
         {
             let end = self.at + next.len_utf8();
-            let problem = "only what grows linearly can be planned: a number times the variable";
+            let problem = "the formula must grow linearly: a number times the variable";
             return Err(self.error(from..end, problem));
         }
         Ok(())
     }
 
+    /// Parses a number, if there is one.
     fn number(&mut self) -> Result<Option<f64>, FormulaError> {
         let rest = self.rest();
         let length = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
@@ -222,7 +229,7 @@ mod tests {
             ("1.2.3x", "1.2.3", "not a number"),
             ("3 = x", "3 ", "before `=`"),
             ("15 - 3x", "15 - 3x", "fewer connections"),
-            ("-4", "-4", "not below 0"),
+            ("-4", "-4", "not be below 0"),
             ("3x + $", "$", "a number or the variable"),
         ] {
             let error = text.parse::<LinearFormula>().unwrap_err();
@@ -232,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caret_stands_below_the_mistake() {
+    fn a_caret_points_at_the_mistake() {
         let error = "f(x) = 3x + 15y".parse::<LinearFormula>().unwrap_err().to_string();
         let lines: Vec<_> = error.lines().collect();
         assert_eq!(lines[1].find('y'), lines[2].find('^'), "{error}");

@@ -1,4 +1,4 @@
-//! One result, and how it was come by.
+//! A result of a plan with its formula.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use throng_report::render::{bytes, count};
 /// A result with its formula.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
-    /// What it is: `memory`.
+    /// Name, such as `memory`.
     pub what: &'static str,
-    /// How much.
+    /// Number with its unit.
     pub amount: Amount,
-    /// The same in plain numbers: `100M connections × 4.11 KiB`.
+    /// Calculation with its numbers, such as `100M connections × 4.11 KiB`.
     pub formula: String,
 }
 
@@ -26,9 +26,9 @@ impl Line {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "unit", content = "value", rename_all = "snake_case")]
 pub enum Amount {
-    /// Machines, whole ones.
+    /// Whole machines.
     Machines(u64),
-    /// Cores that are busy.
+    /// Busy cores.
     Cores(f64),
     /// Bytes.
     Bytes(f64),
@@ -67,12 +67,12 @@ impl fmt::Display for Amount {
     }
 }
 
-/// `4.2 Gbit/s`.
+/// Formats a rate of bits, such as `4.2 Gbit/s`.
 pub(super) fn bits(per_s: f64) -> String {
     format!("{}bit/s", count(per_s))
 }
 
-/// `420 ms`, `20.4 s`, `2.8 h`.
+/// Formats a time, such as `420 ms`, `20.4 s` or `2.8 h`.
 pub(super) fn seconds(n: f64) -> String {
     match n {
         _ if n < 1.0 => format!("{} ms", count(n * 1_000.0)),
@@ -82,7 +82,7 @@ pub(super) fn seconds(n: f64) -> String {
     }
 }
 
-/// `64.5 µs`.
+/// Formats microseconds, such as `64.5 µs`.
 pub(super) fn micros(us: f64) -> String {
     format!("{} µs", count(us))
 }

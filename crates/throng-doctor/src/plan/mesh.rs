@@ -1,4 +1,4 @@
-//! Nodes that connect to each other: how many of them before the first limit.
+//! Nodes that connect to each other, and how many of them fit below the first limit.
 
 use serde::Serialize;
 use throng_base::units::show_count;
@@ -8,59 +8,60 @@ use super::LinearFormula;
 /// A limit of the machine that nodes run on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeshLimit {
-    /// What it is called.
+    /// Name of the limit.
     pub name: &'static str,
-    /// How many connections it allows.
+    /// Number of connections that it allows.
     pub allows: u64,
-    /// Whose connections.
+    /// Connections that it counts: of a node or of a machine.
     pub scope: Scope,
-    /// What to know about it, or how to raise it; `{n}` stands for what is needed.
+    /// Note about it, or how to raise it; `{n}` stands for the value that is needed.
     pub note: String,
 }
 
-/// Whose connections a limit counts.
+/// The connections that a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Those of one node.
+    /// Connections of one node.
     Node,
-    /// Those of all nodes on a machine.
+    /// Connections of all nodes on a machine.
     Machine,
 }
 
-/// How far a limit reaches.
+/// A limit, and the nodes that it allows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeshRow {
-    /// The limit.
+    /// Name of the limit.
     pub limit: &'static str,
-    /// How many connections it allows.
+    /// Number of connections that it allows.
     pub allows: u64,
-    /// Whose connections.
+    /// Connections that it counts: of a node or of a machine.
     pub of_each: Scope,
-    /// The most nodes that it allows; none when it allows any number.
+    /// Most nodes that it allows, or `None` if it allows any number.
     pub nodes_most: Option<u64>,
-    /// `3x + 15 ≤ 1024`.
+    /// Calculation, such as `3x + 15 ≤ 1024`.
     pub formula: String,
-    /// What to know about it, or how to raise it.
+    /// Note about it, or how to raise it.
     pub note: String,
-    /// What it would have to allow for the nodes that are wanted, where it does not.
+    /// Value that the planned nodes need, if the limit is below it.
     pub needs: Option<u64>,
 }
 
-/// Which limit comes first.
+/// The limits of a mesh, in the order in which they are reached.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mesh {
-    /// The connections of each node.
+    /// Formula for the connections of a node.
     pub connections_per_node: String,
-    /// How many nodes share a machine; none when all do.
+    /// Nodes on a machine, or `None` if all nodes are on one machine.
     pub nodes_per_machine: Option<u64>,
-    /// The nodes that are wanted.
+    /// Planned number of nodes.
     pub nodes: Option<u64>,
-    /// Every limit, the first to come first.
+    /// All limits, the first to be reached first.
     pub rows: Vec<MeshRow>,
 }
 
-/// Holds `formula` against each of `limits`. `nodes_per_machine` share a machine; none: all of them are on one.
+/// Computes how many nodes each of `limits` allows. `nodes_per_machine` nodes share a machine; with
+/// `None`, all nodes are on one machine.
 pub fn mesh(
     formula: LinearFormula,
     nodes: Option<u64>,
@@ -95,29 +96,29 @@ pub fn mesh(
 }
 
 impl Mesh {
-    /// Which limit comes first and when, in a sentence; and whether the nodes that are wanted fit.
+    /// Returns a sentence with the first limit and, if nodes are planned, whether they fit.
     pub fn verdict(&self) -> String {
         let Some(first) = self.rows.first() else { return "no limit is known".to_owned() };
         let Some(most) = first.nodes_most else {
-            return "no limit of this machine is ever reached".to_owned();
+            return "this mesh reaches no limit of the machine".to_owned();
         };
         let limit = format!("{} ({})", first.limit, show_count(first.allows));
         match (self.nodes, self.rows.iter().filter(|row| row.needs.is_some()).count()) {
-            (None, _) => format!("{limit} comes first: it is enough for {most} nodes"),
-            (Some(nodes), 0) => format!("{nodes} nodes fit: {limit} comes first, at {most}"),
+            (None, _) => format!("the first limit is {limit}: it is enough for {most} nodes"),
+            (Some(nodes), 0) => format!("{nodes} nodes fit: the first limit is {limit}, at {most}"),
             (Some(nodes), short) => {
                 let others = match short {
                     1 => String::new(),
-                    _ => format!(", and {} more below {nodes}", short - 1),
+                    _ => format!(", and {} more limits are below {nodes}", short - 1),
                 };
-                format!("{nodes} nodes do not fit: {limit} ends at {most}{others}")
+                format!("{nodes} nodes do not fit: {limit} is enough for {most}{others}")
             }
         }
     }
 }
 
-/// The largest number for which `fits` holds, given that it holds for no larger one once it does not; none when it holds for
-/// as many as anybody will have.
+/// Returns the largest number for which `fits` is true, or `None` if it is true up to
+/// [`NODES_MOST`]. `fits` must not become true again once it is false.
 fn most(fits: impl Fn(u64) -> bool) -> Option<u64> {
     if fits(NODES_MOST) {
         return None;
@@ -125,15 +126,16 @@ fn most(fits: impl Fn(u64) -> bool) -> Option<u64> {
     let (mut yes, mut no) = (0, NODES_MOST);
     while no - yes > 1 {
         let middle = yes + (no - yes) / 2;
-        match fits(middle) {
-            true => yes = middle,
-            false => no = middle,
+        if fits(middle) {
+            yes = middle;
+        } else {
+            no = middle;
         }
     }
     Some(yes)
 }
 
-/// Above this, a limit is none.
+/// The number of nodes from which a limit counts as none.
 const NODES_MOST: u64 = 1_000_000_000_000;
 
 #[cfg(test)]
@@ -162,19 +164,20 @@ mod tests {
     }
 
     #[test]
-    fn the_first_limit_comes_first_and_what_is_short_is_said() {
+    fn the_first_limit_comes_first_and_short_limits_are_counted() {
         let limits = [limit("ports", 28_232, Scope::Machine), limit("fds", 1_024, Scope::Node)];
         let found = mesh(scalaris(), None, Some(1), &limits);
-        assert_eq!(found.verdict(), "fds (1024) comes first: it is enough for 336 nodes");
+        assert_eq!(found.verdict(), "the first limit is fds (1024): it is enough for 336 nodes");
         assert_eq!(found.rows[0].formula, "3x + 15 ≤ 1024");
         assert_eq!(found.rows[0].note, "raise it to N");
         let found = mesh(scalaris(), Some(336), Some(1), &limits);
-        assert_eq!(found.verdict(), "336 nodes fit: fds (1024) comes first, at 336");
+        assert_eq!(found.verdict(), "336 nodes fit: the first limit is fds (1024), at 336");
         assert!(found.rows.iter().all(|row| row.needs.is_none()));
         let found = mesh(scalaris(), Some(10_000), Some(1), &limits);
         assert_eq!(found.rows[0].needs, Some(30_015));
         assert_eq!(found.rows[0].note, "raise it to 30015");
-        let verdict = "10000 nodes do not fit: fds (1024) ends at 336, and 1 more below 10000";
+        let verdict = "10000 nodes do not fit: fds (1024) is enough for 336, and 1 more limits are \
+                       below 10000";
         assert_eq!(found.verdict(), verdict);
     }
 
@@ -190,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_grow_is_never_reached() {
+    fn a_constant_number_of_connections_reaches_no_limit() {
         let formula: LinearFormula = "40".parse().unwrap();
         let found = mesh(formula, None, Some(1), &[limit("fds", 1_024, Scope::Node)]);
         assert_eq!(found.rows[0].nodes_most, None);
-        assert_eq!(found.verdict(), "no limit of this machine is ever reached");
+        assert_eq!(found.verdict(), "this mesh reaches no limit of the machine");
     }
 }

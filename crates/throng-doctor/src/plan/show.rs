@@ -1,4 +1,4 @@
-//! A plan in words.
+//! The text of a plan.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use super::{
 };
 
 impl FleetSpec {
-    /// What was asked for, in a sentence.
+    /// Describes the fleet in a sentence.
     pub fn sentence(&self) -> String {
         let mut parts = vec![format!("{} connections", show_count(self.connections))];
         if let Some(per_s) = self.connects_per_s {
-            parts.push(format!("{} connects while they come", rate(per_s)));
+            parts.push(format!("{} connects", rate(per_s)));
         }
         if self.messages_per_s > 0.0 {
             let messages = rate(self.messages_per_s);
@@ -58,6 +58,7 @@ impl fmt::Display for FleetPlan {
     }
 }
 
+/// Returns the heading for one side.
 fn title(fleet: &Fleet) -> String {
     let what = match fleet.role {
         FleetSide::Server => "servers",
@@ -70,6 +71,7 @@ fn title(fleet: &Fleet) -> String {
     format!("{what}: {machines}")
 }
 
+/// Returns the table of a plan's lines.
 fn table(lines: &[Line]) -> Table {
     let mut table = Table::new().aligned(&[Align::Left, Align::Right, Align::Left]);
     for Line { what, amount, formula } in lines {

@@ -1,6 +1,6 @@
 use super::*;
 
-fn ask() -> FleetSpec {
+fn spec() -> FleetSpec {
     FleetSpec {
         connections: 100_000_000,
         messages_per_s: 0.0,
@@ -18,7 +18,7 @@ fn ask() -> FleetSpec {
     }
 }
 
-/// Round costs: 4,000 bytes in all, and so many microseconds for each thing.
+/// Returns round costs: 4,000 bytes in all, and a few microseconds for each kind of work.
 fn costs() -> Costs {
     let mut costs = Costs::documented();
     let cost = |value| Cost { value, source: CostSource::Run };
@@ -35,8 +35,8 @@ fn costs() -> Costs {
 }
 
 #[track_caller]
-fn check(ask: &FleetSpec, machines: u64, decided_by: &str) -> FleetPlan {
-    let plan = plan(ask, &costs());
+fn check(spec: &FleetSpec, machines: u64, decided_by: &str) -> FleetPlan {
+    let plan = plan(spec, &costs());
     assert_eq!((plan.servers.machines, plan.servers.decided_by), (machines, decided_by));
     plan
 }
@@ -48,7 +48,7 @@ fn line<'a>(lines: &'a [Line], what: &str) -> &'a Line {
 #[test]
 fn idle_connections_are_a_matter_of_memory() {
     // 400 GB in machines of 55 GB.
-    let plan = check(&ask(), 8, "memory");
+    let plan = check(&spec(), 8, "memory");
     let memory = line(&plan.servers.lines, "memory");
     assert_eq!(memory.amount, Amount::Bytes(4e11));
     assert!(memory.formula.starts_with("100M connections × (3.71 KiB"), "{}", memory.formula);
@@ -60,14 +60,14 @@ fn idle_connections_are_a_matter_of_memory() {
 fn small_machines_run_out_of_epoll_watches_before_memory() {
     let mut cheap = costs();
     cheap.kernel_bytes.value = 1_000.0;
-    let servers = plan(&ask(), &cheap).servers;
+    let servers = plan(&spec(), &cheap).servers;
     // 4 % of 64 GiB at 184 bytes each: 14.9M watches a machine.
     assert_eq!((servers.machines, servers.decided_by), (7, "epoll watches"));
 }
 
 #[test]
 fn messages_are_a_matter_of_cpu() {
-    let plan = check(&FleetSpec { messages_per_s: 30e6, ..ask() }, 14, "CPU");
+    let plan = check(&FleetSpec { messages_per_s: 30e6, ..spec() }, 14, "CPU");
     let busy = line(&plan.servers.lines, "cores busy");
     assert_eq!(busy.amount, Amount::Cores(300.0));
     assert_eq!(busy.formula, "30M/s messages × 10 µs");
@@ -80,7 +80,7 @@ fn messages_are_a_matter_of_cpu() {
 #[test]
 fn large_messages_are_a_matter_of_the_network() {
     let plan = check(
-        &FleetSpec { messages_per_s: 2e6, message_bytes: 100_000, ..ask() },
+        &FleetSpec { messages_per_s: 2e6, message_bytes: 100_000, ..spec() },
         98,
         "the network",
     );
@@ -91,7 +91,7 @@ fn large_messages_are_a_matter_of_the_network() {
 
 #[test]
 fn one_of_everything_is_the_least() {
-    let plan = check(&FleetSpec { connections: 10, ..ask() }, 1, "memory");
+    let plan = check(&FleetSpec { connections: 10, ..spec() }, 1, "memory");
     assert_eq!(plan.generators.machines, 1);
     assert_eq!(
         line(&plan.addresses, "source addresses of a generator").amount,
@@ -102,7 +102,7 @@ fn one_of_everything_is_the_least() {
 #[test]
 fn source_addresses_are_counted_against_every_target() {
     let found = |targets| {
-        let plan = plan(&FleetSpec { target_addresses: targets, ..ask() }, &costs());
+        let plan = plan(&FleetSpec { target_addresses: targets, ..spec() }, &costs());
         let line = line(&plan.addresses, "source addresses of a generator");
         (line.amount, line.formula.clone())
     };
@@ -115,7 +115,7 @@ fn source_addresses_are_counted_against_every_target() {
 #[test]
 fn absurd_numbers_of_addresses_and_ports_have_an_answer() {
     let found = |targets, ports| {
-        let plan = plan(&FleetSpec { target_addresses: Some(targets), ports, ..ask() }, &costs());
+        let plan = plan(&FleetSpec { target_addresses: Some(targets), ports, ..spec() }, &costs());
         line(&plan.addresses, "source addresses of a generator").amount
     };
     assert_eq!(found(u64::MAX, 28_232), Amount::Addresses(1));
@@ -124,10 +124,10 @@ fn absurd_numbers_of_addresses_and_ports_have_an_answer() {
 
 #[test]
 fn a_broadcast_takes_what_its_slowest_resource_takes() {
-    let found = plan(&ask(), &costs());
+    let found = plan(&spec(), &costs());
     // 12.5M deliveries of 8 us on 32 cores: 3.1 s; 154 bytes each at 25 Gbit/s: 0.6 s.
     assert_eq!(line(&found.time, "a broadcast to all").amount, Amount::Seconds(3.125));
-    let often = FleetSpec { broadcast_every_s: Some(2.0), ..ask() };
+    let often = FleetSpec { broadcast_every_s: Some(2.0), ..spec() };
     let found = plan(&often, &costs());
     assert_eq!(found.servers.decided_by, "CPU");
     let busy = line(&found.servers.lines, "cores busy");
@@ -135,27 +135,27 @@ fn a_broadcast_takes_what_its_slowest_resource_takes() {
 }
 
 #[test]
-fn everybody_has_connected_after_as_long_as_the_slower_side_takes() {
+fn the_slower_side_decides_when_all_have_connected() {
     let mut slow = costs();
     slow.generator.connect_us.value = 100.0;
-    let found = plan(&ask(), &slow);
+    let found = plan(&spec(), &slow);
     let line_ = line(&found.time, "all have connected after");
     assert_eq!(line_.formula, "100M ÷ (8 generators × 32 cores × 70 % ÷ 100 µs)");
-    let found = plan(&FleetSpec { connects_per_s: Some(50e3), ..ask() }, &slow);
+    let found = plan(&FleetSpec { connects_per_s: Some(50e3), ..spec() }, &slow);
     assert_eq!(line(&found.time, "all have connected after").amount, Amount::Seconds(2_000.0));
 }
 
 #[test]
 fn the_weakest_assumption_is_about_what_decides() {
-    let weakest = |ask: &FleetSpec, costs: &Costs| plan(ask, costs).assumptions.remove(0);
-    assert!(weakest(&ask(), &costs()).contains("idle"));
-    let busy = FleetSpec { messages_per_s: 30e6, ..ask() };
-    assert!(weakest(&busy, &costs()).contains("of 2 CPUs: 32 are taken to do 16 times"));
-    let mut unknown = FleetSpec { messages_per_s: 2e6, message_bytes: 100_000, ..ask() };
+    let weakest = |spec: &FleetSpec, costs: &Costs| plan(spec, costs).assumptions.remove(0);
+    assert!(weakest(&spec(), &costs()).contains("idle"));
+    let busy = FleetSpec { messages_per_s: 30e6, ..spec() };
+    assert!(weakest(&busy, &costs()).contains("from 2 CPUs: 32 CPUs are assumed to do 16 times"));
+    let mut unknown = FleetSpec { messages_per_s: 2e6, message_bytes: 100_000, ..spec() };
     unknown.machine.nic_is_known = false;
     assert!(weakest(&unknown, &costs()).contains("no --nic"));
     assert!(
-        plan(&ask(), &Costs::documented()).assumptions[0..2]
+        plan(&spec(), &Costs::documented()).assumptions[0..2]
             .iter()
             .any(|a| a.contains("numbers.md"))
     );
@@ -165,10 +165,10 @@ fn the_weakest_assumption_is_about_what_decides() {
 fn only_costs_that_are_used_are_assumed() {
     let mut partly = costs();
     partly.server.delivery_us.source = CostSource::Documented;
-    let assumes = |ask: &FleetSpec| {
-        plan(ask, &partly).assumptions.iter().any(|text| text.contains("another machine's"))
+    let assumes = |spec: &FleetSpec| {
+        plan(spec, &partly).assumptions.iter().any(|text| text.contains("another machine"))
     };
-    let talk = FleetSpec { messages_per_s: 1e6, ..ask() };
-    assert!(!assumes(&ask()) && !assumes(&talk));
+    let talk = FleetSpec { messages_per_s: 1e6, ..spec() };
+    assert!(!assumes(&spec()) && !assumes(&talk));
     assert!(assumes(&FleetSpec { broadcast_every_s: Some(30.0), ..talk }));
 }

@@ -1,4 +1,4 @@
-//! One limit, held against what is needed of it.
+//! A limit, and the check of it against what is needed.
 
 use serde::Serialize;
 use throng_base::units::{brief_count, show_count};
@@ -6,80 +6,79 @@ use throng_report::render::bytes;
 
 use crate::fact::{Fact, Unknown};
 
-/// A limit and what became of it.
+/// A limit and the result of its check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
-    /// Stable name, `epoll_watches`.
+    /// Stable name, such as `epoll_watches`.
     pub id: &'static str,
-    /// The limit as its owner calls it, `fs.epoll.max_user_watches`.
+    /// Name of the limit as the system writes it, such as `fs.epoll.max_user_watches`.
     pub limit: String,
-    /// What is counted.
+    /// Unit of the numbers.
     pub unit: Unit,
-    /// How much of it is needed.
+    /// Amount that is needed.
     pub needs: u64,
-    /// How much of it there is.
+    /// Amount that is available.
     pub has: Option<u64>,
-    /// How many connections that is enough for, where it depends on their number.
+    /// Connections for which it is enough, if it depends on their number.
     pub holds: Option<u64>,
-    /// Whether connections fail beyond it; else they become slow, or may fail.
+    /// True if connections fail beyond it; otherwise they become slow, or may fail.
     pub stops: bool,
-    /// What follows.
+    /// Result of the check.
     pub state: CheckState,
-    /// How the numbers come about, or why they are not known.
+    /// Explanation of the numbers, or why they are not known.
     pub because: String,
-    /// What moves it, where it has to be moved.
+    /// Change that raises the limit, if it must be raised.
     pub remedy: Option<Remedy>,
 }
 
-/// How a limit stands to what is needed.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
-    /// It is enough.
+    /// The limit is enough.
     Ok,
-    /// It can be run, but slower than it might be, or with a risk.
+    /// The run is possible, but slower or at a risk.
     Tight,
-    /// It cannot work.
+    /// The run cannot work.
     Short,
     /// The limit could not be read.
     Unknown,
 }
 
-/// What the numbers of a check count.
+/// The unit of a check's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Things.
+    /// Objects, such as fds.
     Count,
     /// Bytes.
     Bytes,
 }
 
-/// What moves a limit.
+/// A change that raises a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remedy {
-    /// The command, or the option of throng.
+    /// Command, or option of throng.
     pub command: String,
-    /// The command that undoes it.
+    /// Command that undoes it.
     pub undo: Option<String>,
-    /// The same as a sysctl, where it is one.
+    /// Sysctl that the command sets, if it sets one.
     pub sysctl: Option<Sysctl>,
 }
 
-/// A sysctl that is to be raised.
+/// A sysctl to raise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sysctl {
-    /// `fs.file-max`.
+    /// Name, such as `fs.file-max`.
     pub name: String,
-    /// What it is.
+    /// Current value.
     pub old: String,
-    /// What it has to be.
+    /// Required value.
     pub value: String,
 }
 
 impl Check {
-    /// A limit beyond which connections fail: `needs` of it for what was asked, and enough for `holds` connections, of which
-    /// `wanted` are asked for.
+    /// Checks a limit beyond which connections fail. `wanted` connections need `needs` of it.
     pub(super) fn stops(
         id: &'static str,
         limit: impl Into<String>,
@@ -90,7 +89,7 @@ impl Check {
         Self::new(id, limit.into(), wanted, needs, found, CheckState::Short)
     }
 
-    /// A limit beyond which connections become slow.
+    /// Checks a limit beyond which connections become slow.
     pub(super) fn slows(
         id: &'static str,
         limit: impl Into<String>,
@@ -101,6 +100,7 @@ impl Check {
         Self::new(id, limit.into(), wanted, needs, found, CheckState::Tight)
     }
 
+    /// Checks a limit; `otherwise` is the result if it is not enough.
     fn new(
         id: &'static str,
         limit: String,
@@ -135,13 +135,13 @@ impl Check {
         }
     }
 
-    /// The same, in bytes.
+    /// Returns the check with its numbers in bytes.
     #[must_use]
     pub(super) fn in_bytes(self) -> Self {
         Self { unit: Unit::Bytes, ..self }
     }
 
-    /// The same, with how its numbers come about. What is unknown keeps its reason.
+    /// Adds an explanation of the numbers. An unknown limit keeps its reason.
     #[must_use]
     pub(super) fn because(mut self, how: impl Into<String>) -> Self {
         if self.state != CheckState::Unknown {
@@ -150,17 +150,17 @@ impl Check {
         self
     }
 
-    /// The same, with what moves the limit if it has to be moved.
+    /// Adds the change that raises the limit, if it must be raised.
     #[must_use]
     pub(super) fn else_do(mut self, remedy: impl FnOnce() -> Remedy) -> Self {
-        if self.is_in_the_way() {
+        if self.needs_action() {
             self.remedy = Some(remedy());
         }
         self
     }
 
-    /// How many connections it is enough for, in words. Bytes are measured and estimated, so what follows from them is
-    /// rounded.
+    /// Formats the connections for which it is enough. Bytes are measured and estimated, so numbers
+    /// that follow from them are rounded.
     pub(super) fn show_holds(&self) -> String {
         let holds = self.holds.unwrap_or(0);
         match self.unit {
@@ -169,17 +169,17 @@ impl Check {
         }
     }
 
-    /// Whether something should be done.
-    pub fn is_in_the_way(&self) -> bool {
+    /// Reports whether the limit should be raised.
+    pub fn needs_action(&self) -> bool {
         matches!(self.state, CheckState::Short | CheckState::Tight)
     }
 
-    /// The sysctl that would have to change.
+    /// Returns the sysctl to change.
     pub(super) fn sysctl(&self) -> Option<&Sysctl> {
         self.remedy.as_ref()?.sysctl.as_ref()
     }
 
-    /// One of its numbers with its unit.
+    /// Formats one of the numbers with its unit.
     pub(super) fn show(&self, number: u64) -> String {
         match self.unit {
             Unit::Count if number >= ROUNDED_FROM => brief_count(number as f64),
@@ -189,42 +189,42 @@ impl Check {
     }
 }
 
-/// What there is of a limit.
+/// The value of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LimitValue {
-    /// In the check's own unit.
+    /// Amount in the check's own unit.
     pub(super) has: u64,
     pub(super) enough: Sufficiency,
 }
 
-/// What a limit is enough for.
+/// The connections for which a limit is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sufficiency {
-    /// So many connections.
+    /// Enough for this many connections.
     For(u64),
-    /// What was asked, or not, however many connections there are.
+    /// Enough, or not, for any number of connections.
     Whatever(bool),
 }
 
 impl LimitValue {
-    /// A limit of which every connection needs `each` parts, when `reserve` of them are for something else.
+    /// Creates a limit of which every connection needs `each`, besides a `reserve` for other uses.
     pub(super) fn linear(has: u64, each: u64, reserve: u64) -> Self {
         Self { has, enough: Sufficiency::For(has.saturating_sub(reserve) / each.max(1)) }
     }
 
-    /// A limit of which `needs` are needed, however many connections there are.
+    /// Creates a limit of which `needs` are needed for any number of connections.
     pub(super) fn fixed(has: u64, needs: u64) -> Self {
         Self { has, enough: Sufficiency::Whatever(needs <= has) }
     }
 }
 
 impl Remedy {
-    /// Something that is not a sysctl, and ends with the process or the shell.
+    /// Creates a change that is not a sysctl, and ends with the process or the shell.
     pub(super) fn command(command: impl Into<String>) -> Self {
         Self { command: command.into(), undo: None, sysctl: None }
     }
 
-    /// A sysctl that was `old`.
+    /// Creates a change of a sysctl whose value is `old`.
     pub(super) fn sysctl(name: &str, old: impl ToString, value: impl ToString) -> Self {
         let (old, value) = (old.to_string(), value.to_string());
         Self {
@@ -234,14 +234,15 @@ impl Remedy {
         }
     }
 
-    /// What its command says besides setting the sysctl: what has to be done as well, or instead. Empty where that is all.
+    /// Returns the part of the command besides the sysctl: further or alternative steps. It is
+    /// empty if there are none.
     pub fn besides_sysctl(&self) -> &str {
         let alone = self.sysctl.as_ref().map(|sysctl| set(&sysctl.name, &sysctl.value));
         let rest = alone.and_then(|alone| self.command.strip_prefix(&alone));
         rest.unwrap_or("").trim_start_matches([' ', '&'])
     }
 
-    /// The same, with another way in words.
+    /// Adds an alternative in words.
     #[must_use]
     pub(super) fn or(mut self, other: &str) -> Self {
         self.command += &format!("   (or {other})");
@@ -250,27 +251,28 @@ impl Remedy {
 }
 
 impl Sysctl {
-    /// Its last number: of several, the one that limits.
-    pub(super) fn height(&self) -> u64 {
+    /// Returns its last number: of several, the one that limits.
+    pub(super) fn limit(&self) -> u64 {
         let last = self.value.split_ascii_whitespace().last();
         last.and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 }
 
-/// The command that sets a sysctl.
+/// Returns the command that sets a sysctl.
 fn set(name: &str, value: &str) -> String {
-    match value.contains([' ', '\t', ',']) || value.is_empty() {
-        true => format!("sysctl -w {name}=\"{value}\""),
-        false => format!("sysctl -w {name}={value}"),
+    if value.contains([' ', '\t', ',']) || value.is_empty() {
+        format!("sysctl -w {name}=\"{value}\"")
+    } else {
+        format!("sysctl -w {name}={value}")
     }
 }
 
-/// Both, or the first reason why not.
+/// Returns both facts, or the first reason why one is unknown.
 pub(super) fn both<A: Clone, B: Clone>(a: &Fact<A>, b: &Fact<B>) -> Fact<(A, B)> {
     let pair =
         || -> Result<(A, B), Unknown> { Ok((a.clone().into_result()?, b.clone().into_result()?)) };
     pair().into()
 }
 
-/// Larger counts than any limit's are shown rounded.
+/// The count from which numbers are rounded: larger than any real limit.
 const ROUNDED_FROM: u64 = 1_000_000_000;

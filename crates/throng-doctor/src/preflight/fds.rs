@@ -1,4 +1,4 @@
-//! Files: fd tables, the machine's open files, and the threads that have the tables.
+//! Checks of files: fd tables, the machine's open files, and the threads that own the tables.
 
 use std::ops::RangeInclusive;
 
@@ -9,47 +9,46 @@ use super::{MachineLimits, MachineRole, Requirements};
 use crate::fact::Fact;
 use crate::status::Capability;
 
-/// The connections that fit into the fd tables of one end.
-pub(super) fn tables(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
+/// Checks the fd tables of one program.
+pub(super) fn tables(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let limit = table_limit(machine);
     let private = is_private(machine);
     let found = limit.clone().map(|limit| {
-        let holds = match private {
-            true => most_of(ask, machine, limit, cores_least(ask, machine)..=cores_most(ask)),
-            false => room(ask, machine, limit, cores_least(ask, machine)),
+        let holds = if private {
+            most_of(required, machine, limit, cores_least(required, machine)..=cores_most(required))
+        } else {
+            room(required, machine, limit, cores_least(required, machine))
         };
         LimitValue::linear(holds, 1, 0)
     });
     let table = limit.known().map_or(0, |limit| *limit);
-    let cores = cores_for(ask, machine, ask.connections);
-    let each_end = ask.role.each();
-    let because = match private {
-        true => format!(
-            "RLIMIT_NOFILE {table}, a table for each core: {}{each_end}",
-            count_cores(cores)
-        ),
-        false => {
-            format!("RLIMIT_NOFILE {table}, one table{each_end}: its cores cannot have their own")
-        }
+    let cores = cores_for(required, machine, required.connections);
+    let each_end = required.role.each();
+    let because = if private {
+        format!("RLIMIT_NOFILE {table}, a table for each core: {}{each_end}", count_cores(cores))
+    } else {
+        format!("RLIMIT_NOFILE {table}, one table{each_end}: its cores cannot have their own")
     };
-    let check = Check::stops("fd_tables", "fd tables", ask.connections, ask.connections, found);
-    Some(check.because(because).else_do(|| raise_table(ask, machine, private, table)))
+    let check =
+        Check::stops("fd_tables", "fd tables", required.connections, required.connections, found);
+    Some(check.because(because).else_do(|| raise_table(required, machine, private, table)))
 }
 
-/// Open files of the whole machine.
-pub(super) fn files(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    let needs = ask.connections.saturating_mul(ask.ends()).saturating_add(FILES_RESERVED);
+/// Checks the open files of the whole machine.
+pub(super) fn files(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    let needs = required.connections.saturating_mul(required.ends()).saturating_add(FILES_RESERVED);
     let found = machine.files.clone().map(|files| {
-        LimitValue::linear(files.max.saturating_sub(files.open), ask.ends(), FILES_RESERVED)
+        LimitValue::linear(files.max.saturating_sub(files.open), required.ends(), FILES_RESERVED)
     });
     let exempt = machine.may(Capability::SysAdmin);
     let make = if exempt { Check::slows } else { Check::stops };
     let open = machine.files.known().map_or(0, |files| files.open);
     let also = if exempt { "; this user is exempt (CAP_SYS_ADMIN)" } else { "" };
-    let check = make("fs_file_max", "fs.file-max less open files", ask.connections, needs, found);
+    let check =
+        make("fs_file_max", "fs.file-max less open files", required.connections, needs, found);
     Some(
         check
-            .because(format!("{} each + {FILES_RESERVED} for all else{also}", ask.ends()))
+            .because(format!("{} each + {FILES_RESERVED} for other files{also}", required.ends()))
             .else_do(|| {
                 let max = machine.files.known().map_or(0, |files| files.max);
                 Remedy::sysctl("fs.file-max", max, needs.saturating_add(open))
@@ -57,29 +56,35 @@ pub(super) fn files(ask: &Requirements, machine: &MachineLimits) -> Option<Check
     )
 }
 
-/// A thread for each table.
-pub(super) fn threads(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
+/// Checks the threads: one for each table, and a few more.
+pub(super) fn threads(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let private = is_private(machine);
     let limit = *table_limit(machine).known()?;
-    let cores = cores_for(ask, machine, ask.connections);
-    let needs = (cores + THREADS_BESIDE) * ask.ends();
+    let cores = cores_for(required, machine, required.connections);
+    let needs = (cores + THREADS_BESIDE) * required.ends();
     let found = machine.threads.clone().map(|(free, _)| {
-        let cores_left = (free / ask.ends()).saturating_sub(THREADS_BESIDE);
-        let least = cores_least(ask, machine);
-        let holds = |cores: u64| most_of(ask, machine, limit, least..=cores);
-        let enough = match private && holds(cores_left) < holds(cores_most(ask)) {
-            true => Sufficiency::For(holds(cores_left)),
-            // What more threads would not help is the fd tables' matter.
-            false => Sufficiency::Whatever(cores_left >= least),
+        let cores_left = (free / required.ends()).saturating_sub(THREADS_BESIDE);
+        let least = cores_least(required, machine);
+        let holds = |cores: u64| most_of(required, machine, limit, least..=cores);
+        let enough = if private && holds(cores_left) < holds(cores_most(required)) {
+            Sufficiency::For(holds(cores_left))
+        } else {
+            // More threads would not help: then the fd tables are the limit.
+            Sufficiency::Whatever(cores_left >= least)
         };
         LimitValue { has: free, enough }
     });
     let name = machine.threads.known().map_or("kernel.threads-max", |(_, name)| name);
-    let check =
-        Check::stops("threads", format!("threads left by {name}"), ask.connections, needs, found);
+    let check = Check::stops(
+        "threads",
+        format!("threads left by {name}"),
+        required.connections,
+        needs,
+        found,
+    );
     Some(
         check
-            .because(format!("{} + {THREADS_BESIDE}{}", count_cores(cores), ask.role.each()))
+            .because(format!("{} + {THREADS_BESIDE}{}", count_cores(cores), required.role.each()))
             .else_do(|| match name {
                 "kernel.threads-max" => {
                     let free = machine.threads.known().map_or(0, |(free, _)| *free);
@@ -91,7 +96,8 @@ pub(super) fn threads(ask: &Requirements, machine: &MachineLimits) -> Option<Che
                 "RLIMIT_NPROC" => {
                     let free = machine.threads.known().map_or(0, |(free, _)| *free);
                     Remedy::command(format!(
-                        "ulimit -u $(( $(ulimit -u) + {} ))   (as root, in the shell that starts it)",
+                        "ulimit -u $(( $(ulimit -u) + {} ))   (as root, in the shell that starts \
+                         it)",
                         needs.saturating_sub(free)
                     ))
                 }
@@ -100,41 +106,46 @@ pub(super) fn threads(ask: &Requirements, machine: &MachineLimits) -> Option<Che
     )
 }
 
-/// Cores of an end that holds `connections`: the CPUs, or as many as the fd tables need.
-pub fn cores_for(ask: &Requirements, machine: &MachineLimits, connections: u64) -> u64 {
-    let least = cores_least(ask, machine);
+/// Returns the cores of a program that holds `connections`: as many as CPUs, or as the fd tables
+/// need.
+pub fn cores_for(required: &Requirements, machine: &MachineLimits, connections: u64) -> u64 {
+    let least = cores_least(required, machine);
     let limit = match table_limit(machine) {
         Fact::Known(limit) if is_private(machine) => limit,
         _ => return least,
     };
-    let holds = |cores: u64| cores.saturating_mul(room(ask, machine, limit, cores));
-    let cores = (least..=cores_most(ask)).find(|cores| holds(*cores) >= connections);
+    let holds = |cores: u64| cores.saturating_mul(room(required, machine, limit, cores));
+    let cores = (least..=cores_most(required)).find(|cores| holds(*cores) >= connections);
     cores.unwrap_or_else(|| {
-        (least..=cores_most(ask)).max_by_key(|cores| holds(*cores)).unwrap_or(least)
+        (least..=cores_most(required)).max_by_key(|cores| holds(*cores)).unwrap_or(least)
     })
 }
 
-/// The connections that so many tables hold, at the best number of them; more tables are smaller tables.
+/// Returns the most connections that the tables of this many cores hold. More tables are smaller
+/// tables.
 fn most_of(
-    ask: &Requirements,
+    required: &Requirements,
     machine: &MachineLimits,
     limit: u64,
     cores: RangeInclusive<u64>,
 ) -> u64 {
-    cores.map(|cores| cores.saturating_mul(room(ask, machine, limit, cores))).max().unwrap_or(0)
+    cores
+        .map(|cores| cores.saturating_mul(room(required, machine, limit, cores)))
+        .max()
+        .unwrap_or(0)
 }
 
-/// `1 core`, `51 cores`.
+/// Formats a number of cores: `1 core`, `51 cores`.
 fn count_cores(cores: u64) -> String {
     if cores == 1 { "1 core".to_owned() } else { format!("{cores} cores") }
 }
 
-/// fds of one table, everything included.
+/// Returns the number of fds in one table, with the reserved ones.
 fn table_limit(machine: &MachineLimits) -> Fact<u64> {
     let nr_open = machine.nr_open.known().copied().unwrap_or(u64::MAX);
     match &machine.fds_hard {
         Fact::Known(Some(hard)) => Fact::Known((*hard).min(nr_open)),
-        // The kernel's own default, where neither says anything.
+        // The kernel's default, if neither is known.
         Fact::Known(None) => Fact::Known(
             nr_open.min(NR_OPEN_DEFAULT.max(machine.nr_open.known().copied().unwrap_or(0))),
         ),
@@ -142,16 +153,17 @@ fn table_limit(machine: &MachineLimits) -> Fact<u64> {
     }
 }
 
-/// Whether each core has a table of its own. Where that could not be tried, they are taken to share one.
+/// Reports whether each core has an fd table of its own. If that could not be tried, they are
+/// assumed to share one.
 fn is_private(machine: &MachineLimits) -> bool {
     machine.private_fds.known().copied().unwrap_or(false)
 }
 
-/// Connections that fit into one table.
-fn room(ask: &Requirements, machine: &MachineLimits, limit: u64, cores: u64) -> u64 {
+/// Returns the connections that fit into one table.
+fn room(required: &Requirements, machine: &MachineLimits, limit: u64, cores: u64) -> u64 {
     let usable = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let (limit, cores) = (usable(limit), usable(cores));
-    match (is_private(machine), ask.role) {
+    match (is_private(machine), required.role) {
         (false, _) => fdtable::usable_shared(limit, cores) as u64,
         (true, MachineRole::Client) => fdtable::usable(limit, cores) as u64,
         // A server's table also has its listener.
@@ -159,20 +171,29 @@ fn room(ask: &Requirements, machine: &MachineLimits, limit: u64, cores: u64) -> 
     }
 }
 
-fn cores_least(ask: &Requirements, machine: &MachineLimits) -> u64 {
-    ask.cores.unwrap_or(machine.cpus).max(1)
+/// Returns the fewest cores: the given number, or the CPUs.
+fn cores_least(required: &Requirements, machine: &MachineLimits) -> u64 {
+    required.cores.unwrap_or(machine.cpus).max(1)
 }
 
-fn cores_most(ask: &Requirements) -> u64 {
-    ask.cores.unwrap_or(fdtable::CORES_MAX as u64).max(1)
+/// Returns the most cores: the given number, or as many as throng supports.
+fn cores_most(required: &Requirements) -> u64 {
+    required.cores.unwrap_or(fdtable::CORES_MAX as u64).max(1)
 }
 
-fn raise_table(ask: &Requirements, machine: &MachineLimits, private: bool, table: u64) -> Remedy {
-    let cores = cores_least(ask, machine);
-    let share = if private { ask.connections.div_ceil(cores) } else { ask.connections };
-    // What a table holds grows one for one with its limit.
-    let needed = share
-        .saturating_add(table.saturating_sub(room(ask, machine, table, cores)).max(RESERVED_LEAST));
+/// Returns the change that makes the fd tables large enough.
+fn raise_table(
+    required: &Requirements,
+    machine: &MachineLimits,
+    private: bool,
+    table: u64,
+) -> Remedy {
+    let cores = cores_least(required, machine);
+    let share = if private { required.connections.div_ceil(cores) } else { required.connections };
+    // The connections in a table grow one for one with its limit.
+    let needed = share.saturating_add(
+        table.saturating_sub(room(required, machine, table, cores)).max(RESERVED_LEAST),
+    );
     let mut steps = Vec::new();
     if let Some(nr_open) = machine.nr_open.known().filter(|nr_open| **nr_open < needed) {
         let sysctl = Remedy::sysctl("fs.nr_open", nr_open, needed);
@@ -182,7 +203,8 @@ fn raise_table(ask: &Requirements, machine: &MachineLimits, private: bool, table
     let by_root = match machine.status.known() {
         Some(status) if status.has(Capability::SysResource) => "in the shell that starts it",
         Some(status) if status.bounding & (1 << Capability::SysResource as u8) == 0 => {
-            "not possible here: nobody has CAP_SYS_RESOURCE; fewer connections a machine, then"
+            "not possible here: no process can get CAP_SYS_RESOURCE; plan fewer connections a \
+             machine"
         }
         _ => "as root, in the shell that starts it, or LimitNOFILE= of its unit",
     };
@@ -191,33 +213,34 @@ fn raise_table(ask: &Requirements, machine: &MachineLimits, private: bool, table
         None => Remedy::command(ulimit),
     };
     remedy.command += &format!("   ({by_root})");
-    if let Some(cores) = more_cores(ask, machine, private, table) {
+    if let Some(cores) = more_cores(required, machine, private, table) {
         remedy = Remedy::command(format!("--cores {cores}"));
     }
     remedy
 }
 
-/// The cores whose tables, as large as they are, hold what those that were given do not; none where no number of them does.
+/// Returns the number of cores whose tables, at their present size, are enough, or `None` if no
+/// number of cores is.
 fn more_cores(
-    ask: &Requirements,
+    required: &Requirements,
     machine: &MachineLimits,
     private: bool,
     table: u64,
 ) -> Option<u64> {
-    if !private || ask.cores.is_none() {
+    if !private || required.cores.is_none() {
         return None;
     }
-    let unfixed = Requirements { cores: None, ..ask.clone() };
-    let cores = cores_for(&unfixed, machine, ask.connections);
+    let unfixed = Requirements { cores: None, ..required.clone() };
+    let cores = cores_for(&unfixed, machine, required.connections);
     let holds = cores.saturating_mul(room(&unfixed, machine, table, cores));
-    (holds >= ask.connections).then_some(cores)
+    (holds >= required.connections).then_some(cores)
 }
 
-/// Files of everything else that begins meanwhile, and of throng beside its connections.
+/// Files for other programs that start during the run, and for throng besides its connections.
 const FILES_RESERVED: u64 = 1_024;
-/// `fs.nr_open` of a kernel that was left alone.
+/// The kernel's default of `fs.nr_open`.
 const NR_OPEN_DEFAULT: u64 = 1 << 20;
-/// fds of a table that are not connections, where the table is so small that nothing fits into it.
+/// The reserved fds of a table that is too small for any connection.
 const RESERVED_LEAST: u64 = fdtable::RESERVED as u64;
-/// Control socket, recorder and signals of one program.
+/// Threads for the control socket, the recorder and the signals of one program.
 const THREADS_BESIDE: u64 = 8;

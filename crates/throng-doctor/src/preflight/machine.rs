@@ -1,4 +1,4 @@
-//! What a machine has, read once.
+//! The limits of a machine, read once.
 
 use throng_driver::fdtable;
 use throng_driver::netlink::ListenerState;
@@ -17,26 +17,28 @@ use crate::sockstat;
 use crate::status::{self, Capability, Status};
 use crate::text::number;
 
-/// The limits that connections run into. Those of the network are of the calling thread's network namespace.
+/// The limits that connections may reach. Those of the network belong to the calling thread's
+/// network namespace.
 #[derive(Clone, Debug)]
 pub struct MachineLimits {
     /// CPUs that the process may use.
     pub cpus: u64,
-    /// The hard RLIMIT_NOFILE of the process, which throng raises its own to, or the soft one of another program; none is unlimited.
+    /// Hard `RLIMIT_NOFILE` of the process, to which throng raises its soft limit; for another
+    /// program, its soft limit. `None` is unlimited.
     pub fds_hard: Fact<Option<u64>>,
-    /// `fs.nr_open`: the largest that one fd table can be.
+    /// `fs.nr_open`, the largest size of an fd table.
     pub nr_open: Fact<u64>,
-    /// Whether each core can have an fd table of its own.
+    /// True if each core can have an fd table of its own.
     pub private_fds: Fact<bool>,
-    /// What the process may do.
+    /// Capabilities of the process.
     pub status: Fact<Status>,
     /// Open files of the machine.
     pub files: Fact<FileUse>,
-    /// Threads that can still be made, and the limit that says so.
+    /// Threads that can still be created, and the name of the limit.
     pub threads: Fact<(u64, &'static str)>,
-    /// The machine's memory.
+    /// Memory of the machine.
     pub memory: Fact<MachineMemory>,
-    /// What the tightest control group still has; none is unlimited.
+    /// Memory left in the tightest control group; `None` is unlimited.
     pub cgroup_memory: Fact<Option<cgroup::MemoryRoom>>,
     /// Sizes of the kernel's objects.
     pub slabs: Fact<SlabCaches>,
@@ -44,11 +46,11 @@ pub struct MachineLimits {
     pub page_bytes: u64,
     /// `net.ipv4.tcp_mem`, in pages.
     pub tcp_mem: Fact<[u64; 3]>,
-    /// Pages that TCP's buffers take now.
+    /// Pages that TCP's buffers use now.
     pub tcp_mem_used_pages: Fact<u64>,
     /// `fs.epoll.max_user_watches`.
     pub epoll_watches_max: Fact<u64>,
-    /// Connection tracking; none where nothing is tracked.
+    /// Connection tracking, or `None` where connections are not tracked.
     pub conntrack: Fact<Option<Conntrack>>,
     /// `net.core.somaxconn`.
     pub somaxconn: Fact<u64>,
@@ -62,23 +64,24 @@ pub struct MachineLimits {
     pub time_wait_max: Fact<u64>,
     /// Ports that the kernel may choose.
     pub local_ports: Fact<LocalPorts>,
-    /// Who listens.
+    /// Listeners.
     pub listeners: Fact<Vec<ListenerState>>,
 }
 
-/// Connection tracking where it tracks.
+/// Connection tracking of a namespace that tracks connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conntrack {
-    /// Entries now, of this network namespace.
+    /// Entries of this network namespace.
     pub count: u64,
-    /// How many each namespace may have.
+    /// Most entries of each namespace.
     pub max: u64,
 }
 
 impl MachineLimits {
-    /// Reads them for the process `pid`. Where `root` is the running machine, it also raises this process's soft limit of fds to
-    /// the hard one, as every throng program does, and tries what cannot be read: whether a thread can part with its fd
-    /// table, and whether connections are tracked.
+    /// Reads the limits for the process `pid`. If `root` is the running machine, it also raises
+    /// this process's soft limit of fds to the hard one, as every throng program does, and tries
+    /// what cannot be read: whether a thread can have its own fd table, and whether connections are
+    /// tracked.
     pub fn read(root: &ProcRoot, pid: u32) -> Self {
         let sysctl = |name: &str| positive(root.sysctl(name), name);
         let status = status::status(root, pid);
@@ -110,7 +113,7 @@ impl MachineLimits {
             somaxconn: sysctl("net.core.somaxconn"),
             syn_backlog_max: sysctl("net.ipv4.tcp_max_syn_backlog"),
             syncookies: sysctl("net.ipv4.tcp_syncookies"),
-            // A namespace that uses the first one's table says so with a minus.
+            // A namespace that uses the first namespace's table reports a negative number.
             hash_buckets: root.sysctl("net.ipv4.tcp_ehash_entries").map(i64::unsigned_abs),
             time_wait_max: sysctl("net.ipv4.tcp_max_tw_buckets"),
             local_ports: local_ports(root),
@@ -118,20 +121,21 @@ impl MachineLimits {
         }
     }
 
-    /// Whether the process may do what needs `capability`; false where that is not known.
+    /// Reports whether the process has `capability`; false if that is not known.
     pub(super) fn may(&self, capability: Capability) -> bool {
         self.status.known().is_some_and(|status| status.has(capability))
     }
 }
 
-/// Other programs have one fd table, and the limit that they were started with.
+/// Reports whether a process is throng. Other programs have one fd table, and keep the limit that
+/// they started with.
 fn is_throng(root: &ProcRoot, pid: u32) -> bool {
     let is_named = |name: &String| name.trim_end() == "throng";
     pid == std::process::id()
         || root.text(&format!("proc/{pid}/comm")).known().is_some_and(is_named)
 }
 
-/// The kernel answers `getrlimit` even where `/proc` is hidden.
+/// Returns the limit of fds. The kernel answers `getrlimit` even if `/proc` is hidden.
 fn fds_hard(root: &ProcRoot, pid: u32) -> Fact<Option<u64>> {
     let own = root.is_live() && pid == std::process::id();
     let raised = own.then(fdtable::raise_limit);
@@ -146,8 +150,8 @@ fn fds_hard(root: &ProcRoot, pid: u32) -> Fact<Option<u64>> {
     }
 }
 
-/// The least of what the user, the machine and the control groups allow. What of them is unreadable does not count, unless
-/// nothing is left.
+/// Returns the smallest number that the user, the machine and the control groups allow. Unreadable
+/// limits do not count, unless all are unreadable.
 fn threads(root: &ProcRoot, pid: u32, status: &Fact<Status>) -> Fact<(u64, &'static str)> {
     let mut free = Vec::new();
     let running = root.read("proc/loadavg", parse_threads);
@@ -174,7 +178,7 @@ fn threads(root: &ProcRoot, pid: u32, status: &Fact<Status>) -> Fact<(u64, &'sta
     }
 }
 
-/// The threads of a user, as far as they can be seen here.
+/// Returns the threads of a user, as far as they are visible here.
 fn threads_of(root: &ProcRoot, uid: u64) -> u64 {
     let names = root.names("proc").into_result().unwrap_or_default();
     let pids = names.iter().filter_map(|name| name.parse().ok());
@@ -182,13 +186,14 @@ fn threads_of(root: &ProcRoot, uid: u64) -> u64 {
     all.filter(|status| status.uid == uid).map(|status| status.threads).sum()
 }
 
-/// Whether connections are tracked in this namespace is not to be read anywhere: the module may be loaded and have no rule
-/// here. An entry proves it; where there is none, a datagram to this machine's own loopback makes one.
+/// Returns the state of connection tracking. No file says whether this namespace tracks
+/// connections: the module may be loaded without a rule here. An entry proves it; without entries,
+/// a datagram on this machine's own loopback creates one.
 fn tracked(root: &ProcRoot) -> Fact<Option<Conntrack>> {
     let count = || root.read(conntrack::COUNT_PATH, conntrack::parse_count);
     let now = match count() {
         Fact::Known(0) if root.is_live() => {
-            let _ = whisper();
+            let _ = send_to_self();
             count()
         }
         now => now,
@@ -206,26 +211,28 @@ fn tracked(root: &ProcRoot) -> Fact<Option<Conntrack>> {
 }
 
 /// Sends one datagram from this machine to itself.
-fn whisper() -> std::io::Result<()> {
+fn send_to_self() -> std::io::Result<()> {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
     socket.send_to(&[0], socket.local_addr()?).map(drop)
 }
 
-/// A module's missing file means that it is not loaded, but not where all of `/proc/sys` is hidden.
+/// Reports whether `/proc/sys` is visible: only then does a module's missing file mean that the
+/// module is not loaded.
 fn procfs_is_there(root: &ProcRoot) -> bool {
     root.sysctl("net.core.somaxconn").known().is_some()
 }
 
-fn if_live<T>(root: &ProcRoot, source: &str, ask: impl FnOnce() -> Fact<T>) -> Fact<T> {
-    match root.is_live() {
-        true => ask(),
-        false => Fact::Unknown(Unknown::new(
-            source,
-            Reason::Failed("a recorded machine cannot be asked".to_owned()),
-        )),
+/// Runs `probe` if `root` is the running machine.
+fn if_live<T>(root: &ProcRoot, source: &str, probe: impl FnOnce() -> Fact<T>) -> Fact<T> {
+    if root.is_live() {
+        probe()
+    } else {
+        let why = "not possible for a recorded machine".to_owned();
+        Fact::Unknown(Unknown::new(source, Reason::Failed(why)))
     }
 }
 
+/// Returns the fact as a number from 0.
 fn positive(fact: Fact<i64>, name: &str) -> Fact<u64> {
     match fact.map(u64::try_from) {
         Fact::Known(Ok(value)) => Fact::Known(value),
@@ -234,7 +241,7 @@ fn positive(fact: Fact<i64>, name: &str) -> Fact<u64> {
     }
 }
 
-/// Threads of the machine from `/proc/loadavg`: `0.50 0.61 0.40 2/317 4242`.
+/// Parses the threads of the machine from `/proc/loadavg`, such as `0.50 0.61 0.40 2/317 4242`.
 pub fn parse_threads(text: &str) -> Result<u64, ParseFailure> {
     let word = text.split_ascii_whitespace().nth(3).and_then(|word| word.split_once('/'));
     number(word.ok_or(ParseFailure("running and existing threads"))?.1)
@@ -246,7 +253,7 @@ mod tests {
     use crate::recorded_root;
 
     #[test]
-    fn a_recorded_machine_is_read_but_for_what_has_to_be_asked() {
+    fn a_recorded_machine_is_read_but_for_live_probes() {
         let found = MachineLimits::read(&recorded_root("linux-6.18"), 4242);
         assert_eq!(found.fds_hard, Fact::Known(Some(20_000)));
         assert_eq!(found.tcp_mem, Fact::Known([287_832, 383_779, 575_664]));

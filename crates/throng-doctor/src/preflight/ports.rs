@@ -1,4 +1,5 @@
-//! Addresses and ports: what names a connection, and how many names there are.
+//! Checks of addresses and ports: the four numbers of a connection, and how many combinations there
+//! are.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -10,9 +11,9 @@ use super::{MachineLimits, PortChoice, PortRequirements, Requirements};
 use crate::fact::Fact;
 use crate::ports::LocalPorts;
 
-/// Source addresses times ports times targets.
-pub(super) fn ports(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    let wanted = ask.ports.as_ref()?;
+/// Checks source addresses times ports times targets.
+pub(super) fn ports(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    let wanted = required.ports.as_ref()?;
     let each = match &wanted.chosen {
         PortChoice::Kernel => both(&machine.local_ports, &taken_of(machine))
             .map(|(ports, taken)| free_of_kernel(&ports, &taken)),
@@ -25,24 +26,25 @@ pub(super) fn ports(ask: &Requirements, machine: &MachineLimits) -> Option<Check
     let names = addresses.saturating_mul(wanted.targets);
     let found = each.clone().map(|each| LimitValue::linear(each.saturating_mul(names), 1, 0));
     let free = each.known().copied().unwrap_or(0);
-    let because = match wanted.addresses_grow {
-        true => format!("{free} ports of each address, and 127.0.0.0/8 has as many as are needed"),
-        false => format!(
+    let because = if wanted.addresses_grow {
+        format!("{free} ports of each address, and 127.0.0.0/8 has enough addresses")
+    } else {
+        format!(
             "{} source {} x {free} ports x {} {}",
             wanted.addresses,
             plural(wanted.addresses, "address", "addresses"),
             wanted.targets,
             plural(wanted.targets, "target", "targets")
-        ),
+        )
     };
     let limit = match &wanted.chosen {
         PortChoice::Kernel => "net.ipv4.ip_local_port_range".to_owned(),
         PortChoice::Generator(range) => format!("source ports {}-{}", range.start(), range.end()),
     };
-    let mut check = Check::stops("ports", limit, ask.connections, ask.connections, found);
+    let mut check = Check::stops("ports", limit, required.connections, required.connections, found);
     check = check.because(because);
-    let waiting = (ask.ends_per_s * wanted.time_wait.as_secs_f64()).ceil() as u64;
-    let mut needs = ask.connections.saturating_add(waiting);
+    let waiting = (required.ends_per_s * wanted.time_wait.as_secs_f64()).ceil() as u64;
+    let mut needs = required.connections.saturating_add(waiting);
     if check.state == CheckState::Ok && check.has.is_some_and(|has| has < needs) {
         check.state = CheckState::Tight;
         check.needs = needs;
@@ -52,32 +54,38 @@ pub(super) fn ports(ask: &Requirements, machine: &MachineLimits) -> Option<Check
             show_count(waiting)
         );
     }
-    let crowded = ask.connections.saturating_mul(SEARCH_IS_SHORT);
+    let crowded = required.connections.saturating_mul(SEARCH_IS_SHORT);
     if check.state == CheckState::Ok
         && wanted.chosen == PortChoice::Kernel
         && check.has.is_some_and(|has| has < crowded)
     {
         check.state = CheckState::Tight;
-        check.because += "; from half of them on the kernel searches thousands for each connect";
+        check.because += "; with half of them in use the kernel searches thousands for each \
+                          connect";
         needs = crowded;
     }
     Some(check.else_do(|| more_names(needs, wanted, machine, free)))
 }
 
-/// Ports that closed connections keep for a while come on top.
-pub(super) fn time_wait(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    if ask.ends_per_s <= 0.0 || ask.role == super::MachineRole::Server {
+/// Checks the TIME-WAIT table: closed connections keep their ports for a while.
+pub(super) fn time_wait(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    if required.ends_per_s <= 0.0 || required.role == super::MachineRole::Server {
         return None;
     }
-    let waiting = (ask.ends_per_s * TIME_WAIT_S).ceil() as u64;
+    let waiting = (required.ends_per_s * TIME_WAIT_S).ceil() as u64;
     let found = machine.time_wait_max.clone().map(|max| LimitValue::fixed(max, waiting));
-    let check =
-        Check::slows("time_wait", "net.ipv4.tcp_max_tw_buckets", ask.connections, waiting, found);
+    let check = Check::slows(
+        "time_wait",
+        "net.ipv4.tcp_max_tw_buckets",
+        required.connections,
+        waiting,
+        found,
+    );
     Some(
         check
             .because(format!(
                 "{} closed a second, each remembered for {TIME_WAIT_S} s",
-                show_count(ask.ends_per_s.ceil() as u64)
+                show_count(required.ends_per_s.ceil() as u64)
             ))
             .else_do(|| {
                 let max = machine.time_wait_max.known().copied().unwrap_or(0);
@@ -86,10 +94,10 @@ pub(super) fn time_wait(ask: &Requirements, machine: &MachineLimits) -> Option<C
     )
 }
 
-/// A server's port that the kernel may give to a connection on its way out.
-pub(super) fn listening_port(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    let server = ask.listens.first()?;
-    if !ask.accepts() {
+/// Checks whether the kernel may give a server's port to an outgoing connection.
+pub(super) fn listening_port(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    let server = required.listens.first()?;
+    if !required.accepts() {
         return None;
     }
     let port = server.port();
@@ -100,17 +108,17 @@ pub(super) fn listening_port(ask: &Requirements, machine: &MachineLimits) -> Opt
     let mut check = Check::slows(
         "listening_port",
         format!("port {port} outside the local ports"),
-        ask.connections,
+        required.connections,
         0,
         found,
     );
-    // Nothing is counted here: it is inside or not.
+    // There is nothing to count: the port is inside the range or not.
     check.has = None;
     let because = match machine.local_ports.known() {
         Some(ports) if ports.has(port) => {
-            "a source port may hold it when the server starts (EADDRINUSE)".to_owned()
+            "an outgoing connection may have it when the server starts (EADDRINUSE)".to_owned()
         }
-        Some(ports) => format!("connections leave from {} to {}", ports.first, ports.last),
+        Some(ports) => format!("outgoing connections use {} to {}", ports.first, ports.last),
         None => String::new(),
     };
     Some(check.because(because).else_do(|| {
@@ -125,9 +133,9 @@ pub(super) fn listening_port(ask: &Requirements, machine: &MachineLimits) -> Opt
     }))
 }
 
-/// Ports on which somebody listens; the kernel passes over them, whatever their address.
+/// Returns the ports of all listeners: the kernel skips them, whatever their address.
 fn taken_of(machine: &MachineLimits) -> Fact<Vec<u16>> {
-    // Without the list no port is known to be taken.
+    // Without the list, no port is known to be taken.
     let listeners = machine.listeners.known().map(Vec::as_slice).unwrap_or_default();
     let mut ports: Vec<u16> = listeners.iter().map(|listener| listener.addr.port()).collect();
     ports.sort_unstable();
@@ -135,8 +143,8 @@ fn taken_of(machine: &MachineLimits) -> Fact<Vec<u16>> {
     Fact::Known(ports)
 }
 
-/// Ports that one connect is sure to find while they are free. The kernel looks at ports of one parity and then at those
-/// of the other, and in a range of odd length one port of either may be passed over.
+/// Returns the free ports that a connect certainly finds. The kernel looks at ports of one parity
+/// and then at those of the other, and in a range of odd length it may skip one port of either.
 fn free_of_kernel(ports: &LocalPorts, taken: &[u16]) -> u64 {
     let all = u64::from(ports.last - ports.first) + 1;
     let reserved = all - u64::from(ports.count());
@@ -145,7 +153,8 @@ fn free_of_kernel(ports: &LocalPorts, taken: &[u16]) -> u64 {
     sure.saturating_sub(reserved + taken)
 }
 
-/// Listeners that keep the generator from binding one of its own ports: those that listen on every address.
+/// Returns the listeners that keep the generator from binding one of its own ports: those on every
+/// address.
 fn taken_in(
     range: &RangeInclusive<u16>,
     listeners: &[throng_driver::netlink::ListenerState],
@@ -164,7 +173,7 @@ fn taken_in(
     ports.len() as u64
 }
 
-/// More ports where that is enough, else more addresses.
+/// Returns a change that adds ports if that is enough, else addresses.
 fn more_names(needs: u64, wanted: &PortRequirements, machine: &MachineLimits, free: u64) -> Remedy {
     let names = wanted.addresses.saturating_mul(wanted.targets).max(1);
     let most = LOCAL_PORTS_MOST.saturating_sub(LOCAL_PORTS_SLACK);
@@ -173,7 +182,7 @@ fn more_names(needs: u64, wanted: &PortRequirements, machine: &MachineLimits, fr
             let old = format!("{} {}", ports.first, ports.last);
             let wide = format!("{} {}", ports.first.min(LOCAL_PORT_FIRST), u16::MAX);
             Remedy::sysctl("net.ipv4.ip_local_port_range", old, wide)
-                .or("more addresses, each named with --source")
+                .or("add addresses, each with --source")
         }
         (PortChoice::Generator(_), _) if names * most >= needs => {
             Remedy::command(format!("--source-ports {LOCAL_PORT_FIRST}-{}", u16::MAX))
@@ -182,7 +191,7 @@ fn more_names(needs: u64, wanted: &PortRequirements, machine: &MachineLimits, fr
             let each = free.max(1) * wanted.targets;
             let more = needs.div_ceil(each).saturating_sub(wanted.addresses);
             if wanted.on_loopback {
-                // A network of so many hosts, without its first and last address.
+                // A network with this many hosts, without its first and last address.
                 let bits = 64 - (wanted.addresses + more + 1).leading_zeros();
                 return Remedy::command(format!(
                     "--source 127.1.0.0/{}",
@@ -190,7 +199,7 @@ fn more_names(needs: u64, wanted: &PortRequirements, machine: &MachineLimits, fr
                 ));
             }
             Remedy::command(format!(
-                "ip address add ADDRESS/32 dev DEVICE   (for {} more {}; name each with --source)",
+                "ip address add ADDRESS/32 dev DEVICE   (for {} more {}; give each with --source)",
                 show_count(more),
                 plural(more, "address", "addresses")
             ))
@@ -198,26 +207,29 @@ fn more_names(needs: u64, wanted: &PortRequirements, machine: &MachineLimits, fr
     }
 }
 
+/// Formats port ranges as the sysctl does.
 fn show_ranges(ranges: &[(u16, u16)]) -> String {
-    let show = |(first, last): &(u16, u16)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
+    let show = |(first, last): &(u16, u16)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
     };
     ranges.iter().map(show).collect::<Vec<_>>().join(",")
 }
 
+/// Returns the word in its right number.
 fn plural(number: u64, one: &'static str, many: &'static str) -> &'static str {
     if number == 1 { one } else { many }
 }
 
-/// The kernel looks at every other port first, and at the rest only when none of those is free.
+/// The share of ports, one in so many, up to which the search is short: the kernel looks at every
+/// other port first.
 const SEARCH_IS_SHORT: u64 = 2;
-/// The addresses of 127.0.0.0/8 that throng takes.
+/// The addresses of 127.0.0.0/8 that throng uses.
 const LOOPBACK_ADDRESSES: u64 = 1 << 23;
-/// The lowest port that a plain user may have.
+/// The lowest port that an unprivileged user may bind.
 const LOCAL_PORT_FIRST: u16 = 1_024;
+/// The most ports that an unprivileged user may bind.
 const LOCAL_PORTS_MOST: u64 = u16::MAX as u64 - LOCAL_PORT_FIRST as u64 + 1;
-/// Listeners and reserved ports that turn up in the wider range.
+/// An allowance for listeners and reserved ports in the wider range.
 const LOCAL_PORTS_SLACK: u64 = 64;
-/// `TCP_TIMEWAIT_LEN` of every Linux.
+/// `TCP_TIMEWAIT_LEN`, in seconds, in every Linux.
 const TIME_WAIT_S: f64 = 60.0;

@@ -1,4 +1,4 @@
-//! The listener's queues, which a burst of connects must fit into.
+//! Checks of the listener's queues, which must hold a burst of connects.
 
 use std::time::Duration;
 
@@ -8,24 +8,28 @@ use super::check::{Check, LimitValue, Remedy};
 use super::{MachineLimits, Requirements, fds};
 use crate::fact::Fact;
 
-/// Connections that wait for accept.
-pub(super) fn accept_queue(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    if !ask.accepts() {
+/// Checks the accept queue.
+pub(super) fn accept_queue(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    if !required.accepts() {
         return None;
     }
-    let needs = burst(ask);
-    let found = queue(ask, machine).map(|has| LimitValue::fixed(has, needs));
-    let (limit, because) = match existing(ask, machine) {
-        Some(_) => ("the listener's backlog".to_owned(), "as it listens now".to_owned()),
+    let needs = burst(required);
+    let found = queue(required, machine).map(|has| LimitValue::fixed(has, needs));
+    let (limit, because) = match existing(required, machine) {
+        Some(_) => ("the listener's backlog".to_owned(), "the present listener's".to_owned()),
         None => (
             "net.core.somaxconn and backlog".to_owned(),
-            format!("backlog {} x {} listeners", show_count(ask.backlog), cores(ask, machine)),
+            format!(
+                "backlog {} x {} listeners",
+                show_count(required.backlog),
+                cores(required, machine)
+            ),
         ),
     };
-    let check = Check::slows("accept_queue", limit, ask.connections, needs, found);
-    let because = format!("{}; {because}", burst_words(ask));
+    let check = Check::slows("accept_queue", limit, required.connections, needs, found);
+    let because = format!("{}; {because}", show_burst(required));
     Some(check.because(because).else_do(|| {
-        let each = needs.div_ceil(listeners(ask, machine)).next_power_of_two();
+        let each = needs.div_ceil(listeners(required, machine)).next_power_of_two();
         match machine.somaxconn.known() {
             Some(max) if *max < each => {
                 let backlog = format!("listen(backlog) of {each}: throng serve --backlog {each}");
@@ -38,32 +42,36 @@ pub(super) fn accept_queue(ask: &Requirements, machine: &MachineLimits) -> Optio
     }))
 }
 
-/// Connections whose handshake is not complete. With cookies the kernel answers beyond the queue too.
-pub(super) fn syn_queue(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    if !ask.accepts() {
+/// Checks the SYN queue. With cookies the kernel answers even when it is full.
+pub(super) fn syn_queue(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    if !required.accepts() {
         return None;
     }
-    let needs = burst(ask);
-    let listeners = listeners(ask, machine);
+    let needs = burst(required);
+    let listeners = listeners(required, machine);
     let found = match machine.syncookies.known() {
         Some(1..) => Fact::Known(LimitValue::fixed(needs, needs)),
-        // The last quarter is kept for peers that have been heard of before.
+        // The kernel reserves the last quarter for known peers.
         _ => super::check::both(&machine.syn_backlog_max, &machine.syncookies).map(|(max, _)| {
             let has = (max - max / 4).saturating_mul(listeners);
             LimitValue::fixed(has, needs)
         }),
     };
-    let mut check =
-        Check::slows("syn_queue", "net.ipv4.tcp_max_syn_backlog", ask.connections, needs, found);
+    let mut check = Check::slows(
+        "syn_queue",
+        "net.ipv4.tcp_max_syn_backlog",
+        required.connections,
+        needs,
+        found,
+    );
     let cookies = machine.syncookies.known().is_some_and(|on| *on > 0);
     if cookies {
         check.has = None;
     }
-    let because = match cookies {
-        true => "tcp_syncookies is on: beyond the queue it answers all the same".to_owned(),
-        false => {
-            format!("{}; tcp_syncookies is off, a quarter is for known peers", burst_words(ask))
-        }
+    let because = if cookies {
+        "tcp_syncookies is on: the kernel answers even when the queue is full".to_owned()
+    } else {
+        format!("{}; tcp_syncookies is off, a quarter is for known peers", show_burst(required))
     };
     Some(check.because(because).else_do(|| {
         let old = machine.syn_backlog_max.known().copied().unwrap_or(0);
@@ -72,32 +80,34 @@ pub(super) fn syn_queue(ask: &Requirements, machine: &MachineLimits) -> Option<C
     }))
 }
 
-/// What arrives while nobody accepts.
-fn burst(ask: &Requirements) -> u64 {
-    // No more can wait than there are.
-    ((ask.connects_per_s * STALL.as_secs_f64()).ceil() as u64).min(ask.connections)
+/// Returns the connections that arrive during a stall of the server.
+fn burst(required: &Requirements) -> u64 {
+    // No more can wait than the run has.
+    ((required.connects_per_s * STALL.as_secs_f64()).ceil() as u64).min(required.connections)
 }
 
-fn burst_words(ask: &Requirements) -> String {
-    let rate = show_count(ask.connects_per_s.ceil() as u64);
+/// Describes the burst.
+fn show_burst(required: &Requirements) -> String {
+    let rate = show_count(required.connects_per_s.ceil() as u64);
     format!("{rate} connects/s for a stall of {}", show_duration(STALL))
 }
 
-/// Places in all accept queues: those of the listeners that are there, else of the server that will be.
-fn queue(ask: &Requirements, machine: &MachineLimits) -> Fact<u64> {
-    match existing(ask, machine) {
+/// Returns the capacity of all accept queues: of the present listeners, else of the planned server.
+fn queue(required: &Requirements, machine: &MachineLimits) -> Fact<u64> {
+    match existing(required, machine) {
         Some((_, places)) => Fact::Known(places),
         None => machine
             .somaxconn
             .clone()
-            .map(|max| max.min(ask.backlog).saturating_mul(listeners(ask, machine))),
+            .map(|max| max.min(required.backlog).saturating_mul(listeners(required, machine))),
     }
 }
 
-/// How many listen on the server's port, and the places of their queues.
-fn existing(ask: &Requirements, machine: &MachineLimits) -> Option<(u64, u64)> {
+/// Returns the number of listeners on the server's port, and the capacity of their queues.
+fn existing(required: &Requirements, machine: &MachineLimits) -> Option<(u64, u64)> {
     let mine = |addr: &std::net::SocketAddr| {
-        ask.listens
+        required
+            .listens
             .iter()
             .any(|server| server.port() == addr.port() && server.is_ipv4() == addr.is_ipv4())
     };
@@ -108,13 +118,15 @@ fn existing(ask: &Requirements, machine: &MachineLimits) -> Option<(u64, u64)> {
     (count > 0).then_some((count, places))
 }
 
-fn listeners(ask: &Requirements, machine: &MachineLimits) -> u64 {
-    existing(ask, machine).map_or_else(|| cores(ask, machine), |(count, _)| count).max(1)
+/// Returns the number of listeners, present or planned.
+fn listeners(required: &Requirements, machine: &MachineLimits) -> u64 {
+    existing(required, machine).map_or_else(|| cores(required, machine), |(count, _)| count).max(1)
 }
 
-fn cores(ask: &Requirements, machine: &MachineLimits) -> u64 {
-    fds::cores_for(ask, machine, ask.connections)
+/// Returns the cores of the planned server.
+fn cores(required: &Requirements, machine: &MachineLimits) -> u64 {
+    fds::cores_for(required, machine, required.connections)
 }
 
-/// How long a thread may be kept from its CPU on a busy machine.
+/// The longest time for which a thread may wait for its CPU on a busy machine.
 const STALL: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! What is asked of a machine.
+//! The requirements of a run on a machine.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -6,33 +6,33 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// So many connections, and how they come about.
+/// A number of connections, their rates and their resources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Requirements {
-    /// Open at once.
+    /// Concurrent connections.
     pub connections: u64,
-    /// Which ends of them are on this machine.
+    /// Sides of them that run on this machine.
     pub role: MachineRole,
-    /// Cores of each end, where they are given; else as many as the fd tables need.
+    /// Cores of each side, or `None` for as many as the fd tables need.
     pub cores: Option<u64>,
-    /// What a program keeps of a connection, at each end that is here.
+    /// Bytes that a program keeps for a connection on each side that runs here.
     pub user_bytes: u64,
-    /// How fast they are opened at the steepest.
+    /// Highest rate of connects.
     pub connects_per_s: f64,
-    /// How many end each second, each of which stays in TIME-WAIT for a while.
+    /// Connections that close each second; each stays in TIME-WAIT for a while.
     pub ends_per_s: f64,
-    /// Connections that may wait for accept, for each listener, as the server asks for it.
+    /// Backlog that the server requests for each listener.
     pub backlog: u64,
-    /// Where the server listens, if that is known: its port, and the address where that is named.
+    /// Addresses that the server listens on, if they are known.
     pub listens: Vec<SocketAddr>,
-    /// Addresses and ports that connections leave from; none where they are somebody else's.
+    /// Source addresses and ports of the connections, or `None` if another machine chooses them.
     pub ports: Option<PortRequirements>,
-    /// Whether the connections run in namespaces of their own, in which nothing is tracked.
+    /// True if the connections run in network namespaces of their own, without connection tracking.
     pub isolated: bool,
 }
 
 impl Requirements {
-    /// `connections` over raw TCP within a minute, which stay.
+    /// Creates requirements for `connections` over raw TCP, opened within a minute, that stay open.
     pub fn new(connections: u64, role: MachineRole) -> Self {
         Self {
             connections,
@@ -48,7 +48,7 @@ impl Requirements {
         }
     }
 
-    /// Ends that are on this machine.
+    /// Returns the number of sides on this machine.
     pub(super) fn ends(&self) -> u64 {
         match self.role {
             MachineRole::Server | MachineRole::Client => 1,
@@ -56,18 +56,19 @@ impl Requirements {
         }
     }
 
-    /// Whether connections are accepted here.
+    /// Reports whether this machine accepts the connections.
     pub(super) fn accepts(&self) -> bool {
         self.role != MachineRole::Client
     }
 
-    /// What one throng program keeps of an idle connection over raw TCP, at most.
+    /// Most bytes that one throng program keeps for an idle connection over raw TCP.
     pub const TCP_USER_BYTES: u64 = TCP_USER_BYTES;
-    /// The same for a WebSocket whose user has joined a topic.
+    /// Most bytes that one throng program keeps for an idle WebSocket whose user has joined a
+    /// topic.
     pub const WEBSOCKET_USER_BYTES: u64 = 300;
 }
 
-/// Which ends of the connections are on a machine.
+/// The sides of the connections that run on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MachineRole {
@@ -75,59 +76,60 @@ pub enum MachineRole {
     Server,
     /// The generator.
     Client,
-    /// Both.
+    /// Server and generator.
     Both,
 }
 
 impl MachineRole {
-    /// As it follows "connections" in a sentence.
-    pub(super) fn words(self) -> &'static str {
+    /// Returns a phrase that follows "connections" in a sentence.
+    pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Server => " to a server here",
             Self::Client => " from here",
-            Self::Both => " with both ends here",
+            Self::Both => " with client and server here",
         }
     }
 
-    /// As a table's note says it.
+    /// Returns a phrase for a table's note.
     pub(super) fn each(self) -> &'static str {
         match self {
             Self::Server | Self::Client => "",
-            Self::Both => " at each end",
+            Self::Both => " for each side",
         }
     }
 }
 
-/// The four numbers that name a connection, as far as they are this machine's to choose.
+/// The addresses and ports of the connections, as far as this machine chooses them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortRequirements {
     /// Source addresses.
     pub addresses: u64,
-    /// Whether more addresses are taken as they are needed: 127.0.0.0/8 is all this machine's.
+    /// True if addresses are added as needed: this machine has all of 127.0.0.0/8.
     pub addresses_grow: bool,
-    /// Whether they are of 127.0.0.0/8, where this machine has them all.
+    /// True if they are in 127.0.0.0/8.
     pub on_loopback: bool,
-    /// Addresses and ports that are connected to.
+    /// Target addresses and ports.
     pub targets: u64,
-    /// Which ports connections leave from.
+    /// Source of the ports.
     pub chosen: PortChoice,
-    /// How long the port of a closed connection cannot be used again.
+    /// Time for which the port of a closed connection cannot be used again.
     pub time_wait: Duration,
 }
 
-/// Who chooses the ports.
+/// The program that chooses source ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortChoice {
-    /// The kernel, from `net.ipv4.ip_local_port_range`.
+    /// Kernel, from `net.ipv4.ip_local_port_range`.
     Kernel,
-    /// The generator, from these.
+    /// Generator, from these.
     Generator(RangeInclusive<u16>),
 }
 
+/// Bytes that one throng program keeps for an idle connection over raw TCP.
 const TCP_USER_BYTES: u64 = 256;
-/// The backlog of `throng serve`.
+/// The default backlog of `throng serve`.
 const BACKLOG: u64 = 4_096;
-/// Who says nothing of a rate is taken to open all connections within this time,
+/// The time in which all connections open if no rate is given, …
 const FILL_TIME: Duration = Duration::from_secs(60);
-/// and at most so many a second, which is more than one machine opens.
+/// … and the highest rate that follows from it: more than one machine can open.
 const CONNECTS_PER_S_MOST: f64 = 100_000.0;

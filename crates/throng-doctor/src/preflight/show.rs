@@ -6,7 +6,7 @@ use throng_report::render::{Align, Table};
 
 use super::{Check, CheckState, Preflight};
 
-/// The whole of it.
+/// Shows the verdict, all limits and the changes.
 impl fmt::Display for Preflight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}.\n", capital(&self.verdict()))?;
@@ -16,7 +16,7 @@ impl fmt::Display for Preflight {
 }
 
 impl Preflight {
-    /// What is in the way and nothing else, for a refusal.
+    /// Returns the text of a refusal: the verdict and the limits that are short.
     pub fn refusal(&self) -> String {
         let verdict = self.verdict();
         format!(
@@ -26,17 +26,18 @@ impl Preflight {
         )
     }
 
-    /// The rows of limits alone.
+    /// Returns the table of limits.
     pub fn rows(&self) -> Table {
         table(self.checks.iter())
     }
 
-    /// The commands, what stops it first.
+    /// Returns the commands, those for limits that stop the run first.
     pub fn remedies(&self) -> String {
         remedies(self.in_state(CheckState::Short).chain(self.in_state(CheckState::Tight)))
     }
 }
 
+/// Returns a table of checks.
 fn table<'a>(checks: impl Iterator<Item = &'a Check>) -> Table {
     let columns = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Left];
     let mut table = Table::with_head(["", "limit", "needs", "has", "why"]).aligned(&columns);
@@ -62,6 +63,7 @@ fn table<'a>(checks: impl Iterator<Item = &'a Check>) -> Table {
     table
 }
 
+/// Returns the commands of checks.
 fn remedies<'a>(checks: impl Iterator<Item = &'a Check>) -> String {
     let mut text = String::new();
     for remedy in checks.filter_map(|check| check.remedy.as_ref()) {
@@ -71,6 +73,7 @@ fn remedies<'a>(checks: impl Iterator<Item = &'a Check>) -> String {
     text
 }
 
+/// Returns the text with an upper-case first letter.
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())

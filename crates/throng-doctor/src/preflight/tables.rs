@@ -1,19 +1,26 @@
-//! The kernel's tables that have an entry for each connection: epoll's watches, connection tracking, the TCP hash.
+//! Checks of the kernel's tables with an entry for each connection: epoll watches, connection
+//! tracking, the TCP hash.
 
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
 use super::{MachineLimits, Requirements};
 use crate::fact::Fact;
 
-/// Watches of epoll, which all programs of one user share.
-pub(super) fn epoll_watches(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    let needs = ask.connections.saturating_mul(ask.ends()).saturating_add(WATCHES_RESERVED);
+/// Checks the epoll watches, which all programs of one user share.
+pub(super) fn epoll_watches(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    let needs =
+        required.connections.saturating_mul(required.ends()).saturating_add(WATCHES_RESERVED);
     let found = machine
         .epoll_watches_max
         .clone()
-        .map(|max| LimitValue::linear(max, ask.ends(), WATCHES_RESERVED));
-    let check =
-        Check::stops("epoll_watches", "fs.epoll.max_user_watches", ask.connections, needs, found);
-    let each = if ask.ends() == 1 { "one each" } else { "one at each end" };
+        .map(|max| LimitValue::linear(max, required.ends(), WATCHES_RESERVED));
+    let check = Check::stops(
+        "epoll_watches",
+        "fs.epoll.max_user_watches",
+        required.connections,
+        needs,
+        found,
+    );
+    let each = if required.ends() == 1 { "one each" } else { "one for each side" };
     Some(
         check
             .because(format!("{each} + {WATCHES_RESERVED} for the user's other programs"))
@@ -24,11 +31,12 @@ pub(super) fn epoll_watches(ask: &Requirements, machine: &MachineLimits) -> Opti
     )
 }
 
-/// Entries of connection tracking; both ends of a connection within one namespace share one.
-pub(super) fn conntrack(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
+/// Checks the entries of connection tracking. Client and server of a connection within one
+/// namespace share an entry.
+pub(super) fn conntrack(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
     let tracking = match &machine.conntrack {
         Fact::Known(None) => return None,
-        Fact::Known(Some(_)) if ask.isolated => return None,
+        Fact::Known(Some(_)) if required.isolated => return None,
         Fact::Known(Some(tracking)) => Fact::Known(*tracking),
         Fact::Unknown(why) => Fact::Unknown(why.clone()),
     };
@@ -36,8 +44,8 @@ pub(super) fn conntrack(ask: &Requirements, machine: &MachineLimits) -> Option<C
     let check = Check::stops(
         "conntrack",
         "net.netfilter.nf_conntrack_max less entries",
-        ask.connections,
-        ask.connections,
+        required.connections,
+        required.connections,
         found,
     );
     Some(check.because("connections are tracked here, one entry each").else_do(|| {
@@ -45,32 +53,36 @@ pub(super) fn conntrack(ask: &Requirements, machine: &MachineLimits) -> Option<C
         let remedy = Remedy::sysctl(
             "net.netfilter.nf_conntrack_max",
             max,
-            ask.connections.saturating_add(count),
+            required.connections.saturating_add(count),
         );
         remedy.or("do not track them: nft add rule … notrack")
     }))
 }
 
-/// Buckets of the hash table that finds a packet's socket.
-pub(super) fn hash(ask: &Requirements, machine: &MachineLimits) -> Option<Check> {
-    let sockets = ask.connections.saturating_mul(ask.ends());
+/// Checks the buckets of the hash table that finds a packet's socket.
+pub(super) fn hash(required: &Requirements, machine: &MachineLimits) -> Option<Check> {
+    let sockets = required.connections.saturating_mul(required.ends());
     let needs = sockets.div_ceil(SOCKETS_PER_BUCKET);
     let found = machine.hash_buckets.clone().map(|buckets| LimitValue {
         has: buckets,
-        enough: Sufficiency::For(buckets.saturating_mul(SOCKETS_PER_BUCKET) / ask.ends()),
+        enough: Sufficiency::For(buckets.saturating_mul(SOCKETS_PER_BUCKET) / required.ends()),
     });
     let check =
-        Check::slows("tcp_hash", "net.ipv4.tcp_ehash_entries", ask.connections, needs, found);
-    Some(check.because(format!("beyond {SOCKETS_PER_BUCKET} sockets a bucket each packet's search is long")).else_do(|| {
+        Check::slows("tcp_hash", "net.ipv4.tcp_ehash_entries", required.connections, needs, found);
+    let because = format!(
+        "beyond {SOCKETS_PER_BUCKET} sockets a bucket the search for each packet's socket is long"
+    );
+    Some(check.because(because).else_do(|| {
         Remedy::command(format!(
-            "boot with thash_entries={}, or run in a namespace made after sysctl -w net.ipv4.tcp_child_ehash_entries={}",
+            "boot with thash_entries={}, or run in a namespace created after sysctl -w \
+             net.ipv4.tcp_child_ehash_entries={}",
             needs.next_power_of_two(),
             needs.next_power_of_two()
         ))
     }))
 }
 
-/// Watches of the user's other programs, and of throng's own besides its connections.
+/// Watches for the user's other programs, and for throng besides its connections.
 const WATCHES_RESERVED: u64 = 1_024;
-/// Beyond this the walk along a bucket shows in the cost of a packet.
+/// Sockets a bucket above which the search along the chain shows in the cost of a packet.
 const SOCKETS_PER_BUCKET: u64 = 4;

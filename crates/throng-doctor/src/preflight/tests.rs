@@ -1,4 +1,4 @@
-//! Machines as they were found, and what each of them holds.
+//! Recorded and made-up machines, and the connections that each of them holds.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::meminfo::MachineMemory;
 use crate::ports::LocalPorts;
 use crate::{recorded_root, slabinfo};
 
-/// A machine with 2 CPUs and 24 GB whose hard limit of fds is 20,000.
+/// A machine with 2 CPUs, 24 GB and a hard limit of 20,000 fds.
 fn machine() -> MachineLimits {
     let recorded = MachineLimits::read(&recorded_root("linux-6.18"), 4242);
     MachineLimits {
@@ -56,11 +56,12 @@ fn found<'a>(preflight: &'a Preflight, id: &str) -> &'a Check {
         .unwrap_or_else(|| panic!("{id}: {preflight}"))
 }
 
-/// The limit `id` is the one that stops `ask`, it holds exactly `holds`, and its remedy has `command`.
+/// Asserts that limit `id` alone stops `ask`, that it holds exactly `holds`, and that its remedy
+/// contains `command`.
 #[track_caller]
-fn check(machine: &MachineLimits, ask: &Requirements, id: &str, holds: u64, command: &str) {
-    let at = |connections| preflight(&Requirements { connections, ..ask.clone() }, machine);
-    let whole = at(ask.connections);
+fn check(machine: &MachineLimits, required: &Requirements, id: &str, holds: u64, command: &str) {
+    let at = |connections| preflight(&Requirements { connections, ..required.clone() }, machine);
+    let whole = at(required.connections);
     let short: Vec<_> = whole.in_state(CheckState::Short).map(|check| check.id).collect();
     assert_eq!(short, [id], "{whole}");
     let check = found(&whole, id);
@@ -71,7 +72,8 @@ fn check(machine: &MachineLimits, ask: &Requirements, id: &str, holds: u64, comm
     assert_eq!(whole.holds(), Some(holds));
     assert!(at(holds).fits() && !at(holds + 1).fits(), "{}", at(holds + 1));
     assert!(
-        whole.verdict().contains("do not fit") && at(holds).verdict().contains("comes first, at")
+        whole.verdict().contains("do not fit")
+            && at(holds).verdict().contains("is reached first, at")
     );
 }
 
@@ -111,7 +113,7 @@ fn each_limit_is_named_with_its_number_and_its_command() {
         &both(1_000_000),
         "memory",
         ((4 << 30) / 100 * 90) / pair,
-        "more memory",
+        "of memory, or",
     );
     check(
         &MachineLimits {
@@ -179,7 +181,7 @@ fn each_limit_is_named_with_its_number_and_its_command() {
 }
 
 #[test]
-fn memory_that_is_short_by_a_few_bytes_is_told_with_what_is_enough() {
+fn memory_that_is_short_by_a_few_bytes_is_reported_with_what_is_enough() {
     let at = |available| {
         let memory = MachineMemory {
             total_bytes: 1 << 30,
@@ -194,7 +196,7 @@ fn memory_that_is_short_by_a_few_bytes_is_told_with_what_is_enough() {
     let enough = needs.div_ceil(90) * 100;
     let short = at(enough - 1);
     assert_eq!(short.state, CheckState::Short, "{short:?}");
-    assert!(short.remedy.unwrap().command.starts_with("1.00 B more memory"));
+    assert!(short.remedy.unwrap().command.starts_with("add 1.00 B of memory"));
     assert_eq!(at(enough).state, CheckState::Ok);
 }
 
@@ -208,7 +210,7 @@ fn ports_are_addresses_times_ports_times_targets() {
     check(&range(32_768, 60_999, &[]), &remote(50_000, 1), "ports", 28_232, widen);
     check(&range(40_000, 40_099, &[(40_000, 40_009)]), &remote(1_000, 2), "ports", 180, widen);
     check(&range(1_024, 65_535, &[]), &remote(100_000, 1), "ports", 64_512, "for 1 more address;");
-    // The kernel passes over a port on which somebody listens, whatever the address.
+    // The kernel skips a port with a listener, whatever the listener's address.
     let busy = MachineLimits {
         listeners: Fact::Known(vec![
             listens("127.0.0.1:40001", 128),
@@ -218,16 +220,16 @@ fn ports_are_addresses_times_ports_times_targets() {
         ..range(40_000, 40_009, &[])
     };
     check(&busy, &remote(20, 1), "ports", 8, widen);
-    // One parity, then the other: of an odd range one port is not sure to be found.
+    // One parity, then the other: in a range of odd length one port may not be found.
     check(&range(40_000, 40_010, &[]), &remote(20, 1), "ports", 10, widen);
     check(&range(40_000, 40_000, &[]), &remote(20, 1), "ports", 1, widen);
 }
 
 #[test]
-fn on_loopback_more_addresses_need_only_be_named() {
-    let mut ask = remote(100_000, 1);
-    ask.ports.as_mut().unwrap().on_loopback = true;
-    check(&machine(), &ask, "ports", 28_232, "--source 127.1.0.0/29");
+fn on_loopback_more_addresses_need_only_be_given() {
+    let mut required = remote(100_000, 1);
+    required.ports.as_mut().unwrap().on_loopback = true;
+    check(&machine(), &required, "ports", 28_232, "--source 127.1.0.0/29");
 }
 
 #[test]
@@ -237,13 +239,16 @@ fn from_half_of_an_addresss_ports_on_they_are_tight() {
     assert_eq!(state(14_116).state, CheckState::Ok);
     let tight = state(14_117);
     assert_eq!(tight.state, CheckState::Tight);
-    assert!(tight.because.contains("from half of them on") && tight.remedy.is_some(), "{tight:?}");
+    assert!(
+        tight.because.contains("with half of them in use") && tight.remedy.is_some(),
+        "{tight:?}"
+    );
 }
 
 #[test]
 fn closed_connections_that_keep_their_ports_make_them_tight() {
-    let ask = Requirements { ends_per_s: 1_000.0, ..remote(10_000, 1) };
-    let whole = preflight(&ask, &machine());
+    let required = Requirements { ends_per_s: 1_000.0, ..remote(10_000, 1) };
+    let whole = preflight(&required, &machine());
     let ports = found(&whole, "ports");
     assert_eq!((ports.state, ports.needs), (CheckState::Tight, 70_000), "{whole}");
     assert!(ports.because.contains("60k may be in TIME-WAIT, for 1m"), "{whole}");
@@ -252,9 +257,9 @@ fn closed_connections_that_keep_their_ports_make_them_tight() {
 }
 
 #[test]
-fn named_source_ports_lose_those_that_somebody_listens_on_everywhere() {
-    let mut ask = remote(1_000, 3);
-    ask.ports.as_mut().unwrap().chosen = PortChoice::Generator(40_000..=40_009);
+fn named_source_ports_lose_those_with_a_listener_on_every_address() {
+    let mut required = remote(1_000, 3);
+    required.ports.as_mut().unwrap().chosen = PortChoice::Generator(40_000..=40_009);
     let busy = MachineLimits {
         listeners: Fact::Known(vec![
             listens("127.0.0.1:40001", 128),
@@ -262,27 +267,27 @@ fn named_source_ports_lose_those_that_somebody_listens_on_everywhere() {
         ]),
         ..machine()
     };
-    check(&busy, &ask, "ports", 27, "--source-ports 1024-65535");
+    check(&busy, &required, "ports", 27, "--source-ports 1024-65535");
 }
 
 #[test]
 fn loopback_has_as_many_addresses_as_are_needed() {
-    let mut ask = both(2_000_000);
-    ask.ports = remote(1, 1).ports;
-    assert!(!preflight(&ask, &machine()).fits());
-    ask.ports.as_mut().unwrap().addresses_grow = true;
-    assert!(preflight(&ask, &machine()).fits());
+    let mut required = both(2_000_000);
+    required.ports = remote(1, 1).ports;
+    assert!(!preflight(&required, &machine()).fits());
+    required.ports.as_mut().unwrap().addresses_grow = true;
+    assert!(preflight(&required, &machine()).fits());
 }
 
 #[test]
 fn a_given_number_of_cores_has_so_many_tables() {
-    let ask = Requirements { cores: Some(3), ..both(100_000) };
-    check(&machine(), &ask, "fd_tables", 3 * (20_000 - 64 - 9 - 1), "--cores 6");
+    let required = Requirements { cores: Some(3), ..both(100_000) };
+    check(&machine(), &required, "fd_tables", 3 * (20_000 - 64 - 9 - 1), "--cores 6");
     assert_eq!(cores_for(&both(1), &machine(), 1_000), 2);
     assert_eq!(cores_for(&both(1), &machine(), 200_000), 11);
-    // 39 tables of 300 hold the most, 4,602: then only larger ones help.
+    // 39 tables of 300 hold the most, 4,602: then only larger tables help.
     let small = MachineLimits { fds_hard: Fact::Known(Some(300)), ..machine() };
-    check(&small, &ask, "fd_tables", 3 * (300 - 64 - 9 - 1), "ulimit -n 33408");
+    check(&small, &required, "fd_tables", 3 * (300 - 64 - 9 - 1), "ulimit -n 33408");
 }
 
 #[test]
@@ -315,8 +320,8 @@ fn what_root_is_exempt_from_does_not_stop_it() {
 #[test]
 fn a_burst_must_fit_into_the_queues() {
     let small = MachineLimits { somaxconn: Fact::Known(128), ..machine() };
-    let mut ask = Requirements { connects_per_s: 20_000.0, ..both(10_000) };
-    let whole = preflight(&ask, &small);
+    let mut required = Requirements { connects_per_s: 20_000.0, ..both(10_000) };
+    let whole = preflight(&required, &small);
     let queue = found(&whole, "accept_queue");
     assert_eq!(
         (queue.needs, queue.has, queue.state),
@@ -327,27 +332,27 @@ fn a_burst_must_fit_into_the_queues() {
         queue.remedy.as_ref().unwrap().command.starts_with("sysctl -w net.core.somaxconn=1024")
     );
     assert!(whole.fits(), "a queue that overflows makes connects slow");
-    // A server that listens already has the queue that it has.
-    ask.listens = vec!["127.0.0.1:5555".parse().unwrap()];
+    // A server that already listens has the queue that it has.
+    required.listens = vec!["127.0.0.1:5555".parse().unwrap()];
     let running = MachineLimits {
         listeners: Fact::Known(vec![listens("0.0.0.0:5555", 4_096)]),
         ..small.clone()
     };
-    assert_eq!(found(&preflight(&ask, &running), "accept_queue").has, Some(4_096));
+    assert_eq!(found(&preflight(&required, &running), "accept_queue").has, Some(4_096));
     assert_eq!(found(&whole, "syn_queue").state, CheckState::Ok, "cookies are on");
     let without = MachineLimits {
         syncookies: Fact::Known(0),
         syn_backlog_max: Fact::Known(1_024),
         ..machine()
     };
-    let whole = preflight(&ask, &without);
+    let whole = preflight(&required, &without);
     assert_eq!(found(&whole, "syn_queue").has, Some(2 * 768), "{whole}");
 }
 
 #[test]
-fn a_listening_port_among_the_local_ports_is_said() {
-    let ask = Requirements { listens: vec!["127.0.0.1:40000".parse().unwrap()], ..both(10) };
-    let whole = preflight(&ask, &machine());
+fn a_listening_port_among_the_local_ports_is_reported() {
+    let required = Requirements { listens: vec!["127.0.0.1:40000".parse().unwrap()], ..both(10) };
+    let whole = preflight(&required, &machine());
     let port = found(&whole, "listening_port");
     assert_eq!(port.state, CheckState::Tight);
     let remedy = port.remedy.as_ref().unwrap();
@@ -358,17 +363,17 @@ fn a_listening_port_among_the_local_ports_is_said() {
 }
 
 #[test]
-fn where_nothing_can_be_read_nothing_is_refused_and_everything_is_said() {
+fn where_nothing_can_be_read_nothing_is_refused_and_every_reason_is_reported() {
     let nothing = MachineLimits { cpus: 2, ..MachineLimits::read(&recorded_root("empty"), 1) };
-    let ask = Requirements {
+    let required = Requirements {
         ports: remote(1, 1).ports,
         listens: vec!["127.0.0.1:1".parse().unwrap()],
         ..both(1_000_000_000)
     };
-    let whole = preflight(&ask, &nothing);
+    let whole = preflight(&required, &nothing);
     assert!(whole.fits() && whole.holds().is_none(), "{whole}");
     assert!(whole.checks.iter().all(|check| check.state == CheckState::Unknown), "{whole}");
-    assert!(whole.verdict().starts_with("nothing that could be read stands against"), "{whole}");
+    assert!(whole.verdict().starts_with("no limit that could be read is too low for"), "{whole}");
     assert!(whole.to_string().contains("proc/meminfo: does not exist here"), "{whole}");
 }
 
@@ -396,7 +401,7 @@ fn a_control_group_without_a_limit_has_no_row() {
     assert!(preflight(&both(1), &machine()).checks.iter().all(|check| check.id != "cgroup_memory"));
 }
 
-/// A machine of any size.
+/// Generates machines of any size.
 fn any_machine() -> impl Strategy<Value = MachineLimits> {
     let sizes = (300_u64..100_000, 1_u64..8, any::<bool>(), 1_u64..(64 << 30), 0_u64..10_000_000);
     let rest = (0_u64..3_000_000, 0_u64..10_000_000, 1_u16..30_000, 0_u16..30_000, 16_u64..5_000);
@@ -431,36 +436,47 @@ fn any_machine() -> impl Strategy<Value = MachineLimits> {
 proptest! {
     #[test]
     fn what_it_holds_fits_and_one_more_does_not(machine in any_machine(), client in any::<bool>()) {
-        let ask = |connections| match client {
-            true => remote(connections, 3),
-            false => Requirements { ports: remote(1, 3).ports, ..both(connections) },
+        let required = |connections| {
+            if client {
+                remote(connections, 3)
+            } else {
+                Requirements { ports: remote(1, 3).ports, ..both(connections) }
+            }
         };
-        let holds = preflight(&ask(1), &machine).holds().unwrap();
-        let at = preflight(&ask(holds), &machine);
+        let holds = preflight(&required(1), &machine).holds().unwrap();
+        let at = preflight(&required(holds), &machine);
         prop_assert!(holds == 0 || at.fits(), "{}", at);
-        prop_assert!(!preflight(&ask(holds + 1), &machine).fits());
+        prop_assert!(!preflight(&required(holds + 1), &machine).fits());
     }
 
     #[test]
-    fn needs_are_within_what_there_is_exactly_where_it_fits(machine in any_machine(), connections in 1_u64..2_000_000) {
+    fn needs_are_within_the_limit_exactly_where_it_fits(
+        machine in any_machine(),
+        connections in 1_u64..2_000_000,
+    ) {
+        let linear = ["epoll_watches", "fs_file_max", "memory", "conntrack", "fd_tables"];
         for check in preflight(&both(connections), &machine).checks {
-            if let (Some(has), "epoll_watches" | "fs_file_max" | "memory" | "conntrack" | "fd_tables") = (check.has, check.id) {
+            if let Some(has) = check.has.filter(|_| linear.contains(&check.id)) {
                 prop_assert_eq!(check.needs <= has, check.state == CheckState::Ok, "{:?}", check);
             }
         }
     }
 
     #[test]
-    fn what_the_sysctls_ask_for_is_enough(machine in any_machine(), connections in 1_u64..2_000_000) {
+    fn the_proposed_sysctls_are_enough(
+        machine in any_machine(),
+        connections in 1_u64..2_000_000,
+    ) {
         let before = preflight(&both(connections), &machine);
         let mut after = machine;
         for sysctl in before.sysctls() {
-            prop_assert!(sysctl.height() > 0);
+            let max = sysctl.limit();
+            prop_assert!(max > 0);
             match sysctl.name.as_str() {
-                "fs.epoll.max_user_watches" => after.epoll_watches_max = Fact::Known(sysctl.height()),
-                "fs.file-max" => after.files = Fact::Known(FileUse { open: 9, max: sysctl.height() }),
+                "fs.epoll.max_user_watches" => after.epoll_watches_max = Fact::Known(max),
+                "fs.file-max" => after.files = Fact::Known(FileUse { open: 9, max }),
                 "net.netfilter.nf_conntrack_max" => {
-                    after.conntrack = Fact::Known(Some(Conntrack { count: 7, max: sysctl.height() }));
+                    after.conntrack = Fact::Known(Some(Conntrack { count: 7, max }));
                 }
                 _ => {}
             }

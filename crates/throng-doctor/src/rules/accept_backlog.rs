@@ -5,17 +5,19 @@ use throng_report::{Evidence, LoadCounters};
 use crate::history::Sample;
 use crate::run_view::{Endpoint, RunView};
 
-/// That there were some, for longer than between two looks: in the accept queue, or by what the two ends count.
+/// Returns evidence that connections waited for longer than one interval: in the accept queue, or
+/// as the difference of the counts of client and server.
 pub(super) fn accept_backlog(run: &RunView<'_>) -> Option<Evidence> {
-    let queued = |moment: &Sample| run.value(Endpoint::Server, moment, "listener.accept_queue");
-    let missing = |moment: &Sample| {
-        let connected = moment.load()?.counters.connected;
-        Some(connected.saturating_sub(open(moment)?) as i64)
+    let queued = |sample: &Sample| run.value(Endpoint::Server, sample, "listener.accept_queue");
+    let missing = |sample: &Sample| {
+        let connected = sample.load()?.counters.connected;
+        Some(connected.saturating_sub(open(sample)?) as i64)
     };
-    let waits = |moment: &Sample| queued(moment) > Some(0);
-    // The ends are asked one after the other: what comes and goes in a whole interval is far more than does in between.
+    let waits = |sample: &Sample| queued(sample) > Some(0);
+    // Client and server are read one after the other: what opens and closes in a whole interval is
+    // far more than what does so between the two reads.
     let misses = |before: &Sample, now: &Sample| {
-        Some(missing(now)? > i64::try_from(moved(before, now)?).unwrap_or(i64::MAX))
+        Some(missing(now)? > i64::try_from(opened_and_closed(before, now)?).unwrap_or(i64::MAX))
     };
     let samples = run.samples();
     let peak = if samples.windows(2).any(|pair| pair.iter().all(waits)) {
@@ -30,16 +32,17 @@ pub(super) fn accept_backlog(run: &RunView<'_>) -> Option<Evidence> {
     peak.map(|peak| peak.evidence())
 }
 
-/// Connects and closes between two looks: as many of both leave their difference what it was.
-pub(super) fn moved(before: &Sample, now: &Sample) -> Option<u64> {
+/// Returns how many connections opened and closed between two samples: if as many opened as closed,
+/// the number of open connections does not show it.
+pub(super) fn opened_and_closed(before: &Sample, now: &Sample) -> Option<u64> {
     let (before, now) = (&before.load()?.counters, &now.load()?.counters);
     let closed = |load: &LoadCounters| load.connects_ok.saturating_sub(load.connected);
     Some(now.connects_ok.abs_diff(before.connects_ok) + closed(now).abs_diff(closed(before)))
 }
 
-/// What a throng server says of itself.
-pub(super) fn open(moment: &Sample) -> Option<u64> {
-    Some(moment.interval.server.as_ref()?.counters.open)
+/// Returns the number of open connections that a throng server reports.
+pub(super) fn open(sample: &Sample) -> Option<u64> {
+    Some(sample.interval.server.as_ref()?.counters.open)
 }
 
 #[cfg(test)]
@@ -54,7 +57,8 @@ mod tests {
         accept_backlog(&RunView::new(&history, &summary)).map(|evidence| evidence.counter)
     }
 
-    /// The server has all but `missing` of the connections at the seconds that `at` names.
+    /// A run whose server has all but `missing` of the connections in the seconds where `at` is
+    /// true.
     fn serving(missing: u64, at: fn(u64) -> bool) -> Run {
         Run::quiet().changed(move |interval, second| {
             let mut server = ServerSnapshot::default();
@@ -75,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_comes_while_the_ends_are_asked_is_not_missing() {
-        // 200 a second come in the first five.
+        // In the first five seconds, 200 connections open each second.
         assert_eq!(of(&serving(150, |second| second < 6)), None);
         assert!(of(&serving(250, |second| second > 0)).is_some());
     }

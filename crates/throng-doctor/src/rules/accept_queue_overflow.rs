@@ -1,4 +1,4 @@
-//! Connections that were ready came faster than the server took them.
+//! Connections became ready faster than the server accepted them.
 
 use throng_report::render::count;
 use throng_report::{Evidence, Finding, Severity, Side};
@@ -13,48 +13,57 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// The kernel counts each handshake that it drops because the listener's accept queue is full: its SYN, or its last packet. The
-/// counter is of all listeners of the machine, so that what nobody felt may have been another program's.
+/// The kernel counts each handshake that it drops because the listener's accept queue is full: its
+/// SYN, or its final ACK. The counter covers all listeners of the machine, so an overflow without a
+/// symptom may be another program's.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows")?;
     let backlog = run.constant(Endpoint::Server, "listener.backlog");
-    // The kernel refuses when more wait than the backlog says, so that one more than that can.
+    // The kernel refuses when the queue is longer than the backlog, so that one more than the
+    // backlog fits.
     let room = backlog.map(|backlog| format!(", which holds {},", count((backlog + 1) as f64)));
-    let (severity, felt) = felt(run).unzip();
+    let (severity, symptom) = symptom(run).unzip();
     let mut found = Finding::new(
         RULE.id,
         Side::Server,
         format!(
-            "The server's accept queue{} overflowed {} times. Connections came faster than it accepted them: the kernel \
-             drops the rest, and each of those clients tries again a second later.",
+            "The server's accept queue{} overflowed {} times. Connections arrived faster than the \
+             server accepted them: the kernel drops the rest, and each of those clients tries \
+             again a second later.",
             room.unwrap_or_default(),
             count(overflows.by() as f64)
         ),
     )
     .with_severity(severity.unwrap_or(Severity::Noted))
-    .with_confidence(if felt.is_some() { 1.0 } else { 0.6 });
+    .with_confidence(if symptom.is_some() { 1.0 } else { 0.6 });
     found.evidence.push(overflows.evidence());
     let most =
         run.peak(Endpoint::Server, "listener.accept_queue_most").filter(|peak| peak.value > 0);
     found.evidence.extend(most.map(|peak| peak.evidence()));
-    found.evidence.extend(felt);
+    found.evidence.extend(symptom);
     Some(found.remedied_by(
-        "throng serve --backlog 65535, or the backlog of your server's listen(), with sysctl -w net.core.somaxconn=65535",
+        "throng serve --backlog 65535, or raise the backlog of your server's listen(); and sysctl \
+         -w net.core.somaxconn=65535",
     ))
 }
 
-/// A SYN that is dropped makes a connect late, or fail; of a last packet only its server knows nothing, and what is sent after it
-/// is never answered. Who waits in a queue that has room is not what overflowed: some other listener did.
-pub(super) fn felt(run: &RunView<'_>) -> Option<(Severity, Evidence)> {
-    let late = || retransmission::by_connects(run).map(|felt| (felt.severity, felt.evidence));
+/// Returns the symptom of an overflow. A dropped SYN delays a connect or makes it fail. After a
+/// dropped final ACK the client believes that it is connected; the server does not know the
+/// connection, and messages on it get no answer. Connections that wait in a queue that has room did
+/// not overflow it: another listener did.
+pub(super) fn symptom(run: &RunView<'_>) -> Option<(Severity, Evidence)> {
+    let late =
+        || retransmission::by_connects(run).map(|symptom| (symptom.severity, symptom.evidence));
     let unserved = accept_backlog(run)
         .filter(|_| may_have_been_full(run))
         .map(|evidence| (Severity::Stopped, evidence));
-    let silent = || retransmission::by_messages(run).map(|felt| (felt.severity, felt.evidence));
+    let silent =
+        || retransmission::by_messages(run).map(|symptom| (symptom.severity, symptom.evidence));
     unserved.or_else(late).or_else(silent)
 }
 
-/// Between two looks a queue may be fuller than at either, but hardly twice as full.
+/// Reports whether the accept queue may have been full. Between two samples a queue may be longer
+/// than at either, but hardly twice as long.
 fn may_have_been_full(run: &RunView<'_>) -> bool {
     let backlog = run.constant(Endpoint::Server, "listener.backlog");
     let most = run.peak(Endpoint::Server, "listener.accept_queue_most");

@@ -1,4 +1,4 @@
-//! The server asked for a longer accept queue than the kernel allows.
+//! The server requested a longer accept queue than the kernel allows.
 
 use throng_report::render::count;
 use throng_report::{Finding, Severity, Side};
@@ -12,33 +12,37 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// A throng server says what it asked for. Of another one it is not known: that its backlog is exactly the limit makes it likely.
+/// A throng server reports the backlog that it requested. For another server it is unknown; a
+/// backlog that equals the limit makes it likely.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let limit = run.constant(Endpoint::Server, "sysctl.net.core.somaxconn")?;
     let backlog =
         run.constant(Endpoint::Server, "listener.backlog").filter(|backlog| *backlog == limit)?;
-    let asked = asked(run);
-    if asked.is_some_and(|asked| asked <= limit) {
+    let requested = requested(run);
+    if requested.is_some_and(|requested| requested <= limit) {
         return None;
     }
     let overflows = run.growth(Endpoint::Server, "TcpExt.ListenOverflows");
     let used = run.peak(Endpoint::Server, "listener.accept_queue_most").filter(|peak| {
-        // A guess needs more than a queue that has been long.
-        asked.is_some() && peak.value * 2 >= backlog
+        // A guess needs an overflow: a queue that was long is not enough.
+        requested.is_some() && peak.value * 2 >= backlog
     });
     let severity = match (&overflows, &used) {
-        (Some(_), _) => accept_queue_overflow::felt(run).map_or(Severity::Noted, |felt| felt.0),
+        (Some(_), _) => {
+            accept_queue_overflow::symptom(run).map_or(Severity::Noted, |symptom| symptom.0)
+        }
         (None, Some(_)) => Severity::Noted,
         (None, None) => return None,
     };
     let is = count(limit as f64);
-    let text = match asked {
-        Some(asked) => format!(
-            "The server asked for a backlog of {} and got {is}: net.core.somaxconn allows no more.",
-            count(asked as f64)
+    let text = match requested {
+        Some(requested) => format!(
+            "The server requested a backlog of {} and got {is}: net.core.somaxconn is the limit.",
+            count(requested as f64)
         ),
         None => format!(
-            "The server's backlog is {is}, which is all that net.core.somaxconn allows: it may have asked for more."
+            "The server's backlog is {is}, the limit in net.core.somaxconn: the server may have \
+             requested more."
         ),
     };
     let did = match overflows {
@@ -47,29 +51,29 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let mut found = Finding::new(RULE.id, Side::Server, text + did)
         .with_severity(severity)
-        .with_confidence(if asked.is_some() { 1.0 } else { GUESSED });
+        .with_confidence(if requested.is_some() { 1.0 } else { GUESSED });
     found.evidence.extend(overflows.map(|growth| growth.evidence()));
     found.evidence.extend(used.map(|peak| peak.evidence()));
-    let wanted = asked.unwrap_or(WANTED);
-    Some(found.remedied_by(match asked {
-        Some(_) => format!("sysctl -w net.core.somaxconn={wanted}, then start the server again"),
+    let wanted = requested.unwrap_or(WANTED);
+    Some(found.remedied_by(match requested {
+        Some(_) => format!("sysctl -w net.core.somaxconn={wanted}, then restart the server"),
         None => format!(
-            "sysctl -w net.core.somaxconn={wanted}, then start the server again with a backlog as long"
+            "sysctl -w net.core.somaxconn={wanted}, then restart the server with the same backlog"
         ),
     }))
 }
 
-/// What a throng server asked for.
-fn asked(run: &RunView<'_>) -> Option<i64> {
-    let asked =
-        run.samples().iter().find_map(|moment| Some(moment.interval.server.as_ref()?.backlog));
-    asked.filter(|asked| *asked > 0).map(|asked| asked as i64)
+/// Returns the backlog that a throng server requested.
+fn requested(run: &RunView<'_>) -> Option<i64> {
+    let requested =
+        run.samples().iter().find_map(|sample| Some(sample.interval.server.as_ref()?.backlog));
+    requested.filter(|requested| *requested > 0).map(|requested| requested as i64)
 }
 
-/// How sure it is that a server whose backlog is the limit asked for more.
+/// The confidence that a server whose backlog equals the limit requested more.
 const GUESSED: f64 = 0.6;
 
-/// The longest that servers usually ask for.
+/// The longest backlog that servers usually request.
 const WANTED: i64 = 65_535;
 
 #[cfg(test)]
@@ -100,7 +104,7 @@ mod tests {
         assert_eq!(found.confidence, 1.0);
         assert_eq!(
             found.first_sentence(),
-            "The server asked for a backlog of 4.1k and got 128: net.core.somaxconn allows no more"
+            "The server requested a backlog of 4.1k and got 128: net.core.somaxconn is the limit"
         );
         assert!(found.remedy.contains("somaxconn=4096"), "{found}");
         asking(limited(128, 128), 4_096).check_all(&["backlog_clamped", "accept_queue_overflow"]);

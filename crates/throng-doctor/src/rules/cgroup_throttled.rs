@@ -1,24 +1,24 @@
-//! A control group's quota kept one of the programs from CPUs that were there.
+//! A control group's CPU quota kept a program from CPUs that were free.
 
 use throng_report::{Finding, Side};
 
-use super::{Rule, SLOW_FOR_WANT_OF_CPUS};
+use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
 use crate::cpus::whole_percent;
 use crate::impact::impact;
 use crate::run_view::{Endpoint, Growth, RunView};
 
 pub(super) const RULE: Rule =
-    Rule { id: "cgroup_throttled", explains: SLOW_FOR_WANT_OF_CPUS, find };
+    Rule { id: "cgroup_throttled", explains: CPU_SHORTAGE_SYMPTOMS, find };
 
-/// The kernel adds up for how long threads that could have run were not allowed to.
+/// The kernel sums the time for which runnable threads had to wait for the quota.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let impact = impact(run)?;
     let server = throttled(run, Endpoint::Server, "process.server.throttled_us");
     let client = throttled(run, Endpoint::Client, "process.client.throttled_us");
     let (whose, side, growth) = match (server, client) {
-        // The same numbers of both are those of one group that both are in.
+        // Equal numbers mean one group that holds both programs.
         (Some(server), Some(client)) if server.by() == client.by() => {
-            ("both ends", Side::Server, server)
+            ("generator and server", Side::Server, server)
         }
         (Some(server), Some(client)) if client.by() > server.by() => {
             ("the generator", Side::Client, client)
@@ -37,8 +37,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         limit.map_or_else(String::new, |limit| format!(" of {:.2} CPUs", limit as f64 / 1000.0));
     let held_up = share_of_time(run, &growth);
     let text = format!(
-        "The control group of {whose} was held to its CPU quota{quota}, which kept threads waiting {:.1} s. That is {} of the time, \
-         summed over its threads and CPUs, and {}.",
+        "The control group of {whose} reached its CPU quota{quota}, so its threads waited {:.1} s. \
+         That is {} of the time, summed over its threads and CPUs, and {}.",
         growth.by() as f64 / 1e6,
         whole_percent(held_up),
         impact.what
@@ -47,25 +47,26 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     found.evidence.push(growth.evidence());
     found.evidence.push(impact.evidence);
     Some(found.remedied_by(
-        "raise the quota (cpu.max, or cpu.cfs_quota_us; a container's --cpus), or ask for less",
+        "raise the quota (cpu.max, or cpu.cfs_quota_us; a container's --cpus), or lower the load",
     ))
 }
 
-/// How long the quota kept a program waiting, where that was enough to be felt.
+/// Returns the time that a program waited for its quota, if it was long enough to matter.
 fn throttled(run: &RunView<'_>, end: Endpoint, counter: &str) -> Option<Growth> {
     let growth = run.growth(end, counter)?;
     (share_of_time(run, &growth) >= SHARE_MIN).then_some(growth)
 }
 
+/// Returns a growth in microseconds as a share of the run's time.
 fn share_of_time(run: &RunView<'_>, growth: &Growth) -> f64 {
     let of =
-        |moment: Option<&crate::history::Sample>| moment.map_or(0, |moment| moment.interval.at_ms);
+        |sample: Option<&crate::history::Sample>| sample.map_or(0, |sample| sample.interval.at_ms);
     let span_ms = of(run.samples().last()) - of(run.samples().first());
     growth.by() as f64 / 1000.0 / span_ms.max(1) as f64
 }
 
-/// A short burst runs into any quota now and then and waits for the rest of a tenth of a second. Below one part in twenty of the
-/// time that is no reason for anything.
+/// The smallest share of time that matters. A short burst reaches any quota now and then and waits
+/// for the rest of a tenth of a second. Below one part in twenty of the time that explains nothing.
 const SHARE_MIN: f64 = 0.05;
 
 #[cfg(test)]
@@ -93,7 +94,8 @@ mod tests {
         assert_eq!((found.side, found.severity), (Side::Server, Severity::Slowed));
         assert_eq!(
             found.first_sentence(),
-            "The control group of the server was held to its CPU quota of 0.50 CPUs, which kept threads waiting 3.2 s"
+            "The control group of the server reached its CPU quota of 0.50 CPUs, so its threads \
+             waited 3.2 s"
         );
     }
 
@@ -105,7 +107,7 @@ mod tests {
             400_000,
             2,
         );
-        assert!(both.speaks(&RULE).text.contains("of both ends"));
+        assert!(both.speaks(&RULE).text.contains("of generator and server"));
         let client = slow().growing("process.client.throttled_us", 0, 400_000, 2);
         assert_eq!(client.speaks(&RULE).side, Side::Client);
     }

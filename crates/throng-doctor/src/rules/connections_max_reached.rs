@@ -1,4 +1,4 @@
-//! A throng server holds as many connections as it was told to, and others wait.
+//! A throng server holds as many connections as its limit allows, and others wait.
 
 use throng_report::render::count;
 use throng_report::{Evidence, Finding, Side};
@@ -19,38 +19,38 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// A server that is full and to which nobody else wants to connect has just enough.
+/// A full server to which no other client tries to connect has just enough room.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let paused = paused(run)?;
-    let felt = accept_backlog(run)
-        .or_else(|| retransmission::by_connects(run).map(|felt| felt.evidence))?;
-    let mut servers = run.samples().iter().filter_map(|moment| moment.interval.server.as_ref());
+    let symptom = accept_backlog(run)
+        .or_else(|| retransmission::by_connects(run).map(|symptom| symptom.evidence))?;
+    let mut servers = run.samples().iter().filter_map(|sample| sample.interval.server.as_ref());
     let limit = servers.next_back()?.connections_max;
     let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
     let mut found = Finding::new(
         RULE.id,
         Side::Server,
         format!(
-            "The server is full with {} connections: it was told to hold {} at most. Who comes now is established by the kernel, and \
-             waits in the accept queue until somebody leaves.",
+            "The server is full with {} connections: its limit is {}. New connections complete the \
+             handshake but wait in the accept queue until one closes.",
             count(held as f64),
             count(limit as f64)
         ),
     );
     found.evidence.push(paused);
-    found.evidence.push(felt);
+    found.evidence.push(symptom);
     let wanted = run.header.users_planned.max(limit.saturating_mul(2));
     Some(found.remedied_by(format!("throng serve --connections-max {wanted}")))
 }
 
-/// It stopped accepting for its own limit, now or before the run.
+/// Returns evidence that the server paused accepting at its own limit, during the run or before it.
 fn paused(run: &RunView<'_>) -> Option<Evidence> {
     let counter = "server.counters.pauses_max";
     if let Some(growth) = run.server_growth(counter, |server| server.counters.pauses_max) {
         return Some(growth.evidence());
     }
-    let full = run.peak_of("server.counters.paused_cores", |moment| {
-        let server = moment.interval.server.as_ref()?;
+    let full = run.peak_of("server.counters.paused_cores", |sample| {
+        let server = sample.interval.server.as_ref()?;
         let counters = &server.counters;
         let is_full = counters.pauses_max > 0 && counters.open >= server.connections_max;
         Some(if is_full { counters.paused_cores as i64 } else { 0 })
@@ -65,7 +65,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// A server of so many places, for a thousand connections.
+    /// A run against a server with this limit, for a thousand connections.
     fn places(places: u64) -> Run {
         Run::quiet().changed(move |interval, second| {
             let connected = interval.load.as_ref().unwrap().counters.connected;
@@ -80,11 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn a_server_at_its_own_limit_is_told_with_it_when_somebody_waits() {
+    fn a_server_at_its_own_limit_is_told_with_it_when_connections_wait() {
         let found = places(600).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server is full with 600 connections: it was told to hold 600 at most"
+            "The server is full with 600 connections: its limit is 600"
         );
         assert_eq!(found.remedy, "throng serve --connections-max 1200");
         assert_eq!(found.side, Side::Server);

@@ -1,4 +1,5 @@
-//! The table of connection tracking is full, and every packet that would begin an entry is dropped.
+//! The connection tracking table is full, and the kernel drops every packet that would add an
+//! entry.
 
 use throng_report::render::count;
 use throng_report::{Finding, Severity};
@@ -14,25 +15,26 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
-/// Drops alone have other causes, and a table that is nearly full has done nothing yet: it takes both. Failed inserts are two packets of
-/// one connection that met, as a rule.
+/// Drops alone have other causes, and a table that is nearly full has done no harm yet: the rule
+/// needs both. Failed inserts do not count: as a rule they are two packets of one connection that
+/// arrive at the same time.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let dropped = run
-        .growth(kernel.end, "conntrack.dropped")
-        .or_else(|| run.growth(kernel.end, "conntrack.early_dropped"))?;
-    let max = run.constant(kernel.end, "conntrack.max")?;
-    let full = run.peak(kernel.end, "conntrack.count")?;
+        .growth(kernel.endpoint, "conntrack.dropped")
+        .or_else(|| run.growth(kernel.endpoint, "conntrack.early_dropped"))?;
+    let max = run.constant(kernel.endpoint, "conntrack.max")?;
+    let full = run.peak(kernel.endpoint, "conntrack.count")?;
     if (full.value as f64) < FULL * max as f64 {
         return None;
     }
-    let felt = retransmission::by_anything(run);
-    let severity = felt.as_ref().map_or(Severity::Noted, |felt| felt.severity);
+    let symptom = retransmission::by_anything(run);
+    let severity = symptom.as_ref().map_or(Severity::Noted, |symptom| symptom.severity);
     let mut found = Finding::new(
         RULE.id,
         kernel.side,
         format!(
-            "Connection tracking on {} is full with {} entries: {} packets were dropped. Whoever sent them tries again \
-             a second later, and again.",
+            "Connection tracking on {} is full with {} entries: {} packets were dropped. Their \
+             senders try again a second later, and again.",
             kernel.whose,
             count(max as f64),
             count(dropped.by() as f64)
@@ -41,15 +43,17 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     .with_severity(severity);
     found.evidence.push(dropped.evidence());
     found.evidence.push(full.evidence());
-    found.evidence.extend(felt.map(|felt| felt.evidence));
-    // An entry a connection, and those that are closed stay for two minutes.
+    found.evidence.extend(symptom.map(|symptom| symptom.evidence));
+    // One entry a connection, and entries of closed connections stay for two minutes.
     let wanted = (run.header.users_planned.saturating_mul(2) as i64).max(max.saturating_mul(4));
     Some(found.remedied_by(format!(
-        "sysctl -w net.netfilter.nf_conntrack_max={wanted}, or `notrack` for the port in a raw chain of nftables"
+        "sysctl -w net.netfilter.nf_conntrack_max={wanted}, or `notrack` for the port in a raw \
+         chain of nftables"
     )))
 }
 
-/// The kernel drops at the limit itself; a look once a second may just miss that.
+/// The share of the limit that counts as full: the kernel drops at the limit itself, and a sample a
+/// second may just miss it.
 const FULL: f64 = 0.95;
 
 #[cfg(test)]
@@ -70,7 +74,8 @@ mod tests {
         assert_eq!(found.severity, Severity::Stopped);
         assert_eq!(
             found.first_sentence(),
-            "Connection tracking on this machine is full with 200 entries: 2.24k packets were dropped"
+            "Connection tracking on this machine is full with 200 entries: 2.24k packets were \
+             dropped"
         );
     }
 

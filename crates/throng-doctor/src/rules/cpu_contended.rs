@@ -1,11 +1,11 @@
-//! Programs that have nothing to do with the run took CPUs that it needed, or could have needed.
+//! Programs that do not belong to the run took CPUs that it needed, or could have used.
 
 use throng_report::{Evidence, Finding, Severity};
 
 use super::Rule;
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, ProcessCpus, mean, shares};
 use crate::history::Sample;
-use crate::impact::{Impact, harm_of_waiting};
+use crate::impact::{Impact, impact_of_waiting};
 use crate::kernels::{Kernel, machines};
 use crate::other_programs::OtherPrograms;
 use crate::run_view::{Endpoint, RunView};
@@ -23,26 +23,28 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// Where threads of the run waited for a CPU, and that explains what happened, others are the cause. Where the machine was full of
-/// them all the same, they are a caveat: the next run may feel them, and there was no room for more load.
+/// If threads of the run waited for a CPU, and that explains what happened, other programs are the
+/// cause. If the machine was full of other programs but the run shows no symptom, they are a
+/// caveat: the next run may suffer, and there was no room for more load.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let machines = machines(run);
     let caused = || {
-        let impact = harm_of_waiting(run)?;
+        let impact = impact_of_waiting(run)?;
         machines.iter().find_map(|machine| cause(run, machine, &impact))
     };
     caused().or_else(|| machines.iter().find_map(|machine| caveat(run, machine)))
 }
 
-/// Others that the run had to wait for.
+/// Returns the finding about programs that the run had to wait for.
 fn cause(run: &RunView<'_>, machine: &Kernel, impact: &Impact) -> Option<Finding> {
-    let mut uses = CpuUse::of(run, machine.end);
+    let mut uses = CpuUse::of(run, machine.endpoint);
     uses.retain(|used| is_busy_with_others(run, used));
-    let asked_less = !run.asked.missed().is_empty();
+    let is_missed = !run.thresholds.missed().is_empty();
     let rose = rise(run, &uses);
     let is_felt = |used: &CpuUse| {
-        // A wait that is short in itself is felt where little was asked for, or where everything was faster without others.
-        let least = if asked_less || rose.is_some() { DELAYED_LITTLE } else { DELAYED_MIN };
+        // A short wait matters if a threshold was missed, or if answers were faster without the
+        // other programs.
+        let least = if is_missed || rose.is_some() { DELAYED_LITTLE } else { DELAYED_MIN };
         used.wanted() < used.cpus * WANTED_MOST && delayed(used) > least
     };
     uses.retain(is_felt);
@@ -52,24 +54,24 @@ fn cause(run: &RunView<'_>, machine: &Kernel, impact: &Impact) -> Option<Finding
     let rose = rose
         .map_or_else(String::new, |times| format!(", {times:.0} times as long as without them"));
     let text = format!(
-        "{}, and the run had to wait for them. Who had the CPUs: {}. Meanwhile {}{rose}.",
-        others.words(machine),
+        "{}, and the run had to wait for them. CPU use: {}. Meanwhile {}{rose}.",
+        others.describe(machine),
         shares(run, &used),
         impact.what
     );
     let mut found = Finding::new(RULE.id, machine.side, text)
         .with_severity(impact.severity)
         .with_confidence(0.9);
-    // What came before it was felt is not when it stopped anything.
+    // Contention from before the first symptom is not when it stopped anything.
     let felt_ms = used.at_ms.max(impact.first_ms);
-    found.evidence.extend(evidence(run, machine.end, felt_ms));
+    found.evidence.extend(evidence(run, machine.endpoint, felt_ms));
     found.evidence.push(impact.evidence.clone());
     Some(found.remedied_by(REMEDY))
 }
 
-/// Others that had a full machine, and that the run did not feel.
+/// Returns the finding about programs that filled the machine although the run shows no symptom.
 fn caveat(run: &RunView<'_>, machine: &Kernel) -> Option<Finding> {
-    let mut uses = CpuUse::of(run, machine.end);
+    let mut uses = CpuUse::of(run, machine.endpoint);
     uses.retain(|used| {
         let is_full = used.full_share() > FULL_SHARE || delayed(used) > DELAYED_MIN;
         is_full && used.strangers(run).unwrap_or(0.0) > used.cpus * CAVEAT_SHARE_MIN
@@ -77,40 +79,41 @@ fn caveat(run: &RunView<'_>, machine: &Kernel) -> Option<Finding> {
     let first = mean(&uses).filter(|_| uses.len() >= INTERVALS_MIN)?;
     let others = OtherPrograms::of(run, machine, uses)?;
     let text = format!(
-        "{}. The run was not seen to wait for them, but what it measured then may be worse for it, and more load would have met \
-         them. Who had the CPUs: {}.",
-        others.words(machine),
+        "{}. The run did not visibly wait for them, but its measurements may be worse because of \
+         them, and more load would have met them. CPU use: {}.",
+        others.describe(machine),
         shares(run, &first)
     );
     let mut found = Finding::new(RULE.id, machine.side, text)
         .with_severity(Severity::Noted)
         .with_confidence(0.9);
-    found.evidence.extend(evidence(run, machine.end, first.at_ms));
+    found.evidence.extend(evidence(run, machine.endpoint, first.at_ms));
     Some(found.remedied_by(REMEDY))
 }
 
+/// Reports whether other programs used more of the machine than usual background work.
 fn is_busy_with_others(run: &RunView<'_>, used: &CpuUse) -> bool {
     let strangers = used.strangers(run).unwrap_or(0.0);
     strangers > (used.cpus * STRANGERS_SHARE_MIN).max(STRANGERS_CPUS_MIN)
 }
 
-/// The share of the time for which the thread that waited most was ready to run.
+/// Returns the share of time for which the thread that waited most was ready to run.
 fn delayed(used: &CpuUse) -> f64 {
     let of = |process: Option<ProcessCpus>| process.and_then(|process| process.most_delayed);
     of(used.client).unwrap_or(0.0).max(of(used.server).unwrap_or(0.0))
 }
 
-/// By how many times answers took longer in these intervals than in the others; none where that is not much, or where there are
-/// too few of either.
+/// Returns how many times as long answers took in these intervals as in the others, or `None` if
+/// the factor is small or there are too few intervals of either kind.
 fn rise(run: &RunView<'_>, uses: &[CpuUse]) -> Option<f64> {
-    let p99 = |moment: &Sample| {
-        [moment.message, moment.push, moment.join].iter().map(|quantiles| quantiles.p99_us).max()
+    let p99 = |sample: &Sample| {
+        [sample.message, sample.push, sample.join].iter().map(|quantiles| quantiles.p99_us).max()
     };
-    let is_in = |moment: &Sample| uses.iter().any(|used| used.at_ms == moment.interval.at_ms);
+    let is_in = |sample: &Sample| uses.iter().any(|used| used.at_ms == sample.interval.at_ms);
     let (within, without): (Vec<_>, Vec<_>) =
-        run.steps().map(|(_, now)| now).partition(|moment| is_in(moment));
+        run.steps().map(|(_, now)| now).partition(|sample| is_in(sample));
     let median = |samples: &[&Sample]| {
-        let mut all: Vec<u64> = samples.iter().filter_map(|moment| p99(moment)).collect();
+        let mut all: Vec<u64> = samples.iter().filter_map(|sample| p99(sample)).collect();
         all.retain(|us| *us > 0);
         all.sort_unstable();
         (all.len() >= INTERVALS_MIN).then(|| all[all.len() / 2] as f64)
@@ -119,7 +122,7 @@ fn rise(run: &RunView<'_>, uses: &[CpuUse]) -> Option<f64> {
     (times >= RISE_MIN).then_some(times)
 }
 
-/// How long threads of the run waited, and how busy the machine was.
+/// Returns how long threads of the run waited, and how busy the machine was.
 fn evidence(run: &RunView<'_>, end: Endpoint, at_ms: u64) -> Vec<Evidence> {
     let delays = [(Endpoint::Client, "client"), (Endpoint::Server, "server")]
         .into_iter()
@@ -128,34 +131,37 @@ fn evidence(run: &RunView<'_>, end: Endpoint, at_ms: u64) -> Vec<Evidence> {
         })
         .map(|peak| peak.evidence())
         .map(|evidence| Evidence { at_ms: evidence.at_ms.max(at_ms), ..evidence });
-    let busy = run.growth_of("machine.cpu_busy_us", |moment| {
-        Some(run.machine(end, moment)?.cpu_busy_us as i64)
+    let busy = run.growth_of("machine.cpu_busy_us", |sample| {
+        Some(run.machine(end, sample)?.cpu_busy_us as i64)
     });
     delays.chain(busy.map(|growth| growth.evidence_from(at_ms))).collect()
 }
 
-/// Two ends with a thread for each CPU want twice the CPUs at most, however long others keep them waiting. Whoever wants more than
-/// that would fill the machine alone.
+/// The demand above which the run would fill the machine alone, in machines. Two programs with a
+/// thread for each CPU need at most twice the CPUs, however long others keep them waiting.
 const WANTED_MOST: f64 = 2.5;
 
-/// A thread that waits a fifth of the time for a CPU runs behind by that.
+/// The smallest delay that matters: a thread that waits a fifth of the time for a CPU is late by
+/// that.
 const DELAYED_MIN: f64 = 0.20;
 
-/// And a twentieth, where little was asked for.
+/// The smallest delay that matters when a threshold was missed or answers became slower.
 const DELAYED_LITTLE: f64 = 0.05;
 
-/// Answers that take so many times as long were held up.
+/// The smallest factor by which slower answers count as delayed.
 const RISE_MIN: f64 = 3.0;
 
-/// Others that have less of a full machine are no caveat: it is the run that fills it.
+/// The smallest share of a full machine at which other programs are a caveat: with less, the run
+/// fills it itself.
 const CAVEAT_SHARE_MIN: f64 = 0.25;
 
+/// Remedy for both findings.
 const REMEDY: &str =
     "stop them, or use a machine that does nothing else (see them with: top -o %CPU)";
 
-/// What the rest of a machine does anyway: below this, it is not others who fill it.
+/// Background work of a machine, as a share of its CPUs: with less, other programs do not fill it.
 const STRANGERS_SHARE_MIN: f64 = 0.10;
-/// On a small machine.
+/// Background work of a small machine, in CPUs.
 const STRANGERS_CPUS_MIN: f64 = 0.25;
 
 #[cfg(test)]
@@ -165,7 +171,8 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// A machine of two CPUs that is full: the server takes 0.2, the generator 0.05, and the generator is late.
+    /// A run on a full machine of two CPUs: the server uses 0.2, the generator 0.05, and the
+    /// generator is late.
     fn beside(delayed: i64) -> Run {
         Run::quiet()
             .growing("process.server.cpu_us", 0, 200_000, 0)
@@ -182,7 +189,8 @@ mod tests {
         let found = beside(600).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "Other programs had 86 % of the 2 CPUs of this machine throughout, and the run had to wait for them"
+            "Other programs had 86 % of the 2 CPUs of this machine throughout, and the run had to \
+             wait for them"
         );
         beside(600).check_all(&["cpu_contended", "generator_saturated"]);
     }
@@ -193,7 +201,7 @@ mod tests {
 
     #[test]
     fn they_are_named_with_their_time() {
-        // From 5 to 9 s others have nearly everything.
+        // From 5 to 9 s other programs use nearly everything.
         let run = Run::quiet()
             .growing("process.server.cpu_us", 0, 200_000, 0)
             .with("process.client.most_delayed_thread_permille", 300)
@@ -212,27 +220,31 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "Other programs had 86 % of the 2 CPUs of this machine from 5.0 to 9.0 s (sh, 2 processes, pid 4711 first, 80 %), \
-             and the run had to wait for them"
+            "Other programs had 86 % of the 2 CPUs of this machine from 5.0 to 9.0 s (sh, 2 \
+             processes, pid 4711 first, 80 %), and the run had to wait for them"
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(6_000)));
         let (history, summary) = run.whole();
-        let said = crate::diagnose(&history, &summary, &[]).verdict;
-        assert!(said.starts_with("Slowed down on the client side at 1k connections"), "{said}");
+        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
+        assert!(
+            verdict.starts_with("Slowed down on the client side at 1k connections"),
+            "{verdict}"
+        );
     }
 
     #[test]
-    fn a_full_machine_is_a_caveat_where_the_run_felt_nothing() {
+    fn a_full_machine_is_a_caveat_without_a_symptom() {
         let run = beside(30).loaded(|load, _| load.lag.clear());
         let found = run.speaks(&RULE);
         assert_eq!(found.severity, Severity::Noted);
         let (history, summary) = run.whole();
-        let said = crate::diagnose(&history, &summary, &[]).verdict;
+        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
         assert_eq!(
-            said,
-            "Nothing stopped it: the plan was met, with no headroom: other programs had 86 % of the 2 CPUs of this machine throughout."
+            verdict,
+            "Nothing stopped it: the plan was met, with no headroom: other programs had 86 % of \
+             the 2 CPUs of this machine throughout."
         );
-        // Of a machine that is not full there is some left.
+        // A machine that is not full has CPUs left.
         let half = run.changed(|interval, second| {
             let machine = interval.machine.as_mut().unwrap();
             (machine.cpu_busy_us, machine.cpu_idle_us) = (1_200_000 * second, 800_000 * second);
@@ -255,8 +267,8 @@ mod tests {
         let (history, summary) = run.whole();
         assert_eq!(
             crate::diagnose(&history, &summary, &[]).verdict,
-            "Nothing stopped it: the plan was met, with no headroom: other programs had 38 % of the 2 CPUs of this machine, 1 of which \
-             the run is held to, throughout."
+            "Nothing stopped it: the plan was met, with no headroom: other programs had 38 % of \
+             the 2 CPUs of this machine, 1 of which the run may use, throughout."
         );
     }
 
@@ -268,14 +280,14 @@ mod tests {
                 load.errors.add("ws_close_1011", 40 * second.saturating_sub(1));
             })
         };
-        // Closes are no reason to blame others, …
+        // Connections that the server closes are no reason to blame other programs, …
         let run = closing(600);
         assert_eq!(run.speaks(&RULE).severity, Severity::Noted);
         run.check_all(&["server_closes_early", "cpu_contended"]);
         let (history, summary) = run.whole();
-        let said = crate::diagnose(&history, &summary, &[]).verdict;
-        assert!(said.contains("Besides, other programs had 86 % of the 2 CPUs"), "{said}");
-        // … and come first where something else is.
+        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
+        assert!(verdict.contains("Besides, other programs had 86 % of the 2 CPUs"), "{verdict}");
+        // … but another symptom is.
         let late = closing(600)
             .loaded(|load, second| load.lag.record_n(250_000, if second > 5 { 900 } else { 0 }));
         late.check_all(&["server_closes_early", "cpu_contended", "generator_saturated"]);
@@ -294,17 +306,21 @@ mod tests {
             let judged = threshold.parse::<throng_report::Threshold>().unwrap().judge(&summary);
             crate::diagnose(&history, &summary, &[judged]).verdict
         };
-        let said = judge(&run(136), "message.p99 < 2ms");
-        let begin = "Missed: message.p99 2.40 ms, asked < 2ms at 1k connections and 1k/s messages: other programs had 86 %";
-        assert!(said.starts_with(begin), "{said}");
-        let said = judge(&run(136), "message.p99 < 3ms");
+        let verdict = judge(&run(136), "message.p99 < 2ms");
+        let begin = "Missed: message.p99 2.40 ms, asked < 2ms at 1k connections and 1k/s messages: \
+                     other programs had 86 %";
+        assert!(verdict.starts_with(begin), "{verdict}");
+        let verdict = judge(&run(136), "message.p99 < 3ms");
         assert!(
-            said.starts_with("Nothing stopped it: the plan was met, with no headroom"),
-            "{said}"
+            verdict.starts_with("Nothing stopped it: the plan was met, with no headroom"),
+            "{verdict}"
         );
-        let said = judge(&run(10), "message.p99 < 2ms");
-        assert!(said.starts_with("Missed: message.p99 2.40 ms, asked < 2ms; no cause"), "{said}");
-        assert!(said.contains("Besides, other programs had"), "{said}");
+        let verdict = judge(&run(10), "message.p99 < 2ms");
+        assert!(
+            verdict.starts_with("Missed: message.p99 2.40 ms, asked < 2ms; no cause"),
+            "{verdict}"
+        );
+        assert!(verdict.contains("Besides, other programs had"), "{verdict}");
     }
 
     #[test]
@@ -333,13 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_felt_nothing_has_nothing_to_complain_of() {
+    fn without_a_symptom_contention_is_only_noted() {
         let run = beside(600).loaded(|load, _| load.lag.clear());
         assert_eq!(run.speaks(&RULE).severity, Severity::Noted);
     }
 
     #[test]
-    fn the_kernels_own_work_on_packets_is_nobody_elses() {
+    fn the_kernels_own_work_on_packets_is_not_another_programs() {
         beside(600).growing("cpu.softirq_us", 0, 1_700_000, 0).is_silent(&RULE);
     }
 }

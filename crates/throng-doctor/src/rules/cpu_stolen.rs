@@ -1,21 +1,21 @@
-//! The hypervisor gave the machine's CPUs to somebody else.
+//! The hypervisor gave the machine's CPUs to other guests.
 
 use throng_report::{Evidence, Finding};
 
-use super::{Rule, SLOW_FOR_WANT_OF_CPUS};
+use super::{CPU_SHORTAGE_SYMPTOMS, Rule};
 use crate::cpus::{CpuUse, lasting, mean, whole_percent};
 use crate::impact::impact;
 use crate::kernels::machines;
 use crate::run_view::{Endpoint, RunView};
 
-pub(super) const RULE: Rule = Rule { id: "cpu_stolen", explains: SLOW_FOR_WANT_OF_CPUS, find };
+pub(super) const RULE: Rule = Rule { id: "cpu_stolen", explains: CPU_SHORTAGE_SYMPTOMS, find };
 
-/// A virtual machine sees the time in which it wanted to run and did not.
+/// A virtual machine counts the time in which it was ready to run and did not get a CPU.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let impact = impact(run)?;
     let machines = machines(run);
     let found = machines.iter().filter_map(|machine| {
-        let used = CpuUse::of(run, machine.end);
+        let used = CpuUse::of(run, machine.endpoint);
         let robbed = lasting(used, |used| used.stolen / used.cpus > SHARE_MIN)?;
         Some((machine, mean(&robbed)?, robbed.len()))
     });
@@ -27,28 +27,32 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let share = used.stolen / used.cpus;
     let text = format!(
-        "The hypervisor took {} of the CPUs of {} for its other guests. It did in {intervals} intervals, and {}.",
+        "The hypervisor took {} of the CPUs of {} for its other guests. This lasted {intervals} \
+         intervals, and {}.",
         whole_percent(share),
         machine.whose,
         impact.what
     );
-    let stolen = stolen(run, machine.end)?;
+    let stolen = stolen(run, machine.endpoint)?;
     let mut found = Finding::new(RULE.id, machine.side, text)
         .with_severity(impact.severity)
         .with_confidence(0.9);
     found.evidence.push(stolen);
     found.evidence.push(impact.evidence);
-    Some(found.remedied_by("run it again at another hour, or on a machine whose CPUs are its own (dedicated, not burstable)"))
+    Some(found.remedied_by(
+        "repeat the run at another hour, or on a machine with dedicated CPUs (not burstable ones)",
+    ))
 }
 
 fn stolen(run: &RunView<'_>, end: Endpoint) -> Option<Evidence> {
-    let growth = run.growth_of("machine.cpu_stolen_us", |moment| {
-        Some(run.machine(end, moment)?.cpu_stolen_us as i64)
+    let growth = run.growth_of("machine.cpu_stolen_us", |sample| {
+        Some(run.machine(end, sample)?.cpu_stolen_us as i64)
     })?;
     Some(growth.evidence())
 }
 
-/// A share of a few per cent is everyday life of a virtual machine and moves latencies by as much.
+/// The smallest share that matters. A few per cent are normal for a virtual machine and change
+/// latencies by as much.
 const SHARE_MIN: f64 = 0.10;
 
 #[cfg(test)]
@@ -56,7 +60,8 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// A generator that is late from the sixth second on, while so much of each second of both CPUs is stolen.
+    /// A run whose generator is late from the sixth second on, while this many microseconds of each
+    /// second are stolen.
     fn robbed(us: u64) -> Run {
         Run::quiet()
             .loaded(|load, second| load.lag.record_n(30_000, if second > 5 { 900 } else { 0 }))
@@ -79,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_per_cent_and_theft_that_nobody_felt_are_not() {
+    fn a_few_per_cent_and_theft_without_a_symptom_are_not() {
         robbed(60_000).is_silent(&RULE);
         let mut unfelt = robbed(600_000);
         unfelt = unfelt.loaded(|load, _| load.lag.clear());

@@ -1,4 +1,4 @@
-//! The user has no epoll watch left for another socket.
+//! The Unix user of a program has no epoll watch left for another socket.
 
 use throng_report::render::count;
 use throng_report::{Finding, Side};
@@ -9,14 +9,14 @@ use crate::run_view::{Endpoint, RunView};
 pub(super) const RULE: Rule =
     Rule { id: "epoll_watches_exhausted", explains: &["server_closes_early", "half_open"], find };
 
-/// `ENOSPC` of a connect or of an accept: both opened a socket, and could not have it watched. The kernel does not tell how many
-/// watches a user has; its errno is the only sign.
+/// The sign is `ENOSPC` from a connect or an accept: both opened a socket and could not add it to
+/// epoll. The kernel does not report how many watches a user has; the errno is the only sign.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let client = run.connect_failures("ENOSPC");
     let server = run
         .server_growth("server.accept_errors.ENOSPC", |server| server.accept_errors.get("ENOSPC"));
     let (end, side, whose) = match (&client, &server) {
-        (Some(_), Some(_)) => (Endpoint::Client, Side::Kernel, "The user of both ends"),
+        (Some(_), Some(_)) => (Endpoint::Client, Side::Kernel, "The user of generator and server"),
         (Some(_), None) => (Endpoint::Client, Side::Client, "The generator's user"),
         (None, Some(_)) => (Endpoint::Server, Side::Server, "The server's user"),
         (None, None) => return None,
@@ -28,8 +28,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         side,
         format!(
-            "{whose} has no epoll watch left{all}: {} connections were refused with ENOSPC. All programs of that user share the limit \
-             (fs.epoll.max_user_watches), and each connection takes one at each end.",
+            "{whose} has no epoll watch left{all}: {} connections failed with ENOSPC. All programs \
+             of that user share the limit (fs.epoll.max_user_watches). Each connection takes one \
+             watch in the generator and one in the server.",
             count(refused as f64)
         ),
     );
@@ -39,7 +40,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(found.remedied_by(format!("sysctl -w fs.epoll.max_user_watches={wanted}")))
 }
 
-/// What a user's other programs may need.
+/// Watches for other programs of the user.
 const SPARE: i64 = 100_000;
 
 #[cfg(test)]
@@ -61,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_refused_is_named() {
+    fn the_program_that_was_refused_is_named() {
         let side = |run: &Run| run.speaks(&RULE).side;
         let generator =
             refused_by_the_generator("ENOSPC").with("sysctl.fs.epoll.max_user_watches", 400);
         assert_eq!(side(&generator), Side::Client);
         assert_eq!(
             generator.speaks(&RULE).first_sentence(),
-            "The generator's user has no epoll watch left of 400: 30 connections were refused with ENOSPC"
+            "The generator's user has no epoll watch left of 400: 30 connections failed with ENOSPC"
         );
         assert_eq!(side(&refused_by_the_server(Run::quiet(), "ENOSPC")), Side::Server);
         assert_eq!(side(&refused_by_the_server(generator, "ENOSPC")), Side::Kernel);

@@ -1,4 +1,4 @@
-//! No fd was left: in a table of the generator's, in one of the server's, or in the whole system.
+//! No fd was left: in an fd table of the generator or of the server, or in the whole system.
 
 use throng_report::render::count;
 use throng_report::{Finding, RunEventKind, Side};
@@ -18,7 +18,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     of_the_system(run).or_else(|| of_the_generator(run)).or_else(|| of_the_server(run))
 }
 
-/// `ENFILE`, on whichever side: all programs share this limit.
+/// Looks for `ENFILE` on either side: all programs share this limit.
 fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
     let client = run.connect_failures("ENFILE");
     let server = accept_errors(run, "ENFILE");
@@ -31,8 +31,8 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         Side::Kernel,
         format!(
-            "The system has no more open files{room}: {} connects or accepts failed with ENFILE. Sockets count as files, of all \
-             programs together.",
+            "The system has no file left to open{room}: {} connects or accepts failed with ENFILE. \
+             Sockets of all programs count as files.",
             count(growth.by() as f64)
         ),
     );
@@ -42,6 +42,7 @@ fn of_the_system(run: &RunView<'_>) -> Option<Finding> {
     Some(found.remedied_by(format!("sysctl -w fs.file-max={wanted}")))
 }
 
+/// Looks for `EMFILE` in the generator.
 fn of_the_generator(run: &RunView<'_>) -> Option<Finding> {
     let growth = run.connect_failures("EMFILE").or_else(|| {
         events(run, "generator_fds_exhausted", |kind| {
@@ -53,8 +54,8 @@ fn of_the_generator(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         Side::Client,
         format!(
-            "The generator's fd table{} was full with {} connections: {} connects found no free fd (EMFILE). \
-             The target may hold more.",
+            "The generator's fd table{} was full with {} connections: {} connects found no free fd \
+             (EMFILE). The server may hold more.",
             room(run, Endpoint::Client, "client", held),
             count(held as f64),
             count(growth.by() as f64)
@@ -63,11 +64,13 @@ fn of_the_generator(run: &RunView<'_>) -> Option<Finding> {
     found.evidence.push(growth.evidence());
     let raise = raise(run, Endpoint::Client, "client", held);
     Some(found.remedied_by(format!(
-        "{raise} for the generator (its hard limit: as root), or more --cores, each of which has a table of its own"
+        "{raise} for the generator (as root for its hard limit), or more --cores: each core has a \
+         table of its own"
     )))
 }
 
-/// A throng server counts how often it had to stop accepting for want of fds, and has an errno where the kernel was the one to say so.
+/// Looks for a full table in the server. A throng server counts how often it paused accepting
+/// because no fd was left, and reports the errno when the kernel refused one.
 fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
     let refused = accept_errors(run, "EMFILE");
     let paused = run.server_growth("server.counters.pauses_fd", |server| server.counters.pauses_fd);
@@ -77,36 +80,39 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
         (None, Some(paused)) if !other_limit => paused,
         _ => return None,
     };
-    // A server that is full and to which nobody else wants to connect has just enough.
-    let unserved = accept_backlog(run);
-    let felt = unserved.or_else(|| retransmission::by_connects(run).map(|felt| felt.evidence))?;
+    // A full server to which no other client tries to connect has just enough room.
+    let backlog = accept_backlog(run);
+    let symptom =
+        backlog.or_else(|| retransmission::by_connects(run).map(|symptom| symptom.evidence))?;
     let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
     let mut found = Finding::new(
         RULE.id,
         Side::Server,
         format!(
-            "The server's fd table{} is full with {} connections. Who comes now is established by the kernel, and waits in the \
-             accept queue until somebody leaves.",
+            "The server's fd table{} is full with {} connections. New connections complete the \
+             handshake but wait in the accept queue until one closes.",
             room(run, Endpoint::Server, "server", held),
             count(held as f64)
         ),
     );
     found.evidence.push(growth.evidence());
-    found.evidence.push(felt);
+    found.evidence.push(symptom);
     let raise = raise(run, Endpoint::Server, "server", held);
     Some(found.remedied_by(format!(
-        "{raise} for the server (LimitNOFILE= in a systemd unit), or more --cores, each of which has a table of its own"
+        "{raise} for the server (LimitNOFILE= in a systemd unit), or more --cores: each core has a \
+         table of its own"
     )))
 }
 
-/// The command that makes a table large enough. In an open model nobody knew how many connections there would be.
+/// Returns the command that makes a table large enough. In an open model the number of connections
+/// is not known beforehand: it takes twice those it held.
 fn raise(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
-    let moment = run.samples().last().map(|moment| &moment.interval);
-    let cores = moment.and_then(|interval| match end {
+    let interval = run.samples().last().map(|sample| &sample.interval);
+    let cores = interval.and_then(|interval| match end {
         Endpoint::Client => interval.load.as_ref().map(|load| load.cores),
         Endpoint::Server => interval.server.as_ref().map(|server| server.cores),
     });
-    // Who holds more than a table has room for has several.
+    // A program that holds more connections than one table has room for has several tables.
     let room = fds_max(run, end, label).and_then(|most| u64::try_from(most).ok());
     let tables = if room.is_some_and(|room| held > room) { cores.unwrap_or(1) } else { 1 };
     let all = run.header.users_planned.max(held.saturating_mul(2));
@@ -118,32 +124,34 @@ fn raise(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
     }
 }
 
-/// How many fds a table of the process may hold.
+/// Returns how many fds a table of the process may hold.
 fn fds_max(run: &RunView<'_>, end: Endpoint, label: &str) -> Option<i64> {
     let name = format!("process.{label}.fds_max");
     run.constant(end, &name).or_else(|| run.constant(Endpoint::Client, &name))
 }
 
-/// `, which holds 1.02k fds,`: how many fds a table of the process may hold. A limit that is far above what it held was another one
-/// when it was read, or is not what it ran into.
+/// Returns the capacity of the process's fd table, such as `, which holds 1.02k fds,`. A limit far
+/// above the connections that it held was different when it was read, or is not the limit that was
+/// reached: then this is empty.
 fn room(run: &RunView<'_>, end: Endpoint, label: &str, held: u64) -> String {
     let most = fds_max(run, end, label);
     let most = most.filter(|most| *most as u64 <= 2 * held + SPARE);
     most.map_or(String::new(), |most| format!(", which holds {} fds,", count(most as f64)))
 }
 
+/// Returns how often accepts failed with this errno.
 fn accept_errors(run: &RunView<'_>, errno: &str) -> Option<Growth> {
     run.server_growth(&format!("server.accept_errors.{errno}"), |server| {
         server.accept_errors.get(errno)
     })
 }
 
-/// How often an event was told.
+/// Returns how often an event was recorded.
 fn events(run: &RunView<'_>, name: &str, is_it: impl Fn(&RunEventKind) -> bool) -> Option<Growth> {
-    let told =
-        |moment: &Sample| moment.interval.events.iter().filter(|event| is_it(&event.kind)).count();
-    let first = run.samples().iter().find(|moment| told(moment) > 0)?;
-    let all: usize = run.samples().iter().map(told).sum();
+    let recorded =
+        |sample: &Sample| sample.interval.events.iter().filter(|event| is_it(&event.kind)).count();
+    let first = run.samples().iter().find(|sample| recorded(sample) > 0)?;
+    let all: usize = run.samples().iter().map(recorded).sum();
     Some(Growth {
         counter: format!("events.{name}"),
         from: 0,
@@ -153,16 +161,16 @@ fn events(run: &RunView<'_>, name: &str, is_it: impl Fn(&RunEventKind) -> bool) 
     })
 }
 
-/// Why a server stops accepting, beside fds.
+/// Errnos other than those about fds for which a server stops accepting.
 const OTHER_LIMITS: [&str; 3] = ["ENOSPC", "ENOMEM", "ENOBUFS"];
 
-/// `fs.nr_open` of a kernel that was left alone: no limit may be higher.
+/// The default of `fs.nr_open`: no limit may be higher.
 const NR_OPEN_DEFAULT: u64 = 1 << 20;
 
-/// Fds that a process needs beside its connections, with room to spare.
+/// Fds that a process needs besides its connections, with room to spare.
 const SPARE: u64 = 200;
 
-/// Room for a few million connections.
+/// A value of `fs.file-max` with room for a few million connections.
 const WANTED: i64 = 4_000_000;
 
 #[cfg(test)]
@@ -181,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_of_the_generator_is_told_with_what_it_holds() {
+    fn a_full_table_of_the_generator_is_reported_with_its_connections() {
         let run = Run::quiet().with("process.client.fds_max", 450).loaded(|load, second| {
             load.connect_failed.add("EMFILE", 90 * second.saturating_sub(3));
         });
@@ -193,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_server_is_told_when_somebody_waits_for_it() {
+    fn a_full_server_is_reported_when_connections_wait() {
         let full = |run| {
             serving(run, |server, second| {
                 server.counters.open = server.counters.open.min(600);
@@ -213,18 +221,19 @@ mod tests {
             remedy.starts_with("sysctl -w fs.nr_open=3000200 and ulimit -n 3000200"),
             "{remedy}"
         );
-        // Six hundred connections in tables of a hundred: every core has its own.
+        // Six hundred connections in tables of a hundred: every core has its own table.
         let private = large.with("process.server.fds_max", 100).changed(|interval, _| {
             interval.server.as_mut().unwrap().cores = 8;
         });
         let remedy = private.speaks(&RULE).remedy;
         assert!(remedy.starts_with("ulimit -n 375200 "), "{remedy}");
-        // As many places as connections: it stopped accepting, and nobody was there.
+        // As much room as there are connections: it stopped accepting, and no other connection
+        // waited.
         serving(Run::quiet(), |server, second| server.counters.pauses_fd = second).is_silent(&RULE);
     }
 
     #[test]
-    fn a_server_that_stops_for_want_of_something_else_has_fds() {
+    fn a_server_that_stops_for_another_reason_has_fds() {
         let run = serving(Run::quiet(), |server, second| {
             server.counters.open = server.counters.open.min(600);
             server.counters.pauses_fd = second;
@@ -234,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_systems_limit_is_nobodys_table() {
+    fn the_systems_limit_is_not_one_of_a_table() {
         let run = serving(Run::quiet().with("files.max", 9_000), |server, second| {
             server.accept_errors.add("ENFILE", second.saturating_sub(3));
         });

@@ -1,4 +1,4 @@
-//! Runs made by hand, for the tests of rules.
+//! Hand-made runs for the tests of rules.
 
 use throng_report::runfile::{RunEnd, RunFile, RunHeader};
 use throng_report::{Finding, Interval, LoadInterval, Summary};
@@ -6,7 +6,8 @@ use throng_report::{Finding, Interval, LoadInterval, Summary};
 use crate::history::History;
 use crate::run_view::RunView;
 
-/// Ten quiet seconds, to be spoilt: a thousand connections, made in the first five, that send a thousand messages a second.
+/// A run of ten quiet seconds that a test changes: a thousand connections, opened in the first five
+/// seconds, that send a thousand messages a second.
 pub(crate) struct Run {
     pub(crate) header: RunHeader,
     pub(crate) intervals: Vec<Interval>,
@@ -55,7 +56,8 @@ impl Run {
         run
     }
 
-    /// A counter of the kernel that both ends share, which grows by `step` in every second after the `after`th.
+    /// Sets a kernel counter that generator and server share: it grows by `step` in every second
+    /// after the `after`th.
     pub(crate) fn growing(mut self, counter: &str, from: i64, step: i64, after: u64) -> Self {
         for (second, interval) in self.intervals.iter_mut().enumerate() {
             let grown = (second as u64).saturating_sub(after) as i64;
@@ -64,12 +66,12 @@ impl Run {
         self
     }
 
-    /// A gauge of that kernel, with this value throughout.
+    /// Sets a gauge of the same kernel to one value for the whole run.
     pub(crate) fn with(self, gauge: &str, value: i64) -> Self {
         self.growing(gauge, value, 0, 0)
     }
 
-    /// What the generator says in every second, changed: `change(load, second)`.
+    /// Changes the generator's part of every second: `change(load, second)`.
     pub(crate) fn loaded(mut self, change: impl Fn(&mut LoadInterval, u64)) -> Self {
         for (second, interval) in self.intervals.iter_mut().enumerate() {
             change(interval.load.as_mut().expect("there is a load"), second as u64);
@@ -77,7 +79,7 @@ impl Run {
         self
     }
 
-    /// Every interval, changed: `change(interval, second)`.
+    /// Changes every interval: `change(interval, second)`.
     pub(crate) fn changed(mut self, change: impl Fn(&mut Interval, u64)) -> Self {
         for (second, interval) in self.intervals.iter_mut().enumerate() {
             change(interval, second as u64);
@@ -85,16 +87,16 @@ impl Run {
         self
     }
 
-    /// What one rule says.
+    /// Returns the finding of one rule.
     pub(crate) fn find(&self, rule: &super::Rule) -> Option<Finding> {
         let (history, summary) = self.whole();
         (rule.find)(&RunView::new(&history, &summary))
     }
 
-    /// What the rule says, which must be something, with evidence, a remedy and its own id.
+    /// Returns the finding of a rule that must have one, with evidence, a remedy and the rule's id.
     #[track_caller]
     pub(crate) fn speaks(&self, rule: &super::Rule) -> Finding {
-        let found = self.find(rule).expect("the rule should speak");
+        let found = self.find(rule).expect("the rule should find something");
         assert_eq!(found.id, rule.id);
         assert!(!found.evidence.is_empty(), "no evidence: {found}");
         assert!(!found.remedy.is_empty(), "no remedy: {found}");
@@ -106,13 +108,14 @@ impl Run {
         found
     }
 
+    /// Asserts that a rule finds nothing.
     #[track_caller]
     pub(crate) fn is_silent(&self, rule: &super::Rule) {
         let found = self.find(rule);
-        assert!(found.is_none(), "the rule should be silent: {}", found.unwrap());
+        assert!(found.is_none(), "the rule should find nothing: {}", found.unwrap());
     }
 
-    /// The ids of all findings, in their order.
+    /// Asserts the ids of all findings, in order.
     #[track_caller]
     pub(crate) fn check_all(&self, expected: &[&str]) {
         let (history, summary) = self.whole();
@@ -121,6 +124,7 @@ impl Run {
         assert_eq!(ids, expected, "{diagnosis:#?}");
     }
 
+    /// Returns the run's history and summary.
     pub(crate) fn whole(&self) -> (History, Summary) {
         let file = RunFile {
             header: self.header.clone(),

@@ -1,4 +1,4 @@
-//! The generator itself was late: what it measured is its own lateness.
+//! The generator itself was late: it measured its own delay.
 
 use throng_report::render::micros;
 use throng_report::validity::LAG_DEGRADED_US;
@@ -12,7 +12,7 @@ use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "generator_saturated", explains: &[], find };
 
-/// Lateness is of steps that depended on nobody else, so it is the generator's alone.
+/// Lag counts only steps that do not depend on the server, so the delay is the generator's alone.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let generator = &run.summary.generator;
     let late = generator.lag_us.p99;
@@ -20,18 +20,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let samples = run.samples();
-    let first = samples.iter().find(|moment| is_late(moment))?;
+    let first = samples.iter().find(|sample| is_late(sample))?;
     let short = Shortage::of(run);
     let so = match generator.by_kernels_clock {
-        // Reading late makes no latency larger, sending late does.
-        Some(share) if share > 0.99 => "latencies are larger than the target's by up to that",
-        _ => "the numbers describe it and not the target",
+        // Reading late does not raise a latency, sending late does.
+        Some(share) if share > 0.99 => "latencies exceed the server's by up to that",
+        _ => "the numbers describe the generator, not the server",
     };
     let mut found = Finding::new(
         RULE.id,
         Side::Client,
         format!(
-            "The generator was late by {} (p99): {}. It could not do what it was told when it was told, so {so}.{}",
+            "The generator was late by {} (p99): {}. It did not send on time, so {so}.{}",
             micros(late),
             short.cause,
             short.detail
@@ -40,7 +40,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     .with_severity(lateness_severity(run));
     found.evidence.push(Evidence {
         counter: "load.lag_us.p99".to_owned(),
-        from: samples.iter().find(|moment| moment.lag.count > 0)?.lag.p99_us as f64,
+        from: samples.iter().find(|sample| sample.lag.count > 0)?.lag.p99_us as f64,
         to: first.lag.p99_us as f64,
         at_ms: first.interval.at_ms,
     });
@@ -50,16 +50,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(found.remedied_by(short.remedy))
 }
 
-fn is_late(moment: &Sample) -> bool {
-    moment.lag.p99_us > LAG_DEGRADED_US
+/// Reports whether the generator was late in this interval.
+fn is_late(sample: &Sample) -> bool {
+    sample.lag.p99_us > LAG_DEGRADED_US
 }
 
-/// What it lacked while it was late.
+/// What the generator lacked while it was late.
 struct Shortage {
     cause: String,
-    /// A further sentence, with a space before it.
+    /// Further sentence, with a space before it.
     detail: String,
-    /// A gauge that shows it.
+    /// Gauge that shows the shortage.
     gauge: Option<&'static str>,
     remedy: &'static str,
 }
@@ -70,32 +71,38 @@ impl Shortage {
         let late: Vec<u64> = run
             .samples()
             .iter()
-            .filter(|moment| is_late(moment))
-            .map(|moment| moment.interval.at_ms)
+            .filter(|sample| is_late(sample))
+            .map(|sample| sample.interval.at_ms)
             .collect();
         uses.retain(|used| late.contains(&used.at_ms));
         let Some(used) = mean(&uses) else { return Self::unknown() };
         let client = used.client.unwrap_or_default();
-        let detail = format!(" Who had the CPUs: {}.", shares(run, &used));
+        let detail = format!(" CPU use: {}.", shares(run, &used));
         let busiest = client.busiest.unwrap_or(0.0);
         let delayed = client.most_delayed.unwrap_or(0.0);
         if used.taken_share() > FULL_SHARE {
             let server = used.server.map_or(0.0, |server| server.taken);
             let remedy = if run.header.target_is_here && server > used.busy * 0.3 {
-                "give the generator a machine of its own, or ask for less"
+                "give the generator a machine of its own, or lower the load"
             } else {
-                "ask for less, or spread the load over more machines"
+                "lower the load, or spread the load over more machines"
             };
-            Self { cause: "its machine had no CPU left".to_owned(), detail, gauge: None, remedy }
+            Self {
+                cause: "its machine had no CPU time left".to_owned(),
+                detail,
+                gauge: None,
+                remedy,
+            }
         } else if delayed > DELAYED_MIN {
             Self {
                 cause: format!(
-                    "a thread of it waited {} of the time for a CPU",
+                    "one of its threads waited for a CPU {} of the time",
                     whole_percent(delayed)
                 ),
                 detail,
                 gauge: Some("process.client.most_delayed_thread_permille"),
-                remedy: "let it use more CPUs (taskset, cpuset, quota), or stop what runs beside it",
+                remedy: "let it use more CPUs (taskset, cpuset, quota), or stop other programs on \
+                         its machine",
             }
         } else if busiest > BUSY_MIN {
             let cores = run
@@ -107,36 +114,34 @@ impl Shortage {
                 .unwrap_or(0);
             Self {
                 cause: format!(
-                    "one of its {cores} event loops was busy for {}",
+                    "one of its {cores} event loops was busy for {} of the time",
                     whole_percent(busiest)
                 ),
                 detail,
                 gauge: Some("process.client.busiest_thread_permille"),
-                remedy: "give it more event loops (--cores), or ask for less",
+                remedy: "give it more event loops (--cores), or lower the load",
             }
         } else {
-            Self {
-                cause: "not for want of a CPU, as far as is known".to_owned(),
-                detail,
-                ..Self::unknown()
-            }
+            Self { cause: "no shortage of CPU time was seen".to_owned(), detail, ..Self::unknown() }
         }
     }
 
     fn unknown() -> Self {
         Self {
-            cause: "it had more to do than it could".to_owned(),
+            cause: "it had more work than it could do".to_owned(),
             detail: String::new(),
             gauge: None,
-            remedy: "ask for less, give it more CPUs (--cores), or move it to a machine of its own",
+            remedy: "lower the load, give it more CPUs (--cores), or move it to a machine of its \
+                     own",
         }
     }
 }
 
-/// A thread that waits a tenth of the time for a CPU is late by that.
+/// The smallest delay that matters: a thread that waits a tenth of the time for a CPU is late by
+/// that.
 const DELAYED_MIN: f64 = 0.10;
 
-/// An event loop that is busier has no time left to be punctual.
+/// The load above which an event loop has no time left to be punctual.
 const BUSY_MIN: f64 = 0.85;
 
 #[cfg(test)]
@@ -152,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn a_generator_that_is_late_is_told() {
+    fn a_generator_that_is_late_is_reported() {
         let found = late(250_000).speaks(&RULE);
         assert_eq!((found.severity, found.evidence[0].at_ms), (Severity::Stopped, 6_000));
         assert_eq!(late(30_000).speaks(&RULE).severity, Severity::Slowed);
     }
 
     #[test]
-    fn what_it_lacked_is_told() {
+    fn the_shortage_is_named() {
         let check = |run: Run, cause: &str, remedy: &str| {
             let found = run.speaks(&RULE);
             assert!(found.first_sentence().ends_with(cause), "{found}");
@@ -169,18 +174,18 @@ mod tests {
             let machine = interval.machine.as_mut().unwrap();
             (machine.cpu_busy_us, machine.cpu_idle_us) = (1_990_000 * second, 10_000 * second);
         });
-        check(full, "its machine had no CPU left", "more machines");
+        check(full, "its machine had no CPU time left", "more machines");
         check(
             late(30_000).with("process.client.busiest_thread_permille", 970),
-            "one of its 2 event loops was busy for 97 %",
+            "one of its 2 event loops was busy for 97 % of the time",
             "--cores",
         );
         check(
             late(30_000).with("process.client.most_delayed_thread_permille", 400),
-            "a thread of it waited 40 % of the time for a CPU",
+            "one of its threads waited for a CPU 40 % of the time",
             "taskset",
         );
-        check(late(30_000), "not for want of a CPU, as far as is known", "ask for less");
+        check(late(30_000), "no shortage of CPU time was seen", "lower the load");
     }
 
     #[test]
@@ -202,7 +207,7 @@ mod tests {
         };
         answered_after(900_000).is_silent(&RULE);
         let found = answered_after(90_000).speaks(&RULE);
-        let so = "latencies are larger than the target's by up to that";
+        let so = "latencies exceed the server's by up to that";
         assert!(found.text.contains(so), "{found}");
     }
 }

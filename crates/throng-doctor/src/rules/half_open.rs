@@ -1,18 +1,19 @@
-//! Connections that are established for their client and unknown to the server.
+//! Connections that the client believes established and that the server does not know.
 
 use throng_report::render::count;
 use throng_report::{Finding, Severity, Side};
 
 use super::Rule;
-use super::accept_backlog::{moved, open};
+use super::accept_backlog::{open, opened_and_closed};
 use crate::history::Sample;
 use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "half_open", explains: &["server_slow"], find };
 
-/// The last packet of a handshake was dropped, at a full accept queue or on its way there: its client has sent it and believes to be
-/// connected. Only both ends' counts together show it, while hardly anybody comes or goes: the ends are not asked at the very same
-/// moment, and where everybody leaves in between, the server knows of it first.
+/// A full accept queue, or a filter on the way, dropped the handshake's final ACK: the client has
+/// sent it and believes that it is connected. Only the counts of client and server together show
+/// it, and only while few connections open or close: the two are not read at the same moment, and
+/// when all users leave in between, the server knows first.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let compared =
         run.samples().windows(3).filter_map(|three| Some((three, half_open(run, three)?)));
@@ -28,29 +29,31 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         Some(overflows) => (
             Side::Server,
             format!(
-                "The kernel dropped the end of their handshakes at a full accept queue ({} overflows): what such a client sends, nobody \
-                 reads.",
+                "The kernel dropped the final ACK of their handshakes at a full accept queue ({} \
+                 overflows): no program reads what such a client sends.",
                 count(overflows.by() as f64)
             ),
-            // It has seen what others only conclude.
+            // This rule has seen what other rules only infer.
             1.0,
-            "throng serve --backlog 65535, or the backlog of your server's listen(), with sysctl -w net.core.somaxconn=65535; or accept \
-             faster",
+            "throng serve --backlog 65535, or raise the backlog of your server's listen(), and \
+             sysctl -w net.core.somaxconn=65535; or accept faster",
         ),
         None => (
             Side::Network,
-            "No accept queue is known to have overflowed: a filter or a NAT drops the end of their handshakes, and what such a client \
-             sends."
+            "No accept queue is known to have overflowed: a filter or a NAT drops the final ACK of \
+             their handshakes, and what such a client sends."
                 .to_owned(),
             0.9,
-            "look for who drops them: nft list ruleset (or iptables-save) on both machines, and at what is between them",
+            "find what drops them: nft list ruleset (or iptables-save) on both machines, and check \
+             the devices between them",
         ),
     };
     let mut found = Finding::new(
         RULE.id,
         side,
         format!(
-            "{} of {} connections were half-open: established for the client, unknown to the server. {dropped}",
+            "{} of {} connections were half-open: the client believes them established, the server \
+             does not know them. {dropped}",
             count(most as f64),
             count(connected_now as f64)
         ),
@@ -73,29 +76,31 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(found.remedied_by(remedy))
 }
 
-/// What of the client's connections is neither open at the server nor waiting in its accept queue; none where that cannot be compared.
+/// Returns how many of the client's connections are neither open at the server nor in its accept
+/// queue, or `None` if they cannot be compared.
 fn half_open(run: &RunView<'_>, three: &[Sample]) -> Option<u64> {
     let [before, now, after] = three else { return None };
     let server = now.interval.server.as_ref().filter(|server| server.cores_silent == 0)?;
-    // Who waits in a queue that cannot be seen is not half-open.
+    // A connection that waits in a queue that cannot be read is not half-open.
     let waiting = run.value(Endpoint::Server, now, "listener.accept_queue")?;
     let known = server.counters.open + u64::try_from(waiting).unwrap_or(0);
     let client = connected(now)?;
-    let moved = moved(before, now)? + moved(now, after)?;
+    let moved = opened_and_closed(before, now)? + opened_and_closed(now, after)?;
     if client == 0 || moved * 100 > client {
         return None;
     }
-    // As much as moved in both intervals is far more than moves between two questions.
+    // What opened and closed in both intervals is far more than what does so between two reads.
     Some(client.saturating_sub(known + moved))
 }
 
-fn connected(moment: &Sample) -> Option<u64> {
-    moment.load().map(|load| load.counters.connected)
+/// Returns the number of connections that the generator has.
+fn connected(sample: &Sample) -> Option<u64> {
+    sample.load().map(|load| load.counters.connected)
 }
 
-/// A few may be on their way out while the ends are asked.
+/// The fewest that count: a few may be closing while client and server are read.
 const HALF_OPEN_MIN: u64 = 3;
-/// Of many connections, one in so many may be.
+/// The share that may be closing among many connections: one in so many.
 const HALF_OPEN_ONE_IN: u64 = 1_000;
 
 #[cfg(test)]
@@ -105,7 +110,8 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// A server that knows all but `unknown` of the connections, of which `waiting` wait for it to accept.
+    /// A run whose server knows all but `unknown` of the connections, while `waiting` wait to be
+    /// accepted.
     fn run(unknown: u64, waiting: i64) -> Run {
         Run::quiet().with("listener.accept_queue", waiting).changed(move |interval, _| {
             let connected = interval.load.as_ref().unwrap().counters.connected;
@@ -120,7 +126,8 @@ mod tests {
         let found = run(400, 0).growing("TcpExt.ListenOverflows", 0, 50, 2).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "400 of 1k connections were half-open: established for the client, unknown to the server"
+            "400 of 1k connections were half-open: the client believes them established, the \
+             server does not know them"
         );
         assert!(found.text.contains("400 overflows"), "{found}");
         assert_eq!(found.side, Side::Server);
@@ -164,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_asked_when_everybody_has_begun_to_leave_knows_it_first() {
+    fn a_server_that_is_read_after_users_began_to_leave_knows_first() {
         let leaving = run(0, 0).changed(|interval, second| {
             let open = &mut interval.server.as_mut().unwrap().counters.open;
             match second {
@@ -177,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_whose_count_is_old_and_one_that_cannot_be_asked_are_not_compared() {
+    fn a_server_whose_count_is_old_and_one_that_cannot_be_read_are_not_compared() {
         run(400, 0)
             .changed(|interval, _| interval.server.as_mut().unwrap().cores_silent = 1)
             .is_silent(&RULE);

@@ -1,4 +1,4 @@
-//! The server answered upgrades with a status that is not 101.
+//! The server answered WebSocket upgrades with a status other than 101.
 
 use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
@@ -25,7 +25,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let status = &kind[PREFIX.len()..];
     let (name, usually, remedy) = meaning(status);
     let text = format!(
-        "The server refused {} of {} handshakes, most with {status}{name}. {usually} They were {} of all.",
+        "The server refused {} of {} handshakes, most with {status}{name}. {usually} They were {} \
+         of all.",
         count(all as f64),
         count(attempts as f64),
         percent(all as f64 / attempts as f64)
@@ -36,34 +37,35 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(found.remedied_by(remedy))
 }
 
-/// The status by its name, with a space before it, what it usually means, and what to do.
+/// Returns the name of a status with a space before it, its usual meaning, and what to do.
 fn meaning(status: &str) -> (&'static str, &'static str, &'static str) {
     match status {
         "200" | "201" | "204" => (
             " (an ordinary page)",
-            "What answers there is a web server, and no WebSocket at this path.",
+            "A web server answers at this path, not a WebSocket server.",
             "correct the path of the target; many servers have /ws, Phoenix has /socket/websocket",
         ),
         "301" | "302" | "303" | "307" | "308" => (
             " (a redirection)",
-            "It wants to be asked elsewhere.",
+            "The server redirects to another address.",
             "put the address that it redirects to into the target",
         ),
         "400" => (
             " Bad Request",
-            "It takes the upgrade for malformed: a header or parameter that it expects is missing, or what stands before it does not \
-             pass upgrades on.",
-            "compare the headers and the query with those of a client that gets through",
+            "The server considers the upgrade malformed: a header or parameter is missing, or a \
+             proxy does not forward upgrades.",
+            "compare the headers and the query with those of a client that succeeds",
         ),
         "401" | "407" => (
             " Unauthorized",
-            "It wants to know who is there.",
-            "add the token or cookie to connect: {headers, query} of the scenario",
+            "The server requires authentication.",
+            "add the token or cookie to the scenario: connect: {headers, query}",
         ),
         "403" => (
             " Forbidden",
-            "Usually it does not like the origin, or a token.",
-            "set the origin with connect: {headers: {origin: ...}}, or allow it in the server (check_origin)",
+            "Usually the server rejects the origin or a token.",
+            "set the origin with connect: {headers: {origin: ...}}, or allow it in the server \
+             (check_origin)",
         ),
         "404" => (
             " Not Found",
@@ -72,45 +74,49 @@ fn meaning(status: &str) -> (&'static str, &'static str, &'static str) {
         ),
         "408" | "504" => (
             " (a time-out)",
-            "Something behind the one that answers did not answer in time.",
-            "look at what is behind the server: it is what is slow",
+            "A service behind the server did not answer in time.",
+            "find the slow service behind the server",
         ),
         "426" => (
             " Upgrade Required",
-            "It speaks another version or protocol.",
-            "check the version and the subprotocols that it wants",
+            "The server requires another version or protocol.",
+            "check the version and the subprotocols that it requires",
         ),
         "429" => (
             " Too Many Requests",
-            "Somebody limits the rate for each client or address.",
-            "raise the limit for this address, connect more slowly, or from more addresses (--source)",
+            "A rate limit applies to each client or address.",
+            "raise the limit for this address, connect more slowly, or from more addresses \
+             (--source)",
         ),
         "500" => (
             " Internal Server Error",
-            "It failed at the handshake itself.",
-            "look into the server's log: it failed there",
+            "The server failed during the handshake.",
+            "look for the error in the server's log",
         ),
         "502" => (
             " Bad Gateway",
-            "A proxy stands before it and did not get through to it.",
-            "see whether the server behind the proxy runs and accepts",
+            "A proxy in front of the server could not reach it.",
+            "check that the server behind the proxy runs and accepts",
         ),
         "503" => (
             " Service Unavailable",
-            "It is overloaded or at a limit of its own, or a load balancer has nobody behind it.",
-            "look for the server's own limit of connections or requests, or give it more instances",
+            "The server is overloaded or at a limit of its own, or a load balancer has no server \
+             left.",
+            "raise the server's own limit of connections or requests, or add instances",
         ),
         _ => (
             "",
-            "What it means the server's documentation says.",
-            "look into the server's log for this status",
+            "The server's documentation says what it means.",
+            "look for this status in the server's log",
         ),
     }
 }
 
+/// Prefix of the kinds of errors that are statuses.
 const PREFIX: &str = "http_";
 
-/// One refusal in a hundred handshakes may be a server that restarts, or a client that is unlucky.
+/// The smallest share that matters: one refusal in a hundred handshakes may be a server that
+/// restarts.
 const SHARE_MIN: f64 = 0.01;
 
 #[cfg(test)]
@@ -125,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_is_told_with_its_usual_meaning() {
+    fn the_status_is_reported_with_its_usual_meaning() {
         let found = refusing("http_503", 50).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),

@@ -1,4 +1,4 @@
-//! One thread of the server was at its end while CPUs were idle.
+//! One thread of the server was busy all the time while CPUs were idle.
 
 use throng_report::render::count;
 use throng_report::{Finding, ServerSnapshot, Severity, Side};
@@ -14,8 +14,8 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// A thread that hardly ever rests, and that gets a CPU whenever it wants one: more CPUs would not help it, more threads would. Where
-/// that hurt nobody, it is what would come next.
+/// The thread hardly ever rests, and gets a CPU whenever it needs one: more CPUs would not help it,
+/// more threads would. Without a symptom it is the next bottleneck.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let uses = CpuUse::of(run, Endpoint::Server);
     let intervals = uses.len();
@@ -27,10 +27,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let reason = Reason::of(run);
-    let felt =
+    let symptom =
         impact.as_ref().map_or_else(String::new, |impact| format!(" Meanwhile {}.", impact.what));
     let text = format!(
-        "One thread of the server was busy for {} while it used {:.1} of the {:.0} CPUs that it may: {}.{felt}",
+        "One thread of the server was busy for {} of the time while the server used {:.1} of the \
+         {:.0} CPUs that it may use: {}.{symptom}",
         whole_percent(server.busiest?),
         server.taken,
         server.allowed,
@@ -47,6 +48,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(found.remedied_by(reason.remedy))
 }
 
+/// Reports whether one thread of the server is busy while CPUs are left for others.
 fn is_hot(used: &CpuUse, server: &ProcessCpus) -> bool {
     let waits = server.most_delayed.unwrap_or(0.0) > DELAYED_MAX;
     let left = server.allowed > 1.0 && server.taken < server.allowed * LEFT_BELOW;
@@ -54,7 +56,7 @@ fn is_hot(used: &CpuUse, server: &ProcessCpus) -> bool {
     server.busiest.unwrap_or(0.0) > BUSY_MIN && left && room
 }
 
-/// Why it was one thread.
+/// Reason why one thread had all the work.
 struct Reason {
     what: String,
     remedy: String,
@@ -63,10 +65,10 @@ struct Reason {
 impl Reason {
     fn of(run: &RunView<'_>) -> Self {
         let last =
-            run.samples().iter().filter_map(|moment| moment.interval.server.as_ref()).next_back();
+            run.samples().iter().filter_map(|sample| sample.interval.server.as_ref()).next_back();
         let Some(server) = last else { return Self::foreign(run) };
-        let waiting = run.peak_of("server.counters.registry_mailbox_most", |moment| {
-            Some(moment.interval.server.as_ref()?.counters.registry_mailbox_most as i64)
+        let waiting = run.peak_of("server.counters.registry_mailbox_most", |sample| {
+            Some(sample.interval.server.as_ref()?.counters.registry_mailbox_most as i64)
         });
         if server.cores == 1 {
             return Self {
@@ -79,14 +81,20 @@ impl Reason {
         {
             return Self {
                 what: format!("{} accepts waited for one registry", count(waiting.value as f64)),
-                remedy: "throng serve --accept reuseport: no accept waits for another core"
+                remedy: "throng serve --accept reuseport: then no accept waits for another core"
                     .to_owned(),
             };
         }
         if let Some((most, all)) = unbalanced(server) {
             return Self {
-                what: format!("one core has {} of {} connections", count(most as f64), count(all as f64)),
-                remedy: "accept evenly (throng serve --accept reuseport), from more source addresses or ports".to_owned(),
+                what: format!(
+                    "one core has {} of {} connections",
+                    count(most as f64),
+                    count(all as f64)
+                ),
+                remedy: "spread connections evenly (throng serve --accept reuseport), from more \
+                         source addresses or ports"
+                    .to_owned(),
             };
         }
         let counters = &server.counters;
@@ -95,17 +103,19 @@ impl Reason {
             && counters.fanned_out > counters.messages_sent
         {
             return Self {
-                what: "one topic makes most of the work".to_owned(),
-                remedy: "split the topic, publish less often to it, or give each message to fewer members".to_owned(),
+                what: "one topic causes most of the work".to_owned(),
+                remedy: "split the topic, publish less often to it, or give each message to fewer \
+                         members"
+                    .to_owned(),
             };
         }
         Self {
             what: format!("its {} event loops do not share the work", server.cores),
-            remedy: "spread the connections that do most over more cores".to_owned(),
+            remedy: "spread the busiest connections over more cores".to_owned(),
         }
     }
 
-    /// A program of which only the threads are known.
+    /// Returns the reason for a server that is not throng: only its threads are known.
     fn foreign(run: &RunView<'_>) -> Self {
         let threads = run.constant(Endpoint::Server, "process.server.threads").unwrap_or(1);
         Self {
@@ -113,12 +123,15 @@ impl Reason {
                 1 => "it has one thread".to_owned(),
                 threads => format!("the rest of its {threads} threads had little to do"),
             },
-            remedy: "more processes or event loops behind the same port (workers, SO_REUSEPORT), or less to do in that thread".to_owned(),
+            remedy: "add processes or event loops on the same port (workers, SO_REUSEPORT), or \
+                     move work out of that thread"
+                .to_owned(),
         }
     }
 }
 
-/// The connections of the fullest core and of all, where it has more than half as much again as its share.
+/// Returns the connections of the fullest core and of all cores, if that core has more than one and
+/// a half times its share.
 fn unbalanced(server: &ServerSnapshot) -> Option<(u64, u64)> {
     let all: u64 = server.open_per_core.iter().sum();
     let most = server.open_per_core.iter().copied().max()?;
@@ -126,19 +139,19 @@ fn unbalanced(server: &ServerSnapshot) -> Option<(u64, u64)> {
     (all >= CONNECTIONS_MIN && cores > 1 && most * cores > all * 3 / 2).then_some((most, all))
 }
 
-/// A thread that is busier than this has nothing left.
+/// The load above which a thread has no time left.
 const BUSY_MIN: f64 = 0.85;
 
-/// Whoever uses less than this of its CPUs has some left that its busiest thread cannot use.
+/// The share of its CPUs below which a server has some left that its busiest thread cannot use.
 const LEFT_BELOW: f64 = 0.85;
 
-/// On a machine that is full, a thread that waits longer than this is stopped by that and not by being alone.
+/// The longest delay of a hot thread on a full machine: a thread that waits longer lacks CPU time.
 const DELAYED_MAX: f64 = 0.10;
 
-/// So many accepts in a mailbox at a time are no coincidence.
+/// The fewest accepts in a mailbox at a time that are no coincidence.
 const WAITING_MIN: i64 = 16;
 
-/// Fewer connections are uneven by chance.
+/// The fewest connections whose distribution means something: fewer are uneven by chance.
 const CONNECTIONS_MIN: u64 = 32;
 
 #[cfg(test)]
@@ -146,7 +159,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// Answers that take long while one thread of the server takes 0.95 CPUs of two.
+    /// A run with slow answers while one thread of the server uses 0.95 of two CPUs.
     fn hot() -> Run {
         Run::quiet()
             .growing("process.server.cpu_us", 0, 980_000, 0)
@@ -170,12 +183,12 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_at_its_end_beside_idle_cpus_is_told() {
+    fn a_thread_at_its_end_beside_idle_cpus_is_reported() {
         let found = hot().speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "One thread of the server was busy for 95 % while it used 1.0 of the 2 CPUs that it may: the rest of its 9 threads had \
-             little to do"
+            "One thread of the server was busy for 95 % of the time while the server used 1.0 of \
+             the 2 CPUs that it may use: the rest of its 9 threads had little to do"
         );
         hot().check_all(&["hot_core"]);
     }
@@ -206,7 +219,7 @@ mod tests {
                 server.open_per_core = vec![250; 4];
                 (server.counters.topics, server.counters.fanned_out) = (4, 1_000_000);
             }),
-            "one topic makes most of the work",
+            "one topic causes most of the work",
             "split the topic",
         );
     }

@@ -1,4 +1,4 @@
-//! Memory ended before the connections did, or would.
+//! Memory ran out before all connections were open, or would run out.
 
 use throng_report::render::{bytes, count};
 use throng_report::{Evidence, Finding, Severity, Side};
@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// What has happened comes before what would.
+/// Looks first for what has happened, then for what would happen.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let of_a_group = |find: fn(&RunView<'_>, Group) -> Option<Finding>| {
         GROUPS.into_iter().find_map(|group| find(run, group))
@@ -27,41 +27,48 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         .or_else(|| foreseen(run))
 }
 
-/// A control group that was looked at. It is that of the first process that was watched: the server's where its process is known, else
-/// the generator's.
+/// A control group that was sampled. It is the group of the first sampled process: the server's if
+/// its process is known, else the generator's.
 #[derive(Clone, Copy)]
 struct Group {
-    end: Endpoint,
+    endpoint: Endpoint,
     side: Side,
     whose: &'static str,
 }
 
+/// Both control groups, the server's first.
 const GROUPS: [Group; 2] = [
-    Group { end: Endpoint::Server, side: Side::Server, whose: "the server's control group" },
-    Group { end: Endpoint::Client, side: Side::Client, whose: "the generator's control group" },
+    Group { endpoint: Endpoint::Server, side: Side::Server, whose: "the server's control group" },
+    Group {
+        endpoint: Endpoint::Client,
+        side: Side::Client,
+        whose: "the generator's control group",
+    },
 ];
 
 impl Group {
-    fn value(self, run: &RunView<'_>, moment: &Sample, name: &str) -> Option<i64> {
-        let is_servers = KNOWN_BY.iter().any(|known| run.value(self.end, moment, known).is_some());
-        let is_it = is_servers == (self.end == Endpoint::Server);
-        run.value(self.end, moment, name).filter(|_| is_it)
+    /// Returns a gauge of this group, or `None` if the sampled group is the other one.
+    fn value(self, run: &RunView<'_>, sample: &Sample, name: &str) -> Option<i64> {
+        let is_servers =
+            KNOWN_BY.iter().any(|known| run.value(self.endpoint, sample, known).is_some());
+        let is_it = is_servers == (self.endpoint == Endpoint::Server);
+        run.value(self.endpoint, sample, name).filter(|_| is_it)
     }
 
     fn growth(self, run: &RunView<'_>, counter: &str) -> Option<Growth> {
-        run.growth_of(counter, |moment| self.value(run, moment, counter))
+        run.growth_of(counter, |sample| self.value(run, sample, counter))
     }
 
     fn peak(self, run: &RunView<'_>, gauge: &str) -> Option<Peak> {
-        run.peak_of(gauge, |moment| self.value(run, moment, gauge))
+        run.peak_of(gauge, |sample| self.value(run, sample, gauge))
     }
 
     fn limit(self, run: &RunView<'_>) -> Option<i64> {
-        run.samples().iter().find_map(|moment| self.value(run, moment, LIMIT))
+        run.samples().iter().find_map(|sample| self.value(run, sample, LIMIT))
     }
 }
 
-/// A control group killed for its memory.
+/// Looks for kills at a control group's memory limit.
 fn killed(run: &RunView<'_>, group: Group) -> Option<Finding> {
     let kills = group.growth(run, "cgroup.memory.oom_kills")?;
     let limit = group.limit(run);
@@ -81,7 +88,7 @@ fn killed(run: &RunView<'_>, group: Group) -> Option<Finding> {
     Some(found.remedied_by(GROUP_REMEDY))
 }
 
-/// A control group at its limit, which takes its time to find memory that can be given back.
+/// Looks for a control group at its limit, where the kernel spends time to reclaim memory.
 fn limited(run: &RunView<'_>, group: Group) -> Option<Finding> {
     let hits = group.growth(run, "cgroup.memory.limit_hits")?;
     let impact = impact(run).filter(|impact| hits.began_ms <= impact.last_ms)?;
@@ -101,93 +108,103 @@ fn limited(run: &RunView<'_>, group: Group) -> Option<Finding> {
     Some(found.remedied_by(GROUP_REMEDY))
 }
 
-/// The server ended when hardly any memory was left.
+/// Looks for a server that ended when hardly any memory was left.
 fn exhausted(run: &RunView<'_>) -> Option<Finding> {
     let (lost_ms, _) = server_lost::ended(run)?;
     let total = run.constant(Endpoint::Server, "memory.total_bytes")?;
-    let before = run.samples().iter().filter(|moment| moment.interval.at_ms <= lost_ms);
-    let least = before.filter_map(|moment| left(run, moment)).min()?;
+    let before = run.samples().iter().filter(|sample| sample.interval.at_ms <= lost_ms);
+    let least = before.filter_map(|sample| left(run, sample)).min()?;
     if least as f64 > total as f64 * EXHAUSTED_SHARE {
         return None;
     }
     let text = format!(
-        "The server ended when only {} of {} memory were left: the kernel kills the largest process then.{}",
+        "The server ended when only {} of {} memory was left: the kernel then kills the largest \
+         process.{}",
         bytes(least as f64),
         bytes(total as f64),
         reached(run)
     );
     let mut found = Finding::new(RULE.id, Side::Server, text).with_confidence(0.9);
     found.evidence.extend(run.peak(Endpoint::Server, USED_OF_ALL).map(|peak| peak.evidence()));
-    Some(found.remedied_by("give the machine more memory, or the connections less (smaller buffers: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem)"))
-}
-
-/// Memory of a control group that grows with each connection, and would end before the last of them is there.
-fn foreseen_in_group(run: &RunView<'_>, group: Group) -> Option<Finding> {
-    let value = |moment: &Sample, name| group.value(run, moment, name);
-    let available = |moment: &Sample| Some(value(moment, LIMIT)? - value(moment, USED)?);
-    let used = |moment: &Sample| value(moment, USED);
-    let fall = Fall::of(run, USED, used, GROUP_TAKEN_BYTES_MIN, available)?;
-    let text = too_few(run, &fall, group.whose)?;
-    Some(noted(group.side, text, fall).remedied_by(GROUP_REMEDY))
-}
-
-/// The same of the machine's.
-fn foreseen(run: &RunView<'_>) -> Option<Finding> {
-    let used = |moment: &Sample| run.value(Endpoint::Server, moment, USED_OF_ALL);
-    let fall = Fall::of(run, USED_OF_ALL, used, TAKEN_BYTES_MIN, |moment| left(run, moment))?;
-    let text = too_few(run, &fall, "the machine")?;
-    Some(noted(Side::Server, text, fall).remedied_by(if run.header.target_is_here {
-        "put the ends on two machines, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
-    } else {
-        "give the server's machine more memory, or plan for fewer connections; less memory for each: --rcvbuf, --sndbuf, net.ipv4.tcp_rmem"
-    }))
-}
-
-/// What of the machine's memory nobody holds. The kernel's own word for it, `memory.available_bytes`, takes a half of each socket's inode for
-/// something that it could free.
-fn left(run: &RunView<'_>, moment: &Sample) -> Option<i64> {
-    let total = run.constant(Endpoint::Server, "memory.total_bytes")?;
-    Some(total - run.value(Endpoint::Server, moment, USED_OF_ALL)?)
-}
-
-fn noted(side: Side, text: String, fall: Fall) -> Finding {
-    let mut found =
-        Finding::new(RULE.id, side, text).with_severity(Severity::Noted).with_confidence(0.7);
-    found.evidence.push(fall.evidence);
-    found
-}
-
-/// How many would fit, where that is fewer than are planned.
-fn too_few(run: &RunView<'_>, fall: &Fall, whose: &str) -> Option<String> {
-    let missing = run.header.users_planned.saturating_sub(fall.connections);
-    if fall.bytes_each * missing as f64 <= fall.available {
-        return None;
-    }
-    let fit = fall.connections as f64 + fall.available / fall.bytes_each;
-    Some(format!(
-        "Memory would run out at about {} connections, before the {} that are planned. Each takes {} of the memory of {whose}, the \
-         kernel's and programs' together, and {} were left at {}.",
-        count(fit),
-        count(run.header.users_planned as f64),
-        bytes(fall.bytes_each),
-        bytes(fall.available),
-        count(fall.connections as f64)
+    Some(found.remedied_by(
+        "give the machine more memory, or each connection less (smaller buffers: --rcvbuf, \
+         --sndbuf, net.ipv4.tcp_rmem)",
     ))
 }
 
-/// How memory fell while connections came.
-struct Fall {
+/// Looks for a control group whose memory use grows with each connection and would reach the limit
+/// before the last one is open.
+fn foreseen_in_group(run: &RunView<'_>, group: Group) -> Option<Finding> {
+    let value = |sample: &Sample, name| group.value(run, sample, name);
+    let available = |sample: &Sample| Some(value(sample, LIMIT)? - value(sample, USED)?);
+    let used = |sample: &Sample| value(sample, USED);
+    let trend = MemoryTrend::of(run, USED, used, GROUP_TAKEN_BYTES_MIN, available)?;
+    let text = too_few(run, &trend, group.whose)?;
+    Some(noted(group.side, text, trend).remedied_by(GROUP_REMEDY))
+}
+
+/// Looks for a machine whose memory use grows with each connection and would reach its total.
+fn foreseen(run: &RunView<'_>) -> Option<Finding> {
+    let used = |sample: &Sample| run.value(Endpoint::Server, sample, USED_OF_ALL);
+    let trend =
+        MemoryTrend::of(run, USED_OF_ALL, used, TAKEN_BYTES_MIN, |sample| left(run, sample))?;
+    let text = too_few(run, &trend, "the machine")?;
+    let less = "or plan fewer connections, or give each less memory (--rcvbuf, --sndbuf, \
+                net.ipv4.tcp_rmem)";
+    Some(noted(Side::Server, text, trend).remedied_by(if run.header.target_is_here {
+        format!("put generator and server on two machines, {less}")
+    } else {
+        format!("give the server's machine more memory, {less}")
+    }))
+}
+
+/// Returns the machine's memory that is not in use. The kernel's own estimate,
+/// `memory.available_bytes`, counts half of each socket's inode as reclaimable.
+fn left(run: &RunView<'_>, sample: &Sample) -> Option<i64> {
+    let total = run.constant(Endpoint::Server, "memory.total_bytes")?;
+    Some(total - run.value(Endpoint::Server, sample, USED_OF_ALL)?)
+}
+
+/// Returns a finding about memory that would run out.
+fn noted(side: Side, text: String, trend: MemoryTrend) -> Finding {
+    let mut found =
+        Finding::new(RULE.id, side, text).with_severity(Severity::Noted).with_confidence(0.7);
+    found.evidence.push(trend.evidence);
+    found
+}
+
+/// Returns a sentence about how many connections would fit, if that is fewer than planned.
+fn too_few(run: &RunView<'_>, trend: &MemoryTrend, whose: &str) -> Option<String> {
+    let missing = run.header.users_planned.saturating_sub(trend.connections);
+    if trend.bytes_each * missing as f64 <= trend.available {
+        return None;
+    }
+    let fit = trend.connections as f64 + trend.available / trend.bytes_each;
+    Some(format!(
+        "Memory would run out at about {} connections, before the {} that are planned. Each uses \
+         {} of the memory of {whose}, kernel and programs together; {} were free at {}.",
+        count(fit),
+        count(run.header.users_planned as f64),
+        bytes(trend.bytes_each),
+        bytes(trend.available),
+        count(trend.connections as f64)
+    ))
+}
+
+/// The decrease of memory while connections opened.
+struct MemoryTrend {
     connections: u64,
     available: f64,
     bytes_each: f64,
     evidence: Evidence,
 }
 
-/// The connections at a moment, what was available then, and when it was.
+/// Connections at a time, available memory in bytes, and the time in milliseconds.
 type Point = (u64, f64, u64);
 
-impl Fall {
-    /// None where memory did not fall in step with the connections: whoever else uses memory is not to be mistaken for them.
+impl MemoryTrend {
+    /// Returns `None` if memory did not decrease in step with the connections: another program may
+    /// have used it.
     fn of(
         run: &RunView<'_>,
         gauge: &str,
@@ -195,9 +212,9 @@ impl Fall {
         taken_min: f64,
         available: impl Fn(&Sample) -> Option<i64>,
     ) -> Option<Self> {
-        let point = |moment: &Sample| -> Option<Point> {
-            let available = available(moment)? as f64;
-            Some((moment.load()?.counters.connected, available, moment.interval.at_ms))
+        let point = |sample: &Sample| -> Option<Point> {
+            let available = available(sample)? as f64;
+            Some((sample.load()?.counters.connected, available, sample.interval.at_ms))
         };
         let points: Vec<_> = run.samples().iter().filter_map(point).collect();
         let first = points.first()?;
@@ -210,7 +227,7 @@ impl Fall {
             point.2 <= last.2 && (point.1 - expected).abs() > taken * OFF_MAX
         };
         let at = |at_ms| {
-            run.samples().iter().find(|moment| moment.interval.at_ms == at_ms).and_then(&value)
+            run.samples().iter().find(|sample| sample.interval.at_ms == at_ms).and_then(&value)
         };
         (!points.iter().any(is_off)).then_some(Self {
             connections: last.0,
@@ -226,7 +243,7 @@ impl Fall {
     }
 }
 
-/// By the count of whichever end knows of more: where nobody generates, the server.
+/// Returns a sentence with the most connections, by the larger count of generator and server.
 fn reached(run: &RunView<'_>) -> String {
     let open = run.samples().iter().filter_map(open).max().unwrap_or(0);
     match run.summary.users.connected_most.max(open) {
@@ -239,22 +256,24 @@ const USED_OF_ALL: &str = "memory.used_bytes";
 const USED: &str = "cgroup.memory.used_bytes";
 const LIMIT: &str = "cgroup.memory.limit_bytes";
 
-/// By what it shows that the server's process is watched. The first is told of one that was killed too.
+/// Gauges that exist only while the server process is sampled. The first survives the process being
+/// killed.
 const KNOWN_BY: [&str; 2] = ["process.server.fds_max", "process.server.cpu_us"];
 
-const GROUP_REMEDY: &str = "raise the limit of the control group (memory.max, memory.limit_in_bytes; a container's --memory): the kernel's \
-                            memory for sockets counts too";
+const GROUP_REMEDY: &str = "raise the limit of the control group (memory.max, \
+                            memory.limit_in_bytes; a container's --memory): it includes the \
+                            kernel's memory for sockets";
 
-/// Less than this share of all memory is none: the kernel needs as much to work at all.
+/// The share of all memory below which none is left: the kernel needs as much to work at all.
 const EXHAUSTED_SHARE: f64 = 0.03;
 
-/// Fewer connections, or less memory, say nothing about what each takes.
+/// The fewest connections, and the least memory, that tell how much each connection uses.
 const CONNECTIONS_MIN: u64 = 1_000;
 const TAKEN_BYTES_MIN: f64 = (64 << 20) as f64;
-/// In a group there is nobody else.
+/// The least memory in a control group, where no other program uses memory.
 const GROUP_TAKEN_BYTES_MIN: f64 = (4 << 20) as f64;
 
-/// How far memory may be off the straight line, as a share of all that was taken.
+/// The largest distance of memory from the straight line, as a share of all that was used.
 const OFF_MAX: f64 = 0.25;
 
 #[cfg(test)]
@@ -264,7 +283,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// Memory that falls by so much for each of the thousand connections, of 4 GB.
+    /// A run on a machine with 4 GB, of which each of the thousand connections uses `bytes_each`.
     fn falling(bytes_each: i64) -> Run {
         let mut run =
             Run::quiet().with("memory.total_bytes", 4_000_000_000).changed(move |interval, _| {
@@ -276,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_would_not_do_is_foreseen() {
+    fn memory_that_would_run_out_is_foreseen() {
         let found = falling(200_000).speaks(&RULE);
         assert_eq!(found.severity, Severity::Noted);
         assert_eq!(
@@ -286,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn so_is_the_limit_of_a_control_group() {
+    fn reaching_the_limit_of_a_control_group_is_foreseen() {
         let mut run = falling(0)
             .with(LIMIT, 12 << 20)
             .with("process.server.fds_max", 1_024)
@@ -300,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_does_is_not() {
+    fn memory_that_is_enough_is_no_finding() {
         falling(100_000).is_silent(&RULE);
         let mut met = falling(200_000);
         met.header.users_planned = 1_000;
@@ -308,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_somebody_else_took_at_once_is_not_the_connections() {
+    fn memory_that_another_program_took_at_once_is_not_the_connections() {
         let elsewhere = falling(0).changed(|interval, second| {
             let taken = if second > 1 { 500_000_000 } else { 0 };
             interval.kernel.insert(USED_OF_ALL.into(), 1_000_000_000 + taken);
@@ -317,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_ended_without_memory_ended_for_want_of_it() {
+    fn a_server_that_ended_when_memory_was_full_was_killed_for_it() {
         let lost = |bytes_each| {
             falling(bytes_each).changed(|interval, second| {
                 if second == 7 {
@@ -337,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_group_that_kills_or_holds_up_is_told() {
+    fn a_control_group_that_kills_or_delays_is_reported() {
         let grouped = || Run::quiet().with(LIMIT, 100 << 20).with("process.server.fds_max", 1_024);
         let killed = grouped().growing("cgroup.memory.oom_kills", 2, 1, 7).speaks(&RULE);
         assert!(killed.text.contains("of 100 MiB of the server's control group"), "{killed}");
@@ -349,17 +368,18 @@ mod tests {
     }
 
     #[test]
-    fn where_the_servers_process_is_not_known_the_group_is_the_generators() {
+    fn without_the_servers_process_the_group_is_the_generators() {
         let kills = |run: Run| run.growing("cgroup.memory.oom_kills", 2, 1, 7);
         let found = kills(Run::quiet()).speaks(&RULE);
         assert_eq!(found.side, Side::Client);
         assert!(found.text.contains("of the generator's control group"), "{found}");
-        // Of the group of whoever watches the server's machine nothing is known but that it is neither's.
+        // A recorder on the server's machine reports its own group, which is neither the server's
+        // nor the generator's.
         let watch = kills(Run::quiet()).changed(|interval, _| {
             interval.server_kernel = std::mem::take(&mut interval.kernel);
         });
         watch.is_silent(&RULE);
-        // From the moment on in which the server is known it is another group, with another count.
+        // Once the server is known, the group is another one with another count.
         let found_late = kills(Run::quiet()).changed(|interval, second| {
             interval.kernel.insert("cgroup.memory.oom_kills".into(), 7 * i64::from(second > 0));
             if second > 0 {

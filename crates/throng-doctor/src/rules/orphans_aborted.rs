@@ -1,4 +1,4 @@
-//! The kernel reset connections that were closed and still had something to send.
+//! The kernel reset connections that were closed and still had data to send.
 
 use throng_report::render::count;
 use throng_report::{Finding, Severity};
@@ -10,28 +10,32 @@ use crate::run_view::{Endpoint, RunView};
 pub(super) const RULE: Rule =
     Rule { id: "orphans_aborted", explains: &["server_closes_early", "retransmits"], find };
 
-/// A closed connection that has not delivered everything is an orphan: no process owns it. Beyond a number of them, or without
-/// memory, the kernel resets them, and what they had to send is lost. Whoever closed it does not hear of it.
+/// A closed connection with undelivered data is an orphan: no process owns it. Above a number of
+/// orphans, or without memory, the kernel resets them, and their data is lost. The program that
+/// closed the connection gets no error.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
+/// Looks for resets of orphans in one kernel.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let aborted = run.growth(kernel.end, "TcpExt.TCPAbortOnMemory")?;
-    let orphans = run.peak(kernel.end, "sockstat.tcp.orphan");
-    // Without orphans it is the memory, which is another finding.
-    let is_memory = run.growth(kernel.end, "TcpExt.TCPMemoryPressures").is_some()
-        || is_pressed(run, kernel.end);
+    let aborted = run.growth(kernel.endpoint, "TcpExt.TCPAbortOnMemory")?;
+    let orphans = run.peak(kernel.endpoint, "sockstat.tcp.orphan");
+    // Without orphans the cause is memory, which is another finding.
+    let is_memory = run.growth(kernel.endpoint, "TcpExt.TCPMemoryPressures").is_some()
+        || is_pressed(run, kernel.endpoint);
     let last = &run.samples().last()?.load()?.counters;
     let closed = last.connects_ok.saturating_sub(last.connected);
-    if aborted.by() < ABORTED_MIN || is_memory || aborted.by() > closed.saturating_mul(ENDS) {
+    if aborted.by() < ABORTED_MIN || is_memory || aborted.by() > closed.saturating_mul(SOCKETS_EACH)
+    {
         return None;
     }
-    let most = run.constant(kernel.end, "sysctl.net.ipv4.tcp_max_orphans");
+    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_max_orphans");
     let limit = most.map_or_else(String::new, |most| format!(" {}", count(most as f64)));
     let text = format!(
-        "The kernel of {} reset {} of {} closed connections before their data was delivered: too many orphaned sockets \
-         (net.ipv4.tcp_max_orphans{limit}). No program owns such a connection any more, so that nobody hears of the loss.",
+        "The kernel of {} reset {} of {} closed connections before their data was delivered: too \
+         many orphaned sockets (net.ipv4.tcp_max_orphans{limit}). No program owns such a \
+         connection any more, so no program sees the loss.",
         kernel.whose,
         count(aborted.by() as f64),
         count(closed as f64),
@@ -42,28 +46,29 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     found.evidence.push(aborted.evidence());
     found
         .evidence
-        .extend(run.growth(kernel.end, "Tcp.EstabResets").map(|growth| growth.evidence()));
+        .extend(run.growth(kernel.endpoint, "Tcp.EstabResets").map(|growth| growth.evidence()));
     found.evidence.extend(orphans.map(|peak| peak.evidence()));
     let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
     Some(found.remedied_by(format!(
-        "sysctl -w net.ipv4.tcp_max_orphans={wanted}, or wait for the last answer before `close`"
+        "sysctl -w net.ipv4.tcp_max_orphans={wanted}, or wait for the last answer before `close` \
+         in the scenario"
     )))
 }
 
-/// Whether the sockets hold as much memory as makes the kernel take some back.
+/// Reports whether sockets hold so much memory that the kernel reclaims some.
 fn is_pressed(run: &RunView<'_>, end: Endpoint) -> bool {
     let pages = run.peak(end, "sockstat.tcp.mem_pages");
     let from = run.constant(end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
     pages.zip(from).is_some_and(|(pages, from)| pages.value >= from)
 }
 
-/// Both ends of a connection may be in one kernel.
-const ENDS: u64 = 2;
+/// Client and server of a connection may be in one kernel.
+const SOCKETS_EACH: u64 = 2;
 
-/// Fewer are the tail of something else.
+/// The fewest resets that count: fewer are the tail of something else.
 const ABORTED_MIN: u64 = 10;
 
-/// The kernel's own on a machine of 16 GB.
+/// The kernel's default on a machine with 16 GB.
 const WANTED: i64 = 65_536;
 
 #[cfg(test)]
@@ -71,13 +76,13 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// A thousand connections, which are all closed.
+    /// A run of a thousand connections that are all closed.
     fn churn() -> Run {
         Run::quiet().loaded(|load, _| load.counters.connected = 0)
     }
 
     #[test]
-    fn orphans_that_the_kernel_reset_are_told_with_how_many() {
+    fn orphans_that_the_kernel_reset_are_reported_with_their_number() {
         let run = churn()
             .growing("TcpExt.TCPAbortOnMemory", 0, 90, 2)
             .growing("Tcp.EstabResets", 3, 90, 2)
@@ -86,8 +91,8 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The kernel of this machine reset 720 of 1k closed connections before their data was delivered: too many orphaned sockets \
-             (net.ipv4.tcp_max_orphans 50)"
+            "The kernel of this machine reset 720 of 1k closed connections before their data was \
+             delivered: too many orphaned sockets (net.ipv4.tcp_max_orphans 50)"
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Stopped, Some(0)));
         run.check_all(&["orphans_aborted"]);

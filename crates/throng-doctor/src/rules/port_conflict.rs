@@ -1,4 +1,4 @@
-//! The generator asked for source ports by number, and somebody else has them.
+//! The generator binds source ports by number, and other sockets have them.
 
 use throng_report::render::count;
 use throng_report::{Finding, Side};
@@ -8,7 +8,8 @@ use crate::run_view::{Endpoint, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "port_conflict", explains: &[], find };
 
-/// `EADDRINUSE` of a connect. A user tries some ports after the first one, so failures mean that many in a row are taken.
+/// Looks for `EADDRINUSE` from a connect. A user tries several ports after the first one, so a
+/// failure means that several in a row are taken.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let taken = run.connect_failures("EADDRINUSE")?;
     let short = run.connect_failures("EADDRNOTAVAIL").map_or(0, |growth| growth.by());
@@ -20,7 +21,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         Side::Client,
         format!(
-            "{} of {} connects found their source port taken (EADDRINUSE): a listener or another program's connection has it. {}",
+            "{} of {} connects found their source port taken (EADDRINUSE): a listener or a \
+             connection of another program has it. {}",
             count(taken.by() as f64),
             count(attempts.by() as f64),
             listener(run)
@@ -28,12 +30,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     );
     found.evidence.push(taken.evidence());
     Some(found.remedied_by(
-        "--source-ports with a range in which nobody listens (ss -tlnH), or none, so that the kernel chooses; ports of listeners inside \
-         the kernel's own range are kept out of it with sysctl -w net.ipv4.ip_local_reserved_ports=PORT",
+        "choose a range for --source-ports without listeners (ss -tlnH), or leave it out, so that \
+         the kernel chooses; keep the kernel from giving out ports of listeners with sysctl -w \
+         net.ipv4.ip_local_reserved_ports=PORT",
     ))
 }
 
-/// Whether the target's own port may be the one.
+/// Returns a sentence that says whether the target's own port may be the taken one.
 fn listener(run: &RunView<'_>) -> String {
     let port = run.header.target.rsplit(':').next().and_then(|rest| {
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
@@ -43,9 +46,10 @@ fn listener(run: &RunView<'_>) -> String {
     let last = run.constant(Endpoint::Client, "sysctl.net.ipv4.local_port_last");
     match (port, first, last) {
         (Some(port), Some(first), Some(last)) if (first..=last).contains(&port) => format!(
-            "The target's port {port} is itself one of those that the kernel gives to connections ({first}-{last})."
+            "The target's port {port} is itself in the range that the kernel gives to connections \
+             ({first}-{last})."
         ),
-        _ => "Each of them had tried several ports.".to_owned(),
+        _ => "Each connect had tried several ports.".to_owned(),
     }
 }
 
@@ -60,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_are_taken_are_told() {
+    fn ports_that_are_taken_are_reported() {
         let found = failing("EADDRINUSE").speaks(&RULE);
         assert!(found.first_sentence().starts_with("100 of 1k connects found"), "{found}");
     }

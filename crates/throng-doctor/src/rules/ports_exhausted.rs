@@ -9,10 +9,12 @@ use crate::run_view::{Endpoint, RunView};
 pub(super) const RULE: Rule =
     Rule { id: "ports_exhausted", explains: &["generator_saturated"], find };
 
-/// `EADDRNOTAVAIL` of a connect: the kernel found no port, or the source address is none of this machine's.
+/// Looks for `EADDRNOTAVAIL` from a connect: the kernel found no port, or the source address does
+/// not belong to this machine.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let short = run.connect_failures("EADDRNOTAVAIL")?;
-    // Ports that were asked for by number and are taken: another cause, of which some end like this one.
+    // Source ports that were chosen by number and are taken: another cause, which ends in both
+    // errnos.
     let taken = run.connect_failures("EADDRINUSE").map_or(0, |growth| growth.by());
     if taken > short.by() {
         return None;
@@ -31,7 +33,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     });
     let address = address(run).map_or(String::new(), |address| format!(" of {address}"));
     let waiting = run.peak(Endpoint::Client, "sockstat.tcp.tw").filter(|tw| {
-        // The run's own connections that are closed, against those that are open.
+        // The run's own closed connections, compared with its open ones.
         let open = run.load_at(short.began_ms).connections;
         tw.value as u64 > open
     });
@@ -42,9 +44,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             "No source port{address} was left for {} connects of the generator{has}. {}",
             count(short.by() as f64),
             match waiting {
-                Some(_) =>
-                    "Most of them are in TIME-WAIT: their connections are closed, and for a minute nobody else gets the port.",
-                None => "All of them have a connection, or somebody else's socket.",
+                Some(_) => {
+                    "Most are in TIME-WAIT: their connections are closed, and for a minute no \
+                     other connection gets the port."
+                }
+                None =>
+                    "A connection of the generator or a socket of another program has each of \
+                     them.",
             }
         ),
     );
@@ -52,36 +58,40 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let is_waiting = waiting.is_some();
     found.evidence.extend(waiting.map(|peak| peak.evidence()));
     Some(found.remedied_by(if is_waiting {
-        "more addresses with --source ADDRESS/PREFIX, `close: reset` in the scenario, or sysctl -w net.ipv4.tcp_tw_reuse=1"
+        "add addresses with --source ADDRESS/PREFIX, or set `close: reset` in the scenario, or \
+         sysctl -w net.ipv4.tcp_tw_reuse=1"
     } else {
-        "more addresses with --source ADDRESS/PREFIX, or sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\""
+        "add addresses with --source ADDRESS/PREFIX, or sysctl -w \
+         net.ipv4.ip_local_port_range=\"1024 65535\""
     }))
 }
 
-/// Of which address it was told that its ports are all taken.
+/// Returns the source address whose ports ran out, if an event names it.
 fn address<'a>(run: &RunView<'a>) -> Option<&'a str> {
-    let events = run.samples().iter().flat_map(|moment| &moment.interval.events);
+    let events = run.samples().iter().flat_map(|sample| &sample.interval.events);
     events.into_iter().find_map(|event| match &event.kind {
         RunEventKind::PortsExhausted { source } => Some(source.as_str()),
         _ => None,
     })
 }
 
-/// Not one connect was established: it is not that ports ran out.
+/// Returns the finding for a run without any connection: its ports did not run out.
 fn no_such_address(run: &RunView<'_>) -> Finding {
     Finding::new(
         RULE.id,
         Side::Client,
         format!(
-            "No connect to {} got a source port: its address is none of this machine's, or others have all of its ports. Each failed \
-             with EADDRNOTAVAIL.",
+            "No connect to {} got a source port: the source address does not belong to this \
+             machine, or other sockets have all of its ports. Each connect failed with \
+             EADDRNOTAVAIL.",
             run.header.target
         ),
     )
     .with_confidence(0.8)
     .remedied_by(
-        "ip addr shows the addresses of this machine, and ss -tan who has their ports; ip addr add gives it another address, sysctl -w \
-         net.ipv4.ip_local_port_range=\"1024 65535\" more ports",
+        "check the machine's addresses (ip addr) and the sockets on their ports (ss -tan); then \
+         add an address with ip addr add, or ports with sysctl -w \
+         net.ipv4.ip_local_port_range=\"1024 65535\"",
     )
 }
 
@@ -97,15 +107,16 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_are_all_in_use_are_told_with_their_number() {
+    fn ports_that_are_all_in_use_are_reported_with_their_number() {
         let found =
             failing("EADDRNOTAVAIL", 50).with("sysctl.net.ipv4.local_ports", 300).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "No source port was left for 350 connects of the generator: each of its addresses has 300 for one target"
+            "No source port was left for 350 connects of the generator: each of its addresses has \
+             300 for one target"
         );
         assert!(found.remedy.contains("ip_local_port_range"), "{found}");
-        assert!(found.text.contains("or somebody else's socket"), "{found}");
+        assert!(found.text.contains("or a socket of another program"), "{found}");
     }
 
     #[test]
@@ -115,10 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_ever_connected_the_address_is_wrong_or_its_ports_are_others() {
+    fn without_any_connection_the_address_is_wrong_or_its_ports_are_taken() {
         let run = failing("EADDRNOTAVAIL", 50).loaded(|load, _| load.counters.connects_ok = 0);
         let found = run.speaks(&RULE);
-        for cause in ["none of this machine's", "others have all of its ports"] {
+        for cause in ["does not belong to this machine", "other sockets have all of its ports"] {
             assert!(found.first_sentence().contains(cause), "{found}");
         }
         assert!(found.remedy.contains("ss -tan"), "{found}");

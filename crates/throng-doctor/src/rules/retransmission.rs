@@ -1,67 +1,71 @@
-//! What a dropped segment does to a run: whoever sent it waits, and sends it again.
+//! The symptom of a dropped segment: its sender waits, and sends it again.
 //!
-//! The waits are the kernel's own and easy to know: a SYN is sent again after a second (RFC 6298, section 2), data after 200 ms
-//! at the earliest. Both are long against everything that happens on one machine or in one room.
+//! The kernel sets these waits: it retransmits a SYN after one second (RFC 6298, section 2) and
+//! data after 200 ms at the earliest. Both are long compared with anything else on one machine or
+//! in one data centre.
 
 use throng_report::{Evidence, Severity};
 
 use crate::history::Sample;
 use crate::run_view::RunView;
 
-/// What was felt of it.
+/// The strongest effect of dropped segments on a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Symptom {
     pub(super) severity: Severity,
     pub(super) evidence: Evidence,
 }
 
-/// Connects that waited for a second SYN, that still wait, or that were given up.
+/// Returns the symptom of connects that waited for a second SYN, still wait, or were given up.
 pub(super) fn by_connects(run: &RunView<'_>) -> Option<Symptom> {
-    let unanswered = |moment: &Sample| {
-        let failed = &moment.load()?.connect_failed;
+    let unanswered = |sample: &Sample| {
+        let failed = &sample.load()?.connect_failed;
         Some(UNANSWERED.iter().map(|why| failed.get(why)).sum::<u64>() as i64)
     };
     if let Some(failed) = run.growth_of("load.connect_failed", unanswered) {
         return Some(Symptom { severity: Severity::Stopped, evidence: failed.evidence() });
     }
-    let waiting = |moment: &Sample| Some(waiting(run, moment)? as i64);
+    let waiting = |sample: &Sample| Some(waiting(run, sample)? as i64);
     if let Some(last) = run.samples().last().and_then(waiting)
         && last > 0
     {
         let peak = run.peak_of("load.connects_waiting", waiting)?;
         return Some(Symptom { severity: Severity::Stopped, evidence: peak.evidence() });
     }
-    slowest(run, "load.connect_us.max", SYN_AGAIN_US, |moment| {
-        // Of a WebSocket the handshake of TCP alone: its upgrade waits for the server's program.
-        let quantiles = if moment.tcp.count > 0 { moment.tcp } else { moment.connect };
+    slowest(run, "load.connect_us.max", SYN_AGAIN_US, |sample| {
+        // For a WebSocket only the TCP handshake counts: the upgrade waits for the server program.
+        let quantiles = if sample.tcp.count > 0 { sample.tcp } else { sample.connect };
         quantiles.max_us
     })
 }
 
-/// Messages that waited for a second transmission, that were given up, and connections that were.
+/// Returns the symptom of messages that waited for a retransmission or were given up, and of
+/// connections that were reset.
 pub(super) fn by_messages(run: &RunView<'_>) -> Option<Symptom> {
-    // Where half of all answers take as long anyway, it is not those few that make them late.
+    // If half of all answers take as long anyway, retransmissions do not explain the slow ones.
     lost_messages(run).or_else(|| if are_usually_late(run) { None } else { late_messages(run) })
 }
 
-/// The graver of the two.
+/// Returns the graver symptom of connects and messages.
 pub(super) fn by_anything(run: &RunView<'_>) -> Option<Symptom> {
     graver([by_messages(run), by_connects(run)])
 }
 
-/// What was felt of something that holds up every segment, so that all answers may be late for it.
+/// Returns the symptom of a cause that delays every segment, so that all answers may be late.
 pub(super) fn by_everything(run: &RunView<'_>) -> Option<Symptom> {
     let messages = lost_messages(run).or_else(|| late_messages(run));
     graver([messages, by_connects(run)])
 }
 
+/// Returns the graver of two symptoms.
 fn graver(found: [Option<Symptom>; 2]) -> Option<Symptom> {
-    found.into_iter().flatten().max_by_key(|felt| felt.severity)
+    found.into_iter().flatten().max_by_key(|symptom| symptom.severity)
 }
 
+/// Returns the growth of messages that timed out and of connections that were reset.
 fn lost_messages(run: &RunView<'_>) -> Option<Symptom> {
-    let lost = |moment: &Sample| {
-        let errors = &moment.load()?.errors;
+    let lost = |sample: &Sample| {
+        let errors = &sample.load()?.errors;
         let is_loss = |kind: &str| kind.ends_with("_timeout") || kind == "reset_by_peer";
         let lost = errors.0.iter().filter(|(kind, _)| is_loss(kind)).map(|(_, count)| count);
         Some(lost.sum::<u64>() as i64)
@@ -70,38 +74,40 @@ fn lost_messages(run: &RunView<'_>) -> Option<Symptom> {
     Some(Symptom { severity: Severity::Stopped, evidence: lost.evidence() })
 }
 
+/// Returns the slowest answer, if it waited for a retransmission.
 fn late_messages(run: &RunView<'_>) -> Option<Symptom> {
-    slowest(run, "load.message_us.max", DATA_AGAIN_US, |moment| {
-        moment.message.max_us.max(moment.push.max_us)
+    slowest(run, "load.message_us.max", DATA_AGAIN_US, |sample| {
+        sample.message.max_us.max(sample.push.max_us)
     })
 }
 
+/// Reports whether half of all answers take as long as a retransmission.
 fn are_usually_late(run: &RunView<'_>) -> bool {
-    let is_usual = |moment: &&Sample| {
-        let quantiles = if moment.message.count > 0 { moment.message } else { moment.push };
+    let is_usual = |sample: &&Sample| {
+        let quantiles = if sample.message.count > 0 { sample.message } else { sample.push };
         quantiles.p50_us >= DATA_AGAIN_US
     };
     let answered = run.samples().iter().filter(|m| m.message.count + m.push.count > 0);
     answered.clone().filter(is_usual).count() * 2 > answered.count()
 }
 
-/// Connects that were begun a second before `now` at the latest, and are not decided.
+/// Returns the connects that started a second before `now` or earlier and have no result yet.
 fn waiting(run: &RunView<'_>, now: &Sample) -> Option<u64> {
     let then_ms = now.interval.at_ms.checked_sub(SYN_AGAIN_US / 1000)?;
-    let then = run.samples().iter().rev().find(|moment| moment.interval.at_ms <= then_ms)?;
+    let then = run.samples().iter().rev().find(|sample| sample.interval.at_ms <= then_ms)?;
     let (then, now) = (&then.load()?.counters, &now.load()?.counters);
     let decided = now.connects_ok + now.connects_failed;
     Some(then.connects_started.saturating_sub(decided))
 }
 
-/// The interval in which the slowest came, if that waited for something to be sent again.
+/// Returns the slowest value, if it is long enough to have waited for a retransmission.
 fn slowest(
     run: &RunView<'_>,
     name: &str,
     again_us: u64,
     max_us: impl Fn(&Sample) -> u64,
 ) -> Option<Symptom> {
-    let slow = || run.samples().iter().filter(|moment| max_us(moment) >= again_us);
+    let slow = || run.samples().iter().filter(|sample| max_us(sample) >= again_us);
     let first = slow().next()?;
     let before = run.samples().iter().map(&max_us).find(|us| *us > 0)?;
     let evidence = Evidence {
@@ -113,13 +119,13 @@ fn slowest(
     Some(Symptom { severity: Severity::Slowed, evidence })
 }
 
-/// What becomes of a connect whose SYN nobody answered.
+/// The kinds of failure of a connect whose SYN got no answer.
 const UNANSWERED: [&str; 3] = ["timeout", "ETIMEDOUT", "EHOSTUNREACH"];
 
-/// A second, less the coarseness of a histogram and of an interval's length.
+/// A second, less the precision of a histogram and of an interval's length.
 const SYN_AGAIN_US: u64 = 950_000;
 
-/// 200 ms, less the same.
+/// 200 ms, less the same precision.
 const DATA_AGAIN_US: u64 = 190_000;
 
 #[cfg(test)]
@@ -129,11 +135,11 @@ mod tests {
 
     fn connects(run: &Run) -> Option<Severity> {
         let (history, summary) = run.whole();
-        by_connects(&RunView::new(&history, &summary)).map(|felt| felt.severity)
+        by_connects(&RunView::new(&history, &summary)).map(|symptom| symptom.severity)
     }
 
     #[test]
-    fn a_quiet_run_feels_nothing() {
+    fn a_quiet_run_has_no_symptom() {
         let (history, summary) = Run::quiet().whole();
         assert_eq!(by_anything(&RunView::new(&history, &summary)), None);
     }
@@ -158,7 +164,7 @@ mod tests {
                 load.message.record_n(300, early);
             });
             let (history, summary) = run.whole();
-            by_messages(&RunView::new(&history, &summary)).map(|felt| felt.severity)
+            by_messages(&RunView::new(&history, &summary)).map(|symptom| symptom.severity)
         };
         assert_eq!(messages(20, 1_000), Some(Severity::Slowed));
         assert_eq!(messages(1_000, 20), None);
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_for_another_reason_was_not_resent() {
+    fn what_fails_for_another_reason_was_not_retransmitted() {
         let failing = |why: &'static str| {
             Run::quiet()
                 .loaded(move |load, second| load.connect_failed.add(why, second.saturating_sub(5)))

@@ -1,4 +1,5 @@
-//! Segments were sent again, and no queue at either end says that it dropped them: they were lost in between.
+//! Segments were retransmitted, and no queue on either machine counted a drop: they were lost in
+//! between.
 
 use throng_report::render::{count, percent};
 use throng_report::{Finding, Side};
@@ -10,23 +11,25 @@ use crate::run_view::{Endpoint, Growth, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "retransmits", explains: &["server_slow"], find };
 
-/// Segments of one kind that were sent again, beyond what a queue that counts has dropped.
+/// Retransmitted segments of one kind, less those that a queue has dropped and counted.
 #[derive(Debug)]
 struct Retransmission {
     lost: u64,
-    /// Of so many.
+    /// Segments of this kind in all.
     of: u64,
-    felt: Symptom,
+    symptom: Symptom,
 }
 
-/// SYNs and data apart: the former have queues of their own at the server, and another wait before they are sent again.
+/// Looks at SYNs and data apart: SYNs have queues of their own at the server, and another wait
+/// before a retransmission.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let kernels = kernels(run);
     let syns = grown(run, &kernels, "TcpExt.TCPSynRetrans");
     let all = grown(run, &kernels, "Tcp.RetransSegs");
     let syn = again_syns(run, total(&syns));
     let data = again_data(run, &kernels, total(&all).saturating_sub(total(&syns)));
-    // What a listener drops is sent again more than once: the SYN, the answer to it, and what its client says after that.
+    // For one drop at a listener several segments are sent again: the SYN, the SYN-ACK, and what
+    // the client sends after that.
     let by_listener =
         run.growth(Endpoint::Server, "TcpExt.ListenDrops").map_or(0, |drops| drops.by());
     let all_again: u64 = [&syn, &data].into_iter().flatten().map(|again| again.lost).sum();
@@ -35,61 +38,66 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let text = match (&syn, &data) {
         (Some(syn), Some(data)) => format!(
-            "Packets are lost between the two ends: {} and {} SYNs were sent again.",
+            "Packets are lost between generator and server: {} and {} SYNs were sent again.",
             share(data, "segments"),
             count(syn.lost as f64)
         ),
         (None, Some(data)) => {
             format!(
-                "Packets are lost between the two ends: {} were sent again.",
+                "Packets are lost between generator and server: {} were sent again.",
                 share(data, "segments")
             )
         }
         (Some(syn), None) => format!(
-            "Handshakes are lost between the two ends: {} SYNs, or answers to them, were sent again for {} connects.",
+            "Handshakes are lost between generator and server: {} SYNs or SYN-ACKs were sent again \
+             for {} connects.",
             count(syn.lost as f64),
             count(syn.of as f64)
         ),
         (None, None) => return None,
     };
-    let seen = run.sees(Endpoint::Server);
+    let seen = run.has_facts(Endpoint::Server);
     let text = text
         + if seen {
-            " No listener and no socket of either end dropped them: the link, what is on it, or a filter does."
+            " No listener and no socket of generator or server dropped them: the link, a device on \
+             it or a filter does."
         } else {
-            " The server's own queues could not be seen, and may be what drops them."
+            " The server's own queues could not be read, and may drop them."
         };
-    let felt: Vec<_> = [syn, data].into_iter().flatten().map(|again| again.felt).collect();
-    let severity = felt.iter().map(|felt| felt.severity).max()?;
+    let symptom: Vec<_> = [syn, data].into_iter().flatten().map(|again| again.symptom).collect();
+    let severity = symptom.iter().map(|symptom| symptom.severity).max()?;
     let mut found = Finding::new(RULE.id, Side::Network, text)
         .with_severity(severity)
         .with_confidence(if seen { 0.9 } else { 0.6 });
     found.evidence.extend(all.iter().chain(&syns).map(Growth::evidence));
-    found.evidence.extend(felt.into_iter().map(|felt| felt.evidence));
+    found.evidence.extend(symptom.into_iter().map(|symptom| symptom.evidence));
     Some(found.remedied_by(
-        "look for who drops them with ip -s link, tc -s qdisc and nft list ruleset on both machines, and at what is between them",
+        "find what drops them with ip -s link, tc -s qdisc and nft list ruleset on both machines, \
+         and check the devices between them",
     ))
 }
 
-/// SYNs of both directions, less those that the server's own queues have dropped, each of which makes for one.
+/// Returns the retransmitted SYNs and SYN-ACKs, less those that the server's own queues dropped:
+/// each drop causes one retransmission.
 fn again_syns(run: &RunView<'_>, syns: u64) -> Option<Retransmission> {
     let dropped = ["TcpExt.ListenDrops", "TcpExt.TCPReqQFullDoCookies"];
     let dropped = dropped.iter().filter_map(|name| run.growth(Endpoint::Server, name));
     let lost = syns.saturating_sub(dropped.map(|growth| growth.by()).sum());
     let of = run.load_growth("load.connects_started", |load| load.connects_started)?.by();
     (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
-        .then(|| Some(Retransmission { lost, of, felt: retransmission::by_connects(run)? }))?
+        .then(|| Some(Retransmission { lost, of, symptom: retransmission::by_connects(run)? }))?
 }
 
-/// Data, less what its receiver had no room for.
+/// Returns the retransmitted data segments, less those that the receiver had no room for.
 fn again_data(run: &RunView<'_>, kernels: &[Kernel], data: u64) -> Option<Retransmission> {
     let dropped = NO_ROOM.iter().map(|name| total(&grown(run, kernels, name))).sum();
     let lost = data.saturating_sub(dropped);
     let of = total(&grown(run, kernels, "Tcp.OutSegs"));
     (lost >= AGAIN_MIN && lost.saturating_mul(AGAIN_ONE_IN) >= of)
-        .then(|| Some(Retransmission { lost, of, felt: retransmission::by_messages(run)? }))?
+        .then(|| Some(Retransmission { lost, of, symptom: retransmission::by_messages(run)? }))?
 }
 
+/// Formats retransmitted segments with their share of all.
 fn share(again: &Retransmission, what: &str) -> String {
     let Retransmission { lost, of, .. } = again;
     match of {
@@ -98,22 +106,24 @@ fn share(again: &Retransmission, what: &str) -> String {
     }
 }
 
-/// How a counter grew in each kernel; the server's is named as where it stands in the run file, when there are two.
+/// Returns the growth of a counter in each kernel. If there are two kernels, the server's counter
+/// gets the name that it has in the run file.
 fn grown(run: &RunView<'_>, kernels: &[Kernel], name: &str) -> Vec<Growth> {
     let of = |kernel: &Kernel| {
-        let growth = run.growth(kernel.end, name)?;
-        let is_servers = kernels.len() > 1 && kernel.end == Endpoint::Server;
+        let growth = run.growth(kernel.endpoint, name)?;
+        let is_servers = kernels.len() > 1 && kernel.endpoint == Endpoint::Server;
         let counter = if is_servers { format!("server_kernel.{name}") } else { name.to_owned() };
         Some(Growth { counter, ..growth })
     };
     kernels.iter().filter_map(of).collect()
 }
 
+/// Returns the sum of several growths.
 fn total(growths: &[Growth]) -> u64 {
     growths.iter().map(Growth::by).sum()
 }
 
-/// What a socket drops because its own buffer is full.
+/// Counters of segments that a socket drops because its own buffer is full.
 const NO_ROOM: [&str; 4] = [
     "TcpExt.TCPBacklogDrop",
     "TcpExt.TCPOFODrop",
@@ -121,13 +131,15 @@ const NO_ROOM: [&str; 4] = [
     "TcpExt.TCPZeroWindowDrop",
 ];
 
-/// Segments that are sent again for one that a listener drops: a SYN-ACK five times at most, and as many of data.
+/// The most segments that are sent again for one drop at a listener: a SYN-ACK five times at most,
+/// and as many of data.
 const AGAIN_EACH_DROP: u64 = 4;
 
-/// A machine that others use too sends a handful again in any minute.
+/// The fewest that count: a machine with other traffic retransmits a handful in any minute.
 const AGAIN_MIN: u64 = 10;
 
-/// Less than one in a thousand does not reach the percentiles that people look at.
+/// The smallest share that counts: less than one in a thousand does not reach the usual
+/// percentiles.
 const AGAIN_ONE_IN: u64 = 1_000;
 
 #[cfg(test)]
@@ -135,12 +147,12 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// Messages that waited for 210 ms.
+    /// Adds messages that waited for 210 ms.
     fn slow_messages(run: Run) -> Run {
         run.loaded(|load, second| load.message.record_n(210_000, u32::from(second > 3)))
     }
 
-    /// Connects that waited for a second SYN.
+    /// Adds connects that waited for a second SYN.
     fn slow_connects(run: Run) -> Run {
         run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)))
     }
@@ -157,14 +169,14 @@ mod tests {
         let sentence = |run: Run| run.speaks(&RULE).first_sentence().to_owned();
         assert_eq!(
             sentence(slow_messages(losing(50, 0))),
-            "Packets are lost between the two ends: 400 segments (2.00 %) were sent again"
+            "Packets are lost between generator and server: 400 segments (2.00 %) were sent again"
         );
         assert!(sentence(slow_connects(losing(0, 50))).starts_with("Handshakes are lost"));
         assert!(sentence(slow_messages(slow_connects(losing(50, 5)))).contains("and 40 SYNs"));
     }
 
     #[test]
-    fn what_nobody_felt_and_a_handful_are_silent() {
+    fn losses_without_a_symptom_and_a_handful_are_no_finding() {
         losing(50, 50).is_silent(&RULE);
         slow_messages(losing(1, 0)).is_silent(&RULE);
         let of_many = slow_messages(losing(5, 0)).growing("Tcp.OutSegs", 0, 200_000, 0);
@@ -175,7 +187,7 @@ mod tests {
     fn handshakes_that_a_queue_of_the_server_dropped_are_not_lost_on_the_way() {
         slow_connects(losing(0, 50)).growing("TcpExt.ListenDrops", 0, 50, 2).is_silent(&RULE);
         slow_connects(losing(0, 50)).growing("TcpExt.ListenDrops", 0, 5, 2).speaks(&RULE);
-        // Of a handshake whose end was dropped the server repeats its part, and the client what it says then.
+        // After a dropped final ACK the server repeats its SYN-ACK, and the client its first data.
         let both = slow_messages(slow_connects(losing(60, 60)));
         both.growing("TcpExt.ListenDrops", 0, 40, 2).is_silent(&RULE);
     }
@@ -186,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_not_seen_makes_it_less_sure() {
+    fn a_server_that_cannot_be_read_lowers_confidence() {
         let mut run = slow_messages(losing(50, 0));
         run.header.target_is_here = false;
         assert_eq!(run.speaks(&RULE).confidence, 0.6);

@@ -1,4 +1,4 @@
-//! The server ended connections that their users still wanted.
+//! The server closed connections that their users still needed.
 
 use throng_report::render::{count, percent};
 use throng_report::{Finding, ServerCounters, ServerSnapshot, Side};
@@ -9,10 +9,11 @@ use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "server_closes_early", explains: &[], find };
 
-/// The generator counts whoever is closed or reset by the other end while more was wanted of it.
+/// The generator counts connections that the server closes or resets while the scenario still needs
+/// them.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let closes: Vec<_> = closed_by_the_server(run);
-    // What was lost while the server was away is another finding.
+    // Connections lost while the server was away belong to another finding.
     let away: u64 = outages(run).iter().map(|away| away.lost).sum();
     let closed = closes.iter().map(Growth::by).sum::<u64>().saturating_sub(away);
     let connects = run.summary.connect.ok
@@ -26,7 +27,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let reason = Reason::of(run);
     let text = format!(
-        "The server closed {} of {} connections early: {}. Their users had not finished; that is {} of them.",
+        "The server closed {} of {} connections early: {}. Their users had not finished; that is \
+         {} of all connections.",
         count(closed as f64),
         count(connects as f64),
         reason.what,
@@ -38,9 +40,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(found.remedied_by(reason.remedy))
 }
 
-/// Closed, reset, and closed with a code; in the midst of an upgrade too.
+/// Returns the connections that the server closed, reset or closed with a WebSocket code, during an
+/// upgrade too.
 fn closed_by_the_server(run: &RunView<'_>) -> Vec<Growth> {
-    let Some(load) = run.samples().last().and_then(|moment| moment.load()) else {
+    let Some(load) = run.samples().last().and_then(|sample| sample.load()) else {
         return Vec::new();
     };
     let ended = |kind: &&String| {
@@ -54,7 +57,7 @@ fn closed_by_the_server(run: &RunView<'_>) -> Vec<Growth> {
     found
 }
 
-/// Why it did, as far as a throng server says.
+/// Reason of the closes, as far as a throng server reports it.
 struct Reason {
     what: String,
     growth: Option<Growth>,
@@ -74,27 +77,27 @@ impl Reason {
             (
                 in_core("panics", |server| server.core.panics),
                 "its handler panicked",
-                "look at what the panic says (server's log, event handler_panicked) and mend the handler",
+                "read the panic message (server's log, event handler_panicked) and fix the handler",
             ),
             (
                 counted("idle_timeouts", |counters| counters.idle_timeouts),
-                "nothing was heard of them for its idle time-out",
-                "raise --idle-timeout, or send something more often (heartbeats)",
+                "they sent nothing for its idle time-out",
+                "raise --idle-timeout, or send more often (heartbeats)",
             ),
             (
                 counted("slow_closed", |counters| counters.slow_closed),
                 "they read too slowly, and their queues were full",
-                "see slow_consumers: --queue, --policy, or readers that keep up",
+                "see slow_consumers: raise --queue, change --policy, or read faster",
             ),
             (
                 counted("bad_messages", |counters| counters.bad_messages),
-                "what they sent is no message of its protocol",
-                "correct what the scenario sends",
+                "they sent messages that are not valid in its protocol",
+                "correct the messages of the scenario",
             ),
             (
                 counted("hand_over_failures", |counters| counters.hand_over_failures),
-                "they could not be passed to another core",
-                "raise RLIMIT_NOFILE of the server, or give it more cores",
+                "it could not hand them to another core",
+                "raise the server's RLIMIT_NOFILE (ulimit -n), or give it more cores",
             ),
         ];
         let counted =
@@ -106,20 +109,21 @@ impl Reason {
         let answered = run.load_growth("messages_answered", |counters| counters.messages_answered);
         Self {
             what: match answered.map_or(0, |growth| growth.by()) {
-                0 => "it answered nothing before".to_owned(),
+                0 => "it answered no message before".to_owned(),
                 answered => format!("it answered {} messages in all", count(answered as f64)),
             },
             growth: None,
             confidence: 0.9,
-            remedy: "look into the server's log for why it closes: a limit, a time-out, or a message that it does not like",
+            remedy: "find in the server's log why it closes: a limit, a time-out, or a message \
+                     that it rejects",
         }
     }
 }
 
-/// One in a hundred may be a client that is unlucky.
+/// The smallest share that counts: one close in a hundred may be a chance failure.
 const SHARE_MIN: f64 = 0.01;
 
-/// So few prove nothing.
+/// The fewest closes that count: fewer prove nothing.
 const CLOSED_MIN: u64 = 5;
 
 #[cfg(test)]
@@ -134,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_the_server_closed_are_told() {
+    fn connections_that_the_server_closed_are_reported() {
         let found = closing("closed_by_peer", 40).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),

@@ -1,4 +1,4 @@
-//! The server had no CPU left.
+//! The server had no CPU time left.
 
 use throng_report::{Finding, Severity, Side};
 
@@ -10,8 +10,9 @@ use crate::run_view::{Endpoint, RunView};
 pub(super) const RULE: Rule =
     Rule { id: "server_cpu_saturated", explains: &["server_slow", "slow_consumers"], find };
 
-/// Either all CPUs that it may use are its own and busy, or its machine is full and it waits for its share. A run that fills the
-/// machine by itself, and feels nothing, is told what would come next.
+/// Either the server keeps all CPUs that it may use busy, or its machine is full and the server
+/// waits for its share. A run that fills the machine by itself and shows no symptom gets the
+/// finding as its next bottleneck.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let uses = CpuUse::of(run, Endpoint::Server);
     let intervals = uses.len();
@@ -27,25 +28,25 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let what = match used.server.filter(|_| is_held(&used)) {
         Some(server) => format!(
-            "The server may use {:.0} of {:.0} CPUs and kept them busy for {}",
+            "The server may use {:.0} of {:.0} CPUs and kept them busy for {} of the time",
             server.allowed,
             used.cpus,
             whole_percent(server.taken / server.allowed)
         ),
         None => format!(
-            "The server's machine had no CPU left: {} of {:.0} were busy",
+            "The server's machine had no CPU time left: {} of its {:.0} CPUs were busy",
             whole_percent(used.taken_share()),
             used.cpus
         ),
     };
-    let felt =
+    let symptom =
         impact.as_ref().map_or_else(String::new, |impact| format!(" Meanwhile {}.", impact.what));
-    let text = format!("{what}. Who had the CPUs: {}.{felt}", shares(run, &used));
+    let text = format!("{what}. CPU use: {}.{symptom}", shares(run, &used));
     let mut found = Finding::new(RULE.id, Side::Server, text)
         .with_severity(impact.as_ref().map_or(Severity::Noted, |impact| impact.severity))
         .with_confidence(if used.server.is_some() { 0.85 } else { 0.6 });
-    let busy = run.growth_of("machine.cpu_busy_us", |moment| {
-        Some(run.machine(Endpoint::Server, moment)?.cpu_busy_us as i64)
+    let busy = run.growth_of("machine.cpu_busy_us", |sample| {
+        Some(run.machine(Endpoint::Server, sample)?.cpu_busy_us as i64)
     });
     let taken = run.growth(Endpoint::Server, "process.server.cpu_us");
     let growths = [busy, taken].into_iter().flatten();
@@ -54,14 +55,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(found.remedied_by(remedy(run, &used)))
 }
 
+/// Reports whether the server keeps all CPUs busy that it may use, which are not all of the
+/// machine's.
 fn is_held(used: &CpuUse) -> bool {
     used.server.is_some_and(|server| {
         server.allowed < used.cpus && server.taken > server.allowed * FULL_SHARE
     })
 }
 
-/// A server that hardly runs, or that gets a CPU whenever it wants one, is not what a full machine stops. Where it cannot be seen, a
-/// machine of its own is full of it, and one that it shares is full of anybody.
+/// Reports whether a full machine stops the server. A server that hardly runs, or that gets a CPU
+/// whenever it needs one, is not stopped by it. If the server's process cannot be read, a full
+/// machine of its own is full of the server; one that it shares may be full of any program.
 fn is_full(run: &RunView<'_>, used: &CpuUse) -> bool {
     if used.taken_share() < FULL_SHARE {
         return false;
@@ -75,26 +79,26 @@ fn is_full(run: &RunView<'_>, used: &CpuUse) -> bool {
     }
 }
 
+/// Returns the remedy for the program that uses the CPUs.
 fn remedy(run: &RunView<'_>, used: &CpuUse) -> &'static str {
     let generator = used.client.map_or(0.0, |client| client.taken);
-    match () {
-        () if is_held(used) => {
-            "let it use more CPUs (taskset, cpuset), or make it do less for each message"
-        }
-        () if run.header.target_is_here && generator > used.busy * 0.3 => {
-            "move the generator to a machine of its own; then give the server more CPUs, or less to do"
-        }
-        () => "give the server more CPUs, or less to do for each connection and message",
+    if is_held(used) {
+        "let it use more CPUs (taskset, cpuset), or reduce its work for each message"
+    } else if run.header.target_is_here && generator > used.busy * 0.3 {
+        "move the generator to a machine of its own; then give the server more CPUs, or less work"
+    } else {
+        "give the server more CPUs, or reduce its work for each connection and message"
     }
 }
 
-/// The share of all CPUs that the two ends have when it is they who fill the machine, with the kernel's work for them beside it.
+/// The share of all CPUs that generator and server use when they fill the machine themselves; the
+/// rest is the kernel's work for them.
 const OWN_SHARE_MIN: f64 = 0.80;
 
-/// The least part of the busy CPUs that the server has when it is the server that is stopped.
+/// The smallest part of the busy CPUs that the server uses if the full machine stops the server.
 const SERVER_PART_MIN: f64 = 0.25;
 
-/// The share of the time that one of its threads waits for a CPU, at least, when there is none left.
+/// The smallest share of time for which a thread of the server waits for a CPU when none is left.
 const DELAYED_MIN: f64 = 0.10;
 
 #[cfg(test)]
@@ -102,7 +106,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// Messages that take long, on two CPUs that are full; the server takes so much of each second.
+    /// A run with slow answers on two full CPUs, where the server uses `server_us` of each second.
     fn full(server_us: i64) -> Run {
         Run::quiet()
             .growing("process.server.cpu_us", 0, server_us, 0)
@@ -118,11 +122,11 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_a_cpu_left_is_told_with_who_had_them() {
+    fn a_full_machine_is_reported_with_its_cpu_use() {
         let found = full(1_000_000).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server's machine had no CPU left: 98 % of 2 were busy"
+            "The server's machine had no CPU time left: 98 % of its 2 CPUs were busy"
         );
         assert!(found.text.contains("the server 50 %, the generator 45 %, others 3 %"), "{found}");
         assert!(found.remedy.starts_with("move the generator"), "{found}");
@@ -138,7 +142,7 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server may use 1 of 2 CPUs and kept them busy for 99 %"
+            "The server may use 1 of 2 CPUs and kept them busy for 99 % of the time"
         );
     }
 
@@ -163,7 +167,7 @@ mod tests {
     fn a_full_machine_on_which_all_went_well_is_what_comes_next() {
         let well = full(1_000_000).loaded(|load, _| load.message.clear());
         assert_eq!(well.speaks(&RULE).severity, Severity::Noted);
-        // Unless it was others who filled it.
+        // Unless other programs filled it.
         well.loaded(|load, second| load.process.cpu_user_us = 100_000 * second).is_silent(&RULE);
     }
 }

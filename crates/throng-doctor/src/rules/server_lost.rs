@@ -1,4 +1,4 @@
-//! The server is gone, does not answer any more, or was never there.
+//! The server ended, stopped answering, or never listened.
 
 use throng_report::render::count;
 use throng_report::{Finding, RunEventKind, SERVER_SILENT, Side};
@@ -22,11 +22,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if let Some((at_ms, reason)) = lost(run).filter(|(at_ms, _)| !is_back && !serves(run, *at_ms)) {
         return Some(silent(run, at_ms, &reason));
     }
-    refused(run).filter(|_| run.summary.connect.ok == 0).map(|refused| nobody(run, &refused))
+    refused(run).filter(|_| run.summary.connect.ok == 0).map(|refused| no_listener(run, &refused))
 }
 
-/// When the server ended, and how that is known: its process was seen to end, its control socket is silent and its connections are
-/// gone with it, or every connect is refused from some moment on. One that serves again has not.
+/// Returns when the server ended, and the evidence: its process was seen to end; or its control
+/// socket is silent and its connections are gone; or from some time on it refuses every connect. A
+/// server that serves again has not ended.
 pub(super) fn ended(run: &RunView<'_>) -> Option<(u64, String)> {
     let away = outages(run).into_iter().next_back();
     if away.is_some_and(|away| away.to_ms.is_some()) {
@@ -38,40 +39,42 @@ pub(super) fn ended(run: &RunView<'_>) -> Option<(u64, String)> {
     };
     match lost(run) {
         Some((at_ms, reason)) => {
-            let is_gone = took_all_with_it(run, at_ms, &reason) && !serves(run, at_ms);
+            let is_gone = ended_with_connections(run, at_ms, &reason) && !serves(run, at_ms);
             is_gone.then(|| (exact_ms(at_ms), format!(" ({reason})")))
         }
         None => {
             let refused = refused(run).filter(|_| run.summary.connect.ok > 0)?;
-            let is_gone = nobody_gets_through(run, &refused);
+            let is_gone = all_connects_fail(run, &refused);
             is_gone.then(|| (exact_ms(refused.began_ms), String::new()))
         }
     }
 }
 
-/// When the process that served last was seen to end.
+/// Returns when the last server process ended.
 fn process_ended(run: &RunView<'_>) -> Option<u64> {
     let ended =
         events(run).filter(|(_, kind)| matches!(kind, RunEventKind::ServerProcessEnded { .. }));
     ended.map(|(at_ms, _)| at_ms).last()
 }
 
-/// Whether connects succeed some time after `at_ms`: another server has taken its place, whose control socket is another one.
+/// Reports whether connects succeed some time after `at_ms`: another server with another control
+/// socket has replaced it.
 fn serves(run: &RunView<'_>, at_ms: u64) -> bool {
-    let ok = |moment: &Sample| moment.load().map_or(0, |load| load.counters.connects_ok);
-    let after = run.samples().iter().find(|moment| moment.interval.at_ms >= at_ms + LATE_MS);
+    let ok = |sample: &Sample| sample.load().map_or(0, |load| load.counters.connects_ok);
+    let after = run.samples().iter().find(|sample| sample.interval.at_ms >= at_ms + LATE_MS);
     after.zip(run.samples().last()).is_some_and(|(after, last)| ok(last) > ok(after))
         && at_end(run) > 0
 }
 
+/// Returns the growth of refused connects, if there are enough.
 fn refused(run: &RunView<'_>) -> Option<Growth> {
     run.connect_failures("ECONNREFUSED").filter(|refused| refused.by() >= REFUSED_MIN)
 }
 
-/// When the server's control socket was lost, if it never came back.
+/// Returns when and why the server's control socket was lost, if it never came back.
 fn lost(run: &RunView<'_>) -> Option<(u64, String)> {
     let mut lost = None;
-    for event in run.samples().iter().flat_map(|moment| &moment.interval.events) {
+    for event in run.samples().iter().flat_map(|sample| &sample.interval.events) {
         match &event.kind {
             RunEventKind::ServerLost { reason } => lost = Some((event.at_ms, reason.clone())),
             RunEventKind::ServerBack { .. } => lost = None,
@@ -81,21 +84,23 @@ fn lost(run: &RunView<'_>) -> Option<(u64, String)> {
     lost
 }
 
-/// From the first refusal on no connect was established, but perhaps in that very interval.
-fn nobody_gets_through(run: &RunView<'_>, refused: &Growth) -> bool {
-    let ok = |moment: &Sample| moment.load().map_or(0, |load| load.counters.connects_ok);
-    let since = run.samples().iter().find(|moment| moment.interval.at_ms >= refused.began_ms);
+/// Reports whether no connect succeeded after the first refusal, except perhaps in that very
+/// interval.
+fn all_connects_fail(run: &RunView<'_>, refused: &Growth) -> bool {
+    let ok = |sample: &Sample| sample.load().map_or(0, |load| load.counters.connects_ok);
+    let since = run.samples().iter().find(|sample| sample.interval.at_ms >= refused.began_ms);
     let last = run.samples().last();
     since.zip(last).is_some_and(|(since, last)| {
         ok(last) == ok(since) && last.load().is_some_and(|load| load.counters.connected == 0)
     })
 }
 
-/// A server that hangs keeps its connections, and its kernel goes on to establish others: their users may give up all the same.
-fn took_all_with_it(run: &RunView<'_>, at_ms: u64, reason: &str) -> bool {
+/// Reports whether the connections ended with the server. A server that hangs keeps its
+/// connections, and its kernel goes on to establish others; its users may give up.
+fn ended_with_connections(run: &RunView<'_>, at_ms: u64, reason: &str) -> bool {
     let refused =
-        |moment: &Sample| moment.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"));
-    let before = run.samples().iter().rev().find(|moment| moment.interval.at_ms < at_ms);
+        |sample: &Sample| sample.load().map_or(0, |load| load.connect_failed.get("ECONNREFUSED"));
+    let before = run.samples().iter().rev().find(|sample| sample.interval.at_ms < at_ms);
     let since = run.samples().last().map_or(0, refused).saturating_sub(before.map_or(0, refused));
     let held = held(run, at_ms);
     let is_there = reason.starts_with(SERVER_SILENT);
@@ -103,16 +108,19 @@ fn took_all_with_it(run: &RunView<'_>, at_ms: u64, reason: &str) -> bool {
         || (!is_there && held > 0 && at_end(run).saturating_mul(LEFT_ONE_IN) <= held)
 }
 
-/// Connections then. It may have ended in the interval before that was noticed, or in the midst of one.
+/// Returns the connections before `at_ms`. The server may have ended an interval before that was
+/// noticed, or in the middle of one.
 fn held(run: &RunView<'_>, at_ms: u64) -> u64 {
-    let before = run.samples().iter().rev().filter(|moment| moment.interval.at_ms <= at_ms).take(3);
+    let before = run.samples().iter().rev().filter(|sample| sample.interval.at_ms <= at_ms).take(3);
     before.filter_map(Sample::load).map(|load| load.counters.connected).max().unwrap_or(0)
 }
 
+/// Returns the connections in the last interval.
 fn at_end(run: &RunView<'_>) -> u64 {
     run.samples().last().and_then(Sample::load).map_or(0, |load| load.counters.connected)
 }
 
+/// Returns the finding for a server that ended.
 fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
     let held = held(run, at_ms);
     let memory = || run.peak(Endpoint::Server, "process.server.rss_bytes");
@@ -123,8 +131,8 @@ fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
         RULE.id,
         Side::Server,
         format!(
-            "The server ended after {:.1} s, with {} connections, and did not come back{because}.{range} Whatever failed \
-             after that failed for want of it.",
+            "The server ended after {:.1} s, with {} connections, and did not come \
+             back{because}.{range} All later failures follow from that.",
             at_ms as f64 / 1000.0,
             count(held as f64)
         ),
@@ -132,10 +140,10 @@ fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
     .shown_by("load.counters.connected", held as f64, at_end(run) as f64, at_ms);
     found.evidence.extend(refused(run).map(|refused| refused.evidence()));
     found.evidence.extend(memory().map(|peak| peak.evidence()));
-    // What its memory was then is beside the point of when it was lost.
+    // The evidence cannot begin before the server ended.
     found.evidence.iter_mut().for_each(|evidence| evidence.at_ms = evidence.at_ms.max(at_ms));
-    let look =
-        "look into its own output and into dmesg (killed for its memory, a crash, a restart)";
+    let look = "look for the reason in its own output and in dmesg (killed for its memory, a \
+                crash, a restart)";
     found.remedied_by(match (taken, target_port(run)) {
         (Some(_), Some(port)) => {
             format!("sysctl -w net.ipv4.ip_local_reserved_ports={port}; {look}")
@@ -144,7 +152,7 @@ fn gone(run: &RunView<'_>, at_ms: u64, how: &str) -> Finding {
     })
 }
 
-/// Why no server can listen on the target's port: a connection has it as its source port.
+/// Returns why no server can listen on the target's port: a connection has it as its source port.
 fn port_taken(run: &RunView<'_>) -> Option<(String, String)> {
     let range = ["first", "last"].map(|which| {
         run.constant(Endpoint::Server, &format!("sysctl.net.ipv4.local_port_{which}"))
@@ -155,8 +163,8 @@ fn port_taken(run: &RunView<'_>) -> Option<(String, String)> {
         {
             let taken = format!("its port {port} is the source port of {connection} ({holder})");
             let range = format!(
-                " The kernel gave that port to a connection because it lies in ip_local_port_range {first}-{last}: no server can \
-                 listen there while that lasts."
+                " The kernel gave that port to a connection because it is in ip_local_port_range \
+                 {first}-{last}: no server can listen there until that connection ends."
             );
             Some((taken, range))
         }
@@ -164,6 +172,7 @@ fn port_taken(run: &RunView<'_>) -> Option<(String, String)> {
     })
 }
 
+/// Returns the target's port, if a connection has taken it.
 fn target_port(run: &RunView<'_>) -> Option<u16> {
     events(run).find_map(|(_, kind)| match kind {
         RunEventKind::PortTaken { port, .. } => Some(*port),
@@ -171,30 +180,35 @@ fn target_port(run: &RunView<'_>) -> Option<u16> {
     })
 }
 
-/// Its connections are there, and only it says nothing: what it does is not known.
+/// Returns the finding for a server whose control socket is silent while its connections stay open:
+/// its state is unknown.
 fn silent(run: &RunView<'_>, at_ms: u64, reason: &str) -> Finding {
     let (held, at_end) = (held(run, at_ms), at_end(run));
     Finding::new(
         RULE.id,
         Side::Server,
         format!(
-            "The server did not answer any more after {:.1} s ({reason}), with {} connections still open. It hangs, or is too busy to say \
-             anything.",
+            "The server stopped answering after {:.1} s ({reason}), with {} connections still \
+             open. It hangs, or is too busy to answer.",
             at_ms as f64 / 1000.0,
             count(at_end as f64)
         ),
     )
     .with_confidence(SILENT_CONFIDENCE)
     .shown_by("load.counters.connected", held as f64, at_end as f64, at_ms)
-    .remedied_by("look at its threads (top -H), at what they wait for (its own trace, strace -f), and into its own output")
+    .remedied_by(
+        "look at its threads (top -H), at the calls that they wait in (strace -f), and at its own \
+         output",
+    )
 }
 
-fn nobody(run: &RunView<'_>, refused: &Growth) -> Finding {
+/// Returns the finding for a target without a listener.
+fn no_listener(run: &RunView<'_>, refused: &Growth) -> Finding {
     Finding::new(
         RULE.id,
         Side::Server,
         format!(
-            "Nobody listens at {}: all {} connects were refused.",
+            "No server listens at {}: all {} connects were refused.",
             run.header.target,
             count(refused.by() as f64)
         ),
@@ -203,16 +217,17 @@ fn nobody(run: &RunView<'_>, refused: &Growth) -> Finding {
     .remedied_by("start the server, or correct the address and port (--target)")
 }
 
-/// The end of a process is noticed sooner than that of its control socket, or of its connections.
+/// The longest delay between the end of a process and the loss of its control socket or its
+/// connections.
 const LATE_MS: u64 = 2_000;
 
-/// Fewer refusals are a server that begins a moment after its load.
+/// The fewest refusals that count: fewer are a server that starts a moment after its load.
 const REFUSED_MIN: u64 = 3;
 
-/// When no more than this is left of its connections, they ended with it.
+/// The share of connections, one in so many, that may be left if they ended with the server.
 const LEFT_ONE_IN: u64 = 100;
 
-/// A control socket is not what is measured.
+/// The confidence when only the control socket is silent: it is not what the run measures.
 const SILENT_CONFIDENCE: f64 = 0.6;
 
 #[cfg(test)]
@@ -244,13 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_ended_is_told_with_what_it_held() {
+    fn a_server_that_ended_is_reported_with_its_connections() {
         let found = with_event(refusing_from(7), 7, lost()).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server ended after 7.0 s, with 1k connections, and did not come back (connection refused)"
+            "The server ended after 7.0 s, with 1k connections, and did not come back (connection \
+             refused)"
         );
-        // Of a foreign one only the connects tell.
+        // For a server that is not throng, only failed connects show it.
         let foreign = refusing_from(7).speaks(&RULE);
         assert_eq!(
             foreign.first_sentence(),
@@ -259,12 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_says_nothing_and_keeps_its_connections_has_not_ended() {
+    fn a_silent_server_that_keeps_its_connections_has_not_ended() {
         let hung = with_event(Run::quiet(), 7, lost());
         let found = hung.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server did not answer any more after 7.0 s (connection refused), with 1k connections still open"
+            "The server stopped answering after 7.0 s (connection refused), with 1k connections \
+             still open"
         );
         assert!(found.confidence < 0.7 && !found.text.contains("ended"), "{found}");
         let late = hung.loaded(|load, second| load.errors.add("expect_timeout", 40 * second));
@@ -273,7 +290,7 @@ mod tests {
             load.connect_failed.add("ECONNREFUSED", 2 * second.saturating_sub(6));
         });
         assert!(refusing.speaks(&RULE).text.contains("The server ended"));
-        // Its users gave up in the end, and it is there all the same.
+        // Its users gave up at the end of the run, and it is still there.
         let reason = format!("{SERVER_SILENT} for 4.0 s");
         let stopped = with_event(Run::quiet(), 7, RunEventKind::ServerLost { reason });
         let stopped = stopped.loaded(|load, second| {
@@ -282,22 +299,19 @@ mod tests {
             }
         });
         let found = stopped.speaks(&RULE);
-        assert!(
-            found.text.starts_with("The server did not answer any more after 7.0 s"),
-            "{found}"
-        );
+        assert!(found.text.starts_with("The server stopped answering after 7.0 s"), "{found}");
     }
 
     #[test]
-    fn where_nobody_ever_listened_that_is_told() {
-        let mut nobody = refusing_from(0).loaded(|load, _| {
+    fn a_target_without_a_listener_is_reported() {
+        let mut no_server = refusing_from(0).loaded(|load, _| {
             (load.counters.connects_ok, load.counters.connected) = (0, 0);
         });
-        nobody.header.target = "tcp://127.0.0.1:5555".into();
-        let found = nobody.speaks(&RULE);
+        no_server.header.target = "tcp://127.0.0.1:5555".into();
+        let found = no_server.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "Nobody listens at tcp://127.0.0.1:5555: all 3k connects were refused"
+            "No server listens at tcp://127.0.0.1:5555: all 3k connects were refused"
         );
     }
 
@@ -316,8 +330,8 @@ mod tests {
         let found = run(40_000).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server ended after 7.0 s, with 1k connections, and did not come back: its port 40050 is the source port of \
-             127.0.0.1:40050 -> 127.0.0.1:7999 (python3, pid 4711)"
+            "The server ended after 7.0 s, with 1k connections, and did not come back: its port \
+             40050 is the source port of 127.0.0.1:40050 -> 127.0.0.1:7999 (python3, pid 4711)"
         );
         assert!(
             found.remedy.starts_with("sysctl -w net.ipv4.ip_local_reserved_ports=40050"),

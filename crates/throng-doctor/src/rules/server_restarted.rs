@@ -1,4 +1,4 @@
-//! The server went away and came back.
+//! The server ended and came back.
 
 use throng_report::render::{count, micros};
 use throng_report::{Evidence, Finding, RunEventKind, Side};
@@ -25,7 +25,8 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// One that stays away is lost, which is another finding.
+/// Looks for a server that was away for a time. A server that stays away is lost, which is another
+/// finding.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let all = outages(run);
     let mut away = all.clone();
@@ -44,8 +45,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         n => format!("{n} times, for up to {}", micros(length_ms(&longest) * 1000)),
     };
     let text = format!(
-        "The server was away {when}: {}; then {}. Its users waited until a connect succeeded, and began anew.",
-        words(lost, refused),
+        "The server was away {when}: {}; then {}. Its users waited until a connect succeeded, and \
+         started again.",
+        show_losses(lost, refused),
         successor(run, &longest)
     );
     let mut found = Finding::new(RULE.id, Side::Server, text);
@@ -57,16 +59,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }));
     found.evidence.extend(run.connect_failures("ECONNREFUSED").map(|growth| growth.evidence()));
     Some(found.remedied_by(
-        "look for why it restarted: its own output, dmesg (killed for its memory), what supervises it (systemd, a container)",
+        "find why it restarted: its own output, dmesg (killed for its memory), its supervisor \
+         (systemd, a container)",
     ))
 }
 
+/// Returns the length of an outage.
 fn length_ms(away: &Absence) -> u64 {
     away.to_ms.unwrap_or(away.from_ms).saturating_sub(away.from_ms)
 }
 
-/// `20 connections were lost, 42 connects refused`.
-fn words(lost: u64, refused: u64) -> String {
+/// Formats losses, such as `20 connections were lost, 42 connects refused`.
+fn show_losses(lost: u64, refused: u64) -> String {
     let (lost_words, refused_words) = (count(lost as f64), count(refused as f64));
     match (lost, refused) {
         (0, _) => format!("{refused_words} connects were refused"),
@@ -75,7 +79,7 @@ fn words(lost: u64, refused: u64) -> String {
     }
 }
 
-/// Who served afterwards.
+/// Returns a phrase that names the server process after an outage.
 fn successor(run: &RunView<'_>, away: &Absence) -> String {
     let after = |at_ms: &u64| *at_ms + SUCCESSOR_MS >= away.from_ms;
     let found = events(run).filter(|(at_ms, _)| after(at_ms)).find_map(|(_, kind)| match kind {
@@ -88,13 +92,14 @@ fn successor(run: &RunView<'_>, away: &Absence) -> String {
     found.unwrap_or_else(|| "it served again".to_owned())
 }
 
-/// A connect or two that a start-up refuses are no outage.
+/// The fewest failures that count: a connect or two that a start-up refuses are no outage.
 const FAILED_MIN: u64 = 3;
 
-/// Of a server that goes away again and again the evidence shows so many times.
+/// The most outages that the evidence shows.
 const SHOWN_MAX: usize = 3;
 
-/// The successor may be noticed a moment before the first connection is lost.
+/// The longest time by which the next server process may be noticed before the first connection is
+/// lost.
 const SUCCESSOR_MS: u64 = 1_000;
 
 #[cfg(test)]
@@ -104,7 +109,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// A server that is away from 4.2 to 5.6 s.
+    /// A run whose server is away from 4.2 to 5.6 s.
     fn restarted() -> Run {
         Run::quiet()
             .loaded(|load, second| {
@@ -135,15 +140,16 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_is_an_outage_with_its_length_and_who_served_then() {
+    fn a_restart_is_an_outage_with_its_length_and_the_next_process() {
         let found = restarted().speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server was away from 4.2 to 5.6 s: 20 connections were lost, 42 connects refused; then python3 (pid 20144) served"
+            "The server was away from 4.2 to 5.6 s: 20 connections were lost, 42 connects refused; \
+             then python3 (pid 20144) served"
         );
         assert_eq!(found.began_ms(), Some(4_200));
         restarted().check_all(&["server_restarted"]);
-        // Of a server elsewhere the connects alone tell.
+        // For a server on another machine only failed connects show it.
         let foreign = restarted().changed(|interval, _| interval.events.clear());
         assert!(foreign.speaks(&RULE).first_sentence().ends_with("; then it served again"));
     }
@@ -161,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_goes_away_again_and_again_is_told_once() {
+    fn a_server_that_goes_away_again_and_again_is_one_finding() {
         let run = Run::quiet().loaded(|load, second| {
             load.connect_failed.add("ECONNREFUSED", 5 * second);
             let (refused_ms, back_ms) = (1_000 * second - 500.min(1_000 * second), 1_000 * second);

@@ -1,4 +1,4 @@
-//! Answers took long although nothing that can be seen was full.
+//! Answers took long although no visible resource was exhausted.
 
 use throng_report::render::{count, micros};
 use throng_report::{Evidence, Finding, Severity, Side};
@@ -10,8 +10,8 @@ use crate::run_view::{Endpoint, Growth, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "server_slow", explains: &[], find };
 
-/// What is left when answers are late and no CPU, no queue, no packet and no generator is to blame: the server waits for something
-/// of its own.
+/// Returns the remaining explanation when answers are late and no CPU, queue, packet loss or
+/// generator explains it: the server waits for something of its own.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let is_stalled = (server_stalled::RULE.find)(run).is_some();
     let timeouts = timeouts(run);
@@ -22,11 +22,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let used = mean(&CpuUse::of(run, Endpoint::Server));
-    // Queues alone do not tell a server that computes from one that waits.
-    let is_seen = run.sees(Endpoint::Server) && used.is_some();
+    // Its queues alone do not distinguish a server that computes from one that waits.
+    let is_seen = run.has_facts(Endpoint::Server) && used.is_some();
     let idle = match used.and_then(|used| Some((used, used.server?))) {
         Some((used, server)) => format!(
-            "while the server took {:.2} of the {:.0} CPUs that it may",
+            "while the server used {:.2} of the {:.0} CPUs that it may use",
             server.taken,
             server.allowed.min(used.cpus)
         ),
@@ -34,8 +34,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             Some(used) => {
                 format!("while {} of the CPUs were idle", whole_percent(1.0 - used.taken_share()))
             }
-            None if run.sees(Endpoint::Server) => "and its CPUs could not be seen".to_owned(),
-            None => "and its CPUs and queues could not be seen".to_owned(),
+            None if run.has_facts(Endpoint::Server) => "while its CPU use is unknown".to_owned(),
+            None => "while its CPU use and queues are unknown".to_owned(),
         },
     };
     let late: u64 = timeouts.iter().map(Growth::by).sum();
@@ -46,25 +46,25 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let (why, confidence, remedy) = if is_seen {
         (
-            "No queue overflowed and hardly anything was sent again, so it waits inside: for a lock, a database, a timer, or one \
-             request for another.",
+            "No queue overflowed and hardly any segment was sent again, so the server waits \
+             inside: for a lock, a database or a timer, or requests wait for one another.",
             CONFIDENCE,
-            "see where the server waits (its own trace, strace -c -f, perf trace), not what it computes",
+            "find where the server waits (its own trace, strace -c -f, perf trace), not what it \
+             computes",
         )
     } else {
         (
-            "Hardly anything was sent again, so the time goes by on its machine: for CPUs, a queue, or something that it waits for.",
+            "Hardly any segment was sent again, so the time passes on its machine: it waits for \
+             CPUs, a queue, or something else.",
             CONFIDENCE_UNSEEN,
-            "throng doctor --watch --listen ADDR:PORT on its machine and throng run --server-facts HOST:PORT here show which",
+            "find which with throng doctor --watch --listen ADDR:PORT on its machine and throng \
+             run --server-facts HOST:PORT here",
         )
     };
-    let mut found = Finding::new(
-        RULE.id,
-        Side::Server,
-        format!("The server took its time: {what} {idle}. {why}"),
-    )
-    .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
-    .with_confidence(confidence);
+    let mut found =
+        Finding::new(RULE.id, Side::Server, format!("The server was slow: {what} {idle}. {why}"))
+            .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
+            .with_confidence(confidence);
     found.evidence.extend(timeouts.iter().map(Growth::evidence));
     found.evidence.extend(slow.map(|slow| slow.evidence));
     if found.evidence.is_empty() {
@@ -76,7 +76,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(found.remedied_by(remedy))
 }
 
-/// Waits for the server that were given up.
+/// Returns the waits for an answer that users gave up.
 fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
     let kinds =
         ["expect_timeout", "push_timeout", "join_timeout", "leave_timeout", "heartbeat_timeout"];
@@ -92,23 +92,24 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
     }
 }
 
-/// What is waited for, by its name, and by how many times it may take longer than an answer.
-type Kind = (&'static str, fn(&Sample) -> Quantiles, u64);
+/// A kind of wait: its name, its quantiles, and how many times as long as an answer it may take.
+type AnswerKind = (&'static str, fn(&Sample) -> Quantiles, u64);
 
-struct Slow {
+/// The kind of answer that was slow.
+struct SlowAnswers {
     name: &'static str,
     worst_us: u64,
     evidence: Evidence,
 }
 
-/// The answers that were slow for longest, where most of their time is not the way there and back.
-fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<Slow> {
-    let kinds: [Kind; 5] = [
-        ("message", |moment| moment.message, 1),
-        ("push", |moment| moment.push, 1),
-        ("join", |moment| moment.join, 1),
+/// Returns the answers that were slow for longest, if most of their time is not the round trip.
+fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<SlowAnswers> {
+    let kinds: [AnswerKind; 5] = [
+        ("message", |sample| sample.message, 1),
+        ("push", |sample| sample.push, 1),
+        ("join", |sample| sample.join, 1),
         ("upgrade", upgrade, 1),
-        ("broadcast", |moment| moment.broadcast, BROADCAST_TIMES),
+        ("broadcast", |sample| sample.broadcast, BROADCAST_TIMES),
     ];
     let way_us = run
         .samples()
@@ -119,56 +120,59 @@ fn slowest(run: &RunView<'_>, is_stalled: bool) -> Option<Slow> {
         .min();
     let way_limit_us = way_us.unwrap_or(0).saturating_mul(WAYS_MIN);
     let found = kinds.into_iter().filter_map(|(name, of, times)| {
-        let asked_us = run.asked.latency_us(if name == "upgrade" { "connect" } else { name });
-        let limit_us = way_limit_us.max(asked_us.unwrap_or(SLOW_US).min(SLOW_US * times));
+        let threshold_us =
+            run.thresholds.latency_us(if name == "upgrade" { "connect" } else { name });
+        let limit_us = way_limit_us.max(threshold_us.unwrap_or(SLOW_US).min(SLOW_US * times));
         let slow: Vec<_> = run
             .samples()
             .iter()
-            .filter(|moment| of(moment).count > 0 && of(moment).p99_us > limit_us)
-            .filter(|moment| !(is_stalled && waited_in_a_gap(moment, of(moment).p99_us)))
+            .filter(|sample| of(sample).count > 0 && of(sample).p99_us > limit_us)
+            .filter(|sample| !(is_stalled && waited_in_a_gap(sample, of(sample).p99_us)))
             .collect();
-        let stood_still = slow.iter().any(|moment| of(moment).p99_us >= STALL_US);
-        let is_enough = stood_still || asked_us.is_some() || slow.len() >= INTERVALS_MIN;
+        let stood_still = slow.iter().any(|sample| of(sample).p99_us >= STALL_US);
+        let is_enough = stood_still || threshold_us.is_some() || slow.len() >= INTERVALS_MIN;
         let first = slow.first().filter(|_| is_enough)?;
-        let worst_us = slow.iter().map(|moment| of(moment).p99_us).max()?;
-        let before = run.samples().iter().find(|moment| of(moment).count > 0)?;
+        let worst_us = slow.iter().map(|sample| of(sample).p99_us).max()?;
+        let before = run.samples().iter().find(|sample| of(sample).count > 0)?;
         let evidence = Evidence {
             counter: format!("load.{}_us.p99", if name == "upgrade" { "connect" } else { name }),
             from: of(before).p99_us as f64,
             to: worst_us as f64,
             at_ms: first.interval.at_ms,
         };
-        Some((slow.len(), Slow { name, worst_us, evidence }))
+        Some((slow.len(), SlowAnswers { name, worst_us, evidence }))
     });
     found.max_by_key(|(intervals, _)| *intervals).map(|(_, slow)| slow)
 }
 
-/// Whether most of what answers took in this interval was one time in which nobody was answered.
-fn waited_in_a_gap(moment: &Sample, p99_us: u64) -> bool {
-    let gap = moment.load().and_then(|load| load.answer_gap);
+/// Reports whether one gap, in which the server answered no user, explains most of the answers'
+/// time in this interval.
+fn waited_in_a_gap(sample: &Sample, p99_us: u64) -> bool {
+    let gap = sample.load().and_then(|load| load.answer_gap);
     gap.is_some_and(|gap| gap.length_ms() * 1000 * 2 >= p99_us)
 }
 
-/// The way there and back as a connect takes it.
-fn way(moment: &Sample) -> Quantiles {
-    if moment.tcp.count > 0 { moment.tcp } else { moment.connect }
+/// Returns the round-trip time, as a connect takes it.
+fn way(sample: &Sample) -> Quantiles {
+    if sample.tcp.count > 0 { sample.tcp } else { sample.connect }
 }
 
-/// The part of a WebSocket's connect that the server answers itself.
-fn upgrade(moment: &Sample) -> Quantiles {
-    if moment.tcp.count == 0 {
+/// Returns the part of a WebSocket's connect that the server program answers.
+fn upgrade(sample: &Sample) -> Quantiles {
+    if sample.tcp.count == 0 {
         return Quantiles::default();
     }
-    let p99_us = moment.connect.p99_us.saturating_sub(moment.tcp.p99_us);
-    Quantiles { p99_us, ..moment.connect }
+    let p99_us = sample.connect.p99_us.saturating_sub(sample.tcp.p99_us);
+    Quantiles { p99_us, ..sample.connect }
 }
 
-/// Whether something else is known that makes answers late.
+/// Reports whether something else is known that makes answers late.
 fn is_explained(run: &RunView<'_>) -> bool {
     let uses = CpuUse::of(run, Endpoint::Server);
     let full = uses.iter().filter(|used| {
         let server = used.server.unwrap_or_default();
-        // A machine is full for those who wait for it: neighbours may take only what is idle.
+        // A machine is full for a process that waits for it: other programs may take only what is
+        // idle.
         let waits = server.most_delayed.map(|delayed| delayed > DELAYED_MIN);
         waits.unwrap_or_else(|| used.taken_share() > FULL_SHARE)
             || server.busiest.unwrap_or(0.0) > BUSY_MIN
@@ -177,7 +181,7 @@ fn is_explained(run: &RunView<'_>) -> bool {
     let queues = ["TcpExt.ListenOverflows", "TcpExt.TCPReqQFullDrop", "TcpExt.TCPAbortOnMemory"];
     let lost = run.growth(Endpoint::Client, "Tcp.RetransSegs").map_or(0, |growth| growth.by());
     let sent = run.growth(Endpoint::Client, "Tcp.OutSegs").map_or(0, |growth| growth.by());
-    // One that has ended is not slow, and what is sent again is late for that.
+    // A server that ended is not slow. Retransmissions explain late answers by themselves.
     server_lost::ended(run).is_some()
         || (super::retransmits::RULE.find)(run).is_some()
         || full.count() >= INTERVALS_MIN
@@ -186,30 +190,32 @@ fn is_explained(run: &RunView<'_>) -> bool {
         || lost.saturating_mul(RESENT_ONE_IN) > sent.max(RESENT_ONE_IN)
 }
 
-/// How sure it is where the server's CPUs and queues were looked at, and where only its answers were.
+/// The confidence when the server's CPUs and queues were read, and when only its answers are known.
 const CONFIDENCE: f64 = 0.7;
 const CONFIDENCE_UNSEEN: f64 = 0.4;
 
-/// Whoever waits for so long once has met a server that stood still.
+/// The wait from which a single one counts: the server stopped for that long.
 const STALL_US: u64 = 1_000_000;
 
-/// As for impact: what a person notices.
+/// The latency above which answers are slow: what a person notices, as in `impact`.
 const SLOW_US: u64 = 100_000;
 
-/// As for impact: a delivery to everybody takes as long as sending to everybody does.
+/// How many times as long a broadcast may take: a delivery to all users takes as long as sending to
+/// all, as in `impact`.
 const BROADCAST_TIMES: u64 = 10;
 
-/// An answer that took so many times the way there and back was not on its way most of the time.
+/// The number of round trips above which an answer was not on its way most of the time.
 const WAYS_MIN: u64 = 4;
 
-/// Fewer, and less than one wait in a thousand, are no pattern.
+/// The fewest time-outs that count: fewer, or less than one wait in a thousand, are no pattern.
 const TIMEOUTS_MIN: u64 = 3;
 const TIMEOUTS_ONE_IN: u64 = 1_000;
 
-/// When more than one segment in two hundred is sent again, the network has a part in it.
+/// The share of retransmitted segments above which the network is part of the cause.
 const RESENT_ONE_IN: u64 = 200;
 
-/// A thread that is busier, or waits longer for a CPU, has another reason to be slow.
+/// The load of a thread, and the longest wait for a CPU, above which the server has another reason
+/// to be slow.
 const BUSY_MIN: f64 = 0.85;
 const DELAYED_MIN: f64 = 0.20;
 
@@ -231,19 +237,21 @@ mod tests {
         let found = slow(400_000).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server took its time: messages took 400 ms (p99) while the server took 0.10 of the 2 CPUs that it may"
+            "The server was slow: messages took 400 ms (p99) while the server used 0.10 of the 2 \
+             CPUs that it may use"
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(4_000)));
     }
 
     #[test]
-    fn of_a_server_that_nobody_looked_at_nothing_is_claimed_but_its_answers() {
+    fn without_the_servers_facts_only_its_answers_are_judged() {
         let mut elsewhere = slow(400_000);
         elsewhere.header.target_is_here = false;
         let found = elsewhere.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server took its time: messages took 400 ms (p99) and its CPUs and queues could not be seen"
+            "The server was slow: messages took 400 ms (p99) while its CPU use and queues are \
+             unknown"
         );
         assert!(found.confidence <= 0.4 && found.remedy.contains("--server-facts"), "{found}");
         assert!(!found.text.contains("No queue"), "{found}");
@@ -263,7 +271,7 @@ mod tests {
         };
         let found = stall(2_480_000).speaks(&RULE);
         assert!(
-            found.text.starts_with("The server took its time: messages took 2.48 s (p99)"),
+            found.text.starts_with("The server was slow: messages took 2.48 s (p99)"),
             "{found}"
         );
         stall(700_000).is_silent(&RULE);

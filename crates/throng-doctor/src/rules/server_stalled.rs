@@ -1,4 +1,5 @@
-//! The server answered nobody for a time: all users waited at once, and then got their answers at once.
+//! The server answered no user for a time: all users waited at once, and then got their answers at
+//! once.
 
 mod activity;
 
@@ -25,8 +26,9 @@ pub(super) const RULE: Rule = Rule {
     find,
 };
 
-/// One long time, or several shorter ones. What the server did meanwhile is told as far as its CPU time, its state and its queue
-/// say: a loop that computes and a process that was stopped look the same to those who wait.
+/// Looks for one long gap, or several shorter ones. The server's CPU time, state and accept queue
+/// tell what it did in the meantime: to its clients, a loop that computes and a process that was
+/// stopped look the same.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let mut found = gaps(run, SHORT_MS);
     found.retain(|gap| !waits_for_a_cpu(run, gap));
@@ -36,28 +38,28 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     if is_long {
-        // Beside a long one, those that are much shorter are what comes after it.
+        // Beside a long gap, much shorter ones are its aftermath.
         found.retain(|gap| gap.gap.length_ms() * 4 >= longest.gap.length_ms());
     }
-    let doing = ServerActivity::of(run, &longest);
-    let (text, remedy) = words(&found, &longest, &doing);
+    let activity = ServerActivity::of(run, &longest);
+    let (text, remedy) = describe(&found, &longest, &activity);
     let severity = if gave_up(run, &found) { Severity::Stopped } else { Severity::Slowed };
     let mut finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(severity)
-        .with_confidence(if doing.is_seen { 0.9 } else { 0.7 });
+        .with_confidence(if activity.is_seen { 0.9 } else { 0.7 });
     finding.evidence.extend(found.iter().take(GAPS_SHOWN).map(|gap| gap_evidence(gap.gap)));
-    finding.evidence.extend(doing.evidence);
+    finding.evidence.extend(activity.evidence);
     Some(finding.remedied_by(remedy))
 }
 
-/// From which length on a single gap is told: shorter where a threshold about latencies was missed.
+/// Returns the length from which a single gap counts: shorter if a latency threshold was missed.
 fn long_ms(run: &RunView<'_>) -> u64 {
     let kinds = ["message", "push", "join"];
-    let asked_us = kinds.iter().filter_map(|kind| run.asked.latency_us(kind)).min();
-    asked_us.map_or(GAP_MS, |us| (us / 1000).clamp(SHORT_MS, GAP_MS))
+    let threshold_us = kinds.iter().filter_map(|kind| run.thresholds.latency_us(kind)).min();
+    threshold_us.map_or(GAP_MS, |us| (us / 1000).clamp(SHORT_MS, GAP_MS))
 }
 
-/// Whether users gave up waiting meanwhile.
+/// Reports whether users gave up waiting during one of the gaps.
 fn gave_up(run: &RunView<'_>, gaps: &[Gap<'_>]) -> bool {
     ["expect_timeout", "push_timeout", "join_timeout", "heartbeat_timeout"]
         .into_iter()
@@ -65,28 +67,30 @@ fn gave_up(run: &RunView<'_>, gaps: &[Gap<'_>]) -> bool {
         .any(|growth| gaps.iter().any(|gap| growth.began_ms + 1_000 >= gap.gap.from_ms))
 }
 
-/// The finding in words, and what to do.
-fn words(gaps: &[Gap<'_>], longest: &Gap<'_>, doing: &ServerActivity) -> (String, String) {
+/// Returns the text of the finding and its remedy.
+fn describe(gaps: &[Gap<'_>], longest: &Gap<'_>, activity: &ServerActivity) -> (String, String) {
     let when = when(gaps, longest);
-    let mut did = vec!["answered nobody".to_owned()];
+    let mut did = vec!["answered no user".to_owned()];
     did.extend(
-        doing.queued.map(|queued| format!("accepted nobody ({} waited)", count(queued as f64))),
+        activity
+            .queued
+            .map(|queued| format!("accepted no connection ({} waited)", count(queued as f64))),
     );
     let did = did.join(", ");
-    let sentence = match doing.what {
+    let sentence = match activity.what {
         ActivityKind::Stopped => format!("was stopped {when} (state T): it {did} and used no CPU"),
         ActivityKind::Uninterruptible => {
             format!("did nothing {when}: it {did} and waited in the kernel (state D)")
         }
         ActivityKind::Idle => format!("did nothing {when}: it {did} and used no CPU"),
         ActivityKind::Busy => {
-            format!("was busy with something else {when}: it computed without a rest and {did}")
+            format!("was busy with something else {when}: it computed all the time and {did}")
         }
-        ActivityKind::Unclear => match (doing.is_seen, doing.cpus) {
+        ActivityKind::Unclear => match (activity.is_seen, activity.cpus) {
             (false, _) => {
-                format!("stood still {when}: it {did}, and what it did cannot be seen from here")
+                format!("stood still {when}: it {did}, and its activity cannot be seen from here")
             }
-            (true, Some(cpus)) => format!("stood still {when}: it {did}, and took {cpus:.2} CPUs"),
+            (true, Some(cpus)) => format!("stood still {when}: it {did}, and used {cpus:.2} CPUs"),
             (true, None) => format!("stood still {when}: it {did}"),
         },
     };
@@ -99,10 +103,10 @@ fn words(gaps: &[Gap<'_>], longest: &Gap<'_>, doing: &ServerActivity) -> (String
             seconds(longest.gap.to_ms, longest)
         ),
     };
-    (format!("The server {sentence}. {}{first}", doing.why()), doing.remedy())
+    (format!("The server {sentence}. {}{first}", activity.why()), activity.remedy())
 }
 
-/// When it was: from one moment to another, or how often.
+/// Returns when the gaps were: from one time to another, or how often.
 fn when(gaps: &[Gap<'_>], longest: &Gap<'_>) -> String {
     let [from, to] = [longest.gap.from_ms, longest.gap.to_ms].map(|ms| seconds(ms, longest));
     match (gaps.len(), longest.is_open) {
@@ -116,13 +120,13 @@ fn when(gaps: &[Gap<'_>], longest: &Gap<'_>) -> String {
     }
 }
 
-/// A moment, as exactly as it matters for a gap of this length.
+/// Formats a time with the precision that matters for a gap of this length.
 fn seconds(ms: u64, longest: &Gap<'_>) -> String {
     let places = if longest.gap.length_ms() < 1_000 { 2 } else { 1 };
     format!("{:.places$}", ms as f64 / 1000.0)
 }
 
-/// The time between two of them, where it is about the same each time.
+/// Returns the time between two gaps, if it is about the same each time.
 fn rhythm(gaps: &[Gap<'_>]) -> Option<String> {
     let pairs = gaps.windows(2);
     let mut apart: Vec<u64> =
@@ -133,13 +137,14 @@ fn rhythm(gaps: &[Gap<'_>]) -> Option<String> {
     (even * 3 >= apart.len() * 2 && median > 0).then(|| micros(median * 1000))
 }
 
-/// Shorter ones are what a garbage collector, a neighbour or a scheduler does to any program.
+/// The shortest gap that counts: garbage collectors, other programs and schedulers cause shorter
+/// ones in any program.
 const SHORT_MS: u64 = 100;
 
-/// So many short ones are a pattern.
+/// The number of short gaps that make a pattern.
 const SEVERAL: usize = 3;
 
-/// Of so many the evidence shows when they were.
+/// The most gaps that the evidence shows.
 const GAPS_SHOWN: usize = 3;
 
 #[cfg(test)]
@@ -149,7 +154,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// A gap from the fourth second on, which ends after so many milliseconds; other answers take 0.2 ms.
+    /// A run with a gap of this length from the fourth second on; other answers take 0.2 ms.
     fn stalled(ms: u64) -> Run {
         let ends = (4_000 + ms).div_ceil(1_000);
         Run::quiet().growing("process.server.cpu_us", 0, 20_000, 0).loaded(move |load, second| {
@@ -162,7 +167,7 @@ mod tests {
         })
     }
 
-    /// The same with so much CPU time of the server in it.
+    /// A run with a gap in which the server used this much CPU time.
     fn using(ms: u64, cpu_ms: i64) -> Run {
         let ends = (4_000 + ms).div_ceil(1_000);
         stalled(ms).changed(move |interval, second| {
@@ -172,7 +177,7 @@ mod tests {
         })
     }
 
-    /// The same with a gauge of the server's process in the seconds that have a part in it.
+    /// A run with a gap, and with a gauge of the server's process in the seconds that it touches.
     fn doing(ms: u64, gauge: &str, value: i64) -> Run {
         let ends = (4_000 + ms).div_ceil(1_000);
         let name = format!("process.server.{gauge}");
@@ -190,22 +195,24 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_stopped_is_told_with_when() {
+    fn a_process_that_was_stopped_is_reported_with_its_time() {
         let run = doing(2_900, "stopped", 1).changed(|interval, second| {
             let queued = if (5..7).contains(&second) { 200 * (second as i64 - 4) } else { 0 };
             interval.kernel.insert("listener.accept_queue".to_owned(), queued);
         });
         let found = says(
             &run,
-            "The server was stopped from 4.0 to 6.9 s (state T): it answered nobody, accepted nobody (400 waited) and used no CPU.",
+            "The server was stopped from 4.0 to 6.9 s (state T): it answered no user, accepted no \
+             connection (400 waited) and used no CPU.",
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(4_000)));
         assert!(found.remedy.contains("kill -CONT"), "{found}");
         run.check_all(&["server_stalled"]);
         let (history, summary) = run.whole();
-        let said = crate::diagnose(&history, &summary, &[]).verdict;
-        let begin = "Slowed down on the server side at 800 connections, 200/s connects and 1k/s messages: the server was stopped";
-        assert!(said.starts_with(begin), "{said}");
+        let verdict = crate::diagnose(&history, &summary, &[]).verdict;
+        let begin = "Slowed down on the server side at 800 connections, 200/s connects and 1k/s \
+                     messages: the server was stopped";
+        assert!(verdict.starts_with(begin), "{verdict}");
     }
 
     #[test]
@@ -213,7 +220,7 @@ mod tests {
         let busy = using(1_900, 1_850);
         let found = says(
             &busy,
-            "The server was busy with something else from 4.0 to 5.9 s: it computed without a rest",
+            "The server was busy with something else from 4.0 to 5.9 s: it computed all the time",
         );
         assert!(found.remedy.starts_with("profile"), "{found}");
         let shared = using(1_900, 900).with("process.server.most_delayed_thread_permille", 500);
@@ -221,7 +228,8 @@ mod tests {
         let idle = using(1_900, 10);
         says(
             &idle,
-            "The server did nothing from 4.0 to 5.9 s: it answered nobody and used no CPU. It was paused, or",
+            "The server did nothing from 4.0 to 5.9 s: it answered no user and used no CPU. It was \
+             paused, or",
         );
         let silent = idle.changed(|interval, second| {
             interval.server = (!(5..=6).contains(&second)).then(Default::default);
@@ -230,18 +238,21 @@ mod tests {
         let disk = using(2_900, 0).with("process.server.uninterruptible", 1);
         says(
             &disk,
-            "The server did nothing from 4.0 to 6.9 s: it answered nobody and waited in the kernel (state D)",
+            "The server did nothing from 4.0 to 6.9 s: it answered no user and waited in the \
+             kernel (state D)",
         );
         let found = says(
             &using(2_900, 900),
-            "The server stood still from 4.0 to 6.9 s: it answered nobody, and took 0.31 CPUs. It computed, or it",
+            "The server stood still from 4.0 to 6.9 s: it answered no user, and used 0.31 CPUs. It \
+             computed, or it",
         );
         assert!(found.remedy.contains("perf top") && found.remedy.contains("strace"), "{found}");
         let mut unseen = stalled(2_900);
         unseen.header.target_is_here = false;
         says(
             &unseen,
-            "The server stood still from 4.0 to 6.9 s: it answered nobody, and what it did cannot be seen from here",
+            "The server stood still from 4.0 to 6.9 s: it answered no user, and its activity \
+             cannot be seen from here",
         );
     }
 
@@ -259,23 +270,24 @@ mod tests {
         };
         says(
             &pausing(2, 300),
-            "The server stood still 5 times, for up to 300 ms, about every 2.00 s: it answered nobody",
+            "The server stood still 5 times, for up to 300 ms, about every 2.00 s: it answered no \
+             user",
         );
         pausing(4, 300).is_silent(&RULE);
         pausing(2, 90).is_silent(&RULE);
         let (history, summary) = stalled(700).whole();
         let judged =
             "message.p99 < 100ms".parse::<throng_report::Threshold>().unwrap().judge(&summary);
-        let said = crate::diagnose(&history, &summary, &[judged]).verdict;
+        let verdict = crate::diagnose(&history, &summary, &[judged]).verdict;
         assert!(
-            said.contains("asked < 100ms at 800 connections")
-                && said.contains(": the server stood still from 4.00 to 4.70 s"),
-            "{said}"
+            verdict.contains("asked < 100ms at 800 connections")
+                && verdict.contains(": the server stood still from 4.00 to 4.70 s"),
+            "{verdict}"
         );
     }
 
     #[test]
-    fn a_target_that_stands_still_until_the_end_is_told() {
+    fn a_target_that_stands_still_until_the_end_is_reported() {
         let run = Run::quiet().loaded(|load, second| {
             load.counters.messages_answered = 1_000 * second.min(6);
             if second > 6 {
@@ -285,7 +297,7 @@ mod tests {
             load.counters.users_waiting = 1_000 * ends;
             load.counters.users_waiting_us_most = 3_900_000 * ends;
         });
-        says(&run, "The server stood still from 6.1 s to the end: it answered nobody");
+        says(&run, "The server stood still from 6.1 s to the end: it answered no user");
     }
 
     #[test]
@@ -303,11 +315,11 @@ mod tests {
                 }
             })
             .is_silent(&RULE);
-        // Few asked anything.
+        // Few users waited for an answer.
         stalled(1_500)
             .loaded(|load, second| load.counters.messages_answered = 3 * second)
             .is_silent(&RULE);
-        // Every answer takes long: that is another fault.
+        // Every answer takes long: that is another cause.
         stalled(1_500)
             .loaded(|load, _| {
                 load.message.clear();

@@ -1,4 +1,4 @@
-//! Somebody does not read what is sent to it.
+//! A client or a server does not read the data that it is sent.
 
 use throng_report::render::{bytes, count};
 use throng_report::{Finding, ServerCounters, ServerSnapshot, Severity, Side};
@@ -10,16 +10,17 @@ use crate::run_view::{Endpoint, Growth, Peak, RunView};
 pub(super) const RULE: Rule =
     Rule { id: "slow_consumers", explains: &["server_closes_early", "server_slow"], find };
 
-/// Users that do not keep up with what the server sends, or a server that does not with what they send.
+/// Looks for users that read more slowly than the server sends, or a server that reads more slowly
+/// than they send.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     match users(run) {
-        // Few of them are no reason not to look further.
+        // A few slow users are no reason to stop looking.
         few @ Some(Finding { severity: Severity::Noted, .. }) => server(run).or(few),
         users => users.or_else(|| server(run)),
     }
 }
 
-/// What a throng server could not get rid of.
+/// Looks for data that a throng server could not deliver.
 fn users(run: &RunView<'_>) -> Option<Finding> {
     let counted = |name: &str, of: fn(&ServerCounters) -> u64| {
         run.server_growth(&format!("server.counters.{name}"), |server| of(&server.counters))
@@ -41,7 +42,7 @@ fn users(run: &RunView<'_>) -> Option<Finding> {
     let unread = users_unread(run);
     let what = match (connections, frames) {
         (0, 0) if unread.is_some() => {
-            "as the generator's own users are, that have no step for what comes".to_owned()
+            "the generator's own users have no step that reads the messages they receive".to_owned()
         }
         (0, 0) => return None,
         (0, frames) => format!("{} messages for them were dropped", count(frames as f64)),
@@ -54,7 +55,7 @@ fn users(run: &RunView<'_>) -> Option<Finding> {
     };
     let fanned_out = counted("fanned_out", |counters| counters.fanned_out);
     let held = run.samples().iter().filter_map(open).max().unwrap_or(0);
-    // To drop what is too much is what a policy is for: it stopped something when it was more than a few.
+    // A policy exists to drop what is too much: only more than a few drops stop anything.
     let is_many = unread.is_some()
         || frames > 0 && frames.saturating_mul(DROPPED_ONE_IN) >= sum(&[fanned_out])
         || connections > 0 && connections.saturating_mul(CLOSED_ONE_IN) >= held;
@@ -73,24 +74,24 @@ fn users(run: &RunView<'_>) -> Option<Finding> {
     found.evidence.extend(growths.map(|growth| growth.evidence()));
     found.evidence.extend(pending.map(|peak| peak.evidence()));
     Some(found.remedied_by(
-        "let those clients read faster; throng serve --queue gives them more room, --policy decides what they lose, and smaller or \
-         fewer messages need less of either",
+        "make those clients read faster; or throng serve --queue for more room, --policy for what \
+         to drop, or smaller or fewer messages",
     ))
 }
 
-/// Users of this generator whose steps did not take what had come, until there was no more room for it.
+/// Returns the growth of users whose steps did not read received messages until the inbox was full.
 fn users_unread(run: &RunView<'_>) -> Option<Growth> {
     run.errors("inbox_overflow").filter(|growth| growth.by() >= BLOCKED_MIN)
 }
 
-/// What the generator could not get rid of: its sends were not taken, and bytes pile up in it.
+/// Looks for data that the generator could not send: the socket was full, and bytes piled up.
 fn server(run: &RunView<'_>) -> Option<Finding> {
-    let blocked = run.growth_of("load.core.sends_blocked", |moment| {
-        Some(moment.load()?.core.sends_blocked as i64)
+    let blocked = run.growth_of("load.core.sends_blocked", |sample| {
+        Some(sample.load()?.core.sends_blocked as i64)
     });
     let overflows = run.errors("send_overflow");
     let pending = run
-        .peak_of("load.core.pending_bytes", |moment| Some(moment.load()?.core.pending_bytes as i64))
+        .peak_of("load.core.pending_bytes", |sample| Some(sample.load()?.core.pending_bytes as i64))
         .filter(|peak| peak.value >= PENDING_BYTES_MIN);
     let stuck = blocked.filter(|blocked| blocked.by() >= BLOCKED_MIN).zip(pending.clone());
     if stuck.is_none() && overflows.is_none() {
@@ -103,8 +104,8 @@ fn server(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         Side::Server,
         format!(
-            "The server does not read what its clients send{waited}. Its receive buffers are full, so their windows are closed and \
-             nothing can be sent to it."
+            "The server does not read what its clients send{waited}. Its receive buffers are full, \
+             so their windows are closed and nothing can be sent to it."
         ),
     )
     .with_confidence(0.9);
@@ -114,22 +115,26 @@ fn server(run: &RunView<'_>) -> Option<Finding> {
     found.evidence.extend(overflows.map(|growth| growth.evidence()));
     let closed = run.growth(Endpoint::Server, "TcpExt.TCPToZeroWindowAdv");
     found.evidence.extend(closed.map(|growth| growth.evidence()));
-    Some(found.remedied_by("see why its handler does not get to reading: it waits for something, or for somebody; else send less"))
+    Some(found.remedied_by(
+        "find what keeps its handler from reading (a lock, a slow task), or send less",
+    ))
 }
 
+/// Returns the peak of a gauge of the server, if it was above zero.
 fn pending(run: &RunView<'_>, gauge: &str, of: impl Fn(&ServerSnapshot) -> u64) -> Option<Peak> {
-    let peak = run.peak_of(gauge, |moment| Some(of(moment.interval.server.as_ref()?) as i64))?;
+    let peak = run.peak_of(gauge, |sample| Some(of(sample.interval.server.as_ref()?) as i64))?;
     (peak.value > 0).then_some(peak)
 }
 
-/// Fewer messages than one in so many, and fewer connections, are what a policy is there for.
+/// The shares, one in so many, of dropped messages and of closed connections that a policy may
+/// cause.
 const DROPPED_ONE_IN: u64 = 1_000;
 const CLOSED_ONE_IN: u64 = 100;
 
-/// A send that is taken in part now and then is everyday life.
+/// The fewest that count: a partial send now and then is normal.
 const BLOCKED_MIN: u64 = 3;
 
-/// What waits for longer than a moment is more than one message.
+/// The fewest bytes that count: more than one message waits for longer than an instant.
 const PENDING_BYTES_MIN: i64 = 64 << 10;
 
 #[cfg(test)]
@@ -156,14 +161,15 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "Some clients read more slowly than the server sends to them: 14 were disconnected, and 2.1k messages were dropped"
+            "Some clients read more slowly than the server sends to them: 14 were disconnected, \
+             and 2.1k messages were dropped"
         );
         assert_eq!((found.side, found.began_ms()), (Side::Client, Some(0)));
         assert!(found.text.contains("1.00 MiB waited"), "{found}");
     }
 
     #[test]
-    fn a_few_that_a_policy_was_made_for_are_noted() {
+    fn a_few_drops_by_policy_are_noted() {
         let few = |dropped: u64, closed: u64| {
             serving(move |server, n| {
                 server.counters.open = 1_000;

@@ -1,4 +1,4 @@
-//! Packets came faster than a CPU took them from its queue.
+//! Packets arrived faster than a CPU took them from its queue.
 
 use throng_report::Finding;
 use throng_report::render::count;
@@ -14,44 +14,46 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
-/// The counter is of all CPUs and all namespaces: what was dropped may have been somebody else's. Hence a share of it, and a run that
-/// felt it.
+/// The counter covers all CPUs and all namespaces, so the dropped packets may belong to another
+/// program. Hence the rule requires a share of the packets and a symptom in the run.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let dropped = run.growth(kernel.end, "softnet.dropped")?;
-    let processed = run.growth(kernel.end, "softnet.processed").map_or(0, |growth| growth.by());
+    let dropped = run.growth(kernel.endpoint, "softnet.dropped")?;
+    let processed =
+        run.growth(kernel.endpoint, "softnet.processed").map_or(0, |growth| growth.by());
     if dropped.by() < DROPPED_MIN || dropped.by().saturating_mul(DROPPED_ONE_IN) < processed {
         return None;
     }
-    let felt = retransmission::by_anything(run)?;
-    let most = run.constant(kernel.end, "sysctl.net.core.netdev_max_backlog");
+    let symptom = retransmission::by_anything(run)?;
+    let most = run.constant(kernel.endpoint, "sysctl.net.core.netdev_max_backlog");
     let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
     let mut found = Finding::new(
         RULE.id,
         kernel.side,
         format!(
-            "The packet queue of a CPU on {}{room} was full: {} packets of {} were dropped. \
-             Whoever sent them waits, and sends them again.",
+            "The packet queue of a CPU on {}{room} was full: {} packets of {} were dropped. Their \
+             senders wait, and send them again.",
             kernel.whose,
             count(dropped.by() as f64),
             count((processed + dropped.by()) as f64)
         ),
     )
-    .with_severity(felt.severity);
+    .with_severity(symptom.severity);
     found.evidence.push(dropped.evidence());
-    found.evidence.push(felt.evidence);
+    found.evidence.push(symptom.evidence);
     let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
     Some(found.remedied_by(format!(
-        "sysctl -w net.core.netdev_max_backlog={wanted}, and spread the packets over more CPUs (RSS, RPS: rps_cpus of the interface)"
+        "sysctl -w net.core.netdev_max_backlog={wanted}, and spread the packets over more CPUs \
+         (RSS, RPS: rps_cpus of the interface)"
     )))
 }
 
-/// A burst of another program loses as many.
+/// The fewest drops that count: a burst of another program loses as many.
 const DROPPED_MIN: u64 = 10;
 
-/// Less than one packet in ten thousand slows nothing that a percentile shows.
+/// The smallest share that counts: less than one packet in ten thousand changes no percentile.
 const DROPPED_ONE_IN: u64 = 10_000;
 
-/// Ten times the kernel's default.
+/// A queue ten times as long as the kernel's default.
 const WANTED: i64 = 10_000;
 
 #[cfg(test)]
@@ -71,11 +73,12 @@ mod tests {
     }
 
     #[test]
-    fn drops_that_were_felt_are_told_with_their_share() {
+    fn drops_with_a_symptom_are_reported_with_their_share() {
         let found = slow(dropping(100)).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The packet queue of a CPU on this machine, which holds 1k, was full: 500 packets of 1M were dropped"
+            "The packet queue of a CPU on this machine, which holds 1k, was full: 500 packets of \
+             1M were dropped"
         );
     }
 

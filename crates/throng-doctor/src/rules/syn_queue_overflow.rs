@@ -1,4 +1,5 @@
-//! Handshakes were begun faster than they were ended: by the run itself, or by a flood that it had nothing to do with.
+//! Handshakes began faster than they completed: those of the run itself, or of a flood from
+//! elsewhere.
 
 use throng_report::render::count;
 use throng_report::{Finding, Severity, Side};
@@ -9,12 +10,12 @@ use crate::run_view::{Endpoint, Growth, RunView};
 pub(super) const RULE: Rule =
     Rule { id: "syn_queue_overflow", explains: &["retransmits", "half_open"], find };
 
-/// What the kernel did with the SYNs that found the queue full.
+/// The kernel's answers to SYNs that found the queue full.
 #[derive(Debug, Default)]
 struct SynHandling {
-    /// It dropped them.
+    /// SYNs that it dropped.
     dropped: u64,
-    /// It answered them with a cookie, and remembered nothing.
+    /// SYNs that it answered with a cookie, without an entry in the queue.
     cookies: u64,
     growths: Vec<Growth>,
 }
@@ -22,24 +23,25 @@ struct SynHandling {
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let refused = refused(run);
     let total = refused.dropped + refused.cookies;
-    let felt = retransmission::by_connects(run);
-    if total == 0 || (felt.is_none() && total < UNFELT_MIN) {
+    let symptom = retransmission::by_connects(run);
+    if total == 0 || (symptom.is_none() && total < UNFELT_MIN) {
         return None;
     }
     let connects = run.load_growth("load.connects_started", |load| load.connects_started);
     let connects = connects.map_or(0, |growth| growth.by());
     let flood = total > SYNS_PER_CONNECT * connects + UNFELT_MIN;
     let text = if flood { of_a_flood(total, connects) } else { of_the_run(run, &refused) };
-    let severity = felt.as_ref().map_or(Severity::Noted, |felt| felt.severity);
+    let severity = symptom.as_ref().map_or(Severity::Noted, |symptom| symptom.severity);
     let mut found = Finding::new(RULE.id, Side::Server, text).with_severity(severity);
     found.evidence.extend(refused.growths.iter().map(Growth::evidence));
-    found.evidence.extend(felt.map(|felt| felt.evidence));
+    found.evidence.extend(symptom.map(|symptom| symptom.evidence));
     let syn_recv = run.peak(Endpoint::Server, "listener.syn_recv").filter(|peak| peak.value > 0);
     found.evidence.extend(syn_recv.map(|peak| peak.evidence()));
     Some(found.remedied_by(remedy(run, flood)))
 }
 
-/// Cookies are counted only where the full queue was their reason: a kernel may be told to answer every SYN with one.
+/// Returns the SYNs that found the queue full. Cookies count only if the full queue was their
+/// reason: a kernel may be configured to answer every SYN with one.
 fn refused(run: &RunView<'_>) -> SynHandling {
     let mut refused = SynHandling::default();
     let full = run.growth(Endpoint::Server, "TcpExt.TCPReqQFullDrop");
@@ -48,8 +50,8 @@ fn refused(run: &RunView<'_>) -> SynHandling {
     refused.cookies += cookies.as_ref().map_or(0, Growth::by);
     refused.growths.extend(full);
     refused.growths.extend(cookies);
-    // Without cookies the kernel keeps the last quarter of tcp_max_syn_backlog for peers that it knows, and what it drops for
-    // that is counted among all drops alone.
+    // Without cookies the kernel reserves the last quarter of tcp_max_syn_backlog for known peers.
+    // Drops for that reason appear only in the total of all drops.
     if run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies") == Some(0)
         && let Some(drops) = run.growth(Endpoint::Server, "TcpExt.ListenDrops")
     {
@@ -63,6 +65,7 @@ fn refused(run: &RunView<'_>) -> SynHandling {
     refused
 }
 
+/// Returns the text of a finding about the run's own connects.
 fn of_the_run(run: &RunView<'_>, refused: &SynHandling) -> String {
     let room = room(run).map_or(String::new(), |n| format!(", which holds {},", count(n as f64)));
     let times = |n: u64| count(n as f64);
@@ -76,12 +79,14 @@ fn of_the_run(run: &RunView<'_>, refused: &SynHandling) -> String {
         ),
     };
     format!(
-        "The server's SYN queue{room} was full: {became}. Handshakes began faster than they ended, so the way between the ends is slow \
-         or loses packets; a client whose SYN is dropped tries again a second later."
+        "The server's SYN queue{room} was full: {became}. Handshakes began faster than they \
+         completed: the path between client and server is slow or loses packets. A client whose \
+         SYN is dropped tries again a second later."
     )
 }
 
-/// As many as may wait for accept; without cookies also no more than three quarters of what is allowed for all listeners.
+/// Returns the capacity of the SYN queue: the backlog, and without cookies at most three quarters
+/// of the limit for all listeners.
 fn room(run: &RunView<'_>) -> Option<i64> {
     let backlog = run.constant(Endpoint::Server, "listener.backlog");
     let cookies = run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies");
@@ -90,40 +95,46 @@ fn room(run: &RunView<'_>) -> Option<i64> {
     [backlog, known].into_iter().flatten().min()
 }
 
+/// Returns the text of a finding about SYNs that the run did not send.
 fn of_a_flood(total: u64, connects: u64) -> String {
     format!(
-        "The server is flooded with SYNs that are not the run's: {} found its SYN queue full, and the run made {} connects. \
-         The run's connects share the queue with them.",
+        "The server is flooded with SYNs that are not the run's: {} found its SYN queue full, and \
+         the run made {} connects. The run's connects share the queue with them.",
         count(total as f64),
         count(connects as f64)
     )
 }
 
+/// Returns what to do, by whether cookies are off.
 fn remedy(run: &RunView<'_>, flood: bool) -> &'static str {
     let cookies = run.constant(Endpoint::Server, "sysctl.net.ipv4.tcp_syncookies");
     match (flood, cookies) {
         (true, Some(0)) => {
-            "sysctl -w net.ipv4.tcp_syncookies=1 on the server, and find who sends them (ss -tn state syn-recv)"
+            "sysctl -w net.ipv4.tcp_syncookies=1 on the server, and find their senders (ss -tn \
+             state syn-recv)"
         }
         (true, _) => {
-            "find who sends them (ss -tn state syn-recv), and drop them before they reach the listener"
+            "find their senders (ss -tn state syn-recv), and drop the SYNs before they reach the \
+             listener"
         }
         (false, Some(0)) => {
-            "sysctl -w net.ipv4.tcp_syncookies=1 net.core.somaxconn=65535 net.ipv4.tcp_max_syn_backlog=65535, and throng serve \
-             --backlog 65535 or the backlog of your server's listen()"
+            "sysctl -w net.ipv4.tcp_syncookies=1 net.core.somaxconn=65535 \
+             net.ipv4.tcp_max_syn_backlog=65535, and throng serve --backlog 65535 or raise the \
+             backlog of your server's listen()"
         }
         (false, _) => {
-            "throng serve --backlog 65535, or the backlog of your server's listen(), with sysctl -w net.core.somaxconn=65535 \
-             net.ipv4.tcp_max_syn_backlog=65535"
+            "throng serve --backlog 65535, or raise the backlog of your server's listen(), and \
+             sysctl -w net.core.somaxconn=65535 net.ipv4.tcp_max_syn_backlog=65535"
         }
     }
 }
 
-/// A SYN that is not answered is sent again after 1 and 3 seconds, and after 5 a connect is given up: what the run itself can
-/// send at most for each connect.
+/// The most SYNs that the run itself sends for a connect: the kernel retransmits an unanswered SYN
+/// after 1 and 3 seconds, and after 5 the connect is given up.
 const SYNS_PER_CONNECT: u64 = 3;
 
-/// Fewer than these, and nobody who felt it, are a stray scan of a port or the tail of another test.
+/// The fewest that count without a symptom: fewer are a stray port scan or the tail of another
+/// test.
 const UNFELT_MIN: u64 = 100;
 
 #[cfg(test)]
@@ -131,13 +142,13 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// Connects that needed a second SYN.
+    /// Adds connects that needed a second SYN.
     fn late(run: Run) -> Run {
         run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)))
     }
 
     #[test]
-    fn a_queue_that_is_full_of_the_runs_own_connects_is_told() {
+    fn a_queue_that_is_full_of_the_runs_own_connects_is_reported() {
         let run = late(Run::quiet().with("listener.backlog", 64).growing(
             "TcpExt.TCPReqQFullDrop",
             3,
@@ -162,7 +173,7 @@ mod tests {
         );
         let found = run.speaks(&RULE);
         assert!(found.text.contains("not the run's: 16k"), "{found}");
-        assert_eq!(found.severity, Severity::Noted, "cookies let everybody in");
+        assert_eq!(found.severity, Severity::Noted, "cookies let all connects succeed");
         assert_eq!(late(run).speaks(&RULE).severity, Severity::Slowed);
     }
 
@@ -177,8 +188,8 @@ mod tests {
         let without = with_cookies(0)
             .with("listener.backlog", 4_096)
             .with("sysctl.net.ipv4.tcp_max_syn_backlog", 128);
-        let said = without.speaks(&RULE).text;
-        assert!(said.contains("which holds 96, was full: 320 SYNs were dropped"), "{said}");
+        let text = without.speaks(&RULE).text;
+        assert!(text.contains("which holds 96, was full: 320 SYNs were dropped"), "{text}");
         with_cookies(1).is_silent(&RULE);
     }
 
@@ -192,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_for_everybody_and_a_stray_scan_are_no_full_queue() {
+    fn cookies_for_every_syn_and_a_stray_scan_are_no_full_queue() {
         late(Run::quiet().growing("TcpExt.SyncookiesSent", 0, 200, 0)).is_silent(&RULE);
         Run::quiet().growing("TcpExt.TCPReqQFullDrop", 0, 5, 2).is_silent(&RULE);
     }

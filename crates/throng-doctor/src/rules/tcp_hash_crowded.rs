@@ -1,4 +1,4 @@
-//! The kernel's table of TCP sockets has far fewer buckets than there are sockets.
+//! The kernel's table of TCP sockets has far fewer buckets than sockets.
 
 use throng_report::render::count;
 use throng_report::{Evidence, Finding, Severity};
@@ -14,18 +14,20 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
-/// Every packet looks for its socket along a chain. It takes a chain that is long, and connects that cost more than they did while
-/// it was short.
+/// Every packet finds its socket along a chain of a bucket. The rule requires long chains, and
+/// connects that cost more CPU time than while the chains were short.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let buckets = run.constant(kernel.end, "sysctl.net.ipv4.tcp_ehash_entries")?.max(1);
-    let chain = |moment: &Sample| Some(sockets(run, kernel.end, moment)? as f64 / buckets as f64);
-    let most = run.peak_of("sockstat.tcp.inuse + tw", |moment| sockets(run, kernel.end, moment))?;
+    let buckets = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_ehash_entries")?.max(1);
+    let chain =
+        |sample: &Sample| Some(sockets(run, kernel.endpoint, sample)? as f64 / buckets as f64);
+    let most =
+        run.peak_of("sockstat.tcp.inuse + tw", |sample| sockets(run, kernel.endpoint, sample))?;
     let longest = most.value as f64 / buckets as f64;
     if longest < CROWDED {
         return None;
     }
-    let is_short = |moment: &Sample| chain(moment).is_some_and(|chain| chain <= longest / 4.0);
-    let is_long = |moment: &Sample| chain(moment).is_some_and(|chain| chain >= longest / 2.0);
+    let is_short = |sample: &Sample| chain(sample).is_some_and(|chain| chain <= longest / 4.0);
+    let is_long = |sample: &Sample| chain(sample).is_some_and(|chain| chain >= longest / 2.0);
     let (short, long) = (Cost::of(run, is_short)?, Cost::of(run, is_long)?);
     let times = long.us_per_connect() / short.us_per_connect();
     if times < DEARER {
@@ -36,8 +38,8 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         RULE.id,
         kernel.side,
         format!(
-            "The TCP hash of {} is crowded: {} sockets in {} buckets. A connect costs {times:.1} times the kernel's CPU time \
-             that it did with a quarter of them.",
+            "The TCP hash table of {} is crowded: {} sockets in {} buckets. A connect costs \
+             {times:.1} times the kernel CPU time that it cost with a quarter of them.",
             kernel.whose,
             count(most.value as f64),
             count(buckets as f64)
@@ -56,29 +58,31 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     Some(found.remedied_by(remedy(buckets, wanted)))
 }
 
-/// A namespace has a table of its own where somebody gave it one; the machine's is never so small.
+/// Returns what to do. A network namespace may have a table of its own; the machine's is never so
+/// small.
 fn remedy(buckets: i64, wanted: u64) -> String {
     let in_a_namespace = format!(
-        "sysctl -w net.ipv4.tcp_child_ehash_entries={wanted} and make the network namespace anew (unshare -n, ip netns add)"
+        "sysctl -w net.ipv4.tcp_child_ehash_entries={wanted} and create the network namespace \
+         again (unshare -n, ip netns add)"
     );
-    match buckets < MACHINES_LEAST {
-        true => {
-            format!("this namespace has a small table of its own: outside of it, {in_a_namespace}")
-        }
-        false => format!(
-            "{in_a_namespace}, which gets a table of that size; or boot with thash_entries={wanted} on the kernel's command line"
-        ),
+    if buckets < SMALLEST_OF_A_MACHINE {
+        format!("this namespace has a small table of its own: outside of it, {in_a_namespace}")
+    } else {
+        format!(
+            "{in_a_namespace}, which gets a table of that size; or boot with \
+             thash_entries={wanted} on the kernel's command line"
+        )
     }
 }
 
-/// Everything that is in the table: those in TIME-WAIT too.
-fn sockets(run: &RunView<'_>, end: Endpoint, moment: &Sample) -> Option<i64> {
-    let value = |name| run.value(end, moment, name);
+/// Returns all sockets in the table, those in TIME-WAIT included.
+fn sockets(run: &RunView<'_>, end: Endpoint, sample: &Sample) -> Option<i64> {
+    let value = |name| run.value(end, sample, name);
     let six = value("sockstat.tcp6.inuse").unwrap_or(0);
     Some(value("sockstat.tcp.inuse")? + value("sockstat.tcp.tw")? + six)
 }
 
-/// The kernel's CPU time for both programs, in intervals that did hardly anything but connect.
+/// The kernel's CPU time for generator and server, in intervals with hardly anything but connects.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     connects: u64,
@@ -87,7 +91,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// Over the intervals that `count` at their end; none where those are too few to tell.
+    /// Returns the cost over the intervals for which `counts` is true, or `None` if there are too
+    /// few connects.
     fn of(run: &RunView<'_>, counts: impl Fn(&Sample) -> bool) -> Option<Self> {
         let mut cost = Self::default();
         for (before, now) in run.steps().filter(|(_, now)| counts(now)) {
@@ -96,12 +101,12 @@ impl Cost {
             if did.connects_ok == 0 || did.messages_sent + did.pushes_sent > did.connects_ok {
                 continue;
             }
-            let server = |moment: &Sample| {
-                moment.interval.server.as_ref().map(|server| server.process.cpu_system_us)
+            let server = |sample: &Sample| {
+                sample.interval.server.as_ref().map(|server| server.process.cpu_system_us)
             };
             let server = match (server(before), server(now)) {
                 (Some(before), Some(now)) => now.saturating_sub(before),
-                // A server that says nothing is not a part of any interval's cost.
+                // Without the server's numbers, its cost is left out of every interval.
                 (None, None) => 0,
                 _ => continue,
             };
@@ -120,20 +125,21 @@ impl Cost {
     }
 }
 
-/// Sockets a bucket from which on the chains are looked at: the kernel's own size is about one for each 64 KiB of memory, and
-/// shorter chains cost less than the rest of a packet's way.
+/// The number of sockets a bucket above which chains count as long. The kernel's own table has
+/// about one bucket for each 64 KiB of memory, and shorter chains cost less than the rest of a
+/// packet's path.
 const CROWDED: f64 = 4.0;
 
-/// The kernel gives a machine with a gigabyte of memory more buckets than this.
-const MACHINES_LEAST: i64 = 8_192;
+/// A size below that of any machine's table: a machine with a gigabyte of memory gets more buckets.
+const SMALLEST_OF_A_MACHINE: i64 = 8_192;
 
-/// Of fewer connects the cost is not known well enough.
+/// The fewest connects from which a cost is known well enough.
 const CONNECTS_MIN: u64 = 500;
 
-/// How much more a connect must cost.
+/// The smallest factor by which a connect must cost more.
 const DEARER: f64 = 1.5;
 
-/// And to be what slows the run.
+/// The factor from which the cost slows the run.
 const MUCH_DEARER: f64 = 3.0;
 
 #[cfg(test)]
@@ -141,7 +147,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// 2,000 connects a second; after the fifth each costs `times` as much.
+    /// A run with 2,000 connects a second; after the fifth second each costs `times` as much.
     fn connecting(times: u64) -> Run {
         Run::quiet()
             .loaded(move |load, second| {
@@ -155,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn long_chains_that_cost_are_told() {
+    fn long_chains_that_cost_are_reported() {
         let run = connecting(4).with("sysctl.net.ipv4.tcp_ehash_entries", 2_500);
         let found = run.speaks(&RULE);
         assert_eq!(found.severity, Severity::Slowed);
@@ -179,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_took_before_it_was_heard_again_is_no_connects_cost() {
+    fn cpu_time_of_a_server_that_was_silent_is_no_connects_cost() {
         let run = connecting(1).with("sysctl.net.ipv4.tcp_ehash_entries", 2_500);
         run.changed(|interval, second| {
             let mut server = throng_report::ServerSnapshot::default();

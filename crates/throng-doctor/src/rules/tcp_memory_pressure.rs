@@ -1,4 +1,4 @@
-//! The sockets of the machine hold more memory than TCP may have.
+//! The machine's sockets hold more memory than TCP may use.
 
 use throng_report::render::count;
 use throng_report::{Finding, Side};
@@ -17,24 +17,24 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
-/// The limit is the machine's, and its counters are those of whichever namespace's socket came first. What single sockets drop for
-/// want of room in their own buffers (`PruneCalled`, `TCPRcvQDrop`) is evidence where the memory is short, and means nothing of the kind
-/// where it is not.
+/// The limit is the machine's, and the kernel adds its counters to the namespace of the socket that
+/// hits it first. Drops at single sockets with full buffers (`PruneCalled`, `TCPRcvQDrop`) are
+/// evidence only while TCP's memory is short.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let pressure: Vec<_> = PRESSURE
         .iter()
-        .filter_map(|name| run.growth(kernel.end, name))
+        .filter_map(|name| run.growth(kernel.endpoint, name))
         .filter(|growth| growth.counter != PRESSURE[1] || growth.by() <= growth.began_ms)
         .collect();
-    let pages = run.peak(kernel.end, "sockstat.tcp.mem_pages");
-    let from = run.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_pressure_pages");
-    let most = run.constant(kernel.end, "sysctl.net.ipv4.tcp_mem_max_pages");
+    let pages = run.peak(kernel.endpoint, "sockstat.tcp.mem_pages");
+    let from = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_mem_pressure_pages");
+    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_mem_max_pages");
     let over = pages.filter(|pages| from.is_some_and(|from| pages.value >= from));
     if pressure.is_empty() && over.is_none() {
         return None;
     }
-    let felt = retransmission::by_everything(run)?;
-    let held = run.peak(kernel.end, "sockstat.tcp.mem_pages");
+    let symptom = retransmission::by_everything(run)?;
+    let held = run.peak(kernel.endpoint, "sockstat.tcp.mem_pages");
     let remedy = remedy(run, kernel, most, held.as_ref().map(|held| held.value));
     let bytes = |pages: i64| format!("{} MiB", pages * PAGE_BYTES / (1 << 20));
     let amounts = match (&held, most) {
@@ -44,53 +44,63 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
         (Some(held), None) => format!(": its sockets held {}", bytes(held.value)),
         _ => String::new(),
     };
-    let lost: Vec<_> = LOST.iter().filter_map(|name| run.growth(kernel.end, name)).collect();
+    let lost: Vec<_> = LOST.iter().filter_map(|name| run.growth(kernel.endpoint, name)).collect();
     let drops: u64 = lost.iter().map(Growth::by).sum();
     let mut found = Finding::new(
         RULE.id,
         Side::Kernel,
         format!(
-            "TCP on {} ran short of memory (net.ipv4.tcp_mem){amounts}. The kernel shrinks every buffer{}, and whoever sent waits.",
+            "TCP on {} ran short of memory (net.ipv4.tcp_mem){amounts}. The kernel shrinks every \
+             buffer{}, and senders wait.",
             kernel.whose,
-            if drops > 0 { format!(", dropped what it had received {} times", count(drops as f64)) } else { String::new() }
+            if drops > 0 {
+                format!(", dropped received segments {} times", count(drops as f64))
+            } else {
+                String::new()
+            }
         ),
     )
-    .with_severity(felt.severity);
+    .with_severity(symptom.severity);
     found.evidence.extend(pressure.iter().chain(&lost).map(Growth::evidence));
     found.evidence.extend(held.map(|peak| peak.evidence()));
-    found.evidence.push(felt.evidence);
+    found.evidence.push(symptom.evidence);
     Some(found.remedied_by(remedy))
 }
 
-/// A higher limit, up to half of the machine's memory: what sockets hold, programs cannot have. Where the limit is not known, what was held shows how high it may be.
+/// Returns what to do: a higher limit, up to half of the machine's memory, because programs cannot
+/// use what sockets hold. If the limit is unknown, the memory that sockets held shows how high it
+/// may be.
 fn remedy(run: &RunView<'_>, kernel: &Kernel, most: Option<i64>, held: Option<i64>) -> String {
-    let half = run.constant(kernel.end, "memory.total_bytes").map(|total| total / 2 / PAGE_BYTES);
+    let half =
+        run.constant(kernel.endpoint, "memory.total_bytes").map(|total| total / 2 / PAGE_BYTES);
     let wanted = most.or(held).unwrap_or(0).saturating_mul(4).max(WANTED_PAGES);
     let wanted = wanted.min(half.unwrap_or(wanted));
     if most.is_some_and(|most| most >= wanted) {
-        return "smaller buffers for each connection (throng serve --sndbuf, --rcvbuf), or more memory: net.ipv4.tcp_mem allows half of \
-                it already"
+        return "use smaller buffers for each connection (throng serve --sndbuf, --rcvbuf), or add \
+                memory: net.ipv4.tcp_mem already allows half of it"
             .to_owned();
     }
     format!(
-        "sysctl -w net.ipv4.tcp_mem=\"{} {} {wanted}\", or smaller buffers for each connection (throng serve --sndbuf, --rcvbuf)",
+        "sysctl -w net.ipv4.tcp_mem=\"{} {} {wanted}\", or use smaller buffers for each connection \
+         (throng serve --sndbuf, --rcvbuf)",
         wanted / 2,
         wanted / 4 * 3
     )
 }
 
-/// What is counted when the limit is met, and when it is left again: then by the milliseconds that it lasted, so that more of them than
-/// the run had are of a time before.
+/// Counters of memory pressure. The first grows when it begins. The second grows when it ends, by
+/// the milliseconds that it lasted: a growth beyond the run's own length includes time before the
+/// run.
 const PRESSURE: [&str; 2] = ["TcpExt.TCPMemoryPressures", "TcpExt.TCPMemoryPressuresChrono"];
 
-/// What the kernel takes back or drops then.
+/// Counters of what the kernel frees or drops under memory pressure.
 const LOST: [&str; 4] =
     ["TcpExt.TCPAbortOnMemory", "TcpExt.TCPRcvQDrop", "TcpExt.RcvPruned", "TcpExt.TCPOFODrop"];
 
-/// Larger pages make the amounts in the text too small.
+/// Bytes of a page. With larger pages the amounts in the text are too small.
 const PAGE_BYTES: i64 = crate::meminfo::PAGE_BYTES as i64;
 
-/// 8 GiB: half a million connections with the 16 KiB that an open one may hold.
+/// Pages of 8 GiB: room for half a million connections with 16 KiB each.
 const WANTED_PAGES: i64 = 2_097_152;
 
 #[cfg(test)]
@@ -107,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_that_was_felt_is_told_with_what_was_held() {
+    fn pressure_with_a_symptom_is_reported_with_the_memory_held() {
         let run = slow(Run::quiet())
             .growing("TcpExt.TCPMemoryPressures", 4, 1, 5)
             .growing("TcpExt.TCPRcvQDrop", 0, 100, 5)
@@ -129,11 +139,11 @@ mod tests {
         };
         assert!(remedy(64 << 30, 512).contains("\"1048576 1572864 2097152\""));
         assert!(remedy(1 << 30, 512).contains("\"65536 98304 131072\""));
-        assert!(remedy(1 << 30, 131_072).starts_with("smaller buffers"));
+        assert!(remedy(1 << 30, 131_072).starts_with("use smaller buffers"));
     }
 
     #[test]
-    fn pressure_that_was_there_before_the_run_shows_in_the_pages() {
+    fn pressure_from_before_the_run_shows_in_the_pages() {
         let run = slow(Run::quiet())
             .with("sysctl.net.ipv4.tcp_mem_pressure_pages", 300)
             .with("sockstat.tcp.mem_pages", 900);
@@ -151,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_of_before_the_run_that_is_left_in_it_is_none() {
+    fn pressure_that_ends_early_in_the_run_is_no_finding() {
         let left = |ms| {
             slow(Run::quiet()).changed(move |interval, second| {
                 let total = if second > 2 { ms } else { 0 };
@@ -163,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn all_answers_may_be_late_for_want_of_memory() {
+    fn all_answers_may_be_late_under_memory_pressure() {
         let run = Run::quiet().growing("TcpExt.TCPMemoryPressures", 4, 1, 5);
         let late = |load: &mut throng_report::LoadInterval, _: u64| {
             load.message.clear();
@@ -173,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_that_nobody_felt_is_none() {
+    fn pressure_without_a_symptom_is_no_finding() {
         Run::quiet().growing("TcpExt.TCPMemoryPressures", 0, 1, 5).is_silent(&RULE);
     }
 }

@@ -1,4 +1,4 @@
-//! More connections were closed than may be in TIME-WAIT.
+//! More closed connections than the TIME-WAIT table holds.
 
 use throng_report::render::count;
 use throng_report::{Finding, Severity};
@@ -13,49 +13,54 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     kernels(run).iter().find_map(|kernel| of_kernel(run, kernel))
 }
 
-/// Beyond the limit a connection that is closed is forgotten at once. It is felt only where a late segment of it meets its
-/// successor, so that the run may well have been met.
+/// Beyond the limit the kernel forgets a closed connection at once. That matters only if a late
+/// segment of it meets the next connection with the same ports, so the run's plan may well be met.
 fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
-    let forgotten = run.growth(kernel.end, "TcpExt.TCPTimeWaitOverflow")?;
+    let forgotten = run.growth(kernel.endpoint, "TcpExt.TCPTimeWaitOverflow")?;
     let last = &run.samples().last()?.load()?.counters;
     let closed = last.connects_ok.saturating_sub(last.connected);
-    if forgotten.by() < FORGOTTEN_MIN || forgotten.by() > closed.saturating_mul(ENDS) {
+    if forgotten.by() < FORGOTTEN_MIN || forgotten.by() > closed.saturating_mul(SOCKETS_EACH) {
         return None;
     }
-    let most = run.constant(kernel.end, "sysctl.net.ipv4.tcp_max_tw_buckets");
-    let at_start = run.samples().iter().find_map(|m| run.value(kernel.end, m, "sockstat.tcp.tw"));
+    let most = run.constant(kernel.endpoint, "sysctl.net.ipv4.tcp_max_tw_buckets");
+    let at_start =
+        run.samples().iter().find_map(|m| run.value(kernel.endpoint, m, "sockstat.tcp.tw"));
     let was_full = most.zip(at_start).is_some_and(|(most, at_start)| at_start >= most);
-    let before = if was_full { " It was full already when the run began." } else { "" };
+    let before = if was_full { " It was already full when the run began." } else { "" };
     let room = most.map_or(String::new(), |most| format!(", which holds {},", count(most as f64)));
-    // Only a connect or a connection that was reset can come of it.
-    let felt = retransmission::by_anything(run).filter(|felt| felt.severity == Severity::Stopped);
-    let severity = if felt.is_some() { Severity::Slowed } else { Severity::Noted };
+    // Its only symptom is a connect that fails or a connection that is reset.
+    let symptom =
+        retransmission::by_anything(run).filter(|symptom| symptom.severity == Severity::Stopped);
+    let severity = if symptom.is_some() { Severity::Slowed } else { Severity::Noted };
     let mut found = Finding::new(
         RULE.id,
         kernel.side,
         format!(
-            "The TIME-WAIT table of {}{room} was full: {} closed connections were forgotten at once. A late segment of theirs may reset \
-             the next connection that has the same ports.{before}",
+            "The TIME-WAIT table of {}{room} was full: {} closed connections were forgotten at \
+             once. A late segment of one may reset the next connection with the same \
+             ports.{before}",
             kernel.whose,
             count(forgotten.by() as f64)
         ),
     )
     .with_severity(severity);
     found.evidence.push(forgotten.evidence());
-    found.evidence.extend(run.peak(kernel.end, "sockstat.tcp.tw").map(|peak| peak.evidence()));
+    found.evidence.extend(run.peak(kernel.endpoint, "sockstat.tcp.tw").map(|peak| peak.evidence()));
     let wanted = most.unwrap_or(0).saturating_mul(4).max(WANTED);
     Some(found.remedied_by(format!(
-        "sysctl -w net.ipv4.tcp_max_tw_buckets={wanted}, or `close: reset` in the scenario, which leaves none"
+        "sysctl -w net.ipv4.tcp_max_tw_buckets={wanted}, or `close: reset` in the scenario, which \
+         leaves no TIME-WAIT"
     )))
 }
 
-/// Both ends of a connection may be in one kernel, and each of them end up there when both close at once.
-const ENDS: u64 = 2;
+/// Client and server of a connection may be in one kernel, and both are in TIME-WAIT if both close
+/// at once.
+const SOCKETS_EACH: u64 = 2;
 
-/// Fewer are the tail of something else.
+/// The fewest that count: fewer are the tail of something else.
 const FORGOTTEN_MIN: u64 = 10;
 
-/// A minute of 4,000 closes a second.
+/// A limit with room for a minute of 4,000 closes a second.
 const WANTED: i64 = 262_144;
 
 #[cfg(test)]
@@ -63,7 +68,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    /// A thousand connections, which are all closed.
+    /// A run of a thousand connections that are all closed.
     fn churn() -> Run {
         Run::quiet().loaded(|load, _| load.counters.connected = 0)
     }
@@ -80,23 +85,24 @@ mod tests {
         assert_eq!(found.severity, Severity::Noted);
         assert_eq!(
             found.first_sentence(),
-            "The TIME-WAIT table of this machine, which holds 50, was full: 720 closed connections were forgotten at once"
+            "The TIME-WAIT table of this machine, which holds 50, was full: 720 closed connections \
+             were forgotten at once"
         );
     }
 
     #[test]
-    fn what_others_have_closed_is_not_the_runs() {
+    fn connections_that_other_programs_closed_are_not_the_runs() {
         Run::quiet().growing("TcpExt.TCPTimeWaitOverflow", 5, 90, 2).is_silent(&RULE);
         churn().growing("TcpExt.TCPTimeWaitOverflow", 5, 9_000, 2).is_silent(&RULE);
         churn().growing("TcpExt.TCPTimeWaitOverflow", 5, 1, 9).is_silent(&RULE);
     }
 
     #[test]
-    fn a_table_that_was_full_before_is_said_to_have_been() {
+    fn a_table_that_was_full_before_is_reported_as_such() {
         let run =
             churn().with("sysctl.net.ipv4.tcp_max_tw_buckets", 50).with("sockstat.tcp.tw", 50);
         let found = run.growing("TcpExt.TCPTimeWaitOverflow", 5, 90, 2).speaks(&RULE);
-        assert!(found.text.ends_with("It was full already when the run began."), "{found}");
+        assert!(found.text.ends_with("It was already full when the run began."), "{found}");
         assert_eq!(found.severity, Severity::Noted);
     }
 

@@ -1,4 +1,4 @@
-//! The server answered, and not what was expected.
+//! The server answered, but not as expected.
 
 use throng_report::render::{count, percent};
 use throng_report::{Finding, RunEventKind, Side};
@@ -10,24 +10,25 @@ use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule { id: "wrong_answers", explains: &["server_slow"], find };
 
-/// The cause of such an error is the answer itself, which the generator has shown once for each kind.
+/// The cause of such an error is the answer itself. The generator records the first of each kind.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let found = KINDS.iter().filter_map(|kind| Some((kind, kind.growth(run)?)));
     let (kind, growth) = found.max_by_key(|(_, growth)| growth.by())?;
     let of = (kind.of)(run).max(growth.by());
-    if growth.by().saturating_mul(FAILURES_ONE_IN) < of && !run.asked.no_errors() {
+    if growth.by().saturating_mul(FAILURES_ONE_IN) < of && !run.thresholds.no_errors() {
         return None;
     }
     let share = percent(growth.by() as f64 / of.max(1) as f64);
-    let counts = match growth.by() == of {
-        true => format!("all {}", count(of as f64)),
-        false => format!("{} of {}", count(growth.by() as f64), count(of as f64)),
+    let counts = if growth.by() == of {
+        format!("all {}", count(of as f64))
+    } else {
+        format!("{} of {}", count(growth.by() as f64), count(of as f64))
     };
     let first = shown(run, kind.name);
     let what = kind.what.replace("{n}", &counts).replace("{target}", &run.header.target);
     let text = match first {
-        Some((expected, got)) if kind.wants_both => {
-            format!("{what} ({share}); the first: wanted {}, came {}.", cut(expected), cut(got))
+        Some((expected, got)) if kind.shows_expected => {
+            format!("{what} ({share}); the first: expected {}, got {}.", cut(expected), cut(got))
         }
         Some((_, got)) => format!("{what}; the first: {}.", cut(got)),
         None => format!("{what} ({share})."),
@@ -42,101 +43,103 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(found.remedied_by(kind.remedy))
 }
 
-/// A kind of error whose cause is an answer.
-struct Kind {
-    /// Its name among the errors, or among the failed connects.
+/// A kind of error that a wrong answer causes.
+struct WrongAnswerKind {
+    /// Name among the errors or the failed connects.
     name: &'static str,
     is_connect: bool,
-    /// The beginning of the sentence; `{n}` is how many of how many.
+    /// First part of the sentence; `{n}` stands for the errors and the attempts.
     what: &'static str,
-    /// Out of how many.
+    /// Number of attempts.
     of: fn(&RunView<'_>) -> u64,
-    /// Whether the example needs what was expected to be understood.
-    wants_both: bool,
+    /// True if the example makes sense only with the expected answer.
+    shows_expected: bool,
     remedy: &'static str,
 }
 
-impl Kind {
+impl WrongAnswerKind {
+    /// Returns the growth of this kind of error.
     fn growth(&self, run: &RunView<'_>) -> Option<Growth> {
-        // A wait that timed out tells of a wrong answer only where others came.
-        let is_told = self.name != "expect_timeout"
+        // A time-out shows a wrong answer only if other messages arrived.
+        let is_wrong_answer = self.name != "expect_timeout"
             || shown(run, self.name).is_some_and(|(_, got)| got.starts_with(OTHERS));
-        let growth = match self.is_connect {
-            true => run.connect_failures(self.name),
-            false => run.errors(self.name),
-        };
-        growth.filter(|_| is_told)
+        let growth =
+            if self.is_connect { run.connect_failures(self.name) } else { run.errors(self.name) };
+        growth.filter(|_| is_wrong_answer)
     }
 }
 
-const KINDS: &[Kind] = &[
-    Kind {
+/// All kinds of errors that a wrong answer causes.
+const KINDS: &[WrongAnswerKind] = &[
+    WrongAnswerKind {
         name: "expect_mismatch",
         is_connect: false,
-        what: "The server answered something else than expected in {n} answers",
+        what: "The server gave a wrong answer in {n} answers",
         of: |run| run.summary.message.answered + run.summary.errors.get("expect_mismatch"),
-        wants_both: true,
-        remedy: "look at why the server answers so, or at `expect` in the scenario",
+        shows_expected: true,
+        remedy: "find why the server answers this, or correct `expect` in the scenario",
     },
-    Kind {
+    WrongAnswerKind {
         name: "expect_timeout",
         is_connect: false,
-        what: "Messages came, and none of them was the one expected, in {n} waits",
+        what: "Messages arrived, but not the expected one, in {n} waits",
         of: |run| run.summary.message.answered + run.summary.errors.get("expect_timeout"),
-        wants_both: true,
+        shows_expected: true,
         remedy: "compare `expect` in the scenario with what the server sends",
     },
-    Kind {
+    WrongAnswerKind {
         name: "upgrade_violation",
         is_connect: true,
-        what: "What listens at {target} is no WebSocket server: {n} upgrades were answered with something else",
+        what: "The server at {target} is not a WebSocket server: {n} upgrades got another answer",
         of: |run| run.summary.connect.ok + run.summary.connect.failed.total(),
-        wants_both: false,
-        remedy: "correct the target's port or path, or use tcp:// for a server that does not speak WebSocket",
+        shows_expected: false,
+        remedy: "correct the target's port or path, or use tcp:// for a server that does not speak \
+                 WebSocket",
     },
-    Kind {
+    WrongAnswerKind {
         name: "join_refused",
         is_connect: false,
         what: "The server refused {n} joins",
         of: |run| run.summary.join.as_ref().map_or(0, |join| join.started),
-        wants_both: false,
-        remedy: "look at the reason that the server gives, at the topic and at the payload of `join`",
+        shows_expected: false,
+        remedy: "check the server's reason, and the topic and payload of `join`",
     },
-    Kind {
+    WrongAnswerKind {
         name: "push_refused",
         is_connect: false,
         what: "The server refused {n} pushes",
         of: |run| run.summary.push.as_ref().map_or(0, |push| push.sent),
-        wants_both: false,
-        remedy: "look at the reason that the server gives, at the event and at the payload of `push`",
+        shows_expected: false,
+        remedy: "check the server's reason, and the event and payload of `push`",
     },
-    Kind {
+    WrongAnswerKind {
         name: "channel_error",
         is_connect: false,
-        what: "Channels crashed on the server (phx_error), {n} joins",
+        what: "Channels crashed on the server (phx_error) in {n} joins",
         of: |run| run.summary.join.as_ref().map_or(0, |join| join.ok),
-        wants_both: false,
-        remedy: "look into the server's log: it says what crashed",
+        shows_expected: false,
+        remedy: "find the crash in the server's log",
     },
-    Kind {
+    WrongAnswerKind {
         name: "bad_message",
         is_connect: false,
-        what: "The server sent what is no message of Phoenix Channels, on {n} connections",
+        what: "The server sent messages that are not Phoenix Channels messages on {n} connections",
         of: |run| run.summary.connect.ok,
-        wants_both: false,
-        remedy: "check the version (vsn) in the scenario and what stands between the two ends",
+        shows_expected: false,
+        remedy: "check the version (vsn) in the scenario, and any proxy between generator and \
+                 server",
     },
-    Kind {
+    WrongAnswerKind {
         name: "ws_violation",
         is_connect: false,
-        what: "The server broke the rules of WebSocket on {n} connections",
+        what: "The server violated the WebSocket protocol on {n} connections",
         of: |run| run.summary.connect.ok,
-        wants_both: false,
-        remedy: "look at what the server, or a proxy before it, puts into its frames",
+        shows_expected: false,
+        remedy: "check the frames that the server, or a proxy in front of it, sends",
     },
 ];
 
-/// The first error of a kind: what was expected, and what came.
+/// Returns the first error of a kind: the expected answer and the one received.
 fn shown<'a>(run: &RunView<'a>, name: &str) -> Option<(&'a str, &'a str)> {
     events(run).find_map(|(_, event)| match event {
         RunEventKind::FirstError { kind, expected, got } if kind == name => {
@@ -146,19 +149,20 @@ fn shown<'a>(run: &RunView<'a>, name: &str) -> Option<(&'a str, &'a str)> {
     })
 }
 
-/// A beginning of it that fits into a sentence.
+/// Cuts a text so that it fits into a sentence.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {
         None => text.to_owned(),
-        // What was a quotation stays one.
+        // A quotation stays a quotation.
         Some((at, _)) if text.starts_with('`') => format!("{}…`", &text[..at]),
         Some((at, _)) => format!("{}…", &text[..at]),
     }
 }
 
-/// How the generator begins when others came than the one that was waited for.
+/// The generator's word for messages that were not the expected one.
 const OTHERS: &str = "others";
 
+/// The most characters of an answer in a sentence.
 const SHOWN_CHARS_MAX: usize = 60;
 
 #[cfg(test)]
@@ -187,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_is_told_with_the_first_one() {
+    fn a_wrong_answer_is_reported_with_the_first_one() {
         let run = failing("expect_mismatch", 40, "`hello`", "97 9a 93 93 90");
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server answered something else than expected in 360 of 10.4k answers (3.47 %); the first: wanted `hello`, came 97 \
-             9a 93 93 90"
+            "The server gave a wrong answer in 360 of 10.4k answers (3.47 %); the first: expected \
+             `hello`, got 97 9a 93 93 90"
         );
         run.check_all(&["wrong_answers"]);
         let without = failing("expect_mismatch", 40, "", "");
@@ -215,13 +219,13 @@ mod tests {
         assert!(
             run.speaks(&RULE)
                 .text
-                .starts_with("Messages came, and none of them was the one expected, in 360 of")
+                .starts_with("Messages arrived, but not the expected one, in 360 of")
         );
         failing("expect_timeout", 40, "`ok`", "nothing").is_silent(&RULE);
     }
 
     #[test]
-    fn what_listens_and_is_no_websocket_server_is_told() {
+    fn a_listener_that_is_no_websocket_server_is_reported() {
         let mut run = Run::quiet()
             .loaded(|load, second| {
                 load.counters.connects_ok = 0;
@@ -241,19 +245,22 @@ mod tests {
         run.header.target = "ws://127.0.0.1:6379".into();
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
-            "What listens at ws://127.0.0.1:6379 is no WebSocket server: all 200 upgrades were answered with something else; the \
-             first: `+OK hello redis\\r\\n`: the answer is not HTTP"
+            "The server at ws://127.0.0.1:6379 is not a WebSocket server: all 200 upgrades got \
+             another answer; the first: `+OK hello redis\\r\\n`: the answer is not HTTP"
         );
     }
 
     #[test]
-    fn a_few_in_very_many_are_none_unless_none_were_asked_for() {
+    fn a_few_in_very_many_count_only_if_a_threshold_forbids_errors() {
         let few = failing("expect_mismatch", 1, "`a`", "`b`");
         few.is_silent(&RULE);
         let (history, summary) = few.whole();
         let judged = "errors == 0".parse::<throng_report::Threshold>().unwrap().judge(&summary);
-        let said = crate::diagnose(&history, &summary, &[judged]).verdict;
-        assert!(said.starts_with("Missed: errors 9, asked == 0 at 400 connections"), "{said}");
-        assert!(said.contains("wanted `a`, came `b`"), "{said}");
+        let verdict = crate::diagnose(&history, &summary, &[judged]).verdict;
+        assert!(
+            verdict.starts_with("Missed: errors 9, asked == 0 at 400 connections"),
+            "{verdict}"
+        );
+        assert!(verdict.contains("expected `a`, got `b`"), "{verdict}");
     }
 }

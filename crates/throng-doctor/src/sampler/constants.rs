@@ -1,7 +1,7 @@
-//! What is true for a whole run and still belongs into every sample: the limits that its counters run into.
+//! Values that do not change during a run, but are in every sample: the limits of its counters.
 //!
-//! A counter says that something was dropped, a limit says how much room there was. Rules see intervals and nothing else,
-//! so each sample repeats what was read once.
+//! A counter shows that something was dropped, a limit shows how much room there was. Rules see
+//! intervals and nothing else, so each sample repeats what was read once.
 
 use super::KernelSample;
 use crate::fact::{Fact, Unknown};
@@ -9,7 +9,7 @@ use crate::meminfo;
 use crate::ports::local_ports;
 use crate::proc_root::ProcRoot;
 
-/// Read once, repeated in every sample.
+/// Values that are read once and repeated in every sample.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Constants {
     gauges: Vec<(String, u64)>,
@@ -17,7 +17,7 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// Those of this machine, and of the calling thread's network namespace.
+    /// Reads the values of this machine, and of the calling thread's network namespace.
     pub(super) fn read(root: &ProcRoot) -> Self {
         let mut constants = Self::default();
         for name in SYSCTLS {
@@ -41,24 +41,25 @@ impl Constants {
         constants
     }
 
-    /// Adds them to a sample.
+    /// Adds the values to a sample.
     pub(super) fn add_to(&self, out: &mut KernelSample) {
         self.gauges.iter().for_each(|(name, value)| out.set(name, *value));
         out.unknown.extend(self.unknown.iter().cloned());
     }
 
-    /// A size that the kernel negates, as that of the TCP hash in a namespace that has none of its own, is that of the table
-    /// which is shared.
+    /// Keeps a value. The kernel negates some sizes of shared tables, such as that of the TCP hash
+    /// in a namespace without its own: the size is the shared table's.
     fn set(&mut self, name: &str, value: i64) {
         self.gauges.push((name.to_owned(), value.unsigned_abs()));
     }
 
+    /// Returns a known value, or keeps the reason why it is unknown.
     fn take<T>(&mut self, fact: Fact<T>) -> Option<T> {
         fact.into_result().map_err(|why| self.unknown.push(why)).ok()
     }
 }
 
-/// Sysctls of one number.
+/// The sysctls with a single number.
 const SYSCTLS: &[&str] = &[
     "fs.epoll.max_user_watches",
     "net.core.netdev_max_backlog",
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_cannot_be_read_is_absent_and_said() {
+    fn a_limit_that_cannot_be_read_is_absent_and_reported() {
         let constants = Constants::read(&recorded_root("linux-4.19"));
         let mut sample = KernelSample::default();
         constants.add_to(&mut sample);

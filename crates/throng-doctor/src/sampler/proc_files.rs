@@ -1,4 +1,4 @@
-//! The files of `/proc` that are read each second, and what is recorded of each.
+//! The files of `/proc` that are read each second, and the counters recorded from each.
 
 use throng_report::MachineUse;
 
@@ -26,16 +26,17 @@ pub(super) struct ProcFiles {
     pressure: [(&'static str, KeptFile); 3],
 }
 
-/// What the namespace's counters decide.
+/// The network counters that decide what else is read.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Network {
+pub(super) struct NetworkCounters {
+    /// Dropped connects at listeners.
     pub(super) listen_drops: Option<u64>,
     /// TCP sockets.
     pub(super) sockets: Option<u64>,
 }
 
 impl ProcFiles {
-    /// Opens what can be opened; the rest is tried again at each look.
+    /// Opens the files that can be opened; each sample tries the others again.
     pub(super) fn new(root: &ProcRoot) -> Self {
         // `/proc/net` would be the namespace of the process's first thread.
         let net = |name| root.keep(format!("proc/thread-self/net/{name}"));
@@ -57,9 +58,9 @@ impl ProcFiles {
         }
     }
 
-    /// Records the namespace's counters. Returns those that decide what is asked next.
-    pub(super) fn network(&mut self, out: &mut KernelSample) -> Network {
-        let mut network = Network::default();
+    /// Records the namespace's counters. Returns those that decide what else is read.
+    pub(super) fn network(&mut self, out: &mut KernelSample) -> NetworkCounters {
+        let mut network = NetworkCounters::default();
         if let Some(counters) = out.take(self.netstat.read(netstat::parse)) {
             network.listen_drops = counters.get("TcpExt", "ListenDrops");
             out.set_all(&counters, "TcpExt", TCP_EXT);
@@ -90,7 +91,7 @@ impl ProcFiles {
         network
     }
 
-    /// Records what the whole machine does. Returns each CPU, where that is known.
+    /// Records the counters of the whole machine. Returns each CPU, if they are known.
     pub(super) fn machine(&mut self, out: &mut KernelSample) -> Option<Vec<OneCpu>> {
         let stat: Fact<(MachineUse, u64, Vec<OneCpu>)> = self.stat.read(|text| {
             Ok((cpu::parse(text)?, cpu::parse_softirq_us(text)?, cpu::parse_each(text)?))
@@ -138,7 +139,7 @@ impl ProcFiles {
     }
 }
 
-/// What is recorded of `Tcp`.
+/// The counters of `Tcp` that are recorded.
 const TCP: &[&str] = &[
     "ActiveOpens",
     "AttemptFails",
@@ -152,7 +153,8 @@ const TCP: &[&str] = &[
     "RetransSegs",
 ];
 
-/// What is recorded of `TcpExt`: every way to lose a connection or a segment that some rule names.
+/// The counters of `TcpExt` that are recorded: every loss of a connection or segment that a rule
+/// names.
 const TCP_EXT: &[&str] = &[
     "EmbryonicRsts",
     "ListenDrops",

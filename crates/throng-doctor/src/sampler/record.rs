@@ -1,4 +1,4 @@
-//! What one look brings back.
+//! The result of one sample.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use throng_report::{MachineUse, ProcessUse, ProgramUse};
 use crate::fact::{Fact, Unknown};
 use crate::netstat::NetCounters;
 
-/// The kernel at one moment, in the form in which an interval of the run file keeps it.
+/// The kernel at one time, in the form in which an interval of the run file keeps it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelSample {
-    /// Counters since the machine or the namespace began, and gauges, by name.
+    /// Counters since the machine or the namespace started, and gauges, by name.
     pub counters: BTreeMap<String, i64>,
     /// CPU time of the whole machine.
     pub machine: Option<MachineUse>,
-    /// The processes of interest, in the order of the options.
+    /// Sampled processes, in the order of the options.
     pub processes: Vec<ProcessSample>,
-    /// Other programs that took the most CPU time since they were last looked at, the most first; looked
-    /// for only while the watched ones do not explain how busy the machine is.
+    /// Other programs that used the most CPU time since the previous scan, the busiest first. They
+    /// are looked for only while the sampled programs do not explain how busy the machine is.
     pub programs: Vec<ProgramUse>,
-    /// What could not be read, and why.
+    /// Sources that could not be read, and why.
     pub unknown: Vec<Unknown>,
 }
 
-/// A process of interest.
+/// The use by one sampled process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessSample {
-    /// As in [`Watched`](crate::Watched).
+    /// Label, as in [`WatchedProcess`](crate::WatchedProcess).
     pub label: String,
-    /// What it used; `rss_bytes_at_start` is its memory when the sampler first saw it.
+    /// Use by the process; `rss_bytes_at_start` is its memory when the sampler first saw it.
     pub used: Fact<ProcessUse>,
 }
 
@@ -53,7 +53,7 @@ impl KernelSample {
         }
     }
 
-    /// The value, or else a note of why there is none.
+    /// Returns a known value, or keeps the reason why it is unknown.
     pub(super) fn take<T>(&mut self, fact: Fact<T>) -> Option<T> {
         match fact {
             Fact::Known(value) => Some(value),

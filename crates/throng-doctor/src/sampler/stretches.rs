@@ -1,7 +1,7 @@
-//! For how long at a stretch a program used a CPU, and for how long it used none.
+//! The longest times for which a program used a CPU without a rest, and for which it used none.
 //!
-//! The mean over a second does not tell a server that computes for 300 ms and then rests from one that answers evenly: both
-//! take 0.3 CPUs. Users of the first wait in between.
+//! The mean over a second does not distinguish a server that computes for 300 ms and then rests
+//! from one that answers evenly: both use 0.3 CPUs. Users of the first wait in between.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,11 +14,11 @@ pub(super) struct StretchMeter {
     last: Option<(Instant, u64)>,
     busy: Stretch,
     idle: Stretch,
-    /// The latest steps, for questions about a time that is over.
+    /// Latest steps, for requests about a time in the past.
     steps: VecDeque<(Instant, u64)>,
 }
 
-/// A stretch that goes on, and the longest since it was last taken.
+/// The current stretch, and the longest since the last call of `take`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stretch {
     now_us: u64,
@@ -28,14 +28,14 @@ struct Stretch {
 /// The longest stretches of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stretches {
-    /// With hardly a rest on a CPU, in milliseconds.
+    /// Longest time with hardly a rest on a CPU, in milliseconds.
     pub(super) busy_ms: u64,
-    /// Without any CPU time, in milliseconds.
+    /// Longest time without any CPU time, in milliseconds.
     pub(super) idle_ms: u64,
 }
 
 impl StretchMeter {
-    /// Takes the CPU time that the program has used until `now`.
+    /// Adds the CPU time that the program has used until `now`.
     pub(super) fn step(&mut self, now: Instant, cpu_us: u64) {
         if self.steps.len() == STEPS_MAX {
             self.steps.pop_front();
@@ -44,13 +44,14 @@ impl StretchMeter {
         let Some((at, before_us)) = self.last.replace((now, cpu_us)) else { return };
         let elapsed_us = now.micros_since(at);
         let used_us = cpu_us.saturating_sub(before_us);
-        // CPU time comes in steps of 10 ms: the half of a short step is as much as can be asked for.
+        // CPU time grows in steps of 10 ms: in a short step, half of it is as much as can be
+        // expected.
         self.busy.step(elapsed_us, used_us * 2 >= elapsed_us);
         self.idle.step(elapsed_us, used_us == 0);
     }
 
-    /// Returns the CPU time that was used between two samples, as far back as is known: none where that is less than half of
-    /// it.
+    /// Returns the CPU time that was used between two times, as far back as is known, or `None` if
+    /// less than half of it is known.
     pub(super) fn used_between(&self, from: Instant, to: Instant) -> Option<u64> {
         let first = self.steps.front()?.0.max(from);
         let last = self.steps.back()?.0.min(to);
@@ -58,7 +59,7 @@ impl StretchMeter {
         is_most.then(|| Some(self.used_by(last)?.saturating_sub(self.used_by(first)?)))?
     }
 
-    /// What was used by a moment between two steps, in proportion.
+    /// Returns the CPU time until a time between two steps, in proportion.
     fn used_by(&self, at: Instant) -> Option<u64> {
         let after = self.steps.partition_point(|(step, _)| *step < at);
         let (next, next_us) = *self.steps.get(after)?;
@@ -69,7 +70,8 @@ impl StretchMeter {
         Some(before_us + (next_us.saturating_sub(before_us) as f64 * share) as u64)
     }
 
-    /// Returns the longest stretches since the last call. One that goes on counts as far as it has come, and goes on.
+    /// Returns the longest stretches since the last call. A stretch that continues counts up to
+    /// now, and continues.
     pub(super) fn take(&mut self) -> Option<Stretches> {
         self.last?;
         let [busy_ms, idle_ms] = [&mut self.busy, &mut self.idle].map(|stretch| {
@@ -88,17 +90,18 @@ impl Stretch {
     }
 }
 
-/// The time between two steps, at least: shorter ones see less than a tick of the kernel's accounting.
+/// The shortest time between two steps: shorter ones see less than a tick of the kernel's
+/// accounting.
 pub(crate) const STEP: Duration = Duration::from_millis(20);
 
-/// Half a minute of them, which take 24 KB.
+/// The most steps that are kept: half a minute, in 24 KB.
 const STEPS_MAX: usize = 1_500;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Steps of 20 ms in which so many milliseconds were used.
+    /// Creates a meter after steps of 20 ms with this many milliseconds of CPU time each.
     fn meter(steps: &[u64]) -> StretchMeter {
         let mut meter = StretchMeter::default();
         let (mut now, mut cpu_us) = (Instant::from_nanos(1), 0);
@@ -114,7 +117,7 @@ mod tests {
     fn a_program_that_computes_in_bursts_has_long_stretches() {
         let burst = [vec![20; 15], vec![0; 35]].concat();
         assert_eq!(meter(&burst).take(), Some(Stretches { busy_ms: 300, idle_ms: 700 }));
-        // As much, but evenly.
+        // As much CPU time, but evenly.
         let even: Vec<u64> = (0..50).map(|n| if n % 3 == 0 { 10 } else { 0 }).collect();
         assert_eq!(meter(&even).take(), Some(Stretches { busy_ms: 20, idle_ms: 40 }));
     }
@@ -132,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_in_a_time_that_is_over_is_known_for_a_while() {
+    fn cpu_time_of_a_past_time_is_known_for_a_while() {
         let burst = [vec![0; 10], vec![20; 15], vec![0; 25]].concat();
         let meter = meter(&burst);
         let at = |ms: u64| Instant::from_nanos(1 + ms * 1_000_000);
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_a_program_that_was_not_looked_at() {
+    fn a_program_without_steps_has_no_stretches() {
         assert_eq!(StretchMeter::default().take(), None);
     }
 }

@@ -1,6 +1,8 @@
-//! What the threads of a process did since the sample before: the busiest of them, and the one that waited most.
+//! CPU use of a process's threads since the previous sample: of the busiest one, and of the one
+//! that waited most.
 //!
-//! A process that uses half of a machine may be at its end all the same, when all of that is one thread.
+//! A process that uses half of a machine may still be at its limit, if a single thread uses all of
+//! that.
 
 use std::collections::HashMap;
 
@@ -9,38 +11,40 @@ use throng_base::time::Instant;
 use super::KernelSample;
 use crate::process::SchedStat;
 
-/// Keeps what each thread had done, by its id.
+/// Keeps the CPU time of each thread, by its id.
 #[derive(Debug, Default)]
 pub(super) struct ThreadMeter {
-    before: Option<Before>,
+    before: Option<LastThreads>,
 }
 
+/// The threads at the previous sample.
 #[derive(Debug)]
-struct Before {
+struct LastThreads {
     at: Instant,
     threads: HashMap<u32, SchedStat>,
 }
 
-/// The threads of one process at one moment.
+/// CPU use of one process's threads in a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadsUse {
     threads: u64,
     run_us: u64,
     delay_us: u64,
-    /// None until there is something to compare with.
-    shares: Option<Shares>,
+    /// Shares of time, or `None` until there is a sample to compare with.
+    shares: Option<ThreadShares>,
 }
 
-/// What single threads did since the sample before, in thousandths of that time.
+/// CPU use of single threads since the previous sample, in thousandths of that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Shares {
+struct ThreadShares {
     busiest: u64,
     most_delayed: u64,
     busy: u64,
 }
 
 impl ThreadMeter {
-    /// Takes what all threads have done until `now`. One that has begun since did all of it since.
+    /// Compares the threads at `now` with the previous sample. A thread that is new has done all of
+    /// its work since.
     pub(super) fn measure(&mut self, now: Instant, threads: &[(u32, SchedStat)]) -> ThreadsUse {
         let sum = |of: fn(&SchedStat) -> u64| {
             threads.iter().fold(0_u64, |sum, (_, sched)| sum.saturating_add(of(sched))) / 1000
@@ -58,17 +62,17 @@ impl ThreadMeter {
             }
             used.shares = Some(before.shares(elapsed_ns, threads));
         }
-        self.before = Some(Before { at: now, threads: threads.iter().copied().collect() });
+        self.before = Some(LastThreads { at: now, threads: threads.iter().copied().collect() });
         used
     }
 }
 
-impl Before {
-    fn shares(&self, elapsed_ns: u64, threads: &[(u32, SchedStat)]) -> Shares {
-        let mut shares = Shares::default();
+impl LastThreads {
+    fn shares(&self, elapsed_ns: u64, threads: &[(u32, SchedStat)]) -> ThreadShares {
+        let mut shares = ThreadShares::default();
         for (tid, now) in threads {
             let before = self.threads.get(tid).copied().unwrap_or_default();
-            // The two clocks are not read at the very same moment.
+            // The two clocks are not read at the same time.
             let permille = |now: u64, before: u64| {
                 (now.saturating_sub(before).saturating_mul(1000) / elapsed_ns).min(1000)
             };
@@ -82,7 +86,7 @@ impl Before {
 }
 
 impl ThreadsUse {
-    /// Under the names of the run file.
+    /// Records the values under their names in the run file.
     pub(super) fn record(self, label: &str, out: &mut KernelSample) {
         let mut set = |name: &str, value| out.set(&format!("process.{label}.{name}"), value);
         set("threads", self.threads);
@@ -96,10 +100,11 @@ impl ThreadsUse {
     }
 }
 
-/// A thread that ran for more than this share of the time has hardly any left.
+/// The share of time above which a thread counts as busy: it has hardly any left.
 const BUSY_PERMILLE: u64 = 800;
 
-/// The kernel adds up a running thread's time once a tick, which is up to 10 ms: shares of a shorter time would be noise.
+/// The shortest time between two samples. The kernel adds up a running thread's time once a tick,
+/// which is up to 10 ms: shares of a shorter time would be noise.
 const ELAPSED_NS_MIN: u64 = 100_000_000;
 
 #[cfg(test)]
@@ -116,18 +121,18 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_thread_and_the_one_that_waited_most_are_told() {
+    fn the_busiest_thread_and_the_one_that_waited_most_are_reported() {
         let mut meter = ThreadMeter::default();
         let first = meter.measure(at(0), &[thread(1, 5_000, 70), thread(2, 100, 0)]);
         assert_eq!((first.threads, first.run_us, first.delay_us), (2, 5_100_000, 70_000));
         assert_eq!(first.shares, None, "there is nothing to compare with");
         let now = [thread(1, 5_010, 470), thread(2, 1_050, 20), thread(3, 810, 0)];
         let second = meter.measure(at(1_000), &now);
-        assert_eq!(second.shares, Some(Shares { busiest: 950, most_delayed: 400, busy: 2 }));
+        assert_eq!(second.shares, Some(ThreadShares { busiest: 950, most_delayed: 400, busy: 2 }));
     }
 
     #[test]
-    fn an_instant_is_too_short_to_be_compared_with_and_is_not_lost() {
+    fn too_short_a_time_has_no_shares_and_is_not_lost() {
         let mut meter = ThreadMeter::default();
         meter.measure(at(0), &[thread(1, 0, 0)]);
         assert_eq!(meter.measure(at(20), &[thread(1, 10, 0)]).shares, None);
@@ -136,10 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn nobody_runs_for_longer_than_there_was_time() {
+    fn no_thread_runs_for_longer_than_the_time_between_samples() {
         let mut meter = ThreadMeter::default();
         meter.measure(at(0), &[thread(1, 0, 0), thread(2, 40, 0)]);
         let shares = meter.measure(at(1_000), &[thread(1, 1_004, 0), thread(2, 39, 0)]).shares;
-        assert_eq!(shares, Some(Shares { busiest: 1_000, most_delayed: 0, busy: 1 }));
+        assert_eq!(shares, Some(ThreadShares { busiest: 1_000, most_delayed: 0, busy: 1 }));
     }
 }

@@ -109,7 +109,7 @@ impl KernelProbe for LiveKernel {
             }
             Server::Watched(facts) => {
                 facts.fill(&mut sample, &mut unseen);
-                facts.server_pid().into_iter().for_each(|pid| self.here.spare(pid));
+                facts.server_pid().into_iter().for_each(|pid| self.here.exclude(pid));
             }
         }
         unseen.sort();
@@ -124,7 +124,7 @@ impl KernelProbe for LiveKernel {
     fn ask_between(&mut self, from: Instant, to: Instant) {
         match &self.server {
             Server::Namespace(there) => there.ask_between(from, to),
-            _ => self.here.ask_between(from, to),
+            _ => self.here.request_gap_cpu(from, to),
         }
     }
 
@@ -145,7 +145,7 @@ impl KernelProbe for LiveKernel {
         }
         if netns::is_mine(pid) == Ok(false) {
             self.here = Sampler::new(options(&self.ports));
-            self.here.spare(pid);
+            self.here.exclude(pid);
             self.server = Server::Namespace(ServerKernel::new(pid, self.ports.clone()));
         } else {
             self.here.watch(watched("server", pid));

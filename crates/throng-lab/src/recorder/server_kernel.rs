@@ -46,7 +46,7 @@ impl ServerKernel {
                         continue;
                     }
                     Question::Between(from, to) => {
-                        sampler.ask_between(from, to);
+                        sampler.request_gap_cpu(from, to);
                         continue;
                     }
                 }

@@ -312,7 +312,7 @@ mod tests {
             value: Some(3_400.0),
             measured: "3.40 ms".to_owned(),
         };
-        let verdict = "Nothing stopped it before it was ended.".to_owned();
+        let verdict = "Nothing stopped it before it was interrupted.".to_owned();
         let diagnosis = Diagnosis { verdict, ..Diagnosis::default() };
         let text = render_text(&summary, &[judgement], Some(&diagnosis));
         for part in [

@@ -1,4 +1,4 @@
-//! What a server did while it answered nobody.
+//! The activity of a server while it answered no user.
 
 use throng_report::Evidence;
 
@@ -6,32 +6,32 @@ use crate::gaps::Gap;
 use crate::history::Sample;
 use crate::run_view::{Endpoint, RunView};
 
-/// What the server did in a gap.
+/// The activity of the server in a gap.
 pub(super) struct ServerActivity {
     pub(super) what: ActivityKind,
-    /// Whether its process could be looked at.
+    /// True if the server's process could be read.
     pub(super) is_seen: bool,
-    /// Connections that waited to be accepted, where they became more.
+    /// Connections that waited to be accepted, if they became more.
     pub(super) queued: Option<i64>,
-    /// CPUs that it took.
+    /// CPUs that the server used.
     pub(super) cpus: Option<f64>,
     pub(super) evidence: Vec<Evidence>,
-    /// Whether it accepted nobody, or its control socket was silent too.
+    /// True if it accepted no connection, or its control socket was silent too.
     is_whole: bool,
     pid: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ActivityKind {
-    /// A signal or a debugger had stopped it.
+    /// Stopped by a signal or a debugger.
     Stopped,
-    /// It used no CPU, and waited in the kernel.
+    /// Without CPU use, waiting in the kernel.
     Uninterruptible,
-    /// It used no CPU.
+    /// Without CPU use.
     Idle,
-    /// It computed without a rest.
+    /// Computing all the time.
     Busy,
-    /// Either, or both.
+    /// Computing, waiting, or both.
     Unclear,
 }
 
@@ -50,10 +50,10 @@ impl ServerActivity {
             _ => ActivityKind::Unclear,
         };
         let queue = queue(run, gap);
-        let spoke = before(run, gap).is_some_and(|moment| moment.interval.server.is_some());
+        let spoke = before(run, gap).is_some_and(|sample| sample.interval.server.is_some());
         let is_silent = spoke
             && inside(run, gap).count() > 0
-            && inside(run, gap).all(|moment| moment.interval.server.is_none());
+            && inside(run, gap).all(|sample| sample.interval.server.is_none());
         let shown = if what == ActivityKind::Stopped { "stopped" } else { "gap_cpu_us" };
         Self {
             what,
@@ -66,93 +66,98 @@ impl ServerActivity {
         }
     }
 
-    /// What may have been the reason, in a sentence.
+    /// Returns a sentence about the likely reason.
     pub(super) fn why(&self) -> &'static str {
         match self.what {
             ActivityKind::Stopped => {
-                "A signal (SIGSTOP), a debugger or the job control of a shell leaves a process so."
+                "A signal (SIGSTOP), a debugger or a shell's job control leaves a process in that \
+                 state."
             }
             ActivityKind::Uninterruptible => {
-                "So it waited for a disk or a network file system, or was frozen by its control group."
+                "It waited for a disk or a network file system, or its control group was frozen."
             }
             ActivityKind::Idle if self.is_whole => {
-                "It was paused as a whole (frozen, a pause of its virtual machine), or its only loop waited for something: a \
-                 lock, a disk, a sleep."
+                "It was paused as a whole (frozen, a pause of its virtual machine), or its only \
+                 loop waited for something: a lock, a disk, a sleep."
             }
             ActivityKind::Idle => {
-                "It was paused, or everybody waited for the same thing: a lock, a database, a disk, a sleep."
+                "It was paused, or all users waited for the same thing: a lock, a database, a \
+                 disk, a sleep."
             }
-            ActivityKind::Busy => {
-                "One long piece of work holds up all users that the same thread serves."
-            }
+            ActivityKind::Busy => "One long task delays all users of the same thread.",
             ActivityKind::Unclear => {
-                "It computed, or it waited for something that all users need: the figures do not tell which."
+                "It computed, or it waited for something that all users need: the measurements do \
+                 not show which."
             }
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do.
     pub(super) fn remedy(&self) -> String {
         let pid = &self.pid;
         match self.what {
-            ActivityKind::Stopped => format!("find what stops it; kill -CONT {pid} lets it go on"),
+            ActivityKind::Stopped => {
+                format!("find what stops it, and run kill -CONT {pid} to continue it")
+            }
             ActivityKind::Uninterruptible => format!(
-                "look while it lasts: cat /proc/{pid}/wchan /proc/{pid}/stack, the freezer of its control group, iostat -x 1"
+                "while it lasts, check cat /proc/{pid}/wchan /proc/{pid}/stack, the freezer of its \
+                 control group, and iostat -x 1"
             ),
             ActivityKind::Idle => format!(
-                "see what it waits for while it lasts (ps -o stat,wchan -p {pid}, strace -f -p {pid}, a stack dump), and what \
-                 pauses it (freezer, VM, garbage collector)"
+                "while it lasts, find what it waits for (ps -o stat,wchan -p {pid}, strace -f -p \
+                 {pid}, a stack dump) and what pauses it (freezer, VM, garbage collector)"
             ),
             ActivityKind::Busy => format!(
-                "profile what it computes then (perf top -p {pid}, or the profiler of its language): do it in another thread, or \
-                 in pieces"
+                "profile what it computes then (perf top -p {pid}, or the profiler of its \
+                 language), and move it to another thread or split it into pieces"
             ),
             ActivityKind::Unclear if self.is_seen => format!(
-                "profile it while it lasts (perf top -p {pid}), and see what it waits for (strace -f -p {pid}, a stack dump)"
+                "profile it while it lasts (perf top -p {pid}), and find what it waits for (strace \
+                 -f -p {pid}, a stack dump)"
             ),
-            ActivityKind::Unclear => "throng doctor --watch --listen ADDR:PORT on its machine and throng run --server-facts HOST:PORT \
-                              here show which"
+            ActivityKind::Unclear => "find which with throng doctor --watch --listen ADDR:PORT on \
+                                      its machine and throng run --server-facts HOST:PORT here"
                 .to_owned(),
         }
     }
 }
 
-/// Tells whether the server waited for a CPU in a gap, and did not use what it got for something else: it is not the server that
-/// stood still.
+/// Reports whether the server waited for a CPU in a gap and used what it got for its work: then the
+/// server did not stand still.
 pub(super) fn waits_for_a_cpu(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
     waited(run, gap) && share_in(run, gap).is_none_or(|share| share < BUSY_DELAYED_SHARE)
 }
 
-/// Whether a thread of the server was ready to run for long and had no CPU.
+/// Reports whether a thread of the server was ready to run for long without a CPU.
 fn waited(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
     let delayed = |now: &Sample| of_server(run, now, "most_delayed_thread_permille");
-    within(run, gap).any(|moment| delayed(moment) > Some(DELAYED_MOST))
+    within(run, gap).any(|sample| delayed(sample) > Some(DELAYED_MOST))
 }
 
-/// The CPUs that the server had in a gap.
+/// Returns the CPUs that the server used in a gap.
 fn share_in(run: &RunView<'_>, gap: &Gap<'_>) -> Option<f64> {
-    let used_us = of_server(run, gap.moment, "gap_cpu_us").filter(|_| !gap.is_open);
+    let used_us = of_server(run, gap.sample, "gap_cpu_us").filter(|_| !gap.is_open);
     let exact = used_us.map(|us| us as f64 / 1000.0 / gap.gap.length_ms().max(1) as f64);
     exact.or_else(|| cpus(run, gap))
 }
 
-/// The same from the intervals that lie in the gap as a whole.
+/// Returns the CPUs that the server used in the intervals that lie wholly in the gap.
 fn cpus(run: &RunView<'_>, gap: &Gap<'_>) -> Option<f64> {
     let inside = run.steps().filter(|(before, now)| {
         before.interval.at_ms >= gap.gap.from_ms && now.interval.at_ms <= gap.gap.to_ms
     });
     let (mut used_us, mut span_ms) = (0, 0);
     for (before, now) in inside {
-        let used = |moment| of_server(run, moment, "cpu_us");
+        let used = |sample| of_server(run, sample, "cpu_us");
         used_us += (used(now)? - used(before)?).max(0);
         span_ms += now.interval.span_ms;
     }
     (span_ms > 0).then(|| used_us as f64 / 1000.0 / span_ms as f64)
 }
 
-/// Connections that wait to be accepted in a gap, where those are more than before it.
+/// Returns the connections that waited to be accepted in a gap, if they are more than before it.
 fn queue(run: &RunView<'_>, gap: &Gap<'_>) -> Option<Evidence> {
-    let queued = |moment: &Sample| run.value(Endpoint::Server, moment, "listener.accept_queue");
+    let queued = |sample: &Sample| run.value(Endpoint::Server, sample, "listener.accept_queue");
     let from = before(run, gap).and_then(queued).unwrap_or(0);
     let looks = inside(run, gap).filter_map(|now| Some((now.interval.at_ms, queued(now)?)));
     let (at_ms, to) = looks.max_by_key(|(_, queued)| *queued)?;
@@ -164,7 +169,7 @@ fn queue(run: &RunView<'_>, gap: &Gap<'_>) -> Option<Evidence> {
     })
 }
 
-/// The height of a gauge of the server's process in a gap.
+/// Returns the peak of a gauge of the server's process in a gap.
 fn peak(run: &RunView<'_>, gap: &Gap<'_>, name: &str) -> Option<Evidence> {
     let looks = within(run, gap);
     let looks = looks.filter_map(|now| Some((now.interval.at_ms, of_server(run, now, name)?)));
@@ -174,40 +179,44 @@ fn peak(run: &RunView<'_>, gap: &Gap<'_>, name: &str) -> Option<Evidence> {
     Some(Evidence { counter: format!("process.server.{name}"), from, to, at_ms })
 }
 
-fn of_server(run: &RunView<'_>, moment: &Sample, name: &str) -> Option<i64> {
-    run.value(Endpoint::Server, moment, &format!("process.server.{name}"))
+/// Returns a value of the server's process.
+fn of_server(run: &RunView<'_>, sample: &Sample, name: &str) -> Option<i64> {
+    run.value(Endpoint::Server, sample, &format!("process.server.{name}"))
 }
 
-/// The intervals that a gap has a part in.
+/// Returns the intervals that overlap a gap.
 fn within<'a>(run: &RunView<'a>, gap: &Gap<'_>) -> impl Iterator<Item = &'a Sample> {
     let (from_ms, to_ms) = (gap.gap.from_ms, gap.gap.to_ms);
-    run.samples().iter().filter(move |moment| {
-        let end_ms = moment.interval.at_ms;
-        end_ms > from_ms && end_ms.saturating_sub(moment.interval.span_ms) < to_ms
+    run.samples().iter().filter(move |sample| {
+        let end_ms = sample.interval.at_ms;
+        end_ms > from_ms && end_ms.saturating_sub(sample.interval.span_ms) < to_ms
     })
 }
 
-/// Those of them that ended in the gap: what they say is of a moment in it.
+/// Returns the intervals that ended inside a gap: their gauges were read in it.
 fn inside<'a>(run: &RunView<'a>, gap: &Gap<'_>) -> impl Iterator<Item = &'a Sample> {
     let (to_ms, is_open) = (gap.gap.to_ms, gap.is_open);
-    within(run, gap).filter(move |moment| moment.interval.at_ms < to_ms || is_open)
+    within(run, gap).filter(move |sample| sample.interval.at_ms < to_ms || is_open)
 }
 
-/// The last look before a gap.
+/// Returns the last sample before a gap.
 fn before<'a>(run: &RunView<'a>, gap: &Gap<'_>) -> Option<&'a Sample> {
-    run.samples().iter().rev().find(|moment| moment.interval.at_ms <= gap.gap.from_ms)
+    run.samples().iter().rev().find(|sample| sample.interval.at_ms <= gap.gap.from_ms)
 }
 
-/// A thread that waits longer for a CPU does not stand still by itself, in thousandths of the time.
+/// The longest wait of a thread for a CPU, in thousandths of the time: a server that waits longer
+/// does not stand still by itself.
 const DELAYED_MOST: i64 = 300;
 
-/// Connections that wait to be accepted, by so many more than before.
+/// The smallest increase of connections that wait to be accepted.
 const QUEUED_MIN: i64 = 3;
 
-/// A server that takes no more of a CPU does nothing: one tick of the kernel's accounting in the shortest gap.
+/// The largest share of a CPU that counts as idle: one tick of the kernel's accounting in the
+/// shortest gap.
 const IDLE_SHARE: f64 = 0.10;
 
-/// One that takes as much computes, …
+/// The smallest share of a CPU that counts as busy.
 const BUSY_SHARE: f64 = 0.6;
-/// … or less, where it has to share the CPUs.
+
+/// The smallest share of a CPU that counts as busy if the server has to share the CPUs.
 const BUSY_DELAYED_SHARE: f64 = 0.25;

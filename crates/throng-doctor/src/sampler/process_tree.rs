@@ -1,7 +1,8 @@
-//! A program that is more than one process: workers that share its listener, and the children of all of them.
+//! A program of more than one process: workers that share its listener, and the children of all of
+//! them.
 //!
-//! A server of one process for each CPU takes what all of them take. What its workers use must not look like what other
-//! programs use.
+//! A server with one process for each CPU uses what all of its processes use. The CPU time of its
+//! workers must not look like that of other programs.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,45 +11,46 @@ use crate::proc_root::ProcRoot;
 use crate::process::{ProcessStat, SchedStat, children, parse_stat, sched_stats};
 use crate::status;
 
-/// Adds up what the processes of one program use, over the ends of some and the beginnings of others.
+/// Sums up what the processes of one program use, while some end and others start.
 #[derive(Debug)]
-pub(super) struct Family {
+pub(super) struct ProcessTree {
     main: u32,
-    /// Processes that belong to it from the start.
+    /// Processes that belong to the program from the start.
     also: Vec<u32>,
-    /// CPU time of each at the look before.
+    /// CPU time of each process at the previous sample.
     before: HashMap<u32, u64>,
     cpu_us: u64,
 }
 
-/// What a look has seen of them.
+/// The use by all processes of a program in one sample.
 #[derive(Debug, Default)]
-pub(super) struct FamilyUse {
-    /// CPU time of all since the first look, and what those that were there then had used before.
+pub(super) struct ProcessTreeUse {
+    /// CPU time of all since the first sample, and what the processes in that sample had used
+    /// before.
     pub(super) cpu_us: u64,
-    /// Resident memory of all; what they share counts more than once.
+    /// Resident memory of all; shared pages count more than once.
     pub(super) rss_bytes: u64,
-    /// Processes now.
+    /// Number of processes now.
     pub(super) processes: u64,
-    /// Those of them that a signal or a debugger has stopped.
+    /// Processes that a signal or a debugger has stopped.
     pub(super) stopped: u64,
-    /// Those of them that wait in the kernel for a disk, or are frozen.
+    /// Processes that wait in the kernel for a disk, or are frozen.
     pub(super) uninterruptible: u64,
 }
 
-impl Family {
+impl ProcessTree {
     pub(super) fn new(main: u32, also: Vec<u32>) -> Self {
         Self { main, also, before: HashMap::new(), cpu_us: 0 }
     }
 
-    /// Returns the processes of the last look, the main one among them whether or not it is there.
+    /// Returns the processes of the last sample, with the main one even if it is gone.
     pub(super) fn members(&self) -> BTreeSet<u32> {
         self.before.keys().copied().chain([self.main]).collect()
     }
 
-    /// Looks at all of them; none when the main one is gone.
-    pub(super) fn look(&mut self, root: &ProcRoot) -> Option<FamilyUse> {
-        let mut found = FamilyUse::default();
+    /// Samples all processes, or returns `None` if the main one is gone.
+    pub(super) fn sample(&mut self, root: &ProcRoot) -> Option<ProcessTreeUse> {
+        let mut found = ProcessTreeUse::default();
         let mut now = HashMap::new();
         let mut queue: Vec<u32> = self.also.iter().rev().copied().chain([self.main]).collect();
         while let Some(pid) = queue.pop() {
@@ -69,11 +71,11 @@ impl Family {
             let used = now.iter().map(|(pid, us)| us.saturating_sub(self.used_before(*pid)));
             self.cpu_us += used.sum::<u64>();
             self.before = now;
-            FamilyUse { cpu_us: self.cpu_us, ..found }
+            ProcessTreeUse { cpu_us: self.cpu_us, ..found }
         })
     }
 
-    /// What all of their threads have done.
+    /// Returns the scheduling statistics of all their threads.
     pub(super) fn threads(&self, root: &ProcRoot) -> Fact<Vec<(u32, SchedStat)>> {
         let mut all = sched_stats(root, self.main);
         for pid in self.before.keys().filter(|pid| **pid != self.main) {
@@ -84,20 +86,21 @@ impl Family {
         all
     }
 
-    /// CPU time now of those that the last look has seen, a few of them.
+    /// Returns the present CPU time of the first few processes of the last sample.
     pub(super) fn cpu_us_now(&self, root: &ProcRoot) -> Option<u64> {
         let stat = |pid: &u32| root.read(&format!("proc/{pid}/stat"), parse_stat);
-        let few = self.before.keys().take(PULSE_PROCESSES_MAX);
+        let few = self.before.keys().take(STEP_PROCESSES_MAX);
         let known = few.filter_map(|pid| Some(stat(pid).known()?.cpu_us()));
         (!self.before.is_empty()).then(|| known.sum())
     }
 
+    /// Returns the CPU time of a process at the previous sample.
     fn used_before(&self, pid: u32) -> u64 {
         self.before.get(&pid).copied().unwrap_or(0)
     }
 }
 
-impl FamilyUse {
+impl ProcessTreeUse {
     fn add(&mut self, stat: &ProcessStat) {
         self.processes += 1;
         self.stopped += u64::from(stat.is_stopped());
@@ -105,22 +108,24 @@ impl FamilyUse {
     }
 }
 
+/// Returns the resident memory of a process.
 fn rss_bytes(root: &ProcRoot, pid: u32) -> u64 {
     let status = root.read(&format!("proc/{pid}/status"), status::parse).into_result();
     status.ok().and_then(|status| status.rss_bytes).unwrap_or(0)
 }
 
-/// Processes of one program that are looked at; a server that forks for each connection has more, and its first ones must do.
+/// The most processes of one program that are sampled. A server that forks for each connection has
+/// more; its first ones represent it.
 const PROCESSES_MAX: usize = 64;
 
-/// Processes that are looked at fifty times a second.
-const PULSE_PROCESSES_MAX: usize = 4;
+/// The most processes that are read fifty times a second.
+const STEP_PROCESSES_MAX: usize = 4;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A process in a made-up tree.
+    /// Writes a process into a made-up `/proc` tree.
     fn process(dir: &std::path::Path, pid: u32, state: char, ticks: u64, children: &str) {
         let path = dir.join(format!("proc/{pid}"));
         std::fs::create_dir_all(path.join(format!("task/{pid}"))).unwrap();
@@ -131,30 +136,30 @@ mod tests {
     }
 
     #[test]
-    fn workers_and_their_children_count_and_one_that_ends_takes_nothing_back() {
+    fn workers_and_their_children_count_and_one_that_ends_keeps_its_cpu_time() {
         let dir = tempfile::tempdir().unwrap();
         let root = ProcRoot::new(dir.path());
         process(dir.path(), 10, 'S', 100, "11 ");
         process(dir.path(), 11, 'S', 50, "");
         process(dir.path(), 12, 'T', 30, "");
-        let mut family = Family::new(10, vec![12]);
-        let found = family.look(&root).unwrap();
+        let mut process_tree = ProcessTree::new(10, vec![12]);
+        let found = process_tree.sample(&root).unwrap();
         assert_eq!((found.cpu_us, found.processes, found.stopped), (1_800_000, 3, 1));
-        assert_eq!(family.members(), BTreeSet::from([10, 11, 12]));
-        // One ends, another begins.
+        assert_eq!(process_tree.members(), BTreeSet::from([10, 11, 12]));
+        // One process ends, another starts.
         std::fs::remove_dir_all(dir.path().join("proc/11")).unwrap();
         process(dir.path(), 10, 'S', 110, "13 ");
         process(dir.path(), 13, 'D', 5, "");
-        let found = family.look(&root).unwrap();
+        let found = process_tree.sample(&root).unwrap();
         assert_eq!(found.cpu_us, 1_800_000 + 100_000 + 50_000);
         assert_eq!((found.processes, found.uninterruptible), (3, 1));
-        assert_eq!(family.cpu_us_now(&root), Some((110 + 5 + 30) * 10_000));
+        assert_eq!(process_tree.cpu_us_now(&root), Some((110 + 5 + 30) * 10_000));
     }
 
     #[test]
     fn a_program_whose_main_process_is_gone_is_not_known() {
         let dir = tempfile::tempdir().unwrap();
         process(dir.path(), 12, 'S', 30, "");
-        assert!(Family::new(10, vec![12]).look(&ProcRoot::new(dir.path())).is_none());
+        assert!(ProcessTree::new(10, vec![12]).sample(&ProcRoot::new(dir.path())).is_none());
     }
 }
