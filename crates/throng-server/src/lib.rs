@@ -34,6 +34,7 @@
 
 mod accept_state;
 mod acceptor;
+mod any_server;
 mod app;
 pub mod channels;
 mod config;
@@ -44,7 +45,7 @@ mod fanout;
 mod handle;
 mod handler;
 mod handler_context;
-pub mod handlers;
+pub mod kinds;
 mod linger;
 mod listener;
 mod options;
@@ -52,6 +53,7 @@ mod origin;
 mod registry;
 mod server;
 
+pub use any_server::AnyServer;
 pub use app::{ServerApp, Slot};
 pub use config::ServerConfig;
 pub use connection::Connection;

@@ -15,7 +15,7 @@ pub enum CheckOrigin {
     ///
     /// Where the server is told what it is called
     /// ([`Channels::host`](crate::channels::Channels::host), or
-    /// [`ChatOptions::host`](crate::handlers::ChatOptions)), that is its host and no other.
+    /// [`ChatOptions::host`](crate::kinds::ChatOptions)), that is its host and no other.
     /// Otherwise it is what the request's `host` header says, if that is an IP address or
     /// `localhost`. Any other name is not believed: its owner can make it lead to this server after
     /// a browser has loaded a page from elsewhere under it (DNS rebinding), and then both headers

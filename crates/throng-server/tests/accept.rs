@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use support::*;
 use throng_report::RunEventKind;
-use throng_server::{AcceptTopology, CountCondition, Server, ServerOptions, handlers};
+use throng_server::{AcceptTopology, CountCondition, Server, ServerOptions, kinds};
 
 #[test]
 fn every_topology_accepts_on_many_cores() {
     for accept in TOPOLOGIES {
-        let server = Server::start(options(accept, 4), |_| handlers::Ok).unwrap();
+        let server = Server::start(options(accept, 4), |_| kinds::Ok).unwrap();
         let mut clients: Vec<TcpStream> = (0..200).map(|_| connect(server.addr())).collect();
         clients.iter_mut().for_each(ask);
         let counted = snapshot(&server);
@@ -42,7 +42,7 @@ fn every_topology_accepts_on_many_cores() {
 fn ipv6_is_listened_on() {
     for accept in TOPOLOGIES {
         let options = ServerOptions { listen: "[::1]:0".parse().unwrap(), ..options(accept, 2) };
-        let server = Server::start(options, |_| handlers::Ok).unwrap();
+        let server = Server::start(options, |_| kinds::Ok).unwrap();
         assert!(server.addr().is_ipv6());
         ask(&mut connect(server.addr()));
     }
@@ -141,7 +141,7 @@ impl throng_server::Handler for Counting {
 fn a_waiting_connect_is_served_when_any_core_frees_a_place() {
     for accept in TOPOLOGIES {
         let options = ServerOptions { connections_max: Some(8), ..options(accept, 4) };
-        let server = Server::start(options, |_| handlers::Ok).unwrap();
+        let server = Server::start(options, |_| kinds::Ok).unwrap();
         let mut open: Vec<TcpStream> = (0..8).map(|_| connect(server.addr())).collect();
         open.iter_mut().for_each(ask);
         let mut waiting: Vec<TcpStream> = (0..8).map(|_| connect(server.addr())).collect();
@@ -164,7 +164,7 @@ fn a_waiting_connect_is_served_when_any_core_frees_a_place() {
 #[test]
 fn accepting_goes_on_after_a_storm_of_connects_that_are_gone_already() {
     for accept in TOPOLOGIES {
-        let server = Server::start(options(accept, 2), |_| handlers::Ok).unwrap();
+        let server = Server::start(options(accept, 2), |_| kinds::Ok).unwrap();
         for _ in 0..300 {
             drop(connect(server.addr()));
         }
@@ -175,7 +175,7 @@ fn accepting_goes_on_after_a_storm_of_connects_that_are_gone_already() {
 
 #[test]
 fn a_registrys_mailbox_is_measured() {
-    let server = Server::start(options(AcceptTopology::Dispatch, 2), |_| handlers::Ok).unwrap();
+    let server = Server::start(options(AcceptTopology::Dispatch, 2), |_| kinds::Ok).unwrap();
     let clients: Vec<_> = (0..50).map(|_| connect(server.addr())).collect();
     assert!(server.wait_for_connections(CountCondition::Exactly, 50, PATIENCE));
     drop(clients);

@@ -12,7 +12,7 @@ use support::*;
 use throng_report::RunEventKind;
 use throng_server::{
     AcceptTopology, Connection, ConnectionId, CountCondition, DisconnectReason, Handler, Raw,
-    SendOutcome, Server, ServerOptions, handlers,
+    SendOutcome, Server, ServerOptions, kinds,
 };
 
 /// Does what the first byte of a packet says, and reports.
@@ -357,7 +357,7 @@ fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
 fn a_server_whose_handler_cannot_be_made_does_not_start() {
     let _ = Server::start(options(AcceptTopology::Reuseport, 2), |core| {
         assert_eq!(core, 0, "as asked (this is the test's)");
-        handlers::Ok
+        kinds::Ok
     });
 }
 
@@ -386,8 +386,7 @@ fn a_reset_is_a_reset() {
 
 #[test]
 fn pongs_follow_pings_however_they_are_cut() {
-    let server =
-        Server::start(options(AcceptTopology::Reuseport, 1), |_| handlers::PingPong).unwrap();
+    let server = Server::start(options(AcceptTopology::Reuseport, 1), |_| kinds::PingPong).unwrap();
     let mut client = connect(server.addr());
     for part in [&b"Pi"[..], b"ngPing", b"P", b"ing"] {
         client.write_all(part).unwrap();
@@ -402,14 +401,14 @@ fn pongs_follow_pings_however_they_are_cut() {
 
 #[test]
 fn an_echo_returns_and_a_hold_keeps_silent() {
-    let echo = Server::start(options(AcceptTopology::Reuseport, 1), |_| handlers::Echo).unwrap();
+    let echo = Server::start(options(AcceptTopology::Reuseport, 1), |_| kinds::Echo).unwrap();
     let mut client = connect(echo.addr());
     client.write_all(b"hello").unwrap();
     let mut answer = [0; 5];
     client.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"hello");
 
-    let hold = Server::start(options(AcceptTopology::Reuseport, 1), |_| handlers::Hold).unwrap();
+    let hold = Server::start(options(AcceptTopology::Reuseport, 1), |_| kinds::Hold).unwrap();
     let mut client = connect(hold.addr());
     client.write_all(b"hello").unwrap();
     assert!(!is_answered(&mut client));

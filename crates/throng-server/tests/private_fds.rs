@@ -13,7 +13,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use support::*;
 use throng_server::{
-    AcceptTopology, Connection, Handler, Raw, Server, ServerHandle, ServerOptions, handlers,
+    AcceptTopology, Connection, Handler, Raw, Server, ServerHandle, ServerOptions, kinds,
 };
 
 /// Writes to logs that it has captured, and answers `ok`.
@@ -93,7 +93,7 @@ fn with_one_table_for_all_a_captured_fd_works() {
 
 /// Publishes through another server's handle, and tells what came of it.
 struct Relaying {
-    to: ServerHandle<handlers::Chat>,
+    to: ServerHandle<kinds::Chat>,
     told: Sender<Option<String>>,
 }
 
@@ -115,7 +115,7 @@ impl Handler for Relaying {
 fn a_handle_to_a_server_elsewhere_panics_on_a_core_with_a_table_of_its_own() {
     for (private_fds, works) in [(false, true), (true, false)] {
         let chat = Server::start(options(AcceptTopology::Reuseport, 1), |_| {
-            handlers::Chat::new(handlers::ChatOptions::default())
+            kinds::Chat::new(kinds::ChatOptions::default())
         });
         let chat = chat.unwrap();
         let (tell, told) = channel();

@@ -11,7 +11,7 @@ use throng_base::wheel::TICK;
 use throng_driver::{ConnectSpec, Driver, SocketClose, SocketOptions, SourceAddress};
 use throng_engine::{Core, CoreLimits};
 use throng_report::ServerCounters;
-use throng_server::handlers::{Chat, ChatOptions};
+use throng_server::kinds::{Chat, ChatOptions};
 use throng_server::{CheckOrigin, CoreMessage, ListenReport, ServerApp, ServerConfig};
 use throng_sim::{Faults, Sim, SimCores, SimCoresOptions, SimDriver, SimFd, check};
 

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
-use throng_server::handlers::{Chat, ChatOptions};
+use throng_server::kinds::{Chat, ChatOptions};
 use throng_server::pubsub::{Policy, TopicRules};
 use throng_server::{AcceptTopology, Server, ServerOptions};
 

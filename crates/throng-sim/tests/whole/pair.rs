@@ -14,7 +14,7 @@ use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
 use throng_report::{LoadCounters, Merge, ServerCounters};
-use throng_server::handlers::Echo;
+use throng_server::kinds::Echo;
 use throng_server::{AcceptTopology, CoreMessage, ListenReport, ServerApp, ServerConfig};
 use throng_sim::{FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver};
 

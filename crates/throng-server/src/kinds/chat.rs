@@ -1,4 +1,4 @@
-//! Everyone hears everyone, over WebSockets.
+//! The chat: one room over WebSockets.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use throng_proto::websocket::{
 use throng_pubsub::{Dialect, Publication, Rulebook, Subscription, TopicRules};
 use throng_report::{Merge, ServerCounters};
 
-use crate::{CheckOrigin, Connection, Handler, linger};
+use super::{KindOptions, start_server};
+use crate::{AnyServer, CheckOrigin, Connection, Handler, ServerOptions, StartError, linger};
 
-/// A chat of one room. Any path leads into it; every message, text or binary, goes to everyone, its sender included.
-/// What is no WebSocket is answered with 426 and a sentence.
+/// A chat of one room, which every path leads to. Every message, text or binary, goes to all clients,
+/// the sender included. A request without a WebSocket upgrade is answered with 426 and a sentence.
 #[derive(Debug)]
 pub struct Chat {
     options: ChatOptions,
@@ -25,40 +26,41 @@ pub struct Chat {
     counters: ServerCounters,
 }
 
-/// What a chat allows.
+/// The settings of a chat.
 #[derive(Clone, Debug, Default)]
 pub struct ChatOptions {
-    /// The limits of handshakes and messages. It takes no bodies of requests, whatever
-    /// `body_bytes_max` says.
+    /// The limits of handshakes and messages. `body_bytes_max` is ignored: the chat accepts no
+    /// request body.
     pub limits: WebSocketLimits,
-    /// Whose pages may connect. Default: those of this host.
+    /// The pages that may connect. Default: pages of this host.
     pub check_origin: CheckOrigin,
-    /// What the server is called in the addresses of its pages. Default: any address, and
-    /// `localhost`.
+    /// The server's name in the addresses of its pages. Default: any IP address, and `localhost`.
     pub host: Option<String>,
-    /// Whether messages are compressed for those who offer it. Default false: short messages gain little.
+    /// True to compress messages for clients that offer it. Default false: short messages gain
+    /// little.
     pub deflate: bool,
-    /// What becomes of messages that somebody is too slow for.
+    /// The rules for messages to slow readers.
     pub rules: TopicRules,
-    /// How long somebody may say nothing, not even a pong, before being told so and closed: for good by default.
+    /// Time without a byte from a client, pongs included, before it gets a close frame with code
+    /// 1002. Default: never.
     pub idle_timeout: Option<Duration>,
 }
 
-/// What somebody said.
+/// A message of a client.
 struct ChatMessage {
     opcode: Opcode,
     payload: Box<[u8]>,
 }
 
 impl Chat {
-    /// One core's part of the chat.
+    /// Creates the handler of one core.
     pub fn new(mut options: ChatOptions) -> Self {
         options.limits.body_bytes_max = 0;
         let (room, deflater) = ("chat".into(), Deflater::new());
         Self { options, room, deflater, counters: ServerCounters::default() }
     }
 
-    /// Lets a client into the room, or says why not.
+    /// Answers an upgrade request: subscribes the client to the room, or refuses it with a reason.
     fn admit(&mut self, conn: &mut Connection<'_, Self>, request: &Request<'_>) {
         let ChatOptions { check_origin, host, deflate, idle_timeout, .. } = &self.options;
         let is_allowed = check_origin.allows_request(host.as_deref(), request);
@@ -81,14 +83,16 @@ impl Chat {
         }
     }
 
-    fn say(&self, conn: &mut Connection<'_, Self>, opcode: Opcode, payload: &[u8]) {
-        let said = ChatMessage { opcode, payload: payload.into() };
-        let publication = Publication::new(Arc::clone(&self.room), said).of_bytes(payload.len());
+    /// Publishes a client's message to the room.
+    fn publish(&self, conn: &mut Connection<'_, Self>, opcode: Opcode, payload: &[u8]) {
+        let message = ChatMessage { opcode, payload: payload.into() };
+        let publication = Publication::new(Arc::clone(&self.room), message).of_bytes(payload.len());
         conn.publish(publication, None);
     }
 
-    /// Sends a close frame, which nothing follows, to whoever is in the room; the answer ends the connection.
-    fn dismiss(&self, conn: &mut Connection<'_, Self>, code: u16, reason: &str) {
+    /// Sends a close frame and unsubscribes the client, so that nothing follows the frame. The
+    /// client's own close frame ends the connection.
+    fn send_close(&self, conn: &mut Connection<'_, Self>, code: u16, reason: &str) {
         conn.unsubscribe_all();
         conn.clear_timeout();
         let (session, out) = conn.session();
@@ -107,7 +111,7 @@ impl Handler for Chat {
     }
 
     fn scratch(&self) -> Scratch {
-        // A server masks nothing, so that the seed does not matter.
+        // A server masks no frames: the seed is not used.
         Scratch::new(self.options.limits, 0)
     }
 
@@ -118,8 +122,8 @@ impl Handler for Chat {
     fn event(&mut self, conn: &mut Connection<'_, Self>, event: ServerEvent<'_>) {
         match event {
             ServerEvent::Request(request) => self.admit(conn, &request),
-            ServerEvent::Text(text) => self.say(conn, Opcode::Text, text.as_bytes()),
-            ServerEvent::Binary(bytes) => self.say(conn, Opcode::Binary, bytes),
+            ServerEvent::Text(text) => self.publish(conn, Opcode::Text, text.as_bytes()),
+            ServerEvent::Binary(bytes) => self.publish(conn, Opcode::Binary, bytes),
             ServerEvent::Ping(_) | ServerEvent::Pong(_) => {}
             ServerEvent::Closed { .. } => conn.close(),
             ServerEvent::Failed(violation) => {
@@ -131,13 +135,15 @@ impl Handler for Chat {
     }
 
     fn draining(&mut self, conn: &mut Connection<'_, Self>) {
-        match conn.protocol().is_open() {
-            true => self.dismiss(conn, GOING_AWAY, "the server ends"),
-            false => conn.close(),
+        if conn.protocol().is_open() {
+            self.send_close(conn, GOING_AWAY, "the server ends");
+        } else {
+            conn.close();
         }
     }
 
-    /// Nothing was heard for too long, or the timer runs for what is left; whoever was told the last word is closed.
+    /// Sends a close frame after the idle timeout. If the client has sent bytes since, sets the
+    /// timer to the rest. Closes the connection if the close frame has been sent already.
     fn timeout(&mut self, conn: &mut Connection<'_, Self>) {
         let is_open = conn.protocol().is_open();
         let Some(span) = self.options.idle_timeout.filter(|_| is_open) else { return conn.close() };
@@ -145,7 +151,7 @@ impl Handler for Chat {
             Some(left) if !left.is_zero() => conn.set_timeout(left),
             _ => {
                 self.counters.idle_timeouts += 1;
-                self.dismiss(conn, PROTOCOL_ERROR, "nothing was heard for too long");
+                self.send_close(conn, PROTOCOL_ERROR, "idle timeout: no bytes received");
             }
         }
     }
@@ -163,9 +169,24 @@ impl Handler for Chat {
     }
 }
 
-/// RFC 6455 section 7.4.1.
+/// Close code of a server that shuts down, RFC 6455 section 7.4.1.
 const GOING_AWAY: u16 = 1001;
-/// The code of a silent client, as of the channels' server.
+/// Close code for an idle client, the same as that of channels.
 const PROTOCOL_ERROR: u16 = 1002;
 const PLAIN: Dialect = Dialect::new(0);
 const DEFLATED: Dialect = Dialect::new(1);
+
+pub(super) fn start(options: &KindOptions) -> Result<Arc<dyn AnyServer>, StartError> {
+    let KindOptions { server, websocket, .. } = options;
+    let chat = ChatOptions {
+        limits: websocket.limits(WebSocketLimits::default()),
+        check_origin: websocket.check_origin.clone(),
+        host: websocket.host.clone(),
+        deflate: websocket.deflate,
+        rules: websocket.rules,
+        idle_timeout: server.idle_timeout,
+    };
+    // The chat applies the idle timeout itself: it sends a close frame first.
+    let server = ServerOptions { idle_timeout: None, ..server.clone() };
+    start_server(&server, move |_| Chat::new(chat.clone()))
+}
