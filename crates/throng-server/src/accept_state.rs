@@ -20,20 +20,20 @@ use crate::core_message::CoreMessage;
 pub(crate) enum AcceptState {
     /// There is no listener.
     Closed,
-    Watched,
+    Listening,
     /// Until the registry says where the last one goes.
-    Asking,
+    AwaitingPlacement,
     Paused(Pause),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pause {
-    pub(crate) why: PauseReason,
+    pub(crate) reason: PauseReason,
     since: Instant,
     /// When to try again even if nothing happens.
-    pub(crate) until: Instant,
+    pub(crate) retry_at: Instant,
     /// Whether an event told of it.
-    is_told: bool,
+    is_reported: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,39 +51,39 @@ where
 {
     pub(crate) fn resume_accepting(&mut self, cx: &mut CoreContext<D, Self>) {
         let Some(listener) = &self.acceptor.listener else { return };
-        if self.acceptor.state == AcceptState::Watched {
+        if self.acceptor.state == AcceptState::Listening {
             return;
         }
         if let Err(errno) = cx.driver().watch(listener, LISTENER) {
             self.acceptor.count_error(errno);
             return self.pause(cx, PauseReason::Kernel(errno));
         }
-        self.tell_resumed(cx.now());
-        self.acceptor.state = AcceptState::Watched;
+        self.emit_resumed(cx.now());
+        self.acceptor.state = AcceptState::Listening;
     }
 
     pub(crate) fn stop_accepting(&mut self, cx: &mut CoreContext<D, Self>, state: AcceptState) {
-        if self.acceptor.state == AcceptState::Watched
+        if self.acceptor.state == AcceptState::Listening
             && let Some(listener) = &self.acceptor.listener
         {
             // By name, not by closing: a reference in another core's table would keep it in the set.
             let _ = cx.driver().unwatch(listener);
         }
-        self.tell_resumed(cx.now());
+        self.emit_resumed(cx.now());
         self.acceptor.state = state;
     }
 
     /// Tells that a pause is over, if it was told that it began.
-    fn tell_resumed(&self, now: Instant) {
-        if let AcceptState::Paused(Pause { since, is_told: true, .. }) = self.acceptor.state {
+    fn emit_resumed(&self, now: Instant) {
+        if let AcceptState::Paused(Pause { since, is_reported: true, .. }) = self.acceptor.state {
             let paused_ms = now.since(since).as_millis() as u64;
             let core = self.acceptor.core as u32;
-            self.events.tell(now, RunEventKind::AcceptResumed { core, paused_ms });
+            self.events.emit(now, RunEventKind::AcceptResumed { core, paused_ms });
         }
     }
 
     pub(crate) fn pause(&mut self, cx: &mut CoreContext<D, Self>, why: PauseReason) {
-        if self.acceptor.listener.is_none() || self.acceptor.asking.is_some() {
+        if self.acceptor.listener.is_none() || self.acceptor.awaiting_placement.is_some() {
             // It does not accept anyhow; whoever begins again finds out for himself.
             return;
         }
@@ -94,18 +94,18 @@ where
         };
         if let AcceptState::Paused(pause) = self.acceptor.state {
             // One pause to whoever hears of it, but another reason counts as another one.
-            if pause.why != why {
-                self.tell_pause(cx, why);
+            if pause.reason != why {
+                self.emit_paused(cx, why);
             }
-            self.acceptor.state = AcceptState::Paused(Pause { why, until, ..pause });
+            self.acceptor.state = AcceptState::Paused(Pause { reason: why, retry_at: until, ..pause });
             return;
         }
-        let is_told = self.tell_pause(cx, why);
-        self.stop_accepting(cx, AcceptState::Paused(Pause { why, since: now, until, is_told }));
+        let is_told = self.emit_paused(cx, why);
+        self.stop_accepting(cx, AcceptState::Paused(Pause { reason: why, since: now, retry_at: until, is_reported: is_told }));
     }
 
     /// Counts a pause and tells of it.
-    fn tell_pause(&mut self, cx: &CoreContext<D, Self>, why: PauseReason) -> bool {
+    fn emit_paused(&mut self, cx: &CoreContext<D, Self>, why: PauseReason) -> bool {
         let errno = match why {
             PauseReason::Kernel(errno) => Some(errno),
             PauseReason::Permits if self.config.limited_by_fds => Some(Errno::TABLE_FULL),
@@ -117,12 +117,12 @@ where
             Some(errno) => {
                 self.counters.pauses_fd += 1;
                 let errno = errno.name().to_owned();
-                self.events.paused(cx.now(), || RunEventKind::FdTableFull { core, errno, open })
+                self.events.emit_pause(cx.now(), || RunEventKind::FdTableFull { core, errno, open })
             }
             None => {
                 self.counters.pauses_max += 1;
                 self.events
-                    .paused(cx.now(), || RunEventKind::ConnectionsMaxReached { connections_max })
+                    .emit_pause(cx.now(), || RunEventKind::ConnectionsMaxReached { connections_max })
             }
         }
     }

@@ -12,7 +12,7 @@ use throng_engine::CoreContext;
 use crate::accept_state::{AcceptState, Pause, PauseReason};
 use crate::app::{ServerApp, Slot};
 use crate::core_message::{CoreMessage, CoreMessageKind, ListenReport};
-use crate::events::handler_panicked;
+use crate::events::handler_panic;
 use crate::{AcceptTopology, Handler};
 
 /// What a core knows about its accepting.
@@ -24,37 +24,37 @@ pub(crate) struct Acceptor<F> {
     /// Accepts of the next batch: as many as the queue held last time, so that a quiet one costs no empty accept. It
     /// grows when batches fill turn after turn.
     burst: usize,
-    has_filled: bool,
-    had_filled: bool,
+    batch_filled: bool,
+    last_batch_filled: bool,
     /// Connections that this core's fd table holds beside the listener.
     room: usize,
     /// The next core to get what does not fit in here.
     overflow_to: CoreId,
     /// Sockets that wait to leave this table since the last wait.
-    leaving: usize,
+    handoffs: usize,
     /// To which core a socket was passed on last.
-    passed_to: CoreId,
+    last_handoff_to: CoreId,
     /// Dispatch: accepted, and waiting to hear where it goes.
-    pub(crate) asking: Option<F>,
+    pub(crate) awaiting_placement: Option<F>,
     /// Who waits for the listener that core 0 shares.
-    pub(crate) expects: Option<Sender<ListenReport>>,
+    pub(crate) listener_reply: Option<Sender<ListenReport>>,
     /// Connections of this core that ended in this turn and are not booked yet.
-    pub(crate) ended: usize,
+    pub(crate) uncounted_closes: usize,
     /// A connection has ended since this core looked last.
-    pub(crate) has_freed: bool,
+    pub(crate) has_closed: bool,
     /// A permit may have come back for this core.
-    pub(crate) was_named: bool,
-    pass_failures: u64,
+    pub(crate) permit_signaled: bool,
+    handoff_failures: u64,
     pub(crate) errors: Vec<(Errno, u64)>,
 }
 
 /// What came of one accept.
 pub(crate) enum AcceptStep {
-    Again,
+    Accepted,
     Empty,
     /// The table can hold no more that are on their way to others.
-    Enough,
-    Asking,
+    HandoffsMax,
+    AwaitPlacement,
     Pause(PauseReason),
     Closed,
 }
@@ -67,25 +67,25 @@ impl<F> Default for Acceptor<F> {
             listener: None,
             state: AcceptState::Closed,
             burst: 1,
-            has_filled: false,
-            had_filled: false,
+            batch_filled: false,
+            last_batch_filled: false,
             room: usize::MAX,
             overflow_to: 0,
-            leaving: 0,
-            passed_to: 0,
-            asking: None,
-            expects: None,
-            ended: 0,
-            has_freed: false,
-            was_named: false,
-            pass_failures: 0,
+            handoffs: 0,
+            last_handoff_to: 0,
+            awaiting_placement: None,
+            listener_reply: None,
+            uncounted_closes: 0,
+            has_closed: false,
+            permit_signaled: false,
+            handoff_failures: 0,
             errors: Vec::new(),
         }
     }
 }
 
 impl<F> Acceptor<F> {
-    pub(crate) fn started(&mut self, core: CoreId, cores: usize, room: usize) {
+    pub(crate) fn start(&mut self, core: CoreId, cores: usize, room: usize) {
         self.core = core;
         self.cores = cores;
         // A core alone has nobody to pass to; then the kernel says when the table is full.
@@ -100,16 +100,16 @@ impl<F> Acceptor<F> {
     /// When the core must be awake: to try again, or at once, to book what ended when the turn was over already.
     pub(crate) fn due(&self) -> Instant {
         match self.state {
-            _ if self.ended > 0 || self.was_named => Instant::ZERO,
-            AcceptState::Paused(pause) => pause.until,
+            _ if self.uncounted_closes > 0 || self.permit_signaled => Instant::ZERO,
+            AcceptState::Paused(pause) => pause.retry_at,
             _ => Instant::FAR,
         }
     }
 
     /// Gives a permit back and wakes the core that it is for.
-    pub(crate) fn give<D: Driver>(&mut self, driver: &mut D) {
+    pub(crate) fn release_permit<D: Driver>(&mut self, driver: &mut D) {
         match driver.permits().give() {
-            Some(core) if core == self.core => self.was_named = true,
+            Some(core) if core == self.core => self.permit_signaled = true,
             Some(core) => driver.wake(core),
             None => {}
         }
@@ -122,7 +122,7 @@ impl<F> Acceptor<F> {
         }
     }
 
-    fn next_overflow(&mut self) -> CoreId {
+    fn next_overflow_core(&mut self) -> CoreId {
         self.overflow_to = (self.overflow_to + 1) % self.cores;
         if self.overflow_to == self.core {
             self.overflow_to = (self.core + 1) % self.cores;
@@ -141,19 +141,19 @@ where
         let mut accepted = 0;
         while accepted < self.acceptor.burst {
             match self.accept_one(cx) {
-                AcceptStep::Again => accepted += 1,
+                AcceptStep::Accepted => accepted += 1,
                 AcceptStep::Empty => {
                     self.acceptor.burst = accepted.max(1);
                     return self.resume_accepting(cx);
                 }
-                AcceptStep::Enough => return self.resume_accepting(cx),
-                AcceptStep::Asking => return self.stop_accepting(cx, AcceptState::Asking),
+                AcceptStep::HandoffsMax => return self.resume_accepting(cx),
+                AcceptStep::AwaitPlacement => return self.stop_accepting(cx, AcceptState::AwaitingPlacement),
                 AcceptStep::Pause(why) => return self.pause(cx, why),
                 AcceptStep::Closed => return,
             }
         }
-        self.acceptor.has_filled = true;
-        if self.acceptor.had_filled {
+        self.acceptor.batch_filled = true;
+        if self.acceptor.last_batch_filled {
             self.acceptor.burst = (self.acceptor.burst * 2).min(BURST_MAX);
         }
         self.resume_accepting(cx);
@@ -162,7 +162,7 @@ where
     /// Tries again what the kernel refused a while ago.
     pub(crate) fn retry(&mut self, cx: &mut CoreContext<D, Self>) {
         if let AcceptState::Paused(pause) = self.acceptor.state
-            && pause.until <= cx.now()
+            && pause.retry_at <= cx.now()
         {
             self.accept(cx);
         }
@@ -170,11 +170,11 @@ where
 
     pub(crate) fn accept_one(&mut self, cx: &mut CoreContext<D, Self>) -> AcceptStep {
         let Some(listener) = &self.acceptor.listener else { return AcceptStep::Closed };
-        if self.acceptor.asking.is_some() {
-            return AcceptStep::Asking;
+        if self.acceptor.awaiting_placement.is_some() {
+            return AcceptStep::AwaitPlacement;
         }
-        if self.acceptor.leaving >= LEAVING_MAX {
-            return AcceptStep::Enough;
+        if self.acceptor.handoffs >= LEAVING_MAX {
+            return AcceptStep::HandoffsMax;
         }
         let driver = cx.driver();
         if !driver.permits().take(self.acceptor.core) {
@@ -183,44 +183,44 @@ where
         let errno = match driver.accept(listener) {
             Ok(fd) => {
                 self.counters.accepted += 1;
-                return self.accepted(cx, fd);
+                return self.place_accepted(cx, fd);
             }
             Err(errno) => errno,
         };
-        self.acceptor.give(driver);
+        self.acceptor.release_permit(driver);
         match errno {
             Errno::AGAIN => {
                 self.counters.accepts_empty += 1;
                 return AcceptStep::Empty;
             }
-            Errno::INTR => return AcceptStep::Again,
+            Errno::INTR => return AcceptStep::Accepted,
             _ => self.acceptor.count_error(errno),
         }
         match errno.blame() {
             // The connection ended before it was accepted; the next one is fine.
-            Blame::Peer | Blame::Transient => AcceptStep::Again,
+            Blame::Peer | Blame::Transient => AcceptStep::Accepted,
             Blame::Limit | Blame::Misuse => AcceptStep::Pause(PauseReason::Kernel(errno)),
         }
     }
 
-    fn accepted(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) -> AcceptStep {
+    fn place_accepted(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) -> AcceptStep {
         if self.config.accept == AcceptTopology::Dispatch {
-            debug_assert!(self.acceptor.asking.is_none(), "one accept at a time waits");
-            self.acceptor.asking = Some(fd);
-            self.tell_registry(cx.driver(), CoreMessageKind::Ask(self.acceptor.core));
-            return AcceptStep::Asking;
+            debug_assert!(self.acceptor.awaiting_placement.is_none(), "one accept at a time waits");
+            self.acceptor.awaiting_placement = Some(fd);
+            self.send_to_registry(cx.driver(), CoreMessageKind::PlacementRequest(self.acceptor.core));
+            return AcceptStep::AwaitPlacement;
         }
         match self.place(cx, fd) {
-            Ok(()) => AcceptStep::Again,
+            Ok(()) => AcceptStep::Accepted,
             Err(errno) => AcceptStep::Pause(PauseReason::Kernel(errno)),
         }
     }
 
     /// The registry has said where the connection goes that waits here.
-    pub(crate) fn go(&mut self, cx: &mut CoreContext<D, Self>, to: CoreId) {
-        let Some(fd) = self.acceptor.asking.take() else { return };
+    pub(crate) fn placement_received(&mut self, cx: &mut CoreContext<D, Self>, to: CoreId) {
+        let Some(fd) = self.acceptor.awaiting_placement.take() else { return };
         if to != self.acceptor.core {
-            self.pass(cx.driver(), fd, to);
+            self.hand_off(cx.driver(), fd, to);
         } else if let Err(errno) = self.place(cx, fd) {
             return self.pause(cx, PauseReason::Kernel(errno));
         }
@@ -228,7 +228,7 @@ where
     }
 
     /// Another core has handed a connection over.
-    pub(crate) fn arrived(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) {
+    pub(crate) fn handoff_received(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) {
         if let Err(errno) = self.place(cx, fd) {
             self.pause(cx, PauseReason::Kernel(errno));
         }
@@ -239,19 +239,19 @@ where
     fn place(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) -> Result<(), Errno> {
         if self.is_closing {
             cx.driver().close(fd, SocketClose::Finish);
-            self.ended(cx.driver(), self.acceptor.core);
+            self.connection_ended(cx.driver(), self.acceptor.core);
             return Ok(());
         }
         if self.connections(cx) >= self.acceptor.room {
-            let to = self.acceptor.next_overflow();
-            self.pass(cx.driver(), fd, to);
+            let to = self.acceptor.next_overflow_core();
+            self.hand_off(cx.driver(), fd, to);
             return Ok(());
         }
         // The handler's state is made by the user's code, and no connection has it yet that could end for a panic.
         let now = cx.now();
         let made = cx.shield(|| (self.handler.session(now), Slot::default()));
         let Some((session, slot)) = made else {
-            self.events.panicked(cx.now(), || handler_panicked::<H>(self.acceptor.core));
+            self.events.emit_panic(cx.now(), || handler_panic::<H>(self.acceptor.core));
             self.refuse(cx.driver(), fd);
             return Ok(());
         };
@@ -266,54 +266,54 @@ where
     /// Ends a connection that has a permit and no place.
     fn refuse(&mut self, driver: &mut D, fd: D::Fd) {
         driver.close(fd, SocketClose::Reset);
-        self.ended(driver, self.acceptor.core);
+        self.connection_ended(driver, self.acceptor.core);
     }
 
-    fn pass(&mut self, driver: &mut D, fd: D::Fd, to: CoreId) {
+    fn hand_off(&mut self, driver: &mut D, fd: D::Fd, to: CoreId) {
         self.counters.handed_over += 1;
-        self.acceptor.leaving += 1;
-        self.acceptor.passed_to = to;
+        self.acceptor.handoffs += 1;
+        self.acceptor.last_handoff_to = to;
         // What cannot be passed on is booked at the end of a turn.
         driver.pass(fd, to);
     }
 
     /// The last thing of a turn: what other cores, and this one's closes, have made possible.
     pub(crate) fn after_turn(&mut self, cx: &mut CoreContext<D, Self>) {
-        self.acceptor.leaving = 0;
-        self.acceptor.had_filled = std::mem::take(&mut self.acceptor.has_filled);
-        for _ in 0..std::mem::take(&mut self.acceptor.ended) {
-            self.ended(cx.driver(), self.acceptor.core);
+        self.acceptor.handoffs = 0;
+        self.acceptor.last_batch_filled = std::mem::take(&mut self.acceptor.batch_filled);
+        for _ in 0..std::mem::take(&mut self.acceptor.uncounted_closes) {
+            self.connection_ended(cx.driver(), self.acceptor.core);
         }
-        self.book_pass_failures(cx.driver());
-        if std::mem::take(&mut self.acceptor.has_freed)
-            && let AcceptState::Paused(Pause { why: PauseReason::Kernel(_), .. }) =
+        self.count_handoff_failures(cx.driver());
+        if std::mem::take(&mut self.acceptor.has_closed)
+            && let AcceptState::Paused(Pause { reason: PauseReason::Kernel(_), .. }) =
                 self.acceptor.state
         {
             self.accept(cx);
         }
-        while std::mem::take(&mut self.acceptor.was_named) {
-            self.permit_came(cx);
+        while std::mem::take(&mut self.acceptor.permit_signaled) {
+            self.permit_returned(cx);
         }
     }
 
     /// A permit may have come back for this core. When it has no use for it, the next core that waits is to hear of it.
-    fn permit_came(&mut self, cx: &mut CoreContext<D, Self>) {
-        if let AcceptState::Paused(Pause { why: PauseReason::Permits, .. }) = self.acceptor.state {
+    fn permit_returned(&mut self, cx: &mut CoreContext<D, Self>) {
+        if let AcceptState::Paused(Pause { reason: PauseReason::Permits, .. }) = self.acceptor.state {
             return self.accept(cx);
         }
         let driver = cx.driver();
         if driver.permits().anyone_waits() && driver.permits().try_take() {
-            self.acceptor.give(driver);
+            self.acceptor.release_permit(driver);
         }
     }
 
-    fn book_pass_failures(&mut self, driver: &mut D) {
+    fn count_handoff_failures(&mut self, driver: &mut D) {
         let failures = driver.pass_failures();
-        while self.acceptor.pass_failures < failures {
-            self.acceptor.pass_failures += 1;
+        while self.acceptor.handoff_failures < failures {
+            self.acceptor.handoff_failures += 1;
             self.counters.hand_over_failures += 1;
             // In `dispatch`, the one topology in which it matters, one is on its way at a time.
-            self.ended(driver, self.acceptor.passed_to);
+            self.connection_ended(driver, self.acceptor.last_handoff_to);
         }
     }
 }

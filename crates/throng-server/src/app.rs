@@ -13,7 +13,7 @@ use throng_report::ServerCounters;
 
 use crate::acceptor::Acceptor;
 use crate::core_message::{Control, CoreMessage, CoreMessageKind, CoreReport};
-use crate::events::{EventSink, handler_panicked};
+use crate::events::{EventSink, handler_panic};
 use crate::fanout::Fanout;
 use crate::registry::Registry;
 use crate::{
@@ -32,10 +32,10 @@ pub struct ServerApp<H: Handler, D: Driver> {
     /// Connections without a socket that are to begin.
     spawned: Vec<H::State>,
     /// How many of those there are.
-    pub(crate) detached: usize,
+    pub(crate) detached_count: usize,
     pub(crate) events: EventSink,
     /// Connections that have not been told yet that the server is about to end.
-    draining: Vec<Key>,
+    drain_queue: Vec<Key>,
     /// The message for the connection that is being nudged.
     inbox: Option<H::Message>,
     /// Connections that arrive are closed: the server ends.
@@ -47,7 +47,7 @@ pub struct ServerApp<H: Handler, D: Driver> {
 /// What a server keeps for a connection.
 pub struct Slot<C> {
     /// When something was heard of it last; or when it took bytes while more waited, if its timer has looked then.
-    pub(crate) heard: Instant,
+    pub(crate) last_activity: Instant,
     /// When the handler wants to be called.
     pub(crate) timeout: Instant,
     pub(crate) memberships: Memberships,
@@ -55,18 +55,18 @@ pub struct Slot<C> {
     is_idle: bool,
     /// Whether it never had a socket.
     pub(crate) is_detached: bool,
-    pub(crate) own: C,
+    pub(crate) state: C,
 }
 
 impl<C> Slot<C> {
     fn new(own: C) -> Self {
         Self {
-            heard: Instant::ZERO,
+            last_activity: Instant::ZERO,
             timeout: Instant::FAR,
             memberships: Memberships::default(),
             is_idle: false,
             is_detached: false,
-            own,
+            state: own,
         }
     }
 
@@ -81,7 +81,7 @@ impl<C> Slot<C> {
     /// When its idle time ends. Nothing is ever heard of one without a socket, so it has none.
     fn idle_at(&self, idle_timeout: Option<Duration>) -> Instant {
         let idle_timeout = idle_timeout.filter(|_| !self.is_detached);
-        idle_timeout.map_or(Instant::FAR, |idle| self.heard + idle)
+        idle_timeout.map_or(Instant::FAR, |idle| self.last_activity + idle)
     }
 }
 
@@ -98,12 +98,12 @@ where
             config,
             handler,
             spawned: Vec::new(),
-            detached: 0,
+            detached_count: 0,
             acceptor: Acceptor::default(),
             registry: None,
             counters: ServerCounters::default(),
             events,
-            draining: Vec::new(),
+            drain_queue: Vec::new(),
             inbox: None,
             is_closing: false,
             is_draining: false,
@@ -118,7 +118,7 @@ where
     /// What this core has counted.
     pub fn report(&mut self, cx: &mut CoreContext<D, Self>) -> CoreReport {
         let mut server = self.counters.clone();
-        server.closed += self.acceptor.ended as u64;
+        server.closed += self.acceptor.uncounted_closes as u64;
         server.open = self.connections(cx) as u64;
         server.paused_cores = u64::from(self.acceptor.is_paused());
         self.fanout.report(&mut server);
@@ -136,11 +136,11 @@ where
 
     /// Connections that have sockets.
     pub(crate) fn connections(&self, cx: &CoreContext<D, Self>) -> usize {
-        cx.len() - self.detached
+        cx.len() - self.detached_count
     }
 
     /// Lets the handler act on a connection.
-    pub(crate) fn handle(
+    pub(crate) fn call_handler(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         act: impl FnOnce(&mut H, &mut Connection<'_, H>),
@@ -149,13 +149,13 @@ where
         let Self { fanout, spawned, is_draining, .. } = self;
         let is_draining = *is_draining;
         let mut connection =
-            Connection { wire: conn, idle_timeout, fanout, spawned, is_draining, sent: 0 };
+            Connection { ops: conn, idle_timeout, fanout, spawned, is_draining, sent: 0 };
         act(&mut self.handler, &mut connection);
         self.counters.messages_sent += connection.sent;
     }
 
     /// Lets the handler act for the whole core. What panics there harms nobody else.
-    fn context(
+    fn call_core_handler(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         act: impl FnOnce(&mut H, &mut HandlerContext<'_, H>),
@@ -167,26 +167,26 @@ where
         if let Err(panic) = acted {
             // Counted as any other.
             cx.shield(|| resume_unwind(panic));
-            self.events.panicked(cx.now(), || handler_panicked::<H>(cx.core()));
+            self.events.emit_panic(cx.now(), || handler_panic::<H>(cx.core()));
         }
     }
 
     /// A connection that belonged to `core`, or was to, is no more.
-    pub(crate) fn ended(&mut self, driver: &mut D, core: CoreId) {
+    pub(crate) fn connection_ended(&mut self, driver: &mut D, core: CoreId) {
         self.counters.closed += 1;
-        self.acceptor.has_freed = true;
-        self.acceptor.give(driver);
+        self.acceptor.has_closed = true;
+        self.acceptor.release_permit(driver);
         if self.config.accept == AcceptTopology::Dispatch {
-            self.tell_registry(driver, CoreMessageKind::End(core));
+            self.send_to_registry(driver, CoreMessageKind::ConnectionEnded(core));
         }
     }
 
-    pub(crate) fn tell_registry(&self, driver: &mut D, kind: CoreMessageKind<H::Message>) {
+    pub(crate) fn send_to_registry(&self, driver: &mut D, kind: CoreMessageKind<H::Message>) {
         // Control mail is never refused.
         let _ = driver.post(REGISTRY_CORE, CoreMessage(kind), MessagePriority::Control);
     }
 
-    fn deliver(&mut self, cx: &mut CoreContext<D, Self>, key: Key, message: H::Message) {
+    fn deliver_message(&mut self, cx: &mut CoreContext<D, Self>, key: Key, message: H::Message) {
         let listens = |conn: &mut Conn<'_, D, Self>| conn.is_open() || conn.state().is_detached;
         let is_open = cx.with(key, listens).unwrap_or(false);
         if is_open {
@@ -194,68 +194,68 @@ where
             self.inbox = Some(message);
             cx.notify(key);
         } else {
-            self.context(cx, |handler, core| handler.undelivered(core, message));
+            self.call_core_handler(cx, |handler, core| handler.undelivered(core, message));
         }
     }
 
     /// Begins the connections without sockets that callbacks have asked for.
-    fn spawn(&mut self, cx: &mut CoreContext<D, Self>) {
+    fn open_spawned(&mut self, cx: &mut CoreContext<D, Self>) {
         while let Some(own) = self.spawned.pop() {
             let now = cx.now();
             let Some(session) = cx.shield(|| self.handler.session(now)) else { continue };
-            self.detached += 1;
+            self.detached_count += 1;
             let slot = Slot { is_detached: true, ..Slot::new(own) };
             let key = cx.insert(session, slot);
-            cx.with(key, |conn| self.handle(conn, H::open));
+            cx.with(key, |conn| self.call_handler(conn, H::open));
             if self.is_draining {
-                self.draining.push(key);
+                self.drain_queue.push(key);
             }
         }
     }
 
     /// Tells some of the connections that the server is about to end.
-    fn drain(&mut self, cx: &mut CoreContext<D, Self>) {
-        let kept = self.draining.len().saturating_sub(DRAINED_OF_TURN);
-        for key in self.draining.split_off(kept) {
-            cx.with(key, |conn| self.handle(conn, H::draining));
+    fn notify_draining(&mut self, cx: &mut CoreContext<D, Self>) {
+        let kept = self.drain_queue.len().saturating_sub(DRAINED_OF_TURN);
+        for key in self.drain_queue.split_off(kept) {
+            cx.with(key, |conn| self.call_handler(conn, H::draining));
         }
     }
 
-    fn registry_mail(&mut self, cx: &mut CoreContext<D, Self>, kind: &CoreMessageKind<H::Message>) {
+    fn registry_message(&mut self, cx: &mut CoreContext<D, Self>, kind: &CoreMessageKind<H::Message>) {
         let Some(registry) = &mut self.registry else { return };
-        registry.heard(|| cx.driver().mail_waiting());
+        registry.count_message(|| cx.driver().mail_waiting());
         let go = match *kind {
-            CoreMessageKind::Ask(acceptor) => registry.ask(acceptor),
-            CoreMessageKind::End(core) => registry.ended(core),
+            CoreMessageKind::PlacementRequest(acceptor) => registry.request_placement(acceptor),
+            CoreMessageKind::ConnectionEnded(core) => registry.connection_ended(core),
             _ => None,
         };
         if let Some(go) = go {
             let _ = cx.post(
                 go.acceptor,
-                CoreMessage(CoreMessageKind::Go(go.to)),
+                CoreMessage(CoreMessageKind::Placement(go.to)),
                 MessagePriority::Control,
             );
         }
     }
 
     /// The server goes on; who has not been told of its end yet is not told any more.
-    fn begin_again(&mut self) {
+    fn cancel_drain(&mut self) {
         self.is_closing = false;
         self.is_draining = false;
-        self.draining.clear();
+        self.drain_queue.clear();
     }
 
     fn control(&mut self, cx: &mut CoreContext<D, Self>, control: Control) {
         match control {
             Control::Listen { addr, shared_with_all, reply } => {
-                self.begin_again();
+                self.cancel_drain();
                 let listening = self.listen(cx, addr, shared_with_all);
                 let _ = reply.send((cx.core(), listening.map(Some)));
             }
-            Control::Expect { reply } => {
-                self.begin_again();
+            Control::ExpectListener { reply } => {
+                self.cancel_drain();
                 let _ = reply.send((cx.core(), Ok(None)));
-                self.acceptor.expects = Some(reply);
+                self.acceptor.listener_reply = Some(reply);
             }
             Control::Suspend { reply } => {
                 self.suspend(cx);
@@ -263,7 +263,7 @@ where
             }
             Control::Drain => {
                 self.is_draining = true;
-                self.draining = cx.keys();
+                self.drain_queue = cx.keys();
             }
             Control::CloseAll => {
                 self.is_closing = true;
@@ -298,7 +298,7 @@ where
         let cores = cx.driver().cores();
         // One place of the table is the listener's.
         let room = cx.driver().fd_room().map_or(usize::MAX, |room| room.saturating_sub(1));
-        self.acceptor.started(cx.core(), cores, room);
+        self.acceptor.start(cx.core(), cores, room);
         self.fanout.started(cx.core(), cores);
         if self.config.accept == AcceptTopology::Dispatch && cx.core() == REGISTRY_CORE {
             self.registry = Some(Registry::new(cores, room));
@@ -311,7 +311,7 @@ where
 
     fn passed(&mut self, cx: &mut CoreContext<D, Self>) {
         while let Some(fd) = cx.driver().take_passed() {
-            self.arrived(cx, fd);
+            self.handoff_received(cx, fd);
         }
         while let Some(listener) = cx.driver().take_shared() {
             self.listener_arrived(cx, listener);
@@ -320,33 +320,33 @@ where
 
     fn woken(&mut self, _desk: &mut CoreContext<D, Self>) {
         // Perhaps a permit came back; the end of the turn looks.
-        self.acceptor.was_named = true;
+        self.acceptor.permit_signaled = true;
     }
 
     fn mail(&mut self, cx: &mut CoreContext<D, Self>, CoreMessage(kind): CoreMessage<H::Message>) {
         match kind {
-            CoreMessageKind::Message(key, message) => self.deliver(cx, key, message),
-            CoreMessageKind::Core(message) => {
-                self.context(cx, |handler, core| handler.mail(core, message));
+            CoreMessageKind::Connection(key, message) => self.deliver_message(cx, key, message),
+            CoreMessageKind::Handler(message) => {
+                self.call_core_handler(cx, |handler, core| handler.core_message(core, message));
             }
             CoreMessageKind::Publish(publication, except) => {
                 self.fanout.counters.publishes_received += 1;
                 self.fanout.publish_here(&publication, except);
             }
             CoreMessageKind::Relay(publication) => self.fanout.publish(&publication, None),
-            CoreMessageKind::Ask(_) | CoreMessageKind::End(_) => self.registry_mail(cx, &kind),
-            CoreMessageKind::Go(to) => self.go(cx, to),
+            CoreMessageKind::PlacementRequest(_) | CoreMessageKind::ConnectionEnded(_) => self.registry_message(cx, &kind),
+            CoreMessageKind::Placement(to) => self.placement_received(cx, to),
             CoreMessageKind::Control(control) => self.control(cx, control),
         }
     }
 
     fn due(&self) -> Instant {
-        let draining = if self.draining.is_empty() { Instant::FAR } else { Instant::ZERO };
+        let draining = if self.drain_queue.is_empty() { Instant::FAR } else { Instant::ZERO };
         self.acceptor.due().min(self.fanout.due()).min(draining)
     }
 
     fn run_due(&mut self, cx: &mut CoreContext<D, Self>) {
-        self.drain(cx);
+        self.notify_draining(cx);
         self.retry(cx);
         self.fan_out(cx);
     }
@@ -355,40 +355,40 @@ where
         if let Some(registry) = &mut self.registry {
             registry.turn_ended();
         }
-        self.spawn(cx);
-        self.context(cx, H::turn_ended);
+        self.open_spawned(cx);
+        self.call_core_handler(cx, H::turn_ended);
         self.after_turn(cx);
     }
 
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
         let now = conn.now();
-        conn.state().heard = now;
+        conn.state().last_activity = now;
         if self.config.idle_timeout.is_some() {
             let deadline = conn.state().deadline(self.config.idle_timeout);
             conn.set_deadline(deadline);
         }
-        self.handle(conn, H::open);
+        self.call_handler(conn, H::open);
         if self.is_draining {
             // It was on its way here, from another core or in the accept queue.
             let key = conn.key();
-            self.draining.push(key);
+            self.drain_queue.push(key);
         }
     }
 
     fn event(&mut self, conn: &mut Conn<'_, D, Self>, event: EventOf<'_, H>) {
         let now = conn.now();
-        conn.state().heard = now;
+        conn.state().last_activity = now;
         self.counters.messages_received += 1;
-        self.handle(conn, |handler, conn| handler.event(conn, event));
+        self.call_handler(conn, |handler, conn| handler.event(conn, event));
     }
 
     fn drained(&mut self, conn: &mut Conn<'_, D, Self>) {
-        self.handle(conn, H::drained);
+        self.call_handler(conn, H::drained);
     }
 
     fn notified(&mut self, conn: &mut Conn<'_, D, Self>) {
         if let Some(message) = self.inbox.take() {
-            self.handle(conn, |handler, conn| handler.message(conn, message));
+            self.call_handler(conn, |handler, conn| handler.message(conn, message));
         }
     }
 
@@ -398,7 +398,7 @@ where
         // taken them all, what it said meanwhile is received at once.
         let taken_at = conn.taken_at();
         let slot = conn.state();
-        slot.heard = slot.heard.max(taken_at);
+        slot.last_activity = slot.last_activity.max(taken_at);
         if slot.idle_at(idle_timeout) <= now {
             slot.is_idle = true;
             self.counters.idle_timeouts += 1;
@@ -412,7 +412,7 @@ where
         let deadline = slot.deadline(idle_timeout);
         conn.set_deadline(deadline);
         if is_timeout {
-            self.handle(conn, H::timeout);
+            self.call_handler(conn, H::timeout);
         }
     }
 
@@ -421,27 +421,27 @@ where
         // once the handler has heard of the end.
         let is_detached = conn.state().is_detached;
         if is_detached {
-            self.detached -= 1;
+            self.detached_count -= 1;
         } else {
-            self.acceptor.ended += 1;
+            self.acceptor.uncounted_closes += 1;
         }
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         let core = conn.core();
         let why = match reason {
             CloseReason::Asked if conn.state().is_idle => DisconnectReason::Idle,
-            CloseReason::Asked => DisconnectReason::Asked,
-            CloseReason::Finished => DisconnectReason::Finished,
+            CloseReason::Asked => DisconnectReason::Local,
+            CloseReason::Finished => DisconnectReason::PeerFinished,
             CloseReason::Failed(errno) | CloseReason::ConnectFailed(errno) => {
                 self.counters.resets += 1;
                 DisconnectReason::Failed(errno)
             }
             CloseReason::Overflow => DisconnectReason::Overflow,
             CloseReason::Panicked => {
-                self.events.panicked(conn.now(), || handler_panicked::<H>(core));
+                self.events.emit_panic(conn.now(), || handler_panic::<H>(core));
                 DisconnectReason::Panicked
             }
         };
-        self.handle(conn, |handler, conn| handler.close(conn, why));
+        self.call_handler(conn, |handler, conn| handler.close(conn, why));
         // Whatever it joined as it closed.
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         AfterClose::Free

@@ -16,7 +16,7 @@ use crate::{ConnectionId, Handler};
 
 /// One connection, for the length of one call of its [`Handler`].
 pub struct Connection<'a, H: Handler> {
-    pub(crate) wire: &'a mut dyn ConnectionOps<H>,
+    pub(crate) ops: &'a mut dyn ConnectionOps<H>,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) fanout: &'a mut Fanout,
     /// Connections without a socket that are to begin.
@@ -30,13 +30,13 @@ pub struct Connection<'a, H: Handler> {
 impl<H: Handler> Connection<'_, H> {
     /// Its name.
     pub fn id(&self) -> ConnectionId {
-        self.wire.id()
+        self.ops.id()
     }
 
     /// The same connection for a shorter time.
-    pub(crate) fn lend(&mut self) -> Connection<'_, H> {
+    pub(crate) fn reborrow(&mut self) -> Connection<'_, H> {
         Connection {
-            wire: &mut *self.wire,
+            ops: &mut *self.ops,
             idle_timeout: self.idle_timeout,
             fanout: &mut *self.fanout,
             spawned: &mut *self.spawned,
@@ -47,60 +47,60 @@ impl<H: Handler> Connection<'_, H> {
 
     /// What the handler keeps for it.
     pub fn state(&mut self) -> &mut H::State {
-        self.wire.state()
+        self.ops.state()
     }
 
     /// When it was last heard of: when the protocol had something to say, or it was accepted. Nothing is received while bytes
     /// wait for it, so that it has taken some of them counts as well.
-    pub fn heard(&mut self) -> Instant {
-        self.wire.heard()
+    pub fn last_activity(&mut self) -> Instant {
+        self.ops.last_activity()
     }
 
     /// Its protocol, and the buffer that takes what the protocol encodes: sent once the handler returns, all together.
     pub fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>) {
         self.sent += 1;
-        self.wire.session()
+        self.ops.session()
     }
 
     /// Its protocol, to ask.
     pub fn protocol(&mut self) -> &H::Session {
-        self.wire.session().0
+        self.ops.session().0
     }
 
     /// What has been sent in this call, and waits for the handler to return.
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
-        self.wire.session().1
+        self.ops.session().1
     }
 
     /// Sends `bytes` once the handler returns; all that one call sends leaves together.
     pub fn send(&mut self, bytes: &[u8]) {
         self.sent += 1;
-        self.wire.send(bytes);
+        self.ops.send(bytes);
     }
 
     /// Sends `bytes`, and all that was sent before in this call, now. Says how many bytes the kernel has
     /// really taken, and how many wait in this process.
     pub fn send_now(&mut self, bytes: &[u8]) -> SendOutcome {
         self.sent += 1;
-        self.wire.send_now(bytes)
+        self.ops.send_now(bytes)
     }
 
     /// Sends `parts` now, behind all that was sent before in this call. Of a shared part a pointer
     /// waits where the other end does not read.
     pub(crate) fn send_parts(&mut self, parts: &[SendPart<'_>]) {
-        self.wire.send_parts(parts);
+        self.ops.send_parts(parts);
     }
 
     /// Sends what `source` makes, as the other end reads it: none of it waits here.
     pub(crate) fn send_source(&mut self, source: Box<dyn ByteSource>) {
         self.sent += 1;
-        self.wire.send_source(source);
+        self.ops.send_source(source);
     }
 
     /// Bytes that wait in this process because the other end does not read. While there are any, nothing is
     /// received either.
     pub fn pending_bytes(&self) -> usize {
-        self.wire.pending_bytes()
+        self.ops.pending_bytes()
     }
 
     /// Ends the connection in order once the handler returns: what was sent is handed to the kernel first, for
@@ -110,43 +110,43 @@ impl<H: Handler> Connection<'_, H> {
     /// that can overtake what was sent last and destroy it. A protocol whose last word must arrive says [`Self::finish`] and
     /// lets the other end close first, or sets a timeout for it.
     pub fn close(&mut self) {
-        self.wire.close();
+        self.ops.close();
     }
 
     /// Tells the other end, once the handler returns and what was sent is taken, that nothing more will be sent. What comes
     /// from it is still received.
     pub fn finish(&mut self) {
-        self.wire.finish();
+        self.ops.finish();
     }
 
     /// Ends the connection by RST once the handler returns.
     pub fn reset(&mut self) {
-        self.wire.reset();
+        self.ops.reset();
     }
 
     /// Has [`Handler::timeout`] called after `span`, at most 8.4 ms (a tick of the wheel) later; replaces what was set.
     pub fn set_timeout(&mut self, span: Duration) {
-        self.wire.set_timeout(self.wire.now() + span, self.idle_timeout);
+        self.ops.set_timeout(self.ops.now() + span, self.idle_timeout);
     }
 
     /// Forgets what [`Self::set_timeout`] set.
     pub fn clear_timeout(&mut self) {
-        self.wire.set_timeout(Instant::FAR, self.idle_timeout);
+        self.ops.set_timeout(Instant::FAR, self.idle_timeout);
     }
 
     /// The time, as of the present call.
     pub fn now(&self) -> Instant {
-        self.wire.now()
+        self.ops.now()
     }
 
     /// The address of the other end; a system call.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
-        self.wire.peer_addr()
+        self.ops.peer_addr()
     }
 
     /// The address of this end; a system call.
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.wire.local_addr()
+        self.ops.local_addr()
     }
 
     /// Sends a message to a connection of any core, this one included. One that has ended by then loses it.
@@ -158,32 +158,32 @@ impl<H: Handler> Connection<'_, H> {
         to: ConnectionId,
         message: H::Message,
     ) -> Result<(), H::Message> {
-        self.wire.send_message(to, message)
+        self.ops.send_message(to, message)
     }
 
     /// The same, never refused: for what keeps a protocol's state right. In order with what else this core says.
-    pub fn tell(&mut self, to: ConnectionId, message: H::Message) {
-        self.wire.tell(to, message);
+    pub fn send_unbounded(&mut self, to: ConnectionId, message: H::Message) {
+        self.ops.send_unbounded(to, message);
     }
 
     /// Makes it a member of `topic`: it gets what is published from now on. Joining twice makes two memberships, each with
     /// its own copy. Its end ends them all.
     pub fn subscribe(&mut self, topic: &str, subscription: Subscription) -> Membership {
         debug_assert!(subscription.intercepts || !self.is_detached(), "it cannot be written to");
-        let key = self.wire.id().key();
+        let key = self.ops.id().key();
         let Fanout { hub, rules, .. } = &mut *self.fanout;
-        hub.subscribe(self.wire.memberships(), key, topic, subscription, || rules.of(topic))
+        hub.subscribe(self.ops.memberships(), key, topic, subscription, || rules.of(topic))
     }
 
     /// Ends a membership: nothing published is told to it any more. Costs the same however many members there are.
     pub fn unsubscribe(&mut self, membership: Membership) {
-        let key = self.wire.id().key();
-        self.fanout.hub.unsubscribe(self.wire.memberships(), key, membership);
+        let key = self.ops.id().key();
+        self.fanout.hub.unsubscribe(self.ops.memberships(), key, membership);
     }
 
     /// Ends all its memberships.
     pub fn unsubscribe_all(&mut self) {
-        self.fanout.hub.unsubscribe_all(self.wire.memberships());
+        self.fanout.hub.unsubscribe_all(self.ops.memberships());
     }
 
     /// Publishes to the members of its topic on every core, but not to `except`. What this connection is sent in the present
@@ -207,7 +207,7 @@ impl<H: Handler> Connection<'_, H> {
 
     /// Whether it never had a socket: [`Self::spawn`] began it.
     pub fn is_detached(&mut self) -> bool {
-        self.wire.is_detached()
+        self.ops.is_detached()
     }
 
     /// Whether the server is about to end: between [`Server::drain`](crate::Server::drain) and
@@ -226,7 +226,7 @@ impl<H: Handler> Connection<'_, H> {
 pub(crate) trait ConnectionOps<H: Handler> {
     fn id(&self) -> ConnectionId;
     fn state(&mut self) -> &mut H::State;
-    fn heard(&mut self) -> Instant;
+    fn last_activity(&mut self) -> Instant;
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>);
     fn memberships(&mut self) -> &mut Memberships;
     fn is_detached(&mut self) -> bool;
@@ -243,7 +243,7 @@ pub(crate) trait ConnectionOps<H: Handler> {
     fn peer_addr(&self) -> Option<SocketAddr>;
     fn local_addr(&self) -> Option<SocketAddr>;
     fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message>;
-    fn tell(&mut self, to: ConnectionId, message: H::Message);
+    fn send_unbounded(&mut self, to: ConnectionId, message: H::Message);
 }
 
 impl<H, D> ConnectionOps<H> for Conn<'_, D, ServerApp<H, D>>
@@ -256,11 +256,11 @@ where
     }
 
     fn state(&mut self) -> &mut H::State {
-        &mut self.state().own
+        &mut self.state().state
     }
 
-    fn heard(&mut self) -> Instant {
-        self.state().heard
+    fn last_activity(&mut self) -> Instant {
+        self.state().last_activity
     }
 
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>) {
@@ -328,18 +328,18 @@ where
     }
 
     fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
-        let mail = CoreMessage(CoreMessageKind::Message(to.key(), message));
+        let mail = CoreMessage(CoreMessageKind::Connection(to.key(), message));
         self.post(to.core(), mail, MessagePriority::Bulk).map_err(|full| match full.0.0 {
-            CoreMessageKind::Message(_, message) => message,
+            CoreMessageKind::Connection(_, message) => message,
             _ => unreachable!("what comes back is what was sent"),
         })
     }
 
-    fn tell(&mut self, to: ConnectionId, message: H::Message) {
+    fn send_unbounded(&mut self, to: ConnectionId, message: H::Message) {
         // Control mail is never refused.
         let _ = self.post(
             to.core(),
-            CoreMessage(CoreMessageKind::Message(to.key(), message)),
+            CoreMessage(CoreMessageKind::Connection(to.key(), message)),
             MessagePriority::Control,
         );
     }

@@ -14,19 +14,19 @@ pub struct CoreMessage<M>(pub(crate) CoreMessageKind<M>);
 
 pub(crate) enum CoreMessageKind<M> {
     /// For a connection.
-    Message(Key, M),
+    Connection(Key, M),
     /// From another core, for the members of this one, but not for that connection.
     Publish(Arc<Publication>, Option<Key>),
     /// From a thread that is no core: to be published to all cores.
     Relay(Arc<Publication>),
     /// For a core's handler.
-    Core(M),
+    Handler(M),
     /// Dispatch, to the registry: core so-and-so has accepted a connection and waits.
-    Ask(CoreId),
+    PlacementRequest(CoreId),
     /// Dispatch, from the registry: the connection goes to that core.
-    Go(CoreId),
+    Placement(CoreId),
     /// Dispatch, to the registry: a connection of that core has ended.
-    End(CoreId),
+    ConnectionEnded(CoreId),
     Control(Control),
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Control {
     /// Open a listening socket; `shared_with_all`: and give all other cores a reference to it.
     Listen { addr: SocketAddr, shared_with_all: bool, reply: Sender<ListenReport> },
     /// Another core is about to share its listening socket; answered at once, then again when it has come.
-    Expect { reply: Sender<ListenReport> },
+    ExpectListener { reply: Sender<ListenReport> },
     /// Close the listening socket.
     Suspend { reply: Sender<CoreId> },
     /// Tell every connection that the server is about to end.
@@ -75,8 +75,8 @@ impl<M> CoreMessage<M> {
     }
 
     /// A listening socket will come from core 0. Answered twice: at once, and when it has come.
-    pub const fn expect(reply: Sender<ListenReport>) -> Self {
-        Self::control(Control::Expect { reply })
+    pub const fn expect_listener(reply: Sender<ListenReport>) -> Self {
+        Self::control(Control::ExpectListener { reply })
     }
 
     /// Close the listening socket.

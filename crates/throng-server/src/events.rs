@@ -23,23 +23,23 @@ impl EventSink {
     }
 
     /// Accepting pauses; says whether that was told, so that its end is told too.
-    pub(crate) fn paused(&mut self, now: Instant, event: impl FnOnce() -> RunEventKind) -> bool {
+    pub(crate) fn emit_pause(&mut self, now: Instant, event: impl FnOnce() -> RunEventKind) -> bool {
         if now < self.pause_quiet_until {
             return false;
         }
         self.pause_quiet_until = now + QUIET;
-        self.tell(now, event());
+        self.emit(now, event());
         true
     }
 
-    pub(crate) fn panicked(&mut self, now: Instant, event: impl FnOnce() -> RunEventKind) {
+    pub(crate) fn emit_panic(&mut self, now: Instant, event: impl FnOnce() -> RunEventKind) {
         if now >= self.panic_quiet_until {
             self.panic_quiet_until = now + QUIET;
-            self.tell(now, event());
+            self.emit(now, event());
         }
     }
 
-    pub(crate) fn tell(&self, now: Instant, event: RunEventKind) {
+    pub(crate) fn emit(&self, now: Instant, event: RunEventKind) {
         if let Some(queue) = &self.queue {
             // Full, nobody has read for long; the counters tell the rest.
             let _ = queue.try_send(RunEvent::new(now.since(self.epoch).as_millis() as u64, event));
@@ -47,7 +47,7 @@ impl EventSink {
     }
 }
 
-pub(crate) fn handler_panicked<H: Handler>(core: CoreId) -> RunEventKind {
+pub(crate) fn handler_panic<H: Handler>(core: CoreId) -> RunEventKind {
     RunEventKind::HandlerPanicked { core: core as u32, message: format!("in {}", H::NAME) }
 }
 

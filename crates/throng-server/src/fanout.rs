@@ -25,7 +25,7 @@ pub(crate) struct Fanout {
     /// For each core, in the order of publishing.
     outgoing: Vec<Outbox>,
     /// Publications in `outgoing`, all cores together.
-    waiting: usize,
+    outgoing_count: usize,
     /// When a mailbox that was full is tried again; at once, unless one was.
     retry_at: Instant,
     pub(crate) counters: FanoutCounters,
@@ -68,7 +68,7 @@ impl Fanout {
             rules,
             core: 0,
             outgoing: Vec::new(),
-            waiting: 0,
+            outgoing_count: 0,
             retry_at: Instant::ZERO,
             counters: FanoutCounters::default(),
         }
@@ -105,7 +105,7 @@ impl Fanout {
 
     /// When [`ServerApp::fan_out`] is wanted.
     pub(crate) fn due(&self) -> Instant {
-        match (self.hub.is_busy(), self.waiting) {
+        match (self.hub.is_busy(), self.outgoing_count) {
             (true, _) => Instant::ZERO,
             (false, 0) => Instant::FAR,
             (false, _) => self.retry_at,
@@ -137,8 +137,8 @@ impl Fanout {
         let (before, is_queued) = (outbox.queue.len(), outbox.push(outgoing, policy));
         let removed = before + usize::from(is_queued) - outbox.queue.len();
         self.counters.publishes_dropped += (removed + usize::from(!is_queued)) as u64;
-        self.waiting += outbox.queue.len();
-        self.waiting -= before;
+        self.outgoing_count += outbox.queue.len();
+        self.outgoing_count -= before;
     }
 }
 
@@ -198,8 +198,8 @@ where
             let Self { fanout, handler, .. } = self;
             let delivery = fanout
                 .hub
-                .next(&mut |publication, dialect| frame_of(handler, cx, publication, dialect));
-            let Some(Delivery { key, tag, dialect, lane, what }) = delivery else { return };
+                .next(&mut |publication, dialect| render_frame(handler, cx, publication, dialect));
+            let Some(Delivery { key, tag, dialect, lane, content: what }) = delivery else { return };
             match what {
                 DeliveryContent::Frames(frames, range) => {
                     let count = range.len();
@@ -210,14 +210,14 @@ where
                 DeliveryContent::Publication(publication) => {
                     let mut intercepted = InterceptAction::Handled;
                     cx.with(key, |conn| {
-                        self.handle(conn, |handler, conn| {
+                        self.call_handler(conn, |handler, conn| {
                             intercepted = handler.delivery(conn, &publication, tag);
                         });
                     });
                     match intercepted {
                         InterceptAction::Handled => self.fanout.counters.intercepted += 1,
                         InterceptAction::Declined => {
-                            let frame = frame_of(&mut self.handler, cx, &publication, dialect);
+                            let frame = render_frame(&mut self.handler, cx, &publication, dialect);
                             bytes += frame.len();
                             if !frame.is_empty() {
                                 let delivered = cx.deliver(key, &Frames::one(frame), 0..1, &lane);
@@ -236,7 +236,7 @@ where
 
     /// Hands over what was published, as far as the mailboxes take it.
     fn post_outgoing(&mut self, cx: &mut CoreContext<D, Self>) {
-        let Fanout { outgoing, waiting, retry_at, .. } = &mut self.fanout;
+        let Fanout { outgoing, outgoing_count: waiting, retry_at, .. } = &mut self.fanout;
         if *waiting == 0 {
             return;
         }
@@ -262,7 +262,7 @@ where
 }
 
 /// The frame that all who speak `dialect` share. Empty when it cannot be rendered: that is not told.
-fn frame_of<H, D>(
+fn render_frame<H, D>(
     handler: &mut H,
     cx: &mut CoreContext<D, ServerApp<H, D>>,
     publication: &Publication,

@@ -12,12 +12,12 @@ use crate::{ConnectionId, Handler};
 /// server, and from the server's own cores. On a core of another engine that has an fd table of its own every method
 /// panics: see [`ServerOptions::private_fds`](crate::ServerOptions::private_fds).
 pub struct ServerHandle<H: Handler> {
-    post: MailboxSender<CoreMessage<H::Message>>,
+    mailboxes: MailboxSender<CoreMessage<H::Message>>,
 }
 
 impl<H: Handler> ServerHandle<H> {
     pub(crate) const fn new(post: MailboxSender<CoreMessage<H::Message>>) -> Self {
-        Self { post }
+        Self { mailboxes: post }
     }
 
     /// Has [`Handler::message`] called for the connection on its core. One that has ended by then loses the message.
@@ -25,9 +25,9 @@ impl<H: Handler> ServerHandle<H> {
     /// # Errors
     /// The message again, when `mailbox_max` messages wait for that core.
     pub fn send_message(&self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
-        self.post.bulk(to.core(), CoreMessage(CoreMessageKind::Message(to.key(), message))).map_err(
+        self.mailboxes.bulk(to.core(), CoreMessage(CoreMessageKind::Connection(to.key(), message))).map_err(
             |full| match full.0.0 {
-                CoreMessageKind::Message(_, message) => message,
+                CoreMessageKind::Connection(_, message) => message,
                 _ => unreachable!("what comes back is what was sent"),
             },
         )
@@ -42,7 +42,7 @@ impl<H: Handler> ServerHandle<H> {
         &self,
         publication: impl Into<Arc<Publication>>,
     ) -> Result<(), Arc<Publication>> {
-        self.post.bulk(0, CoreMessage(CoreMessageKind::Relay(publication.into()))).map_err(|full| {
+        self.mailboxes.bulk(0, CoreMessage(CoreMessageKind::Relay(publication.into()))).map_err(|full| {
             match full.0.0 {
                 CoreMessageKind::Relay(publication) => publication,
                 _ => unreachable!("what comes back is what was sent"),
@@ -53,6 +53,6 @@ impl<H: Handler> ServerHandle<H> {
 
 impl<H: Handler> Clone for ServerHandle<H> {
     fn clone(&self) -> Self {
-        Self { post: self.post.clone() }
+        Self { mailboxes: self.mailboxes.clone() }
     }
 }

@@ -75,7 +75,7 @@ pub trait Handler: Sized + 'static {
     fn undelivered(&mut self, _core: &mut HandlerContext<'_, Self>, _message: Self::Message) {}
 
     /// A message that a core has sent this one: see [`Corewide::mail`].
-    fn mail(&mut self, _core: &mut HandlerContext<'_, Self>, _message: Self::Message) {}
+    fn core_message(&mut self, _core: &mut HandlerContext<'_, Self>, _message: Self::Message) {}
 
     /// The last thing of every turn: what its callbacks piled up can be told to other cores together.
     fn turn_ended(&mut self, _core: &mut HandlerContext<'_, Self>) {}
@@ -115,9 +115,9 @@ pub type EventOf<'a, H> = <<H as Handler>::Session as Session>::Event<'a>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisconnectReason {
     /// This end closed it: the handler, or the server's end.
-    Asked,
+    Local,
     /// The other end finished.
-    Finished,
+    PeerFinished,
     /// Nothing was heard for `idle_timeout`.
     Idle,
     /// Receiving or sending failed: ECONNRESET, mostly.

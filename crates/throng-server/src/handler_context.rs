@@ -36,13 +36,13 @@ impl<H: Handler> HandlerContext<'_, H> {
 
     /// Has [`Handler::mail`] called on another core, or on this one. Never refused: what keeps the cores in agreement. What
     /// one core tells another arrives in order.
-    pub fn mail(&mut self, core: CoreId, message: H::Message) {
-        self.ops.post(core, CoreMessageKind::Core(message));
+    pub fn send_to_core(&mut self, core: CoreId, message: H::Message) {
+        self.ops.post(core, CoreMessageKind::Handler(message));
     }
 
     /// Has [`Handler::message`] called for a connection of any core. Never refused, in order.
-    pub fn tell(&mut self, to: ConnectionId, message: H::Message) {
-        self.ops.post(to.core(), CoreMessageKind::Message(to.key(), message));
+    pub fn send_unbounded(&mut self, to: ConnectionId, message: H::Message) {
+        self.ops.post(to.core(), CoreMessageKind::Connection(to.key(), message));
     }
 
     /// Publishes to the members that live on this core. Cores may share the publication, and then share its frames.

@@ -53,7 +53,7 @@ where
 
     /// Core 0 has shared its listening socket.
     pub(crate) fn listener_arrived(&mut self, cx: &mut CoreContext<D, Self>, listener: D::Fd) {
-        let Some(reply) = self.acceptor.expects.take() else {
+        let Some(reply) = self.acceptor.listener_reply.take() else {
             // Suspended meanwhile: kept, it would swallow connects.
             return cx.driver().close(listener, SocketClose::Finish);
         };
@@ -64,8 +64,8 @@ where
 
     fn begin(&mut self, cx: &mut CoreContext<D, Self>, listener: D::Fd) {
         self.acceptor.listener = Some(listener);
-        if self.acceptor.asking.is_some() {
-            self.acceptor.state = AcceptState::Asking;
+        if self.acceptor.awaiting_placement.is_some() {
+            self.acceptor.state = AcceptState::AwaitingPlacement;
         } else {
             self.resume_accepting(cx);
         }
@@ -78,7 +78,7 @@ where
         if self.config.accept != AcceptTopology::Dispatch {
             // The kernel lets one more wait than the backlog says.
             for _ in 0..=self.config.backlog {
-                if !matches!(self.accept_one(cx), AcceptStep::Again) {
+                if !matches!(self.accept_one(cx), AcceptStep::Accepted) {
                     break;
                 }
             }
@@ -87,7 +87,7 @@ where
     }
 
     pub(crate) fn close_listener(&mut self, cx: &mut CoreContext<D, Self>) {
-        self.acceptor.expects = None;
+        self.acceptor.listener_reply = None;
         self.stop_accepting(cx, AcceptState::Closed);
         if let Some(listener) = self.acceptor.listener.take() {
             cx.driver().close(listener, SocketClose::Finish);

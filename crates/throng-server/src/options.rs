@@ -139,7 +139,7 @@ impl Size {
     /// `fds` is the limit of one table; `private` says whether every core has one.
     pub(crate) fn of(options: &ServerOptions, cpus: usize, fds: usize, private: bool) -> Self {
         let room =
-            |cores| if private { room(fds, cores).saturating_mul(cores) } else { room(fds, cores) };
+            |cores| if private { connections_per_table(fds, cores).saturating_mul(cores) } else { connections_per_table(fds, cores) };
         let cores = match (options.cores, options.connections_max) {
             (Some(cores), _) => cores.max(1),
             (None, Some(wanted)) if private => cores_for(wanted, cpus, room),
@@ -167,7 +167,7 @@ fn cores_for(wanted: usize, cpus: usize, room: impl Fn(usize) -> usize) -> usize
 }
 
 /// Connections that fit into one table beside the listener.
-fn room(fds: usize, cores: usize) -> usize {
+fn connections_per_table(fds: usize, cores: usize) -> usize {
     fdtable::usable(fds, cores).saturating_sub(1)
 }
 
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn small_tables_make_for_more_cores() {
-        let one = room(20_000, 11);
+        let one = connections_per_table(20_000, 11);
         assert_eq!(size(None, Some(200_000), 20_000, true).cores, 200_000usize.div_ceil(one));
         assert_eq!(size(None, Some(10_000), 20_000, true).cores, 2);
         assert_eq!(size(None, Some(200_000), 20_000, false).cores, 2);
@@ -191,13 +191,13 @@ mod tests {
     #[test]
     fn private_tables_bound_the_connections() {
         let size = size(Some(2), Some(200_000), 20_000, true);
-        assert_eq!(size.connections_max, 2 * room(20_000, 2));
+        assert_eq!(size.connections_max, 2 * connections_per_table(20_000, 2));
         assert!(size.limited_by_fds);
     }
 
     #[test]
     fn what_no_number_of_cores_holds_is_held_as_far_as_possible() {
-        let most = (2..400).map(|cores| cores * room(1_024, cores)).max();
+        let most = (2..400).map(|cores| cores * connections_per_table(1_024, cores)).max();
         let size = size(None, Some(10_000_000), 1_024, true);
         assert_eq!(Some(size.connections_max), most);
     }

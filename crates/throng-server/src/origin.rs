@@ -81,13 +81,13 @@ impl CheckOrigin {
                     page.port == Some(port.and_then(|port| port.parse().ok()).unwrap_or(80));
                 page.scheme == Some("http") && host.eq_ignore_ascii_case(page.host) && same_port
             }),
-            Self::List(list) => list.iter().any(|allowed| allowed.is_of(&page)),
+            Self::List(list) => list.iter().any(|allowed| allowed.matches(&page)),
         }
     }
 }
 
 impl Origin {
-    fn is_of(&self, page: &Site<'_>) -> bool {
+    fn matches(&self, page: &Site<'_>) -> bool {
         let scheme = self.scheme.as_deref();
         scheme.is_none_or(|scheme| page.scheme == Some(scheme))
             && self.port.is_none_or(|port| page.port == Some(port))
@@ -137,7 +137,7 @@ impl<'a> Site<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let (scheme, rest) = text.split_once("//")?;
         let scheme = match scheme.strip_suffix(':') {
-            Some(scheme) if !scheme.is_empty() => Some(known(scheme)),
+            Some(scheme) if !scheme.is_empty() => Some(normalized_scheme(scheme)),
             None if scheme.is_empty() => None,
             _ => return None,
         };
@@ -156,7 +156,7 @@ impl<'a> Site<'a> {
 }
 
 /// A scheme is the same in small letters and in large.
-fn known(scheme: &str) -> &str {
+fn normalized_scheme(scheme: &str) -> &str {
     ["http", "https"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme)).unwrap_or(scheme)
 }
 

@@ -7,7 +7,7 @@ use throng_driver::CoreId;
 /// Lives on core 0 and hears of every accept and every end by that core's mailbox.
 pub(crate) struct Registry {
     /// Connections of each core, those on their way to it included.
-    live: Vec<usize>,
+    connections: Vec<usize>,
     /// Connections that a core's fd table holds.
     room_max: usize,
     next: CoreId,
@@ -27,7 +27,7 @@ pub(crate) struct Placement {
 impl Registry {
     pub(crate) fn new(cores: usize, room_max: usize) -> Self {
         Self {
-            live: vec![0; cores],
+            connections: vec![0; cores],
             room_max,
             next: 0,
             waiting: VecDeque::new(),
@@ -37,19 +37,19 @@ impl Registry {
     }
 
     /// `acceptor` has accepted a connection and waits to hear where it belongs.
-    pub(crate) fn ask(&mut self, acceptor: CoreId) -> Option<Placement> {
+    pub(crate) fn request_placement(&mut self, acceptor: CoreId) -> Option<Placement> {
         self.waiting.push_back(acceptor);
-        self.answer()
+        self.place_next()
     }
 
     /// A connection of `core` has ended.
-    pub(crate) fn ended(&mut self, core: CoreId) -> Option<Placement> {
-        self.live[core] = self.live[core].saturating_sub(1);
-        self.answer()
+    pub(crate) fn connection_ended(&mut self, core: CoreId) -> Option<Placement> {
+        self.connections[core] = self.connections[core].saturating_sub(1);
+        self.place_next()
     }
 
     /// A message for the registry was read while `waiting` more were in the mailbox.
-    pub(crate) fn heard(&mut self, waiting: impl FnOnce() -> usize) {
+    pub(crate) fn count_message(&mut self, waiting: impl FnOnce() -> usize) {
         // What was collected together stood in the mailbox together; what was left behind is asked for once.
         if self.handled == 0 {
             self.handled = waiting();
@@ -68,14 +68,14 @@ impl Registry {
         std::mem::take(&mut self.mailbox_most)
     }
 
-    fn answer(&mut self) -> Option<Placement> {
+    fn place_next(&mut self) -> Option<Placement> {
         let acceptor = *self.waiting.front()?;
-        let cores = self.live.len();
+        let cores = self.connections.len();
         let to = (0..cores)
             .map(|step| (self.next + step) % cores)
-            .find(|&core| self.live[core] < self.room_max)?;
+            .find(|&core| self.connections[core] < self.room_max)?;
         self.waiting.pop_front();
-        self.live[to] += 1;
+        self.connections[to] += 1;
         self.next = (to + 1) % cores;
         Some(Placement { acceptor, to })
     }
@@ -88,27 +88,27 @@ mod tests {
     #[test]
     fn connections_are_handed_out_in_turn() {
         let mut registry = Registry::new(3, 10);
-        let to: Vec<_> = (0..5).map(|_| registry.ask(1).unwrap().to).collect();
+        let to: Vec<_> = (0..5).map(|_| registry.request_placement(1).unwrap().to).collect();
         assert_eq!(to, [0, 1, 2, 0, 1]);
     }
 
     #[test]
     fn a_full_core_is_left_out_and_an_accept_waits_for_an_end() {
         let mut registry = Registry::new(2, 1);
-        assert_eq!(registry.ask(0), Some(Placement { acceptor: 0, to: 0 }));
-        assert_eq!(registry.ask(0), Some(Placement { acceptor: 0, to: 1 }));
-        assert_eq!(registry.ask(1), None);
-        assert_eq!(registry.ended(0), Some(Placement { acceptor: 1, to: 0 }));
+        assert_eq!(registry.request_placement(0), Some(Placement { acceptor: 0, to: 0 }));
+        assert_eq!(registry.request_placement(0), Some(Placement { acceptor: 0, to: 1 }));
+        assert_eq!(registry.request_placement(1), None);
+        assert_eq!(registry.connection_ended(0), Some(Placement { acceptor: 1, to: 0 }));
     }
 
     #[test]
     fn the_mailbox_is_measured_as_it_was_found() {
         let mut registry = Registry::new(1, 100);
         for _ in 0..3 {
-            registry.heard(|| 4);
+            registry.count_message(|| 4);
         }
         registry.turn_ended();
-        registry.heard(|| 0);
+        registry.count_message(|| 0);
         assert_eq!(registry.take_mailbox_most(), 7);
         assert_eq!(registry.take_mailbox_most(), 0);
     }

@@ -21,7 +21,7 @@ use crate::{AcceptTopology, Handler, ServerApp, ServerConfig, ServerHandle, Serv
 /// that is every thread but another engine's cores, where they panic if those have fd tables of their own. Dropping it stops
 /// it.
 pub struct Server<H: Handler> {
-    post: MailboxSender<CoreMessage<H::Message>>,
+    mailboxes: MailboxSender<CoreMessage<H::Message>>,
     cores: Mutex<Option<Cores<CoreMessage<H::Message>>>>,
     accept: AcceptTopology,
     size: Size,
@@ -31,10 +31,10 @@ pub struct Server<H: Handler> {
     backlog: u32,
     epoch: throng_base::Instant,
     events: Mutex<Receiver<RunEvent>>,
-    to_events: SyncSender<RunEvent>,
+    event_sender: SyncSender<RunEvent>,
     is_suspended: AtomicBool,
     /// What each core said last.
-    last: Mutex<Vec<CoreReport>>,
+    last_reports: Mutex<Vec<CoreReport>>,
     /// Held while the cores are told to listen or not to, so that two such tellings do not mix.
     steering: Mutex<()>,
     /// Resident memory before the first connection.
@@ -90,7 +90,7 @@ impl<H: Handler> Server<H> {
         };
         let cores = cores::spawn(&cores_options, run).map_err(StartError::Cores)?;
         let mut server = Self {
-            post: cores.post(),
+            mailboxes: cores.post(),
             private_fds: cores.private_fds(),
             cores: Mutex::new(Some(cores)),
             accept: options.accept,
@@ -99,9 +99,9 @@ impl<H: Handler> Server<H> {
             addr: options.listen,
             epoch,
             events: Mutex::new(events),
-            to_events,
+            event_sender: to_events,
             is_suspended: AtomicBool::new(false),
-            last: Mutex::new(vec![CoreReport::default(); size.cores]),
+            last_reports: Mutex::new(vec![CoreReport::default(); size.cores]),
             steering: Mutex::new(()),
             rss_bytes_at_start: 0,
         };
@@ -136,8 +136,8 @@ impl<H: Handler> Server<H> {
     }
 
     /// A handle by which other threads reach connections.
-    pub fn sender(&self) -> ServerHandle<H> {
-        ServerHandle::new(self.post.clone())
+    pub fn handle(&self) -> ServerHandle<H> {
+        ServerHandle::new(self.mailboxes.clone())
     }
 
     /// Stops accepting and closes the listening sockets: what has connected already is accepted first, what connects
@@ -147,7 +147,7 @@ impl<H: Handler> Server<H> {
         let _steering = lock(&self.steering);
         self.is_suspended.store(true, SeqCst);
         let (reply, answers) = channel();
-        self.post.each(|_| CoreMessage::suspend(reply.clone()));
+        self.mailboxes.each(|_| CoreMessage::suspend(reply.clone()));
         drop(reply);
         let _: Vec<CoreId> = answers_until(&answers, self.size.cores, STEERING_MAX);
     }
@@ -171,12 +171,12 @@ impl<H: Handler> Server<H> {
         self.suspend();
         let open = self.open();
         let at_ms = (Clock.now() - self.epoch).as_millis() as u64;
-        let _ = self.to_events.try_send(RunEvent::new(at_ms, RunEventKind::Draining { open }));
-        self.post.each(|_| CoreMessage::drain());
-        let ended = wait_until(timeout, || self.is_empty());
+        let _ = self.event_sender.try_send(RunEvent::new(at_ms, RunEventKind::Draining { open }));
+        self.mailboxes.each(|_| CoreMessage::drain());
+        let ended = poll_until(timeout, || self.is_empty());
         if !ended {
-            self.post.each(|_| CoreMessage::close_all());
-            wait_until(CLOSE_MAX, || self.is_empty());
+            self.mailboxes.each(|_| CoreMessage::close_all());
+            poll_until(CLOSE_MAX, || self.is_empty());
         }
         ended
     }
@@ -191,7 +191,7 @@ impl<H: Handler> Server<H> {
     /// ended by itself, which is a defect.
     pub fn stop(&self) -> bool {
         let Some(mut cores) = lock(&self.cores).take() else { return true };
-        self.post.each(|_| CoreMessage::stop());
+        self.mailboxes.each(|_| CoreMessage::stop());
         cores.join()
     }
 
@@ -205,9 +205,10 @@ impl<H: Handler> Server<H> {
         self.counts().iter().sum()
     }
 
-    /// Waits until the number of open connections is as asked for. False when it was not within `timeout`.
-    pub fn wait_for_connections(&self, is: CountCondition, n: u64, timeout: Duration) -> bool {
-        wait_until(timeout, || is.holds(self.open(), n))
+    /// Waits until `is_reached` returns true for the number of open connections. Returns false if that
+    /// takes longer than `timeout`.
+    pub fn wait_until(&self, is_reached: impl Fn(u64) -> bool, timeout: Duration) -> bool {
+        poll_until(timeout, || is_reached(self.open()))
     }
 
     /// What was counted. A core that does not answer within 200 ms is counted in
@@ -246,10 +247,10 @@ impl<H: Handler> Server<H> {
 
     /// What each core says, or said last, and how many did not answer.
     fn collect(&self) -> (MutexGuard<'_, Vec<CoreReport>>, u64) {
-        let mut last = lock(&self.last);
+        let mut last = lock(&self.last_reports);
         let (reply, answers) = channel();
         if lock(&self.cores).is_some() {
-            self.post.each(|_| CoreMessage::collect(reply.clone()));
+            self.mailboxes.each(|_| CoreMessage::collect(reply.clone()));
         }
         drop(reply);
         let mut silent = self.size.cores as u64;
@@ -258,8 +259,8 @@ impl<H: Handler> Server<H> {
             let said = &mut last[report.core];
             // A core forgets its maxima as it tells them; until a snapshot has taken them they are kept here, whoever
             // counts connections meanwhile.
-            keep_most(&mut report.turns.turn_us_most, said.turns.turn_us_most);
-            keep_most(&mut report.server.registry_mailbox_most, said.server.registry_mailbox_most);
+            keep_maximum(&mut report.turns.turn_us_most, said.turns.turn_us_most);
+            keep_maximum(&mut report.server.registry_mailbox_most, said.server.registry_mailbox_most);
             *said = report;
         }
         (last, silent)
@@ -271,7 +272,7 @@ impl<H: Handler> Server<H> {
             AcceptTopology::Shared | AcceptTopology::Dispatch => self.listen_once(),
         };
         listening.map_err(|errno| {
-            self.post.each(|_| CoreMessage::suspend(channel().0));
+            self.mailboxes.each(|_| CoreMessage::suspend(channel().0));
             StartError::Listen(self.addr, errno)
         })
     }
@@ -279,12 +280,12 @@ impl<H: Handler> Server<H> {
     /// Every core has its listening socket; the first one finds the port for all.
     fn listen_each(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
-        self.post.control(0, CoreMessage::listen(self.addr, reply.clone()));
-        let addr = listening(&answers, 1)?.unwrap_or(self.addr);
+        self.mailboxes.control(0, CoreMessage::listen(self.addr, reply.clone()));
+        let addr = listen_reports(&answers, 1)?.unwrap_or(self.addr);
         for core in 1..self.size.cores {
-            self.post.control(core, CoreMessage::listen(addr, reply.clone()));
+            self.mailboxes.control(core, CoreMessage::listen(addr, reply.clone()));
         }
-        listening(&answers, self.size.cores - 1)?;
+        listen_reports(&answers, self.size.cores - 1)?;
         Ok(addr)
     }
 
@@ -293,37 +294,16 @@ impl<H: Handler> Server<H> {
     fn listen_once(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
         let others = self.size.cores - 1;
-        (1..=others).for_each(|core| self.post.control(core, CoreMessage::expect(reply.clone())));
-        listening(&answers, others)?;
-        self.post.control(0, CoreMessage::listen_for_all(self.addr, reply));
-        Ok(listening(&answers, others + 1)?.unwrap_or(self.addr))
+        (1..=others).for_each(|core| self.mailboxes.control(core, CoreMessage::expect_listener(reply.clone())));
+        listen_reports(&answers, others)?;
+        self.mailboxes.control(0, CoreMessage::listen_for_all(self.addr, reply));
+        Ok(listen_reports(&answers, others + 1)?.unwrap_or(self.addr))
     }
 }
 
 impl<H: Handler> Drop for Server<H> {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-/// How a number of connections is to compare with another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CountCondition {
-    /// `==`
-    Exactly,
-    /// `>=`
-    AtLeast,
-    /// `<=`
-    AtMost,
-}
-
-impl CountCondition {
-    const fn holds(self, open: u64, n: u64) -> bool {
-        match self {
-            Self::Exactly => open == n,
-            Self::AtLeast => open >= n,
-            Self::AtMost => open <= n,
-        }
     }
 }
 
@@ -348,7 +328,7 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {}
 
 /// Asks again and again whether something is so; false when it was not within `timeout`.
-fn wait_until(timeout: Duration, is_so: impl Fn() -> bool) -> bool {
+fn poll_until(timeout: Duration, is_so: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + timeout;
     loop {
         if is_so() {
@@ -370,7 +350,7 @@ fn answers_until<T>(answers: &Receiver<T>, count: usize, timeout: Duration) -> V
 }
 
 /// Where `count` cores say that they listen, or what the first says that cannot.
-fn listening(answers: &Receiver<ListenReport>, count: usize) -> Result<Option<SocketAddr>, Errno> {
+fn listen_reports(answers: &Receiver<ListenReport>, count: usize) -> Result<Option<SocketAddr>, Errno> {
     let deadline = Instant::now() + STEERING_MAX;
     let mut addr = None;
     for _ in 0..count {
@@ -381,7 +361,7 @@ fn listening(answers: &Receiver<ListenReport>, count: usize) -> Result<Option<So
     Ok(addr)
 }
 
-fn keep_most(most: &mut u64, before: u64) {
+fn keep_maximum(most: &mut u64, before: u64) {
     *most = before.max(*most);
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use support::*;
 use throng_report::RunEventKind;
-use throng_server::{AcceptTopology, CountCondition, Server, ServerOptions, kinds};
+use throng_server::{AcceptTopology, Server, ServerOptions, kinds};
 
 #[test]
 fn every_topology_accepts_on_many_cores() {
@@ -31,7 +31,7 @@ fn every_topology_accepts_on_many_cores() {
             AcceptTopology::Shared => {}
         }
         drop(clients);
-        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_until(|open| open == 0, PATIENCE), "{accept}");
         let counters = snapshot(&server).counters;
         assert_eq!((counters.closed, counters.open), (200, 0), "{accept}");
         assert!(server.stop(), "{accept}: no core has panicked");
@@ -79,7 +79,7 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
         assert_eq!(served.load(SeqCst), 8 * 40 * 10, "{accept}");
         assert!(MOST_OPEN.load(SeqCst) <= MAX, "{accept}: {} were open", MOST_OPEN.load(SeqCst));
         assert_eq!(MOST_OPEN.swap(0, SeqCst), MAX, "{accept}: the limit was never reached");
-        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_until(|open| open == 0, PATIENCE), "{accept}");
         let events = server.events();
         let reached = |kind: &RunEventKind| {
             matches!(kind, RunEventKind::ConnectionsMaxReached { connections_max: MAX })
@@ -157,7 +157,7 @@ fn a_waiting_connect_is_served_when_any_core_frees_a_place() {
         }
         waiting.iter_mut().for_each(support::read_ok);
         drop(waiting);
-        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_until(|open| open == 0, PATIENCE), "{accept}");
     }
 }
 
@@ -169,7 +169,7 @@ fn accepting_goes_on_after_a_storm_of_connects_that_are_gone_already() {
             drop(connect(server.addr()));
         }
         ask(&mut connect(server.addr()));
-        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_until(|open| open == 0, PATIENCE), "{accept}");
     }
 }
 
@@ -177,10 +177,10 @@ fn accepting_goes_on_after_a_storm_of_connects_that_are_gone_already() {
 fn a_registrys_mailbox_is_measured() {
     let server = Server::start(options(AcceptTopology::Dispatch, 2), |_| kinds::Ok).unwrap();
     let clients: Vec<_> = (0..50).map(|_| connect(server.addr())).collect();
-    assert!(server.wait_for_connections(CountCondition::Exactly, 50, PATIENCE));
+    assert!(server.wait_until(|open| open == 50, PATIENCE));
     drop(clients);
     // Whoever counts connections takes nothing away from the snapshot.
-    assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE));
+    assert!(server.wait_until(|open| open == 0, PATIENCE));
     assert_eq!(server.open(), 0);
     let first = snapshot(&server);
     assert!(first.counters.registry_mailbox_most >= 1);

@@ -119,7 +119,7 @@ fn a_handle_to_a_server_elsewhere_panics_on_a_core_with_a_table_of_its_own() {
         });
         let chat = chat.unwrap();
         let (tell, told) = channel();
-        let to = chat.sender();
+        let to = chat.handle();
         let options = ServerOptions { private_fds, ..options(AcceptTopology::Reuseport, 1) };
         let relay =
             Server::start(options, move |_| Relaying { to: to.clone(), told: tell.clone() });

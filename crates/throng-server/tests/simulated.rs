@@ -194,7 +194,7 @@ impl Simulated {
                 .for_each(|core| self.cores.post(core, CoreMessage::listen(addr(), reply.clone())));
             heard(sim, self.running.len() - 1);
         } else {
-            others.for_each(|core| self.cores.post(core, CoreMessage::expect(reply.clone())));
+            others.for_each(|core| self.cores.post(core, CoreMessage::expect_listener(reply.clone())));
             heard(sim, self.running.len() - 1);
             self.cores.post(0, CoreMessage::listen_for_all(addr(), reply.clone()));
             heard(sim, self.running.len());

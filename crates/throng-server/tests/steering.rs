@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use support::*;
 use throng_driver::Errno;
 use throng_report::RunEventKind;
-use throng_server::{AcceptTopology, CountCondition, Server, ServerOptions, StartError, kinds};
+use throng_server::{AcceptTopology, Server, ServerOptions, StartError, kinds};
 
 #[test]
 fn a_suspended_server_refuses_connects_and_serves_those_it_has() {
@@ -125,7 +125,7 @@ fn a_core_that_stalls_is_reported_as_it_was_last() {
     let stall = move |_| Stall(tell.clone(), Arc::clone(&is_over));
     let server = Server::start(options(AcceptTopology::Dispatch, 2), stall).unwrap();
     let mut clients: Vec<_> = (0..2).map(|_| connect(server.addr())).collect();
-    assert!(server.wait_for_connections(CountCondition::Exactly, 2, PATIENCE));
+    assert!(server.wait_until(|open| open == 2, PATIENCE));
     clients[0].write_all(b"x").unwrap();
     told.recv_timeout(PATIENCE).unwrap();
     // Nobody waits for a stalled core: its handler does not go on before this has been told.

@@ -7,7 +7,7 @@ use throng_proto::websocket::{Deflater, encode_deflated, encode_frame};
 use throng_pubsub::presence::Diff;
 use throng_pubsub::{Dialect, Publication};
 
-use super::core::CoreState;
+use super::core_state::CoreState;
 use super::frame::{self, opcode};
 use super::handler::Client;
 use super::longpoll::{self, Entry, Text};
@@ -40,7 +40,7 @@ impl Broadcast {
             PhoenixPayload::Binary(data) => data.len(),
         };
         let bytes = self.event.len() + payload;
-        Publication::new(topic, self).of_bytes(bytes)
+        Publication::new(topic, self).with_body_bytes(bytes)
     }
 
     /// Who came and who went.
@@ -67,7 +67,7 @@ impl Broadcast {
 }
 
 /// Tells one client a broadcast, in the frame that is shared by all who speak as it does.
-pub(crate) fn tell(
+pub(crate) fn send_to(
     conn: &mut Client<'_>,
     core: &mut CoreState,
     vsn: Vsn,
@@ -87,7 +87,7 @@ pub(crate) fn tell(
     } else if !rendered.is_empty() {
         longpoll::keep(conn, Entry::Text(Text::Shared(Arc::clone(rendered))));
     }
-    frame::tidy(frame);
+    frame::shrink(frame);
 }
 
 /// Which dialect of a hub a WebSocket speaks.

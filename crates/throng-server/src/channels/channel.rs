@@ -65,7 +65,7 @@ impl JoinRefusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaveReason {
     /// The client left; what is pushed now arrives behind `phx_close`.
-    Asked,
+    Left,
     /// [`Socket::stop`] was called.
     Stopped,
     /// The client has joined the topic again.

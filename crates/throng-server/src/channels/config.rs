@@ -14,7 +14,7 @@ use throng_pubsub::presence::PresenceLimits;
 use super::channel::{Channel, ErasedChannel, JoinRefusal};
 use super::defaults;
 use super::handler::ChannelHandler;
-use super::longpoll::Places;
+use super::longpoll::SessionPermits;
 use super::pattern::{Pattern, PatternError};
 use super::socket::Joining;
 use crate::CheckOrigin;
@@ -45,7 +45,7 @@ pub(crate) struct Config {
     pub(crate) poll_window: Duration,
     pub(crate) poll_sessions_max: usize,
     /// Those that are taken; the same for all cores.
-    pub(crate) poll_places: Places,
+    pub(crate) poll_permits: SessionPermits,
     pub(crate) poll_bytes_max: usize,
     pub(crate) presence: PresenceLimits,
     pub(crate) pages: Vec<Page>,
@@ -100,7 +100,7 @@ impl Channels {
                 topics: Rulebook::default(),
                 poll_window: defaults::POLL_WINDOW,
                 poll_sessions_max: defaults::POLL_SESSIONS_MAX,
-                poll_places: Places::default(),
+                poll_permits: SessionPermits::default(),
                 poll_bytes_max: defaults::POLL_BYTES_MAX,
                 presence: PresenceLimits::default(),
                 pages: Vec::new(),

@@ -9,7 +9,7 @@ use throng_pubsub::Subscription;
 
 use super::broadcast::dialect;
 use super::channel::{JoinRefusal, LeaveReason};
-use super::conn::JoinedChannel;
+use super::client_state::JoinedChannel;
 use super::frame;
 use super::handler::{CHANNEL, ChannelHandler, Client, INTERNAL_ERROR};
 use super::lifecycle::drop_shielded;
@@ -20,7 +20,7 @@ impl ChannelHandler {
     pub(crate) fn text(&mut self, conn: &mut Client<'_>, vsn: Vsn, text: &str) {
         match phoenix::decode_text(vsn, text) {
             Ok(message) => self.message_in(conn, vsn, &message),
-            Err(_) => self.no_message(conn),
+            Err(_) => self.reject_message(conn),
         }
     }
 
@@ -31,12 +31,12 @@ impl ChannelHandler {
         }
         match phoenix::decode_binary(bytes) {
             Ok(message) => self.message_in(conn, vsn, &message),
-            Err(_) => self.no_message(conn),
+            Err(_) => self.reject_message(conn),
         }
     }
 
     /// What a client sent means nothing. Phoenix crashes here, and its clients know that as this code.
-    pub(super) fn no_message(&mut self, conn: &mut Client<'_>) {
+    pub(super) fn reject_message(&mut self, conn: &mut Client<'_>) {
         self.core.counters.bad_messages += 1;
         self.end(conn, INTERNAL_ERROR, LeaveReason::Closed);
     }
@@ -83,7 +83,7 @@ impl ChannelHandler {
         if let Some(mut joined) = joined {
             let outcome =
                 self.call(conn, vsn, &mut joined, None, |channel, socket| channel.joined(socket));
-            self.settle(conn, vsn, joined, outcome);
+            self.apply_outcome(conn, vsn, joined, outcome);
         }
     }
 
@@ -108,12 +108,12 @@ impl ChannelHandler {
             false => None,
         };
         let Some(topic) = topic else {
-            self.unmatched(conn, vsn, message);
+            self.reply_unmatched(conn, vsn, message);
             return None;
         };
         let route = &self.core.config.routes[usize::from(topic.route)];
         let mut joining = Joining {
-            conn: conn.lend(),
+            conn: conn.reborrow(),
             topic: &topic.name,
             payload: message.payload,
             welcome: String::new(),
@@ -167,13 +167,13 @@ impl ChannelHandler {
         let Some(joined) = conn.state().take(&message.topic) else { return };
         let known_as = joined.join_ref.as_deref();
         self.reply(conn, vsn, message, known_as, "ok", PhoenixPayload::EMPTY);
-        self.finish(conn, vsn, joined, LeaveReason::Asked);
+        self.finish(conn, vsn, joined, LeaveReason::Left);
     }
 
     /// An event of the application's own.
     fn push_in(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
         let Some(mut joined) = conn.state().take(&message.topic) else {
-            return self.unmatched(conn, vsn, message);
+            return self.reply_unmatched(conn, vsn, message);
         };
         if joined.is_stale(message.join_ref.as_deref()) {
             return conn.state().put(joined);
@@ -182,10 +182,10 @@ impl ChannelHandler {
         let outcome = self.call(conn, vsn, &mut joined, asked, |channel, socket| {
             channel.handle_in(&message.event, message.payload, socket);
         });
-        self.settle(conn, vsn, joined, outcome);
+        self.apply_outcome(conn, vsn, joined, outcome);
     }
 
-    fn unmatched(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
+    fn reply_unmatched(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
         let error = PhoenixPayload::Json(r#"{"reason":"unmatched topic"}"#);
         self.reply(conn, vsn, message, None, "error", error);
     }

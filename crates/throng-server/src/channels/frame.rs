@@ -3,8 +3,8 @@
 use throng_proto::phoenix::FrameKind;
 use throng_proto::websocket::Opcode;
 
-use super::conn::Mode;
-use super::core::CoreState;
+use super::client_state::Mode;
+use super::core_state::CoreState;
 use super::handler::Client;
 use super::longpoll::{self, Entry};
 
@@ -16,7 +16,7 @@ pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: FrameKind)
         if kind == FrameKind::Text {
             longpoll::push(conn, std::str::from_utf8(frame).unwrap_or_default());
         }
-        return tidy(frame);
+        return shrink(frame);
     }
     let (session, out) = conn.session();
     match kind {
@@ -27,11 +27,11 @@ pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: FrameKind)
         }
         FrameKind::Binary => session.binary(frame, Some(deflater), out),
     }
-    tidy(frame);
+    shrink(frame);
 }
 
 /// Gives a core's buffer back that a long message has made large.
-pub(crate) fn tidy(buffer: &mut Vec<u8>) {
+pub(crate) fn shrink(buffer: &mut Vec<u8>) {
     if buffer.capacity() > KEPT_BYTES {
         *buffer = Vec::new();
     }

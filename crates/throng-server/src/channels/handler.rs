@@ -11,8 +11,8 @@ use throng_report::{Merge, ServerCounters};
 use super::broadcast::{self, Broadcast};
 use super::channel::LeaveReason;
 use super::config::Config;
-use super::conn::{ClientState, Mode};
-use super::core::CoreState;
+use super::client_state::{ClientState, Mode};
+use super::core_state::CoreState;
 use super::frame;
 use super::http;
 use super::longpoll::{self, SessionAnswer, SessionRequest};
@@ -57,21 +57,21 @@ impl ChannelHandler {
             if !conn.state().is_poll() {
                 return InterceptAction::Declined;
             }
-            broadcast::tell(conn, &mut self.core, vsn, publication);
+            broadcast::send_to(conn, &mut self.core, vsn, publication);
             return InterceptAction::Handled;
         }
         let Some(mut joined) = conn.state().take(topic) else { return InterceptAction::Handled };
         let outcome = self.call(conn, vsn, &mut joined, None, |channel, socket| {
             channel.handle_out(broadcast.event(), broadcast.payload(), socket);
         });
-        self.settle(conn, vsn, joined, outcome);
+        self.apply_outcome(conn, vsn, joined, outcome);
         InterceptAction::Handled
     }
 
     /// A client has broken the rules of its protocol, and was told so.
     fn failed(&mut self, conn: &mut Client<'_>, violation: Violation) {
         linger::count(violation, &mut self.core.counters);
-        if let Mode::Asking { .. } = conn.state().mode {
+        if let Mode::AwaitingSession { .. } = conn.state().mode {
             // Its session is about to answer, and hears that it has gone.
             return conn.close();
         }
@@ -80,8 +80,8 @@ impl ChannelHandler {
     }
 
     /// The timer of a WebSocket: it ends, or the timer runs for what is left.
-    fn heard_nothing(&mut self, conn: &mut Client<'_>) {
-        let (silent, timeout) = (conn.now().since(conn.heard()), self.core.config.timeout);
+    fn check_idle(&mut self, conn: &mut Client<'_>) {
+        let (silent, timeout) = (conn.now().since(conn.last_activity()), self.core.config.timeout);
         match timeout.checked_sub(silent) {
             Some(left) if !left.is_zero() => conn.set_timeout(left),
             _ => {
@@ -136,11 +136,11 @@ impl Handler for ChannelHandler {
             ChannelMessageKind::Info { topic, serial, info } => {
                 self.info(conn, &topic, serial, info)
             }
-            ChannelMessageKind::Asked(asked) => longpoll::asked(self, conn, asked),
-            ChannelMessageKind::HungUp { from } => longpoll::hung_up(conn, from),
-            ChannelMessageKind::Returned { messages } => longpoll::returned(conn, messages),
-            ChannelMessageKind::Answer(answer) => return longpoll::answered(conn, answer),
-            ChannelMessageKind::Gone { request } => return longpoll::gone(self, conn, request),
+            ChannelMessageKind::Request(asked) => longpoll::handle_request(self, conn, asked),
+            ChannelMessageKind::ClientDisconnected { from } => longpoll::client_disconnected(conn, from),
+            ChannelMessageKind::MessagesReturned { messages } => longpoll::messages_returned(conn, messages),
+            ChannelMessageKind::Answer(answer) => return longpoll::handle_answer(conn, answer),
+            ChannelMessageKind::SessionGone { request } => return longpoll::session_gone(self, conn, request),
             ChannelMessageKind::Presence { .. } => {}
         }
         self.run_infos(conn);
@@ -153,20 +153,20 @@ impl Handler for ChannelHandler {
         ChannelMessage(kind): ChannelMessage,
     ) {
         match kind {
-            ChannelMessageKind::Asked(SessionRequest { from, .. }) => {
-                core.tell(
+            ChannelMessageKind::Request(SessionRequest { from, .. }) => {
+                core.send_unbounded(
                     from.connection,
-                    ChannelMessage(ChannelMessageKind::Gone { request: from.request }),
+                    ChannelMessage(ChannelMessageKind::SessionGone { request: from.request }),
                 );
             }
-            ChannelMessageKind::Answer(SessionAnswer { session, said, .. }) => {
-                longpoll::give_back(said, |message| core.tell(session, message));
+            ChannelMessageKind::Answer(SessionAnswer { session, body: said, .. }) => {
+                longpoll::give_back(said, |message| core.send_unbounded(session, message));
             }
             _ => {}
         }
     }
 
-    fn mail(&mut self, core: &mut HandlerContext<'_, Self>, ChannelMessage(kind): ChannelMessage) {
+    fn core_message(&mut self, core: &mut HandlerContext<'_, Self>, ChannelMessage(kind): ChannelMessage) {
         if let ChannelMessageKind::Presence { diff, publication } = kind {
             self.core.presence.apply(&diff);
             core.publish_here(&publication);
@@ -181,7 +181,7 @@ impl Handler for ChannelHandler {
             let own = core.core();
             for other in (0..core.cores()).filter(|&other| other != own) {
                 let (diff, publication) = (Arc::clone(&diff), Arc::clone(&publication));
-                core.mail(
+                core.send_to_core(
                     other,
                     ChannelMessage(ChannelMessageKind::Presence { diff, publication }),
                 );
@@ -192,8 +192,8 @@ impl Handler for ChannelHandler {
     fn timeout(&mut self, conn: &mut Client<'_>) {
         let mode = conn.state().mode;
         match mode {
-            Mode::Socket(_) => self.heard_nothing(conn),
-            Mode::Asking { is_poll, .. } => longpoll::timed_out(conn, is_poll),
+            Mode::Socket(_) => self.check_idle(conn),
+            Mode::AwaitingSession { is_poll, .. } => longpoll::timed_out(conn, is_poll),
             Mode::Poll(_) if longpoll::timeout(conn) => {
                 self.end(conn, GOING_AWAY, LeaveReason::Closed)
             }
@@ -205,7 +205,7 @@ impl Handler for ChannelHandler {
     fn render(&mut self, publication: &Publication, dialect: Dialect, out: &mut Vec<u8>) {
         let CoreState { frame, deflater, .. } = &mut self.core;
         broadcast::render(publication, dialect, frame, deflater, out);
-        frame::tidy(frame);
+        frame::shrink(frame);
     }
 
     fn delivery(
@@ -234,13 +234,13 @@ impl Handler for ChannelHandler {
             }
             Mode::Http => conn.close(),
             // Its session is told, too, and answers.
-            Mode::Asking { .. } | Mode::Closing => {}
+            Mode::AwaitingSession { .. } | Mode::Closing => {}
         }
     }
 
     fn close(&mut self, conn: &mut Client<'_>, _why: DisconnectReason) {
         self.end_channels(conn, LeaveReason::Closed);
-        longpoll::ended(conn);
+        longpoll::connection_ended(conn);
         if conn.state().is_poll() {
             longpoll::close(conn, LeaveReason::Closed);
             self.core.counters.poll_sessions -= 1;

@@ -10,7 +10,7 @@ use throng_proto::websocket::{AnswerHead, Refusal, offered_subprotocols};
 use throng_pubsub::Subscription;
 
 use super::config::{Config, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
-use super::conn::{Extra, Mode};
+use super::client_state::{Extra, Mode};
 use super::handler::{ChannelHandler, Client, SOCKET_ID};
 use super::longpoll;
 
@@ -51,7 +51,7 @@ fn upgrade(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Reques
     }
     conn.set_timeout(config.timeout);
     conn.state().mode = Mode::Socket(welcome.vsn);
-    let ConnectGrant { id, assigns } = welcome.connected;
+    let ConnectGrant { id, assigns } = welcome.grant;
     if id.is_some() || assigns.is_some() {
         conn.state().extra = Some(Box::new(Extra { id, assigns, ..Extra::default() }));
         subscribe_to_id(conn);
@@ -59,10 +59,10 @@ fn upgrade(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Reques
 }
 
 /// What was agreed on with a client that may connect.
-pub(crate) struct Welcome<'a> {
+pub(crate) struct Admission<'a> {
     pub(crate) vsn: Vsn,
     subprotocol: Option<&'a str>,
-    pub(crate) connected: ConnectGrant,
+    pub(crate) grant: ConnectGrant,
 }
 
 /// Whether a client may connect, whichever way it came.
@@ -70,8 +70,8 @@ pub(crate) fn admit<'a>(
     config: &'a Config,
     request: &Request<'_>,
     transport: Transport,
-) -> Result<Welcome<'a>, ConnectRefusal> {
-    if !is_of_our_site(config, request) {
+) -> Result<Admission<'a>, ConnectRefusal> {
+    if !is_origin_allowed(config, request) {
         return Err(ConnectRefusal::default());
     }
     let (auth_token, subprotocol) = match transport {
@@ -83,11 +83,11 @@ pub(crate) fn admit<'a>(
     let vsn =
         Vsn::from_query(connect.param("vsn").as_deref()).map_err(|_| ConnectRefusal::default())?;
     let connected = (config.connect)(&connect)?;
-    Ok(Welcome { vsn, subprotocol, connected })
+    Ok(Admission { vsn, subprotocol, grant: connected })
 }
 
 /// Whether the page that sent the request, if it was one, may do so.
-pub(crate) fn is_of_our_site(config: &Config, request: &Request<'_>) -> bool {
+pub(crate) fn is_origin_allowed(config: &Config, request: &Request<'_>) -> bool {
     config.check_origin.allows_request(config.host.as_deref(), request)
 }
 

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use throng_proto::phoenix::{self, FrameKind, Vsn};
 
 use super::channel::{ErasedChannel, Info, LeaveReason};
-use super::conn::{JoinedChannel, Mode};
-use super::core::Owner;
+use super::client_state::{JoinedChannel, Mode};
+use super::core_state::Owner;
 use super::frame;
 use super::handler::{ChannelHandler, Client, GOING_AWAY};
 use super::longpoll;
@@ -15,8 +15,8 @@ use super::socket::Socket;
 /// What came of a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallbackOutcome {
-    GoesOn,
-    Stops,
+    Continue,
+    Stop,
     Crashed,
 }
 
@@ -31,7 +31,7 @@ impl ChannelHandler {
         let outcome = self.call(conn, vsn, &mut joined, None, |channel, socket| {
             channel.handle_info(info, socket);
         });
-        self.settle(conn, vsn, joined, outcome);
+        self.apply_outcome(conn, vsn, joined, outcome);
     }
 
     pub(super) fn run_infos(&mut self, conn: &mut Client<'_>) {
@@ -51,13 +51,13 @@ impl ChannelHandler {
     ) -> CallbackOutcome {
         let JoinedChannel { channel, topic, join_ref, serial, .. } = joined;
         let mut socket = Socket {
-            conn: conn.lend(),
+            conn: conn.reborrow(),
             core: &mut self.core,
             vsn,
             topic,
             join_ref,
             serial: *serial,
-            asked,
+            push_ref: asked,
             is_member: true,
             stops: false,
         };
@@ -65,8 +65,8 @@ impl ChannelHandler {
         let (stops, sent) = (socket.stops, socket.conn.sent);
         conn.sent += sent;
         match ran {
-            Ok(()) if stops => CallbackOutcome::Stops,
-            Ok(()) => CallbackOutcome::GoesOn,
+            Ok(()) if stops => CallbackOutcome::Stop,
+            Ok(()) => CallbackOutcome::Continue,
             Err(panic) => {
                 drop_shielded(panic);
                 self.core.counters.channel_crashes += 1;
@@ -76,7 +76,7 @@ impl ChannelHandler {
     }
 
     /// A channel that was taken out goes on, or ends.
-    pub(super) fn settle(
+    pub(super) fn apply_outcome(
         &mut self,
         conn: &mut Client<'_>,
         vsn: Vsn,
@@ -84,8 +84,8 @@ impl ChannelHandler {
         outcome: CallbackOutcome,
     ) {
         match outcome {
-            CallbackOutcome::GoesOn => conn.state().put(joined),
-            CallbackOutcome::Stops => self.finish(conn, vsn, joined, LeaveReason::Stopped),
+            CallbackOutcome::Continue => conn.state().put(joined),
+            CallbackOutcome::Stop => self.finish(conn, vsn, joined, LeaveReason::Stopped),
             CallbackOutcome::Crashed => self.crashed(conn, vsn, joined),
         }
     }

@@ -25,10 +25,10 @@ mod request;
 mod session;
 
 pub(crate) use inbox::{Entry, Text};
-pub(crate) use memory::{Memory, Places};
-pub(crate) use request::{StoredPoll, answered, ended, give_back, gone, request, timed_out};
+pub(crate) use memory::{Memory, SessionPermits};
+pub(crate) use request::{StoredPoll, handle_answer, connection_ended, give_back, session_gone, request, timed_out};
 pub(crate) use session::{
-    Poll, asked, begin, close, flush, hung_up, keep, push, push_list, returned, timeout,
+    Poll, handle_request, begin, close, flush, client_disconnected, keep, push, push_list, messages_returned, timeout,
 };
 
 use crate::ConnectionId;
@@ -37,7 +37,7 @@ use crate::ConnectionId;
 pub(crate) struct SessionRequest {
     /// Who waits for the answer, and its number for the request.
     pub(crate) from: Requester,
-    pub(crate) what: SessionCommand,
+    pub(crate) command: SessionCommand,
 }
 
 /// A connection that waits for an answer.
@@ -58,7 +58,7 @@ pub(crate) struct SessionAnswer {
     pub(crate) request: u32,
     /// Who gets the messages back if the client is gone.
     pub(crate) session: ConnectionId,
-    pub(crate) said: AnswerBody,
+    pub(crate) body: AnswerBody,
 }
 
 /// What an answer says. The client's side makes bytes of it.

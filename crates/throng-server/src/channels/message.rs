@@ -15,15 +15,15 @@ pub(crate) enum ChannelMessageKind {
     /// For the channel of this topic, if it is still the one with this serial.
     Info { topic: Arc<str>, serial: u32, info: Info },
     /// For a long-poll session: what its client wants.
-    Asked(SessionRequest),
+    Request(SessionRequest),
     /// For a client's connection: what its long-poll session answers.
     Answer(SessionAnswer),
     /// For a client's connection: the long-poll session is gone that its request was for.
-    Gone { request: u32 },
+    SessionGone { request: u32 },
     /// For a long-poll session: the connection has ended whose poll waits.
-    HungUp { from: Requester },
+    ClientDisconnected { from: Requester },
     /// For a long-poll session: what it has said reached nobody.
-    Returned { messages: Vec<Text> },
+    MessagesReturned { messages: Vec<Text> },
     /// For a core: who came and went on another, and what its members are to be told.
     Presence { diff: Arc<Diff>, publication: Arc<Publication> },
 }

@@ -7,11 +7,11 @@ use throng_pubsub::presence::{Presence, PresenceError, PresenceMember};
 
 use super::broadcast::{self, Broadcast};
 use super::channel::Info;
-use super::conn::Topic;
-use super::core::{CoreState, Owner};
+use super::client_state::Topic;
+use super::core_state::{CoreState, Owner};
 use super::frame;
 use super::handler::Client;
-use super::list::{self, Fragments, Pieces};
+use super::presence_list::{self, Fragments, Pieces};
 use super::longpoll;
 use super::refs::Ref;
 use crate::ConnectionId;
@@ -74,7 +74,7 @@ pub struct Socket<'a> {
     pub(crate) join_ref: &'a Ref,
     pub(crate) serial: u32,
     /// The ref of the push that is being handled.
-    pub(crate) asked: Option<&'a str>,
+    pub(crate) push_ref: Option<&'a str>,
     /// Whether the channel still gets what is broadcast.
     pub(crate) is_member: bool,
     pub(crate) stops: bool,
@@ -117,13 +117,13 @@ impl Socket<'_> {
     pub fn reply(&mut self, status: &str, response: PhoenixPayload<'_>) {
         let (topic, join_ref) = (&self.topic.name, self.join_ref.as_deref());
         write(&mut self.conn, self.core, |out| {
-            phoenix::reply(self.vsn, join_ref, self.asked, topic, status, response, out)
+            phoenix::reply(self.vsn, join_ref, self.push_ref, topic, status, response, out)
         });
     }
 
     /// The name of the push that is being handled, to be answered later with [`Self::reply_to`].
     pub fn reference(&self) -> Reference {
-        Reference { join_ref: self.join_ref.clone(), r#ref: Ref::new(self.asked) }
+        Reference { join_ref: self.join_ref.clone(), r#ref: Ref::new(self.push_ref) }
     }
 
     /// Answers a push of this channel that was handled before.
@@ -237,7 +237,7 @@ impl Socket<'_> {
     /// beyond 256 KiB with later polls, as `presence_diff`.
     pub fn push_presence(&mut self) {
         let (topic, join_ref) = (&self.topic.name, self.join_ref);
-        if self.core.presence.state_bytes(topic) > list::WHOLE_BYTES_MAX {
+        if self.core.presence.state_bytes(topic) > presence_list::WHOLE_BYTES_MAX {
             let listing = self.core.presence.members(topic);
             if self.conn.state().is_poll() {
                 let pieces = Pieces::new(self.vsn, join_ref, topic, listing);
@@ -267,17 +267,17 @@ impl Socket<'_> {
         mut except: Option<ConnectionId>,
     ) {
         assert_object(payload);
-        let is_told_now = except.is_none() && self.is_told_directly(&topic, event);
+        let is_told_now = except.is_none() && self.is_delivered_directly(&topic, event);
         let publication = Broadcast::new(event, payload).publication(topic);
         if is_told_now {
             except = Some(self.conn.id());
-            broadcast::tell(&mut self.conn, self.core, self.vsn, &publication);
+            broadcast::send_to(&mut self.conn, self.core, self.vsn, &publication);
         }
         self.conn.publish(publication, except);
     }
 
     /// Whether this client gets the broadcasts of an event on a topic, without a channel of its own in between.
-    fn is_told_directly(&mut self, topic: &str, event: &str) -> bool {
+    fn is_delivered_directly(&mut self, topic: &str, event: &str) -> bool {
         let route = match *self.topic.name == *topic {
             true if self.is_member => Some(self.topic.route),
             true => None,

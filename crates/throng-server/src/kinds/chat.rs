@@ -86,7 +86,7 @@ impl Chat {
     /// Publishes a client's message to the room.
     fn publish(&self, conn: &mut Connection<'_, Self>, opcode: Opcode, payload: &[u8]) {
         let message = ChatMessage { opcode, payload: payload.into() };
-        let publication = Publication::new(Arc::clone(&self.room), message).of_bytes(payload.len());
+        let publication = Publication::new(Arc::clone(&self.room), message).with_body_bytes(payload.len());
         conn.publish(publication, None);
     }
 
@@ -147,7 +147,7 @@ impl Handler for Chat {
     fn timeout(&mut self, conn: &mut Connection<'_, Self>) {
         let is_open = conn.protocol().is_open();
         let Some(span) = self.options.idle_timeout.filter(|_| is_open) else { return conn.close() };
-        match span.checked_sub(conn.now().since(conn.heard())) {
+        match span.checked_sub(conn.now().since(conn.last_activity())) {
             Some(left) if !left.is_zero() => conn.set_timeout(left),
             _ => {
                 self.counters.idle_timeouts += 1;

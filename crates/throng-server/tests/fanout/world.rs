@@ -106,7 +106,7 @@ impl Handler for Rooms {
                 }
                 letter @ (b'p' | b'h' | b'e') => {
                     let weight = frame.bytes * if letter == b'h' { 1_000 } else { 1 };
-                    let publication = Publication::new(name, frame).of_bytes(weight);
+                    let publication = Publication::new(name, frame).with_body_bytes(weight);
                     conn.publish(publication, (letter == b'e').then_some(me));
                     continue;
                 }

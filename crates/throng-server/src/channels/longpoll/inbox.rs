@@ -8,7 +8,7 @@ use throng_engine::SendPart;
 
 use super::memory::{ENTRY_BYTES, Memory};
 use crate::channels::defaults::POLL_SESSION_BYTES_MAX as BYTES_MAX;
-use crate::channels::list::Pieces;
+use crate::channels::presence_list::Pieces;
 
 /// A message as it stands in an answer: a JSON string.
 #[derive(Clone, Debug)]

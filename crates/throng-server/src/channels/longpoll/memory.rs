@@ -77,23 +77,23 @@ impl Memory {
 
 /// The long-poll sessions of a server, over all its cores.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places(Arc<AtomicUsize>);
+pub(crate) struct SessionPermits(Arc<AtomicUsize>);
 
-impl Places {
+impl SessionPermits {
     /// Takes a place for one more session, unless there are `sessions_max`.
-    pub(crate) fn take(&self, sessions_max: usize) -> Option<Place> {
+    pub(crate) fn take(&self, sessions_max: usize) -> Option<SessionPermit> {
         let taken = self
             .0
             .fetch_update(SeqCst, SeqCst, |taken| (taken < sessions_max).then_some(taken + 1));
-        taken.ok().map(|_| Place(Arc::clone(&self.0)))
+        taken.ok().map(|_| SessionPermit(Arc::clone(&self.0)))
     }
 }
 
 /// One session's place, which is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<AtomicUsize>);
+pub(crate) struct SessionPermit(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for SessionPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, SeqCst);
     }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_place_is_free_again_when_its_session_is_gone() {
-        let places = Places::default();
+        let places = SessionPermits::default();
         let (one, two) = (places.take(2), places.clone().take(2));
         assert!(one.is_some() && two.is_some() && places.take(2).is_none());
         drop(one);

@@ -9,9 +9,9 @@ use throng_proto::phoenix::longpoll;
 use super::{AnswerBody, Requester, SessionAnswer, SessionCommand, SessionRequest, Text};
 use crate::ConnectionId;
 use crate::channels::config::Transport;
-use crate::channels::conn::{ClientState, Mode};
+use crate::channels::client_state::{ClientState, Mode};
 use crate::channels::handler::{ChannelHandler, Client};
-use crate::channels::http::{Welcome, admit, answer, answer_in_parts, is_of_our_site};
+use crate::channels::http::{Admission, admit, answer, answer_in_parts, is_origin_allowed};
 use crate::channels::longpoll::Poll;
 use crate::channels::message::{ChannelMessage, ChannelMessageKind};
 
@@ -28,7 +28,7 @@ pub(crate) struct StoredPoll {
 /// Every request is asked where it comes from, not only the first of a session: a page that got hold of a token is
 /// still of another site.
 pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
-    if !is_of_our_site(&handler.core.config, request) {
+    if !is_origin_allowed(&handler.core.config, request) {
         handler.core.counters.connects_refused += 1;
         return answer_json(conn, 403);
     }
@@ -45,19 +45,19 @@ pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, reque
     let Some(session) = session(handler, conn, request) else {
         return if is_poll { begin(handler, conn, request) } else { answer_json(conn, 410) };
     };
-    let from = ask(handler, conn, is_poll);
+    let from = await_session(handler, conn, is_poll);
     if is_poll {
-        conn.state().extra().kept = Some(Box::new(StoredPoll::new(request, session)));
+        conn.state().extra().stored_poll = Some(Box::new(StoredPoll::new(request, session)));
     }
-    conn.tell(session, ChannelMessage(ChannelMessageKind::Asked(SessionRequest { from, what })));
+    conn.send_unbounded(session, ChannelMessage(ChannelMessageKind::Request(SessionRequest { from, command: what })));
 }
 
 /// The session that was asked is gone.
-pub(crate) fn gone(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: u32) {
-    if !is_asking(conn, request) {
+pub(crate) fn session_gone(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: u32) {
+    if !take_awaiting(conn, request) {
         return;
     }
-    match conn.state().extra.take().and_then(|extra| extra.kept) {
+    match conn.state().extra.take().and_then(|extra| extra.stored_poll) {
         None => answer_json(conn, 410),
         Some(kept) => {
             let headers = Headers::new(&kept.headers);
@@ -70,25 +70,25 @@ pub(crate) fn gone(handler: &mut ChannelHandler, conn: &mut Client<'_>, request:
 /// Begins a session, which answers the request.
 fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
     let config = &handler.core.config;
-    let Ok(Welcome { vsn, connected, .. }) = admit(config, request, Transport::LongPoll) else {
+    let Ok(Admission { vsn, grant: connected, .. }) = admit(config, request, Transport::LongPoll) else {
         handler.core.counters.connects_refused += 1;
         return answer_json(conn, 403);
     };
-    let Some(place) = config.poll_places.take(config.poll_sessions_max) else {
+    let Some(place) = config.poll_permits.take(config.poll_sessions_max) else {
         handler.core.counters.poll_sessions_refused += 1;
         return answer_json(conn, 403);
     };
     handler.core.counters.poll_sessions += 1;
     let window = config.poll_window;
-    let asker = ask(handler, conn, true);
+    let asker = await_session(handler, conn, true);
     let poll = Poll::new(asker, window, place, Rc::clone(&handler.core.poll_memory));
     conn.spawn(ClientState::poll(vsn, connected, poll));
 }
 
 /// From here on the connection waits for its session.
-fn ask(handler: &mut ChannelHandler, conn: &mut Client<'_>, is_poll: bool) -> Requester {
+fn await_session(handler: &mut ChannelHandler, conn: &mut Client<'_>, is_poll: bool) -> Requester {
     let request = handler.core.next_serial();
-    conn.state().mode = Mode::Asking { request, is_poll };
+    conn.state().mode = Mode::AwaitingSession { request, is_poll };
     // The session answers in time, but its core may not.
     let window = handler.core.config.poll_window;
     conn.set_timeout(if is_poll { window * 2 } else { window });
@@ -96,8 +96,8 @@ fn ask(handler: &mut ChannelHandler, conn: &mut Client<'_>, is_poll: bool) -> Re
 }
 
 /// Whether the connection waits for the answer to this request; not any more.
-fn is_asking(conn: &mut Client<'_>, number: u32) -> bool {
-    let is_asking = matches!(conn.state().mode, Mode::Asking { request, .. } if request == number);
+fn take_awaiting(conn: &mut Client<'_>, number: u32) -> bool {
+    let is_asking = matches!(conn.state().mode, Mode::AwaitingSession { request, .. } if request == number);
     if is_asking {
         conn.state().mode = Mode::Http;
         conn.clear_timeout();
@@ -116,10 +116,10 @@ impl StoredPoll {
 }
 
 /// The session has answered.
-pub(crate) fn answered(conn: &mut Client<'_>, answered: SessionAnswer) {
-    let SessionAnswer { request, session, said } = answered;
-    if !is_asking(conn, request) {
-        return give_back(said, |message| conn.tell(session, message));
+pub(crate) fn handle_answer(conn: &mut Client<'_>, answered: SessionAnswer) {
+    let SessionAnswer { request, session, body: said } = answered;
+    if !take_awaiting(conn, request) {
+        return give_back(said, |message| conn.send_unbounded(session, message));
     }
     conn.state().extra = None;
     let AnswerBody { status, token, messages } = said;
@@ -147,18 +147,18 @@ fn send(conn: &mut Client<'_>, status: u16, token: Option<&str>, messages: &[Tex
 /// Nobody is there any more to be answered: the session keeps what it has said.
 pub(crate) fn give_back(said: AnswerBody, tell: impl FnOnce(ChannelMessage)) {
     if !said.messages.is_empty() {
-        tell(ChannelMessage(ChannelMessageKind::Returned { messages: said.messages }));
+        tell(ChannelMessage(ChannelMessageKind::MessagesReturned { messages: said.messages }));
     }
 }
 
 /// The connection has ended: a session that would answer it is told so.
-pub(crate) fn ended(conn: &mut Client<'_>) {
-    let Mode::Asking { request, is_poll: true } = conn.state().mode else { return };
-    let kept = conn.state().extra.as_ref().and_then(|extra| extra.kept.as_ref());
+pub(crate) fn connection_ended(conn: &mut Client<'_>) {
+    let Mode::AwaitingSession { request, is_poll: true } = conn.state().mode else { return };
+    let kept = conn.state().extra.as_ref().and_then(|extra| extra.stored_poll.as_ref());
     // Without one it is the request that began the session, which is answered at once.
     let Some(session) = kept.map(|kept| kept.session) else { return };
     let from = Requester { connection: conn.id(), request };
-    conn.tell(session, ChannelMessage(ChannelMessageKind::HungUp { from }));
+    conn.send_unbounded(session, ChannelMessage(ChannelMessageKind::ClientDisconnected { from }));
 }
 
 /// The session has not answered in time.

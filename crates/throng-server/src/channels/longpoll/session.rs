@@ -8,13 +8,13 @@ use throng_proto::phoenix::json;
 use throng_proto::phoenix::longpoll::{Claim, PostFrame, post as posts_of};
 
 use super::inbox::{Entry, Inbox, Text};
-use super::memory::{Memory, Place};
+use super::memory::{Memory, SessionPermit};
 use super::{AnswerBody, Requester, SessionAnswer, SessionCommand, SessionRequest};
 use crate::channels::channel::LeaveReason;
-use crate::channels::conn::Mode;
+use crate::channels::client_state::Mode;
 use crate::channels::frame;
 use crate::channels::handler::{ChannelHandler, Client};
-use crate::channels::list::Pieces;
+use crate::channels::presence_list::Pieces;
 use crate::channels::message::{ChannelMessage, ChannelMessageKind};
 
 /// What a session keeps beside its channels.
@@ -29,7 +29,7 @@ pub(crate) struct Poll {
     /// How long a poll waits.
     window: Duration,
     /// Among the sessions that the server may have.
-    _place: Place,
+    _place: SessionPermit,
 }
 
 impl Poll {
@@ -37,7 +37,7 @@ impl Poll {
     pub(crate) fn new(
         asker: Requester,
         window: Duration,
-        place: Place,
+        place: SessionPermit,
         memory: Rc<Memory>,
     ) -> Self {
         Self {
@@ -69,10 +69,10 @@ pub(crate) fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>) {
 }
 
 /// A request has come.
-pub(crate) fn asked(
+pub(crate) fn handle_request(
     handler: &mut ChannelHandler,
     conn: &mut Client<'_>,
-    SessionRequest { from, what }: SessionRequest,
+    SessionRequest { from, command: what }: SessionRequest,
 ) {
     match what {
         SessionCommand::Poll => {
@@ -87,7 +87,7 @@ pub(crate) fn asked(
         }
         SessionCommand::Post { content_type, body } => {
             let status = post(handler, conn, content_type.as_deref(), &body);
-            tell(conn, from, AnswerBody { status, token: None, messages: Vec::new() });
+            send_answer(conn, from, AnswerBody { status, token: None, messages: Vec::new() });
         }
     }
 }
@@ -100,7 +100,7 @@ fn post(
     body: &[u8],
 ) -> u16 {
     let message_bytes_max = handler.core.config.limits.message_bytes_max;
-    let mut scratch = std::mem::take(&mut handler.core.posted);
+    let mut scratch = std::mem::take(&mut handler.core.post_buffer);
     let status = match posts_of(content_type, body, &mut scratch) {
         Err(_) => 400,
         // A WebSocket would be closed (1009) before the message is whole. As with any body that cannot be taken, Phoenix
@@ -121,8 +121,8 @@ fn post(
             if matches!(conn.state().mode, Mode::Poll(_)) { 200 } else { 410 }
         }
     };
-    frame::tidy(&mut scratch);
-    handler.core.posted = scratch;
+    frame::shrink(&mut scratch);
+    handler.core.post_buffer = scratch;
     status
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn keep(conn: &mut Client<'_>, entry: Entry) {
 }
 
 /// The connection of this request has ended: nobody waits on it any more.
-pub(crate) fn hung_up(conn: &mut Client<'_>, from: Requester) {
+pub(crate) fn client_disconnected(conn: &mut Client<'_>, from: Requester) {
     let now = conn.now();
     let Some(poll) = poll(conn) else { return };
     // The key of a connection is another one by the time it has ended, so its core and the number of its request name it.
@@ -169,7 +169,7 @@ pub(crate) fn hung_up(conn: &mut Client<'_>, from: Requester) {
 }
 
 /// An answer has not reached its client: its messages are the first to be said again.
-pub(crate) fn returned(conn: &mut Client<'_>, messages: Vec<Text>) {
+pub(crate) fn messages_returned(conn: &mut Client<'_>, messages: Vec<Text>) {
     if let Some(poll) = poll(conn) {
         poll.inbox.put_back(messages);
     }
@@ -204,11 +204,11 @@ pub(crate) fn close(conn: &mut Client<'_>, why: LeaveReason) {
     let Some(from) = poll(conn).and_then(|poll| poll.waiting.take()) else { return };
     if why == LeaveReason::Draining {
         // No other session is to begin.
-        tell(conn, from, AnswerBody { status: 410, token: None, messages: Vec::new() });
+        send_answer(conn, from, AnswerBody { status: 410, token: None, messages: Vec::new() });
     } else {
-        conn.tell(
+        conn.send_unbounded(
             from.connection,
-            ChannelMessage(ChannelMessageKind::Gone { request: from.request }),
+            ChannelMessage(ChannelMessageKind::SessionGone { request: from.request }),
         );
     }
 }
@@ -223,12 +223,12 @@ fn answer(conn: &mut Client<'_>, status: u16) {
     poll.since = now;
     let inactive = poll.inactive();
     conn.set_timeout(inactive);
-    tell(conn, from, said);
+    send_answer(conn, from, said);
 }
 
-fn tell(conn: &mut Client<'_>, to: Requester, said: AnswerBody) {
-    let answer = SessionAnswer { request: to.request, session: conn.id(), said };
-    conn.tell(to.connection, ChannelMessage(ChannelMessageKind::Answer(answer)));
+fn send_answer(conn: &mut Client<'_>, to: Requester, said: AnswerBody) {
+    let answer = SessionAnswer { request: to.request, session: conn.id(), body: said };
+    conn.send_unbounded(to.connection, ChannelMessage(ChannelMessageKind::Answer(answer)));
 }
 
 fn poll<'c>(conn: &'c mut Client<'_>) -> Option<&'c mut Poll> {

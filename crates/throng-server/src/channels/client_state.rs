@@ -30,7 +30,7 @@ pub(crate) enum Mode {
     /// A WebSocket of this version.
     Socket(Vsn),
     /// A request waits for the answer of its long-poll session.
-    Asking { request: u32, is_poll: bool },
+    AwaitingSession { request: u32, is_poll: bool },
     /// A long-poll session of this version; it has no socket.
     Poll(Vsn),
     /// A close frame was sent; whatever comes now but the answer to it is nobody's.
@@ -46,7 +46,7 @@ pub(crate) struct Extra {
     /// A long-poll session's own.
     pub(crate) poll: Option<Box<Poll>>,
     /// The request that waits for its session, should there turn out to be none.
-    pub(crate) kept: Option<Box<StoredPoll>>,
+    pub(crate) stored_poll: Option<Box<StoredPoll>>,
     /// The second channel and all later ones.
     pub(crate) more: Vec<JoinedChannel>,
 }
@@ -74,7 +74,7 @@ impl Mode {
     pub(crate) const fn vsn(self) -> Option<Vsn> {
         match self {
             Self::Socket(vsn) | Self::Poll(vsn) => Some(vsn),
-            Self::Http | Self::Asking { .. } | Self::Closing => None,
+            Self::Http | Self::AwaitingSession { .. } | Self::Closing => None,
         }
     }
 }

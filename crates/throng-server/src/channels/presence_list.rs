@@ -21,7 +21,7 @@ pub(crate) struct Fragments {
     listing: Listing,
     before: Vec<u8>,
     after: Vec<u8>,
-    is_begun: bool,
+    has_begun: bool,
 }
 
 impl Fragments {
@@ -29,7 +29,7 @@ impl Fragments {
         let mut before = Vec::new();
         let place = phoenix::push_around(vsn, join_ref, topic, names::PRESENCE_STATE, &mut before);
         let after = before.split_off(place);
-        Self { listing, before, after, is_begun: false }
+        Self { listing, before, after, has_begun: false }
     }
 }
 
@@ -40,8 +40,8 @@ impl ByteSource for Fragments {
         if !is_more {
             payload.extend_from_slice(&self.after);
         }
-        let opcode = (!self.is_begun).then_some(Opcode::Text);
-        self.is_begun = true;
+        let opcode = (!self.has_begun).then_some(Opcode::Text);
+        self.has_begun = true;
         encode_fragment(opcode, !is_more, &payload, out);
         is_more
     }

@@ -12,7 +12,7 @@ use throng_report::ServerCounters;
 
 use super::channel::Info;
 use super::config::Config;
-use super::conn::Topic;
+use super::client_state::Topic;
 use super::longpoll::Memory;
 use crate::ConnectionId;
 
@@ -23,10 +23,10 @@ pub(crate) struct CoreState {
     /// Where messages are encoded.
     pub(crate) frame: Vec<u8>,
     pub(crate) deflater: Deflater,
-    pub(crate) infos: Infos,
+    pub(crate) infos: InfoQueue,
     pub(crate) presence: Presence<Owner>,
     /// Where posted base64 is decoded.
-    pub(crate) posted: Vec<u8>,
+    pub(crate) post_buffer: Vec<u8>,
     pub(crate) tokens: Tokens,
     /// What the long-poll sessions hold.
     pub(crate) poll_memory: Rc<Memory>,
@@ -39,16 +39,16 @@ pub(crate) struct CoreState {
 impl CoreState {
     pub(crate) fn new(config: Config, core: CoreId) -> Self {
         Self {
-            presence: Presence::new(core as u16, config.origin_ns).limited(config.presence),
+            presence: Presence::new(core as u16, config.origin_ns).with_limits(config.presence),
             poll_memory: Rc::new(Memory::new(config.poll_bytes_max)),
-            posted: Vec::new(),
+            post_buffer: Vec::new(),
             tokens: Tokens::new(&config.secret),
             counters: ServerCounters::default(),
             config,
             topics: Topics::default(),
             frame: Vec::new(),
             deflater: Deflater::new(),
-            infos: Infos::default(),
+            infos: InfoQueue::default(),
             serial: 0,
         }
     }
@@ -85,13 +85,13 @@ impl Topics {
 
 /// What channels of the present connection have sent themselves.
 #[derive(Default)]
-pub(crate) struct Infos {
+pub(crate) struct InfoQueue {
     queue: VecDeque<(Arc<str>, u32, Info)>,
     /// How many since the present event began.
     count: usize,
 }
 
-impl Infos {
+impl InfoQueue {
     pub(crate) fn push(&mut self, topic: &Arc<str>, serial: u32, info: Info) {
         self.count += 1;
         assert!(self.count <= INFOS_MAX, "a channel sends itself messages without end");
