@@ -1,7 +1,8 @@
-//! How one core accepts: a permit first, then the connection, then the core that it goes to.
+//! The acceptor of one core: it takes a permit, then accepts a connection, then chooses its core.
 //!
-//! While there is a reason not to accept, the [accept state](crate::gate) is shut. Whoever goes on first accepts and
-//! only then watches again, so that a busy acceptor costs no calls to epoll.
+//! While there is a reason not to accept, the [accept state](crate::accept_state) is paused. To
+//! resume, the acceptor accepts first and watches the listener afterwards, so that a busy acceptor
+//! makes no calls to epoll.
 
 use std::sync::mpsc::Sender;
 
@@ -15,47 +16,53 @@ use crate::core_message::{CoreMessage, CoreMessageKind, ListenReport};
 use crate::events::handler_panic;
 use crate::{AcceptTopology, Handler};
 
-/// What a core knows about its accepting.
+/// The accept side of a core.
 pub(crate) struct Acceptor<F> {
     pub(crate) core: CoreId,
     cores: usize,
     pub(crate) listener: Option<F>,
     pub(crate) state: AcceptState,
-    /// Accepts of the next batch: as many as the queue held last time, so that a quiet one costs no empty accept. It
-    /// grows when batches fill turn after turn.
+    /// Accepts in the next batch: as many as the queue held last time, so that a quiet listener
+    /// costs no empty accept. It doubles while batches fill in turn after turn.
     burst: usize,
+    /// True if a batch of this turn took `burst` connections.
     batch_filled: bool,
+    /// True if a batch of the previous turn did.
     last_batch_filled: bool,
     /// Connections that this core's fd table holds beside the listener.
     room: usize,
-    /// The next core to get what does not fit in here.
+    /// The next core to receive a connection that this core's table has no room for.
     overflow_to: CoreId,
-    /// Sockets that wait to leave this table since the last wait.
+    /// Sockets handed off in this turn; they stay in this table until the driver sends them.
     handoffs: usize,
-    /// To which core a socket was passed on last.
+    /// The core that received the last handoff.
     last_handoff_to: CoreId,
-    /// Dispatch: accepted, and waiting to hear where it goes.
+    /// Dispatch: an accepted connection that waits for the registry to name its core.
     pub(crate) awaiting_placement: Option<F>,
-    /// Who waits for the listener that core 0 shares.
+    /// The channel to report on when core 0 has shared its listener.
     pub(crate) listener_reply: Option<Sender<ListenReport>>,
-    /// Connections of this core that ended in this turn and are not booked yet.
+    /// Connections of this core that ended in this turn and are not counted yet.
     pub(crate) uncounted_closes: usize,
-    /// A connection has ended since this core looked last.
+    /// True if a connection has ended since the last check.
     pub(crate) has_closed: bool,
-    /// A permit may have come back for this core.
+    /// True if a permit may have been returned for this core.
     pub(crate) permit_signaled: bool,
     handoff_failures: u64,
     pub(crate) errors: Vec<(Errno, u64)>,
 }
 
-/// What came of one accept.
+/// The outcome of one accept.
 pub(crate) enum AcceptStep {
-    Accepted,
+    /// Accept the next one.
+    Continue,
+    /// The accept queue is empty.
     Empty,
-    /// The table can hold no more that are on their way to others.
+    /// The table holds no more sockets on their way to other cores.
     HandoffsMax,
+    /// The connection waits for the registry.
     AwaitPlacement,
     Pause(PauseReason),
+    /// There is no listener.
     Closed,
 }
 
@@ -88,7 +95,7 @@ impl<F> Acceptor<F> {
     pub(crate) fn start(&mut self, core: CoreId, cores: usize, room: usize) {
         self.core = core;
         self.cores = cores;
-        // A core alone has nobody to pass to; then the kernel says when the table is full.
+        // A single core has no other core to hand off to: the kernel reports a full table.
         self.room = if cores > 1 { room } else { usize::MAX };
         self.overflow_to = core;
     }
@@ -97,7 +104,8 @@ impl<F> Acceptor<F> {
         matches!(self.state, AcceptState::Paused(_))
     }
 
-    /// When the core must be awake: to try again, or at once, to book what ended when the turn was over already.
+    /// Returns when the core must be awake: at the retry after a pause, or at once to count closes
+    /// that came after the turn had ended.
     pub(crate) fn due(&self) -> Instant {
         match self.state {
             _ if self.uncounted_closes > 0 || self.permit_signaled => Instant::ZERO,
@@ -106,7 +114,7 @@ impl<F> Acceptor<F> {
         }
     }
 
-    /// Gives a permit back and wakes the core that it is for.
+    /// Returns a permit and wakes the core that waits for it.
     pub(crate) fn release_permit<D: Driver>(&mut self, driver: &mut D) {
         match driver.permits().give() {
             Some(core) if core == self.core => self.permit_signaled = true,
@@ -136,12 +144,12 @@ where
     H: Handler,
     D: Driver<Mail = CoreMessage<H::Message>>,
 {
-    /// Accepts a batch, and watches the listener from then on unless there is a reason not to.
+    /// Accepts a batch, then watches the listener unless there is a reason not to.
     pub(crate) fn accept(&mut self, cx: &mut CoreContext<D, Self>) {
         let mut accepted = 0;
         while accepted < self.acceptor.burst {
             match self.accept_one(cx) {
-                AcceptStep::Accepted => accepted += 1,
+                AcceptStep::Continue => accepted += 1,
                 AcceptStep::Empty => {
                     self.acceptor.burst = accepted.max(1);
                     return self.resume_accepting(cx);
@@ -159,7 +167,7 @@ where
         self.resume_accepting(cx);
     }
 
-    /// Tries again what the kernel refused a while ago.
+    /// Accepts again if the retry time after a kernel error has passed.
     pub(crate) fn retry(&mut self, cx: &mut CoreContext<D, Self>) {
         if let AcceptState::Paused(pause) = self.acceptor.state
             && pause.retry_at <= cx.now()
@@ -168,12 +176,13 @@ where
         }
     }
 
+    /// Takes a permit, accepts one connection and places it.
     pub(crate) fn accept_one(&mut self, cx: &mut CoreContext<D, Self>) -> AcceptStep {
         let Some(listener) = &self.acceptor.listener else { return AcceptStep::Closed };
         if self.acceptor.awaiting_placement.is_some() {
             return AcceptStep::AwaitPlacement;
         }
-        if self.acceptor.handoffs >= LEAVING_MAX {
+        if self.acceptor.handoffs >= HANDOFFS_MAX {
             return AcceptStep::HandoffsMax;
         }
         let driver = cx.driver();
@@ -193,12 +202,12 @@ where
                 self.counters.accepts_empty += 1;
                 return AcceptStep::Empty;
             }
-            Errno::INTR => return AcceptStep::Accepted,
+            Errno::INTR => return AcceptStep::Continue,
             _ => self.acceptor.count_error(errno),
         }
         match errno.blame() {
-            // The connection ended before it was accepted; the next one is fine.
-            Blame::Peer | Blame::Transient => AcceptStep::Accepted,
+            // The connection ended before the accept; the next one may be fine.
+            Blame::Peer | Blame::Transient => AcceptStep::Continue,
             Blame::Limit | Blame::Misuse => AcceptStep::Pause(PauseReason::Kernel(errno)),
         }
     }
@@ -211,12 +220,12 @@ where
             return AcceptStep::AwaitPlacement;
         }
         match self.place(cx, fd) {
-            Ok(()) => AcceptStep::Accepted,
+            Ok(()) => AcceptStep::Continue,
             Err(errno) => AcceptStep::Pause(PauseReason::Kernel(errno)),
         }
     }
 
-    /// The registry has said where the connection goes that waits here.
+    /// Places the waiting connection on the core that the registry has named.
     pub(crate) fn placement_received(&mut self, cx: &mut CoreContext<D, Self>, to: CoreId) {
         let Some(fd) = self.acceptor.awaiting_placement.take() else { return };
         if to != self.acceptor.core {
@@ -227,15 +236,15 @@ where
         self.accept(cx);
     }
 
-    /// Another core has handed a connection over.
+    /// Places a connection that another core has handed off.
     pub(crate) fn handoff_received(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) {
         if let Err(errno) = self.place(cx, fd) {
             self.pause(cx, PauseReason::Kernel(errno));
         }
     }
 
-    /// Takes a connection, or passes it on when the fd table is full. A permit was taken for it, and there are no more
-    /// permits than places: somewhere is one.
+    /// Takes a connection, or hands it off if the fd table is full. Some core has room for it: it
+    /// has a permit, and there are no more permits than places in the tables.
     fn place(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) -> Result<(), Errno> {
         if self.is_closing {
             cx.driver().close(fd, SocketClose::Finish);
@@ -247,7 +256,8 @@ where
             self.hand_off(cx.driver(), fd, to);
             return Ok(());
         }
-        // The handler's state is made by the user's code, and no connection has it yet that could end for a panic.
+        // User code makes the handler's state. If it panics here, there is no connection to end
+        // yet.
         let now = cx.now();
         let made = cx.shield(|| (self.handler.session(now), Slot::default()));
         let Some((session, slot)) = made else {
@@ -263,7 +273,7 @@ where
         })
     }
 
-    /// Ends a connection that has a permit and no place.
+    /// Resets a connection that has a permit and no place.
     fn refuse(&mut self, driver: &mut D, fd: D::Fd) {
         driver.close(fd, SocketClose::Reset);
         self.connection_ended(driver, self.acceptor.core);
@@ -273,11 +283,12 @@ where
         self.counters.handed_over += 1;
         self.acceptor.handoffs += 1;
         self.acceptor.last_handoff_to = to;
-        // What cannot be passed on is booked at the end of a turn.
+        // Failed handoffs are counted at the end of the turn.
         driver.pass(fd, to);
     }
 
-    /// The last thing of a turn: what other cores, and this one's closes, have made possible.
+    /// Ends the turn: counts closes and failed handoffs, and resumes accepting if they or other
+    /// cores made it possible.
     pub(crate) fn after_turn(&mut self, cx: &mut CoreContext<D, Self>) {
         self.acceptor.handoffs = 0;
         self.acceptor.last_batch_filled = std::mem::take(&mut self.acceptor.batch_filled);
@@ -296,7 +307,8 @@ where
         }
     }
 
-    /// A permit may have come back for this core. When it has no use for it, the next core that waits is to hear of it.
+    /// Uses a permit that may have been returned for this core. If the core does not need it,
+    /// signals the next waiting core.
     fn permit_returned(&mut self, cx: &mut CoreContext<D, Self>) {
         if let AcceptState::Paused(Pause { reason: PauseReason::Permits, .. }) = self.acceptor.state {
             return self.accept(cx);
@@ -312,13 +324,13 @@ where
         while self.acceptor.handoff_failures < failures {
             self.acceptor.handoff_failures += 1;
             self.counters.hand_over_failures += 1;
-            // In `dispatch`, the one topology in which it matters, one is on its way at a time.
+            // Only `dispatch` needs the core, and there one handoff is in flight at a time.
             self.connection_ended(driver, self.acceptor.last_handoff_to);
         }
     }
 }
 
-/// Accepts of one turn, so that connections that are open get their turn too.
+/// Accepts in one turn at most, so that open connections get their turn too.
 const BURST_MAX: usize = 64;
-/// Sockets of a full table that may be on their way to others: what the table keeps free for them.
-const LEAVING_MAX: usize = 32;
+/// Sockets in flight to other cores at most when the table is full: the table reserves this room.
+const HANDOFFS_MAX: usize = 32;

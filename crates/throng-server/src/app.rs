@@ -1,4 +1,4 @@
-//! One core of a server: what the engine tells it, and what it tells the handler.
+//! The app of one core of a server: receives the engine's callbacks and calls the handler.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::{
     AcceptTopology, Connection, DisconnectReason, EventOf, Handler, HandlerContext, ServerConfig,
 };
 
-/// The server as an app of the engine, generic over the driver: Linux, or the simulation.
+/// The server as an app of the engine. It is generic over the driver: Linux or the simulation.
 pub struct ServerApp<H: Handler, D: Driver> {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) handler: H,
@@ -29,32 +29,35 @@ pub struct ServerApp<H: Handler, D: Driver> {
     pub(crate) registry: Option<Registry>,
     pub(crate) counters: ServerCounters,
     pub(crate) fanout: Fanout,
-    /// Connections without a socket that are to begin.
+    /// States of connections without a socket that begin at the end of the turn.
     spawned: Vec<H::State>,
-    /// How many of those there are.
+    /// The number of open connections without a socket.
     pub(crate) detached_count: usize,
     pub(crate) events: EventSink,
-    /// Connections that have not been told yet that the server is about to end.
+    /// Connections whose [`Handler::draining`] is still to be called.
     drain_queue: Vec<Key>,
-    /// The message for the connection that is being nudged.
+    /// The message for the connection that is being notified.
     inbox: Option<H::Message>,
-    /// Connections that arrive are closed: the server ends.
+    /// True to close connections that arrive: the server is ending.
     pub(crate) is_closing: bool,
-    /// All connections have been told, or are about to be, that the server is about to end; who arrives is told, too.
+    /// True while the server drains: [`Handler::draining`] is called for connections that arrive,
+    /// too.
     is_draining: bool,
 }
 
-/// What a server keeps for a connection.
+/// The server's state of a connection.
 pub struct Slot<C> {
-    /// When something was heard of it last; or when it took bytes while more waited, if its timer has looked then.
+    /// The time of the last activity: a received event, or the time when the peer took bytes that
+    /// waited, if the timer has checked since.
     pub(crate) last_activity: Instant,
-    /// When the handler wants to be called.
+    /// The time at which the handler's timeout is due.
     pub(crate) timeout: Instant,
     pub(crate) memberships: Memberships,
-    /// Whether it was closed for being idle.
+    /// True if the connection was closed because it was idle.
     is_idle: bool,
-    /// Whether it never had a socket.
+    /// True if the connection never had a socket.
     pub(crate) is_detached: bool,
+    /// The handler's state.
     pub(crate) state: C,
 }
 
@@ -70,7 +73,7 @@ impl<C> Slot<C> {
         }
     }
 
-    /// The earlier of what the handler wants and of the end of its idle time.
+    /// Returns the earlier of the handler's timeout and the idle timeout.
     pub(crate) fn deadline(&self, idle_timeout: Option<Duration>) -> Deadline {
         match self.timeout.min(self.idle_at(idle_timeout)) {
             Instant::FAR => Deadline::Never,
@@ -78,7 +81,8 @@ impl<C> Slot<C> {
         }
     }
 
-    /// When its idle time ends. Nothing is ever heard of one without a socket, so it has none.
+    /// Returns when the idle timeout ends. A connection without a socket receives no bytes and has
+    /// none.
     fn idle_at(&self, idle_timeout: Option<Duration>) -> Instant {
         let idle_timeout = idle_timeout.filter(|_| !self.is_detached);
         idle_timeout.map_or(Instant::FAR, |idle| self.last_activity + idle)
@@ -90,7 +94,7 @@ where
     H: Handler,
     D: Driver<Mail = CoreMessage<H::Message>>,
 {
-    /// A core's app. It listens once it is told to by [`Mail::listen`].
+    /// Makes the app of a core. It listens when it receives [`CoreMessage::listen`].
     pub fn new(config: Arc<ServerConfig>, handler: H) -> Self {
         let events = EventSink::new(config.events.clone(), config.epoch);
         Self {
@@ -110,12 +114,12 @@ where
         }
     }
 
-    /// The handler, to look at.
+    /// Returns the handler, for inspection.
     pub fn handler(&self) -> &H {
         &self.handler
     }
 
-    /// What this core has counted.
+    /// Returns the counters of this core.
     pub fn report(&mut self, cx: &mut CoreContext<D, Self>) -> CoreReport {
         let mut server = self.counters.clone();
         server.closed += self.acceptor.uncounted_closes as u64;
@@ -134,12 +138,12 @@ where
         }
     }
 
-    /// Connections that have sockets.
+    /// Returns the number of connections that have sockets.
     pub(crate) fn connections(&self, cx: &CoreContext<D, Self>) -> usize {
         cx.len() - self.detached_count
     }
 
-    /// Lets the handler act on a connection.
+    /// Calls the handler for a connection.
     pub(crate) fn call_handler(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
@@ -154,7 +158,7 @@ where
         self.counters.messages_sent += connection.sent;
     }
 
-    /// Lets the handler act for the whole core. What panics there harms nobody else.
+    /// Calls the handler for the whole core. A panic ends no connection.
     fn call_core_handler(
         &mut self,
         cx: &mut CoreContext<D, Self>,
@@ -165,13 +169,14 @@ where
             act(handler, &mut HandlerContext { ops: cx, fanout });
         }));
         if let Err(panic) = acted {
-            // Counted as any other.
+            // Counts the panic as any other.
             cx.shield(|| resume_unwind(panic));
             self.events.emit_panic(cx.now(), || handler_panic::<H>(cx.core()));
         }
     }
 
-    /// A connection that belonged to `core`, or was to, is no more.
+    /// Counts the end of a connection of `core`, or of one that was in flight to it, and returns
+    /// its permit.
     pub(crate) fn connection_ended(&mut self, driver: &mut D, core: CoreId) {
         self.counters.closed += 1;
         self.acceptor.has_closed = true;
@@ -181,16 +186,18 @@ where
         }
     }
 
+    /// Sends a message to the registry of `dispatch`.
     pub(crate) fn send_to_registry(&self, driver: &mut D, kind: CoreMessageKind<H::Message>) {
-        // Control mail is never refused.
+        // A control message is never refused.
         let _ = driver.post(REGISTRY_CORE, CoreMessage(kind), MessagePriority::Control);
     }
 
+    /// Calls [`Handler::message`] for an open connection, or [`Handler::undelivered`].
     fn deliver_message(&mut self, cx: &mut CoreContext<D, Self>, key: Key, message: H::Message) {
         let listens = |conn: &mut Conn<'_, D, Self>| conn.is_open() || conn.state().is_detached;
         let is_open = cx.with(key, listens).unwrap_or(false);
         if is_open {
-            // By way of the engine, which catches what panics. It comes at once: nothing else is queued now.
+            // The engine calls back at once, since nothing else is queued, and catches panics.
             self.inbox = Some(message);
             cx.notify(key);
         } else {
@@ -198,7 +205,7 @@ where
         }
     }
 
-    /// Begins the connections without sockets that callbacks have asked for.
+    /// Begins the connections without sockets that callbacks have requested.
     fn open_spawned(&mut self, cx: &mut CoreContext<D, Self>) {
         while let Some(own) = self.spawned.pop() {
             let now = cx.now();
@@ -213,7 +220,7 @@ where
         }
     }
 
-    /// Tells some of the connections that the server is about to end.
+    /// Calls [`Handler::draining`] for the next connections in the queue.
     fn notify_draining(&mut self, cx: &mut CoreContext<D, Self>) {
         let kept = self.drain_queue.len().saturating_sub(DRAINED_OF_TURN);
         for key in self.drain_queue.split_off(kept) {
@@ -221,6 +228,7 @@ where
         }
     }
 
+    /// Passes a message to the registry and sends its answer to the acceptor.
     fn registry_message(&mut self, cx: &mut CoreContext<D, Self>, kind: &CoreMessageKind<H::Message>) {
         let Some(registry) = &mut self.registry else { return };
         registry.count_message(|| cx.driver().mail_waiting());
@@ -238,13 +246,14 @@ where
         }
     }
 
-    /// The server goes on; who has not been told of its end yet is not told any more.
+    /// Ends the drain: the server continues, and connections left in the queue are not notified.
     fn cancel_drain(&mut self) {
         self.is_closing = false;
         self.is_draining = false;
         self.drain_queue.clear();
     }
 
+    /// Executes a command of the server.
     fn control(&mut self, cx: &mut CoreContext<D, Self>, control: Control) {
         match control {
             Control::Listen { addr, shared_with_all, reply } => {
@@ -296,7 +305,7 @@ where
 
     fn started(&mut self, cx: &mut CoreContext<D, Self>) {
         let cores = cx.driver().cores();
-        // One place of the table is the listener's.
+        // The listener takes one place in the table.
         let room = cx.driver().fd_room().map_or(usize::MAX, |room| room.saturating_sub(1));
         self.acceptor.start(cx.core(), cores, room);
         self.fanout.started(cx.core(), cores);
@@ -318,8 +327,8 @@ where
         }
     }
 
-    fn woken(&mut self, _desk: &mut CoreContext<D, Self>) {
-        // Perhaps a permit came back; the end of the turn looks.
+    fn woken(&mut self, _cx: &mut CoreContext<D, Self>) {
+        // A permit may have been returned; the end of the turn checks.
         self.acceptor.permit_signaled = true;
     }
 
@@ -369,7 +378,7 @@ where
         }
         self.call_handler(conn, H::open);
         if self.is_draining {
-            // It was on its way here, from another core or in the accept queue.
+            // The connection was in flight to this core, or in the accept queue.
             let key = conn.key();
             self.drain_queue.push(key);
         }
@@ -394,8 +403,9 @@ where
 
     fn deadline(&mut self, conn: &mut Conn<'_, D, Self>) {
         let (now, idle_timeout) = (conn.now(), self.config.idle_timeout);
-        // Nothing is received while bytes wait for it: that it takes some of them is all that it can say. Once it has
-        // taken them all, what it said meanwhile is received at once.
+        // Nothing is received while bytes wait for the peer, so that taking some of them is its
+        // only sign of activity. Once it has taken all, the bytes it has sent meanwhile are
+        // received.
         let taken_at = conn.taken_at();
         let slot = conn.state();
         slot.last_activity = slot.last_activity.max(taken_at);
@@ -404,7 +414,7 @@ where
             self.counters.idle_timeouts += 1;
             return conn.close();
         }
-        // What was heard meanwhile has put the end off, and nothing else did: the timer is set again here.
+        // Activity may have moved the idle deadline without setting the timer; it is set here.
         let is_timeout = slot.timeout <= now;
         if is_timeout {
             slot.timeout = Instant::FAR;
@@ -417,8 +427,8 @@ where
     }
 
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> AfterClose {
-        // Booked at the end of the turn, whether the handler panics or not: its permit is another connection's only
-        // once the handler has heard of the end.
+        // The close is counted at the end of the turn, whether the handler panics or not: its
+        // permit goes to another connection only after the handler's `close` has returned.
         let is_detached = conn.state().is_detached;
         if is_detached {
             self.detached_count -= 1;
@@ -442,7 +452,7 @@ where
             }
         };
         self.call_handler(conn, |handler, conn| handler.close(conn, why));
-        // Whatever it joined as it closed.
+        // Ends the memberships that the handler made in `close`.
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         AfterClose::Free
     }
@@ -454,9 +464,9 @@ impl<C: Default> Default for Slot<C> {
     }
 }
 
-/// Connections that one turn tells that the server is about to end, so that their answers are read, too.
+/// Connections notified of the drain in one turn at most, so that their answers are read too.
 const DRAINED_OF_TURN: usize = 256;
-/// Where the registry of `dispatch` lives.
+/// The core of the registry of `dispatch`.
 const REGISTRY_CORE: CoreId = 0;
 
 #[cfg(test)]

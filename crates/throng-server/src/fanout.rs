@@ -1,5 +1,5 @@
-//! Pub/sub on one core of a server: what connections publish goes to this core's members and once to every other core; what
-//! the hub has to deliver is written in bounded batches.
+//! Pub/sub on one core of a server. A publication goes to this core's subscribers, and once to
+//! every other core. The hub's deliveries are written in bounded batches.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,35 +17,35 @@ use crate::app::ServerApp;
 use crate::core_message::{CoreMessage, CoreMessageKind};
 use crate::{ConnectionId, Handler, InterceptAction};
 
-/// One core's hub, and what other cores have not been told yet.
+/// One core's hub, and the publications that wait to go to other cores.
 pub(crate) struct Fanout {
     pub(crate) hub: Hub,
     pub(crate) rules: Rulebook,
     core: CoreId,
-    /// For each core, in the order of publishing.
+    /// The publications for each core, in the order of publishing.
     outgoing: Vec<Outbox>,
     /// Publications in `outgoing`, all cores together.
     outgoing_count: usize,
-    /// When a mailbox that was full is tried again; at once, unless one was.
+    /// The time to try a full mailbox again.
     retry_at: Instant,
     pub(crate) counters: FanoutCounters,
 }
 
-/// What one other core has not been told yet.
+/// The publications that wait to go to one other core.
 #[derive(Default)]
 struct Outbox {
     queue: VecDeque<Outgoing>,
-    /// What it weighs.
+    /// The weight of the queue.
     bytes: usize,
 }
 
-/// A publication on its way to another core, and which connection of that core does not get it.
+/// A publication for another core, and the connection there that does not receive it.
 struct Outgoing {
     publication: Arc<Publication>,
     except: Option<Key>,
 }
 
-/// What is counted of pub/sub, until it is reported.
+/// The counters of pub/sub.
 #[derive(Debug, Default)]
 pub(crate) struct FanoutCounters {
     pub(crate) published: u64,
@@ -83,7 +83,7 @@ impl Fanout {
         self.outgoing.len()
     }
 
-    /// Publishes to all cores.
+    /// Publishes to all cores, except to the connection `except`.
     pub(crate) fn publish(&mut self, publication: &Arc<Publication>, except: Option<ConnectionId>) {
         self.counters.published += 1;
         for core in 0..self.outgoing.len() {
@@ -97,13 +97,13 @@ impl Fanout {
         }
     }
 
-    /// Publishes to the members of this core.
+    /// Publishes to the subscribers of this core.
     pub(crate) fn publish_here(&mut self, publication: &Arc<Publication>, except: Option<Key>) {
         let accepted = self.hub.publish(publication, except);
         self.counters.publishes_dropped += accepted.dropped as u64;
     }
 
-    /// When [`ServerApp::fan_out`] is wanted.
+    /// Returns when [`ServerApp::fan_out`] is to be called.
     pub(crate) fn due(&self) -> Instant {
         match (self.hub.is_busy(), self.outgoing_count) {
             (true, _) => Instant::ZERO,
@@ -112,7 +112,7 @@ impl Fanout {
         }
     }
 
-    /// Adds what was counted to what the server counts.
+    /// Writes these counters into the server's.
     pub(crate) fn report(&self, server: &mut ServerCounters) {
         server.topics = self.hub.topics() as u64;
         server.memberships = self.hub.members() as u64;
@@ -130,7 +130,8 @@ impl Fanout {
         server.slow_closed = counters.slow_closed;
     }
 
-    /// Lets a publication wait for its way to `core`; when too many wait there already, its topic's policy decides.
+    /// Queues a publication for `core`. If the queue is full, the topic's policy decides what to
+    /// drop.
     fn queue(&mut self, core: CoreId, outgoing: Outgoing) {
         let outbox = &mut self.outgoing[core];
         let policy = self.rules.of(outgoing.publication.topic()).policy;
@@ -143,8 +144,8 @@ impl Fanout {
 }
 
 impl Outbox {
-    /// Adds a publication. When there is no room, `policy` says which of its topic's makes some; false when it finds
-    /// none.
+    /// Adds a publication. If there is no room, `policy` decides which publication of its topic
+    /// makes room. Returns false if none does.
     fn push(&mut self, outgoing: Outgoing, policy: Policy) -> bool {
         let weight = outgoing.publication.weight();
         while self.bytes + weight > OUTBOX_BYTES_MAX && !self.queue.is_empty() {
@@ -166,6 +167,7 @@ impl Outbox {
 }
 
 impl FanoutCounters {
+    /// Counts a delivery of `frames` frames.
     fn count(&mut self, frames: usize, delivered: DeliveryOutcome) {
         match delivered {
             DeliveryOutcome::Sent => {
@@ -190,7 +192,7 @@ where
     H: Handler,
     D: Driver<Mail = CoreMessage<H::Message>>,
 {
-    /// Tells other cores what was published, then delivers one batch here.
+    /// Sends publications to other cores, then delivers one batch on this core.
     pub(crate) fn fan_out(&mut self, cx: &mut CoreContext<D, Self>) {
         self.post_outgoing(cx);
         let mut bytes = 0;
@@ -234,7 +236,7 @@ where
         }
     }
 
-    /// Hands over what was published, as far as the mailboxes take it.
+    /// Posts the publications for other cores until a mailbox is full.
     fn post_outgoing(&mut self, cx: &mut CoreContext<D, Self>) {
         let Fanout { outgoing, outgoing_count: waiting, retry_at, .. } = &mut self.fanout;
         if *waiting == 0 {
@@ -261,7 +263,8 @@ where
     }
 }
 
-/// The frame that all who speak `dialect` share. Empty when it cannot be rendered: that is not told.
+/// Returns the frame that all subscribers of `dialect` share. Empty if the handler panics: then
+/// nothing is sent.
 fn render_frame<H, D>(
     handler: &mut H,
     cx: &mut CoreContext<D, ServerApp<H, D>>,
@@ -276,11 +279,12 @@ where
     cx.shield(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
 }
 
-/// Deliveries after which everything else on the core has its turn: about a millisecond, at 8 us each.
+/// Deliveries in one batch at most, before other work of the core: about a millisecond, at 8 us
+/// each.
 const DELIVERIES_OF_BATCH: usize = 128;
-/// Bytes after which a batch ends, however few members have got them.
+/// Bytes in one batch at most, however few subscribers have received them.
 const BYTES_OF_BATCH: usize = 1 << 20;
-/// What publications may weigh together that wait for room in one core's mailbox.
+/// The maximum weight of the publications that wait for room in one core's mailbox.
 const OUTBOX_BYTES_MAX: usize = 16 << 20;
-/// How soon a mailbox that was full is tried again, unless there is something to do before.
+/// The time until a full mailbox is tried again, unless the core has other work sooner.
 const RETRY_AFTER: Duration = Duration::from_millis(1);

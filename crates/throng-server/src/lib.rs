@@ -1,4 +1,5 @@
-//! A server of very many TCP connections: one event loop for each core, a [`Handler`] on each, and limits that hold.
+//! A server for millions of TCP connections: one event loop for each core, a [`Handler`] on each,
+//! and limits that hold.
 //!
 //! ```
 //! use throng_server::{Connection, Handler, Raw, Server, ServerOptions};
@@ -28,9 +29,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! How a connection comes in: the [acceptor](Accept) of a core takes a permit, then the connection, and
-//! places it on a core; the engine receives, the handler answers; the close gives the permit back and names the
-//! core that waits for one.
+//! The acceptor of a core takes a permit, then accepts the connection, then places it on a core
+//! (see [`AcceptTopology`]). The engine receives and the handler answers. The close returns the
+//! permit and wakes the core that waits for one.
 
 mod accept_state;
 mod acceptor;

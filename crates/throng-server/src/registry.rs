@@ -1,23 +1,25 @@
-//! The one registry of `dispatch`: every accept waits for it, and it hands connections out in turn.
+//! The one registry of `dispatch`: every accept waits for it, and it assigns cores in turn.
 
 use std::collections::VecDeque;
 
 use throng_driver::CoreId;
 
-/// Lives on core 0 and hears of every accept and every end by that core's mailbox.
+/// The registry, on core 0. It receives every accept and every close through that core's mailbox.
 pub(crate) struct Registry {
-    /// Connections of each core, those on their way to it included.
+    /// Connections of each core, including those in flight to it.
     connections: Vec<usize>,
     /// Connections that a core's fd table holds.
     room_max: usize,
+    /// The core that the next connection goes to, if it has room.
     next: CoreId,
-    /// Acceptors whose connection found no core with room.
+    /// Acceptors whose connections wait because no core has room.
     waiting: VecDeque<CoreId>,
+    /// Messages read in this turn, plus those left in the mailbox when the turn began.
     handled: usize,
     mailbox_most: u64,
 }
 
-/// The answer to an acceptor: its connection goes to core `to`.
+/// The answer to an acceptor: its connection goes to the core `to`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
     pub(crate) acceptor: CoreId,
@@ -36,21 +38,21 @@ impl Registry {
         }
     }
 
-    /// `acceptor` has accepted a connection and waits to hear where it belongs.
+    /// Queues the request of `acceptor` for a core, and answers the first request in the queue.
     pub(crate) fn request_placement(&mut self, acceptor: CoreId) -> Option<Placement> {
         self.waiting.push_back(acceptor);
         self.place_next()
     }
 
-    /// A connection of `core` has ended.
+    /// Counts a closed connection of `core`, and answers a request that waited for room.
     pub(crate) fn connection_ended(&mut self, core: CoreId) -> Option<Placement> {
         self.connections[core] = self.connections[core].saturating_sub(1);
         self.place_next()
     }
 
-    /// A message for the registry was read while `waiting` more were in the mailbox.
+    /// Counts a message that was read while `waiting` more were in the mailbox.
     pub(crate) fn count_message(&mut self, waiting: impl FnOnce() -> usize) {
-        // What was collected together stood in the mailbox together; what was left behind is asked for once.
+        // Messages collected together were in the mailbox together. The rest is counted once.
         if self.handled == 0 {
             self.handled = waiting();
         }
@@ -58,16 +60,17 @@ impl Registry {
         self.mailbox_most = self.mailbox_most.max(self.handled as u64);
     }
 
-    /// The batch is over.
+    /// Ends the batch of this turn.
     pub(crate) fn turn_ended(&mut self) {
         self.handled = 0;
     }
 
-    /// The longest the mailbox was since the last call.
+    /// Returns the greatest length of the mailbox since the last call.
     pub(crate) fn take_mailbox_most(&mut self) -> u64 {
         std::mem::take(&mut self.mailbox_most)
     }
 
+    /// Returns the next core with room for the first acceptor in the queue.
     fn place_next(&mut self) -> Option<Placement> {
         let acceptor = *self.waiting.front()?;
         let cores = self.connections.len();
