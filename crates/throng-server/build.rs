@@ -1,5 +1,5 @@
-//! Copies the chat page to where the source includes it: the bundle if npm has made it, or else a page
-//! that says how to make it.
+//! Copies the chat page to where the source includes it: the bundle if npm has made it, or else a
+//! page that says how to make it.
 
 use std::path::Path;
 use std::{env, fs};
@@ -10,8 +10,8 @@ const SOURCE: &str = "../../page";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // Watching a path that does not exist would rebuild the crate each time. So the nearest existing
-    // path is watched.
+    // Watching a path that does not exist would rebuild the crate each time. So the nearest
+    // existing path is watched.
     if let Some(path) = [BUNDLE, SOURCE].into_iter().find(|path| Path::new(path).exists()) {
         println!("cargo:rerun-if-changed={path}");
     }

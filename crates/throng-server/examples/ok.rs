@@ -1,5 +1,5 @@
-//! Answers every packet with `ok` until its standard input ends:
-//! `cargo run --release --example ok -- 127.0.0.1:5555`.
+//! Answers every packet with `ok` until its standard input ends: `cargo run --release --example ok
+//! -- 127.0.0.1:5555`.
 
 use throng_server::{Server, ServerOptions, kinds};
 

@@ -132,8 +132,9 @@ where
             }
             None => {
                 self.counters.pauses_max += 1;
-                self.events
-                    .emit_pause(cx.now(), || RunEventKind::ConnectionsMaxReached { connections_max })
+                self.events.emit_pause(cx.now(), || RunEventKind::ConnectionsMaxReached {
+                    connections_max,
+                })
             }
         }
     }

@@ -155,7 +155,9 @@ where
                     return self.resume_accepting(cx);
                 }
                 AcceptStep::HandoffsMax => return self.resume_accepting(cx),
-                AcceptStep::AwaitPlacement => return self.stop_accepting(cx, AcceptState::AwaitingPlacement),
+                AcceptStep::AwaitPlacement => {
+                    return self.stop_accepting(cx, AcceptState::AwaitingPlacement);
+                }
                 AcceptStep::Pause(why) => return self.pause(cx, why),
                 AcceptStep::Closed => return,
             }
@@ -216,7 +218,10 @@ where
         if self.config.accept == AcceptTopology::Dispatch {
             debug_assert!(self.acceptor.awaiting_placement.is_none(), "one accept at a time waits");
             self.acceptor.awaiting_placement = Some(fd);
-            self.send_to_registry(cx.driver(), CoreMessageKind::PlacementRequest(self.acceptor.core));
+            self.send_to_registry(
+                cx.driver(),
+                CoreMessageKind::PlacementRequest(self.acceptor.core),
+            );
             return AcceptStep::AwaitPlacement;
         }
         match self.place(cx, fd) {
@@ -310,7 +315,8 @@ where
     /// Uses a permit that may have been returned for this core. If the core does not need it,
     /// signals the next waiting core.
     fn permit_returned(&mut self, cx: &mut CoreContext<D, Self>) {
-        if let AcceptState::Paused(Pause { reason: PauseReason::Permits, .. }) = self.acceptor.state {
+        if let AcceptState::Paused(Pause { reason: PauseReason::Permits, .. }) = self.acceptor.state
+        {
             return self.accept(cx);
         }
         let driver = cx.driver();

@@ -62,14 +62,14 @@ pub struct Slot<C> {
 }
 
 impl<C> Slot<C> {
-    fn new(own: C) -> Self {
+    fn new(state: C) -> Self {
         Self {
             last_activity: Instant::ZERO,
             timeout: Instant::FAR,
             memberships: Memberships::default(),
             is_idle: false,
             is_detached: false,
-            state: own,
+            state,
         }
     }
 
@@ -207,11 +207,11 @@ where
 
     /// Begins the connections without sockets that callbacks have requested.
     fn open_spawned(&mut self, cx: &mut CoreContext<D, Self>) {
-        while let Some(own) = self.spawned.pop() {
+        while let Some(state) = self.spawned.pop() {
             let now = cx.now();
             let Some(session) = cx.shield(|| self.handler.session(now)) else { continue };
             self.detached_count += 1;
-            let slot = Slot { is_detached: true, ..Slot::new(own) };
+            let slot = Slot { is_detached: true, ..Slot::new(state) };
             let key = cx.insert(session, slot);
             cx.with(key, |conn| self.call_handler(conn, H::open));
             if self.is_draining {
@@ -229,7 +229,11 @@ where
     }
 
     /// Passes a message to the registry and sends its answer to the acceptor.
-    fn registry_message(&mut self, cx: &mut CoreContext<D, Self>, kind: &CoreMessageKind<H::Message>) {
+    fn registry_message(
+        &mut self,
+        cx: &mut CoreContext<D, Self>,
+        kind: &CoreMessageKind<H::Message>,
+    ) {
         let Some(registry) = &mut self.registry else { return };
         registry.count_message(|| cx.driver().mail_waiting());
         let go = match *kind {
@@ -343,7 +347,9 @@ where
                 self.fanout.publish_here(&publication, except);
             }
             CoreMessageKind::Relay(publication) => self.fanout.publish(&publication, None),
-            CoreMessageKind::PlacementRequest(_) | CoreMessageKind::ConnectionEnded(_) => self.registry_message(cx, &kind),
+            CoreMessageKind::PlacementRequest(_) | CoreMessageKind::ConnectionEnded(_) => {
+                self.registry_message(cx, &kind)
+            }
             CoreMessageKind::Placement(to) => self.placement_received(cx, to),
             CoreMessageKind::Control(control) => self.control(cx, control),
         }

@@ -41,28 +41,28 @@
 
 mod broadcast;
 mod channel;
-mod config;
 mod client_state;
+mod config;
 mod core_state;
 pub mod defaults;
 mod demo;
 mod dispatch;
 mod frame;
+mod handle;
 mod handler;
 mod http;
 mod lifecycle;
-mod presence_list;
 mod longpoll;
 mod message;
-mod handle;
 mod page;
 mod pattern;
+mod presence_list;
 mod refs;
 mod socket;
 
 pub use channel::{Channel, Info, JoinRefusal, LeaveReason};
-pub use config::{Channels, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
 pub use client_state::ClientState;
+pub use config::{Channels, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
 pub use demo::demo;
 pub use handler::ChannelHandler;
 pub use message::ChannelMessage;

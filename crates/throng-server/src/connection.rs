@@ -208,8 +208,8 @@ impl<H: Handler> Connection<'_, H> {
     /// connection. [`Self::close`] ends it, and so does the server's end. It has no idle timeout
     /// and counts towards none of the server's limits: a handler that begins such connections
     /// limits them itself, as channels limit their long-poll sessions.
-    pub fn spawn(&mut self, own: H::State) {
-        self.spawned.push(own);
+    pub fn spawn(&mut self, state: H::State) {
+        self.spawned.push(state);
     }
 
     /// Reports whether the connection never had a socket: [`Self::spawn`] began it.

@@ -26,7 +26,11 @@ impl EventSink {
 
     /// Emits the start of a pause of accepting. Returns false if it was suppressed; then the end of
     /// the pause is not emitted either.
-    pub(crate) fn emit_pause(&mut self, now: Instant, event: impl FnOnce() -> RunEventKind) -> bool {
+    pub(crate) fn emit_pause(
+        &mut self,
+        now: Instant,
+        event: impl FnOnce() -> RunEventKind,
+    ) -> bool {
         if now < self.pause_quiet_until {
             return false;
         }

@@ -201,8 +201,8 @@ where
             let delivery = fanout
                 .hub
                 .next(&mut |publication, dialect| render_frame(handler, cx, publication, dialect));
-            let Some(Delivery { key, tag, dialect, lane, content: what }) = delivery else { return };
-            match what {
+            let Some(Delivery { key, tag, dialect, lane, content }) = delivery else { return };
+            match content {
                 DeliveryContent::Frames(frames, range) => {
                     let count = range.len();
                     bytes += frames.span(range.clone()).len();

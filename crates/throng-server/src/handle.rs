@@ -27,12 +27,12 @@ impl<H: Handler> ServerHandle<H> {
     /// # Errors
     /// Returns the message if `mailbox_max` messages wait for that core.
     pub fn send_message(&self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
-        self.mailboxes.bulk(to.core(), CoreMessage(CoreMessageKind::Connection(to.key(), message))).map_err(
-            |full| match full.0.0 {
+        self.mailboxes
+            .bulk(to.core(), CoreMessage(CoreMessageKind::Connection(to.key(), message)))
+            .map_err(|full| match full.0.0 {
                 CoreMessageKind::Connection(_, message) => message,
                 _ => unreachable!("a full mailbox returns the message it refused"),
-            },
-        )
+            })
     }
 
     /// Publishes to the topic's subscribers on every core, by way of core 0. Publications of one
@@ -44,12 +44,12 @@ impl<H: Handler> ServerHandle<H> {
         &self,
         publication: impl Into<Arc<Publication>>,
     ) -> Result<(), Arc<Publication>> {
-        self.mailboxes.bulk(0, CoreMessage(CoreMessageKind::Relay(publication.into()))).map_err(|full| {
-            match full.0.0 {
+        self.mailboxes.bulk(0, CoreMessage(CoreMessageKind::Relay(publication.into()))).map_err(
+            |full| match full.0.0 {
                 CoreMessageKind::Relay(publication) => publication,
                 _ => unreachable!("a full mailbox returns the message it refused"),
-            }
-        })
+            },
+        )
     }
 }
 

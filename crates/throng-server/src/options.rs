@@ -141,8 +141,13 @@ pub(crate) struct Size {
 impl Size {
     /// Computes the size. `fds` is the limit of one table; `private` is true if every core has one.
     pub(crate) fn of(options: &ServerOptions, cpus: usize, fds: usize, private: bool) -> Self {
-        let room =
-            |cores| if private { connections_per_table(fds, cores).saturating_mul(cores) } else { connections_per_table(fds, cores) };
+        let room = |cores| {
+            if private {
+                connections_per_table(fds, cores).saturating_mul(cores)
+            } else {
+                connections_per_table(fds, cores)
+            }
+        };
         let cores = match (options.cores, options.connections_max) {
             (Some(cores), _) => cores.max(1),
             (None, Some(wanted)) if private => cores_for(wanted, cpus, room),

@@ -263,7 +263,10 @@ impl<H: Handler> Server<H> {
             // A core resets its maxima when it reports them. They are kept here until a snapshot
             // has taken them, in spite of other calls meanwhile.
             keep_maximum(&mut report.turns.turn_us_most, last.turns.turn_us_most);
-            keep_maximum(&mut report.server.registry_mailbox_most, last.server.registry_mailbox_most);
+            keep_maximum(
+                &mut report.server.registry_mailbox_most,
+                last.server.registry_mailbox_most,
+            );
             *last = report;
         }
         (last, silent)
@@ -297,7 +300,9 @@ impl<H: Handler> Server<H> {
     fn listen_once(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
         let others = self.size.cores - 1;
-        (1..=others).for_each(|core| self.mailboxes.control(core, CoreMessage::expect_listener(reply.clone())));
+        (1..=others).for_each(|core| {
+            self.mailboxes.control(core, CoreMessage::expect_listener(reply.clone()))
+        });
         listen_reports(&answers, others)?;
         self.mailboxes.control(0, CoreMessage::listen_for_all(self.addr, reply));
         Ok(listen_reports(&answers, others + 1)?.unwrap_or(self.addr))
@@ -353,7 +358,10 @@ fn answers_until<T>(answers: &Receiver<T>, count: usize, timeout: Duration) -> V
 }
 
 /// Receives the reports of `count` cores. Returns the first address, or the first error.
-fn listen_reports(answers: &Receiver<ListenReport>, count: usize) -> Result<Option<SocketAddr>, Errno> {
+fn listen_reports(
+    answers: &Receiver<ListenReport>,
+    count: usize,
+) -> Result<Option<SocketAddr>, Errno> {
     let deadline = Instant::now() + STEERING_MAX;
     let mut addr = None;
     for _ in 0..count {

@@ -58,8 +58,9 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
         let mut first: Vec<_> = (0..MAX).map(|_| connect(server.addr())).collect();
         first.iter_mut().for_each(ask);
         std::thread::scope(|scope| {
-            // Twice as many clients as there are permits, each connecting again and again: all of them are served
-            // only if every permit that comes back finds whoever waits, on whichever core that is.
+            // Twice as many clients as there are permits, each connecting again and again: all of
+            // them are served only if every permit that comes back finds whoever waits, on
+            // whichever core that is.
             let clients: Vec<_> = (0..8)
                 .map(|_| {
                     scope.spawn(|| {
@@ -89,7 +90,8 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
     }
 }
 
-/// Opens `count` connections at a time and closes each one as soon as it is served; says how many were.
+/// Opens `count` connections at a time and closes each one as soon as it is served; says how many
+/// were.
 fn serve_all<H: throng_server::Handler>(server: &Server<H>, count: usize) -> u64 {
     let mut streams: Vec<_> = (0..count).map(|_| connect(server.addr())).collect();
     for stream in &mut streams {

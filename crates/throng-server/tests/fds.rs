@@ -1,4 +1,5 @@
-//! Full fd tables. The server runs in a process of its own, under a small `ulimit -n`; the clients are here.
+//! Full fd tables. The server runs in a process of its own, under a small `ulimit -n`; the clients
+//! are here.
 
 mod support;
 

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use support::*;
 use throng_report::RunEventKind;
 use throng_server::{
-    AcceptTopology, Connection, ConnectionId, DisconnectReason, Handler, Raw,
-    SendOutcome, Server, ServerOptions, kinds,
+    AcceptTopology, Connection, ConnectionId, DisconnectReason, Handler, Raw, SendOutcome, Server,
+    ServerOptions, kinds,
 };
 
 /// Does what the first byte of a packet says, and reports.

@@ -1,4 +1,5 @@
-//! What a handler does with an fd that was opened elsewhere, where every core has an fd table of its own.
+//! What a handler does with an fd that was opened elsewhere, where every core has an fd table of
+//! its own.
 
 mod support;
 
@@ -42,11 +43,13 @@ impl Handler for Logging {
 }
 
 const EBADF: i32 = 9;
-/// More logs than a private table has spare places for, and enough clients for all of their numbers.
+/// More logs than a private table has spare places for, and enough clients for all of their
+/// numbers.
 const LOGS: usize = 40;
 const CLIENTS: usize = 200;
 
-/// What the handlers' logs got, how often a write failed, and what the clients got besides their answers.
+/// What the handlers' logs got, how often a write failed, and what the clients got besides their
+/// answers.
 fn run(accept: AcceptTopology, private_fds: bool) -> (Vec<u8>, u64, Vec<u8>) {
     let (mut read, write): (Vec<_>, Vec<_>) = (0..LOGS).map(|_| std::io::pipe().unwrap()).unzip();
     let logs: Vec<File> = write.into_iter().map(|write| File::from(OwnedFd::from(write))).collect();

@@ -11,8 +11,8 @@ use throng_pubsub::presence::Presence;
 use throng_report::ServerCounters;
 
 use super::channel::Info;
-use super::config::Config;
 use super::client_state::Topic;
+use super::config::Config;
 use super::longpoll::Memory;
 use crate::ConnectionId;
 
@@ -94,7 +94,10 @@ pub(crate) struct InfoQueue {
 impl InfoQueue {
     pub(crate) fn push(&mut self, topic: &Arc<str>, serial: u32, info: Info) {
         self.count += 1;
-        assert!(self.count <= INFOS_MAX, "a channel sent itself more than {INFOS_MAX} messages in one event");
+        assert!(
+            self.count <= INFOS_MAX,
+            "a channel sent itself over {INFOS_MAX} messages in one event"
+        );
         self.queue.push_back((Arc::clone(topic), serial, info));
     }
 

@@ -1,5 +1,5 @@
-//! The default limits of channels, as the builder's documentation, `--help` and docs/channels.md list
-//! them.
+//! The default limits of channels, as the builder's documentation, `--help` and docs/channels.md
+//! list them.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ pub const POLL_SESSION_BYTES_MAX: usize = 1 << 20;
 /// Bytes that the sessions of one core keep together.
 pub const POLL_BYTES_MAX: usize = 64 << 20;
 
-/// Returns the limits of requests, frames and messages: [`WebSocketLimits::default`] with frames and
-/// messages of 8 MiB, the same as for the body of a long-poll. Phoenix allows as much.
+/// Returns the limits of requests, frames and messages: [`WebSocketLimits::default`] with frames
+/// and messages of 8 MiB, the same as for the body of a long-poll. Phoenix allows as much.
 pub fn limits() -> WebSocketLimits {
     WebSocketLimits {
         frame_bytes_max: 8 << 20,

@@ -1,4 +1,4 @@
-//! What a client's message leads to, and what the client is told.
+//! The messages of clients: passes each to its channel, and replies.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -26,7 +26,8 @@ impl ChannelHandler {
 
     pub(crate) fn binary(&mut self, conn: &mut Client<'_>, vsn: Vsn, bytes: &[u8]) {
         if vsn == Vsn::V1 {
-            // V1 is JSON whatever the frame says, as Phoenix has it; tsung sends it so.
+            // In V1 every message is JSON, in a binary frame too, as in Phoenix. tsung sends such
+            // frames.
             return self.text(conn, vsn, std::str::from_utf8(bytes).unwrap_or_default());
         }
         match phoenix::decode_binary(bytes) {
@@ -35,7 +36,8 @@ impl ChannelHandler {
         }
     }
 
-    /// What a client sent means nothing. Phoenix crashes here, and its clients know that as this code.
+    /// Closes a connection that sent something that is not a message. Phoenix crashes here, and
+    /// clients know that as this close code.
     pub(super) fn reject_message(&mut self, conn: &mut Client<'_>) {
         self.core.counters.bad_messages += 1;
         self.end(conn, INTERNAL_ERROR, LeaveReason::Closed);
@@ -60,8 +62,8 @@ impl ChannelHandler {
 
     fn join(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
         let old = conn.state().take(&message.topic);
-        // The answer to the join comes before what is left to say about the old channel.
-        let mut farewell = None;
+        // The reply to the join comes before the last messages of the old channel.
+        let mut last_messages = None;
         if let Some(mut old) = old {
             let mark = frame::mark(conn);
             self.terminate(conn, vsn, &mut old, LeaveReason::Duplicate);
@@ -69,7 +71,7 @@ impl ChannelHandler {
                 phoenix::channel_closed(vsn, old.join_ref.as_deref(), &old.topic.name, out);
                 Ok(FrameKind::Text)
             });
-            farewell = Some(frame::cut(conn, mark));
+            last_messages = Some(frame::cut(conn, mark));
             self.forget(conn, old);
         }
         let joined = self.try_join(conn, vsn, message);
@@ -77,8 +79,8 @@ impl ChannelHandler {
             Some(_) => self.core.counters.joins += 1,
             None => self.core.counters.joins_refused += 1,
         }
-        if let Some(farewell) = farewell {
-            frame::append(conn, farewell);
+        if let Some(last_messages) = last_messages {
+            frame::append(conn, last_messages);
         }
         if let Some(mut joined) = joined {
             let outcome =
@@ -87,7 +89,7 @@ impl ChannelHandler {
         }
     }
 
-    /// Joins and answers.
+    /// Joins the topic, and replies.
     fn try_join(
         &mut self,
         conn: &mut Client<'_>,
@@ -100,12 +102,13 @@ impl ChannelHandler {
             self.reply(conn, vsn, message, join_ref, "error", error);
             return None;
         }
-        // Without a join_ref the channel is known by the ref of its join.
+        // A channel without a join_ref is known by the ref of its join.
         let known_as = join_ref.or(message.r#ref.as_deref());
         let name_bytes = message.topic.len().max(known_as.map_or(0, str::len));
-        let topic = match name_bytes <= self.core.config.name_bytes_max {
-            true => self.core.topics.get(&self.core.config, &message.topic),
-            false => None,
+        let topic = if name_bytes <= self.core.config.name_bytes_max {
+            self.core.topics.get(&self.core.config, &message.topic)
+        } else {
+            None
         };
         let Some(topic) = topic else {
             self.reply_unmatched(conn, vsn, message);
@@ -170,7 +173,7 @@ impl ChannelHandler {
         self.finish(conn, vsn, joined, LeaveReason::Left);
     }
 
-    /// An event of the application's own.
+    /// Passes a pushed event to its channel.
     fn push_in(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
         let Some(mut joined) = conn.state().take(&message.topic) else {
             return self.reply_unmatched(conn, vsn, message);
@@ -178,8 +181,8 @@ impl ChannelHandler {
         if joined.is_stale(message.join_ref.as_deref()) {
             return conn.state().put(joined);
         }
-        let asked = message.r#ref.as_deref();
-        let outcome = self.call(conn, vsn, &mut joined, asked, |channel, socket| {
+        let push_ref = message.r#ref.as_deref();
+        let outcome = self.call(conn, vsn, &mut joined, push_ref, |channel, socket| {
             channel.handle_in(&message.event, message.payload, socket);
         });
         self.apply_outcome(conn, vsn, joined, outcome);
@@ -218,7 +221,7 @@ impl ChannelHandler {
 }
 
 impl JoinedChannel {
-    /// Whether a message is for an earlier channel of the same topic.
+    /// Reports whether a message is for an earlier channel of the same topic.
     fn is_stale(&self, join_ref: Option<&str>) -> bool {
         join_ref.is_some_and(|join_ref| self.join_ref.as_deref() != Some(join_ref))
     }

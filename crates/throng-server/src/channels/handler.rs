@@ -1,4 +1,4 @@
-//! The handler of a core: what a connection's events, and other cores, lead to.
+//! The handler of a core: routes the events of connections and the messages of other cores.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use throng_report::{Merge, ServerCounters};
 
 use super::broadcast::{self, Broadcast};
 use super::channel::LeaveReason;
-use super::config::Config;
 use super::client_state::{ClientState, Mode};
+use super::config::Config;
 use super::core_state::CoreState;
 use super::frame;
 use super::http;
@@ -19,7 +19,8 @@ use super::longpoll::{self, SessionAnswer, SessionRequest};
 use super::message::{ChannelMessage, ChannelMessageKind};
 use crate::{Connection, DisconnectReason, Handler, HandlerContext, InterceptAction, linger};
 
-/// One core's part of a server of channels; [`Channels::handler`](super::Channels::handler) makes it.
+/// The handler of one core of a server of channels, made by
+/// [`Channels::handler`](super::Channels::handler).
 pub struct ChannelHandler {
     pub(crate) core: CoreState,
 }
@@ -32,8 +33,9 @@ impl ChannelHandler {
         Self { core: CoreState::new(config, core) }
     }
 
-    /// A broadcast that its channel intercepts, or that a long-poll session keeps, or one to the socket's id. A channel that
-    /// intercepts some events hears of all of them; the others are declined, so that they wait by their topic's policy.
+    /// Handles a broadcast that the channel intercepts, that a long-poll session keeps, or that
+    /// goes to the socket's id. A channel that intercepts some events receives all broadcasts here.
+    /// Those that it does not intercept are declined, so that their topic's policy applies to them.
     fn deliver(
         &mut self,
         conn: &mut Client<'_>,
@@ -68,18 +70,18 @@ impl ChannelHandler {
         InterceptAction::Handled
     }
 
-    /// A client has broken the rules of its protocol, and was told so.
+    /// Handles a violation of the protocol, which the session has answered.
     fn failed(&mut self, conn: &mut Client<'_>, violation: Violation) {
         linger::count(violation, &mut self.core.counters);
         if let Mode::AwaitingSession { .. } = conn.state().mode {
-            // Its session is about to answer, and hears that it has gone.
+            // The session is about to answer, and learns that the connection has ended.
             return conn.close();
         }
         self.end(conn, violation.code(), LeaveReason::Closed);
         linger::end(conn, violation, &self.core.config.limits);
     }
 
-    /// The timer of a WebSocket: it ends, or the timer runs for what is left.
+    /// Ends a WebSocket after the idle timeout, or sets the timer to the rest.
     fn check_idle(&mut self, conn: &mut Client<'_>) {
         let (silent, timeout) = (conn.now().since(conn.last_activity()), self.core.config.timeout);
         match timeout.checked_sub(silent) {
@@ -126,7 +128,7 @@ impl Handler for ChannelHandler {
             (ServerEvent::Closed { .. }, _) => conn.close(),
             (ServerEvent::Failed(violation), _) => self.failed(conn, violation),
             (ServerEvent::Ping(_) | ServerEvent::Pong(_), _) => {}
-            // What was under way when the close frame left.
+            // Frames in flight when the close frame was sent.
             (ServerEvent::Text(_) | ServerEvent::Binary(_) | ServerEvent::Request(_), _) => {}
         }
     }
@@ -136,11 +138,17 @@ impl Handler for ChannelHandler {
             ChannelMessageKind::Info { topic, serial, info } => {
                 self.info(conn, &topic, serial, info)
             }
-            ChannelMessageKind::Request(asked) => longpoll::handle_request(self, conn, asked),
-            ChannelMessageKind::ClientDisconnected { from } => longpoll::client_disconnected(conn, from),
-            ChannelMessageKind::MessagesReturned { messages } => longpoll::messages_returned(conn, messages),
+            ChannelMessageKind::Request(request) => longpoll::handle_request(self, conn, request),
+            ChannelMessageKind::ClientDisconnected { from } => {
+                longpoll::client_disconnected(conn, from)
+            }
+            ChannelMessageKind::MessagesReturned { messages } => {
+                longpoll::messages_returned(conn, messages)
+            }
             ChannelMessageKind::Answer(answer) => return longpoll::handle_answer(conn, answer),
-            ChannelMessageKind::SessionGone { request } => return longpoll::session_gone(self, conn, request),
+            ChannelMessageKind::SessionGone { request } => {
+                return longpoll::session_gone(self, conn, request);
+            }
             ChannelMessageKind::Presence { .. } => {}
         }
         self.run_infos(conn);
@@ -159,14 +167,18 @@ impl Handler for ChannelHandler {
                     ChannelMessage(ChannelMessageKind::SessionGone { request: from.request }),
                 );
             }
-            ChannelMessageKind::Answer(SessionAnswer { session, body: said, .. }) => {
-                longpoll::give_back(said, |message| core.send_unbounded(session, message));
+            ChannelMessageKind::Answer(SessionAnswer { session, body, .. }) => {
+                longpoll::give_back(body, |message| core.send_unbounded(session, message));
             }
             _ => {}
         }
     }
 
-    fn core_message(&mut self, core: &mut HandlerContext<'_, Self>, ChannelMessage(kind): ChannelMessage) {
+    fn core_message(
+        &mut self,
+        core: &mut HandlerContext<'_, Self>,
+        ChannelMessage(kind): ChannelMessage,
+    ) {
         if let ChannelMessageKind::Presence { diff, publication } = kind {
             self.core.presence.apply(&diff);
             core.publish_here(&publication);
@@ -233,7 +245,7 @@ impl Handler for ChannelHandler {
                 self.end(conn, SERVICE_RESTART, LeaveReason::Draining)
             }
             Mode::Http => conn.close(),
-            // Its session is told, too, and answers.
+            // The session is notified too, and answers.
             Mode::AwaitingSession { .. } | Mode::Closing => {}
         }
     }
@@ -248,17 +260,17 @@ impl Handler for ChannelHandler {
     }
 }
 
-/// The tag of a channel's subscription.
+/// The tag of the subscription of a channel.
 pub(super) const CHANNEL: u16 = 0;
-/// The tag of a subscription to the socket's id.
+/// The tag of the subscription to the socket's id.
 pub(crate) const SOCKET_ID: u16 = 1;
-/// What is broadcast to a socket's id to close it.
+/// The event that closes the connections of a socket's id.
 const DISCONNECT: &str = "disconnect";
 
-/// Close codes (RFC 6455 section 7.4.1).
+/// Close code of a disconnect, RFC 6455 section 7.4.1. The codes below are from there too.
 pub(super) const GOING_AWAY: u16 = 1001;
-/// As Bandit says of a client that is silent for too long.
+/// Close code for an idle client, the same as Bandit's.
 const PROTOCOL_ERROR: u16 = 1002;
 pub(super) const INTERNAL_ERROR: u16 = 1011;
-/// The server ends; whoever is told so comes back later.
+/// Close code of a server that shuts down; the client connects again later.
 const SERVICE_RESTART: u16 = 1012;

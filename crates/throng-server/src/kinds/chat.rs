@@ -16,8 +16,9 @@ use throng_report::{Merge, ServerCounters};
 use super::{KindOptions, start_server};
 use crate::{AnyServer, CheckOrigin, Connection, Handler, ServerOptions, StartError, linger};
 
-/// A chat of one room, which every path leads to. Every message, text or binary, goes to all clients,
-/// the sender included. A request without a WebSocket upgrade is answered with 426 and a sentence.
+/// A chat of one room, which every path leads to. Every message, text or binary, goes to all
+/// clients, the sender included. A request without a WebSocket upgrade is answered with 426 and a
+/// sentence.
 #[derive(Debug)]
 pub struct Chat {
     options: ChatOptions,
@@ -86,7 +87,8 @@ impl Chat {
     /// Publishes a client's message to the room.
     fn publish(&self, conn: &mut Connection<'_, Self>, opcode: Opcode, payload: &[u8]) {
         let message = ChatMessage { opcode, payload: payload.into() };
-        let publication = Publication::new(Arc::clone(&self.room), message).with_body_bytes(payload.len());
+        let publication =
+            Publication::new(Arc::clone(&self.room), message).with_body_bytes(payload.len());
         conn.publish(publication, None);
     }
 

@@ -9,8 +9,7 @@ use throng_pubsub::presence::PresenceLimits;
 use crate::channels::defaults;
 use crate::{CheckOrigin, ServerOptions};
 
-/// Options for any kind. Which parts a kind reads depends on its
-/// [protocol](super::ServerProtocol).
+/// Options for any kind. Which parts a kind reads depends on its [protocol](super::ServerProtocol).
 #[derive(Clone, Debug, Default)]
 pub struct KindOptions {
     /// The options of every server. `private_fds` is always on.
@@ -34,8 +33,8 @@ pub struct WebSocketOptions {
     pub rules: TopicRules,
     /// The maximum size of a message and of a frame in bytes. Default: the kind's own.
     pub message_bytes_max: Option<usize>,
-    /// Time for a request to arrive and for a connection to become a WebSocket. Default: the
-    /// kind's own.
+    /// Time for a request to arrive and for a connection to become a WebSocket. Default: the kind's
+    /// own.
     pub handshake_timeout: Option<Duration>,
     /// Time from the first byte of a message to its last. Default: the kind's own.
     pub message_timeout: Option<Duration>,

@@ -151,7 +151,8 @@ fn ten_thousand_who_never_finish_their_handshake_keep_nobody_out() {
         }
         world.chat(&mut users, b"can you hear me?");
 
-        // Their time counts from the moment at which they connected, or began: 10 s, and one more as they began later.
+        // Their time counts from the moment at which they connected, or began: 10 s, and one more
+        // as they began later.
         world.run_for(Duration::from_secs(9) + 2 * TICK + SHORTLY);
         assert_eq!(world.open(), users.len());
         for (number, client) in silent.iter_mut().enumerate() {

@@ -146,7 +146,8 @@ fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
         let said = [b'x'; 20_000];
         let mut idle = Client::join(&server);
         eventually("all are members", || snapshot(&server).counters.memberships == 11);
-        // More than the socket's buffers hold, which on loopback are several MB. Who waited for it would wait for good.
+        // More than the socket's buffers hold, which on loopback are several MB. Who waited for it
+        // would wait for good.
         eventually("its queue is full", || {
             talk(&mut clients, &said, 30);
             let counters = snapshot(&server).counters;
