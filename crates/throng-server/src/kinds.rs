@@ -18,11 +18,11 @@ use throng_driver::CoreId;
 
 use crate::{AnyServer, Handler, Server, ServerOptions, StartError};
 
-pub use chat::{Chat, ChatOptions};
+pub use chat::Chat;
 pub use echo::Echo;
 pub use hold::Hold;
 pub use ok::Ok;
-pub use options::{ChannelsOptions, KindOptions, WebSocketOptions};
+pub use options::{ChannelsOptions, KindOptions, WebSocketKindOptions};
 pub use pingpong::PingPong;
 
 /// All kinds, in the order of the help.

@@ -37,6 +37,7 @@ mod accept_state;
 mod acceptor;
 mod any_server;
 mod app;
+mod bytes;
 pub mod channels;
 mod config;
 mod connection;
@@ -53,9 +54,11 @@ mod options;
 mod origin;
 mod registry;
 mod server;
+mod websocket;
 
 pub use any_server::AnyServer;
 pub use app::{ServerApp, Slot};
+pub use bytes::{BytesHandler, TcpConnection};
 pub use config::ServerConfig;
 pub use connection::Connection;
 pub use core_message::{CoreMessage, CoreReport, ListenReport};
@@ -69,3 +72,7 @@ pub use throng_engine::SendOutcome;
 pub use throng_proto::websocket::WebSocketLimits;
 pub use throng_proto::{Raw, Session};
 pub use throng_pubsub as pubsub;
+pub use websocket::{
+    Message, Peer, PeerState, UpgradeRefusal, WebSocketHandler, WebSocketOptions, WebSockets,
+    publication,
+};

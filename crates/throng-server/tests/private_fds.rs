@@ -96,7 +96,7 @@ fn with_one_table_for_all_a_captured_fd_works() {
 
 /// Publishes through another server's handle, and tells what came of it.
 struct Relaying {
-    to: ServerHandle<kinds::Chat>,
+    to: ServerHandle<throng_server::WebSockets<kinds::Chat>>,
     told: Sender<Option<String>>,
 }
 
@@ -118,7 +118,7 @@ impl Handler for Relaying {
 fn a_handle_to_a_server_elsewhere_panics_on_a_core_with_a_table_of_its_own() {
     for (private_fds, works) in [(false, true), (true, false)] {
         let chat = Server::start(options(AcceptTopology::Reuseport, 1), |_| {
-            kinds::Chat::new(kinds::ChatOptions::default())
+            kinds::Chat::handler(throng_server::WebSocketOptions::default())
         });
         let chat = chat.unwrap();
         let (tell, told) = channel();

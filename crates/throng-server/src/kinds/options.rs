@@ -15,14 +15,14 @@ pub struct KindOptions {
     /// The options of every server. `private_fds` is always on.
     pub server: ServerOptions,
     /// The options of kinds that speak WebSocket.
-    pub websocket: WebSocketOptions,
+    pub websocket: WebSocketKindOptions,
     /// The options of kinds that speak Phoenix Channels.
     pub channels: ChannelsOptions,
 }
 
 /// Options of kinds that speak WebSocket.
 #[derive(Clone, Debug, Default)]
-pub struct WebSocketOptions {
+pub struct WebSocketKindOptions {
     /// The pages that may connect. Default: pages of this host.
     pub check_origin: CheckOrigin,
     /// The server's name in the addresses of its pages. Default: any IP address, and `localhost`.
@@ -40,7 +40,7 @@ pub struct WebSocketOptions {
     pub message_timeout: Option<Duration>,
 }
 
-impl WebSocketOptions {
+impl WebSocketKindOptions {
     /// Returns `limits` with the values that these options set.
     pub(super) fn limits(&self, mut limits: WebSocketLimits) -> WebSocketLimits {
         if let Some(bytes) = self.message_bytes_max {

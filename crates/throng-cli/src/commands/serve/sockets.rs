@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use throng_server::channels::{CheckOrigin, Origin, PresenceLimits};
-use throng_server::kinds::{ChannelsOptions, ServerProtocol, WebSocketOptions};
+use throng_server::kinds::{ChannelsOptions, ServerProtocol, WebSocketKindOptions};
 use throng_server::pubsub::{Policy, TopicRules};
 
 use crate::quantity;
@@ -87,8 +87,8 @@ impl Flags {
     }
 
     /// Returns the options of kinds that speak WebSocket.
-    pub(super) fn websocket(&self) -> WebSocketOptions {
-        WebSocketOptions {
+    pub(super) fn websocket(&self) -> WebSocketKindOptions {
+        WebSocketKindOptions {
             check_origin: self.check_origin.clone().unwrap_or_default(),
             host: self.host.clone(),
             deflate: self.deflate,
