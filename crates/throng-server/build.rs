@@ -1,21 +1,23 @@
-//! Puts the chat page where the source can include it: the bundle, if npm has made it, else a page that says how to.
+//! Copies the chat page to where the source includes it: the bundle if npm has made it, or else a
+//! page that says how to make it.
 
 use std::path::Path;
 use std::{env, fs};
 
-/// One page that needs nothing else; `make page` writes it.
+/// The page in one file, without other resources. `make page` writes it.
 const BUNDLE: &str = "../../page/dist/index.html";
 const SOURCE: &str = "../../page";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // A watched path that does not exist would make every build a new one: the nearest that does is watched.
+    // Watching a path that does not exist would rebuild the crate each time. So the nearest
+    // existing path is watched.
     if let Some(path) = [BUNDLE, SOURCE].into_iter().find(|path| Path::new(path).exists()) {
         println!("cargo:rerun-if-changed={path}");
     }
     let page = fs::read_to_string(BUNDLE).unwrap_or_else(|_| MISSING.to_owned());
-    let out = env::var_os("OUT_DIR").expect("cargo says where to write");
-    fs::write(Path::new(&out).join("page.html"), page).expect("cargo's folder can be written to");
+    let out = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    fs::write(Path::new(&out).join("page.html"), page).expect("OUT_DIR is writable");
 }
 
 const MISSING: &str = "\
@@ -24,9 +26,10 @@ const MISSING: &str = "\
 <meta charset=\"utf-8\">
 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">
 <title>throng: no chat page</title>
-<body style=\"max-width: 40rem; margin: 4rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif\">
+<body style=\"max-width: 40rem; margin: 4rem auto; padding: 0 1rem; \
+font: 16px/1.5 system-ui, sans-serif\">
 <h1>The chat page is not in this build</h1>
-<p>The channels are served all the same, at <code>/socket</code>. The page is bundled by npm, which <code>cargo build</code> does
-not start: run <code>make page</code> with Node 20 or later, and build again.</p>
+<p>Channels are served at <code>/socket</code> nevertheless. npm bundles the page, and <code>cargo
+build</code> does not run npm: run <code>make page</code> with Node 20 or later, and build again.</p>
 </html>
 ";

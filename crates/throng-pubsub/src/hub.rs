@@ -18,9 +18,9 @@ pub struct Hub {
     topics: Slab<Topic>,
     members: Members,
     /// Topics that have something to deliver, the one whose turn it is first.
-    turns: VecDeque<Key>,
+    ready_topics: VecDeque<Key>,
     /// Deliveries that are left of its turn.
-    turn_left: u32,
+    turn_deliveries_left: u32,
     lanes: u32,
 }
 
@@ -45,7 +45,7 @@ pub struct Delivery<'a> {
     /// What its queue is to know of the topic.
     pub lane: Lane,
     /// What it gets.
-    pub what: DeliveryContent<'a>,
+    pub content: DeliveryContent<'a>,
 }
 
 /// What a member gets.
@@ -66,8 +66,8 @@ impl Hub {
             names: HashMap::new(),
             topics: Slab::new(),
             members: Members::new(),
-            turns: VecDeque::new(),
-            turn_left: DELIVERIES_OF_TURN,
+            ready_topics: VecDeque::new(),
+            turn_deliveries_left: DELIVERIES_OF_TURN,
             lanes: 0,
         }
     }
@@ -84,7 +84,7 @@ impl Hub {
 
     /// Whether [`Self::next`] has something to say.
     pub fn is_busy(&self) -> bool {
-        !self.turns.is_empty()
+        !self.ready_topics.is_empty()
     }
 
     /// The members of one topic, for whoever shows it.
@@ -115,7 +115,7 @@ impl Hub {
 
     /// Ends a membership of `key`: nothing is told to it any more. False when it had ended before.
     pub fn unsubscribe(&mut self, of: &mut Memberships, key: Key, membership: Membership) -> bool {
-        let is_its_own = self.members.is_of(membership.index(), key);
+        let is_its_own = self.members.belongs_to(membership.index(), key);
         if is_its_own {
             self.remove(of, membership.index());
         }
@@ -141,8 +141,8 @@ impl Hub {
         };
         let dropped =
             topic.queue(QueuedPublication { publication: Arc::clone(publication), except });
-        if !std::mem::replace(&mut topic.is_turning, true) {
-            self.turns.push_back(id);
+        if !std::mem::replace(&mut topic.is_ready, true) {
+            self.ready_topics.push_back(id);
         }
         PublishOutcome { has_members: true, dropped }
     }
@@ -154,7 +154,7 @@ impl Hub {
         let topic = self.topics.get_mut(id)?;
         let pass = topic.pass.as_mut()?;
         let member = self.members.at(index);
-        self.turn_left -= 1;
+        self.turn_deliveries_left -= 1;
         let from = pass.first_for(member.due)?;
         let mut end = pass.end_for(member.key, from);
         if member.intercepts {
@@ -179,23 +179,23 @@ impl Hub {
         };
         let TopicRules { policy, queue_bytes_max, .. } = topic.rules;
         let lane = Lane { id: topic.lane, policy, queue_bytes_max };
-        Some(Delivery { key: member.key, tag: member.tag, dialect: member.dialect, lane, what })
+        Some(Delivery { key: member.key, tag: member.tag, dialect: member.dialect, lane, content: what })
     }
 
     /// Whose turn it is, and in which topic.
     fn next_member(&mut self) -> Option<(Key, u32)> {
         loop {
-            let id = *self.turns.front()?;
+            let id = *self.ready_topics.front()?;
             let Some(topic) = self.topics.get_mut(id) else {
                 self.end_turn(false);
                 continue;
             };
             if topic.pass.is_none() && !topic.begin_pass() {
-                topic.is_turning = false;
+                topic.is_ready = false;
                 self.end_turn(false);
                 continue;
             }
-            if self.turn_left == 0 {
+            if self.turn_deliveries_left == 0 {
                 self.end_turn(true);
                 continue;
             }
@@ -234,11 +234,11 @@ impl Hub {
 
     /// The next topic has its turn; this one goes to the end, or has nothing more to say.
     fn end_turn(&mut self, comes_back: bool) {
-        self.turn_left = DELIVERIES_OF_TURN;
-        if let Some(id) = self.turns.pop_front()
+        self.turn_deliveries_left = DELIVERIES_OF_TURN;
+        if let Some(id) = self.ready_topics.pop_front()
             && comes_back
         {
-            self.turns.push_back(id);
+            self.ready_topics.push_back(id);
         }
     }
 }

@@ -109,7 +109,7 @@ impl Members {
     }
 
     /// Whether `index` is a membership of `key`.
-    pub(crate) fn is_of(&self, index: u32, key: Key) -> bool {
+    pub(crate) fn belongs_to(&self, index: u32, key: Key) -> bool {
         let chunk = self.chunks.get((index / CHUNK) as usize);
         chunk
             .and_then(|chunk| chunk.get((index % CHUNK) as usize))
@@ -227,7 +227,7 @@ mod tests {
         };
         let [one, two, three] = std::array::from_fn(|_| add(&mut members, &mut list, &mut of));
         members.remove(&mut list, &mut of, two);
-        assert!(!members.is_of(two, key) && members.is_of(three, key));
+        assert!(!members.belongs_to(two, key) && members.belongs_to(three, key));
         assert_eq!(add(&mut members, &mut list, &mut of), two);
         assert_eq!((members.at(one).next, members.at(three).next), (three, two));
         assert_eq!((list.first, list.last, list.len, members.len()), (one, two, 3, 3));

@@ -80,7 +80,7 @@ impl<O: Clone + Ord> Presence<O> {
 
     /// The same with other limits.
     #[must_use]
-    pub const fn limited(mut self, limits: PresenceLimits) -> Self {
+    pub const fn with_limits(mut self, limits: PresenceLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn a_full_topic_takes_no_member_until_one_has_left() {
         let limits = PresenceLimits { members_max: 2, ..PresenceLimits::default() };
-        let (mut a, mut b) = (presence(0).limited(limits), presence(1).limited(limits));
+        let (mut a, mut b) = (presence(0).with_limits(limits), presence(1).with_limits(limits));
         a.track(NOW, 1, "t", "ann", "{}").unwrap();
         b.apply(&diff(&mut a).1);
         b.track(NOW, 1, "t", "bob", "{}").unwrap();

@@ -28,7 +28,7 @@ impl Publication {
 
     /// The same, whose body owns about `bytes` of memory: what queues count that it waits in.
     #[must_use]
-    pub const fn of_bytes(mut self, bytes: usize) -> Self {
+    pub const fn with_body_bytes(mut self, bytes: usize) -> Self {
         self.body_bytes = bytes;
         self
     }
@@ -97,7 +97,7 @@ mod tests {
     fn it_weighs_about_what_it_takes() {
         let size = size_of::<Publication>();
         assert!((OWN_BYTES - 64..=OWN_BYTES).contains(&size), "{size}");
-        assert_eq!(Publication::new("lobby", ()).of_bytes(100).weight(), 100 + OWN_BYTES);
+        assert_eq!(Publication::new("lobby", ()).with_body_bytes(100).weight(), 100 + OWN_BYTES);
     }
 
     #[test]

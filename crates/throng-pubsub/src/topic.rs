@@ -24,7 +24,7 @@ pub(crate) struct Topic {
     first: u32,
     pub(crate) pass: Option<Box<Pass>>,
     /// Whether it stands among the topics that have something to deliver.
-    pub(crate) is_turning: bool,
+    pub(crate) is_ready: bool,
 }
 
 /// A publication, and who does not get it.
@@ -61,7 +61,7 @@ impl Topic {
             queue_bytes: 0,
             first: 0,
             pass: None,
-            is_turning: false,
+            is_ready: false,
         }
     }
 

@@ -1,6 +1,7 @@
-//! Answers any packet with `ok` until its standard input ends: `cargo run --release --example ok -- 127.0.0.1:5555`.
+//! Answers every packet with `ok` until its standard input ends: `cargo run --release --example ok
+//! -- 127.0.0.1:5555`.
 
-use throng_server::{Server, ServerOptions, handlers};
+use throng_server::{Server, ServerOptions, kinds};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut options = ServerOptions::default();
@@ -10,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Some(cores) = std::env::args().nth(2) {
         options.cores = Some(cores.parse()?);
     }
-    let server = Server::start(options, |_core| handlers::Ok)?;
+    let server = Server::start(options, |_core| kinds::Ok)?;
     println!("listening on {}", server.addr());
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
     println!("{:#?}", server.snapshot());

@@ -1,7 +1,8 @@
-//! How one core accepts: a permit first, then the connection, then the core that it goes to.
+//! The acceptor of one core: it takes a permit, then accepts a connection, then chooses its core.
 //!
-//! While there is a reason not to accept, the [accept state](crate::gate) is shut. Whoever goes on first accepts and
-//! only then watches again, so that a busy acceptor costs no calls to epoll.
+//! While there is a reason not to accept, the [accept state](crate::accept_state) is paused. To
+//! resume, the acceptor accepts first and watches the listener afterwards, so that a busy acceptor
+//! makes no calls to epoll.
 
 use std::sync::mpsc::Sender;
 
@@ -12,50 +13,56 @@ use throng_engine::CoreContext;
 use crate::accept_state::{AcceptState, Pause, PauseReason};
 use crate::app::{ServerApp, Slot};
 use crate::core_message::{CoreMessage, CoreMessageKind, ListenReport};
-use crate::events::handler_panicked;
+use crate::events::handler_panic;
 use crate::{AcceptTopology, Handler};
 
-/// What a core knows about its accepting.
+/// The accept side of a core.
 pub(crate) struct Acceptor<F> {
     pub(crate) core: CoreId,
     cores: usize,
     pub(crate) listener: Option<F>,
     pub(crate) state: AcceptState,
-    /// Accepts of the next batch: as many as the queue held last time, so that a quiet one costs no empty accept. It
-    /// grows when batches fill turn after turn.
+    /// Accepts in the next batch: as many as the queue held last time, so that a quiet listener
+    /// costs no empty accept. It doubles while batches fill in turn after turn.
     burst: usize,
-    has_filled: bool,
-    had_filled: bool,
+    /// True if a batch of this turn took `burst` connections.
+    batch_filled: bool,
+    /// True if a batch of the previous turn did.
+    last_batch_filled: bool,
     /// Connections that this core's fd table holds beside the listener.
     room: usize,
-    /// The next core to get what does not fit in here.
+    /// The next core to receive a connection that this core's table has no room for.
     overflow_to: CoreId,
-    /// Sockets that wait to leave this table since the last wait.
-    leaving: usize,
-    /// To which core a socket was passed on last.
-    passed_to: CoreId,
-    /// Dispatch: accepted, and waiting to hear where it goes.
-    pub(crate) asking: Option<F>,
-    /// Who waits for the listener that core 0 shares.
-    pub(crate) expects: Option<Sender<ListenReport>>,
-    /// Connections of this core that ended in this turn and are not booked yet.
-    pub(crate) ended: usize,
-    /// A connection has ended since this core looked last.
-    pub(crate) has_freed: bool,
-    /// A permit may have come back for this core.
-    pub(crate) was_named: bool,
-    pass_failures: u64,
+    /// Sockets handed off in this turn; they stay in this table until the driver sends them.
+    handoffs: usize,
+    /// The core that received the last handoff.
+    last_handoff_to: CoreId,
+    /// Dispatch: an accepted connection that waits for the registry to name its core.
+    pub(crate) awaiting_placement: Option<F>,
+    /// The channel to report on when core 0 has shared its listener.
+    pub(crate) listener_reply: Option<Sender<ListenReport>>,
+    /// Connections of this core that ended in this turn and are not counted yet.
+    pub(crate) uncounted_closes: usize,
+    /// True if a connection has ended since the last check.
+    pub(crate) has_closed: bool,
+    /// True if a permit may have been returned for this core.
+    pub(crate) permit_signaled: bool,
+    handoff_failures: u64,
     pub(crate) errors: Vec<(Errno, u64)>,
 }
 
-/// What came of one accept.
+/// The outcome of one accept.
 pub(crate) enum AcceptStep {
-    Again,
+    /// Accept the next one.
+    Continue,
+    /// The accept queue is empty.
     Empty,
-    /// The table can hold no more that are on their way to others.
-    Enough,
-    Asking,
+    /// The table holds no more sockets on their way to other cores.
+    HandoffsMax,
+    /// The connection waits for the registry.
+    AwaitPlacement,
     Pause(PauseReason),
+    /// There is no listener.
     Closed,
 }
 
@@ -67,28 +74,28 @@ impl<F> Default for Acceptor<F> {
             listener: None,
             state: AcceptState::Closed,
             burst: 1,
-            has_filled: false,
-            had_filled: false,
+            batch_filled: false,
+            last_batch_filled: false,
             room: usize::MAX,
             overflow_to: 0,
-            leaving: 0,
-            passed_to: 0,
-            asking: None,
-            expects: None,
-            ended: 0,
-            has_freed: false,
-            was_named: false,
-            pass_failures: 0,
+            handoffs: 0,
+            last_handoff_to: 0,
+            awaiting_placement: None,
+            listener_reply: None,
+            uncounted_closes: 0,
+            has_closed: false,
+            permit_signaled: false,
+            handoff_failures: 0,
             errors: Vec::new(),
         }
     }
 }
 
 impl<F> Acceptor<F> {
-    pub(crate) fn started(&mut self, core: CoreId, cores: usize, room: usize) {
+    pub(crate) fn start(&mut self, core: CoreId, cores: usize, room: usize) {
         self.core = core;
         self.cores = cores;
-        // A core alone has nobody to pass to; then the kernel says when the table is full.
+        // A single core has no other core to hand off to: the kernel reports a full table.
         self.room = if cores > 1 { room } else { usize::MAX };
         self.overflow_to = core;
     }
@@ -97,19 +104,20 @@ impl<F> Acceptor<F> {
         matches!(self.state, AcceptState::Paused(_))
     }
 
-    /// When the core must be awake: to try again, or at once, to book what ended when the turn was over already.
+    /// Returns when the core must be awake: at the retry after a pause, or at once to count closes
+    /// that came after the turn had ended.
     pub(crate) fn due(&self) -> Instant {
         match self.state {
-            _ if self.ended > 0 || self.was_named => Instant::ZERO,
-            AcceptState::Paused(pause) => pause.until,
+            _ if self.uncounted_closes > 0 || self.permit_signaled => Instant::ZERO,
+            AcceptState::Paused(pause) => pause.retry_at,
             _ => Instant::FAR,
         }
     }
 
-    /// Gives a permit back and wakes the core that it is for.
-    pub(crate) fn give<D: Driver>(&mut self, driver: &mut D) {
+    /// Returns a permit and wakes the core that waits for it.
+    pub(crate) fn release_permit<D: Driver>(&mut self, driver: &mut D) {
         match driver.permits().give() {
-            Some(core) if core == self.core => self.was_named = true,
+            Some(core) if core == self.core => self.permit_signaled = true,
             Some(core) => driver.wake(core),
             None => {}
         }
@@ -122,7 +130,7 @@ impl<F> Acceptor<F> {
         }
     }
 
-    fn next_overflow(&mut self) -> CoreId {
+    fn next_overflow_core(&mut self) -> CoreId {
         self.overflow_to = (self.overflow_to + 1) % self.cores;
         if self.overflow_to == self.core {
             self.overflow_to = (self.core + 1) % self.cores;
@@ -136,45 +144,48 @@ where
     H: Handler,
     D: Driver<Mail = CoreMessage<H::Message>>,
 {
-    /// Accepts a batch, and watches the listener from then on unless there is a reason not to.
+    /// Accepts a batch, then watches the listener unless there is a reason not to.
     pub(crate) fn accept(&mut self, cx: &mut CoreContext<D, Self>) {
         let mut accepted = 0;
         while accepted < self.acceptor.burst {
             match self.accept_one(cx) {
-                AcceptStep::Again => accepted += 1,
+                AcceptStep::Continue => accepted += 1,
                 AcceptStep::Empty => {
                     self.acceptor.burst = accepted.max(1);
                     return self.resume_accepting(cx);
                 }
-                AcceptStep::Enough => return self.resume_accepting(cx),
-                AcceptStep::Asking => return self.stop_accepting(cx, AcceptState::Asking),
+                AcceptStep::HandoffsMax => return self.resume_accepting(cx),
+                AcceptStep::AwaitPlacement => {
+                    return self.stop_accepting(cx, AcceptState::AwaitingPlacement);
+                }
                 AcceptStep::Pause(why) => return self.pause(cx, why),
                 AcceptStep::Closed => return,
             }
         }
-        self.acceptor.has_filled = true;
-        if self.acceptor.had_filled {
+        self.acceptor.batch_filled = true;
+        if self.acceptor.last_batch_filled {
             self.acceptor.burst = (self.acceptor.burst * 2).min(BURST_MAX);
         }
         self.resume_accepting(cx);
     }
 
-    /// Tries again what the kernel refused a while ago.
+    /// Accepts again if the retry time after a kernel error has passed.
     pub(crate) fn retry(&mut self, cx: &mut CoreContext<D, Self>) {
         if let AcceptState::Paused(pause) = self.acceptor.state
-            && pause.until <= cx.now()
+            && pause.retry_at <= cx.now()
         {
             self.accept(cx);
         }
     }
 
+    /// Takes a permit, accepts one connection and places it.
     pub(crate) fn accept_one(&mut self, cx: &mut CoreContext<D, Self>) -> AcceptStep {
         let Some(listener) = &self.acceptor.listener else { return AcceptStep::Closed };
-        if self.acceptor.asking.is_some() {
-            return AcceptStep::Asking;
+        if self.acceptor.awaiting_placement.is_some() {
+            return AcceptStep::AwaitPlacement;
         }
-        if self.acceptor.leaving >= LEAVING_MAX {
-            return AcceptStep::Enough;
+        if self.acceptor.handoffs >= HANDOFFS_MAX {
+            return AcceptStep::HandoffsMax;
         }
         let driver = cx.driver();
         if !driver.permits().take(self.acceptor.core) {
@@ -183,75 +194,79 @@ where
         let errno = match driver.accept(listener) {
             Ok(fd) => {
                 self.counters.accepted += 1;
-                return self.accepted(cx, fd);
+                return self.place_accepted(cx, fd);
             }
             Err(errno) => errno,
         };
-        self.acceptor.give(driver);
+        self.acceptor.release_permit(driver);
         match errno {
             Errno::AGAIN => {
                 self.counters.accepts_empty += 1;
                 return AcceptStep::Empty;
             }
-            Errno::INTR => return AcceptStep::Again,
+            Errno::INTR => return AcceptStep::Continue,
             _ => self.acceptor.count_error(errno),
         }
         match errno.blame() {
-            // The connection ended before it was accepted; the next one is fine.
-            Blame::Peer | Blame::Transient => AcceptStep::Again,
+            // The connection ended before the accept; the next one may be fine.
+            Blame::Peer | Blame::Transient => AcceptStep::Continue,
             Blame::Limit | Blame::Misuse => AcceptStep::Pause(PauseReason::Kernel(errno)),
         }
     }
 
-    fn accepted(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) -> AcceptStep {
+    fn place_accepted(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) -> AcceptStep {
         if self.config.accept == AcceptTopology::Dispatch {
-            debug_assert!(self.acceptor.asking.is_none(), "one accept at a time waits");
-            self.acceptor.asking = Some(fd);
-            self.tell_registry(cx.driver(), CoreMessageKind::Ask(self.acceptor.core));
-            return AcceptStep::Asking;
+            debug_assert!(self.acceptor.awaiting_placement.is_none(), "one accept at a time waits");
+            self.acceptor.awaiting_placement = Some(fd);
+            self.send_to_registry(
+                cx.driver(),
+                CoreMessageKind::PlacementRequest(self.acceptor.core),
+            );
+            return AcceptStep::AwaitPlacement;
         }
         match self.place(cx, fd) {
-            Ok(()) => AcceptStep::Again,
+            Ok(()) => AcceptStep::Continue,
             Err(errno) => AcceptStep::Pause(PauseReason::Kernel(errno)),
         }
     }
 
-    /// The registry has said where the connection goes that waits here.
-    pub(crate) fn go(&mut self, cx: &mut CoreContext<D, Self>, to: CoreId) {
-        let Some(fd) = self.acceptor.asking.take() else { return };
+    /// Places the waiting connection on the core that the registry has named.
+    pub(crate) fn placement_received(&mut self, cx: &mut CoreContext<D, Self>, to: CoreId) {
+        let Some(fd) = self.acceptor.awaiting_placement.take() else { return };
         if to != self.acceptor.core {
-            self.pass(cx.driver(), fd, to);
+            self.hand_off(cx.driver(), fd, to);
         } else if let Err(errno) = self.place(cx, fd) {
             return self.pause(cx, PauseReason::Kernel(errno));
         }
         self.accept(cx);
     }
 
-    /// Another core has handed a connection over.
-    pub(crate) fn arrived(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) {
+    /// Places a connection that another core has handed off.
+    pub(crate) fn handoff_received(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) {
         if let Err(errno) = self.place(cx, fd) {
             self.pause(cx, PauseReason::Kernel(errno));
         }
     }
 
-    /// Takes a connection, or passes it on when the fd table is full. A permit was taken for it, and there are no more
-    /// permits than places: somewhere is one.
+    /// Takes a connection, or hands it off if the fd table is full. Some core has room for it: it
+    /// has a permit, and there are no more permits than places in the tables.
     fn place(&mut self, cx: &mut CoreContext<D, Self>, fd: D::Fd) -> Result<(), Errno> {
         if self.is_closing {
             cx.driver().close(fd, SocketClose::Finish);
-            self.ended(cx.driver(), self.acceptor.core);
+            self.connection_ended(cx.driver(), self.acceptor.core);
             return Ok(());
         }
         if self.connections(cx) >= self.acceptor.room {
-            let to = self.acceptor.next_overflow();
-            self.pass(cx.driver(), fd, to);
+            let to = self.acceptor.next_overflow_core();
+            self.hand_off(cx.driver(), fd, to);
             return Ok(());
         }
-        // The handler's state is made by the user's code, and no connection has it yet that could end for a panic.
+        // User code makes the handler's state. If it panics here, there is no connection to end
+        // yet.
         let now = cx.now();
         let made = cx.shield(|| (self.handler.session(now), Slot::default()));
         let Some((session, slot)) = made else {
-            self.events.panicked(cx.now(), || handler_panicked::<H>(self.acceptor.core));
+            self.events.emit_panic(cx.now(), || handler_panic::<H>(self.acceptor.core));
             self.refuse(cx.driver(), fd);
             return Ok(());
         };
@@ -263,62 +278,65 @@ where
         })
     }
 
-    /// Ends a connection that has a permit and no place.
+    /// Resets a connection that has a permit and no place.
     fn refuse(&mut self, driver: &mut D, fd: D::Fd) {
         driver.close(fd, SocketClose::Reset);
-        self.ended(driver, self.acceptor.core);
+        self.connection_ended(driver, self.acceptor.core);
     }
 
-    fn pass(&mut self, driver: &mut D, fd: D::Fd, to: CoreId) {
+    fn hand_off(&mut self, driver: &mut D, fd: D::Fd, to: CoreId) {
         self.counters.handed_over += 1;
-        self.acceptor.leaving += 1;
-        self.acceptor.passed_to = to;
-        // What cannot be passed on is booked at the end of a turn.
+        self.acceptor.handoffs += 1;
+        self.acceptor.last_handoff_to = to;
+        // Failed handoffs are counted at the end of the turn.
         driver.pass(fd, to);
     }
 
-    /// The last thing of a turn: what other cores, and this one's closes, have made possible.
+    /// Ends the turn: counts closes and failed handoffs, and resumes accepting if they or other
+    /// cores made it possible.
     pub(crate) fn after_turn(&mut self, cx: &mut CoreContext<D, Self>) {
-        self.acceptor.leaving = 0;
-        self.acceptor.had_filled = std::mem::take(&mut self.acceptor.has_filled);
-        for _ in 0..std::mem::take(&mut self.acceptor.ended) {
-            self.ended(cx.driver(), self.acceptor.core);
+        self.acceptor.handoffs = 0;
+        self.acceptor.last_batch_filled = std::mem::take(&mut self.acceptor.batch_filled);
+        for _ in 0..std::mem::take(&mut self.acceptor.uncounted_closes) {
+            self.connection_ended(cx.driver(), self.acceptor.core);
         }
-        self.book_pass_failures(cx.driver());
-        if std::mem::take(&mut self.acceptor.has_freed)
-            && let AcceptState::Paused(Pause { why: PauseReason::Kernel(_), .. }) =
+        self.count_handoff_failures(cx.driver());
+        if std::mem::take(&mut self.acceptor.has_closed)
+            && let AcceptState::Paused(Pause { reason: PauseReason::Kernel(_), .. }) =
                 self.acceptor.state
         {
             self.accept(cx);
         }
-        while std::mem::take(&mut self.acceptor.was_named) {
-            self.permit_came(cx);
+        while std::mem::take(&mut self.acceptor.permit_signaled) {
+            self.permit_returned(cx);
         }
     }
 
-    /// A permit may have come back for this core. When it has no use for it, the next core that waits is to hear of it.
-    fn permit_came(&mut self, cx: &mut CoreContext<D, Self>) {
-        if let AcceptState::Paused(Pause { why: PauseReason::Permits, .. }) = self.acceptor.state {
+    /// Uses a permit that may have been returned for this core. If the core does not need it,
+    /// signals the next waiting core.
+    fn permit_returned(&mut self, cx: &mut CoreContext<D, Self>) {
+        if let AcceptState::Paused(Pause { reason: PauseReason::Permits, .. }) = self.acceptor.state
+        {
             return self.accept(cx);
         }
         let driver = cx.driver();
         if driver.permits().anyone_waits() && driver.permits().try_take() {
-            self.acceptor.give(driver);
+            self.acceptor.release_permit(driver);
         }
     }
 
-    fn book_pass_failures(&mut self, driver: &mut D) {
+    fn count_handoff_failures(&mut self, driver: &mut D) {
         let failures = driver.pass_failures();
-        while self.acceptor.pass_failures < failures {
-            self.acceptor.pass_failures += 1;
+        while self.acceptor.handoff_failures < failures {
+            self.acceptor.handoff_failures += 1;
             self.counters.hand_over_failures += 1;
-            // In `dispatch`, the one topology in which it matters, one is on its way at a time.
-            self.ended(driver, self.acceptor.passed_to);
+            // Only `dispatch` needs the core, and there one handoff is in flight at a time.
+            self.connection_ended(driver, self.acceptor.last_handoff_to);
         }
     }
 }
 
-/// Accepts of one turn, so that connections that are open get their turn too.
+/// Accepts in one turn at most, so that open connections get their turn too.
 const BURST_MAX: usize = 64;
-/// Sockets of a full table that may be on their way to others: what the table keeps free for them.
-const LEAVING_MAX: usize = 32;
+/// Sockets in flight to other cores at most when the table is full: the table reserves this room.
+const HANDOFFS_MAX: usize = 32;

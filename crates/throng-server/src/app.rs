@@ -1,4 +1,4 @@
-//! One core of a server: what the engine tells it, and what it tells the handler.
+//! The app of one core of a server: receives the engine's callbacks and calls the handler.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use throng_report::ServerCounters;
 
 use crate::acceptor::Acceptor;
 use crate::core_message::{Control, CoreMessage, CoreMessageKind, CoreReport};
-use crate::events::{EventSink, handler_panicked};
+use crate::events::{EventSink, handler_panic};
 use crate::fanout::Fanout;
 use crate::registry::Registry;
 use crate::{
     AcceptTopology, Connection, DisconnectReason, EventOf, Handler, HandlerContext, ServerConfig,
 };
 
-/// The server as an app of the engine, generic over the driver: Linux, or the simulation.
+/// The server as an app of the engine. It is generic over the driver: Linux or the simulation.
 pub struct ServerApp<H: Handler, D: Driver> {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) handler: H,
@@ -29,48 +29,51 @@ pub struct ServerApp<H: Handler, D: Driver> {
     pub(crate) registry: Option<Registry>,
     pub(crate) counters: ServerCounters,
     pub(crate) fanout: Fanout,
-    /// Connections without a socket that are to begin.
+    /// States of connections without a socket that begin at the end of the turn.
     spawned: Vec<H::State>,
-    /// How many of those there are.
-    pub(crate) detached: usize,
+    /// The number of open connections without a socket.
+    pub(crate) detached_count: usize,
     pub(crate) events: EventSink,
-    /// Connections that have not been told yet that the server is about to end.
-    draining: Vec<Key>,
-    /// The message for the connection that is being nudged.
+    /// Connections whose [`Handler::draining`] is still to be called.
+    drain_queue: Vec<Key>,
+    /// The message for the connection that is being notified.
     inbox: Option<H::Message>,
-    /// Connections that arrive are closed: the server ends.
+    /// True to close connections that arrive: the server is ending.
     pub(crate) is_closing: bool,
-    /// All connections have been told, or are about to be, that the server is about to end; who arrives is told, too.
+    /// True while the server drains: [`Handler::draining`] is called for connections that arrive,
+    /// too.
     is_draining: bool,
 }
 
-/// What a server keeps for a connection.
+/// The server's state of a connection.
 pub struct Slot<C> {
-    /// When something was heard of it last; or when it took bytes while more waited, if its timer has looked then.
-    pub(crate) heard: Instant,
-    /// When the handler wants to be called.
+    /// The time of the last activity: a received event, or the time when the peer took bytes that
+    /// waited, if the timer has checked since.
+    pub(crate) last_activity: Instant,
+    /// The time at which the handler's timeout is due.
     pub(crate) timeout: Instant,
     pub(crate) memberships: Memberships,
-    /// Whether it was closed for being idle.
+    /// True if the connection was closed because it was idle.
     is_idle: bool,
-    /// Whether it never had a socket.
+    /// True if the connection never had a socket.
     pub(crate) is_detached: bool,
-    pub(crate) own: C,
+    /// The handler's state.
+    pub(crate) state: C,
 }
 
 impl<C> Slot<C> {
-    fn new(own: C) -> Self {
+    fn new(state: C) -> Self {
         Self {
-            heard: Instant::ZERO,
+            last_activity: Instant::ZERO,
             timeout: Instant::FAR,
             memberships: Memberships::default(),
             is_idle: false,
             is_detached: false,
-            own,
+            state,
         }
     }
 
-    /// The earlier of what the handler wants and of the end of its idle time.
+    /// Returns the earlier of the handler's timeout and the idle timeout.
     pub(crate) fn deadline(&self, idle_timeout: Option<Duration>) -> Deadline {
         match self.timeout.min(self.idle_at(idle_timeout)) {
             Instant::FAR => Deadline::Never,
@@ -78,10 +81,11 @@ impl<C> Slot<C> {
         }
     }
 
-    /// When its idle time ends. Nothing is ever heard of one without a socket, so it has none.
+    /// Returns when the idle timeout ends. A connection without a socket receives no bytes and has
+    /// none.
     fn idle_at(&self, idle_timeout: Option<Duration>) -> Instant {
         let idle_timeout = idle_timeout.filter(|_| !self.is_detached);
-        idle_timeout.map_or(Instant::FAR, |idle| self.heard + idle)
+        idle_timeout.map_or(Instant::FAR, |idle| self.last_activity + idle)
     }
 }
 
@@ -90,7 +94,7 @@ where
     H: Handler,
     D: Driver<Mail = CoreMessage<H::Message>>,
 {
-    /// A core's app. It listens once it is told to by [`Mail::listen`].
+    /// Makes the app of a core. It listens when it receives [`CoreMessage::listen`].
     pub fn new(config: Arc<ServerConfig>, handler: H) -> Self {
         let events = EventSink::new(config.events.clone(), config.epoch);
         Self {
@@ -98,27 +102,27 @@ where
             config,
             handler,
             spawned: Vec::new(),
-            detached: 0,
+            detached_count: 0,
             acceptor: Acceptor::default(),
             registry: None,
             counters: ServerCounters::default(),
             events,
-            draining: Vec::new(),
+            drain_queue: Vec::new(),
             inbox: None,
             is_closing: false,
             is_draining: false,
         }
     }
 
-    /// The handler, to look at.
+    /// Returns the handler, for inspection.
     pub fn handler(&self) -> &H {
         &self.handler
     }
 
-    /// What this core has counted.
+    /// Returns the counters of this core.
     pub fn report(&mut self, cx: &mut CoreContext<D, Self>) -> CoreReport {
         let mut server = self.counters.clone();
-        server.closed += self.acceptor.ended as u64;
+        server.closed += self.acceptor.uncounted_closes as u64;
         server.open = self.connections(cx) as u64;
         server.paused_cores = u64::from(self.acceptor.is_paused());
         self.fanout.report(&mut server);
@@ -134,13 +138,13 @@ where
         }
     }
 
-    /// Connections that have sockets.
+    /// Returns the number of connections that have sockets.
     pub(crate) fn connections(&self, cx: &CoreContext<D, Self>) -> usize {
-        cx.len() - self.detached
+        cx.len() - self.detached_count
     }
 
-    /// Lets the handler act on a connection.
-    pub(crate) fn handle(
+    /// Calls the handler for a connection.
+    pub(crate) fn call_handler(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
         act: impl FnOnce(&mut H, &mut Connection<'_, H>),
@@ -149,13 +153,13 @@ where
         let Self { fanout, spawned, is_draining, .. } = self;
         let is_draining = *is_draining;
         let mut connection =
-            Connection { wire: conn, idle_timeout, fanout, spawned, is_draining, sent: 0 };
+            Connection { ops: conn, idle_timeout, fanout, spawned, is_draining, sent: 0 };
         act(&mut self.handler, &mut connection);
         self.counters.messages_sent += connection.sent;
     }
 
-    /// Lets the handler act for the whole core. What panics there harms nobody else.
-    fn context(
+    /// Calls the handler for the whole core. A panic ends no connection.
+    fn call_core_handler(
         &mut self,
         cx: &mut CoreContext<D, Self>,
         act: impl FnOnce(&mut H, &mut HandlerContext<'_, H>),
@@ -165,97 +169,106 @@ where
             act(handler, &mut HandlerContext { ops: cx, fanout });
         }));
         if let Err(panic) = acted {
-            // Counted as any other.
+            // Counts the panic as any other.
             cx.shield(|| resume_unwind(panic));
-            self.events.panicked(cx.now(), || handler_panicked::<H>(cx.core()));
+            self.events.emit_panic(cx.now(), || handler_panic::<H>(cx.core()));
         }
     }
 
-    /// A connection that belonged to `core`, or was to, is no more.
-    pub(crate) fn ended(&mut self, driver: &mut D, core: CoreId) {
+    /// Counts the end of a connection of `core`, or of one that was in flight to it, and returns
+    /// its permit.
+    pub(crate) fn connection_ended(&mut self, driver: &mut D, core: CoreId) {
         self.counters.closed += 1;
-        self.acceptor.has_freed = true;
-        self.acceptor.give(driver);
+        self.acceptor.has_closed = true;
+        self.acceptor.release_permit(driver);
         if self.config.accept == AcceptTopology::Dispatch {
-            self.tell_registry(driver, CoreMessageKind::End(core));
+            self.send_to_registry(driver, CoreMessageKind::ConnectionEnded(core));
         }
     }
 
-    pub(crate) fn tell_registry(&self, driver: &mut D, kind: CoreMessageKind<H::Message>) {
-        // Control mail is never refused.
+    /// Sends a message to the registry of `dispatch`.
+    pub(crate) fn send_to_registry(&self, driver: &mut D, kind: CoreMessageKind<H::Message>) {
+        // A control message is never refused.
         let _ = driver.post(REGISTRY_CORE, CoreMessage(kind), MessagePriority::Control);
     }
 
-    fn deliver(&mut self, cx: &mut CoreContext<D, Self>, key: Key, message: H::Message) {
+    /// Calls [`Handler::message`] for an open connection, or [`Handler::undelivered`].
+    fn deliver_message(&mut self, cx: &mut CoreContext<D, Self>, key: Key, message: H::Message) {
         let listens = |conn: &mut Conn<'_, D, Self>| conn.is_open() || conn.state().is_detached;
         let is_open = cx.with(key, listens).unwrap_or(false);
         if is_open {
-            // By way of the engine, which catches what panics. It comes at once: nothing else is queued now.
+            // The engine calls back at once, since nothing else is queued, and catches panics.
             self.inbox = Some(message);
             cx.notify(key);
         } else {
-            self.context(cx, |handler, core| handler.undelivered(core, message));
+            self.call_core_handler(cx, |handler, core| handler.undelivered(core, message));
         }
     }
 
-    /// Begins the connections without sockets that callbacks have asked for.
-    fn spawn(&mut self, cx: &mut CoreContext<D, Self>) {
-        while let Some(own) = self.spawned.pop() {
+    /// Begins the connections without sockets that callbacks have requested.
+    fn open_spawned(&mut self, cx: &mut CoreContext<D, Self>) {
+        while let Some(state) = self.spawned.pop() {
             let now = cx.now();
             let Some(session) = cx.shield(|| self.handler.session(now)) else { continue };
-            self.detached += 1;
-            let slot = Slot { is_detached: true, ..Slot::new(own) };
+            self.detached_count += 1;
+            let slot = Slot { is_detached: true, ..Slot::new(state) };
             let key = cx.insert(session, slot);
-            cx.with(key, |conn| self.handle(conn, H::open));
+            cx.with(key, |conn| self.call_handler(conn, H::open));
             if self.is_draining {
-                self.draining.push(key);
+                self.drain_queue.push(key);
             }
         }
     }
 
-    /// Tells some of the connections that the server is about to end.
-    fn drain(&mut self, cx: &mut CoreContext<D, Self>) {
-        let kept = self.draining.len().saturating_sub(DRAINED_OF_TURN);
-        for key in self.draining.split_off(kept) {
-            cx.with(key, |conn| self.handle(conn, H::draining));
+    /// Calls [`Handler::draining`] for the next connections in the queue.
+    fn notify_draining(&mut self, cx: &mut CoreContext<D, Self>) {
+        let kept = self.drain_queue.len().saturating_sub(DRAINED_OF_TURN);
+        for key in self.drain_queue.split_off(kept) {
+            cx.with(key, |conn| self.call_handler(conn, H::draining));
         }
     }
 
-    fn registry_mail(&mut self, cx: &mut CoreContext<D, Self>, kind: &CoreMessageKind<H::Message>) {
+    /// Passes a message to the registry and sends its answer to the acceptor.
+    fn registry_message(
+        &mut self,
+        cx: &mut CoreContext<D, Self>,
+        kind: &CoreMessageKind<H::Message>,
+    ) {
         let Some(registry) = &mut self.registry else { return };
-        registry.heard(|| cx.driver().mail_waiting());
+        registry.count_message(|| cx.driver().mail_waiting());
         let go = match *kind {
-            CoreMessageKind::Ask(acceptor) => registry.ask(acceptor),
-            CoreMessageKind::End(core) => registry.ended(core),
+            CoreMessageKind::PlacementRequest(acceptor) => registry.request_placement(acceptor),
+            CoreMessageKind::ConnectionEnded(core) => registry.connection_ended(core),
             _ => None,
         };
         if let Some(go) = go {
             let _ = cx.post(
                 go.acceptor,
-                CoreMessage(CoreMessageKind::Go(go.to)),
+                CoreMessage(CoreMessageKind::Placement(go.to)),
                 MessagePriority::Control,
             );
         }
     }
 
-    /// The server goes on; who has not been told of its end yet is not told any more.
-    fn begin_again(&mut self) {
+    /// Ends the drain: the server continues, and connections left in the queue are not notified.
+    fn cancel_drain(&mut self) {
         self.is_closing = false;
         self.is_draining = false;
-        self.draining.clear();
+        self.drain_queue.clear();
     }
 
+    /// Executes a command of the server.
     fn control(&mut self, cx: &mut CoreContext<D, Self>, control: Control) {
         match control {
             Control::Listen { addr, shared_with_all, reply } => {
-                self.begin_again();
+                self.cancel_drain();
                 let listening = self.listen(cx, addr, shared_with_all);
                 let _ = reply.send((cx.core(), listening.map(Some)));
             }
-            Control::Expect { reply } => {
-                self.begin_again();
+            Control::ExpectListener { reply } => {
+                self.cancel_drain();
                 let _ = reply.send((cx.core(), Ok(None)));
-                self.acceptor.expects = Some(reply);
+                self.acceptor.listener_reply = Some(reply);
             }
             Control::Suspend { reply } => {
                 self.suspend(cx);
@@ -263,7 +276,7 @@ where
             }
             Control::Drain => {
                 self.is_draining = true;
-                self.draining = cx.keys();
+                self.drain_queue = cx.keys();
             }
             Control::CloseAll => {
                 self.is_closing = true;
@@ -296,9 +309,9 @@ where
 
     fn started(&mut self, cx: &mut CoreContext<D, Self>) {
         let cores = cx.driver().cores();
-        // One place of the table is the listener's.
+        // The listener takes one place in the table.
         let room = cx.driver().fd_room().map_or(usize::MAX, |room| room.saturating_sub(1));
-        self.acceptor.started(cx.core(), cores, room);
+        self.acceptor.start(cx.core(), cores, room);
         self.fanout.started(cx.core(), cores);
         if self.config.accept == AcceptTopology::Dispatch && cx.core() == REGISTRY_CORE {
             self.registry = Some(Registry::new(cores, room));
@@ -311,42 +324,44 @@ where
 
     fn passed(&mut self, cx: &mut CoreContext<D, Self>) {
         while let Some(fd) = cx.driver().take_passed() {
-            self.arrived(cx, fd);
+            self.handoff_received(cx, fd);
         }
         while let Some(listener) = cx.driver().take_shared() {
             self.listener_arrived(cx, listener);
         }
     }
 
-    fn woken(&mut self, _desk: &mut CoreContext<D, Self>) {
-        // Perhaps a permit came back; the end of the turn looks.
-        self.acceptor.was_named = true;
+    fn woken(&mut self, _cx: &mut CoreContext<D, Self>) {
+        // A permit may have been returned; the end of the turn checks.
+        self.acceptor.permit_signaled = true;
     }
 
     fn mail(&mut self, cx: &mut CoreContext<D, Self>, CoreMessage(kind): CoreMessage<H::Message>) {
         match kind {
-            CoreMessageKind::Message(key, message) => self.deliver(cx, key, message),
-            CoreMessageKind::Core(message) => {
-                self.context(cx, |handler, core| handler.mail(core, message));
+            CoreMessageKind::Connection(key, message) => self.deliver_message(cx, key, message),
+            CoreMessageKind::Handler(message) => {
+                self.call_core_handler(cx, |handler, core| handler.core_message(core, message));
             }
             CoreMessageKind::Publish(publication, except) => {
                 self.fanout.counters.publishes_received += 1;
                 self.fanout.publish_here(&publication, except);
             }
             CoreMessageKind::Relay(publication) => self.fanout.publish(&publication, None),
-            CoreMessageKind::Ask(_) | CoreMessageKind::End(_) => self.registry_mail(cx, &kind),
-            CoreMessageKind::Go(to) => self.go(cx, to),
+            CoreMessageKind::PlacementRequest(_) | CoreMessageKind::ConnectionEnded(_) => {
+                self.registry_message(cx, &kind)
+            }
+            CoreMessageKind::Placement(to) => self.placement_received(cx, to),
             CoreMessageKind::Control(control) => self.control(cx, control),
         }
     }
 
     fn due(&self) -> Instant {
-        let draining = if self.draining.is_empty() { Instant::FAR } else { Instant::ZERO };
+        let draining = if self.drain_queue.is_empty() { Instant::FAR } else { Instant::ZERO };
         self.acceptor.due().min(self.fanout.due()).min(draining)
     }
 
     fn run_due(&mut self, cx: &mut CoreContext<D, Self>) {
-        self.drain(cx);
+        self.notify_draining(cx);
         self.retry(cx);
         self.fan_out(cx);
     }
@@ -355,56 +370,57 @@ where
         if let Some(registry) = &mut self.registry {
             registry.turn_ended();
         }
-        self.spawn(cx);
-        self.context(cx, H::turn_ended);
+        self.open_spawned(cx);
+        self.call_core_handler(cx, H::turn_ended);
         self.after_turn(cx);
     }
 
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
         let now = conn.now();
-        conn.state().heard = now;
+        conn.state().last_activity = now;
         if self.config.idle_timeout.is_some() {
             let deadline = conn.state().deadline(self.config.idle_timeout);
             conn.set_deadline(deadline);
         }
-        self.handle(conn, H::open);
+        self.call_handler(conn, H::open);
         if self.is_draining {
-            // It was on its way here, from another core or in the accept queue.
+            // The connection was in flight to this core, or in the accept queue.
             let key = conn.key();
-            self.draining.push(key);
+            self.drain_queue.push(key);
         }
     }
 
     fn event(&mut self, conn: &mut Conn<'_, D, Self>, event: EventOf<'_, H>) {
         let now = conn.now();
-        conn.state().heard = now;
+        conn.state().last_activity = now;
         self.counters.messages_received += 1;
-        self.handle(conn, |handler, conn| handler.event(conn, event));
+        self.call_handler(conn, |handler, conn| handler.event(conn, event));
     }
 
     fn drained(&mut self, conn: &mut Conn<'_, D, Self>) {
-        self.handle(conn, H::drained);
+        self.call_handler(conn, H::drained);
     }
 
     fn notified(&mut self, conn: &mut Conn<'_, D, Self>) {
         if let Some(message) = self.inbox.take() {
-            self.handle(conn, |handler, conn| handler.message(conn, message));
+            self.call_handler(conn, |handler, conn| handler.message(conn, message));
         }
     }
 
     fn deadline(&mut self, conn: &mut Conn<'_, D, Self>) {
         let (now, idle_timeout) = (conn.now(), self.config.idle_timeout);
-        // Nothing is received while bytes wait for it: that it takes some of them is all that it can say. Once it has
-        // taken them all, what it said meanwhile is received at once.
+        // Nothing is received while bytes wait for the peer, so that taking some of them is its
+        // only sign of activity. Once it has taken all, the bytes it has sent meanwhile are
+        // received.
         let taken_at = conn.taken_at();
         let slot = conn.state();
-        slot.heard = slot.heard.max(taken_at);
+        slot.last_activity = slot.last_activity.max(taken_at);
         if slot.idle_at(idle_timeout) <= now {
             slot.is_idle = true;
             self.counters.idle_timeouts += 1;
             return conn.close();
         }
-        // What was heard meanwhile has put the end off, and nothing else did: the timer is set again here.
+        // Activity may have moved the idle deadline without setting the timer; it is set here.
         let is_timeout = slot.timeout <= now;
         if is_timeout {
             slot.timeout = Instant::FAR;
@@ -412,37 +428,37 @@ where
         let deadline = slot.deadline(idle_timeout);
         conn.set_deadline(deadline);
         if is_timeout {
-            self.handle(conn, H::timeout);
+            self.call_handler(conn, H::timeout);
         }
     }
 
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> AfterClose {
-        // Booked at the end of the turn, whether the handler panics or not: its permit is another connection's only
-        // once the handler has heard of the end.
+        // The close is counted at the end of the turn, whether the handler panics or not: its
+        // permit goes to another connection only after the handler's `close` has returned.
         let is_detached = conn.state().is_detached;
         if is_detached {
-            self.detached -= 1;
+            self.detached_count -= 1;
         } else {
-            self.acceptor.ended += 1;
+            self.acceptor.uncounted_closes += 1;
         }
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         let core = conn.core();
         let why = match reason {
             CloseReason::Asked if conn.state().is_idle => DisconnectReason::Idle,
-            CloseReason::Asked => DisconnectReason::Asked,
-            CloseReason::Finished => DisconnectReason::Finished,
+            CloseReason::Asked => DisconnectReason::Local,
+            CloseReason::Finished => DisconnectReason::PeerFinished,
             CloseReason::Failed(errno) | CloseReason::ConnectFailed(errno) => {
                 self.counters.resets += 1;
                 DisconnectReason::Failed(errno)
             }
             CloseReason::Overflow => DisconnectReason::Overflow,
             CloseReason::Panicked => {
-                self.events.panicked(conn.now(), || handler_panicked::<H>(core));
+                self.events.emit_panic(conn.now(), || handler_panic::<H>(core));
                 DisconnectReason::Panicked
             }
         };
-        self.handle(conn, |handler, conn| handler.close(conn, why));
-        // Whatever it joined as it closed.
+        self.call_handler(conn, |handler, conn| handler.close(conn, why));
+        // Ends the memberships that the handler made in `close`.
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         AfterClose::Free
     }
@@ -454,9 +470,9 @@ impl<C: Default> Default for Slot<C> {
     }
 }
 
-/// Connections that one turn tells that the server is about to end, so that their answers are read, too.
+/// Connections notified of the drain in one turn at most, so that their answers are read too.
 const DRAINED_OF_TURN: usize = 256;
-/// Where the registry of `dispatch` lives.
+/// The core of the registry of `dispatch`.
 const REGISTRY_CORE: CoreId = 0;
 
 #[cfg(test)]

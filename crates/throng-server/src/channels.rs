@@ -1,30 +1,34 @@
-//! Phoenix Channels: rooms that clients join, over WebSockets or long-polls, as phoenix.js and its kin speak them.
+//! Phoenix Channels: rooms that clients join over WebSockets or long-polls, in the protocol of
+//! phoenix.js and other Phoenix clients.
 //!
-//! A [`Channel`] is what an application does with a topic; [`Channels`] says which topics lead to which; each core of a
-//! [`Server`](crate::Server) gets a handler of it.
+//! A [`Channel`] is an application's code for a topic. [`Channels`] maps topics to channels. Each
+//! core of a [`Server`](crate::Server) has a handler made from it.
 //!
 //! ```
-//! use throng_server::channels::{Channel, Channels, Joining, Payload, Refused, Socket};
+//! use throng_server::channels::{
+//!     Channel, Channels, JoinRefusal, Joining, PhoenixPayload, Socket,
+//! };
 //! use throng_server::{Server, ServerOptions};
 //!
-//! /// A chat room: what one says, everyone hears.
+//! /// A chat room: every message goes to all members.
 //! struct Room {
-//!     heard: u32,
+//!     messages: u32,
 //! }
 //!
 //! impl Channel for Room {
-//!     fn join(joining: &mut Joining<'_>) -> Result<Self, Refused> {
+//!     fn join(joining: &mut Joining<'_>) -> Result<Self, JoinRefusal> {
 //!         match joining.topic() {
-//!             "rooms:secret" => Err(Refused::because("unauthorized")),
-//!             _ => Ok(Self { heard: 0 }),
+//!             "rooms:secret" => Err(JoinRefusal::because("unauthorized")),
+//!             _ => Ok(Self { messages: 0 }),
 //!         }
 //!     }
 //!
-//!     fn handle_in(&mut self, event: &str, payload: Payload<'_>, socket: &mut Socket<'_>) {
+//!     fn handle_in(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>) {
 //!         if event == "new_msg" {
-//!             self.heard += 1;
+//!             self.messages += 1;
 //!             socket.broadcast("new_msg", payload);
-//!             socket.reply("ok", Payload::Json(&format!(r#"{{"messages":{}}}"#, self.heard)));
+//!             let reply = format!(r#"{{"messages":{}}}"#, self.messages);
+//!             socket.reply("ok", PhoenixPayload::Json(&reply));
 //!         }
 //!     }
 //! }
@@ -37,28 +41,28 @@
 
 mod broadcast;
 mod channel;
+mod client_state;
 mod config;
-mod conn;
-mod core;
+mod core_state;
 pub mod defaults;
 mod demo;
 mod dispatch;
 mod frame;
+mod handle;
 mod handler;
 mod http;
 mod lifecycle;
-mod list;
 mod longpoll;
 mod message;
-mod outside;
 mod page;
 mod pattern;
+mod presence_list;
 mod refs;
 mod socket;
 
 pub use channel::{Channel, Info, JoinRefusal, LeaveReason};
+pub use client_state::ClientState;
 pub use config::{Channels, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
-pub use conn::ClientState;
 pub use demo::demo;
 pub use handler::ChannelHandler;
 pub use message::ChannelMessage;

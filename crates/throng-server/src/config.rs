@@ -1,4 +1,4 @@
-//! What every core of a server knows, and none changes.
+//! The configuration that all cores of a server share. It does not change while the server runs.
 
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -9,25 +9,26 @@ use throng_report::RunEvent;
 
 use crate::AcceptTopology;
 
-/// The options as the cores need them. [`Server`](crate::Server) makes one out of its options; the simulation makes
-/// its own.
+/// The options as the cores use them. [`Server`](crate::Server) makes it from its options; the
+/// simulation makes its own.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// How connections find their core.
+    /// The way accepted connections reach their core.
     pub accept: AcceptTopology,
-    /// Established connections that may wait for accept.
+    /// Established connections that may wait in the accept queue.
     pub backlog: u32,
     /// Options of accepted sockets.
     pub sockets: SocketOptions,
-    /// A connection of which nothing is heard for so long is closed.
+    /// Time without received bytes after which a connection is closed.
     pub idle_timeout: Option<Duration>,
-    /// How many permits the cores share; at most as many as their fd tables hold beside a listener each.
+    /// The number of permits that the cores share: at most as many as their fd tables hold, without
+    /// one listener each.
     pub connections_max: usize,
-    /// Whether it is the fd tables that set `connections_max`: then reaching it is told as a full table.
+    /// True if the fd tables set `connections_max`: reaching it is then reported as a full table.
     pub limited_by_fds: bool,
-    /// Where events go.
+    /// The queue that events go to.
     pub events: Option<SyncSender<RunEvent>>,
-    /// The moment from which events count.
+    /// The time zero of events.
     pub epoch: Instant,
 }
 

@@ -1,4 +1,4 @@
-//! What a handler may do with the connection that it is called for.
+//! The operations of a handler on the connection that it is called for.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,29 +14,29 @@ use crate::core_message::{CoreMessage, CoreMessageKind};
 use crate::fanout::Fanout;
 use crate::{ConnectionId, Handler};
 
-/// One connection, for the length of one call of its [`Handler`].
+/// One connection, for the duration of one call of its [`Handler`].
 pub struct Connection<'a, H: Handler> {
-    pub(crate) wire: &'a mut dyn ConnectionOps<H>,
+    pub(crate) ops: &'a mut dyn ConnectionOps<H>,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) fanout: &'a mut Fanout,
-    /// Connections without a socket that are to begin.
+    /// States of connections without a socket that begin at the end of the turn.
     pub(crate) spawned: &'a mut Vec<H::State>,
-    /// The server is about to end.
+    /// True while the server drains.
     pub(crate) is_draining: bool,
-    /// Sends of this call.
+    /// The number of sends in this call.
     pub(crate) sent: u64,
 }
 
 impl<H: Handler> Connection<'_, H> {
-    /// Its name.
+    /// Returns the connection's name.
     pub fn id(&self) -> ConnectionId {
-        self.wire.id()
+        self.ops.id()
     }
 
-    /// The same connection for a shorter time.
-    pub(crate) fn lend(&mut self) -> Connection<'_, H> {
+    /// Returns the same connection for a shorter lifetime.
+    pub(crate) fn reborrow(&mut self) -> Connection<'_, H> {
         Connection {
-            wire: &mut *self.wire,
+            ops: &mut *self.ops,
             idle_timeout: self.idle_timeout,
             fanout: &mut *self.fanout,
             spawned: &mut *self.spawned,
@@ -45,188 +45,196 @@ impl<H: Handler> Connection<'_, H> {
         }
     }
 
-    /// What the handler keeps for it.
+    /// Returns the handler's state of the connection.
     pub fn state(&mut self) -> &mut H::State {
-        self.wire.state()
+        self.ops.state()
     }
 
-    /// When it was last heard of: when the protocol had something to say, or it was accepted. Nothing is received while bytes
-    /// wait for it, so that it has taken some of them counts as well.
-    pub fn heard(&mut self) -> Instant {
-        self.wire.heard()
+    /// Returns the time of the last activity: the accept, or the last event of the session. Nothing
+    /// is received while bytes wait for the peer, so the time when it took some of them counts as
+    /// well.
+    pub fn last_activity(&mut self) -> Instant {
+        self.ops.last_activity()
     }
 
-    /// Its protocol, and the buffer that takes what the protocol encodes: sent once the handler returns, all together.
+    /// Returns the session, and the buffer that it encodes into. All bytes in the buffer are sent
+    /// together once the handler returns.
     pub fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>) {
         self.sent += 1;
-        self.wire.session()
+        self.ops.session()
     }
 
-    /// Its protocol, to ask.
+    /// Returns the session, to read its state.
     pub fn protocol(&mut self) -> &H::Session {
-        self.wire.session().0
+        self.ops.session().0
     }
 
-    /// What has been sent in this call, and waits for the handler to return.
+    /// Returns the bytes of this call that are sent once the handler returns.
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
-        self.wire.session().1
+        self.ops.session().1
     }
 
-    /// Sends `bytes` once the handler returns; all that one call sends leaves together.
+    /// Sends `bytes` once the handler returns. All sends of one call leave together.
     pub fn send(&mut self, bytes: &[u8]) {
         self.sent += 1;
-        self.wire.send(bytes);
+        self.ops.send(bytes);
     }
 
-    /// Sends `bytes`, and all that was sent before in this call, now. Says how many bytes the kernel has
-    /// really taken, and how many wait in this process.
+    /// Sends `bytes` now, after all earlier sends of this call. Returns how many bytes the kernel
+    /// has taken, and how many wait in this process.
     pub fn send_now(&mut self, bytes: &[u8]) -> SendOutcome {
         self.sent += 1;
-        self.wire.send_now(bytes)
+        self.ops.send_now(bytes)
     }
 
-    /// Sends `parts` now, behind all that was sent before in this call. Of a shared part a pointer
-    /// waits where the other end does not read.
+    /// Sends `parts` now, after all earlier sends of this call. If the peer does not read, a shared
+    /// part waits as a pointer.
     pub(crate) fn send_parts(&mut self, parts: &[SendPart<'_>]) {
-        self.wire.send_parts(parts);
+        self.ops.send_parts(parts);
     }
 
-    /// Sends what `source` makes, as the other end reads it: none of it waits here.
+    /// Sends the bytes that `source` makes while the peer reads them: none of them wait here.
     pub(crate) fn send_source(&mut self, source: Box<dyn ByteSource>) {
         self.sent += 1;
-        self.wire.send_source(source);
+        self.ops.send_source(source);
     }
 
-    /// Bytes that wait in this process because the other end does not read. While there are any, nothing is
-    /// received either.
+    /// Returns the number of bytes that wait in this process because the peer does not read. While
+    /// there are any, nothing is received.
     pub fn pending_bytes(&self) -> usize {
-        self.wire.pending_bytes()
+        self.ops.pending_bytes()
     }
 
-    /// Ends the connection in order once the handler returns: what was sent is handed to the kernel first, for
-    /// `close_timeout` at most, and then FIN.
+    /// Closes the connection once the handler returns: hands the sent bytes to the kernel, for
+    /// `close_timeout` at most, and then sends FIN.
     ///
-    /// Bytes from the other end that have not been received by then make Linux send RST instead (RFC 2525, 2.17), and
-    /// that can overtake what was sent last and destroy it. A protocol whose last word must arrive says [`Self::finish`] and
-    /// lets the other end close first, or sets a timeout for it.
+    /// If the peer's bytes have not all been received by then, Linux sends RST instead (RFC 2525,
+    /// 2.17). RST can overtake the last bytes sent and destroy them. A protocol whose last bytes
+    /// must arrive calls [`Self::finish`] and lets the peer close first, or sets a timeout for it.
     pub fn close(&mut self) {
-        self.wire.close();
+        self.ops.close();
     }
 
-    /// Tells the other end, once the handler returns and what was sent is taken, that nothing more will be sent. What comes
-    /// from it is still received.
+    /// Sends FIN once the handler returns and the kernel has taken the sent bytes. The peer's bytes
+    /// are still received.
     pub fn finish(&mut self) {
-        self.wire.finish();
+        self.ops.finish();
     }
 
-    /// Ends the connection by RST once the handler returns.
+    /// Closes the connection with RST once the handler returns.
     pub fn reset(&mut self) {
-        self.wire.reset();
+        self.ops.reset();
     }
 
-    /// Has [`Handler::timeout`] called after `span`, at most 8.4 ms (a tick of the wheel) later; replaces what was set.
+    /// Calls [`Handler::timeout`] after `span`, at most 8.4 ms (a tick of the wheel) late. Replaces
+    /// an earlier timeout.
     pub fn set_timeout(&mut self, span: Duration) {
-        self.wire.set_timeout(self.wire.now() + span, self.idle_timeout);
+        self.ops.set_timeout(self.ops.now() + span, self.idle_timeout);
     }
 
-    /// Forgets what [`Self::set_timeout`] set.
+    /// Cancels the timeout.
     pub fn clear_timeout(&mut self) {
-        self.wire.set_timeout(Instant::FAR, self.idle_timeout);
+        self.ops.set_timeout(Instant::FAR, self.idle_timeout);
     }
 
-    /// The time, as of the present call.
+    /// Returns the time of the current call.
     pub fn now(&self) -> Instant {
-        self.wire.now()
+        self.ops.now()
     }
 
-    /// The address of the other end; a system call.
+    /// Returns the peer's address; makes a system call.
     pub fn peer_addr(&self) -> Option<SocketAddr> {
-        self.wire.peer_addr()
+        self.ops.peer_addr()
     }
 
-    /// The address of this end; a system call.
+    /// Returns the local address; makes a system call.
     pub fn local_addr(&self) -> Option<SocketAddr> {
-        self.wire.local_addr()
+        self.ops.local_addr()
     }
 
-    /// Sends a message to a connection of any core, this one included. One that has ended by then loses it.
+    /// Sends a message to a connection of any core, which may be this one. If that connection has
+    /// ended, [`Handler::undelivered`] receives it.
     ///
     /// # Errors
-    /// The message again, when `mailbox_max` messages wait for that core.
+    /// Returns the message if `mailbox_max` messages wait for that core.
     pub fn send_message(
         &mut self,
         to: ConnectionId,
         message: H::Message,
     ) -> Result<(), H::Message> {
-        self.wire.send_message(to, message)
+        self.ops.send_message(to, message)
     }
 
-    /// The same, never refused: for what keeps a protocol's state right. In order with what else this core says.
-    pub fn tell(&mut self, to: ConnectionId, message: H::Message) {
-        self.wire.tell(to, message);
+    /// Sends a message like [`Self::send_message`], but is never refused: for messages that keep a
+    /// protocol's state correct. Messages from one core to another arrive in order.
+    pub fn send_unbounded(&mut self, to: ConnectionId, message: H::Message) {
+        self.ops.send_unbounded(to, message);
     }
 
-    /// Makes it a member of `topic`: it gets what is published from now on. Joining twice makes two memberships, each with
-    /// its own copy. Its end ends them all.
+    /// Subscribes to `topic`: the connection receives all later publications. A second subscription
+    /// makes a second membership with its own copies. All memberships end with the connection.
     pub fn subscribe(&mut self, topic: &str, subscription: Subscription) -> Membership {
         debug_assert!(subscription.intercepts || !self.is_detached(), "it cannot be written to");
-        let key = self.wire.id().key();
+        let key = self.ops.id().key();
         let Fanout { hub, rules, .. } = &mut *self.fanout;
-        hub.subscribe(self.wire.memberships(), key, topic, subscription, || rules.of(topic))
+        hub.subscribe(self.ops.memberships(), key, topic, subscription, || rules.of(topic))
     }
 
-    /// Ends a membership: nothing published is told to it any more. Costs the same however many members there are.
+    /// Ends a membership. The cost does not depend on the number of members.
     pub fn unsubscribe(&mut self, membership: Membership) {
-        let key = self.wire.id().key();
-        self.fanout.hub.unsubscribe(self.wire.memberships(), key, membership);
+        let key = self.ops.id().key();
+        self.fanout.hub.unsubscribe(self.ops.memberships(), key, membership);
     }
 
-    /// Ends all its memberships.
+    /// Ends all memberships of the connection.
     pub fn unsubscribe_all(&mut self) {
-        self.fanout.hub.unsubscribe_all(self.wire.memberships());
+        self.fanout.hub.unsubscribe_all(self.ops.memberships());
     }
 
-    /// Publishes to the members of its topic on every core, but not to `except`. What this connection is sent in the present
-    /// call leaves before its own copy does; what one core publishes arrives in order.
+    /// Publishes to the topic's subscribers on every core, except to `except`. Bytes sent to this
+    /// connection in the current call leave before its own copy. Publications of one core arrive in
+    /// order.
     pub fn publish(&mut self, publication: Publication, except: Option<ConnectionId>) {
         self.fanout.publish(&Arc::new(publication), except);
     }
 
-    /// Publishes to the members of its topic on this core alone.
+    /// Publishes to the topic's subscribers on this core only.
     pub fn publish_here(&mut self, publication: &Arc<Publication>) {
         self.fanout.publish_here(publication, None);
     }
 
-    /// Begins a connection without a socket on this core, at the end of the turn: [`Handler::open`] tells its name.
-    /// Messages, timeouts and intercepted publications reach it like any other; [`Self::close`] ends it, and so does
-    /// the server's end. It has no idle timeout and counts towards none of the server's limits: a handler that begins
-    /// some has a limit of its own for them, as the channels have for their long-poll sessions.
-    pub fn spawn(&mut self, own: H::State) {
-        self.spawned.push(own);
+    /// Begins a connection without a socket on this core at the end of the turn; [`Handler::open`]
+    /// learns its name. Messages, timeouts and intercepted publications reach it like any other
+    /// connection. [`Self::close`] ends it, and so does the server's end. It has no idle timeout
+    /// and counts towards none of the server's limits: a handler that begins such connections
+    /// limits them itself, as channels limit their long-poll sessions.
+    pub fn spawn(&mut self, state: H::State) {
+        self.spawned.push(state);
     }
 
-    /// Whether it never had a socket: [`Self::spawn`] began it.
+    /// Reports whether the connection never had a socket: [`Self::spawn`] began it.
     pub fn is_detached(&mut self) -> bool {
-        self.wire.is_detached()
+        self.ops.is_detached()
     }
 
-    /// Whether the server is about to end: between [`Server::drain`](crate::Server::drain) and
+    /// Reports whether the server drains: between [`Server::drain`](crate::Server::drain) and
     /// [`Server::resume`](crate::Server::resume).
     pub const fn is_draining(&self) -> bool {
         self.is_draining
     }
 
-    /// How many cores the server has.
+    /// Returns the number of cores of the server.
     pub fn cores(&self) -> usize {
         self.fanout.cores()
     }
 }
 
-/// A connection with the driver behind it out of sight, so that handlers are not generic over it.
+/// The operations of a connection without its driver's type, so that handlers are not generic over
+/// it.
 pub(crate) trait ConnectionOps<H: Handler> {
     fn id(&self) -> ConnectionId;
     fn state(&mut self) -> &mut H::State;
-    fn heard(&mut self) -> Instant;
+    fn last_activity(&mut self) -> Instant;
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>);
     fn memberships(&mut self) -> &mut Memberships;
     fn is_detached(&mut self) -> bool;
@@ -243,7 +251,7 @@ pub(crate) trait ConnectionOps<H: Handler> {
     fn peer_addr(&self) -> Option<SocketAddr>;
     fn local_addr(&self) -> Option<SocketAddr>;
     fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message>;
-    fn tell(&mut self, to: ConnectionId, message: H::Message);
+    fn send_unbounded(&mut self, to: ConnectionId, message: H::Message);
 }
 
 impl<H, D> ConnectionOps<H> for Conn<'_, D, ServerApp<H, D>>
@@ -256,11 +264,11 @@ where
     }
 
     fn state(&mut self) -> &mut H::State {
-        &mut self.state().own
+        &mut self.state().state
     }
 
-    fn heard(&mut self) -> Instant {
-        self.state().heard
+    fn last_activity(&mut self) -> Instant {
+        self.state().last_activity
     }
 
     fn session(&mut self) -> (&mut H::Session, &mut Vec<u8>) {
@@ -272,7 +280,7 @@ where
     }
 
     fn is_detached(&mut self) -> bool {
-        // Not the connection's own word: at the end of any there is no socket.
+        // The engine cannot say: any connection is without a socket when it has ended.
         self.state().is_detached
     }
 
@@ -328,18 +336,18 @@ where
     }
 
     fn send_message(&mut self, to: ConnectionId, message: H::Message) -> Result<(), H::Message> {
-        let mail = CoreMessage(CoreMessageKind::Message(to.key(), message));
-        self.post(to.core(), mail, MessagePriority::Bulk).map_err(|full| match full.0.0 {
-            CoreMessageKind::Message(_, message) => message,
-            _ => unreachable!("what comes back is what was sent"),
+        let message = CoreMessage(CoreMessageKind::Connection(to.key(), message));
+        self.post(to.core(), message, MessagePriority::Bulk).map_err(|full| match full.0.0 {
+            CoreMessageKind::Connection(_, message) => message,
+            _ => unreachable!("a full mailbox returns the message it refused"),
         })
     }
 
-    fn tell(&mut self, to: ConnectionId, message: H::Message) {
-        // Control mail is never refused.
+    fn send_unbounded(&mut self, to: ConnectionId, message: H::Message) {
+        // A control message is never refused.
         let _ = self.post(
             to.core(),
-            CoreMessage(CoreMessageKind::Message(to.key(), message)),
+            CoreMessage(CoreMessageKind::Connection(to.key(), message)),
             MessagePriority::Control,
         );
     }

@@ -1,4 +1,4 @@
-//! What reaches a core of a server: from other cores, and from the thread that controls it.
+//! Messages to a core of a server, from other cores and from the thread that controls the server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,93 +13,98 @@ use throng_report::{CoreCounters, ServerCounters};
 pub struct CoreMessage<M>(pub(crate) CoreMessageKind<M>);
 
 pub(crate) enum CoreMessageKind<M> {
-    /// For a connection.
-    Message(Key, M),
-    /// From another core, for the members of this one, but not for that connection.
+    /// For a connection of the core.
+    Connection(Key, M),
+    /// A publication of another core, for this core's subscribers except the given connection.
     Publish(Arc<Publication>, Option<Key>),
-    /// From a thread that is no core: to be published to all cores.
+    /// A publication of a thread that is not a core, to be published to all cores.
     Relay(Arc<Publication>),
-    /// For a core's handler.
-    Core(M),
-    /// Dispatch, to the registry: core so-and-so has accepted a connection and waits.
-    Ask(CoreId),
-    /// Dispatch, from the registry: the connection goes to that core.
-    Go(CoreId),
-    /// Dispatch, to the registry: a connection of that core has ended.
-    End(CoreId),
+    /// For the core's handler.
+    Handler(M),
+    /// Dispatch, to the registry: this core has accepted a connection and waits for its placement.
+    PlacementRequest(CoreId),
+    /// Dispatch, from the registry: the waiting connection goes to this core.
+    Placement(CoreId),
+    /// Dispatch, to the registry: a connection of this core has ended.
+    ConnectionEnded(CoreId),
+    /// From the server.
     Control(Control),
 }
 
+/// A command of the server to a core.
 pub(crate) enum Control {
-    /// Open a listening socket; `shared_with_all`: and give all other cores a reference to it.
+    /// Open a listening socket, and share it with all other cores if `shared_with_all`.
     Listen { addr: SocketAddr, shared_with_all: bool, reply: Sender<ListenReport> },
-    /// Another core is about to share its listening socket; answered at once, then again when it has come.
-    Expect { reply: Sender<ListenReport> },
+    /// Expect a listening socket that another core shares. Answered at once, and again when the
+    /// socket has arrived.
+    ExpectListener { reply: Sender<ListenReport> },
     /// Close the listening socket.
     Suspend { reply: Sender<CoreId> },
-    /// Tell every connection that the server is about to end.
+    /// Call [`Handler::draining`](crate::Handler::draining) for every connection.
     Drain,
-    /// Close every connection, those too that are on their way here.
+    /// Close every connection, including those in flight to this core.
     CloseAll,
-    /// Say what was counted.
+    /// Report the counters.
     Collect { reply: Sender<CoreReport> },
-    /// Return.
+    /// Stop the core.
     Stop,
 }
 
-/// What a core says about its listening socket.
+/// A core's report about its listening socket.
 pub type ListenReport = (CoreId, Result<Option<SocketAddr>, Errno>);
 
-/// What a core has counted.
+/// The counters of a core.
 #[derive(Clone, Debug, Default)]
 pub struct CoreReport {
-    /// Which core.
+    /// The number of the core.
     pub core: CoreId,
-    /// What the server's part of it counted.
+    /// The counters of the server.
     pub server: ServerCounters,
-    /// What its loop counted.
+    /// The counters of the event loop.
     pub turns: CoreCounters,
-    /// Failures of accept, of epoll's watches too, by errno.
+    /// Errors of accept and of epoll's watches, by errno.
     pub accept_errors: Vec<(Errno, u64)>,
 }
 
 impl<M> CoreMessage<M> {
-    /// To one core, core 0 first: open a listening socket. The answer says where.
+    /// Tells a core to open a listening socket, core 0 first. The reply contains its address.
     pub const fn listen(addr: SocketAddr, reply: Sender<ListenReport>) -> Self {
         Self::control(Control::Listen { addr, shared_with_all: false, reply })
     }
 
-    /// To core 0, after all others have answered [`Self::expect`]: open a listening socket for all cores.
+    /// Tells core 0 to open a listening socket for all cores. Send it after all others have
+    /// answered [`Self::expect_listener`].
     pub const fn listen_for_all(addr: SocketAddr, reply: Sender<ListenReport>) -> Self {
         Self::control(Control::Listen { addr, shared_with_all: true, reply })
     }
 
-    /// A listening socket will come from core 0. Answered twice: at once, and when it has come.
-    pub const fn expect(reply: Sender<ListenReport>) -> Self {
-        Self::control(Control::Expect { reply })
+    /// Tells a core to expect a listening socket from core 0. The core replies twice: at once, and
+    /// when the socket has arrived.
+    pub const fn expect_listener(reply: Sender<ListenReport>) -> Self {
+        Self::control(Control::ExpectListener { reply })
     }
 
-    /// Close the listening socket.
+    /// Tells a core to close its listening socket.
     pub const fn suspend(reply: Sender<CoreId>) -> Self {
         Self::control(Control::Suspend { reply })
     }
 
-    /// Tell every connection that the server is about to end.
+    /// Tells a core to call [`Handler::draining`](crate::Handler::draining) for every connection.
     pub const fn drain() -> Self {
         Self::control(Control::Drain)
     }
 
-    /// Close every connection, those too that are on their way to this core.
+    /// Tells a core to close every connection, including those in flight to it.
     pub const fn close_all() -> Self {
         Self::control(Control::CloseAll)
     }
 
-    /// Say what was counted.
+    /// Tells a core to report its counters.
     pub const fn collect(reply: Sender<CoreReport>) -> Self {
         Self::control(Control::Collect { reply })
     }
 
-    /// Return.
+    /// Tells a core to stop.
     pub const fn stop() -> Self {
         Self::control(Control::Stop)
     }

@@ -1,4 +1,5 @@
-//! How cores tell what a counter alone does not: seldom, and never waiting for a reader.
+//! The events of a core: what the counters alone do not say. They are rare, and a core never waits
+//! for a reader.
 
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
@@ -9,7 +10,8 @@ use throng_report::{RunEvent, RunEventKind};
 
 use crate::Handler;
 
-/// One core's way to the server's queue of events. What repeats is told once a second at most; counters have all of it.
+/// One core's sender to the server's event queue. Repeated events are limited to one per second;
+/// the counters count all of them.
 pub(crate) struct EventSink {
     queue: Option<SyncSender<RunEvent>>,
     epoch: Instant,
@@ -22,33 +24,42 @@ impl EventSink {
         Self { queue, epoch, pause_quiet_until: Instant::ZERO, panic_quiet_until: Instant::ZERO }
     }
 
-    /// Accepting pauses; says whether that was told, so that its end is told too.
-    pub(crate) fn paused(&mut self, now: Instant, event: impl FnOnce() -> RunEventKind) -> bool {
+    /// Emits the start of a pause of accepting. Returns false if it was suppressed; then the end of
+    /// the pause is not emitted either.
+    pub(crate) fn emit_pause(
+        &mut self,
+        now: Instant,
+        event: impl FnOnce() -> RunEventKind,
+    ) -> bool {
         if now < self.pause_quiet_until {
             return false;
         }
         self.pause_quiet_until = now + QUIET;
-        self.tell(now, event());
+        self.emit(now, event());
         true
     }
 
-    pub(crate) fn panicked(&mut self, now: Instant, event: impl FnOnce() -> RunEventKind) {
+    /// Emits a panic, unless one was emitted less than a second ago.
+    pub(crate) fn emit_panic(&mut self, now: Instant, event: impl FnOnce() -> RunEventKind) {
         if now >= self.panic_quiet_until {
             self.panic_quiet_until = now + QUIET;
-            self.tell(now, event());
+            self.emit(now, event());
         }
     }
 
-    pub(crate) fn tell(&self, now: Instant, event: RunEventKind) {
+    /// Adds an event to the queue.
+    pub(crate) fn emit(&self, now: Instant, event: RunEventKind) {
         if let Some(queue) = &self.queue {
-            // Full, nobody has read for long; the counters tell the rest.
+            // If the queue is full, no reader has read it for long. The counters have the rest.
             let _ = queue.try_send(RunEvent::new(now.since(self.epoch).as_millis() as u64, event));
         }
     }
 }
 
-pub(crate) fn handler_panicked<H: Handler>(core: CoreId) -> RunEventKind {
+/// Makes the event for a panic in a handler.
+pub(crate) fn handler_panic<H: Handler>(core: CoreId) -> RunEventKind {
     RunEventKind::HandlerPanicked { core: core as u32, message: format!("in {}", H::NAME) }
 }
 
+/// The minimum time between two events of the same kind.
 const QUIET: Duration = Duration::from_secs(1);

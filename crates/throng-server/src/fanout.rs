@@ -1,5 +1,5 @@
-//! Pub/sub on one core of a server: what connections publish goes to this core's members and once to every other core; what
-//! the hub has to deliver is written in bounded batches.
+//! Pub/sub on one core of a server. A publication goes to this core's subscribers, and once to
+//! every other core. The hub's deliveries are written in bounded batches.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,35 +17,35 @@ use crate::app::ServerApp;
 use crate::core_message::{CoreMessage, CoreMessageKind};
 use crate::{ConnectionId, Handler, InterceptAction};
 
-/// One core's hub, and what other cores have not been told yet.
+/// One core's hub, and the publications that wait to go to other cores.
 pub(crate) struct Fanout {
     pub(crate) hub: Hub,
     pub(crate) rules: Rulebook,
     core: CoreId,
-    /// For each core, in the order of publishing.
+    /// The publications for each core, in the order of publishing.
     outgoing: Vec<Outbox>,
     /// Publications in `outgoing`, all cores together.
-    waiting: usize,
-    /// When a mailbox that was full is tried again; at once, unless one was.
+    outgoing_count: usize,
+    /// The time to try a full mailbox again.
     retry_at: Instant,
     pub(crate) counters: FanoutCounters,
 }
 
-/// What one other core has not been told yet.
+/// The publications that wait to go to one other core.
 #[derive(Default)]
 struct Outbox {
     queue: VecDeque<Outgoing>,
-    /// What it weighs.
+    /// The weight of the queue.
     bytes: usize,
 }
 
-/// A publication on its way to another core, and which connection of that core does not get it.
+/// A publication for another core, and the connection there that does not receive it.
 struct Outgoing {
     publication: Arc<Publication>,
     except: Option<Key>,
 }
 
-/// What is counted of pub/sub, until it is reported.
+/// The counters of pub/sub.
 #[derive(Debug, Default)]
 pub(crate) struct FanoutCounters {
     pub(crate) published: u64,
@@ -68,7 +68,7 @@ impl Fanout {
             rules,
             core: 0,
             outgoing: Vec::new(),
-            waiting: 0,
+            outgoing_count: 0,
             retry_at: Instant::ZERO,
             counters: FanoutCounters::default(),
         }
@@ -83,7 +83,7 @@ impl Fanout {
         self.outgoing.len()
     }
 
-    /// Publishes to all cores.
+    /// Publishes to all cores, except to the connection `except`.
     pub(crate) fn publish(&mut self, publication: &Arc<Publication>, except: Option<ConnectionId>) {
         self.counters.published += 1;
         for core in 0..self.outgoing.len() {
@@ -97,22 +97,22 @@ impl Fanout {
         }
     }
 
-    /// Publishes to the members of this core.
+    /// Publishes to the subscribers of this core.
     pub(crate) fn publish_here(&mut self, publication: &Arc<Publication>, except: Option<Key>) {
         let accepted = self.hub.publish(publication, except);
         self.counters.publishes_dropped += accepted.dropped as u64;
     }
 
-    /// When [`ServerApp::fan_out`] is wanted.
+    /// Returns when [`ServerApp::fan_out`] is to be called.
     pub(crate) fn due(&self) -> Instant {
-        match (self.hub.is_busy(), self.waiting) {
+        match (self.hub.is_busy(), self.outgoing_count) {
             (true, _) => Instant::ZERO,
             (false, 0) => Instant::FAR,
             (false, _) => self.retry_at,
         }
     }
 
-    /// Adds what was counted to what the server counts.
+    /// Writes these counters into the server's.
     pub(crate) fn report(&self, server: &mut ServerCounters) {
         server.topics = self.hub.topics() as u64;
         server.memberships = self.hub.members() as u64;
@@ -130,21 +130,22 @@ impl Fanout {
         server.slow_closed = counters.slow_closed;
     }
 
-    /// Lets a publication wait for its way to `core`; when too many wait there already, its topic's policy decides.
+    /// Queues a publication for `core`. If the queue is full, the topic's policy decides what to
+    /// drop.
     fn queue(&mut self, core: CoreId, outgoing: Outgoing) {
         let outbox = &mut self.outgoing[core];
         let policy = self.rules.of(outgoing.publication.topic()).policy;
         let (before, is_queued) = (outbox.queue.len(), outbox.push(outgoing, policy));
         let removed = before + usize::from(is_queued) - outbox.queue.len();
         self.counters.publishes_dropped += (removed + usize::from(!is_queued)) as u64;
-        self.waiting += outbox.queue.len();
-        self.waiting -= before;
+        self.outgoing_count += outbox.queue.len();
+        self.outgoing_count -= before;
     }
 }
 
 impl Outbox {
-    /// Adds a publication. When there is no room, `policy` says which of its topic's makes some; false when it finds
-    /// none.
+    /// Adds a publication. If there is no room, `policy` decides which publication of its topic
+    /// makes room. Returns false if none does.
     fn push(&mut self, outgoing: Outgoing, policy: Policy) -> bool {
         let weight = outgoing.publication.weight();
         while self.bytes + weight > OUTBOX_BYTES_MAX && !self.queue.is_empty() {
@@ -166,6 +167,7 @@ impl Outbox {
 }
 
 impl FanoutCounters {
+    /// Counts a delivery of `frames` frames.
     fn count(&mut self, frames: usize, delivered: DeliveryOutcome) {
         match delivered {
             DeliveryOutcome::Sent => {
@@ -190,7 +192,7 @@ where
     H: Handler,
     D: Driver<Mail = CoreMessage<H::Message>>,
 {
-    /// Tells other cores what was published, then delivers one batch here.
+    /// Sends publications to other cores, then delivers one batch on this core.
     pub(crate) fn fan_out(&mut self, cx: &mut CoreContext<D, Self>) {
         self.post_outgoing(cx);
         let mut bytes = 0;
@@ -198,9 +200,9 @@ where
             let Self { fanout, handler, .. } = self;
             let delivery = fanout
                 .hub
-                .next(&mut |publication, dialect| frame_of(handler, cx, publication, dialect));
-            let Some(Delivery { key, tag, dialect, lane, what }) = delivery else { return };
-            match what {
+                .next(&mut |publication, dialect| render_frame(handler, cx, publication, dialect));
+            let Some(Delivery { key, tag, dialect, lane, content }) = delivery else { return };
+            match content {
                 DeliveryContent::Frames(frames, range) => {
                     let count = range.len();
                     bytes += frames.span(range.clone()).len();
@@ -210,14 +212,14 @@ where
                 DeliveryContent::Publication(publication) => {
                     let mut intercepted = InterceptAction::Handled;
                     cx.with(key, |conn| {
-                        self.handle(conn, |handler, conn| {
+                        self.call_handler(conn, |handler, conn| {
                             intercepted = handler.delivery(conn, &publication, tag);
                         });
                     });
                     match intercepted {
                         InterceptAction::Handled => self.fanout.counters.intercepted += 1,
                         InterceptAction::Declined => {
-                            let frame = frame_of(&mut self.handler, cx, &publication, dialect);
+                            let frame = render_frame(&mut self.handler, cx, &publication, dialect);
                             bytes += frame.len();
                             if !frame.is_empty() {
                                 let delivered = cx.deliver(key, &Frames::one(frame), 0..1, &lane);
@@ -234,9 +236,9 @@ where
         }
     }
 
-    /// Hands over what was published, as far as the mailboxes take it.
+    /// Posts the publications for other cores until a mailbox is full.
     fn post_outgoing(&mut self, cx: &mut CoreContext<D, Self>) {
-        let Fanout { outgoing, waiting, retry_at, .. } = &mut self.fanout;
+        let Fanout { outgoing, outgoing_count: waiting, retry_at, .. } = &mut self.fanout;
         if *waiting == 0 {
             return;
         }
@@ -261,8 +263,9 @@ where
     }
 }
 
-/// The frame that all who speak `dialect` share. Empty when it cannot be rendered: that is not told.
-fn frame_of<H, D>(
+/// Returns the frame that all subscribers of `dialect` share. Empty if the handler panics: then
+/// nothing is sent.
+fn render_frame<H, D>(
     handler: &mut H,
     cx: &mut CoreContext<D, ServerApp<H, D>>,
     publication: &Publication,
@@ -276,11 +279,12 @@ where
     cx.shield(|| Arc::clone(publication.frame(dialect, render))).unwrap_or_default()
 }
 
-/// Deliveries after which everything else on the core has its turn: about a millisecond, at 8 us each.
+/// Deliveries in one batch at most, before other work of the core: about a millisecond, at 8 us
+/// each.
 const DELIVERIES_OF_BATCH: usize = 128;
-/// Bytes after which a batch ends, however few members have got them.
+/// Bytes in one batch at most, however few subscribers have received them.
 const BYTES_OF_BATCH: usize = 1 << 20;
-/// What publications may weigh together that wait for room in one core's mailbox.
+/// The maximum weight of the publications that wait for room in one core's mailbox.
 const OUTBOX_BYTES_MAX: usize = 16 << 20;
-/// How soon a mailbox that was full is tried again, unless there is something to do before.
+/// The time until a full mailbox is tried again, unless the core has other work sooner.
 const RETRY_AFTER: Duration = Duration::from_millis(1);

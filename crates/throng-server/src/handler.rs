@@ -1,4 +1,4 @@
-//! What a server does with its connections.
+//! The `Handler` trait: the application of a server.
 
 use std::fmt;
 
@@ -9,59 +9,65 @@ use throng_pubsub::{Dialect, Publication, Rulebook};
 use throng_report::ServerCounters;
 
 use crate::{Connection, HandlerContext};
-
-/// The behaviour of a server. Every core has its own handler, so nothing here is shared and nothing locks.
+/// The application of a server. Every core has its own handler: nothing is shared and nothing
+/// locks.
 ///
-/// A method must not block: it holds up every connection of its core. One that panics ends its connection, and
-/// nothing else; so do [`Handler::Conn`] and [`Handler::Message`] when they panic as they are made or dropped.
+/// A method must not block, because it would block every connection of its core. A panic in a
+/// method ends its connection and nothing else; so does a panic when a [`Handler::State`] or a
+/// [`Handler::Message`] is made or dropped.
 ///
-/// With [`ServerOptions::private_fds`](crate::ServerOptions::private_fds) it must use no fd that was
-/// opened outside its own methods.
+/// With [`ServerOptions::private_fds`](crate::ServerOptions::private_fds) it must use no fd that
+/// was opened outside its own methods.
 pub trait Handler: Sized + 'static {
-    /// The protocol of its connections; [`Raw`](throng_proto::Raw) for bytes as they come.
+    /// The protocol of the connections; [`Raw`](throng_proto::Raw) for plain bytes.
     type Session: Session + Default;
-    /// What is kept for each connection, made anew for every one. Small: there are millions.
+    /// The state of a connection, made for each of them. Keep it small: there are millions.
     type State: Default;
-    /// What reaches a connection from elsewhere: from another connection, or from a
-    /// [`ServerHandle`](crate::ServerHandle). `std::convert::Infallible` when nothing does.
+    /// A message to a connection, from another connection or from a
+    /// [`ServerHandle`](crate::ServerHandle). `std::convert::Infallible` if there are none.
     type Message: Send + 'static;
 
-    /// What reports call it.
+    /// The handler's name in reports.
     const NAME: &'static str = "custom";
 
-    /// The protocol of a connection that is about to be opened.
+    /// Makes the session of a connection that is about to open.
     fn session(&mut self, _now: Instant) -> Self::Session {
         Self::Session::default()
     }
 
-    /// What the sessions of this core share: their limits, and buffers.
+    /// Makes what the sessions of this core share: their limits and buffers.
     fn scratch(&self) -> <Self::Session as Session>::Scratch {
         Default::default()
     }
 
-    /// The rules of topics: what becomes of publications that somebody is too slow for. Asked once, as the core begins.
+    /// Returns the rules of topics: what happens to publications for slow readers. Called once,
+    /// when the core starts.
     fn topics(&self) -> Rulebook {
         Rulebook::default()
     }
 
-    /// Appends the bytes that members who speak `dialect` get of `publication`: whole frames, as they go over the wire.
-    /// Called at most once for each publication and dialect, on whichever core is the first to need it, unless it
-    /// panics. Where nothing is appended, those members get nothing.
+    /// Appends the bytes of `publication` for the subscribers that speak `dialect`: whole frames,
+    /// as they go over the wire. Unless it panics, it is called at most once for each publication
+    /// and dialect, on the first core that needs the frame. If it appends nothing, those
+    /// subscribers receive nothing.
     fn render(&mut self, _publication: &Publication, _dialect: Dialect, _out: &mut Vec<u8>) {}
 
-    /// A connection was accepted; or one without a socket, that [`Connection::spawn`] asked for, begins.
+    /// Called when a connection was accepted, or when one without a socket begins
+    /// ([`Connection::spawn`]).
     fn open(&mut self, _conn: &mut Connection<'_, Self>) {}
 
-    /// The protocol has something to say. Raw: bytes arrived, as many as one receive brought. TCP knows no messages: one
-    /// may come in pieces, several may come at once.
+    /// Called when the session has decoded an event. With [`Raw`](throng_proto::Raw), an event is
+    /// the bytes of one receive. TCP has no messages: one may arrive in pieces, and several may
+    /// arrive at once.
     fn event(&mut self, conn: &mut Connection<'_, Self>, event: EventOf<'_, Self>);
 
-    /// A message from elsewhere.
+    /// Called when a message from another connection or from a
+    /// [`ServerHandle`](crate::ServerHandle) has arrived.
     fn message(&mut self, _conn: &mut Connection<'_, Self>, _message: Self::Message) {}
 
-    /// Something was published to a topic that the connection intercepts
-    /// ([`Subscription::intercepts`](throng_pubsub::Subscription)); `tag` is the subscription's. What it declines is
-    /// delivered as to everyone else.
+    /// Called when a publication has arrived for a topic that the connection intercepts
+    /// ([`Subscription::intercepts`](throng_pubsub::Subscription)); `tag` is the subscription's. A
+    /// publication that the handler declines is delivered as a frame.
     fn delivery(
         &mut self,
         _conn: &mut Connection<'_, Self>,
@@ -71,65 +77,69 @@ pub trait Handler: Sized + 'static {
         InterceptAction::Handled
     }
 
-    /// A message for a connection of this core that has ended. Drops it, unless overridden.
+    /// Called with a message for a connection of this core that has ended. Drops it by default.
     fn undelivered(&mut self, _core: &mut HandlerContext<'_, Self>, _message: Self::Message) {}
 
-    /// A message that a core has sent this one: see [`Corewide::mail`].
-    fn mail(&mut self, _core: &mut HandlerContext<'_, Self>, _message: Self::Message) {}
+    /// Called with a message of another core's handler: see [`HandlerContext::send_to_core`].
+    fn core_message(&mut self, _core: &mut HandlerContext<'_, Self>, _message: Self::Message) {}
 
-    /// The last thing of every turn: what its callbacks piled up can be told to other cores together.
+    /// Called at the end of every turn. The handler can send other cores the collected changes of
+    /// the turn here.
     fn turn_ended(&mut self, _core: &mut HandlerContext<'_, Self>) {}
 
-    /// The moment that [`Connection::set_timeout`] set has come. It is not set any more.
+    /// Called once the time set with [`Connection::set_timeout`] has passed. No timeout is set
+    /// then.
     fn timeout(&mut self, _conn: &mut Connection<'_, Self>) {}
 
-    /// The kernel has taken everything that waited for a slow peer.
+    /// Called when the kernel has taken all bytes that waited for a slow peer.
     fn drained(&mut self, _conn: &mut Connection<'_, Self>) {}
 
-    /// Adds what this core's handler has counted itself.
+    /// Adds this core's own counters of the handler.
     fn count(&self, _counters: &mut ServerCounters) {}
 
-    /// The server is about to end ([`Server::drain`](crate::Server::drain)), and would like the connection to end by itself:
-    /// a protocol that has a word for that says it now. Does nothing unless overridden.
+    /// Called when the server drains ([`Server::drain`](crate::Server::drain)). Send the protocol's
+    /// goodbye here (WebSocket close 1001), so that the peer closes first. Does nothing by default.
     fn draining(&mut self, _conn: &mut Connection<'_, Self>) {}
 
-    /// The connection has ended; sending is of no use any more.
+    /// Called when the connection has ended. Sends have no effect.
     fn close(&mut self, _conn: &mut Connection<'_, Self>, _why: DisconnectReason) {}
 }
 
-/// What a handler makes of a publication that its connection intercepts.
+/// The handler's answer to a publication that its connection intercepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterceptAction {
-    /// The handler has done with it whatever there is to do. What it sent is the connection's own: no topic's policy
-    /// applies to it, and too much of it for a slow reader ends the connection.
+    /// The handler has processed it. Bytes that it sent are the connection's own: no topic's policy
+    /// applies to them, and too many of them for a slow reader end the connection.
     Handled,
-    /// It is to be delivered in the frame that [`Handler::render`] makes for the subscription's dialect, by its topic's
-    /// policy. Not for a connection without a socket: nothing can be written to it.
+    /// Deliver it as a frame: [`Handler::render`] makes the frame for the subscription's dialect,
+    /// and the topic's policy applies. Not for a connection without a socket: nothing can be
+    /// written to it.
     Declined,
 }
 
-/// What the protocol of a handler's connections says.
+/// An event of the session of a handler's connections.
 pub type EventOf<'a, H> = <<H as Handler>::Session as Session>::Event<'a>;
 
-/// Why a connection has ended.
+/// The reason why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisconnectReason {
-    /// This end closed it: the handler, or the server's end.
-    Asked,
-    /// The other end finished.
-    Finished,
-    /// Nothing was heard for `idle_timeout`.
+    /// Closed locally, by the handler or by server shutdown.
+    Local,
+    /// The peer closed.
+    PeerFinished,
+    /// Nothing was received for `idle_timeout`.
     Idle,
-    /// Receiving or sending failed: ECONNRESET, mostly.
+    /// Receiving or sending failed, mostly with ECONNRESET.
     Failed(Errno),
-    /// The other end did not read, and more than `pending_bytes_max` waited for it, or for longer than
-    /// `close_timeout` after the close.
+    /// The peer did not read: more than `pending_bytes_max` waited for it, or bytes waited for
+    /// longer than `close_timeout` after the close.
     Overflow,
     /// The handler panicked.
     Panicked,
 }
 
-/// The name of one connection, good on every core and thread. What it names may have ended.
+/// The name of one connection. It is valid on every core and thread, even after the connection has
+/// ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConnectionId {
     core: u32,
@@ -141,17 +151,17 @@ impl ConnectionId {
         Self { core: core as u32, key }
     }
 
-    /// The core that the connection belongs to.
+    /// Returns the core of the connection.
     pub const fn core(self) -> CoreId {
         self.core as CoreId
     }
 
-    /// It as two numbers, for a token that leaves the process.
+    /// Returns the name as two numbers, for a token that leaves the process.
     pub const fn to_bits(self) -> (u32, u64) {
         (self.core, (self.key.generation() as u64) << 32 | self.key.index() as u64)
     }
 
-    /// The name that [`Self::to_bits`] wrote. None when the server has no such core.
+    /// Returns the name that [`Self::to_bits`] wrote, or `None` if the server has no such core.
     pub fn from_bits(core: u32, key: u64, cores: usize) -> Option<Self> {
         let is_known = (core as usize) < cores;
         is_known.then_some(Self { core, key: Key::new(key as u32, (key >> 32) as u32) })

@@ -1,4 +1,4 @@
-//! What a handler may do for its whole core, rather than for one connection.
+//! The operations of a handler on its whole core, rather than on one connection.
 
 use std::sync::Arc;
 
@@ -12,46 +12,49 @@ use crate::core_message::{CoreMessage, CoreMessageKind};
 use crate::fanout::Fanout;
 use crate::{ConnectionId, Handler};
 
-/// A core, for the length of one call of its [`Handler`].
+/// A core, for the duration of one call of its [`Handler`].
 pub struct HandlerContext<'a, H: Handler> {
     pub(crate) ops: &'a mut dyn CoreOps<H>,
     pub(crate) fanout: &'a mut Fanout,
 }
 
 impl<H: Handler> HandlerContext<'_, H> {
-    /// Which core this is.
+    /// Returns the number of this core.
     pub fn core(&self) -> CoreId {
         self.ops.core()
     }
 
-    /// How many cores the server has.
+    /// Returns the number of cores of the server.
     pub fn cores(&self) -> usize {
         self.fanout.cores()
     }
 
-    /// The time, as of the present call.
+    /// Returns the time of the current call.
     pub fn now(&self) -> Instant {
         self.ops.now()
     }
 
-    /// Has [`Handler::mail`] called on another core, or on this one. Never refused: what keeps the cores in agreement. What
-    /// one core tells another arrives in order.
-    pub fn mail(&mut self, core: CoreId, message: H::Message) {
-        self.ops.post(core, CoreMessageKind::Core(message));
+    /// Calls [`Handler::core_message`] on the given core, which may be this one. The message is
+    /// never refused, because it keeps the cores in agreement. Messages from one core to another
+    /// arrive in order.
+    pub fn send_to_core(&mut self, core: CoreId, message: H::Message) {
+        self.ops.post(core, CoreMessageKind::Handler(message));
     }
 
-    /// Has [`Handler::message`] called for a connection of any core. Never refused, in order.
-    pub fn tell(&mut self, to: ConnectionId, message: H::Message) {
-        self.ops.post(to.core(), CoreMessageKind::Message(to.key(), message));
+    /// Calls [`Handler::message`] for a connection of any core. The message is never refused and
+    /// arrives in order.
+    pub fn send_unbounded(&mut self, to: ConnectionId, message: H::Message) {
+        self.ops.post(to.core(), CoreMessageKind::Connection(to.key(), message));
     }
 
-    /// Publishes to the members that live on this core. Cores may share the publication, and then share its frames.
+    /// Publishes to the subscribers on this core. Cores that share the publication share its
+    /// frames.
     pub fn publish_here(&mut self, publication: &Arc<Publication>) {
         self.fanout.publish_here(publication, None);
     }
 }
 
-/// A core with the driver behind it out of sight.
+/// The operations of a core without its driver's type.
 pub(crate) trait CoreOps<H: Handler> {
     fn core(&self) -> CoreId;
     fn now(&self) -> Instant;
@@ -72,7 +75,7 @@ where
     }
 
     fn post(&mut self, core: CoreId, kind: CoreMessageKind<H::Message>) {
-        // Control mail is never refused.
+        // A control message is never refused.
         let _ = self.post(core, CoreMessage(kind), MessagePriority::Control);
     }
 }

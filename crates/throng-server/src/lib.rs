@@ -1,4 +1,5 @@
-//! A server of very many TCP connections: one event loop for each core, a [`Handler`] on each, and limits that hold.
+//! A server for millions of TCP connections: one event loop for each core, a [`Handler`] on each,
+//! and limits that hold.
 //!
 //! ```
 //! use throng_server::{Connection, Handler, Raw, Server, ServerOptions};
@@ -28,13 +29,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! How a connection comes in: the [acceptor](Accept) of a core takes a permit, then the connection, and
-//! places it on a core; the engine receives, the handler answers; the close gives the permit back and names the
-//! core that waits for one.
+//! The acceptor of a core takes a permit, then accepts the connection, then places it on a core
+//! (see [`AcceptTopology`]). The engine receives and the handler answers. The close returns the
+//! permit and wakes the core that waits for one.
 
 mod accept_state;
 mod acceptor;
+mod any_server;
 mod app;
+mod bytes;
 pub mod channels;
 mod config;
 mod connection;
@@ -44,15 +47,18 @@ mod fanout;
 mod handle;
 mod handler;
 mod handler_context;
-pub mod handlers;
+pub mod kinds;
 mod linger;
 mod listener;
 mod options;
 mod origin;
 mod registry;
 mod server;
+mod websocket;
 
+pub use any_server::AnyServer;
 pub use app::{ServerApp, Slot};
+pub use bytes::{BytesHandler, TcpConnection};
 pub use config::ServerConfig;
 pub use connection::Connection;
 pub use core_message::{CoreMessage, CoreReport, ListenReport};
@@ -61,8 +67,12 @@ pub use handler::{ConnectionId, DisconnectReason, EventOf, Handler, InterceptAct
 pub use handler_context::HandlerContext;
 pub use options::{AcceptTopology, ServerOptions};
 pub use origin::{CheckOrigin, Origin, OriginError};
-pub use server::{CountCondition, Server, StartError};
+pub use server::{Server, StartError};
 pub use throng_engine::SendOutcome;
 pub use throng_proto::websocket::WebSocketLimits;
 pub use throng_proto::{Raw, Session};
 pub use throng_pubsub as pubsub;
+pub use websocket::{
+    Message, Peer, PeerState, UpgradeRefusal, WebSocketHandler, WebSocketOptions, WebSockets,
+    publication,
+};

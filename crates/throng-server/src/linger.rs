@@ -1,4 +1,4 @@
-//! How a WebSocket ends whose client has broken the rules.
+//! The lingering close of a WebSocket whose client has violated the protocol.
 
 use std::time::Duration;
 
@@ -8,13 +8,14 @@ use throng_report::ServerCounters;
 
 use crate::{Connection, Handler};
 
-/// Ends a connection after [`Failed`](throng_proto::websocket::ServerEvent::Failed), whose last word has been appended, so
-/// that it arrives: a client whose message is too large is still sending it, and bytes that nobody receives
-/// before the close make Linux answer RST, which destroys what has not been read. So the client
-/// is told that nothing more comes, what it still sends is discarded by the session, and it has `close_timeout_ms` to close.
-/// Then the handler's timeout is called, which closes.
+/// Ends a connection after [`Failed`](throng_proto::websocket::ServerEvent::Failed), whose close
+/// frame or response has been appended, so that the client receives it. A client whose message is
+/// too large is still sending it. If the server closed with unread bytes, Linux would send RST,
+/// which destroys what the client has not read. So the server sends FIN only, the session discards
+/// what the client still sends, and the client has `close_timeout_ms` to close. Then the handler's
+/// timeout is called, which closes.
 ///
-/// A client that has been waited for already is closed at once.
+/// A client that has used up such a time already is closed at once.
 pub(crate) fn end<H: Handler>(
     conn: &mut Connection<'_, H>,
     violation: Violation,

@@ -1,4 +1,5 @@
-//! A core's listening socket: opened, shared with the other cores, and closed in all of their fd tables.
+//! A core's listening socket: opens it, shares it with the other cores, and closes it in all fd
+//! tables.
 
 use std::net::SocketAddr;
 
@@ -16,7 +17,7 @@ where
     H: Handler,
     D: Driver<Mail = CoreMessage<H::Message>>,
 {
-    /// Opens the listening socket and begins to accept.
+    /// Opens the listening socket and starts to accept.
     pub(crate) fn listen(
         &mut self,
         cx: &mut CoreContext<D, Self>,
@@ -32,7 +33,8 @@ where
         };
         let driver = cx.driver();
         if spec.reuseport && self.acceptor.core == 0 && addr.port() != 0 {
-            // SO_REUSEPORT would let another server of the same user listen here too, and take half of the connects.
+            // With SO_REUSEPORT alone, another server of the same user could listen here too and
+            // take half of the connects.
             let alone =
                 driver.listen(&ListenSpec { reuseport: false, backlog: 1, ..spec.clone() })?;
             driver.close(alone, SocketClose::Finish);
@@ -51,10 +53,10 @@ where
         Ok(addr)
     }
 
-    /// Core 0 has shared its listening socket.
+    /// Starts to accept on the listening socket that core 0 has shared.
     pub(crate) fn listener_arrived(&mut self, cx: &mut CoreContext<D, Self>, listener: D::Fd) {
-        let Some(reply) = self.acceptor.expects.take() else {
-            // Suspended meanwhile: kept, it would swallow connects.
+        let Some(reply) = self.acceptor.listener_reply.take() else {
+            // The server was suspended meanwhile: a listener that is kept would swallow connects.
             return cx.driver().close(listener, SocketClose::Finish);
         };
         self.close_listener(cx);
@@ -62,23 +64,24 @@ where
         let _ = reply.send((self.acceptor.core, Ok(None)));
     }
 
+    /// Sets the listener and watches it.
     fn begin(&mut self, cx: &mut CoreContext<D, Self>, listener: D::Fd) {
         self.acceptor.listener = Some(listener);
-        if self.acceptor.asking.is_some() {
-            self.acceptor.state = AcceptState::Asking;
+        if self.acceptor.awaiting_placement.is_some() {
+            self.acceptor.state = AcceptState::AwaitingPlacement;
         } else {
             self.resume_accepting(cx);
         }
     }
 
-    /// Accepts what is established already, as far as there are permits and room, and closes the listening socket: the
-    /// kernel resets what is left in its queue, and refuses what connects later. In `dispatch` each accept waits for the
-    /// registry, so nothing more is accepted there.
+    /// Accepts established connections while permits and room last, then closes the listening
+    /// socket. The kernel resets the connections left in its queue and refuses later connects. In
+    /// `dispatch` each accept waits for the registry, so nothing more is accepted there.
     pub(crate) fn suspend(&mut self, cx: &mut CoreContext<D, Self>) {
         if self.config.accept != AcceptTopology::Dispatch {
-            // The kernel lets one more wait than the backlog says.
+            // The kernel allows one more than the backlog.
             for _ in 0..=self.config.backlog {
-                if !matches!(self.accept_one(cx), AcceptStep::Again) {
+                if !matches!(self.accept_one(cx), AcceptStep::Continue) {
                     break;
                 }
             }
@@ -86,8 +89,9 @@ where
         self.close_listener(cx);
     }
 
+    /// Closes the listening socket, and cancels the wait for a shared one.
     pub(crate) fn close_listener(&mut self, cx: &mut CoreContext<D, Self>) {
-        self.acceptor.expects = None;
+        self.acceptor.listener_reply = None;
         self.stop_accepting(cx, AcceptState::Closed);
         if let Some(listener) = self.acceptor.listener.take() {
             cx.driver().close(listener, SocketClose::Finish);

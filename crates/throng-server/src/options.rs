@@ -1,57 +1,58 @@
-//! What a server is told: every option with its meaning, unit and default.
+//! The options of a server: each with its meaning, unit and default.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use throng_driver::{SocketOptions, fdtable};
 
-/// How a server listens and what it allows.
+/// The options of a server: where it listens, and its limits.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Where to listen, IPv4 or IPv6; an IPv6 address, `[::]` too, takes IPv6 alone. Port 0 lets the kernel choose;
-    /// every core then uses the same one. Default `127.0.0.1:0`.
+    /// The address to listen on, IPv4 or IPv6. An IPv6 address, `[::]` too, accepts IPv6 only. With
+    /// port 0 the kernel chooses one port for all cores. Default `127.0.0.1:0`.
     pub listen: SocketAddr,
-    /// How many cores run. Default: one for each CPU, or as many as `connections_max` needs where fd tables are
-    /// private and smaller than it, whichever is more.
+    /// The number of cores. Default: one for each CPU, or as many as `connections_max` needs where
+    /// fd tables are private and smaller than it, whichever is more.
     pub cores: Option<usize>,
-    /// How accepted connections find their core. Default [`Accept::Reuseport`].
+    /// The way accepted connections reach their core. Default [`AcceptTopology::Reuseport`].
     pub accept: AcceptTopology,
-    /// Established connections that may wait for accept, for each listening socket; the kernel clamps it to
-    /// `net.core.somaxconn`. Default 4,096.
+    /// Established connections that may wait in the accept queue of each listening socket; the
+    /// kernel clamps it to `net.core.somaxconn`. Default 4,096.
     pub backlog: u32,
-    /// Connections over all cores; never exceeded. Further ones wait in the kernel's accept queue.
+    /// The maximum of connections over all cores. Further ones wait in the kernel's accept queue.
     /// Default and upper bound: what the fd tables of all cores hold.
     pub connections_max: Option<usize>,
-    /// A connection of which nothing was heard for this long is closed, at most 8.4 ms (a tick of the wheel) later. One that is
-    /// slow is not received from, and counts as heard of while it takes some of the bytes that wait for it.
-    /// Default: never.
+    /// Time without received bytes after which a connection is closed, at most 8.4 ms (a tick of
+    /// the wheel) late. Nothing is received from a slow reader; it counts as active while it takes
+    /// some of the bytes that wait for it. Default: never.
     pub idle_timeout: Option<Duration>,
-    /// Send buffer of each connection in bytes; the kernel clamps it to `net.core.wmem_max`, then doubles it. Default: the
-    /// kernel's, which grows by itself.
+    /// The send buffer of each connection in bytes; the kernel clamps it to `net.core.wmem_max`,
+    /// then doubles it. Default: the kernel's, which grows by itself.
     pub sndbuf_bytes: Option<u32>,
-    /// Receive buffer of each connection in bytes; the kernel clamps it to `net.core.rmem_max`, then doubles it. Default:
-    /// the kernel's, which grows by itself.
+    /// The receive buffer of each connection in bytes; the kernel clamps it to `net.core.rmem_max`,
+    /// then doubles it. Default: the kernel's, which grows by itself.
     pub rcvbuf_bytes: Option<u32>,
-    /// Bytes that may wait in this process for one peer that does not read; beyond, it is reset. What one call of the
-    /// handler adds while nothing waits is beside it, up to eight times as much; so is one publication, which all its
-    /// readers share, however long it is. Default 1 MiB.
+    /// Bytes that may wait in this process for one peer that does not read. Beyond this, the
+    /// connection is reset. Two things do not count: the bytes that one call of the handler adds
+    /// while nothing waits, up to eight times as many; and one publication of any length, which all
+    /// its readers share. Default 1 MiB.
     pub pending_bytes_max: usize,
-    /// How long a connection that closes may take to deliver what waits for it. Default 5 s.
+    /// Time for a closing connection to deliver the bytes that wait for it. Default 5 s.
     pub close_timeout: Duration,
-    /// Messages from elsewhere that wait for a core; beyond, [`send_message`](crate::ServerHandle::send_message)
-    /// refuses. Default 4,096.
+    /// Messages from other cores and threads that may wait for a core. Beyond this,
+    /// [`send_message`](crate::ServerHandle::send_message) refuses. Default 4,096.
     pub mailbox_max: usize,
-    /// Whether every core has an fd table of its own, where the machine allows it. Each then holds as
-    /// many connections as RLIMIT_NOFILE allows, and no two cores wait for one table's lock, which at
-    /// high accept rates costs more than half of the CPU. Default false.
+    /// True to give every core an fd table of its own, where the machine allows it. Each then holds
+    /// as many connections as RLIMIT_NOFILE allows, and no two cores wait for one table's lock,
+    /// which at high accept rates costs more than half of the CPU. Default false.
     ///
-    /// **With such tables an fd is good on one thread only.** A handler must then use no fd that was
-    /// opened outside its own methods: no `File`, socket or pipe that `make` captured, none that comes
-    /// in a message, no logger that writes to a file. What was open when the server started is closed
-    /// on the cores, and every use fails with EBADF. What is opened later on another thread has a
-    /// number that may be a connection's here: writing to it writes into that connection. Standard
-    /// output and standard error stay as they are. Where in doubt, leave it off, or let the handler
-    /// send what it has to write to another thread.
+    /// **With such tables an fd is valid on one thread only.** A handler must then use no fd that
+    /// was opened outside its own methods: no `File`, socket or pipe that `make` captured, none
+    /// from a message, no logger that writes to a file. Fds that were open when the server started
+    /// are closed on the cores, and every use fails with EBADF. An fd that another thread opens
+    /// later has a number that may be a connection's on the core: writing to it writes into that
+    /// connection. Standard output and standard error stay open. If in doubt, leave it off, or let
+    /// the handler send data to another thread that writes it.
     pub private_fds: bool,
 }
 
@@ -75,6 +76,7 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
+    /// Returns the options of accepted sockets.
     pub(crate) fn socket_options(&self) -> SocketOptions {
         SocketOptions {
             nodelay: true,
@@ -85,21 +87,22 @@ impl ServerOptions {
     }
 }
 
-/// How accepted connections find their core.
+/// The way accepted connections reach their core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AcceptTopology {
-    /// Every core has a listening socket of its own (SO_REUSEPORT); the kernel's hash spreads connects over them.
+    /// Every core has a listening socket of its own (SO_REUSEPORT). The kernel spreads connects
+    /// over them by a hash.
     #[default]
     Reuseport,
-    /// One listening socket which all cores watch: an acceptor and a registry for each core.
+    /// One listening socket, which all cores watch. Each core has an acceptor and a registry.
     Shared,
-    /// One listening socket, an acceptor for each core, and one registry for all that every accept waits for. It
-    /// hands connections out in turn. Slow by design: it is there to be compared with.
+    /// One listening socket, an acceptor for each core, and one registry that every accept waits
+    /// for. It assigns connections to cores in turn. Slow by design: it exists for comparison.
     Dispatch,
 }
 
 impl AcceptTopology {
-    /// As it is written on the command line and in reports.
+    /// Returns the name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reuseport => "reuseport",
@@ -126,20 +129,25 @@ impl std::str::FromStr for AcceptTopology {
     }
 }
 
-/// The size of a server: what was asked for, brought together with what the fd tables hold.
+/// The size of a server: the requested size, limited by what the fd tables hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) cores: usize,
     pub(crate) connections_max: usize,
-    /// Whether the fd tables, rather than the option, set `connections_max`.
+    /// True if the fd tables, not the option, set `connections_max`.
     pub(crate) limited_by_fds: bool,
 }
 
 impl Size {
-    /// `fds` is the limit of one table; `private` says whether every core has one.
+    /// Computes the size. `fds` is the limit of one table; `private` is true if every core has one.
     pub(crate) fn of(options: &ServerOptions, cpus: usize, fds: usize, private: bool) -> Self {
-        let room =
-            |cores| if private { room(fds, cores).saturating_mul(cores) } else { room(fds, cores) };
+        let room = |cores| {
+            if private {
+                connections_per_table(fds, cores).saturating_mul(cores)
+            } else {
+                connections_per_table(fds, cores)
+            }
+        };
         let cores = match (options.cores, options.connections_max) {
             (Some(cores), _) => cores.max(1),
             (None, Some(wanted)) if private => cores_for(wanted, cpus, room),
@@ -147,7 +155,8 @@ impl Size {
         };
         let room = room(cores);
         match options.connections_max {
-            // With one table for the whole process nobody knows how much of it is left: EMFILE will tell.
+            // With one table for the process, the free part of it is unknown: EMFILE will report
+            // it.
             Some(wanted) if wanted <= room || !private => {
                 Self { cores, connections_max: wanted, limited_by_fds: false }
             }
@@ -156,8 +165,8 @@ impl Size {
     }
 }
 
-/// The fewest cores, from `cpus` up, whose tables hold `wanted` connections, or as many as hold the most: every core
-/// costs every table a few fds.
+/// Returns the fewest cores, `cpus` at least, whose tables hold `wanted` connections, or the number
+/// of cores that holds the most: every core costs every table a few fds.
 fn cores_for(wanted: usize, cpus: usize, room: impl Fn(usize) -> usize) -> usize {
     let mut cores = cpus;
     while room(cores) < wanted && room(cores + 1) > room(cores) {
@@ -166,8 +175,8 @@ fn cores_for(wanted: usize, cpus: usize, room: impl Fn(usize) -> usize) -> usize
     cores
 }
 
-/// Connections that fit into one table beside the listener.
-fn room(fds: usize, cores: usize) -> usize {
+/// Returns the number of connections that fit into one table beside the listener.
+fn connections_per_table(fds: usize, cores: usize) -> usize {
     fdtable::usable(fds, cores).saturating_sub(1)
 }
 
@@ -182,7 +191,7 @@ mod tests {
 
     #[test]
     fn small_tables_make_for_more_cores() {
-        let one = room(20_000, 11);
+        let one = connections_per_table(20_000, 11);
         assert_eq!(size(None, Some(200_000), 20_000, true).cores, 200_000usize.div_ceil(one));
         assert_eq!(size(None, Some(10_000), 20_000, true).cores, 2);
         assert_eq!(size(None, Some(200_000), 20_000, false).cores, 2);
@@ -191,13 +200,13 @@ mod tests {
     #[test]
     fn private_tables_bound_the_connections() {
         let size = size(Some(2), Some(200_000), 20_000, true);
-        assert_eq!(size.connections_max, 2 * room(20_000, 2));
+        assert_eq!(size.connections_max, 2 * connections_per_table(20_000, 2));
         assert!(size.limited_by_fds);
     }
 
     #[test]
     fn what_no_number_of_cores_holds_is_held_as_far_as_possible() {
-        let most = (2..400).map(|cores| cores * room(1_024, cores)).max();
+        let most = (2..400).map(|cores| cores * connections_per_table(1_024, cores)).max();
         let size = size(None, Some(10_000_000), 1_024, true);
         assert_eq!(Some(size.connections_max), most);
     }

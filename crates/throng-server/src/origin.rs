@@ -1,30 +1,29 @@
-//! `check_origin`: which pages may open a socket.
+//! `check_origin`: the pages that may open a socket.
 //!
-//! Browsers say in the `origin` header which site a page came from, and send that site's cookies to
-//! whatever it connects to. Clients that are no browsers send no such header, and are let in.
+//! A browser names the site of a page in the `origin` header, and sends that site's cookies to the
+//! servers that the page connects to. Clients that are not browsers send no such header and are
+//! admitted.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use throng_proto::http::Request;
 
-/// Whose pages may connect. What is refused is answered 403.
+/// The pages that may connect. Other pages are answered 403.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CheckOrigin {
-    /// Pages of this server's own host, whatever their scheme and port. Default.
+    /// Pages of this server's own host, with any scheme and port. Default.
     ///
-    /// Where the server is told what it is called
-    /// ([`Channels::host`](crate::channels::Channels::host), or
-    /// [`ChatOptions::host`](crate::handlers::ChatOptions)), that is its host and no other.
-    /// Otherwise it is what the request's `host` header says, if that is an IP address or
-    /// `localhost`. Any other name is not believed: its owner can make it lead to this server after
-    /// a browser has loaded a page from elsewhere under it (DNS rebinding), and then both headers
-    /// say that name.
+    /// If the server's name is configured ([`Channels::host`](crate::channels::Channels::host), or
+    /// [`ChatOptions::host`](crate::kinds::ChatOptions)), its host is that name and no other.
+    /// Otherwise it is the request's `host` header, if that is an IP address or `localhost`. Any
+    /// other name is not trusted: its owner can make it resolve to this server after a browser has
+    /// loaded a page of that name from another server (DNS rebinding), and then both headers
+    /// contain that name.
     #[default]
     Host,
-    /// Pages of exactly the scheme, host and port that the request was sent to. The request's own
-    /// `host` header is believed, so something in front of the server must know which names are its
-    /// own.
+    /// Pages with exactly the scheme, host and port that the request was sent to. The request's own
+    /// `host` header is trusted, so a proxy in front of the server must check it.
     Connection,
     /// Pages of these sites.
     List(Vec<Origin>),
@@ -32,9 +31,9 @@ pub enum CheckOrigin {
     Off,
 }
 
-/// A site, or many: `https://example.com`, `//example.com:888`, `//*.example.com`.
+/// A site or several: `https://example.com`, `//example.com:888`, `//*.example.com`.
 ///
-/// A scheme or port that is left out may be any. `*.` takes the host itself and every one under it.
+/// Without a scheme or a port, any matches. `*.` matches the host itself and every host under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     scheme: Option<String>,
@@ -43,25 +42,25 @@ pub struct Origin {
     port: Option<u16>,
 }
 
-/// What is not an origin.
+/// The error for a text that is not an origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginError(String);
 
 impl CheckOrigin {
-    /// Returns whether the page that sent `request`, if a page did, may connect. `host` is what the
-    /// server is called, if that was configured.
+    /// Reports whether the page that sent `request`, if a page did, may connect. `host` is the
+    /// configured name of the server.
     pub(crate) fn allows_request(&self, host: Option<&str>, request: &Request<'_>) -> bool {
         self.allows(request.header("origin"), host, request.header("host"))
     }
 
-    /// Whether a page of `origin` may connect. `host` is what the server is called, if that was
-    /// configured; `requested` is the request's `host` header.
+    /// Reports whether a page of `origin` may connect. `host` is the configured name of the server;
+    /// `requested` is the request's `host` header.
     fn allows(&self, origin: Option<&str>, host: Option<&str>, requested: Option<&str>) -> bool {
         let Some(origin) = origin else { return true };
         if *self == Self::Off {
             return true;
         }
-        // `null`, as sandboxed pages say, has no host.
+        // `null`, which sandboxed pages send, has no host.
         let Some(page) = Site::parse(origin).filter(|site| !site.host.is_empty()) else {
             return false;
         };
@@ -81,13 +80,13 @@ impl CheckOrigin {
                     page.port == Some(port.and_then(|port| port.parse().ok()).unwrap_or(80));
                 page.scheme == Some("http") && host.eq_ignore_ascii_case(page.host) && same_port
             }),
-            Self::List(list) => list.iter().any(|allowed| allowed.is_of(&page)),
+            Self::List(list) => list.iter().any(|allowed| allowed.matches(&page)),
         }
     }
 }
 
 impl Origin {
-    fn is_of(&self, page: &Site<'_>) -> bool {
+    fn matches(&self, page: &Site<'_>) -> bool {
         let scheme = self.scheme.as_deref();
         scheme.is_none_or(|scheme| page.scheme == Some(scheme))
             && self.port.is_none_or(|port| page.port == Some(port))
@@ -117,19 +116,20 @@ impl fmt::Display for OriginError {
         let Self(text) = self;
         write!(
             f,
-            "`{text}` is no origin; write https://example.com, //example.com:888 or //*.example.com"
+            "`{text}` is not an origin; write https://example.com, //example.com:888 or \
+             //*.example.com"
         )
     }
 }
 
 impl std::error::Error for OriginError {}
 
-/// An origin, cut up.
+/// The parts of an origin.
 struct Site<'a> {
-    /// `http` and `https` in small letters, others as they were written.
+    /// The scheme: `http` and `https` in lower case, others as written.
     scheme: Option<&'a str>,
     host: &'a str,
-    /// The scheme's own where none is written.
+    /// The port, or the scheme's default port.
     port: Option<u16>,
 }
 
@@ -137,7 +137,7 @@ impl<'a> Site<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let (scheme, rest) = text.split_once("//")?;
         let scheme = match scheme.strip_suffix(':') {
-            Some(scheme) if !scheme.is_empty() => Some(known(scheme)),
+            Some(scheme) if !scheme.is_empty() => Some(normalized_scheme(scheme)),
             None if scheme.is_empty() => None,
             _ => return None,
         };
@@ -155,12 +155,12 @@ impl<'a> Site<'a> {
     }
 }
 
-/// A scheme is the same in small letters and in large.
-fn known(scheme: &str) -> &str {
+/// Returns the scheme with `http` and `https` in lower case.
+fn normalized_scheme(scheme: &str) -> &str {
     ["http", "https"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme)).unwrap_or(scheme)
 }
 
-/// `host:port`, where the host may be `[::1]`.
+/// Splits `host:port`, where the host may be `[::1]`.
 fn split_port(authority: &str) -> (&str, Option<&str>) {
     match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -168,7 +168,7 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Returns whether no DNS server decides where a host leads: an address, or `localhost`.
+/// Reports whether no DNS server decides where a host leads: it is an address or `localhost`.
 fn is_fixed(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<Ipv4Addr>().is_ok()
@@ -179,7 +179,7 @@ fn is_same(one: &str, other: &str) -> bool {
     bare(one).eq_ignore_ascii_case(bare(other))
 }
 
-/// A host without the brackets that an IPv6 address has beside a port.
+/// Returns a host without the brackets of an IPv6 address.
 fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }

@@ -1,23 +1,25 @@
-//! The one registry of `dispatch`: every accept waits for it, and it hands connections out in turn.
+//! The one registry of `dispatch`: every accept waits for it, and it assigns cores in turn.
 
 use std::collections::VecDeque;
 
 use throng_driver::CoreId;
 
-/// Lives on core 0 and hears of every accept and every end by that core's mailbox.
+/// The registry, on core 0. It receives every accept and every close through that core's mailbox.
 pub(crate) struct Registry {
-    /// Connections of each core, those on their way to it included.
-    live: Vec<usize>,
+    /// Connections of each core, including those in flight to it.
+    connections: Vec<usize>,
     /// Connections that a core's fd table holds.
     room_max: usize,
+    /// The core that the next connection goes to, if it has room.
     next: CoreId,
-    /// Acceptors whose connection found no core with room.
+    /// Acceptors whose connections wait because no core has room.
     waiting: VecDeque<CoreId>,
+    /// Messages read in this turn, plus those left in the mailbox when the turn began.
     handled: usize,
     mailbox_most: u64,
 }
 
-/// The answer to an acceptor: its connection goes to core `to`.
+/// The answer to an acceptor: its connection goes to the core `to`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
     pub(crate) acceptor: CoreId,
@@ -27,7 +29,7 @@ pub(crate) struct Placement {
 impl Registry {
     pub(crate) fn new(cores: usize, room_max: usize) -> Self {
         Self {
-            live: vec![0; cores],
+            connections: vec![0; cores],
             room_max,
             next: 0,
             waiting: VecDeque::new(),
@@ -36,21 +38,21 @@ impl Registry {
         }
     }
 
-    /// `acceptor` has accepted a connection and waits to hear where it belongs.
-    pub(crate) fn ask(&mut self, acceptor: CoreId) -> Option<Placement> {
+    /// Queues the request of `acceptor` for a core, and answers the first request in the queue.
+    pub(crate) fn request_placement(&mut self, acceptor: CoreId) -> Option<Placement> {
         self.waiting.push_back(acceptor);
-        self.answer()
+        self.place_next()
     }
 
-    /// A connection of `core` has ended.
-    pub(crate) fn ended(&mut self, core: CoreId) -> Option<Placement> {
-        self.live[core] = self.live[core].saturating_sub(1);
-        self.answer()
+    /// Counts a closed connection of `core`, and answers a request that waited for room.
+    pub(crate) fn connection_ended(&mut self, core: CoreId) -> Option<Placement> {
+        self.connections[core] = self.connections[core].saturating_sub(1);
+        self.place_next()
     }
 
-    /// A message for the registry was read while `waiting` more were in the mailbox.
-    pub(crate) fn heard(&mut self, waiting: impl FnOnce() -> usize) {
-        // What was collected together stood in the mailbox together; what was left behind is asked for once.
+    /// Counts a message that was read while `waiting` more were in the mailbox.
+    pub(crate) fn count_message(&mut self, waiting: impl FnOnce() -> usize) {
+        // Messages collected together were in the mailbox together. The rest is counted once.
         if self.handled == 0 {
             self.handled = waiting();
         }
@@ -58,24 +60,25 @@ impl Registry {
         self.mailbox_most = self.mailbox_most.max(self.handled as u64);
     }
 
-    /// The batch is over.
+    /// Ends the batch of this turn.
     pub(crate) fn turn_ended(&mut self) {
         self.handled = 0;
     }
 
-    /// The longest the mailbox was since the last call.
+    /// Returns the greatest length of the mailbox since the last call.
     pub(crate) fn take_mailbox_most(&mut self) -> u64 {
         std::mem::take(&mut self.mailbox_most)
     }
 
-    fn answer(&mut self) -> Option<Placement> {
+    /// Returns the next core with room for the first acceptor in the queue.
+    fn place_next(&mut self) -> Option<Placement> {
         let acceptor = *self.waiting.front()?;
-        let cores = self.live.len();
+        let cores = self.connections.len();
         let to = (0..cores)
             .map(|step| (self.next + step) % cores)
-            .find(|&core| self.live[core] < self.room_max)?;
+            .find(|&core| self.connections[core] < self.room_max)?;
         self.waiting.pop_front();
-        self.live[to] += 1;
+        self.connections[to] += 1;
         self.next = (to + 1) % cores;
         Some(Placement { acceptor, to })
     }
@@ -88,27 +91,27 @@ mod tests {
     #[test]
     fn connections_are_handed_out_in_turn() {
         let mut registry = Registry::new(3, 10);
-        let to: Vec<_> = (0..5).map(|_| registry.ask(1).unwrap().to).collect();
+        let to: Vec<_> = (0..5).map(|_| registry.request_placement(1).unwrap().to).collect();
         assert_eq!(to, [0, 1, 2, 0, 1]);
     }
 
     #[test]
     fn a_full_core_is_left_out_and_an_accept_waits_for_an_end() {
         let mut registry = Registry::new(2, 1);
-        assert_eq!(registry.ask(0), Some(Placement { acceptor: 0, to: 0 }));
-        assert_eq!(registry.ask(0), Some(Placement { acceptor: 0, to: 1 }));
-        assert_eq!(registry.ask(1), None);
-        assert_eq!(registry.ended(0), Some(Placement { acceptor: 1, to: 0 }));
+        assert_eq!(registry.request_placement(0), Some(Placement { acceptor: 0, to: 0 }));
+        assert_eq!(registry.request_placement(0), Some(Placement { acceptor: 0, to: 1 }));
+        assert_eq!(registry.request_placement(1), None);
+        assert_eq!(registry.connection_ended(0), Some(Placement { acceptor: 1, to: 0 }));
     }
 
     #[test]
     fn the_mailbox_is_measured_as_it_was_found() {
         let mut registry = Registry::new(1, 100);
         for _ in 0..3 {
-            registry.heard(|| 4);
+            registry.count_message(|| 4);
         }
         registry.turn_ended();
-        registry.heard(|| 0);
+        registry.count_message(|| 0);
         assert_eq!(registry.take_mailbox_most(), 7);
         assert_eq!(registry.take_mailbox_most(), 0);
     }

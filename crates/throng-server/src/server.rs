@@ -1,4 +1,4 @@
-//! A server: its cores, and the thread-safe handle that steers them.
+//! A running server: its cores, and the thread-safe methods that control it.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,40 +17,41 @@ use crate::core_message::{CoreMessage, CoreReport, ListenReport};
 use crate::options::Size;
 use crate::{AcceptTopology, Handler, ServerApp, ServerConfig, ServerHandle, ServerOptions};
 
-/// A server that runs. All methods may be called from any thread that shares the fd table of the one that started it;
-/// that is every thread but another engine's cores, where they panic if those have fd tables of their own. Dropping it stops
-/// it.
+/// A running server. All methods may be called on any thread that shares the fd table of the thread
+/// that started it: on every thread except cores of another engine with fd tables of their own,
+/// where the methods panic. Dropping the server stops it.
 pub struct Server<H: Handler> {
-    post: MailboxSender<CoreMessage<H::Message>>,
+    mailboxes: MailboxSender<CoreMessage<H::Message>>,
     cores: Mutex<Option<Cores<CoreMessage<H::Message>>>>,
     accept: AcceptTopology,
     size: Size,
     addr: SocketAddr,
     private_fds: bool,
-    /// Connections that were asked to be let wait for accept; the kernel may allow fewer.
+    /// The requested length of the accept queue; the kernel may allow less.
     backlog: u32,
     epoch: throng_base::Instant,
     events: Mutex<Receiver<RunEvent>>,
-    to_events: SyncSender<RunEvent>,
+    event_sender: SyncSender<RunEvent>,
     is_suspended: AtomicBool,
-    /// What each core said last.
-    last: Mutex<Vec<CoreReport>>,
-    /// Held while the cores are told to listen or not to, so that two such tellings do not mix.
+    /// The last report of each core.
+    last_reports: Mutex<Vec<CoreReport>>,
+    /// Held while the cores receive the order to listen or not to, so that two orders do not mix.
     steering: Mutex<()>,
     /// Resident memory before the first connection.
     rss_bytes_at_start: u64,
 }
 
 impl<H: Handler> Server<H> {
-    /// Starts the cores, each with the handler that `make` makes for it, and listens. `make` is called on
-    /// the core's thread: with [`ServerOptions::private_fds`] neither it nor the handler may use an fd
-    /// that it captured.
+    /// Starts the cores, each with the handler that `make` makes for it, and listens. `make` is
+    /// called on the core's thread: with [`ServerOptions::private_fds`] neither it nor the handler
+    /// may use an fd that it captured.
     ///
     /// # Errors
-    /// The cores could not be set up, or the address could not be listened on. Nothing runs then.
+    /// The cores could not be set up, or the server cannot listen on the address. Then nothing
+    /// runs.
     ///
     /// # Panics
-    /// When `make` does, on the core's thread.
+    /// If `make` panics, on the core's thread.
     pub fn start(
         options: ServerOptions,
         make: impl Fn(CoreId) -> H + Send + Sync + 'static,
@@ -90,7 +91,7 @@ impl<H: Handler> Server<H> {
         };
         let cores = cores::spawn(&cores_options, run).map_err(StartError::Cores)?;
         let mut server = Self {
-            post: cores.post(),
+            mailboxes: cores.post(),
             private_fds: cores.private_fds(),
             cores: Mutex::new(Some(cores)),
             accept: options.accept,
@@ -99,13 +100,13 @@ impl<H: Handler> Server<H> {
             addr: options.listen,
             epoch,
             events: Mutex::new(events),
-            to_events,
+            event_sender: to_events,
             is_suspended: AtomicBool::new(false),
-            last: Mutex::new(vec![CoreReport::default(); size.cores]),
+            last_reports: Mutex::new(vec![CoreReport::default(); size.cores]),
             steering: Mutex::new(()),
             rss_bytes_at_start: 0,
         };
-        // Once every core has answered, all of them have their tables and buffers.
+        // Once every core has answered, all of them have allocated their tables and buffers.
         let silent = server.collect().1;
         let has_ended = silent > 0 && lock(&server.cores).as_ref().is_some_and(Cores::any_ended);
         assert!(!has_ended, "a handler could not be made");
@@ -115,39 +116,40 @@ impl<H: Handler> Server<H> {
         Ok(server)
     }
 
-    /// Where it listens; where it listened, while it is suspended.
+    /// Returns the address the server listens on. While it is suspended, returns its last address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// How many cores it has.
+    /// Returns the number of cores.
     pub fn cores(&self) -> usize {
         self.size.cores
     }
 
-    /// Connections that it can have at a time.
+    /// Returns the maximum of open connections.
     pub fn connections_max(&self) -> usize {
         self.size.connections_max
     }
 
-    /// Whether every core has an fd table of its own.
+    /// Reports whether every core has an fd table of its own.
     pub fn private_fds(&self) -> bool {
         self.private_fds
     }
 
-    /// A handle by which other threads reach connections.
-    pub fn sender(&self) -> ServerHandle<H> {
-        ServerHandle::new(self.post.clone())
+    /// Returns a handle by which other threads reach connections.
+    pub fn handle(&self) -> ServerHandle<H> {
+        ServerHandle::new(self.mailboxes.clone())
     }
 
-    /// Stops accepting and closes the listening sockets: what has connected already is accepted first, what connects
-    /// later is refused, and the connections that are open go on. What has connected beyond `connections_max`, or in
-    /// [`Accept::Dispatch`] has not been accepted yet, is reset. Waits for at most 5 s for the cores.
+    /// Stops accepting and closes the listening sockets. Established connections in the accept
+    /// queue are accepted first, later connects are refused, and open connections continue.
+    /// Connections beyond `connections_max` are reset, and in [`AcceptTopology::Dispatch`] so are
+    /// those not yet accepted. Waits for the cores for at most 5 s.
     pub fn suspend(&self) {
         let _steering = lock(&self.steering);
         self.is_suspended.store(true, SeqCst);
         let (reply, answers) = channel();
-        self.post.each(|_| CoreMessage::suspend(reply.clone()));
+        self.mailboxes.each(|_| CoreMessage::suspend(reply.clone()));
         drop(reply);
         let _: Vec<CoreId> = answers_until(&answers, self.size.cores, STEERING_MAX);
     }
@@ -155,7 +157,7 @@ impl<H: Handler> Server<H> {
     /// Listens and accepts again, on the same address and port.
     ///
     /// # Errors
-    /// The port was taken meanwhile, say. The server stays suspended.
+    /// The server cannot listen: another process has taken the port, say. It stays suspended.
     pub fn resume(&self) -> Result<(), StartError> {
         let _steering = lock(&self.steering);
         if self.is_suspended.load(SeqCst) {
@@ -165,53 +167,54 @@ impl<H: Handler> Server<H> {
         Ok(())
     }
 
-    /// Suspends, tells all connections ([`Handler::draining`]), waits for them to end, and closes those that have not
-    /// after `timeout`. True when all ended by themselves.
+    /// Suspends the server, calls [`Handler::draining`] for all connections, waits for them to end,
+    /// and after `timeout` closes the rest. Returns true if none had to be closed.
     pub fn drain(&self, timeout: Duration) -> bool {
         self.suspend();
         let open = self.open();
         let at_ms = (Clock.now() - self.epoch).as_millis() as u64;
-        let _ = self.to_events.try_send(RunEvent::new(at_ms, RunEventKind::Draining { open }));
-        self.post.each(|_| CoreMessage::drain());
-        let ended = wait_until(timeout, || self.is_empty());
+        let _ = self.event_sender.try_send(RunEvent::new(at_ms, RunEventKind::Draining { open }));
+        self.mailboxes.each(|_| CoreMessage::drain());
+        let ended = poll_until(timeout, || self.is_empty());
         if !ended {
-            self.post.each(|_| CoreMessage::close_all());
-            wait_until(CLOSE_MAX, || self.is_empty());
+            self.mailboxes.each(|_| CoreMessage::close_all());
+            poll_until(CLOSE_MAX, || self.is_empty());
         }
         ended
     }
 
-    /// Whether every permit is back. Connections on their way from one core to another have one, too, and are
-    /// counted by no core.
+    /// Reports whether every permit has been returned. A connection in flight from one core to
+    /// another holds a permit, and no core counts it.
     fn is_empty(&self) -> bool {
         lock(&self.cores).as_ref().is_none_or(|cores| cores.permits().taken() == 0)
     }
 
-    /// Ends the cores and, with them, all connections, at once; [`Handler::close`] is not called. False when a core had
-    /// ended by itself, which is a defect.
+    /// Stops the cores and closes all connections at once; [`Handler::close`] is not called.
+    /// Returns false if a core had already ended, which is a defect.
     pub fn stop(&self) -> bool {
         let Some(mut cores) = lock(&self.cores).take() else { return true };
-        self.post.each(|_| CoreMessage::stop());
+        self.mailboxes.each(|_| CoreMessage::stop());
         cores.join()
     }
 
-    /// Connections that are open on each core.
+    /// Returns the number of open connections of each core.
     pub fn counts(&self) -> Vec<u64> {
         self.collect().0.iter().map(|report| report.server.open).collect()
     }
 
-    /// Connections that are open.
+    /// Returns the number of open connections.
     pub fn open(&self) -> u64 {
         self.counts().iter().sum()
     }
 
-    /// Waits until the number of open connections is as asked for. False when it was not within `timeout`.
-    pub fn wait_for_connections(&self, is: CountCondition, n: u64, timeout: Duration) -> bool {
-        wait_until(timeout, || is.holds(self.open(), n))
+    /// Waits until `is_reached` returns true for the number of open connections. Returns false if
+    /// that takes longer than `timeout`.
+    pub fn wait_until(&self, is_reached: impl Fn(u64) -> bool, timeout: Duration) -> bool {
+        poll_until(timeout, || is_reached(self.open()))
     }
 
-    /// What was counted. A core that does not answer within 200 ms is counted in
-    /// `cores_silent`, and reported as it was last.
+    /// Returns the counters. A core that does not answer within 200 ms is counted in
+    /// `cores_silent`, and its last report is used.
     pub fn snapshot(&self) -> ServerSnapshot {
         let (mut reports, cores_silent) = self.collect();
         let mut snapshot = ServerSnapshot {
@@ -239,28 +242,32 @@ impl<H: Handler> Server<H> {
         snapshot
     }
 
-    /// What has happened since the last call.
+    /// Returns the events since the last call.
     pub fn events(&self) -> Vec<RunEvent> {
         lock(&self.events).try_iter().collect()
     }
 
-    /// What each core says, or said last, and how many did not answer.
+    /// Requests a report from each core. Returns the last report of each, and the number of cores
+    /// that did not answer.
     fn collect(&self) -> (MutexGuard<'_, Vec<CoreReport>>, u64) {
-        let mut last = lock(&self.last);
+        let mut last = lock(&self.last_reports);
         let (reply, answers) = channel();
         if lock(&self.cores).is_some() {
-            self.post.each(|_| CoreMessage::collect(reply.clone()));
+            self.mailboxes.each(|_| CoreMessage::collect(reply.clone()));
         }
         drop(reply);
         let mut silent = self.size.cores as u64;
         for mut report in answers_until(&answers, self.size.cores, ANSWER_MAX) {
             silent -= 1;
-            let said = &mut last[report.core];
-            // A core forgets its maxima as it tells them; until a snapshot has taken them they are kept here, whoever
-            // counts connections meanwhile.
-            keep_most(&mut report.turns.turn_us_most, said.turns.turn_us_most);
-            keep_most(&mut report.server.registry_mailbox_most, said.server.registry_mailbox_most);
-            *said = report;
+            let last = &mut last[report.core];
+            // A core resets its maxima when it reports them. They are kept here until a snapshot
+            // has taken them, in spite of other calls meanwhile.
+            keep_maximum(&mut report.turns.turn_us_most, last.turns.turn_us_most);
+            keep_maximum(
+                &mut report.server.registry_mailbox_most,
+                last.server.registry_mailbox_most,
+            );
+            *last = report;
         }
         (last, silent)
     }
@@ -271,32 +278,34 @@ impl<H: Handler> Server<H> {
             AcceptTopology::Shared | AcceptTopology::Dispatch => self.listen_once(),
         };
         listening.map_err(|errno| {
-            self.post.each(|_| CoreMessage::suspend(channel().0));
+            self.mailboxes.each(|_| CoreMessage::suspend(channel().0));
             StartError::Listen(self.addr, errno)
         })
     }
 
-    /// Every core has its listening socket; the first one finds the port for all.
+    /// Opens a listening socket on every core. Core 0 finds the port for all.
     fn listen_each(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
-        self.post.control(0, CoreMessage::listen(self.addr, reply.clone()));
-        let addr = listening(&answers, 1)?.unwrap_or(self.addr);
+        self.mailboxes.control(0, CoreMessage::listen(self.addr, reply.clone()));
+        let addr = listen_reports(&answers, 1)?.unwrap_or(self.addr);
         for core in 1..self.size.cores {
-            self.post.control(core, CoreMessage::listen(addr, reply.clone()));
+            self.mailboxes.control(core, CoreMessage::listen(addr, reply.clone()));
         }
-        listening(&answers, self.size.cores - 1)?;
+        listen_reports(&answers, self.size.cores - 1)?;
         Ok(addr)
     }
 
-    /// Core 0 opens the one listening socket and shares it; the others are told before, so that none takes
-    /// it for one that came too late.
+    /// Opens one listening socket on core 0, which shares it. The other cores are told to expect it
+    /// first, so that none of them takes it for a late one.
     fn listen_once(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
         let others = self.size.cores - 1;
-        (1..=others).for_each(|core| self.post.control(core, CoreMessage::expect(reply.clone())));
-        listening(&answers, others)?;
-        self.post.control(0, CoreMessage::listen_for_all(self.addr, reply));
-        Ok(listening(&answers, others + 1)?.unwrap_or(self.addr))
+        (1..=others).for_each(|core| {
+            self.mailboxes.control(core, CoreMessage::expect_listener(reply.clone()))
+        });
+        listen_reports(&answers, others)?;
+        self.mailboxes.control(0, CoreMessage::listen_for_all(self.addr, reply));
+        Ok(listen_reports(&answers, others + 1)?.unwrap_or(self.addr))
     }
 }
 
@@ -306,33 +315,12 @@ impl<H: Handler> Drop for Server<H> {
     }
 }
 
-/// How a number of connections is to compare with another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CountCondition {
-    /// `==`
-    Exactly,
-    /// `>=`
-    AtLeast,
-    /// `<=`
-    AtMost,
-}
-
-impl CountCondition {
-    const fn holds(self, open: u64, n: u64) -> bool {
-        match self {
-            Self::Exactly => open == n,
-            Self::AtLeast => open >= n,
-            Self::AtMost => open <= n,
-        }
-    }
-}
-
-/// Why a server does not run.
+/// The reason why a server did not start or resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartError {
-    /// The threads could not be set up: fds or memory are short.
+    /// The threads could not be set up: not enough fds or memory.
     Cores(Errno),
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     Listen(SocketAddr, Errno),
 }
 
@@ -347,11 +335,11 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-/// Asks again and again whether something is so; false when it was not within `timeout`.
-fn wait_until(timeout: Duration, is_so: impl Fn() -> bool) -> bool {
+/// Polls `is_true` until it returns true. Returns false if that takes longer than `timeout`.
+fn poll_until(timeout: Duration, is_true: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + timeout;
     loop {
-        if is_so() {
+        if is_true() {
             return true;
         }
         let left = deadline.saturating_duration_since(Instant::now());
@@ -362,15 +350,18 @@ fn wait_until(timeout: Duration, is_so: impl Fn() -> bool) -> bool {
     }
 }
 
-/// The answers that come in time.
+/// Receives up to `count` answers until `timeout`.
 fn answers_until<T>(answers: &Receiver<T>, count: usize, timeout: Duration) -> Vec<T> {
     let deadline = Instant::now() + timeout;
     let left = || deadline.saturating_duration_since(Instant::now());
     (0..count).map_while(|_| answers.recv_timeout(left()).ok()).collect()
 }
 
-/// Where `count` cores say that they listen, or what the first says that cannot.
-fn listening(answers: &Receiver<ListenReport>, count: usize) -> Result<Option<SocketAddr>, Errno> {
+/// Receives the reports of `count` cores. Returns the first address, or the first error.
+fn listen_reports(
+    answers: &Receiver<ListenReport>,
+    count: usize,
+) -> Result<Option<SocketAddr>, Errno> {
     let deadline = Instant::now() + STEERING_MAX;
     let mut addr = None;
     for _ in 0..count {
@@ -381,22 +372,23 @@ fn listening(answers: &Receiver<ListenReport>, count: usize) -> Result<Option<So
     Ok(addr)
 }
 
-fn keep_most(most: &mut u64, before: u64) {
+/// Raises `most` to `before` if that is greater.
+fn keep_maximum(most: &mut u64, before: u64) {
     *most = before.max(*most);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What the locks guard is whole between any two statements.
+    // The guarded values are consistent between any two statements.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long a snapshot waits for a core.
+/// The time that a snapshot waits for a core.
 const ANSWER_MAX: Duration = Duration::from_millis(200);
-/// How long suspend and resume wait for the cores.
+/// The time that suspend and resume wait for the cores.
 const STEERING_MAX: Duration = Duration::from_secs(5);
-/// How long a drain waits for the connections that it closed itself.
+/// The time that a drain waits for the connections that it closed itself.
 const CLOSE_MAX: Duration = Duration::from_secs(6);
-/// How often what is waited for is asked for.
+/// The interval between two polls.
 const POLL: Duration = Duration::from_millis(10);
-/// Events that wait to be read; later ones are lost.
+/// Events that may wait to be read; later ones are lost.
 const EVENTS_MAX: usize = 1_024;

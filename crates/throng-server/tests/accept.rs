@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use support::*;
 use throng_report::RunEventKind;
-use throng_server::{AcceptTopology, CountCondition, Server, ServerOptions, handlers};
+use throng_server::{AcceptTopology, Server, ServerOptions, kinds};
 
 #[test]
 fn every_topology_accepts_on_many_cores() {
     for accept in TOPOLOGIES {
-        let server = Server::start(options(accept, 4), |_| handlers::Ok).unwrap();
+        let server = Server::start(options(accept, 4), |_| kinds::Ok).unwrap();
         let mut clients: Vec<TcpStream> = (0..200).map(|_| connect(server.addr())).collect();
         clients.iter_mut().for_each(ask);
         let counted = snapshot(&server);
@@ -31,7 +31,7 @@ fn every_topology_accepts_on_many_cores() {
             AcceptTopology::Shared => {}
         }
         drop(clients);
-        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_until(|open| open == 0, PATIENCE), "{accept}");
         let counters = snapshot(&server).counters;
         assert_eq!((counters.closed, counters.open), (200, 0), "{accept}");
         assert!(server.stop(), "{accept}: no core has panicked");
@@ -42,7 +42,7 @@ fn every_topology_accepts_on_many_cores() {
 fn ipv6_is_listened_on() {
     for accept in TOPOLOGIES {
         let options = ServerOptions { listen: "[::1]:0".parse().unwrap(), ..options(accept, 2) };
-        let server = Server::start(options, |_| handlers::Ok).unwrap();
+        let server = Server::start(options, |_| kinds::Ok).unwrap();
         assert!(server.addr().is_ipv6());
         ask(&mut connect(server.addr()));
     }
@@ -58,8 +58,9 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
         let mut first: Vec<_> = (0..MAX).map(|_| connect(server.addr())).collect();
         first.iter_mut().for_each(ask);
         std::thread::scope(|scope| {
-            // Twice as many clients as there are permits, each connecting again and again: all of them are served
-            // only if every permit that comes back finds whoever waits, on whichever core that is.
+            // Twice as many clients as there are permits, each connecting again and again: all of
+            // them are served only if every permit that comes back finds whoever waits, on
+            // whichever core that is.
             let clients: Vec<_> = (0..8)
                 .map(|_| {
                     scope.spawn(|| {
@@ -79,7 +80,7 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
         assert_eq!(served.load(SeqCst), 8 * 40 * 10, "{accept}");
         assert!(MOST_OPEN.load(SeqCst) <= MAX, "{accept}: {} were open", MOST_OPEN.load(SeqCst));
         assert_eq!(MOST_OPEN.swap(0, SeqCst), MAX, "{accept}: the limit was never reached");
-        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_until(|open| open == 0, PATIENCE), "{accept}");
         let events = server.events();
         let reached = |kind: &RunEventKind| {
             matches!(kind, RunEventKind::ConnectionsMaxReached { connections_max: MAX })
@@ -89,7 +90,8 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
     }
 }
 
-/// Opens `count` connections at a time and closes each one as soon as it is served; says how many were.
+/// Opens `count` connections at a time and closes each one as soon as it is served; says how many
+/// were.
 fn serve_all<H: throng_server::Handler>(server: &Server<H>, count: usize) -> u64 {
     let mut streams: Vec<_> = (0..count).map(|_| connect(server.addr())).collect();
     for stream in &mut streams {
@@ -141,7 +143,7 @@ impl throng_server::Handler for Counting {
 fn a_waiting_connect_is_served_when_any_core_frees_a_place() {
     for accept in TOPOLOGIES {
         let options = ServerOptions { connections_max: Some(8), ..options(accept, 4) };
-        let server = Server::start(options, |_| handlers::Ok).unwrap();
+        let server = Server::start(options, |_| kinds::Ok).unwrap();
         let mut open: Vec<TcpStream> = (0..8).map(|_| connect(server.addr())).collect();
         open.iter_mut().for_each(ask);
         let mut waiting: Vec<TcpStream> = (0..8).map(|_| connect(server.addr())).collect();
@@ -157,30 +159,30 @@ fn a_waiting_connect_is_served_when_any_core_frees_a_place() {
         }
         waiting.iter_mut().for_each(support::read_ok);
         drop(waiting);
-        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_until(|open| open == 0, PATIENCE), "{accept}");
     }
 }
 
 #[test]
 fn accepting_goes_on_after_a_storm_of_connects_that_are_gone_already() {
     for accept in TOPOLOGIES {
-        let server = Server::start(options(accept, 2), |_| handlers::Ok).unwrap();
+        let server = Server::start(options(accept, 2), |_| kinds::Ok).unwrap();
         for _ in 0..300 {
             drop(connect(server.addr()));
         }
         ask(&mut connect(server.addr()));
-        assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE), "{accept}");
+        assert!(server.wait_until(|open| open == 0, PATIENCE), "{accept}");
     }
 }
 
 #[test]
 fn a_registrys_mailbox_is_measured() {
-    let server = Server::start(options(AcceptTopology::Dispatch, 2), |_| handlers::Ok).unwrap();
+    let server = Server::start(options(AcceptTopology::Dispatch, 2), |_| kinds::Ok).unwrap();
     let clients: Vec<_> = (0..50).map(|_| connect(server.addr())).collect();
-    assert!(server.wait_for_connections(CountCondition::Exactly, 50, PATIENCE));
+    assert!(server.wait_until(|open| open == 50, PATIENCE));
     drop(clients);
     // Whoever counts connections takes nothing away from the snapshot.
-    assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE));
+    assert!(server.wait_until(|open| open == 0, PATIENCE));
     assert_eq!(server.open(), 0);
     let first = snapshot(&server);
     assert!(first.counters.registry_mailbox_most >= 1);

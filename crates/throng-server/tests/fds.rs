@@ -1,4 +1,5 @@
-//! Full fd tables. The server runs in a process of its own, under a small `ulimit -n`; the clients are here.
+//! Full fd tables. The server runs in a process of its own, under a small `ulimit -n`; the clients
+//! are here.
 
 mod support;
 
@@ -8,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use support::*;
 use throng_report::RunEventKind;
-use throng_server::{AcceptTopology, Server, ServerOptions, handlers};
+use throng_server::{AcceptTopology, Server, ServerOptions, kinds};
 
 #[test]
 fn a_full_private_table_passes_connections_on_until_all_tables_are_full() {
@@ -138,7 +139,7 @@ fn the_server() {
         connections_max: (!private_fds).then_some(10_000),
         ..options(accept, 4)
     };
-    let server = Server::start(options, |_| handlers::Ok).unwrap();
+    let server = Server::start(options, |_| kinds::Ok).unwrap();
     println!("= addr {}", server.addr());
     let mut events = Vec::new();
     for line in std::io::stdin().lines() {

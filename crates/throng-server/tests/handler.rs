@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use support::*;
 use throng_report::RunEventKind;
 use throng_server::{
-    AcceptTopology, Connection, ConnectionId, CountCondition, DisconnectReason, Handler, Raw,
-    SendOutcome, Server, ServerOptions, handlers,
+    AcceptTopology, Connection, ConnectionId, DisconnectReason, Handler, Raw, SendOutcome, Server,
+    ServerOptions, kinds,
 };
 
 /// Does what the first byte of a packet says, and reports.
@@ -123,7 +123,7 @@ fn a_peer_that_never_reads_is_reset_at_the_limit() {
     client.write_all(b"F").unwrap();
     eventually("much waits", || snapshot(&server).core.pending_bytes > 1 << 20);
     assert_eq!((snapshot(&server).core.pending_overflows, server.open()), (0, 1));
-    server.sender().send_message(id, (None, 64)).unwrap();
+    server.handle().send_message(id, (None, 64)).unwrap();
     let overflow = Told::Ended(DisconnectReason::Overflow);
     eventually("the reset", || told.try_iter().any(|told| told == overflow));
     assert_eq!(snapshot(&server).core.pending_overflows, 1);
@@ -136,7 +136,7 @@ fn one_call_may_not_send_whatever_it_wants_to_a_peer_that_does_not_read() {
     let (server, told) = puppets(options(AcceptTopology::Reuseport, 1));
     let _client = connect(server.addr());
     let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not open") };
-    server.sender().send_message(id, (None, 64)).unwrap();
+    server.handle().send_message(id, (None, 64)).unwrap();
     assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(DisconnectReason::Overflow)));
     assert_eq!(snapshot(&server).core.pending_overflows, 1);
 }
@@ -192,7 +192,7 @@ fn a_message_reaches_a_connection_from_any_thread_and_from_any_core() {
         }
     }
     assert_ne!(ids[0].core(), ids[1].core(), "one on each core");
-    let sender = server.sender();
+    let sender = server.handle();
     std::thread::spawn(move || {
         sender.send_message(ids[0], (None, 7)).unwrap();
         // To the first, which sends it on to the second: on the other core.
@@ -215,11 +215,11 @@ fn a_message_to_a_connection_that_has_ended_is_lost_and_nothing_else() {
     let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not opened") };
     client.write_all(b"c").unwrap();
     assert!(is_closed_by_peer(&mut client));
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(DisconnectReason::Asked)));
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(DisconnectReason::Local)));
     // The next connection lives in the same place of the table.
     let mut next = connect(server.addr());
     ask(&mut next);
-    server.sender().send_message(id, (None, 1)).unwrap();
+    server.handle().send_message(id, (None, 1)).unwrap();
     ask(&mut next);
     let heard: Vec<_> = told.try_iter().skip(1).collect();
     assert_eq!(heard, []);
@@ -249,7 +249,7 @@ fn a_full_mailbox_refuses_messages_and_gives_them_back() {
     let _client = connect(server.addr());
     let id = told.recv_timeout(PATIENCE).unwrap();
     let refused: Vec<_> =
-        (0..5).filter_map(|n| server.sender().send_message(id, n).err()).collect();
+        (0..5).filter_map(|n| server.handle().send_message(id, n).err()).collect();
     drop(held);
     assert_eq!(refused, [3, 4]);
 }
@@ -276,7 +276,7 @@ fn a_panic_ends_its_connection_and_frees_its_permit() {
             panics += by_panic();
             panics == 10
         });
-        assert!(server.wait_for_connections(CountCondition::Exactly, 1, PATIENCE));
+        assert!(server.wait_until(|open| open == 1, PATIENCE));
         let counted = snapshot(&server);
         assert_eq!((counted.core.panics, counted.counters.closed), (10, 10), "{accept}");
         assert!(
@@ -294,7 +294,7 @@ fn a_panic_about_a_message_ends_its_connection_only() {
     let (server, told) = puppets(options(AcceptTopology::Reuseport, 1));
     let mut client = connect(server.addr());
     let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not opened") };
-    server.sender().send_message(id, (None, 666)).unwrap();
+    server.handle().send_message(id, (None, 666)).unwrap();
     assert!(is_closed_by_peer(&mut client));
     ask(&mut connect(server.addr()));
     assert!(server.stop(), "no core has panicked");
@@ -339,13 +339,13 @@ fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
     client.write_all(b"!").unwrap();
     read_ok(&mut client);
     drop(client);
-    assert!(server.wait_for_connections(CountCondition::Exactly, 0, PATIENCE));
+    assert!(server.wait_until(|open| open == 0, PATIENCE));
     assert!(is_closed_by_peer(&mut connect(server.addr())), "its state could not be made");
     // The one permit has come back both times.
     let mut client = connect(server.addr());
     ask(&mut client);
     let gone = told.recv_timeout(PATIENCE).unwrap();
-    server.sender().send_message(gone, Touchy(true)).unwrap();
+    server.handle().send_message(gone, Touchy(true)).unwrap();
     ask(&mut client);
     eventually("three panics", || snapshot(&server).core.panics == 3);
     assert_eq!(snapshot(&server).counters.closed, 2);
@@ -357,7 +357,7 @@ fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
 fn a_server_whose_handler_cannot_be_made_does_not_start() {
     let _ = Server::start(options(AcceptTopology::Reuseport, 2), |core| {
         assert_eq!(core, 0, "as asked (this is the test's)");
-        handlers::Ok
+        kinds::Ok
     });
 }
 
@@ -380,14 +380,13 @@ fn a_reset_is_a_reset() {
     let error = client.read(&mut [0; 1]).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     assert!(matches!(told.recv_timeout(PATIENCE), Ok(Told::Open(_))));
-    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(DisconnectReason::Asked)));
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(DisconnectReason::Local)));
     drop(server);
 }
 
 #[test]
 fn pongs_follow_pings_however_they_are_cut() {
-    let server =
-        Server::start(options(AcceptTopology::Reuseport, 1), |_| handlers::PingPong).unwrap();
+    let server = Server::start(options(AcceptTopology::Reuseport, 1), |_| kinds::PingPong).unwrap();
     let mut client = connect(server.addr());
     for part in [&b"Pi"[..], b"ngPing", b"P", b"ing"] {
         client.write_all(part).unwrap();
@@ -402,14 +401,14 @@ fn pongs_follow_pings_however_they_are_cut() {
 
 #[test]
 fn an_echo_returns_and_a_hold_keeps_silent() {
-    let echo = Server::start(options(AcceptTopology::Reuseport, 1), |_| handlers::Echo).unwrap();
+    let echo = Server::start(options(AcceptTopology::Reuseport, 1), |_| kinds::Echo).unwrap();
     let mut client = connect(echo.addr());
     client.write_all(b"hello").unwrap();
     let mut answer = [0; 5];
     client.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"hello");
 
-    let hold = Server::start(options(AcceptTopology::Reuseport, 1), |_| handlers::Hold).unwrap();
+    let hold = Server::start(options(AcceptTopology::Reuseport, 1), |_| kinds::Hold).unwrap();
     let mut client = connect(hold.addr());
     client.write_all(b"hello").unwrap();
     assert!(!is_answered(&mut client));

@@ -1,4 +1,5 @@
-//! What a handler does with an fd that was opened elsewhere, where every core has an fd table of its own.
+//! What a handler does with an fd that was opened elsewhere, where every core has an fd table of
+//! its own.
 
 mod support;
 
@@ -13,7 +14,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use support::*;
 use throng_server::{
-    AcceptTopology, Connection, Handler, Raw, Server, ServerHandle, ServerOptions, handlers,
+    AcceptTopology, Connection, Handler, Raw, Server, ServerHandle, ServerOptions, kinds,
 };
 
 /// Writes to logs that it has captured, and answers `ok`.
@@ -42,11 +43,13 @@ impl Handler for Logging {
 }
 
 const EBADF: i32 = 9;
-/// More logs than a private table has spare places for, and enough clients for all of their numbers.
+/// More logs than a private table has spare places for, and enough clients for all of their
+/// numbers.
 const LOGS: usize = 40;
 const CLIENTS: usize = 200;
 
-/// What the handlers' logs got, how often a write failed, and what the clients got besides their answers.
+/// What the handlers' logs got, how often a write failed, and what the clients got besides their
+/// answers.
 fn run(accept: AcceptTopology, private_fds: bool) -> (Vec<u8>, u64, Vec<u8>) {
     let (mut read, write): (Vec<_>, Vec<_>) = (0..LOGS).map(|_| std::io::pipe().unwrap()).unzip();
     let logs: Vec<File> = write.into_iter().map(|write| File::from(OwnedFd::from(write))).collect();
@@ -93,7 +96,7 @@ fn with_one_table_for_all_a_captured_fd_works() {
 
 /// Publishes through another server's handle, and tells what came of it.
 struct Relaying {
-    to: ServerHandle<handlers::Chat>,
+    to: ServerHandle<throng_server::WebSockets<kinds::Chat>>,
     told: Sender<Option<String>>,
 }
 
@@ -115,11 +118,11 @@ impl Handler for Relaying {
 fn a_handle_to_a_server_elsewhere_panics_on_a_core_with_a_table_of_its_own() {
     for (private_fds, works) in [(false, true), (true, false)] {
         let chat = Server::start(options(AcceptTopology::Reuseport, 1), |_| {
-            handlers::Chat::new(handlers::ChatOptions::default())
+            kinds::Chat::handler(throng_server::WebSocketOptions::default())
         });
         let chat = chat.unwrap();
         let (tell, told) = channel();
-        let to = chat.sender();
+        let to = chat.handle();
         let options = ServerOptions { private_fds, ..options(AcceptTopology::Reuseport, 1) };
         let relay =
             Server::start(options, move |_| Relaying { to: to.clone(), told: tell.clone() });

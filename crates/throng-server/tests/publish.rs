@@ -39,7 +39,7 @@ fn what_another_thread_publishes_reaches_all_cores_in_order() {
         member.write_all(b"?").unwrap();
     }
     eventually("all are members", || server.snapshot().counters.memberships == 12);
-    let sender = server.sender();
+    let sender = server.handle();
     for number in 0..COUNT {
         assert!(sender.publish(Arc::new(Publication::new("news", number))).is_ok());
         assert!(sender.publish(Publication::new("rumours", number)).is_ok());

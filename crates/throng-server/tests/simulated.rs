@@ -1,5 +1,5 @@
-//! The whole server on virtual time, with everything going wrong that can: limits hold, nobody is left
-//! waiting, and the books balance.
+//! The whole server on virtual time, with everything going wrong that can: limits hold, nobody is
+//! left waiting, and the books balance.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -64,7 +64,8 @@ impl Handler for Watcher {
     }
 }
 
-/// Users that connect, ask, read the answer and close, over and over, until each has been served often enough.
+/// Users that connect, ask, read the answer and close, over and over, until each has been served
+/// often enough.
 struct Users {
     target: ConnectSpec,
     count: usize,
@@ -194,7 +195,9 @@ impl Simulated {
                 .for_each(|core| self.cores.post(core, CoreMessage::listen(addr(), reply.clone())));
             heard(sim, self.running.len() - 1);
         } else {
-            others.for_each(|core| self.cores.post(core, CoreMessage::expect(reply.clone())));
+            others.for_each(|core| {
+                self.cores.post(core, CoreMessage::expect_listener(reply.clone()))
+            });
             heard(sim, self.running.len() - 1);
             self.cores.post(0, CoreMessage::listen_for_all(addr(), reply.clone()));
             heard(sim, self.running.len());
@@ -297,8 +300,8 @@ fn connections_max_is_exact_and_nobody_is_stuck() {
 
 #[test]
 fn a_single_permit_goes_round() {
-    // Whoever is woken for it and has no use for it must wake the next, even if a message woke him before
-    // and he took it out of turn.
+    // Whoever is woken for it and has no use for it must wake the next, even if a message woke him
+    // before and he took it out of turn.
     for accept in TOPOLOGIES {
         check(8 * RUNS, |sim| {
             sim.set_faults(Faults { mail_delay_max: Duration::from_millis(3), ..Faults::none() });

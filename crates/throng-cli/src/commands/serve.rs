@@ -1,4 +1,4 @@
-//! `throng serve`: a server on this machine, until it is told to end.
+//! `throng serve`: runs a server on this machine until it is asked to stop.
 
 mod limits;
 mod panics;
@@ -10,42 +10,44 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use throng_control::ProcessRole;
-use throng_driver::CoreId;
 use throng_report::{RunEvent, ServerSnapshot};
-use throng_server::{AcceptTopology, Handler, Server, ServerOptions, channels, handlers};
+use throng_server::kinds::{KINDS, KindOptions, ServerKind, ServerProtocol};
+use throng_server::{AcceptTopology, AnyServer, ServerOptions};
 
-use crate::control::{AnyServer, ServerControl};
+use crate::control::ServerControl;
 use crate::interrupt::{Interrupt, LOOK_EVERY};
 use crate::{Exit, Failure, output, quantity};
 
-/// Run a server: ok, echo, pingpong, hold, chat or channels
+/// Run a ready-made server
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", limits::help()))]
 pub(crate) struct Serve {
-    /// What it does with its connections
-    handler: ServerKind,
-    /// Where to listen; port 0 lets the kernel choose
+    /// The kind of server
+    #[arg(value_parser = kind())]
+    kind: &'static ServerKind,
+    /// Address to listen on; port 0 lets the kernel choose
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:5555",
         value_parser = quantity::listen)]
     listen: SocketAddr,
-    /// Event loops [default: one a CPU, more where --connections-max needs their fd tables]
+    /// Event loops [default: one per CPU; more if --connections-max needs their fd tables]
     #[arg(long, value_name = "N", value_parser = quantity::cores)]
     cores: Option<usize>,
-    /// How connections find their core: a listener a core, one listener for all, or one registry
+    /// How connections reach their core: reuseport (a listener for each core), shared (one listener
+    /// that all cores accept from), dispatch (one registry assigns the core)
     #[arg(long, value_name = "HOW", default_value = "reuseport",
         value_parser = PossibleValuesParser::new(["reuseport", "shared", "dispatch"]))]
     accept: String,
-    /// Connections that may wait for accept, for each listener
+    /// Connections that may wait in the accept queue of each listener
     #[arg(long, value_name = "N", default_value = "4096", value_parser = quantity::backlog)]
     backlog: u32,
-    /// Connections over all cores [default: what the fd tables hold]
+    /// Maximum of connections over all cores [default: what the fd tables hold]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     connections_max: Option<usize>,
-    /// Close a connection of which nothing was heard for so long; pings count [default: never;
+    /// Close connections idle for longer than this; pings count as activity [default: never;
     /// channels: 60s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     idle_timeout: Option<Duration>,
@@ -57,39 +59,21 @@ pub(crate) struct Serve {
     rcvbuf: Option<u32>,
     #[command(flatten)]
     sockets: sockets::Flags,
-    /// How long open connections may take to end once the server is told to
+    /// On shutdown, wait this long for open connections to end
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::duration)]
     drain_timeout: Duration,
-    /// Print a line in every interval of this length
+    /// Print a line of counters at this interval
     #[arg(long, value_name = "TIME", value_parser = quantity::interval)]
     stats: Option<Duration>,
-    /// Print JSON: a line when it listens, one an interval with --stats, one at the end
+    /// Print JSON: a line at the start, a line per interval with --stats, a line at the end
     #[arg(long)]
     json: bool,
-    /// Where to answer `throng ctl` [default: a file of this user]
+    /// Socket that answers `throng ctl` [default: a file of this user]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// End when standard input does, as it does when the parent process is gone
+    /// Stop when standard input closes, as it does when the parent process ends
     #[arg(long)]
     exit_with_parent: bool,
-}
-
-/// A built-in handler.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-#[value(rename_all = "lowercase")]
-enum ServerKind {
-    /// Answer any packet with `ok`
-    Ok,
-    /// Send back what comes
-    Echo,
-    /// Answer each 4-byte `Ping` with `Pong`
-    PingPong,
-    /// Accept, and keep
-    Hold,
-    /// Everyone hears everyone: a chat of one room over WebSockets
-    Chat,
-    /// Phoenix Channels at /socket, with rooms to try, and a chat page at /
-    Channels,
 }
 
 const EXAMPLES: &str = "\
@@ -106,14 +90,14 @@ impl Serve {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         self.check_flags()?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
-        panics::print_seldom();
+        panics::limit_output();
         let server = self.start()?;
         let control = ServerControl {
             server: Arc::clone(&server),
             interrupt: interrupt.clone(),
             drain_timeout: self.drain_timeout,
         };
-        let title = format!("{} on {}", self.handler.name(), server.addr());
+        let title = format!("{} on {}", self.kind.name, server.addr());
         let control = throng_control::serve(
             self.control.as_deref(),
             ProcessRole::Server,
@@ -132,14 +116,15 @@ impl Serve {
                 "connections_max": snapshot.connections_max,
             }));
         } else {
-            output::say(text::beginning(&snapshot, self, control.path()));
+            output::say(text::listening(&snapshot, self, control.path()));
         }
-        let by = self.watch(&*server, &interrupt);
+        let by = self.print_until_interrupted(&*server, &interrupt);
         server.suspend();
         let open = server.open();
-        match self.json {
-            true => output::say_json(&json!({"event": "draining", "by": by, "open": open})),
-            false => output::say(format!("{by}: no more connections; {open} are open")),
+        if self.json {
+            output::say_json(&json!({"event": "draining", "by": by, "open": open}));
+        } else {
+            output::say(format!("{by}: accepting has stopped; {open} connections are open"));
         }
         let drained = server.drain(self.drain_timeout);
         let last = server.snapshot();
@@ -149,53 +134,36 @@ impl Serve {
                 &json!({"event": "stopped", "by": by, "drained": drained, "snapshot": last}),
             );
         } else {
-            output::say(text::end(&last, open, drained));
+            output::say(text::stopped(&last, open, drained));
         }
         server.stop();
         Ok(Exit::Met)
     }
 
-    /// A flag that would do nothing is a mistake.
+    /// Refuses a flag that this kind of server does not read.
     fn check_flags(&self) -> Result<(), Failure> {
-        let (flag, belongs_to) = match self.handler {
-            ServerKind::Channels => return Ok(()),
-            ServerKind::Chat => (self.sockets.of_channels(), "`throng serve channels`"),
-            _ => (self.sockets.of_websockets(), "`throng serve chat` or `throng serve channels`"),
+        let needs_more = |(_, protocol): &(_, ServerProtocol)| *protocol > self.kind.protocol;
+        let Some((flag, protocol)) = self.sockets.given().into_iter().find(needs_more) else {
+            return Ok(());
         };
-        let Some(flag) = flag else { return Ok(()) };
-        let name = self.handler.name();
-        let problem = format!("`{flag}` means nothing to `throng serve {name}`");
-        Err(Failure::new(format!("{problem}: leave it out; it belongs to {belongs_to}")))
+        let readers: Vec<String> = KINDS
+            .iter()
+            .filter(|kind| kind.protocol >= protocol)
+            .map(|kind| format!("`throng serve {}`", kind.name))
+            .collect();
+        let (name, readers) = (self.kind.name, readers.join(" and "));
+        Err(Failure::new(format!(
+            "`throng serve {name}` does not support `{flag}`: leave it out; it is for {readers}"
+        )))
     }
 
     fn start(&self) -> Result<Arc<dyn AnyServer>, Failure> {
-        match self.handler {
-            ServerKind::Ok => self.with(|| handlers::Ok),
-            ServerKind::Echo => self.with(|| handlers::Echo),
-            ServerKind::PingPong => self.with(|| handlers::PingPong),
-            ServerKind::Hold => self.with(|| handlers::Hold),
-            ServerKind::Channels => {
-                let channels = self.sockets.channels(channels::demo(), self.idle_timeout);
-                start(self.options_of_sockets(), move |core| channels.handler(core))
-            }
-            ServerKind::Chat => {
-                let chat = self.sockets.chat(self.idle_timeout);
-                start(self.options_of_sockets(), move |_| handlers::Chat::new(chat.clone()))
-            }
-        }
-    }
-
-    fn with<H: Handler>(&self, make: fn() -> H) -> Result<Arc<dyn AnyServer>, Failure>
-    where
-        Server<H>: Send + Sync,
-    {
-        start(self.options(), move |_| make())
-    }
-
-    /// Of a server whose handler knows the idle timeout itself: a WebSocket that is silent for too long is told so before it is
-    /// closed.
-    fn options_of_sockets(&self) -> ServerOptions {
-        ServerOptions { idle_timeout: None, ..self.options() }
+        let options = KindOptions {
+            server: self.options(),
+            websocket: self.sockets.websocket(),
+            channels: self.sockets.channels(),
+        };
+        (self.kind.start)(&options).map_err(|error| text::not_started(&error))
     }
 
     fn options(&self) -> ServerOptions {
@@ -208,59 +176,47 @@ impl Serve {
             idle_timeout: self.idle_timeout,
             sndbuf_bytes: self.sndbuf,
             rcvbuf_bytes: self.rcvbuf,
-            // No handler of ours uses an fd that another thread opened.
-            private_fds: true,
             ..ServerOptions::default()
         }
     }
 
-    /// Prints what was asked for until somebody wants the server to end, and says who.
-    fn watch(&self, server: &dyn AnyServer, interrupt: &Interrupt) -> String {
+    /// Prints events and statistics until the process is asked to stop. Returns what asked for it.
+    fn print_until_interrupted(&self, server: &dyn AnyServer, interrupt: &Interrupt) -> String {
         let mut before = (Instant::now(), server.snapshot());
         loop {
             if let Some(by) = interrupt.requested() {
                 return by.to_string();
             }
             std::thread::sleep(LOOK_EVERY);
-            server.events().iter().for_each(|event| self.tell(event));
+            server.events().iter().for_each(|event| self.print_event(event));
             if self.stats.is_some_and(|interval| before.0.elapsed() >= interval) {
                 let now = (Instant::now(), server.snapshot());
-                self.show(&before.1, &now.1, now.0 - before.0);
+                self.print_stats(&before.1, &now.1, now.0 - before.0);
                 before = now;
             }
         }
     }
 
-    fn tell(&self, event: &RunEvent) {
-        match self.json {
-            true => output::say_json(event),
-            false => output::say(event.to_string()),
+    fn print_event(&self, event: &RunEvent) {
+        if self.json {
+            output::say_json(event);
+        } else {
+            output::say(event.to_string());
         }
     }
 
-    fn show(&self, before: &ServerSnapshot, now: &ServerSnapshot, span: Duration) {
-        match self.json {
-            true => output::say_json(&json!({"event": "stats", "snapshot": now})),
-            false => output::say(text::stats(before, now, span)),
+    fn print_stats(&self, before: &ServerSnapshot, now: &ServerSnapshot, span: Duration) {
+        if self.json {
+            output::say_json(&json!({"event": "stats", "snapshot": now}));
+        } else {
+            output::say(text::stats(before, now, span));
         }
     }
 }
 
-fn start<H: Handler>(
-    options: ServerOptions,
-    make: impl Fn(CoreId) -> H + Send + Sync + 'static,
-) -> Result<Arc<dyn AnyServer>, Failure>
-where
-    Server<H>: Send + Sync,
-{
-    match Server::start(options, make) {
-        Ok(server) => Ok(Arc::new(server)),
-        Err(error) => Err(text::not_started(&error)),
-    }
-}
-
-impl ServerKind {
-    fn name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-    }
+/// Reads the name of a kind; the names and the help of each come from [`KINDS`].
+fn kind() -> impl TypedValueParser<Value = &'static ServerKind> {
+    let names = KINDS.iter().map(|kind| PossibleValue::new(kind.name).help(kind.about));
+    PossibleValuesParser::new(names)
+        .map(|name| ServerKind::named(&name).expect("the parser accepts the names of kinds only"))
 }

@@ -118,7 +118,7 @@ impl Both {
                 let number = self.published;
                 self.published += 1;
                 let publication =
-                    Publication::new(NAMES[topic], Body(number, bytes)).of_bytes(bytes);
+                    Publication::new(NAMES[topic], Body(number, bytes)).with_body_bytes(bytes);
                 let publication = Arc::new(publication);
                 let key = except.map(|except| self.connections[except].key);
                 let accepted = self.hub.publish(&publication, key);
@@ -156,7 +156,7 @@ impl Both {
             };
             Arc::clone(publication.frame(dialect, render))
         });
-        let Some(Delivery { key, tag, what, .. }) = delivery else { return false };
+        let Some(Delivery { key, tag, content: what, .. }) = delivery else { return false };
         let one = &mut memberships[usize::from(tag)];
         assert!(one.membership.is_some(), "it has left");
         assert_eq!(connections[one.connection].key, key);
@@ -249,7 +249,7 @@ fn next(hub: &mut Hub) -> Option<(u32, Vec<u32>)> {
         let Body(number, bytes) = publication.body().unwrap();
         Arc::clone(publication.frame(dialect, |out| out.extend(frame_of(*number, *bytes))))
     };
-    let Delivery { key, what, .. } = hub.next(render)?;
+    let Delivery { key, content: what, .. } = hub.next(render)?;
     match what {
         DeliveryContent::Frames(frames, range) => {
             Some((key.index(), numbers_in(&frames.bytes()[frames.span(range)])))
@@ -275,7 +275,7 @@ fn a_pass_carries_no_more_than_is_written_in_one_go() {
     let (mut hub, _) = hub_of(&[("lobby", 1)], TopicRules::default());
     for number in 0..3 {
         hub.publish(
-            &Arc::new(Publication::new("lobby", Body(number, 40_000)).of_bytes(80_000)),
+            &Arc::new(Publication::new("lobby", Body(number, 40_000)).with_body_bytes(80_000)),
             None,
         );
     }

@@ -1,4 +1,4 @@
-//! A broadcast as it travels between cores, and as it is written.
+//! A broadcast: the value that travels between cores, and its frames.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use throng_proto::websocket::{Deflater, encode_deflated, encode_frame};
 use throng_pubsub::presence::Diff;
 use throng_pubsub::{Dialect, Publication};
 
-use super::core::CoreState;
+use super::core_state::CoreState;
 use super::frame::{self, opcode};
 use super::handler::Client;
 use super::longpoll::{self, Entry, Text};
 
-/// What is published; the topic is the publication's.
+/// The body of a publication; the publication has the topic.
 pub(crate) struct Broadcast {
     event: Box<str>,
     payload: Owned,
@@ -33,17 +33,17 @@ impl Broadcast {
         Self { event: event.into(), payload }
     }
 
-    /// It, for everyone in `topic`; queues count its event and payload.
+    /// Makes a publication of it for `topic`. Queues count its event and its payload.
     pub(crate) fn publication(self, topic: impl Into<Arc<str>>) -> Publication {
         let payload = match self.payload() {
             PhoenixPayload::Json(json) => json.len(),
             PhoenixPayload::Binary(data) => data.len(),
         };
         let bytes = self.event.len() + payload;
-        Publication::new(topic, self).of_bytes(bytes)
+        Publication::new(topic, self).with_body_bytes(bytes)
     }
 
-    /// Who came and who went.
+    /// Makes a `presence_diff`.
     pub(crate) fn presence(diff: &Arc<Diff>) -> Self {
         Self { event: names::PRESENCE_DIFF.into(), payload: Owned::Presence(Arc::clone(diff)) }
     }
@@ -60,24 +60,27 @@ impl Broadcast {
         }
     }
 
-    /// Appends the message, without a WebSocket's frame. None where it cannot be written: binary in V1.
+    /// Appends the message without a WebSocket frame. Returns `None` if it cannot be written:
+    /// binary in V1.
     pub(crate) fn encode(&self, vsn: Vsn, topic: &str, out: &mut Vec<u8>) -> Option<FrameKind> {
         phoenix::broadcast(vsn, topic, &self.event, self.payload(), out).ok()
     }
 }
 
-/// Tells one client a broadcast, in the frame that is shared by all who speak as it does.
-pub(crate) fn tell(
+/// Sends a broadcast to one client, in the frame that all clients of its dialect share.
+pub(crate) fn send_to(
     conn: &mut Client<'_>,
     core: &mut CoreState,
     vsn: Vsn,
     publication: &Publication,
 ) {
     let is_poll = conn.state().is_poll();
-    let spoken = match is_poll {
-        true => poll_dialect(vsn),
-        false if !conn.protocol().is_open() => return,
-        false => dialect(vsn, conn.protocol().is_deflated()),
+    let spoken = if is_poll {
+        poll_dialect(vsn)
+    } else if !conn.protocol().is_open() {
+        return;
+    } else {
+        dialect(vsn, conn.protocol().is_deflated())
     };
     let CoreState { frame, deflater, .. } = core;
     let rendered =
@@ -87,22 +90,21 @@ pub(crate) fn tell(
     } else if !rendered.is_empty() {
         longpoll::keep(conn, Entry::Text(Text::Shared(Arc::clone(rendered))));
     }
-    frame::tidy(frame);
+    frame::shrink(frame);
 }
 
-/// Which dialect of a hub a WebSocket speaks.
+/// Returns the hub's dialect of a WebSocket.
 pub(crate) fn dialect(vsn: Vsn, deflated: bool) -> Dialect {
     Dialect::new(u8::from(vsn == Vsn::V2) | u8::from(deflated) << 1)
 }
 
-/// Returns the dialect of long-poll sessions: a message is a JSON string, as it stands in an
-/// answer.
+/// Returns the dialect of long-poll sessions: a message is a JSON string, as an answer contains it.
 fn poll_dialect(vsn: Vsn) -> Dialect {
     Dialect::new(u8::from(vsn == Vsn::V2) | 1 << 2)
 }
 
-/// Appends the frame, or the JSON string, that all clients of `dialect` get. Appends nothing where
-/// the broadcast cannot be written: bytes in V1, and in a long-poll's answer.
+/// Appends the frame, or the JSON string, that all clients of the dialect `spoken` receive. Appends
+/// nothing if the broadcast cannot be written: binary in V1 and in a long-poll's answer.
 pub(crate) fn render(
     publication: &Publication,
     spoken: Dialect,

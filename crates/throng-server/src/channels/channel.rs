@@ -1,4 +1,4 @@
-//! What an application does with a topic.
+//! The `Channel` trait: an application's code for a topic.
 
 use std::any::Any;
 
@@ -6,48 +6,53 @@ use throng_proto::phoenix::PhoenixPayload;
 
 use super::{Joining, Socket};
 
-/// One client joined to one topic: the value is that channel's state, and is gone when the channel ends.
+/// One client joined to one topic: the value is the channel's state and is dropped when it ends.
 ///
-/// A value without size costs no memory. A method must not block, since it holds up every connection of its core. One that
-/// panics ends its channel, which the client is told (`join crashed`, `phx_error`), and nothing else.
+/// A value without size costs no memory. A method must not block, because it would block every
+/// connection of its core. A panic in a method ends its channel and nothing else; the client
+/// receives `join crashed` or `phx_error`.
 pub trait Channel: Sized + 'static {
-    /// Broadcasts of these events go to [`Self::handle_out`] instead of straight to the client. What it pushes is the
-    /// channel's own: the policy for slow readers is for what is broadcast straight to them.
+    /// Events whose broadcasts go to [`Self::handle_out`] instead of to the client. What the
+    /// channel pushes there is its own: the policy for slow readers applies to direct broadcasts
+    /// only.
     const INTERCEPT: &'static [&'static str] = &[];
 
-    /// A client wants to join the topic [`Joining::topic`]. Nothing can be sent yet: see [`Self::joined`].
+    /// Called when a client requests to join the topic [`Joining::topic`]. Nothing can be sent yet:
+    /// see [`Self::joined`].
     ///
     /// # Errors
-    /// What the client is told instead of a welcome.
+    /// Returns the reply to a refused join.
     fn join(joining: &mut Joining<'_>) -> Result<Self, JoinRefusal>;
 
-    /// The client has been told that it joined; from here on it gets broadcasts, and this may send.
+    /// Called when the client has been sent the reply to its join. From here on it receives
+    /// broadcasts, and the channel may send.
     fn joined(&mut self, _socket: &mut Socket<'_>) {}
 
-    /// The client has pushed `event`. [`Socket::reply`] answers it, now or later.
+    /// Called when the client has pushed `event`. [`Socket::reply`] answers it, now or later.
     fn handle_in(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>);
 
-    /// A message from elsewhere: by [`Socket::send_self`], or to its [`Address`](super::Address).
+    /// Called with a message from [`Socket::send_self`] or to the channel's
+    /// [`Address`](super::Address).
     fn handle_info(&mut self, _info: Info, _socket: &mut Socket<'_>) {}
 
-    /// A broadcast of an event in [`Self::INTERCEPT`]. Pushes it, unless overridden.
+    /// Called with a broadcast of an event in [`Self::INTERCEPT`]. Pushes it by default.
     fn handle_out(&mut self, event: &str, payload: PhoenixPayload<'_>, socket: &mut Socket<'_>) {
         socket.push(event, payload);
     }
 
-    /// The channel ends. Not called after a panic of its own.
+    /// Called when the channel ends, unless it has panicked.
     fn terminate(&mut self, _why: LeaveReason, _socket: &mut Socket<'_>) {}
 }
 
 /// A message for [`Channel::handle_info`]; it may come from another thread.
 pub type Info = Box<dyn Any + Send>;
 
-/// What a client is told that may not join: a JSON object.
+/// The reply to a refused join: a JSON object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinRefusal(pub(crate) String);
 
 impl JoinRefusal {
-    /// `{"reason": reason}`.
+    /// Makes `{"reason": reason}`.
     pub fn because(reason: &str) -> Self {
         let mut json = br#"{"reason":"#.to_vec();
         throng_proto::phoenix::json::write_string(reason, &mut json);
@@ -55,24 +60,24 @@ impl JoinRefusal {
         Self(String::from_utf8(json).unwrap_or_default())
     }
 
-    /// This JSON, which must be an object.
+    /// Makes a refusal of this JSON, which must be an object.
     pub fn json(response: impl Into<String>) -> Self {
         Self(response.into())
     }
 }
 
-/// Why a channel ends.
+/// The reason why a channel ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaveReason {
-    /// The client left; what is pushed now arrives behind `phx_close`.
-    Asked,
+    /// The client left. What is pushed now arrives after `phx_close`.
+    Left,
     /// [`Socket::stop`] was called.
     Stopped,
     /// The client has joined the topic again.
     Duplicate,
-    /// The connection has ended; nothing can be sent any more.
+    /// The connection has ended. Nothing can be sent.
     Closed,
-    /// The server ends.
+    /// The server drains.
     Draining,
 }
 

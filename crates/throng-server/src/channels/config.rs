@@ -1,4 +1,4 @@
-//! How a server of channels is told what to serve.
+//! The configuration of a server of channels.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -14,19 +14,19 @@ use throng_pubsub::presence::PresenceLimits;
 use super::channel::{Channel, ErasedChannel, JoinRefusal};
 use super::defaults;
 use super::handler::ChannelHandler;
-use super::longpoll::Places;
+use super::longpoll::SessionPermits;
 use super::pattern::{Pattern, PatternError};
 use super::socket::Joining;
 use crate::CheckOrigin;
 
-/// What is served at which topic, and who may connect. Settings that Phoenix has too have Phoenix's
-/// defaults.
+/// The channels of a server, and the conditions for connecting. Settings that Phoenix has too have
+/// Phoenix's defaults.
 #[derive(Clone)]
 pub struct Channels {
     config: Config,
 }
 
-/// All settings; each core has a copy.
+/// All settings. Each core has a copy.
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) path: String,
@@ -44,20 +44,21 @@ pub(crate) struct Config {
     pub(crate) topics: Rulebook,
     pub(crate) poll_window: Duration,
     pub(crate) poll_sessions_max: usize,
-    /// Those that are taken; the same for all cores.
-    pub(crate) poll_places: Places,
+    /// The permits of long-poll sessions, shared by all cores.
+    pub(crate) poll_permits: SessionPermits,
     pub(crate) poll_bytes_max: usize,
     pub(crate) presence: PresenceLimits,
     pub(crate) pages: Vec<Page>,
-    /// Signs the tokens of long-poll sessions; the same for all cores.
+    /// The key that signs the tokens of long-poll sessions, the same for all cores.
     pub(crate) secret: [u8; 32],
-    /// The wall clock's time, in nanoseconds, when the machine's other clock began: refs of presence are made of it.
+    /// The wall clock's time at the zero of the monotonic clock, in nanoseconds. Refs of presence
+    /// are made from it.
     pub(crate) origin_ns: u64,
 }
 
 type ConnectFn = dyn Fn(&ConnectRequest<'_>) -> Result<ConnectGrant, ConnectRefusal> + Send + Sync;
 
-/// A pattern and what it leads to.
+/// A pattern and its channel.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) pattern: Pattern,
@@ -66,13 +67,13 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Whether a broadcast of `event` goes to the channel instead of to its client.
+    /// Reports whether a broadcast of `event` goes to the channel instead of to its client.
     pub(crate) fn intercepts(&self, event: &str) -> bool {
         self.intercept.contains(&event)
     }
 }
 
-/// Something to look at with a browser.
+/// A page for browsers.
 #[derive(Clone)]
 pub(crate) struct Page {
     pub(crate) path: &'static str,
@@ -81,7 +82,7 @@ pub(crate) struct Page {
 }
 
 impl Channels {
-    /// Channels at `<path>/websocket` and `<path>/longpoll`.
+    /// Makes channels at `<path>/websocket` and `<path>/longpoll`.
     pub fn new(path: impl Into<String>) -> Self {
         Self {
             config: Config {
@@ -100,7 +101,7 @@ impl Channels {
                 topics: Rulebook::default(),
                 poll_window: defaults::POLL_WINDOW,
                 poll_sessions_max: defaults::POLL_SESSIONS_MAX,
-                poll_places: Places::default(),
+                poll_permits: SessionPermits::default(),
                 poll_bytes_max: defaults::POLL_BYTES_MAX,
                 presence: PresenceLimits::default(),
                 pages: Vec::new(),
@@ -110,11 +111,11 @@ impl Channels {
         }
     }
 
-    /// Clients that join a topic matching `pattern` get a `C`. A pattern is a topic, or ends with `*`, which stands for any
-    /// rest; the first that matches counts.
+    /// Adds a channel: clients that join a topic matching `pattern` get a `C`. A pattern is a
+    /// topic, or ends with `*`, which matches any rest. The first matching pattern counts.
     ///
     /// # Errors
-    /// A `*` elsewhere.
+    /// Returns an error if the pattern has a `*` elsewhere.
     pub fn channel<C: Channel>(mut self, pattern: &str) -> Result<Self, PatternError> {
         self.config.routes.push(Route {
             pattern: Pattern::new(pattern)?,
@@ -124,7 +125,8 @@ impl Channels {
         Ok(self)
     }
 
-    /// Who may connect, and what is kept for the connection. Default: everybody, and nothing.
+    /// Sets the callback that admits a connection and makes its assigns. Default: admits all,
+    /// without assigns.
     pub fn connect(
         mut self,
         connect: impl Fn(&ConnectRequest<'_>) -> Result<ConnectGrant, ConnectRefusal>
@@ -136,100 +138,104 @@ impl Channels {
         self
     }
 
-    /// Whose pages may connect. Default: those of this server's [`host`](Self::host).
+    /// Sets the pages that may connect. Default: pages of this server's [`host`](Self::host).
     pub fn check_origin(mut self, check_origin: CheckOrigin) -> Self {
         self.config.check_origin = check_origin;
         self
     }
 
-    /// What the server is called in the addresses of its pages. Default: any IP address, and
+    /// Sets the server's name in the addresses of its pages. Default: any IP address, and
     /// `localhost`; see [`CheckOrigin::Host`].
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.config.host = Some(host.into());
         self
     }
 
-    /// A WebSocket of which nothing is heard for this long is closed with code 1002. Default 60 s.
+    /// Sets the time without received bytes after which a WebSocket is closed with code 1002.
+    /// Default 60 s.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.config.timeout = timeout;
         self
     }
 
-    /// Channels of one connection; a further join is answered `too many channels joined`. Default 100.
+    /// Sets the maximum of channels of one connection. A further join is answered `too many
+    /// channels joined`. Default 100.
     pub fn channels_max(mut self, channels_max: usize) -> Self {
         self.config.channels_max = channels_max;
         self
     }
 
-    /// Bytes of a topic and of a join_ref, which are kept for as long as the channel lives; a join with a longer one is answered
-    /// `unmatched topic`. Default 1,024.
+    /// Sets the maximum length of a topic and of a join_ref in bytes; both are kept while the
+    /// channel lives. A join with a longer one is answered `unmatched topic`. Default 1,024.
     pub fn name_bytes_max(mut self, name_bytes_max: usize) -> Self {
         self.config.name_bytes_max = name_bytes_max;
         self
     }
 
-    /// Subprotocols to agree on; a client that offers others only is answered 403. Default: what is offered is ignored.
+    /// Sets the subprotocols that the server accepts. A client that offers only others is answered
+    /// 403. Default: offers are ignored.
     pub fn subprotocols(mut self, subprotocols: &[&str]) -> Self {
         self.config.subprotocols = subprotocols.iter().map(|&name| name.to_owned()).collect();
         self
     }
 
-    /// Whether clients may send a token among their subprotocols, as phoenix.js does with `authToken`; see
-    /// [`Connect::auth_token`]. Default false.
+    /// Sets whether clients may send a token among their subprotocols, as phoenix.js does with
+    /// `authToken`; see [`ConnectRequest::auth_token`]. Default false.
     pub fn auth_token(mut self, auth_token: bool) -> Self {
         self.config.auth_token = auth_token;
         self
     }
 
-    /// Whether messages are compressed for clients that want it. Default false.
+    /// Sets whether messages are compressed for clients that offer it. Default false.
     pub fn deflate(mut self, deflate: bool) -> Self {
         self.config.deflate = deflate;
         self
     }
 
-    /// Bounds of requests, frames and messages. Bodies are for long-polls alone: at any other path
-    /// 0 bytes are allowed. Default: [`defaults::limits`].
+    /// Sets the limits of requests, frames and messages. Only long-polls may have bodies: at any
+    /// other path 0 bytes are allowed. Default: [`defaults::limits`].
     pub fn limits(mut self, limits: WebSocketLimits) -> Self {
         self.config.limits = limits;
         self
     }
 
-    /// How long a long-poll waits for messages; a session that nobody polls for one and a half times as long ends. Default 10 s.
+    /// Sets the time that a long-poll waits for messages. A session without a poll for one and a
+    /// half times as long ends. Default 10 s.
     pub fn poll_window(mut self, poll_window: Duration) -> Self {
         self.config.poll_window = poll_window;
         self
     }
 
-    /// Long-poll sessions over all cores; a further one is answered 403. They need no connection to
-    /// stay, so they are none of `connections_max`: a server has at most so many connections, and
-    /// at most so many sessions beside them. Default 1,000.
+    /// Sets the maximum of long-poll sessions over all cores; a further one is answered 403. A
+    /// session exists without a connection, so sessions do not count towards `connections_max`:
+    /// both limits apply side by side. Default 1,000.
     pub fn poll_sessions_max(mut self, poll_sessions_max: usize) -> Self {
         self.config.poll_sessions_max = poll_sessions_max;
         self
     }
 
-    /// Bytes that the long-poll sessions of one core hold together for their next polls. What is
-    /// broadcast is shared and counts once, and a session may hold half of what is free. A session
-    /// for which there is no room ends. Default 64 MiB.
+    /// Sets the bytes that the long-poll sessions of one core keep together for their next polls.
+    /// Broadcasts are shared and count once. A session may keep half of the free bytes. A session
+    /// that finds no room ends. Default 64 MiB.
     pub fn poll_bytes_max(mut self, poll_bytes_max: usize) -> Self {
         self.config.poll_bytes_max = poll_bytes_max;
         self
     }
 
-    /// How many may be present in a topic, and what may be told of each. Default:
+    /// Sets the limits of presence: members of a topic, and sizes of keys and metas. Default:
     /// [`PresenceLimits::default`].
     pub fn presence(mut self, presence: PresenceLimits) -> Self {
         self.config.presence = presence;
         self
     }
 
-    /// What becomes of broadcasts to clients that are too slow for them. Default: [`Rulebook::default`].
+    /// Sets the rules for broadcasts to slow readers. Default: [`Rulebook::default`].
     pub fn topics(mut self, topics: Rulebook) -> Self {
         self.config.topics = topics;
         self
     }
 
-    /// Something for browsers.
+    /// Adds a page for browsers.
     pub fn page(
         mut self,
         path: &'static str,
@@ -240,64 +246,64 @@ impl Channels {
         self
     }
 
-    /// The handler of one core of a [`Server`](crate::Server).
+    /// Makes the handler of one core of a [`Server`](crate::Server).
     pub fn handler(&self, core: CoreId) -> ChannelHandler {
         ChannelHandler::new(self.config.clone(), core)
     }
 }
 
 impl Config {
-    /// The place in `routes` of the first pattern that takes `topic`.
+    /// Returns the index in `routes` of the first pattern that matches `topic`.
     pub(crate) fn route(&self, topic: &str) -> Option<u16> {
         let place = self.routes.iter().position(|route| route.pattern.matches(topic))?;
         u16::try_from(place).ok()
     }
 }
 
-/// A client that wants to connect.
+/// A client's request to connect.
 pub struct ConnectRequest<'a> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) auth_token: Option<String>,
     pub(crate) transport: Transport,
 }
 
-/// How frames travel.
+/// The transport of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Over a WebSocket.
     WebSocket,
-    /// In the answers to requests, which wait for them.
+    /// Long-polling: messages are in the answers to requests that wait for them.
     LongPoll,
 }
 
 impl<'a> ConnectRequest<'a> {
-    /// The parameters that the client was given for its connection: the query, decoded.
+    /// Returns the parameters of the connection: the decoded query.
     pub fn params(&self) -> impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)> {
         query_pairs(self.request.query().unwrap_or_default())
     }
 
-    /// The last parameter of this name.
+    /// Returns the last parameter of this name.
     pub fn param(&self, name: &str) -> Option<Cow<'a, str>> {
         self.params().filter(|(known, _)| known == name).last().map(|(_, value)| value)
     }
 
-    /// A header field of the request.
+    /// Returns a header field of the request.
     pub fn header(&self, name: &str) -> Option<&'a str> {
         self.request.header(name)
     }
 
-    /// What phoenix.js was given as `authToken`, where [`Channels::auth_token`] is on.
+    /// Returns the `authToken` of phoenix.js, if [`Channels::auth_token`] is on.
     pub fn auth_token(&self) -> Option<&str> {
         self.auth_token.as_deref()
     }
 
-    /// Which way the client came.
+    /// Returns the client's transport.
     pub const fn transport(&self) -> Transport {
         self.transport
     }
 }
 
-/// What is kept for a connection that was let in.
+/// The id and the assigns of an admitted connection.
 #[derive(Default)]
 pub struct ConnectGrant {
     pub(crate) id: Option<Arc<str>>,
@@ -305,21 +311,22 @@ pub struct ConnectGrant {
 }
 
 impl ConnectGrant {
-    /// A name for this connection, and for all others of the same user, say: a broadcast of `disconnect` to the topic of
-    /// that name closes them (code 1001).
+    /// Sets the socket's id, which may be shared by all connections of a user. A broadcast of
+    /// `disconnect` to the topic of that name closes them with code 1001.
     pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Anything, which the connection's channels find by [`Socket::assigns`](super::Socket::assigns).
+    /// Sets a value that the connection's channels read with
+    /// [`Socket::assigns`](super::Socket::assigns).
     pub fn with_assigns<T: 'static>(mut self, assigns: T) -> Self {
         self.assigns = Some(Box::new(assigns));
         self
     }
 }
 
-/// What a client is answered that may not connect.
+/// The answer to a client that may not connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectRefusal {
     pub(crate) status: u16,
@@ -327,26 +334,26 @@ pub struct ConnectRefusal {
 }
 
 impl ConnectRefusal {
-    /// An answer of this HTTP status: 429, say.
+    /// Makes an answer with this HTTP status, 429 for example.
     pub fn status(status: u16) -> Self {
         Self { status, body: String::new() }
     }
 
-    /// With this text behind it.
+    /// Sets the body.
     pub fn with_body(mut self, body: impl Into<String>) -> Self {
         self.body = body.into();
         self
     }
 }
 
-/// 403, empty.
+/// Status 403 without a body.
 impl Default for ConnectRefusal {
     fn default() -> Self {
         Self::status(403)
     }
 }
 
-/// Nobody else knows it.
+/// Makes a random key for this process.
 fn secret() -> [u8; 32] {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).expect("the system has randomness");

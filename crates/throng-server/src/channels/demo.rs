@@ -1,4 +1,4 @@
-//! The application of `throng serve channels`: something for any client to try.
+//! The application of `throng serve channels`: rooms for any client to try.
 
 use serde_json::{Map, Value};
 use throng_proto::phoenix::PhoenixPayload;
@@ -7,10 +7,11 @@ use throng_pubsub::presence::PresenceError;
 use super::pattern::PatternError;
 use super::{Channel, Channels, JoinRefusal, Joining, Socket, page};
 
-/// Channels at `/socket`, topics `rooms:*`, `presence:*` and `private:*`, and a chat page at `/`.
+/// Makes channels at `/socket` with the topics `rooms:*`, `presence:*` and `private:*`, and a chat
+/// page at `/`.
 ///
 /// # Panics
-/// Never: its patterns are right.
+/// Never: its patterns are correct.
 pub fn demo() -> Channels {
     build().unwrap_or_else(|error| panic!("{error}"))
 }
@@ -23,7 +24,8 @@ fn build() -> Result<Channels, PatternError> {
         .channel::<Private>("private:*")
 }
 
-/// `new_msg` and `new:msg` go to everyone in the room; the other events try out one thing each.
+/// A room. `new_msg` and `new:msg` are broadcast to all its members; each other event tries one
+/// feature.
 struct Room;
 
 impl Channel for Room {
@@ -47,7 +49,8 @@ impl Channel for Room {
     }
 }
 
-/// Shows who is there, and keeps what it was told until it has joined. `{"user": key, ...}`: the rest of what a client says as it joins is what others are told.
+/// A topic with presence. The payload of the join is `{"user": key, ...}`; all other fields become
+/// the meta that the other members receive. The channel keeps both until it has joined.
 struct Lounge {
     user: String,
     meta: String,
@@ -58,14 +61,14 @@ impl Channel for Lounge {
         let PhoenixPayload::Json(json) = joining.payload() else {
             return Err(JoinRefusal::because("a user is missing"));
         };
-        let mut said: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
-        match said.remove("user") {
+        let mut fields: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
+        match fields.remove("user") {
             Some(Value::String(user)) => {
-                let meta = Value::Object(said).to_string();
+                let meta = Value::Object(fields).to_string();
                 match joining.may_track(&user, &meta) {
                     Ok(()) => Ok(Self { user, meta }),
                     Err(PresenceError::TooLong) => {
-                        Err(JoinRefusal::because("what others would be told is too long"))
+                        Err(JoinRefusal::because("the user or its meta is too long"))
                     }
                     Err(error) => Err(JoinRefusal::because(&error.to_string())),
                 }
@@ -75,7 +78,7 @@ impl Channel for Lounge {
     }
 
     fn joined(&mut self, socket: &mut Socket<'_>) {
-        // The one channel that could track it already is this one.
+        // Cannot fail with AlreadyTracked: only this channel tracks the user.
         let (user, meta) = (std::mem::take(&mut self.user), std::mem::take(&mut self.meta));
         let _ = socket.track(&user, &meta);
         socket.push_presence();
@@ -84,7 +87,7 @@ impl Channel for Lounge {
     fn handle_in(&mut self, _event: &str, _payload: PhoenixPayload<'_>, _socket: &mut Socket<'_>) {}
 }
 
-/// Nobody may join.
+/// A topic that refuses all joins.
 struct Private;
 
 impl Channel for Private {

@@ -1,4 +1,4 @@
-//! What a client's message leads to, and what the client is told.
+//! The messages of clients: passes each to its channel, and replies.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,7 +9,7 @@ use throng_pubsub::Subscription;
 
 use super::broadcast::dialect;
 use super::channel::{JoinRefusal, LeaveReason};
-use super::conn::JoinedChannel;
+use super::client_state::JoinedChannel;
 use super::frame;
 use super::handler::{CHANNEL, ChannelHandler, Client, INTERNAL_ERROR};
 use super::lifecycle::drop_shielded;
@@ -20,23 +20,25 @@ impl ChannelHandler {
     pub(crate) fn text(&mut self, conn: &mut Client<'_>, vsn: Vsn, text: &str) {
         match phoenix::decode_text(vsn, text) {
             Ok(message) => self.message_in(conn, vsn, &message),
-            Err(_) => self.no_message(conn),
+            Err(_) => self.reject_message(conn),
         }
     }
 
     pub(crate) fn binary(&mut self, conn: &mut Client<'_>, vsn: Vsn, bytes: &[u8]) {
         if vsn == Vsn::V1 {
-            // V1 is JSON whatever the frame says, as Phoenix has it; tsung sends it so.
+            // In V1 every message is JSON, in a binary frame too, as in Phoenix. tsung sends such
+            // frames.
             return self.text(conn, vsn, std::str::from_utf8(bytes).unwrap_or_default());
         }
         match phoenix::decode_binary(bytes) {
             Ok(message) => self.message_in(conn, vsn, &message),
-            Err(_) => self.no_message(conn),
+            Err(_) => self.reject_message(conn),
         }
     }
 
-    /// What a client sent means nothing. Phoenix crashes here, and its clients know that as this code.
-    pub(super) fn no_message(&mut self, conn: &mut Client<'_>) {
+    /// Closes a connection that sent something that is not a message. Phoenix crashes here, and
+    /// clients know that as this close code.
+    pub(super) fn reject_message(&mut self, conn: &mut Client<'_>) {
         self.core.counters.bad_messages += 1;
         self.end(conn, INTERNAL_ERROR, LeaveReason::Closed);
     }
@@ -60,8 +62,8 @@ impl ChannelHandler {
 
     fn join(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
         let old = conn.state().take(&message.topic);
-        // The answer to the join comes before what is left to say about the old channel.
-        let mut farewell = None;
+        // The reply to the join comes before the last messages of the old channel.
+        let mut last_messages = None;
         if let Some(mut old) = old {
             let mark = frame::mark(conn);
             self.terminate(conn, vsn, &mut old, LeaveReason::Duplicate);
@@ -69,7 +71,7 @@ impl ChannelHandler {
                 phoenix::channel_closed(vsn, old.join_ref.as_deref(), &old.topic.name, out);
                 Ok(FrameKind::Text)
             });
-            farewell = Some(frame::cut(conn, mark));
+            last_messages = Some(frame::cut(conn, mark));
             self.forget(conn, old);
         }
         let joined = self.try_join(conn, vsn, message);
@@ -77,17 +79,17 @@ impl ChannelHandler {
             Some(_) => self.core.counters.joins += 1,
             None => self.core.counters.joins_refused += 1,
         }
-        if let Some(farewell) = farewell {
-            frame::append(conn, farewell);
+        if let Some(last_messages) = last_messages {
+            frame::append(conn, last_messages);
         }
         if let Some(mut joined) = joined {
             let outcome =
                 self.call(conn, vsn, &mut joined, None, |channel, socket| channel.joined(socket));
-            self.settle(conn, vsn, joined, outcome);
+            self.apply_outcome(conn, vsn, joined, outcome);
         }
     }
 
-    /// Joins and answers.
+    /// Joins the topic, and replies.
     fn try_join(
         &mut self,
         conn: &mut Client<'_>,
@@ -100,20 +102,21 @@ impl ChannelHandler {
             self.reply(conn, vsn, message, join_ref, "error", error);
             return None;
         }
-        // Without a join_ref the channel is known by the ref of its join.
+        // A channel without a join_ref is known by the ref of its join.
         let known_as = join_ref.or(message.r#ref.as_deref());
         let name_bytes = message.topic.len().max(known_as.map_or(0, str::len));
-        let topic = match name_bytes <= self.core.config.name_bytes_max {
-            true => self.core.topics.get(&self.core.config, &message.topic),
-            false => None,
+        let topic = if name_bytes <= self.core.config.name_bytes_max {
+            self.core.topics.get(&self.core.config, &message.topic)
+        } else {
+            None
         };
         let Some(topic) = topic else {
-            self.unmatched(conn, vsn, message);
+            self.reply_unmatched(conn, vsn, message);
             return None;
         };
         let route = &self.core.config.routes[usize::from(topic.route)];
         let mut joining = Joining {
-            conn: conn.lend(),
+            conn: conn.reborrow(),
             topic: &topic.name,
             payload: message.payload,
             welcome: String::new(),
@@ -167,25 +170,25 @@ impl ChannelHandler {
         let Some(joined) = conn.state().take(&message.topic) else { return };
         let known_as = joined.join_ref.as_deref();
         self.reply(conn, vsn, message, known_as, "ok", PhoenixPayload::EMPTY);
-        self.finish(conn, vsn, joined, LeaveReason::Asked);
+        self.finish(conn, vsn, joined, LeaveReason::Left);
     }
 
-    /// An event of the application's own.
+    /// Passes a pushed event to its channel.
     fn push_in(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
         let Some(mut joined) = conn.state().take(&message.topic) else {
-            return self.unmatched(conn, vsn, message);
+            return self.reply_unmatched(conn, vsn, message);
         };
         if joined.is_stale(message.join_ref.as_deref()) {
             return conn.state().put(joined);
         }
-        let asked = message.r#ref.as_deref();
-        let outcome = self.call(conn, vsn, &mut joined, asked, |channel, socket| {
+        let push_ref = message.r#ref.as_deref();
+        let outcome = self.call(conn, vsn, &mut joined, push_ref, |channel, socket| {
             channel.handle_in(&message.event, message.payload, socket);
         });
-        self.settle(conn, vsn, joined, outcome);
+        self.apply_outcome(conn, vsn, joined, outcome);
     }
 
-    fn unmatched(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
+    fn reply_unmatched(&mut self, conn: &mut Client<'_>, vsn: Vsn, message: &PhoenixMessage<'_>) {
         let error = PhoenixPayload::Json(r#"{"reason":"unmatched topic"}"#);
         self.reply(conn, vsn, message, None, "error", error);
     }
@@ -218,7 +221,7 @@ impl ChannelHandler {
 }
 
 impl JoinedChannel {
-    /// Whether a message is for an earlier channel of the same topic.
+    /// Reports whether a message is for an earlier channel of the same topic.
     fn is_stale(&self, join_ref: Option<&str>) -> bool {
         join_ref.is_some_and(|join_ref| self.join_ref.as_deref() != Some(join_ref))
     }

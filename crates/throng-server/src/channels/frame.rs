@@ -1,49 +1,50 @@
-//! How an encoded message leaves: as a WebSocket's frame, or in the next answer to a long-poll.
+//! Encoded messages: sends them as WebSocket frames, or keeps them for the next answer to a
+//! long-poll.
 
 use throng_proto::phoenix::FrameKind;
 use throng_proto::websocket::Opcode;
 
-use super::conn::Mode;
-use super::core::CoreState;
+use super::client_state::Mode;
+use super::core_state::CoreState;
 use super::handler::Client;
 use super::longpoll::{self, Entry};
 
-/// Sends the message that stands in the core's buffer.
+/// Sends the message in the core's buffer.
 pub(crate) fn send(conn: &mut Client<'_>, core: &mut CoreState, kind: FrameKind) {
     let CoreState { frame, deflater, .. } = core;
     if let Mode::Poll(_) = conn.state().mode {
-        // Bytes have no place in a long-poll's answer.
+        // A long-poll's answer cannot contain binary messages.
         if kind == FrameKind::Text {
             longpoll::push(conn, std::str::from_utf8(frame).unwrap_or_default());
         }
-        return tidy(frame);
+        return shrink(frame);
     }
     let (session, out) = conn.session();
     match kind {
-        // What an encoder appends is UTF-8.
+        // Encoders append UTF-8 only.
         FrameKind::Text => {
             let text = std::str::from_utf8(frame).unwrap_or_default();
             session.text(text, Some(deflater), out);
         }
         FrameKind::Binary => session.binary(frame, Some(deflater), out),
     }
-    tidy(frame);
+    shrink(frame);
 }
 
-/// Gives a core's buffer back that a long message has made large.
-pub(crate) fn tidy(buffer: &mut Vec<u8>) {
+/// Frees a core's buffer if a long message has made it large.
+pub(crate) fn shrink(buffer: &mut Vec<u8>) {
     if buffer.capacity() > KEPT_BYTES {
         *buffer = Vec::new();
     }
 }
 
-/// What was sent from some moment on, cut out to be sent later.
+/// Messages that were cut out, to be sent later.
 pub(crate) enum Tail {
     Frames(Vec<u8>),
     Messages(Vec<Entry>),
 }
 
-/// How much was sent by now.
+/// Returns a mark behind everything sent so far.
 pub(crate) fn mark(conn: &mut Client<'_>) -> usize {
     let waiting = conn.state().extra.as_ref().and_then(|extra| extra.poll.as_ref());
     match waiting.map(|poll| poll.inbox.mark()) {
@@ -52,7 +53,7 @@ pub(crate) fn mark(conn: &mut Client<'_>) -> usize {
     }
 }
 
-/// Cuts out what was sent since `mark`.
+/// Cuts out everything sent since `mark`.
 pub(crate) fn cut(conn: &mut Client<'_>, mark: usize) -> Tail {
     match conn.state().extra.as_mut().and_then(|extra| extra.poll.as_mut()) {
         Some(poll) => Tail::Messages(poll.inbox.cut(mark)),
@@ -60,7 +61,7 @@ pub(crate) fn cut(conn: &mut Client<'_>, mark: usize) -> Tail {
     }
 }
 
-/// Sends what was cut out.
+/// Sends messages that were cut out.
 pub(crate) fn append(conn: &mut Client<'_>, tail: Tail) {
     match tail {
         Tail::Frames(mut frames) => conn.out().append(&mut frames),
@@ -70,7 +71,7 @@ pub(crate) fn append(conn: &mut Client<'_>, tail: Tail) {
     }
 }
 
-/// The frame that carries a message.
+/// Returns the opcode of the frame for a message.
 pub(crate) const fn opcode(kind: FrameKind) -> Opcode {
     match kind {
         FrameKind::Text => Opcode::Text,
@@ -78,5 +79,5 @@ pub(crate) const fn opcode(kind: FrameKind) -> Opcode {
     }
 }
 
-/// What a core keeps of the buffers in which messages are encoded and base64 is decoded.
+/// The capacity that a core keeps of the buffers for encoding messages and decoding base64.
 const KEPT_BYTES: usize = 64 << 10;

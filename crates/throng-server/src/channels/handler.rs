@@ -1,4 +1,4 @@
-//! The handler of a core: what a connection's events, and other cores, lead to.
+//! The handler of a core: routes the events of connections and the messages of other cores.
 
 use std::sync::Arc;
 
@@ -10,16 +10,17 @@ use throng_report::{Merge, ServerCounters};
 
 use super::broadcast::{self, Broadcast};
 use super::channel::LeaveReason;
+use super::client_state::{ClientState, Mode};
 use super::config::Config;
-use super::conn::{ClientState, Mode};
-use super::core::CoreState;
+use super::core_state::CoreState;
 use super::frame;
 use super::http;
 use super::longpoll::{self, SessionAnswer, SessionRequest};
 use super::message::{ChannelMessage, ChannelMessageKind};
 use crate::{Connection, DisconnectReason, Handler, HandlerContext, InterceptAction, linger};
 
-/// One core's part of a server of channels; [`Channels::handler`](super::Channels::handler) makes it.
+/// The handler of one core of a server of channels, made by
+/// [`Channels::handler`](super::Channels::handler).
 pub struct ChannelHandler {
     pub(crate) core: CoreState,
 }
@@ -32,8 +33,9 @@ impl ChannelHandler {
         Self { core: CoreState::new(config, core) }
     }
 
-    /// A broadcast that its channel intercepts, or that a long-poll session keeps, or one to the socket's id. A channel that
-    /// intercepts some events hears of all of them; the others are declined, so that they wait by their topic's policy.
+    /// Handles a broadcast that the channel intercepts, that a long-poll session keeps, or that
+    /// goes to the socket's id. A channel that intercepts some events receives all broadcasts here.
+    /// Those that it does not intercept are declined, so that their topic's policy applies to them.
     fn deliver(
         &mut self,
         conn: &mut Client<'_>,
@@ -57,31 +59,31 @@ impl ChannelHandler {
             if !conn.state().is_poll() {
                 return InterceptAction::Declined;
             }
-            broadcast::tell(conn, &mut self.core, vsn, publication);
+            broadcast::send_to(conn, &mut self.core, vsn, publication);
             return InterceptAction::Handled;
         }
         let Some(mut joined) = conn.state().take(topic) else { return InterceptAction::Handled };
         let outcome = self.call(conn, vsn, &mut joined, None, |channel, socket| {
             channel.handle_out(broadcast.event(), broadcast.payload(), socket);
         });
-        self.settle(conn, vsn, joined, outcome);
+        self.apply_outcome(conn, vsn, joined, outcome);
         InterceptAction::Handled
     }
 
-    /// A client has broken the rules of its protocol, and was told so.
+    /// Handles a violation of the protocol, which the session has answered.
     fn failed(&mut self, conn: &mut Client<'_>, violation: Violation) {
         linger::count(violation, &mut self.core.counters);
-        if let Mode::Asking { .. } = conn.state().mode {
-            // Its session is about to answer, and hears that it has gone.
+        if let Mode::AwaitingSession { .. } = conn.state().mode {
+            // The session is about to answer, and learns that the connection has ended.
             return conn.close();
         }
         self.end(conn, violation.code(), LeaveReason::Closed);
         linger::end(conn, violation, &self.core.config.limits);
     }
 
-    /// The timer of a WebSocket: it ends, or the timer runs for what is left.
-    fn heard_nothing(&mut self, conn: &mut Client<'_>) {
-        let (silent, timeout) = (conn.now().since(conn.heard()), self.core.config.timeout);
+    /// Ends a WebSocket after the idle timeout, or sets the timer to the rest.
+    fn check_idle(&mut self, conn: &mut Client<'_>) {
+        let (silent, timeout) = (conn.now().since(conn.last_activity()), self.core.config.timeout);
         match timeout.checked_sub(silent) {
             Some(left) if !left.is_zero() => conn.set_timeout(left),
             _ => {
@@ -126,7 +128,7 @@ impl Handler for ChannelHandler {
             (ServerEvent::Closed { .. }, _) => conn.close(),
             (ServerEvent::Failed(violation), _) => self.failed(conn, violation),
             (ServerEvent::Ping(_) | ServerEvent::Pong(_), _) => {}
-            // What was under way when the close frame left.
+            // Frames in flight when the close frame was sent.
             (ServerEvent::Text(_) | ServerEvent::Binary(_) | ServerEvent::Request(_), _) => {}
         }
     }
@@ -136,11 +138,17 @@ impl Handler for ChannelHandler {
             ChannelMessageKind::Info { topic, serial, info } => {
                 self.info(conn, &topic, serial, info)
             }
-            ChannelMessageKind::Asked(asked) => longpoll::asked(self, conn, asked),
-            ChannelMessageKind::HungUp { from } => longpoll::hung_up(conn, from),
-            ChannelMessageKind::Returned { messages } => longpoll::returned(conn, messages),
-            ChannelMessageKind::Answer(answer) => return longpoll::answered(conn, answer),
-            ChannelMessageKind::Gone { request } => return longpoll::gone(self, conn, request),
+            ChannelMessageKind::Request(request) => longpoll::handle_request(self, conn, request),
+            ChannelMessageKind::ClientDisconnected { from } => {
+                longpoll::client_disconnected(conn, from)
+            }
+            ChannelMessageKind::MessagesReturned { messages } => {
+                longpoll::messages_returned(conn, messages)
+            }
+            ChannelMessageKind::Answer(answer) => return longpoll::handle_answer(conn, answer),
+            ChannelMessageKind::SessionGone { request } => {
+                return longpoll::session_gone(self, conn, request);
+            }
             ChannelMessageKind::Presence { .. } => {}
         }
         self.run_infos(conn);
@@ -153,20 +161,24 @@ impl Handler for ChannelHandler {
         ChannelMessage(kind): ChannelMessage,
     ) {
         match kind {
-            ChannelMessageKind::Asked(SessionRequest { from, .. }) => {
-                core.tell(
+            ChannelMessageKind::Request(SessionRequest { from, .. }) => {
+                core.send_unbounded(
                     from.connection,
-                    ChannelMessage(ChannelMessageKind::Gone { request: from.request }),
+                    ChannelMessage(ChannelMessageKind::SessionGone { request: from.request }),
                 );
             }
-            ChannelMessageKind::Answer(SessionAnswer { session, said, .. }) => {
-                longpoll::give_back(said, |message| core.tell(session, message));
+            ChannelMessageKind::Answer(SessionAnswer { session, body, .. }) => {
+                longpoll::give_back(body, |message| core.send_unbounded(session, message));
             }
             _ => {}
         }
     }
 
-    fn mail(&mut self, core: &mut HandlerContext<'_, Self>, ChannelMessage(kind): ChannelMessage) {
+    fn core_message(
+        &mut self,
+        core: &mut HandlerContext<'_, Self>,
+        ChannelMessage(kind): ChannelMessage,
+    ) {
         if let ChannelMessageKind::Presence { diff, publication } = kind {
             self.core.presence.apply(&diff);
             core.publish_here(&publication);
@@ -181,7 +193,7 @@ impl Handler for ChannelHandler {
             let own = core.core();
             for other in (0..core.cores()).filter(|&other| other != own) {
                 let (diff, publication) = (Arc::clone(&diff), Arc::clone(&publication));
-                core.mail(
+                core.send_to_core(
                     other,
                     ChannelMessage(ChannelMessageKind::Presence { diff, publication }),
                 );
@@ -192,8 +204,8 @@ impl Handler for ChannelHandler {
     fn timeout(&mut self, conn: &mut Client<'_>) {
         let mode = conn.state().mode;
         match mode {
-            Mode::Socket(_) => self.heard_nothing(conn),
-            Mode::Asking { is_poll, .. } => longpoll::timed_out(conn, is_poll),
+            Mode::Socket(_) => self.check_idle(conn),
+            Mode::AwaitingSession { is_poll, .. } => longpoll::timed_out(conn, is_poll),
             Mode::Poll(_) if longpoll::timeout(conn) => {
                 self.end(conn, GOING_AWAY, LeaveReason::Closed)
             }
@@ -205,7 +217,7 @@ impl Handler for ChannelHandler {
     fn render(&mut self, publication: &Publication, dialect: Dialect, out: &mut Vec<u8>) {
         let CoreState { frame, deflater, .. } = &mut self.core;
         broadcast::render(publication, dialect, frame, deflater, out);
-        frame::tidy(frame);
+        frame::shrink(frame);
     }
 
     fn delivery(
@@ -233,14 +245,14 @@ impl Handler for ChannelHandler {
                 self.end(conn, SERVICE_RESTART, LeaveReason::Draining)
             }
             Mode::Http => conn.close(),
-            // Its session is told, too, and answers.
-            Mode::Asking { .. } | Mode::Closing => {}
+            // The session is notified too, and answers.
+            Mode::AwaitingSession { .. } | Mode::Closing => {}
         }
     }
 
     fn close(&mut self, conn: &mut Client<'_>, _why: DisconnectReason) {
         self.end_channels(conn, LeaveReason::Closed);
-        longpoll::ended(conn);
+        longpoll::connection_ended(conn);
         if conn.state().is_poll() {
             longpoll::close(conn, LeaveReason::Closed);
             self.core.counters.poll_sessions -= 1;
@@ -248,17 +260,17 @@ impl Handler for ChannelHandler {
     }
 }
 
-/// The tag of a channel's subscription.
+/// The tag of the subscription of a channel.
 pub(super) const CHANNEL: u16 = 0;
-/// The tag of a subscription to the socket's id.
+/// The tag of the subscription to the socket's id.
 pub(crate) const SOCKET_ID: u16 = 1;
-/// What is broadcast to a socket's id to close it.
+/// The event that closes the connections of a socket's id.
 const DISCONNECT: &str = "disconnect";
 
-/// Close codes (RFC 6455 section 7.4.1).
+/// Close code of a disconnect, RFC 6455 section 7.4.1. The codes below are from there too.
 pub(super) const GOING_AWAY: u16 = 1001;
-/// As Bandit says of a client that is silent for too long.
+/// Close code for an idle client, the same as Bandit's.
 const PROTOCOL_ERROR: u16 = 1002;
 pub(super) const INTERNAL_ERROR: u16 = 1011;
-/// The server ends; whoever is told so comes back later.
+/// Close code of a server that shuts down; the client connects again later.
 const SERVICE_RESTART: u16 = 1012;

@@ -1,4 +1,4 @@
-//! Requests: the upgrade to a WebSocket, long-polls, pages.
+//! HTTP requests: the upgrade to a WebSocket, long-polls, pages.
 
 use base64::Engine;
 use base64::engine::DecodePaddingMode;
@@ -9,8 +9,8 @@ use throng_proto::phoenix::Vsn;
 use throng_proto::websocket::{AnswerHead, Refusal, offered_subprotocols};
 use throng_pubsub::Subscription;
 
+use super::client_state::{Extra, Mode};
 use super::config::{Config, ConnectGrant, ConnectRefusal, ConnectRequest, Transport};
-use super::conn::{Extra, Mode};
 use super::handler::{ChannelHandler, Client, SOCKET_ID};
 use super::longpoll;
 
@@ -31,14 +31,14 @@ pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, reque
     }
 }
 
-/// Makes a WebSocket of the connection, or says why not. The order of the checks is Phoenix's.
+/// Upgrades the connection to a WebSocket, or refuses. The order of the checks is Phoenix's.
 fn upgrade(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
     let config = &handler.core.config;
     if request.method != "GET" {
         return answer(conn, 400, &[], b"");
     }
-    let welcome = match admit(config, request, Transport::WebSocket) {
-        Ok(welcome) => welcome,
+    let admission = match admit(config, request, Transport::WebSocket) {
+        Ok(admission) => admission,
         Err(rejected) => {
             handler.core.counters.connects_refused += 1;
             return answer(conn, rejected.status, &[], rejected.body.as_bytes());
@@ -46,32 +46,32 @@ fn upgrade(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Reques
     };
     let (session, out) = conn.session();
     match session.check_upgrade(request) {
-        Ok(upgrade) => session.accept(&upgrade, welcome.subprotocol, &[], config.deflate, out),
+        Ok(upgrade) => session.accept(&upgrade, admission.subprotocol, &[], config.deflate, out),
         Err(Refusal { .. }) => return answer(conn, 400, &[], b""),
     }
     conn.set_timeout(config.timeout);
-    conn.state().mode = Mode::Socket(welcome.vsn);
-    let ConnectGrant { id, assigns } = welcome.connected;
+    conn.state().mode = Mode::Socket(admission.vsn);
+    let ConnectGrant { id, assigns } = admission.grant;
     if id.is_some() || assigns.is_some() {
         conn.state().extra = Some(Box::new(Extra { id, assigns, ..Extra::default() }));
         subscribe_to_id(conn);
     }
 }
 
-/// What was agreed on with a client that may connect.
-pub(crate) struct Welcome<'a> {
+/// The version, subprotocol and grant of a client that may connect.
+pub(crate) struct Admission<'a> {
     pub(crate) vsn: Vsn,
     subprotocol: Option<&'a str>,
-    pub(crate) connected: ConnectGrant,
+    pub(crate) grant: ConnectGrant,
 }
 
-/// Whether a client may connect, whichever way it came.
+/// Checks whether a client may connect, over either transport.
 pub(crate) fn admit<'a>(
     config: &'a Config,
     request: &Request<'_>,
     transport: Transport,
-) -> Result<Welcome<'a>, ConnectRefusal> {
-    if !is_of_our_site(config, request) {
+) -> Result<Admission<'a>, ConnectRefusal> {
+    if !is_origin_allowed(config, request) {
         return Err(ConnectRefusal::default());
     }
     let (auth_token, subprotocol) = match transport {
@@ -82,24 +82,24 @@ pub(crate) fn admit<'a>(
     let connect = ConnectRequest { request, auth_token, transport };
     let vsn =
         Vsn::from_query(connect.param("vsn").as_deref()).map_err(|_| ConnectRefusal::default())?;
-    let connected = (config.connect)(&connect)?;
-    Ok(Welcome { vsn, subprotocol, connected })
+    let grant = (config.connect)(&connect)?;
+    Ok(Admission { vsn, subprotocol, grant })
 }
 
-/// Whether the page that sent the request, if it was one, may do so.
-pub(crate) fn is_of_our_site(config: &Config, request: &Request<'_>) -> bool {
+/// Reports whether the page that sent the request, if a page did, may connect.
+pub(crate) fn is_origin_allowed(config: &Config, request: &Request<'_>) -> bool {
     config.check_origin.allows_request(config.host.as_deref(), request)
 }
 
-/// Broadcasts to the socket's id reach it from now on.
+/// Subscribes to the broadcasts to the socket's id.
 pub(crate) fn subscribe_to_id(conn: &mut Client<'_>) {
     let Some(id) = conn.state().extra.as_ref().and_then(|extra| extra.id.clone()) else { return };
     let subscription = Subscription { intercepts: true, tag: SOCKET_ID, ..Subscription::default() };
-    // The connection's end ends it.
+    // The membership ends with the connection.
     let _ = conn.subscribe(&id, subscription);
 }
 
-/// The token among the subprotocols, where it is wanted.
+/// Returns the token among the subprotocols, if the configuration allows one.
 fn token_of(config: &Config, request: &Request<'_>) -> Result<Option<String>, ConnectRefusal> {
     if !config.auth_token {
         return Ok(None);
@@ -109,7 +109,7 @@ fn token_of(config: &Config, request: &Request<'_>) -> Result<Option<String>, Co
     else {
         return Ok(None);
     };
-    // phoenix.js writes the alphabet of RFC 4648 section 4; the name says that of section 5.
+    // phoenix.js writes the alphabet of RFC 4648 section 4, although the name says section 5.
     let bytes =
         [base64::alphabet::STANDARD, base64::alphabet::URL_SAFE].iter().find_map(|alphabet| {
             let lenient = GeneralPurposeConfig::new()
@@ -122,7 +122,7 @@ fn token_of(config: &Config, request: &Request<'_>) -> Result<Option<String>, Co
         .ok_or_else(ConnectRefusal::default)
 }
 
-/// The first of ours that the client offers.
+/// Returns the first of the server's subprotocols that the client offers.
 fn subprotocol<'a>(
     config: &'a Config,
     request: &Request<'_>,
@@ -141,12 +141,13 @@ fn subprotocol<'a>(
     agreed.map(Some).ok_or_else(ConnectRefusal::default)
 }
 
-/// Answers a request; the connection stays open if the client wants it to and the server is not about to end.
+/// Answers a request. The connection stays open if the client allows it and the server does not
+/// drain.
 pub(crate) fn answer(conn: &mut Client<'_>, status: u16, headers: &[(&str, &str)], body: &[u8]) {
     answer_in_parts(conn, status, headers, &[SendPart::Own(body)]);
 }
 
-/// The same with a body of several parts.
+/// Answers a request with a body of several parts.
 pub(crate) fn answer_in_parts(
     conn: &mut Client<'_>,
     status: u16,
@@ -156,7 +157,7 @@ pub(crate) fn answer_in_parts(
     let is_draining = conn.is_draining();
     let (session, out) = conn.session();
     if is_draining {
-        // Connections that would live on between two long-polls do not.
+        // Connections that would stay open between two long-polls are closed.
         session.answer_last();
     }
     let length = body.iter().map(SendPart::len).sum();
@@ -171,5 +172,5 @@ pub(crate) fn answer_in_parts(
     }
 }
 
-/// As phoenix.js writes it before the token.
+/// The prefix that phoenix.js writes before the token.
 const TOKEN_PREFIX: &str = "base64url.bearer.phx.";

@@ -1,27 +1,27 @@
-//! How a channel's callbacks are run, and how channels and connections end.
+//! Runs the callbacks of channels, and ends channels and connections.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use throng_proto::phoenix::{self, FrameKind, Vsn};
 
 use super::channel::{ErasedChannel, Info, LeaveReason};
-use super::conn::{JoinedChannel, Mode};
-use super::core::Owner;
+use super::client_state::{JoinedChannel, Mode};
+use super::core_state::Owner;
 use super::frame;
 use super::handler::{ChannelHandler, Client, GOING_AWAY};
 use super::longpoll;
 use super::socket::Socket;
 
-/// What came of a callback.
+/// The outcome of a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallbackOutcome {
-    GoesOn,
-    Stops,
+    Continue,
+    Stop,
     Crashed,
 }
 
 impl ChannelHandler {
-    /// A message for a channel, from itself or from elsewhere.
+    /// Passes a message to a channel, from itself or from elsewhere.
     pub(super) fn info(&mut self, conn: &mut Client<'_>, topic: &str, serial: u32, info: Info) {
         let Some(vsn) = conn.state().mode.vsn() else { return drop_shielded(info) };
         if conn.state().find(topic).is_none_or(|joined| joined.serial != serial) {
@@ -31,7 +31,7 @@ impl ChannelHandler {
         let outcome = self.call(conn, vsn, &mut joined, None, |channel, socket| {
             channel.handle_info(info, socket);
         });
-        self.settle(conn, vsn, joined, outcome);
+        self.apply_outcome(conn, vsn, joined, outcome);
     }
 
     pub(super) fn run_infos(&mut self, conn: &mut Client<'_>) {
@@ -46,18 +46,18 @@ impl ChannelHandler {
         conn: &mut Client<'_>,
         vsn: Vsn,
         joined: &mut JoinedChannel,
-        asked: Option<&str>,
+        push_ref: Option<&str>,
         callback: impl FnOnce(&mut dyn ErasedChannel, &mut Socket<'_>),
     ) -> CallbackOutcome {
         let JoinedChannel { channel, topic, join_ref, serial, .. } = joined;
         let mut socket = Socket {
-            conn: conn.lend(),
+            conn: conn.reborrow(),
             core: &mut self.core,
             vsn,
             topic,
             join_ref,
             serial: *serial,
-            asked,
+            push_ref,
             is_member: true,
             stops: false,
         };
@@ -65,8 +65,8 @@ impl ChannelHandler {
         let (stops, sent) = (socket.stops, socket.conn.sent);
         conn.sent += sent;
         match ran {
-            Ok(()) if stops => CallbackOutcome::Stops,
-            Ok(()) => CallbackOutcome::GoesOn,
+            Ok(()) if stops => CallbackOutcome::Stop,
+            Ok(()) => CallbackOutcome::Continue,
             Err(panic) => {
                 drop_shielded(panic);
                 self.core.counters.channel_crashes += 1;
@@ -75,8 +75,8 @@ impl ChannelHandler {
         }
     }
 
-    /// A channel that was taken out goes on, or ends.
-    pub(super) fn settle(
+    /// Puts back a channel after a callback, or ends it.
+    pub(super) fn apply_outcome(
         &mut self,
         conn: &mut Client<'_>,
         vsn: Vsn,
@@ -84,13 +84,13 @@ impl ChannelHandler {
         outcome: CallbackOutcome,
     ) {
         match outcome {
-            CallbackOutcome::GoesOn => conn.state().put(joined),
-            CallbackOutcome::Stops => self.finish(conn, vsn, joined, LeaveReason::Stopped),
+            CallbackOutcome::Continue => conn.state().put(joined),
+            CallbackOutcome::Stop => self.finish(conn, vsn, joined, LeaveReason::Stopped),
             CallbackOutcome::Crashed => self.crashed(conn, vsn, joined),
         }
     }
 
-    /// A channel ends in order: the client is told first, then the channel.
+    /// Ends a channel in order: sends `phx_close`, then calls `terminate`.
     pub(super) fn finish(
         &mut self,
         conn: &mut Client<'_>,
@@ -106,7 +106,7 @@ impl ChannelHandler {
         self.forget(conn, joined);
     }
 
-    /// The last callback of a channel. What goes wrong in it changes nothing any more.
+    /// Calls `terminate`. A panic in it has no further effect.
     pub(super) fn terminate(
         &mut self,
         conn: &mut Client<'_>,
@@ -120,7 +120,7 @@ impl ChannelHandler {
         });
     }
 
-    /// Nothing is left of a channel.
+    /// Drops a channel with its membership and its presences.
     pub(super) fn forget(&mut self, conn: &mut Client<'_>, joined: JoinedChannel) {
         let JoinedChannel { channel, topic, membership, serial, .. } = joined;
         self.core.counters.channels -= 1;
@@ -130,9 +130,9 @@ impl ChannelHandler {
         self.core.topics.release(topic);
     }
 
-    /// Closes the connection with this code; its channels end first.
+    /// Ends the channels and closes the connection with this code.
     pub(crate) fn end(&mut self, conn: &mut Client<'_>, code: u16, why: LeaveReason) {
-        // The transport is gone, as far as the channels know.
+        // For the channels the transport is gone already: what they send is dropped.
         let mark = frame::mark(conn);
         self.end_channels(conn, why);
         drop(frame::cut(conn, mark));
@@ -146,7 +146,7 @@ impl ChannelHandler {
         session.close(code, "", out);
     }
 
-    /// Too much waits for a client that does not fetch it.
+    /// Ends a long-poll session for which too much waits.
     pub(crate) fn overflow(&mut self, conn: &mut Client<'_>) {
         self.end(conn, GOING_AWAY, LeaveReason::Closed);
     }
@@ -169,10 +169,10 @@ impl ChannelHandler {
     }
 }
 
-/// What panics as it is dropped, the payload of a panic even, harms nobody else.
+/// Drops a value and catches a panic, even one of a panic's payload.
 pub(super) fn drop_shielded<T>(value: T) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        // What a panic was about may panic, too, as it is dropped.
+        // The payload of a panic may panic, too, when it is dropped.
         std::mem::forget(panic);
     }
 }

@@ -1,4 +1,4 @@
-//! What reaches a connection from elsewhere.
+//! Messages to connections and cores of a server of channels.
 
 use std::sync::Arc;
 
@@ -8,23 +8,24 @@ use throng_pubsub::presence::Diff;
 use super::channel::Info;
 use super::longpoll::{Requester, SessionAnswer, SessionRequest, Text};
 
-/// A message to a connection of a server of channels; an [`Address`](super::Address) makes one.
+/// A message to a connection of a server of channels, made by an [`Address`](super::Address).
 pub struct ChannelMessage(pub(crate) ChannelMessageKind);
 
 pub(crate) enum ChannelMessageKind {
-    /// For the channel of this topic, if it is still the one with this serial.
+    /// For the channel of this topic, if it still has this serial.
     Info { topic: Arc<str>, serial: u32, info: Info },
-    /// For a long-poll session: what its client wants.
-    Asked(SessionRequest),
-    /// For a client's connection: what its long-poll session answers.
+    /// For a long-poll session: a request of its client.
+    Request(SessionRequest),
+    /// For a client's connection: the answer of its long-poll session.
     Answer(SessionAnswer),
-    /// For a client's connection: the long-poll session is gone that its request was for.
-    Gone { request: u32 },
-    /// For a long-poll session: the connection has ended whose poll waits.
-    HungUp { from: Requester },
-    /// For a long-poll session: what it has said reached nobody.
-    Returned { messages: Vec<Text> },
-    /// For a core: who came and went on another, and what its members are to be told.
+    /// For a client's connection: the long-poll session of its request has ended.
+    SessionGone { request: u32 },
+    /// For a long-poll session: the connection of the waiting poll has ended.
+    ClientDisconnected { from: Requester },
+    /// For a long-poll session: these messages of an answer did not reach a connection.
+    MessagesReturned { messages: Vec<Text> },
+    /// For a core: the presence changes of another core, and the publication for this core's
+    /// members.
     Presence { diff: Arc<Diff>, publication: Arc<Publication> },
 }
 
@@ -33,11 +34,11 @@ impl ChannelMessage {
         Self(ChannelMessageKind::Info { topic, serial, info })
     }
 
-    /// What a channel wanted to tell another.
+    /// Returns the info that a full mailbox refused.
     pub(crate) fn into_info(self) -> Info {
         match self.0 {
             ChannelMessageKind::Info { info, .. } => info,
-            _ => unreachable!("what comes back is what was sent"),
+            _ => unreachable!("a full mailbox returns the message it refused"),
         }
     }
 }

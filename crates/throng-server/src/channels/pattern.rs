@@ -1,15 +1,15 @@
-//! Which channel a topic leads to.
+//! Topic patterns: each leads topics to a channel.
 
 use std::fmt;
 
-/// A topic, or all that begin alike: `rooms:lobby`, `rooms:*`.
+/// A topic, or all topics with a prefix: `rooms:lobby`, `rooms:*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
     Exact(Box<str>),
     Prefix(Box<str>),
 }
 
-/// A `*` that is not the last of a pattern.
+/// The error for a `*` that is not a pattern's last character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError(String);
 

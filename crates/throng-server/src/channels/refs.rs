@@ -1,4 +1,4 @@
-//! Short texts of a client's choosing that are kept for each channel: refs.
+//! Refs: short texts that a client chooses and that are kept for each channel.
 
 /// A ref as the client wrote it. Refs are small decimal numbers in practice, which need no heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) enum Ref {
     Long(Box<LongRef>),
 }
 
-/// A longer one, behind one thin pointer.
+/// A longer ref behind one thin pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LongRef(Box<str>);
 
@@ -36,7 +36,7 @@ impl Ref {
     }
 }
 
-/// What fits beside the tag and the length into 16 bytes.
+/// Bytes that fit into 16 bytes beside the tag and the length.
 const SHORT: usize = 14;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a channel may do while one of its callbacks runs.
+//! The operations of a channel during one of its callbacks.
 
 use std::sync::Arc;
 
@@ -7,65 +7,66 @@ use throng_pubsub::presence::{Presence, PresenceError, PresenceMember};
 
 use super::broadcast::{self, Broadcast};
 use super::channel::Info;
-use super::conn::Topic;
-use super::core::{CoreState, Owner};
+use super::client_state::Topic;
+use super::core_state::{CoreState, Owner};
 use super::frame;
 use super::handler::Client;
-use super::list::{self, Fragments, Pieces};
 use super::longpoll;
+use super::presence_list::{self, Fragments, Pieces};
 use super::refs::Ref;
 use crate::ConnectionId;
 
-/// A client that wants to join, for the length of [`Channel::join`](super::Channel::join).
+/// A client that requests to join, for the duration of [`Channel::join`](super::Channel::join).
 pub struct Joining<'a> {
     pub(crate) conn: Client<'a>,
     pub(crate) topic: &'a str,
     pub(crate) payload: PhoenixPayload<'a>,
     pub(crate) welcome: String,
     pub(crate) presence: &'a Presence<Owner>,
-    /// The channel was told that the topic is full.
+    /// True if [`Self::may_track`] has returned that the topic is full.
     pub(crate) is_full: bool,
 }
 
 impl<'a> Joining<'a> {
-    /// What it wants to join.
+    /// Returns the topic of the join.
     pub fn topic(&self) -> &'a str {
         self.topic
     }
 
-    /// What it said about it.
+    /// Returns the payload of the join.
     pub fn payload(&self) -> PhoenixPayload<'a> {
         self.payload
     }
 
-    /// What it is answered when it may: JSON, `{}` unless this is called.
+    /// Sets the response to an admitted join: JSON, `{}` by default.
     pub fn welcome(&mut self, response: impl Into<String>) {
         self.welcome = response.into();
     }
 
-    /// What the connect callback kept for the connection, if it was a `T`.
+    /// Returns the connection's assigns, if their type is `T`.
     pub fn assigns<T: 'static>(&mut self) -> Option<&mut T> {
         assigns(&mut self.conn)
     }
 
-    /// Checks whether the channel may track `key` with `meta` once it has joined; [`Socket::track`]
-    /// does it.
+    /// Checks whether the channel may track `key` with `meta` once it has joined, by
+    /// [`Socket::track`].
     ///
     /// # Errors
-    /// Why not: the topic is full, or the key or the meta is none that can be tracked.
+    /// Returns the reason: the topic is full, or the key or the meta cannot be tracked.
     pub fn may_track(&mut self, key: &str, meta: &str) -> Result<(), PresenceError> {
         let may = self.presence.may_track(self.topic, key, meta);
         self.is_full |= may == Err(PresenceError::Full);
         may
     }
 
-    /// The connection's name in this process.
+    /// Returns the connection's name in this process.
     pub fn connection(&self) -> ConnectionId {
         self.conn.id()
     }
 }
 
-/// A channel's way to its client, for the length of one callback. What it sends leaves when the callback has returned.
+/// A channel's access to its client, for the duration of one callback. Messages leave after the
+/// callback has returned.
 pub struct Socket<'a> {
     pub(crate) conn: Client<'a>,
     pub(crate) core: &'a mut CoreState,
@@ -74,33 +75,33 @@ pub struct Socket<'a> {
     pub(crate) join_ref: &'a Ref,
     pub(crate) serial: u32,
     /// The ref of the push that is being handled.
-    pub(crate) asked: Option<&'a str>,
-    /// Whether the channel still gets what is broadcast.
+    pub(crate) push_ref: Option<&'a str>,
+    /// True while the channel receives broadcasts.
     pub(crate) is_member: bool,
     pub(crate) stops: bool,
 }
 
 impl Socket<'_> {
-    /// The topic that this channel is of.
+    /// Returns the topic of this channel.
     pub fn topic(&self) -> &str {
         &self.topic.name
     }
 
-    /// The connection's name in this process.
+    /// Returns the connection's name in this process.
     pub fn connection(&self) -> ConnectionId {
         self.conn.id()
     }
 
-    /// What the connect callback kept for the connection, if it was a `T`.
+    /// Returns the connection's assigns, if their type is `T`.
     pub fn assigns<T: 'static>(&mut self) -> Option<&mut T> {
         assigns(&mut self.conn)
     }
 
-    /// Sends `event` to this client alone.
+    /// Sends `event` to this client only.
     ///
     /// # Panics
-    /// When `payload` is JSON but no object, or binary for a client of V1; when it is binary and the topic or event is longer
-    /// than 255 bytes. Phoenix's channels crash for these, too.
+    /// If `payload` is JSON but not an object, or binary for a client of V1, or binary with a topic
+    /// or event longer than 255 bytes. Phoenix's channels crash in these cases, too.
     pub fn push(&mut self, event: &str, payload: PhoenixPayload<'_>) {
         assert_object(payload);
         let (topic, join_ref) = (&self.topic.name, self.join_ref.as_deref());
@@ -109,27 +110,27 @@ impl Socket<'_> {
         });
     }
 
-    /// Answers the push that is being handled; `status` is `ok`, `error`, or any word that the client knows. Outside of
-    /// `handle_in`, an answer to nothing.
+    /// Answers the push that is being handled. `status` is `ok`, `error`, or any word that the
+    /// client knows. Outside of `handle_in`, the answer has no ref.
     ///
     /// # Panics
-    /// As [`Self::push`] does for a binary `response`.
+    /// Like [`Self::push`] for a binary `response`.
     pub fn reply(&mut self, status: &str, response: PhoenixPayload<'_>) {
         let (topic, join_ref) = (&self.topic.name, self.join_ref.as_deref());
         write(&mut self.conn, self.core, |out| {
-            phoenix::reply(self.vsn, join_ref, self.asked, topic, status, response, out)
+            phoenix::reply(self.vsn, join_ref, self.push_ref, topic, status, response, out)
         });
     }
 
-    /// The name of the push that is being handled, to be answered later with [`Self::reply_to`].
+    /// Returns the name of the push that is being handled, for [`Self::reply_to`].
     pub fn reference(&self) -> Reference {
-        Reference { join_ref: self.join_ref.clone(), r#ref: Ref::new(self.asked) }
+        Reference { join_ref: self.join_ref.clone(), r#ref: Ref::new(self.push_ref) }
     }
 
-    /// Answers a push of this channel that was handled before.
+    /// Answers an earlier push of this channel.
     ///
     /// # Panics
-    /// As [`Self::push`] does for a binary `response`.
+    /// Like [`Self::push`] for a binary `response`.
     pub fn reply_to(&mut self, reference: &Reference, status: &str, response: PhoenixPayload<'_>) {
         let (join_ref, r#ref) = (reference.join_ref.as_deref(), reference.r#ref.as_deref());
         write(&mut self.conn, self.core, |out| {
@@ -137,41 +138,43 @@ impl Socket<'_> {
         });
     }
 
-    /// Sends `event` to everyone who is joined to this topic, this client included, on every core.
+    /// Sends `event` to all clients that have joined this topic, on every core, this client
+    /// included.
     ///
     /// # Panics
-    /// When `payload` is JSON but no object.
+    /// If `payload` is JSON but not an object.
     pub fn broadcast(&mut self, event: &str, payload: PhoenixPayload<'_>) {
         self.publish(Arc::clone(&self.topic.name), event, payload, None);
     }
 
-    /// The same to everyone but this client.
+    /// Sends `event` to all clients that have joined this topic, except this client.
     ///
     /// # Panics
-    /// As [`Self::broadcast`].
+    /// Like [`Self::broadcast`].
     pub fn broadcast_from(&mut self, event: &str, payload: PhoenixPayload<'_>) {
         let own = self.conn.id();
         self.publish(Arc::clone(&self.topic.name), event, payload, Some(own));
     }
 
-    /// The same to everyone who is joined to another topic. `disconnect` to the id that the connect callback gave
-    /// to connections closes them.
+    /// Sends `event` to all clients that have joined another topic. `disconnect` to the id that the
+    /// connect callback gave to connections closes them.
     ///
     /// # Panics
-    /// As [`Self::broadcast`].
+    /// Like [`Self::broadcast`].
     pub fn broadcast_to(&mut self, topic: &str, event: &str, payload: PhoenixPayload<'_>) {
         self.publish(topic.into(), event, payload, None);
     }
 
-    /// Has [`Channel::handle_info`](super::Channel::handle_info) called once this callback has returned.
+    /// Calls [`Channel::handle_info`](super::Channel::handle_info) once this callback has returned.
     ///
     /// # Panics
-    /// When a channel does so a thousand times in one go: it would never end.
+    /// If channels of a connection do so more than a thousand times during one event: it would
+    /// never end.
     pub fn send_self(&mut self, info: Info) {
         self.core.infos.push(&self.topic.name, self.serial, info);
     }
 
-    /// The name of this channel, by which others reach it.
+    /// Returns the name of this channel, by which others reach it.
     pub fn address(&self) -> Address {
         Address {
             connection: self.conn.id(),
@@ -180,28 +183,29 @@ impl Socket<'_> {
         }
     }
 
-    /// Has [`Channel::handle_info`](super::Channel::handle_info) called for another channel, on any core; for one that has
-    /// ended by then it is lost.
+    /// Sends a message to another channel on any core, which receives it in
+    /// [`Channel::handle_info`](super::Channel::handle_info). It is lost if that channel has ended.
     ///
     /// # Errors
-    /// The message again, when too much waits for that core.
+    /// Returns the message if `mailbox_max` messages wait for that core.
     pub fn send(&mut self, to: &Address, info: Info) -> Result<(), Info> {
         self.conn
             .send_message(to.connection, to.message(info))
             .map_err(super::ChannelMessage::into_info)
     }
 
-    /// Ends the channel once the callback has returned; the client is told (`phx_close`).
+    /// Ends the channel once the callback has returned, and sends `phx_close` to the client.
     pub fn stop(&mut self) {
         self.stops = true;
     }
 
-    /// This client is present in the topic as `key`, from now on until the channel ends; `meta` is a JSON object that others
-    /// are told about it. Everyone in the topic gets a `presence_diff`.
+    /// Tracks this client's presence in the topic as `key`, until the channel ends. `meta` is a
+    /// JSON object for the other members. All members of the topic receive a `presence_diff`.
     ///
     /// # Errors
-    /// This channel tracks the key already, `meta` is no object, one of the two is longer than
-    /// [`PresenceLimits`](super::PresenceLimits) allow, or as many as they allow are present.
+    /// Returns an error if this channel tracks the key already, if `meta` is not an object, if one
+    /// of the two is longer than [`PresenceLimits`](super::PresenceLimits) allow, or if the topic
+    /// is full.
     pub fn track(&mut self, key: &str, meta: &str) -> Result<(), PresenceError> {
         let (now, owner) = (self.conn.now(), self.owner());
         let tracked = self.core.presence.track(now, owner, &self.topic.name, key, meta).map(drop);
@@ -209,35 +213,36 @@ impl Socket<'_> {
         tracked
     }
 
-    /// What others are told about `key` changes.
+    /// Changes the meta of `key`.
     ///
     /// # Errors
-    /// This channel does not track the key, `meta` is no object, or it is too long.
+    /// Returns an error if this channel does not track the key, or if `meta` is not an object or
+    /// too long.
     pub fn update(&mut self, key: &str, meta: &str) -> Result<(), PresenceError> {
         let (now, owner) = (self.conn.now(), self.owner());
         self.core.presence.update(now, owner, &self.topic.name, key, meta).map(drop)
     }
 
-    /// This client is no longer present as `key`.
+    /// Ends this client's presence as `key`.
     ///
     /// # Errors
-    /// This channel does not track the key.
+    /// Returns an error if this channel does not track the key.
     pub fn untrack(&mut self, key: &str) -> Result<(), PresenceError> {
         let owner = self.owner();
         self.core.presence.untrack(owner, &self.topic.name, key)
     }
 
-    /// Everyone who is present in the topic, on any core: by key, then by age.
+    /// Returns all members of the topic on all cores: by key, then by age.
     pub fn present(&self) -> impl Iterator<Item = Arc<PresenceMember>> {
         self.core.presence.members(&self.topic.name)
     }
 
-    /// Pushes the whole list (`presence_state`), from which on the client follows the diffs. A list
-    /// of more than 16 KiB is written while the client reads it; a long-polling client gets what is
-    /// beyond 256 KiB with later polls, as `presence_diff`.
+    /// Pushes the whole list (`presence_state`); after it, the client follows the diffs. A list of
+    /// more than 16 KiB is written while the client reads it. A long-polling client receives the
+    /// part beyond 256 KiB with later polls, as `presence_diff`.
     pub fn push_presence(&mut self) {
         let (topic, join_ref) = (&self.topic.name, self.join_ref);
-        if self.core.presence.state_bytes(topic) > list::WHOLE_BYTES_MAX {
+        if self.core.presence.state_bytes(topic) > presence_list::WHOLE_BYTES_MAX {
             let listing = self.core.presence.members(topic);
             if self.conn.state().is_poll() {
                 let pieces = Pieces::new(self.vsn, join_ref, topic, listing);
@@ -258,7 +263,8 @@ impl Socket<'_> {
         Owner::new(self.conn.id(), self.serial)
     }
 
-    /// As in Phoenix, this client's own copy comes before whatever is sent to it next: a reply, say.
+    /// Publishes a broadcast. As in Phoenix, this client's own copy comes before anything sent to
+    /// it later, such as a reply.
     fn publish(
         &mut self,
         topic: Arc<str>,
@@ -267,34 +273,35 @@ impl Socket<'_> {
         mut except: Option<ConnectionId>,
     ) {
         assert_object(payload);
-        let is_told_now = except.is_none() && self.is_told_directly(&topic, event);
+        let sends_now = except.is_none() && self.is_delivered_directly(&topic, event);
         let publication = Broadcast::new(event, payload).publication(topic);
-        if is_told_now {
+        if sends_now {
             except = Some(self.conn.id());
-            broadcast::tell(&mut self.conn, self.core, self.vsn, &publication);
+            broadcast::send_to(&mut self.conn, self.core, self.vsn, &publication);
         }
         self.conn.publish(publication, except);
     }
 
-    /// Whether this client gets the broadcasts of an event on a topic, without a channel of its own in between.
-    fn is_told_directly(&mut self, topic: &str, event: &str) -> bool {
-        let route = match *self.topic.name == *topic {
-            true if self.is_member => Some(self.topic.route),
-            true => None,
-            false => self.conn.state().find(topic).map(|joined| joined.topic.route),
+    /// Reports whether this client receives the broadcasts of an event on a topic directly, without
+    /// a channel of its own that intercepts them.
+    fn is_delivered_directly(&mut self, topic: &str, event: &str) -> bool {
+        let route = if *self.topic.name == *topic {
+            self.is_member.then_some(self.topic.route)
+        } else {
+            self.conn.state().find(topic).map(|joined| joined.topic.route)
         };
         route.is_some_and(|route| !self.core.config.routes[usize::from(route)].intercepts(event))
     }
 }
 
-/// A push that is not answered yet.
+/// The name of a push that is not answered yet.
 #[derive(Clone, Debug)]
 pub struct Reference {
     join_ref: Ref,
     r#ref: Ref,
 }
 
-/// A channel's name, good on every core and thread.
+/// A channel's name. It is valid on every core and thread.
 #[derive(Clone, Debug)]
 pub struct Address {
     pub(crate) connection: ConnectionId,
@@ -325,8 +332,8 @@ fn write(
     }
 }
 
-/// A server that sends something else than an object breaks its clients. Whether all of it is valid is the application's
-/// business.
+/// Checks that a JSON payload begins as an object, because anything else breaks the clients.
+/// Whether the rest is valid JSON is the application's responsibility.
 pub(crate) fn assert_object(payload: PhoenixPayload<'_>) {
     if let PhoenixPayload::Json(json) = payload {
         assert!(

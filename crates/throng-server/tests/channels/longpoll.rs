@@ -193,7 +193,8 @@ fn a_body_that_cannot_be_taken_apart_is_http_400_and_the_session_goes_on() {
             let client = ada.begin_post(world, "application/x-ndjson", body);
             assert_eq!(world.answer(client), (400, String::new()));
         }
-        // `echo` in base64 of a binary frame: what bytes are answered with has no place in a poll's answer.
+        // `echo` in base64 of a binary frame: what bytes are answered with has no place in a poll's
+        // answer.
         ada.post(world, r#"["1","1","puppet:a","phx_join",{}]"#);
         ada.messages(world);
         let posted = "AAEBCAMxMnB1cHBldDphYXNrZQ==\n[\"1\",\"3\",\"puppet:a\",\"ask\",{}]";

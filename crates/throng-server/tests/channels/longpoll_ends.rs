@@ -1,4 +1,5 @@
-//! How sessions of the long-poll transport end, and their connections, and what becomes of messages meanwhile.
+//! How sessions of the long-poll transport end, and their connections, and what becomes of messages
+//! meanwhile.
 
 use std::time::Duration;
 

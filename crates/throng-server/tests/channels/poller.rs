@@ -8,7 +8,8 @@ use throng_sim::check;
 
 use crate::world::{Got, World};
 
-/// A client of one session. Every request of it is on a connection of its own, which may be to any core.
+/// A client of one session. Every request of it is on a connection of its own, which may be to any
+/// core.
 pub(crate) struct Poller {
     pub(crate) query: String,
     pub(crate) token: String,

@@ -144,7 +144,7 @@ fn a_user_who_would_be_told_of_at_length_is_refused() {
             [json!({"user": "x".repeat(2_000)}), json!({"user": "ada", "mood": "x".repeat(20_000)})]
         {
             world.text(client, &json!(["1", "1", "presence:x", "phx_join", payload]).to_string());
-            let reason = "what others would be told is too long";
+            let reason = "the user or its meta is too long";
             let refused = json!({"status": "error", "response": {"reason": reason}});
             let Got::Text(answer) = world.next(client) else { panic!("not a text") };
             let answer: Value = serde_json::from_str(&answer).unwrap();

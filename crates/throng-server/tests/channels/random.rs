@@ -139,7 +139,8 @@ fn every_client_is_told_what_the_model_says() {
     });
 }
 
-/// What a client of a busy room has heard since it joined: of each sender, the number of the last message.
+/// What a client of a busy room has heard since it joined: of each sender, the number of the last
+/// message.
 #[derive(Default)]
 struct Listener {
     /// The join_ref of its channel.

@@ -90,7 +90,7 @@ fn a_worker_on_another_thread_answers_later() {
         .unwrap()
         .connect(move |_| Ok(ConnectGrant::default().with_assigns(jobs.lock().unwrap().clone())));
     let server = start(channels, 2);
-    let handle = server.sender();
+    let handle = server.handle();
     let worker = std::thread::spawn(move || {
         let first: Vec<_> = to_do.iter().take(2).collect();
         // The last one first.
@@ -123,7 +123,7 @@ fn another_thread_broadcasts_and_disconnects() {
         client.text(r#"["1","1","rooms:a","phx_join",{}]"#);
         client.expect(r#"["1","1","rooms:a","phx_reply",{"status":"ok","response":{}}]"#);
     }
-    let handle = Arc::new(server.sender());
+    let handle = Arc::new(server.handle());
     let outside = Arc::clone(&handle);
     std::thread::spawn(move || {
         assert!(outside.broadcast("rooms:a", "news", PhoenixPayload::Json(r#"{"n":1}"#)));

@@ -39,7 +39,8 @@ type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
 /// drain                                         the server is about to end
 /// ```
 ///
-/// A client whose name begins with `v1` speaks V1, any other V2. What nobody waits for must not come.
+/// A client whose name begins with `v1` speaks V1, any other V2. What nobody waits for must not
+/// come.
 #[track_caller]
 pub(crate) fn transcript(channels: &Channels, text: &str) {
     check(RUNS, |sim| {
@@ -168,7 +169,8 @@ impl<'s> World<'s> {
         number
     }
 
-    /// Connects a client that asks for a WebSocket, with `headers` beside the usual ones, and has one.
+    /// Connects a client that asks for a WebSocket, with `headers` beside the usual ones, and has
+    /// one.
     pub(crate) fn open(&mut self, path: &str, headers: &str) -> usize {
         let client = self.connect();
         self.request(client, &upgrade(path, headers));

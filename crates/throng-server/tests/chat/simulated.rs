@@ -11,15 +11,16 @@ use throng_base::wheel::TICK;
 use throng_driver::{ConnectSpec, Driver, SocketClose, SocketOptions, SourceAddress};
 use throng_engine::{Core, CoreLimits};
 use throng_report::ServerCounters;
-use throng_server::handlers::{Chat, ChatOptions};
+use throng_server::kinds::Chat;
 use throng_server::{CheckOrigin, CoreMessage, ListenReport, ServerApp, ServerConfig};
+use throng_server::{WebSocketOptions, WebSockets};
 use throng_sim::{Faults, Sim, SimCores, SimCoresOptions, SimDriver, SimFd, check};
 
 use crate::wire;
 
 type Never = std::convert::Infallible;
 type ChatDriver = SimDriver<CoreMessage<Never>>;
-type ChatCore = Rc<RefCell<Core<ChatDriver, ServerApp<Chat, ChatDriver>>>>;
+type ChatCore = Rc<RefCell<Core<ChatDriver, ServerApp<WebSockets<Chat>, ChatDriver>>>>;
 
 struct World<'a> {
     sim: &'a mut Sim,
@@ -37,17 +38,17 @@ struct Client {
 
 impl<'a> World<'a> {
     fn new(sim: &'a mut Sim, cores: usize) -> Self {
-        Self::with(sim, cores, ChatOptions::default())
+        Self::with(sim, cores, WebSocketOptions::default())
     }
 
-    fn with(sim: &'a mut Sim, cores: usize, chat: ChatOptions) -> Self {
+    fn with(sim: &'a mut Sim, cores: usize, chat: WebSocketOptions) -> Self {
         let cores = sim.cores(&SimCoresOptions { cores, ..SimCoresOptions::default() });
         let config = Arc::new(ServerConfig { backlog: 100_000, ..ServerConfig::default() });
         let running: Vec<_> = cores
             .drivers()
             .into_iter()
             .map(|driver| {
-                let app = ServerApp::new(Arc::clone(&config), Chat::new(chat.clone()));
+                let app = ServerApp::new(Arc::clone(&config), Chat::handler(chat.clone()));
                 sim.spawn(Core::new(driver, app, CoreLimits::default()))
             })
             .collect();
@@ -151,7 +152,8 @@ fn ten_thousand_who_never_finish_their_handshake_keep_nobody_out() {
         }
         world.chat(&mut users, b"can you hear me?");
 
-        // Their time counts from the moment at which they connected, or began: 10 s, and one more as they began later.
+        // Their time counts from the moment at which they connected, or began: 10 s, and one more
+        // as they began later.
         world.run_for(Duration::from_secs(9) + 2 * TICK + SHORTLY);
         assert_eq!(world.open(), users.len());
         for (number, client) in silent.iter_mut().enumerate() {
@@ -218,7 +220,8 @@ fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
 fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
     check(5, |sim| {
         let idle_timeout = Some(Duration::from_secs(10));
-        let mut world = World::with(sim, 1, ChatOptions { idle_timeout, ..ChatOptions::default() });
+        let mut world =
+            World::with(sim, 1, WebSocketOptions { idle_timeout, ..WebSocketOptions::default() });
         let mut users = vec![world.join().0, world.join().0];
         for _ in 0..3 {
             world.run_for(Duration::from_secs(3));
@@ -267,15 +270,19 @@ fn status(world: &mut World<'_>, request: &str) -> u16 {
 #[test]
 fn pages_of_other_sites_may_not_listen() {
     check(2, |sim| {
-        let named = ChatOptions { host: Some("chat.example".to_owned()), ..ChatOptions::default() };
-        let off = ChatOptions { check_origin: CheckOrigin::Off, ..ChatOptions::default() };
+        let named = WebSocketOptions {
+            host: Some("chat.example".to_owned()),
+            ..WebSocketOptions::default()
+        };
+        let off =
+            WebSocketOptions { check_origin: CheckOrigin::Off, ..WebSocketOptions::default() };
         for (options, host, origin, expected) in [
-            (&ChatOptions::default(), "127.0.0.1:7000", "http://127.0.0.1:7000", 101),
-            (&ChatOptions::default(), "localhost:7000", "http://localhost:7000", 101),
-            (&ChatOptions::default(), "[::1]:7000", "http://[::1]:7000", 101),
-            (&ChatOptions::default(), "127.0.0.1:7000", "http://evil.example", 403),
+            (&WebSocketOptions::default(), "127.0.0.1:7000", "http://127.0.0.1:7000", 101),
+            (&WebSocketOptions::default(), "localhost:7000", "http://localhost:7000", 101),
+            (&WebSocketOptions::default(), "[::1]:7000", "http://[::1]:7000", 101),
+            (&WebSocketOptions::default(), "127.0.0.1:7000", "http://evil.example", 403),
             // A rebound name.
-            (&ChatOptions::default(), "evil.example", "http://evil.example", 403),
+            (&WebSocketOptions::default(), "evil.example", "http://evil.example", 403),
             (&named, "evil.example", "http://evil.example", 403),
             (&named, "127.0.0.1:7000", "http://127.0.0.1:7000", 403),
             (&named, "10.0.0.7:7000", "https://chat.example", 101),

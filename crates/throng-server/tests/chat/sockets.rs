@@ -3,9 +3,10 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
-use throng_server::handlers::{Chat, ChatOptions};
+use throng_server::kinds::Chat;
 use throng_server::pubsub::{Policy, TopicRules};
 use throng_server::{AcceptTopology, Server, ServerOptions};
+use throng_server::{WebSocketOptions, WebSockets};
 
 use crate::support::{PATIENCE, connect, eventually, options, snapshot};
 use crate::wire;
@@ -17,7 +18,7 @@ struct Client {
 }
 
 impl Client {
-    fn join(server: &Server<Chat>) -> Self {
+    fn join(server: &Server<WebSockets<Chat>>) -> Self {
         let mut client = Self { stream: connect(server.addr()), received: Vec::new() };
         client.stream.set_nodelay(true).unwrap();
         client.stream.write_all(wire::HANDSHAKE.as_bytes()).unwrap();
@@ -49,13 +50,13 @@ impl Client {
     }
 }
 
-fn start(options: ServerOptions, chat: ChatOptions) -> Server<Chat> {
-    Server::start(options, move |_| Chat::new(chat.clone())).unwrap()
+fn start(options: ServerOptions, chat: WebSocketOptions) -> Server<WebSockets<Chat>> {
+    Server::start(options, move |_| Chat::handler(chat.clone())).unwrap()
 }
 
 #[test]
 fn everyone_hears_everyone_over_cores_and_in_order() {
-    let server = start(options(AcceptTopology::Reuseport, 3), ChatOptions::default());
+    let server = start(options(AcceptTopology::Reuseport, 3), WebSocketOptions::default());
     let mut clients: Vec<_> = (0..20).map(|_| Client::join(&server)).collect();
     eventually("all are members", || snapshot(&server).counters.memberships == 20);
     for number in 0..50u8 {
@@ -79,7 +80,7 @@ fn everyone_hears_everyone_over_cores_and_in_order() {
 
 #[test]
 fn what_is_no_websocket_is_told_so() {
-    let server = start(options(AcceptTopology::Reuseport, 1), ChatOptions::default());
+    let server = start(options(AcceptTopology::Reuseport, 1), WebSocketOptions::default());
     let mut stream = connect(server.addr());
     stream.write_all(b"GET / HTTP/1.1\r\nHost: chat\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
@@ -90,7 +91,7 @@ fn what_is_no_websocket_is_told_so() {
 
 #[test]
 fn who_says_too_much_hears_that_however_much_is_still_under_way() {
-    let server = start(options(AcceptTopology::Reuseport, 1), ChatOptions::default());
+    let server = start(options(AcceptTopology::Reuseport, 1), WebSocketOptions::default());
     let mut loud = Client::join(&server);
     let mut others = [Client::join(&server), Client::join(&server)];
     // A frame of 16 MiB, all of which is sent before anything is read.
@@ -110,7 +111,7 @@ fn who_says_too_much_hears_that_however_much_is_still_under_way() {
 
 #[test]
 fn a_server_that_ends_says_so_and_lets_everyone_finish() {
-    let server = start(options(AcceptTopology::Reuseport, 2), ChatOptions::default());
+    let server = start(options(AcceptTopology::Reuseport, 2), WebSocketOptions::default());
     let mut clients: Vec<_> = (0..5).map(|_| Client::join(&server)).collect();
     std::thread::scope(|scope| {
         let drain = scope.spawn(|| server.drain(PATIENCE));
@@ -141,12 +142,13 @@ fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
         let options =
             ServerOptions { sndbuf_bytes: Some(16 << 10), ..options(AcceptTopology::Reuseport, 2) };
         let rules = TopicRules { policy, queue_bytes_max: 100_000, ..TopicRules::default() };
-        let server = start(options, ChatOptions { rules, ..ChatOptions::default() });
+        let server = start(options, WebSocketOptions { rules, ..WebSocketOptions::default() });
         let mut clients: Vec<_> = (0..10).map(|_| Client::join(&server)).collect();
         let said = [b'x'; 20_000];
         let mut idle = Client::join(&server);
         eventually("all are members", || snapshot(&server).counters.memberships == 11);
-        // More than the socket's buffers hold, which on loopback are several MB. Who waited for it would wait for good.
+        // More than the socket's buffers hold, which on loopback are several MB. Who waited for it
+        // would wait for good.
         eventually("its queue is full", || {
             talk(&mut clients, &said, 30);
             let counters = snapshot(&server).counters;

@@ -12,7 +12,8 @@ use crate::world::{Frame, World};
 const PEERS: usize = 12;
 const CORES: usize = 3;
 
-/// Everyone joins topic 0 and stays there; then joins and leaves the other topics, and publishes, at random.
+/// Everyone joins topic 0 and stays there; then joins and leaves the other topics, and publishes,
+/// at random.
 fn crowd(world: &mut World<'_>, prng: &mut Prng) -> BTreeMap<usize, usize> {
     for peer in 0..PEERS {
         world.connect();
@@ -34,7 +35,8 @@ fn crowd(world: &mut World<'_>, prng: &mut Prng) -> BTreeMap<usize, usize> {
             }
             2 if !is_common => world.say(peer, b'l', topic, 0),
             _ => {
-                // Numbers go up over all topics, so that gaps in one topic are no wonder in the random ones.
+                // Numbers go up over all topics, so that gaps in one topic are no wonder in the
+                // random ones.
                 let number = published.entry(peer).or_default();
                 world.say_long(peer, b'p', 0, *number, prng.below(900) as usize);
                 *number += 1;
@@ -50,7 +52,8 @@ fn crowd(world: &mut World<'_>, prng: &mut Prng) -> BTreeMap<usize, usize> {
     published
 }
 
-/// What was published to the common topic, as everyone must have been told it: each publisher's in order.
+/// What was published to the common topic, as everyone must have been told it: each publisher's in
+/// order.
 fn check_common(world: &World<'_>, peer: usize, published: &BTreeMap<usize, usize>) {
     let mut told: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
     for (from, number) in world.peers[peer].messages(0) {
@@ -119,7 +122,8 @@ fn whoever_is_cut_off_leaves_its_topics_and_the_others_miss_nothing() {
             world.hang_up(peer);
         }
         world.run_for(Duration::from_secs(10));
-        // A publisher that was cut off published less than it said; its last words are everyone's or nobody's.
+        // A publisher that was cut off published less than it said; its last words are everyone's
+        // or nobody's.
         let live: Vec<usize> = (0..PEERS).filter(|&peer| !world.peers[peer].has_ended()).collect();
         for pair in live.windows(2) {
             let by_publisher = |peer: usize| {

@@ -11,8 +11,8 @@ use crate::world::World;
 const PUBLISHED: usize = 200;
 const FRAME_BYTES: usize = 508;
 
-/// Publishes to three members, of whom one does not read until all of it was published. Says what it got in the end, and
-/// what was counted.
+/// Publishes to three members, of whom one does not read until all of it was published. Says what
+/// it got in the end, and what was counted.
 fn check_slow(policy: Policy, judge: impl Fn(&[u8], bool, &ServerCounters)) {
     check(8, |sim| {
         sim.set_faults(Faults {

@@ -26,10 +26,12 @@ pub(crate) const TOPICS: usize = 3;
 /// Bytes of a frame or a command, but for what it carries.
 const HEAD: usize = 8;
 
-/// What a peer says: a letter, a topic, two bytes of its own, and how many more follow; and what it is told.
+/// What a peer says: a letter, a topic, two bytes of its own, and how many more follow; and what it
+/// is told.
 ///
-/// `j`oin, `i`ntercepting join, `l`eave, `p`ublish, publish what is a thousand times as `h`eavy, publish to all `e`xcept
-/// itself, `a`sk. The server acknowledges all but `p`, `h` and `e` by sending them back, and delivers `p` as `m`, and to interceptors as `M`.
+/// `j`oin, `i`ntercepting join, `l`eave, `p`ublish, publish what is a thousand times as `h`eavy,
+/// publish to all `e`xcept itself, `a`sk. The server acknowledges all but `p`, `h` and `e` by
+/// sending them back, and delivers `p` as `m`, and to interceptors as `M`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) letter: u8,
@@ -106,7 +108,7 @@ impl Handler for Rooms {
                 }
                 letter @ (b'p' | b'h' | b'e') => {
                     let weight = frame.bytes * if letter == b'h' { 1_000 } else { 1 };
-                    let publication = Publication::new(name, frame).of_bytes(weight);
+                    let publication = Publication::new(name, frame).with_body_bytes(weight);
                     conn.publish(publication, (letter == b'e').then_some(me));
                     continue;
                 }

@@ -14,7 +14,7 @@ use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
 use throng_report::{LoadCounters, Merge, ServerCounters};
-use throng_server::handlers::Echo;
+use throng_server::kinds::Echo;
 use throng_server::{AcceptTopology, CoreMessage, ListenReport, ServerApp, ServerConfig};
 use throng_sim::{FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver};
 
@@ -130,7 +130,7 @@ impl Pair {
                 hear(sim, 1);
             }
         } else {
-            (1..cores).for_each(|core| self.server.post(core, CoreMessage::expect(reply.clone())));
+            (1..cores).for_each(|core| self.server.post(core, CoreMessage::expect_listener(reply.clone())));
             hear(sim, cores - 1);
             self.server.post(0, CoreMessage::listen_for_all(server_addr(), reply.clone()));
             hear(sim, cores);

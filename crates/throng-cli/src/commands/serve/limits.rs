@@ -1,5 +1,5 @@
-//! What a client of the chat or of channels may make the server keep or do: one table for `--help`
-//! and docs/channels.md.
+//! The limits on what a client of chat or channels can make the server keep or do: one table for
+//! `--help` and docs/channels.md.
 
 use std::time::Duration;
 
@@ -9,30 +9,28 @@ use throng_server::channels::{PresenceLimits, defaults};
 use throng_server::pubsub::TopicRules;
 use throng_server::{ServerOptions, WebSocketLimits};
 
-/// A limit.
+/// A row of the table.
 struct Limit {
-    /// Its name in the library.
+    /// The limit's name in the library.
     setting: &'static str,
-    /// Its default, of both servers or of each.
+    /// The default, of both kinds or of each.
     default: String,
-    /// What happens beyond it.
+    /// The consequence of exceeding it.
     beyond: &'static str,
-    /// The flag that sets it; none: it is fixed here.
+    /// The flags that set it, or an empty string if no flag does.
     flag: &'static str,
 }
 
-/// The end of `throng serve --help`.
+/// Returns the last part of `throng serve --help`.
 pub(super) fn help() -> String {
     let mut table = Table::new().aligned(&[Align::Left; 4]);
     for Limit { setting, default, beyond, flag } in limits() {
         table.row([format!("  {setting}"), default, beyond.to_owned(), flag.to_owned()]);
     }
-    format!(
-        "Limits of what clients of chat and channels may do, and what happens beyond them:\n{table}"
-    )
+    format!("Limits on clients of chat and channels, and what happens beyond them:\n{table}")
 }
 
-/// All of them. What only channels have is told as theirs.
+/// Returns all limits. The default of a limit that only channels have says so.
 fn limits() -> Vec<Limit> {
     let (chat, channels) = (WebSocketLimits::default(), defaults::limits());
     let (rules, server, presence) =

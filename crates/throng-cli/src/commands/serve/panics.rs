@@ -1,12 +1,12 @@
-//! Panics of handlers on the terminal: seldom, since it may be a client that provokes them.
+//! Limits the panic messages of handlers on the terminal: a client may provoke panics.
 
 use std::panic;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// From now on at most one panic a second is printed. All of them are counted: in `core.panics`, those of channels in
-/// `channel_crashes`.
-pub(super) fn print_seldom() {
+/// Installs a panic hook that prints at most one panic per second. The server counts all of them: in
+/// `core.panics`, and those of channels in `channel_crashes`.
+pub(super) fn limit_output() {
     let print = panic::take_hook();
     let throttle = Mutex::new(Throttle::default());
     panic::set_hook(Box::new(move |panic| {

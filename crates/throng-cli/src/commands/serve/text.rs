@@ -1,4 +1,4 @@
-//! What a server says on a terminal.
+//! The sentences that `throng serve` prints.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,12 +6,13 @@ use std::time::Duration;
 use throng_report::render::{Align, Table, bytes, count, rate};
 use throng_report::{ServerCounters, ServerSnapshot};
 use throng_server::StartError;
+use throng_server::kinds::ServerProtocol;
 
 use super::Serve;
 use crate::Failure;
 
-/// Where it listens, and its limits with what decided them.
-pub(super) fn beginning(snapshot: &ServerSnapshot, typed: &Serve, control: &Path) -> String {
+/// Describes where the server listens, and its limits with the reason for each.
+pub(super) fn listening(snapshot: &ServerSnapshot, typed: &Serve, control: &Path) -> String {
     let ServerSnapshot { listen, handler, accept, cores, connections_max, .. } = snapshot;
     let mut table = Table::new().aligned(&[Align::Left, Align::Left]);
     let mut row = |name: &str, text: String| table.row(["  ".to_owned() + name, text]);
@@ -21,15 +22,11 @@ pub(super) fn beginning(snapshot: &ServerSnapshot, typed: &Serve, control: &Path
     if let Some(timeout) = typed.idle_timeout {
         row("idle", format!("closed after {}", throng_base::units::show_duration(timeout)));
     }
-    if matches!(&**handler, "channels" | "chat") {
+    if typed.kind.protocol >= ServerProtocol::WebSocket {
         row("origins", typed.sockets.origins());
     }
-    if handler == "channels" {
-        row("page", format!("http://{listen}/"));
-        row("socket", format!("ws://{listen}/socket (websocket, longpoll)"));
-    }
-    if handler == "chat" {
-        row("socket", format!("ws://{listen}/ and any other path"));
+    for (label, address) in typed.kind.endpoints {
+        row(label, address.replace("{listen}", listen));
     }
     row("control", format!("{} (throng ctl count)", control.display()));
     format!("{handler} listens on {listen}\n{table}Ctrl-C to stop")
@@ -39,8 +36,8 @@ fn why_cores(cores: u64, typed: &Serve) -> String {
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     match typed.cores {
         Some(_) => "--cores".to_owned(),
-        None if cores == cpus => "one a CPU".to_owned(),
-        None => format!("so that their fd tables hold the connections; {cpus} CPUs"),
+        None if cores == cpus => "one per CPU".to_owned(),
+        None => format!("their fd tables hold the connections; {cpus} CPUs"),
     }
 }
 
@@ -51,24 +48,28 @@ fn why_connections(snapshot: &ServerSnapshot, typed: &Serve) -> String {
         Some(wanted) if wanted as u64 == max => "--connections-max".to_owned(),
         _ => {
             let each = max / snapshot.cores.max(1);
-            format!("{each} fds a core; `ulimit -Hn` is {limit}, more --cores have more tables")
+            format!(
+                "{each} per fd table, a table per core; `ulimit -Hn` is {limit}; \
+                 more --cores add tables"
+            )
         }
     }
 }
 
-/// The kernel takes no more than `net.core.somaxconn` of it.
+/// Describes the backlog. The kernel clamps it to `net.core.somaxconn`.
 fn backlog(asked: u32) -> String {
     let somaxconn = throng_doctor::ProcRoot::default().text("proc/sys/net/core/somaxconn");
     let allowed = somaxconn.known().and_then(|text| text.trim().parse::<u32>().ok());
     match allowed {
         Some(allowed) if allowed < asked => format!(
-            "{allowed} of {asked}: net.core.somaxconn; sysctl -w net.core.somaxconn={asked} allows more"
+            "{allowed} of {asked}: limited by net.core.somaxconn; \
+             sysctl -w net.core.somaxconn={asked} raises it"
         ),
         _ => asked.to_string(),
     }
 }
 
-/// One line for what happened in `span`.
+/// Formats one line of `--stats` for the interval of length `span`.
 pub(super) fn stats(before: &ServerSnapshot, now: &ServerSnapshot, span: Duration) -> String {
     let grown = now.counters.since(&before.counters);
     let per_second = |n: u64| rate(n as f64 / span.as_secs_f64());
@@ -87,16 +88,15 @@ pub(super) fn stats(before: &ServerSnapshot, now: &ServerSnapshot, span: Duratio
             per_second(grown.fanned_out + grown.intercepted),
         );
     }
-    let lost = slow(&grown);
-    if lost > 0 {
-        line += &format!("  {lost} not delivered to slow readers, or through full mailboxes");
+    let dropped = dropped(&grown);
+    if dropped > 0 {
+        line += &format!("  {dropped} dropped (slow readers or full mailboxes)");
     }
     if grown.slow_closed > 0 {
         line += &format!("  {} slow readers closed", grown.slow_closed);
     }
     if now.counters.paused_cores > 0 {
-        line +=
-            &format!("  {} of {} cores accept nothing now", now.counters.paused_cores, now.cores);
+        line += &format!("  {} of {} cores do not accept", now.counters.paused_cores, now.cores);
     }
     for (name, n) in &now.accept_errors.0 {
         line += &format!("  {name} {n}");
@@ -104,18 +104,19 @@ pub(super) fn stats(before: &ServerSnapshot, now: &ServerSnapshot, span: Duratio
     line
 }
 
-/// Frames and publications that somebody did not get because something was full.
-fn slow(counters: &ServerCounters) -> u64 {
+/// Returns the number of frames and publications dropped because a queue or a mailbox was full.
+fn dropped(counters: &ServerCounters) -> u64 {
     let ServerCounters { dropped_newest, dropped_oldest, replaced, publishes_dropped, .. } =
         counters;
     dropped_newest + dropped_oldest + replaced + publishes_dropped
 }
 
-/// The last line.
-pub(super) fn end(last: &ServerSnapshot, open: u64, drained: bool) -> String {
+/// Formats the last line.
+pub(super) fn stopped(last: &ServerSnapshot, open: u64, drained: bool) -> String {
     let ServerSnapshot { counters, process, .. } = last;
     let mut line = format!(
-        "stopped: {} accepted, {} messages received, {} sent, {} resets, {} idle time-outs; CPU {:.2} s",
+        "stopped: {} accepted, {} messages received, {} sent, {} resets, {} idle time-outs; \
+         CPU {:.2} s",
         counters.accepted,
         counters.messages_received,
         counters.messages_sent,
@@ -124,21 +125,21 @@ pub(super) fn end(last: &ServerSnapshot, open: u64, drained: bool) -> String {
         process.cpu_us() as f64 / 1e6,
     );
     if !drained {
-        line += &format!("; of {open} open connections some did not end by themselves");
+        line += &format!("; some of {open} open connections were closed at the drain timeout");
     }
     line
 }
 
-/// Why there is no server, and what to type instead.
+/// Describes why the server did not start, and the command that helps.
 pub(super) fn not_started(error: &StartError) -> Failure {
     let hint = match error {
         StartError::Listen(addr, errno) => match errno.name() {
             "EADDRINUSE" => format!(
-                "\n  `ss -ltnp sport = :{}` shows who listens there; --listen takes another port",
+                "\n  `ss -ltnp sport = :{}` shows the process that listens there; --listen takes another port",
                 addr.port()
             ),
             "EADDRNOTAVAIL" => "\n  `ip address` shows the addresses of this machine".to_owned(),
-            "EACCES" => "\n  ports below net.ipv4.ip_unprivileged_port_start are for root; \
+            "EACCES" => "\n  ports below net.ipv4.ip_unprivileged_port_start need root; \
                  --listen takes another port"
                 .to_owned(),
             _ => String::new(),

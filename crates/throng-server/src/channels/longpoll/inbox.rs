@@ -1,4 +1,4 @@
-//! What waits for a session's next poll.
+//! The inbox of a session: messages that wait for its next poll.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -8,9 +8,9 @@ use throng_engine::SendPart;
 
 use super::memory::{ENTRY_BYTES, Memory};
 use crate::channels::defaults::POLL_SESSION_BYTES_MAX as BYTES_MAX;
-use crate::channels::list::Pieces;
+use crate::channels::presence_list::Pieces;
 
-/// A message as it stands in an answer: a JSON string.
+/// A message as an answer contains it: a JSON string.
 #[derive(Clone, Debug)]
 pub(crate) enum Text {
     /// For one session.
@@ -27,7 +27,7 @@ impl Text {
         }
     }
 
-    /// It, to be sent.
+    /// Returns the text as a part of an answer.
     pub(crate) fn part(&self) -> SendPart<'_> {
         match self {
             Self::Own(bytes) => SendPart::Own(bytes),
@@ -36,29 +36,29 @@ impl Text {
     }
 }
 
-/// The messages that wait for a poll, within what a session and its core may hold.
+/// The messages that wait for a poll, within the limits of the session and of its core.
 pub(crate) struct Inbox {
     entries: VecDeque<Entry>,
-    /// How many entries came and were not cut out again.
+    /// The number of entries that were pushed and not cut out again.
     count: usize,
-    /// Bytes of all texts: what an answer with them weighs.
+    /// Bytes of all texts: the length of an answer with them.
     bytes: usize,
-    /// What the core holds for this session alone.
+    /// Bytes that the core keeps for this session alone.
     own_bytes: usize,
-    /// Something did not fit. What comes later is not kept either: the session is about to end.
+    /// True if something did not fit. Later messages are dropped: the session is about to end.
     has_overflowed: bool,
     memory: Rc<Memory>,
 }
 
-/// Something that waits.
+/// A message or a list that waits.
 pub(crate) enum Entry {
     Text(Text),
-    /// A `presence_state`, which is written when it is fetched.
+    /// A `presence_state`, written when a poll fetches it.
     List(Box<Pieces>),
 }
 
 impl Inbox {
-    /// An empty one of a core.
+    /// Makes an empty inbox on a core.
     pub(crate) fn new(memory: Rc<Memory>) -> Self {
         Self {
             entries: VecDeque::new(),
@@ -74,12 +74,12 @@ impl Inbox {
         self.entries.is_empty()
     }
 
-    /// Whether something did not fit.
+    /// Reports whether something did not fit.
     pub(crate) const fn has_overflowed(&self) -> bool {
         self.has_overflowed
     }
 
-    /// Drops everything: something did not fit.
+    /// Drops everything, because something did not fit.
     pub(crate) fn overflow(&mut self) {
         self.has_overflowed = true;
         self.clear();
@@ -88,8 +88,8 @@ impl Inbox {
     /// Keeps an entry for the next poll.
     ///
     /// # Errors
-    /// The entry again: it does not fit. A single entry may be as long as the core has room for, so
-    /// that a client gets the answer that it asked for.
+    /// Returns the entry if it does not fit. A single entry may be as long as the core has room
+    /// for, so that a client receives the answer to its request.
     pub(crate) fn push(&mut self, entry: Entry) -> Result<(), Entry> {
         if self.has_overflowed {
             return Ok(());
@@ -107,8 +107,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Puts texts of an answer that reached no connection in front of all others. Without room for
-    /// them the session has overflowed.
+    /// Puts back the texts of an answer that reached no connection, in front of all others. Without
+    /// room for them the session has overflowed.
     pub(crate) fn put_back(&mut self, texts: Vec<Text>) {
         let bytes: usize = texts.iter().map(Text::len).sum();
         let cost: usize = texts.iter().map(|text| self.memory.cost(text)).sum();
@@ -121,8 +121,8 @@ impl Inbox {
         }
     }
 
-    /// Takes what the next answer brings: everything, up to the first list that is longer than an
-    /// answer may list.
+    /// Takes the messages of the next answer: everything, up to the first list that is longer than
+    /// the part of an answer for lists.
     pub(crate) fn take(&mut self) -> Vec<Text> {
         let mut texts = Vec::new();
         let mut listed = 0;
@@ -153,7 +153,7 @@ impl Inbox {
         self.count
     }
 
-    /// Takes out what came since `mark`, as far as no answer has taken it.
+    /// Takes out the entries pushed since `mark` that no answer has taken.
     pub(crate) fn cut(&mut self, mark: usize) -> Vec<Entry> {
         let came = self.count.saturating_sub(mark).min(self.entries.len());
         let cut: Vec<Entry> = self.entries.drain(self.entries.len() - came..).collect();
@@ -168,7 +168,8 @@ impl Inbox {
         }
     }
 
-    /// Whether there is room for `bytes` more in an answer, of which the core has to hold `cost`.
+    /// Reports whether there is room for `bytes` more in an answer, which cost the core `cost`
+    /// bytes.
     fn fits(&self, bytes: usize, cost: usize) -> bool {
         let fits_session = self.is_empty() || self.bytes + bytes <= BYTES_MAX;
         fits_session && self.own_bytes + cost <= self.memory.room()
@@ -201,7 +202,7 @@ impl Entry {
         }
     }
 
-    /// What no other session shares.
+    /// Returns the bytes that no other session shares.
     fn own_bytes(&self) -> usize {
         match self {
             Self::Text(Text::Shared(_)) => ENTRY_BYTES,

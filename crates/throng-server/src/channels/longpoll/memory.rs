@@ -1,4 +1,4 @@
-//! What the long-poll sessions of a core hold together, and how many sessions the server has.
+//! The memory of the long-poll sessions of a core, and the number of sessions of the server.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::Text;
 
-/// Bytes that the sessions of a core hold for their next polls. What several of them share counts
-/// once.
+/// The bytes that the sessions of a core keep for their next polls. A text that several sessions
+/// share counts once.
 #[derive(Debug)]
 pub(crate) struct Memory {
     bytes_max: usize,
     used: Cell<usize>,
-    /// How many times each shared text is held, by its address.
+    /// The number of sessions that keep each shared text, by its address.
     shared: RefCell<HashMap<*const u8, u32>>,
 }
 
@@ -22,18 +22,18 @@ impl Memory {
         Self { bytes_max, used: Cell::new(0), shared: RefCell::default() }
     }
 
-    /// Returns how many bytes are held.
+    /// Returns the number of bytes in use.
     pub(crate) const fn used(&self) -> usize {
         self.used.get()
     }
 
-    /// Returns what one session may hold beside what it shares: half of what is free. So many
-    /// sessions that hold much always leave room for one that holds little.
+    /// Returns the bytes that one session may keep beside what it shares: half of the free bytes.
+    /// So sessions that keep much always leave room for one that keeps little.
     pub(super) const fn room(&self) -> usize {
         self.bytes_max.saturating_sub(self.used.get()) / 2
     }
 
-    /// Returns what a text would add.
+    /// Returns the bytes that a text would add.
     pub(super) fn cost(&self, text: &Text) -> usize {
         match text {
             Text::Own(bytes) => ENTRY_BYTES + bytes.len(),
@@ -44,7 +44,7 @@ impl Memory {
         }
     }
 
-    /// Counts a text that a session holds from now on.
+    /// Counts a text that a session begins to keep.
     pub(super) fn hold(&self, text: &Text) {
         self.add(self.cost(text));
         if let Text::Shared(bytes) = text {
@@ -52,7 +52,7 @@ impl Memory {
         }
     }
 
-    /// Counts off a text that a session does not hold any more.
+    /// Counts off a text that a session no longer keeps.
     pub(super) fn release(&self, text: &Text) {
         if let Text::Shared(bytes) = text {
             let mut shared = self.shared.borrow_mut();
@@ -75,31 +75,31 @@ impl Memory {
     }
 }
 
-/// The long-poll sessions of a server, over all its cores.
+/// The permits of long-poll sessions, shared by all cores of a server.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places(Arc<AtomicUsize>);
+pub(crate) struct SessionPermits(Arc<AtomicUsize>);
 
-impl Places {
-    /// Takes a place for one more session, unless there are `sessions_max`.
-    pub(crate) fn take(&self, sessions_max: usize) -> Option<Place> {
+impl SessionPermits {
+    /// Takes a permit for one more session, unless there are `sessions_max`.
+    pub(crate) fn take(&self, sessions_max: usize) -> Option<SessionPermit> {
         let taken = self
             .0
             .fetch_update(SeqCst, SeqCst, |taken| (taken < sessions_max).then_some(taken + 1));
-        taken.ok().map(|_| Place(Arc::clone(&self.0)))
+        taken.ok().map(|_| SessionPermit(Arc::clone(&self.0)))
     }
 }
 
-/// One session's place, which is free again when this is dropped.
+/// The permit of one session, returned when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<AtomicUsize>);
+pub(crate) struct SessionPermit(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for SessionPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, SeqCst);
     }
 }
 
-/// What an entry of an inbox takes beside its bytes.
+/// The bytes of an entry in an inbox, beside its text.
 pub(super) const ENTRY_BYTES: usize = 32;
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_place_is_free_again_when_its_session_is_gone() {
-        let places = Places::default();
+        let places = SessionPermits::default();
         let (one, two) = (places.take(2), places.clone().take(2));
         assert!(one.is_some() && two.is_some() && places.take(2).is_none());
         drop(one);

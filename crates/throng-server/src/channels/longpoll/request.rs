@@ -1,4 +1,4 @@
-//! The side of the client's connections, which come and go.
+//! The connections' side of long-polling: requests arrive on any core.
 
 use std::rc::Rc;
 
@@ -8,31 +8,31 @@ use throng_proto::phoenix::longpoll;
 
 use super::{AnswerBody, Requester, SessionAnswer, SessionCommand, SessionRequest, Text};
 use crate::ConnectionId;
+use crate::channels::client_state::{ClientState, Mode};
 use crate::channels::config::Transport;
-use crate::channels::conn::{ClientState, Mode};
 use crate::channels::handler::{ChannelHandler, Client};
-use crate::channels::http::{Welcome, admit, answer, answer_in_parts, is_of_our_site};
+use crate::channels::http::{Admission, admit, answer, answer_in_parts, is_origin_allowed};
 use crate::channels::longpoll::Poll;
 use crate::channels::message::{ChannelMessage, ChannelMessageKind};
 
-/// A poll that can be looked at again.
+/// A poll that can be repeated.
 pub(crate) struct StoredPoll {
     target: String,
     headers: String,
-    /// Whom it is for.
+    /// The session that it names.
     session: ConnectionId,
 }
 
-/// Takes a request up: it is answered now, or when its session does so.
+/// Handles a request: answers it now, or forwards it to its session.
 ///
-/// Every request is asked where it comes from, not only the first of a session: a page that got hold of a token is
-/// still of another site.
+/// The origin of every request is checked, not only of a session's first: a page that has obtained
+/// a token is still of another site.
 pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
-    if !is_of_our_site(&handler.core.config, request) {
+    if !is_origin_allowed(&handler.core.config, request) {
         handler.core.counters.connects_refused += 1;
         return answer_json(conn, 403);
     }
-    let what = match request.method {
+    let command = match request.method {
         "GET" => SessionCommand::Poll,
         "POST" => SessionCommand::Post {
             content_type: request.header("content-type").map(str::to_owned),
@@ -41,23 +41,26 @@ pub(crate) fn request(handler: &mut ChannelHandler, conn: &mut Client<'_>, reque
         "OPTIONS" => return preflight(conn, request),
         _ => return answer(conn, 400, &[], b""),
     };
-    let is_poll = matches!(what, SessionCommand::Poll);
+    let is_poll = matches!(command, SessionCommand::Poll);
     let Some(session) = session(handler, conn, request) else {
         return if is_poll { begin(handler, conn, request) } else { answer_json(conn, 410) };
     };
-    let from = ask(handler, conn, is_poll);
+    let from = await_session(handler, conn, is_poll);
     if is_poll {
-        conn.state().extra().kept = Some(Box::new(StoredPoll::new(request, session)));
+        conn.state().extra().stored_poll = Some(Box::new(StoredPoll::new(request, session)));
     }
-    conn.tell(session, ChannelMessage(ChannelMessageKind::Asked(SessionRequest { from, what })));
+    conn.send_unbounded(
+        session,
+        ChannelMessage(ChannelMessageKind::Request(SessionRequest { from, command })),
+    );
 }
 
-/// The session that was asked is gone.
-pub(crate) fn gone(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: u32) {
-    if !is_asking(conn, request) {
+/// Handles the message that the session of a request has ended.
+pub(crate) fn session_gone(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: u32) {
+    if !take_awaiting(conn, request) {
         return;
     }
-    match conn.state().extra.take().and_then(|extra| extra.kept) {
+    match conn.state().extra.take().and_then(|extra| extra.stored_poll) {
         None => answer_json(conn, 410),
         Some(kept) => {
             let headers = Headers::new(&kept.headers);
@@ -70,39 +73,41 @@ pub(crate) fn gone(handler: &mut ChannelHandler, conn: &mut Client<'_>, request:
 /// Begins a session, which answers the request.
 fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<'_>) {
     let config = &handler.core.config;
-    let Ok(Welcome { vsn, connected, .. }) = admit(config, request, Transport::LongPoll) else {
+    let Ok(Admission { vsn, grant, .. }) = admit(config, request, Transport::LongPoll) else {
         handler.core.counters.connects_refused += 1;
         return answer_json(conn, 403);
     };
-    let Some(place) = config.poll_places.take(config.poll_sessions_max) else {
+    let Some(permit) = config.poll_permits.take(config.poll_sessions_max) else {
         handler.core.counters.poll_sessions_refused += 1;
         return answer_json(conn, 403);
     };
     handler.core.counters.poll_sessions += 1;
     let window = config.poll_window;
-    let asker = ask(handler, conn, true);
-    let poll = Poll::new(asker, window, place, Rc::clone(&handler.core.poll_memory));
-    conn.spawn(ClientState::poll(vsn, connected, poll));
+    let requester = await_session(handler, conn, true);
+    let poll = Poll::new(requester, window, permit, Rc::clone(&handler.core.poll_memory));
+    conn.spawn(ClientState::poll(vsn, grant, poll));
 }
 
-/// From here on the connection waits for its session.
-fn ask(handler: &mut ChannelHandler, conn: &mut Client<'_>, is_poll: bool) -> Requester {
+/// Lets the connection wait for the answer of its session.
+fn await_session(handler: &mut ChannelHandler, conn: &mut Client<'_>, is_poll: bool) -> Requester {
     let request = handler.core.next_serial();
-    conn.state().mode = Mode::Asking { request, is_poll };
-    // The session answers in time, but its core may not.
+    conn.state().mode = Mode::AwaitingSession { request, is_poll };
+    // The session answers in time, but its core may be busy.
     let window = handler.core.config.poll_window;
     conn.set_timeout(if is_poll { window * 2 } else { window });
     Requester { connection: conn.id(), request }
 }
 
-/// Whether the connection waits for the answer to this request; not any more.
-fn is_asking(conn: &mut Client<'_>, number: u32) -> bool {
-    let is_asking = matches!(conn.state().mode, Mode::Asking { request, .. } if request == number);
-    if is_asking {
+/// Ends the wait for the answer to this request. Returns false if the connection does not wait for
+/// it.
+fn take_awaiting(conn: &mut Client<'_>, number: u32) -> bool {
+    let is_awaiting =
+        matches!(conn.state().mode, Mode::AwaitingSession { request, .. } if request == number);
+    if is_awaiting {
         conn.state().mode = Mode::Http;
         conn.clear_timeout();
     }
-    is_asking
+    is_awaiting
 }
 
 impl StoredPoll {
@@ -115,21 +120,21 @@ impl StoredPoll {
     }
 }
 
-/// The session has answered.
-pub(crate) fn answered(conn: &mut Client<'_>, answered: SessionAnswer) {
-    let SessionAnswer { request, session, said } = answered;
-    if !is_asking(conn, request) {
-        return give_back(said, |message| conn.tell(session, message));
+/// Sends the session's answer to the client.
+pub(crate) fn handle_answer(conn: &mut Client<'_>, answer_message: SessionAnswer) {
+    let SessionAnswer { request, session, body } = answer_message;
+    if !take_awaiting(conn, request) {
+        return give_back(body, |message| conn.send_unbounded(session, message));
     }
     conn.state().extra = None;
-    let AnswerBody { status, token, messages } = said;
+    let AnswerBody { status, token, messages } = body;
     if status == 400 {
         return answer(conn, 400, &HEADERS, b"");
     }
     send(conn, status, token.as_deref(), &messages);
 }
 
-/// Sends an answer. What its messages share with others is not copied for it.
+/// Sends an answer. Messages that are shared with other sessions are not copied.
 fn send(conn: &mut Client<'_>, status: u16, token: Option<&str>, messages: &[Text]) {
     let mut begin = Vec::new();
     longpoll::begin_answer(status, token, &mut begin);
@@ -144,30 +149,30 @@ fn send(conn: &mut Client<'_>, status: u16, token: Option<&str>, messages: &[Tex
     answer_in_parts(conn, 200, &HEADERS, &parts);
 }
 
-/// Nobody is there any more to be answered: the session keeps what it has said.
-pub(crate) fn give_back(said: AnswerBody, tell: impl FnOnce(ChannelMessage)) {
-    if !said.messages.is_empty() {
-        tell(ChannelMessage(ChannelMessageKind::Returned { messages: said.messages }));
+/// Returns the messages of an answer to the session, because the client's connection has ended.
+pub(crate) fn give_back(body: AnswerBody, send: impl FnOnce(ChannelMessage)) {
+    if !body.messages.is_empty() {
+        send(ChannelMessage(ChannelMessageKind::MessagesReturned { messages: body.messages }));
     }
 }
 
-/// The connection has ended: a session that would answer it is told so.
-pub(crate) fn ended(conn: &mut Client<'_>) {
-    let Mode::Asking { request, is_poll: true } = conn.state().mode else { return };
-    let kept = conn.state().extra.as_ref().and_then(|extra| extra.kept.as_ref());
-    // Without one it is the request that began the session, which is answered at once.
+/// Notifies the session of a waiting poll that its connection has ended.
+pub(crate) fn connection_ended(conn: &mut Client<'_>) {
+    let Mode::AwaitingSession { request, is_poll: true } = conn.state().mode else { return };
+    let kept = conn.state().extra.as_ref().and_then(|extra| extra.stored_poll.as_ref());
+    // Without a stored poll, the request began the session, which answers it at once.
     let Some(session) = kept.map(|kept| kept.session) else { return };
     let from = Requester { connection: conn.id(), request };
-    conn.tell(session, ChannelMessage(ChannelMessageKind::HungUp { from }));
+    conn.send_unbounded(session, ChannelMessage(ChannelMessageKind::ClientDisconnected { from }));
 }
 
-/// The session has not answered in time.
+/// Answers a request whose session has not answered in time.
 pub(crate) fn timed_out(conn: &mut Client<'_>, is_poll: bool) {
     conn.state().mode = Mode::Http;
     answer_json(conn, if is_poll { 204 } else { 408 });
 }
 
-/// The session that a request's token names.
+/// Returns the session that a request's token names.
 fn session(
     handler: &ChannelHandler,
     conn: &Client<'_>,
@@ -180,7 +185,7 @@ fn session(
     ConnectionId::from_bits(claim.core.into(), claim.session, conn.cores())
 }
 
-/// A browser asks whether a page of another site may send requests here.
+/// Answers a browser that checks whether a page of another site may send requests here.
 fn preflight(conn: &mut Client<'_>, request: &Request<'_>) {
     let allowed = request.header("access-control-request-headers").unwrap_or_default();
     let headers = [

@@ -1,4 +1,4 @@
-//! The side of the session, which stays.
+//! The session's side of long-polling, which stays on one core.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,55 +8,55 @@ use throng_proto::phoenix::json;
 use throng_proto::phoenix::longpoll::{Claim, PostFrame, post as posts_of};
 
 use super::inbox::{Entry, Inbox, Text};
-use super::memory::{Memory, Place};
+use super::memory::{Memory, SessionPermit};
 use super::{AnswerBody, Requester, SessionAnswer, SessionCommand, SessionRequest};
 use crate::channels::channel::LeaveReason;
-use crate::channels::conn::Mode;
+use crate::channels::client_state::Mode;
 use crate::channels::frame;
 use crate::channels::handler::{ChannelHandler, Client};
-use crate::channels::list::Pieces;
 use crate::channels::message::{ChannelMessage, ChannelMessageKind};
+use crate::channels::presence_list::Pieces;
 
-/// What a session keeps beside its channels.
+/// The state of a session beside its channels.
 pub(crate) struct Poll {
     token: String,
     /// The poll that waits for messages, or the request that began the session.
     waiting: Option<Requester>,
-    /// What waits for the next poll.
+    /// The messages for the next poll.
     pub(crate) inbox: Inbox,
-    /// When a poll was answered last, or began to wait.
+    /// The time when the last poll was answered or began to wait.
     since: Instant,
-    /// How long a poll waits.
+    /// The time that a poll waits.
     window: Duration,
-    /// Among the sessions that the server may have.
-    _place: Place,
+    /// The permit of this session.
+    _permit: SessionPermit,
 }
 
 impl Poll {
-    /// A session that `asker` is to hear of.
+    /// Makes a session; `requester` receives its first answer.
     pub(crate) fn new(
-        asker: Requester,
+        requester: Requester,
         window: Duration,
-        place: Place,
+        permit: SessionPermit,
         memory: Rc<Memory>,
     ) -> Self {
         Self {
             token: String::new(),
-            waiting: Some(asker),
+            waiting: Some(requester),
             inbox: Inbox::new(memory),
             since: Instant::ZERO,
             window,
-            _place: place,
+            _permit: permit,
         }
     }
 
-    /// How long the session lives when nobody polls.
+    /// Returns how long the session lives without a poll.
     fn inactive(&self) -> Duration {
         self.window + self.window / 2
     }
 }
 
-/// The session begins: its client gets the token.
+/// Begins the session: answers its client with the token.
 pub(crate) fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>) {
     let (core, session) = conn.id().to_bits();
     let now = conn.now();
@@ -68,15 +68,15 @@ pub(crate) fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>) {
     answer(conn, 410);
 }
 
-/// A request has come.
-pub(crate) fn asked(
+/// Handles a request of the client.
+pub(crate) fn handle_request(
     handler: &mut ChannelHandler,
     conn: &mut Client<'_>,
-    SessionRequest { from, what }: SessionRequest,
+    SessionRequest { from, command }: SessionRequest,
 ) {
-    match what {
+    match command {
         SessionCommand::Poll => {
-            // One poll at a time waits, the last one.
+            // One poll at a time waits, the latest.
             answer(conn, 204);
             let now = conn.now();
             let Some(poll) = poll(conn) else { return };
@@ -87,12 +87,12 @@ pub(crate) fn asked(
         }
         SessionCommand::Post { content_type, body } => {
             let status = post(handler, conn, content_type.as_deref(), &body);
-            tell(conn, from, AnswerBody { status, token: None, messages: Vec::new() });
+            send_answer(conn, from, AnswerBody { status, token: None, messages: Vec::new() });
         }
     }
 }
 
-/// Hands the messages of a body to the channels.
+/// Passes the messages of a body to the channels.
 fn post(
     handler: &mut ChannelHandler,
     conn: &mut Client<'_>,
@@ -100,11 +100,12 @@ fn post(
     body: &[u8],
 ) -> u16 {
     let message_bytes_max = handler.core.config.limits.message_bytes_max;
-    let mut scratch = std::mem::take(&mut handler.core.posted);
+    let mut scratch = std::mem::take(&mut handler.core.post_buffer);
     let status = match posts_of(content_type, body, &mut scratch) {
         Err(_) => 400,
-        // A WebSocket would be closed (1009) before the message is whole. As with any body that cannot be taken, Phoenix
-        // fails the request, nothing of it is heard, and the client begins anew.
+        // A WebSocket would be closed with 1009 before the message is complete. Phoenix fails the
+        // request as for any body that it cannot accept: it handles no part of it, and the client
+        // begins anew.
         Ok(posts) if posts.clone().any(|post| post.len() > message_bytes_max) => {
             handler.core.counters.messages_too_large += 1;
             400
@@ -117,12 +118,12 @@ fn post(
                     PostFrame::Binary(bytes) => handler.binary(conn, vsn, bytes),
                 }
             }
-            // One that is no message ends the session.
+            // A text that is not a message ends the session.
             if matches!(conn.state().mode, Mode::Poll(_)) { 200 } else { 410 }
         }
     };
-    frame::tidy(&mut scratch);
-    handler.core.posted = scratch;
+    frame::shrink(&mut scratch);
+    handler.core.post_buffer = scratch;
     status
 }
 
@@ -138,8 +139,8 @@ pub(crate) fn push_list(conn: &mut Client<'_>, pieces: Pieces) {
     keep(conn, Entry::List(Box::new(pieces)));
 }
 
-/// Keeps an entry for the next answer. If there is no room for it, the poll that waits is answered
-/// with what there is; if there is none or that is not enough, the session has overflowed.
+/// Keeps an entry for the next answer. Without room for it, answers the waiting poll with what
+/// there is. If no poll waits or that is not enough, the session has overflowed.
 pub(crate) fn keep(conn: &mut Client<'_>, entry: Entry) {
     let Some(this) = poll(conn) else { return };
     let Err(entry) = this.inbox.push(entry) else { return };
@@ -153,11 +154,12 @@ pub(crate) fn keep(conn: &mut Client<'_>, entry: Entry) {
     }
 }
 
-/// The connection of this request has ended: nobody waits on it any more.
-pub(crate) fn hung_up(conn: &mut Client<'_>, from: Requester) {
+/// Handles the end of a connection whose poll waited.
+pub(crate) fn client_disconnected(conn: &mut Client<'_>, from: Requester) {
     let now = conn.now();
     let Some(poll) = poll(conn) else { return };
-    // The key of a connection is another one by the time it has ended, so its core and the number of its request name it.
+    // The key of a connection has changed when it has ended. So its core and the number of its
+    // request identify it.
     let is_it = |waiting: &mut Requester| {
         (waiting.connection.core(), waiting.request) == (from.connection.core(), from.request)
     };
@@ -168,14 +170,14 @@ pub(crate) fn hung_up(conn: &mut Client<'_>, from: Requester) {
     }
 }
 
-/// An answer has not reached its client: its messages are the first to be said again.
-pub(crate) fn returned(conn: &mut Client<'_>, messages: Vec<Text>) {
+/// Puts back the messages of an answer that has not reached its client, in front of all others.
+pub(crate) fn messages_returned(conn: &mut Client<'_>, messages: Vec<Text>) {
     if let Some(poll) = poll(conn) {
         poll.inbox.put_back(messages);
     }
 }
 
-/// Answers the poll that waits if there is something to say. A session for which too much waits ends.
+/// Answers the waiting poll if there are messages. Ends a session that has overflowed.
 pub(crate) fn flush(handler: &mut ChannelHandler, conn: &mut Client<'_>) {
     let is_open = matches!(conn.state().mode, Mode::Poll(_));
     let Some(poll) = poll(conn) else { return };
@@ -188,7 +190,8 @@ pub(crate) fn flush(handler: &mut ChannelHandler, conn: &mut Client<'_>) {
     }
 }
 
-/// The time of the poll that waits is up, or nobody has polled for too long. True when the session is to end.
+/// Answers the waiting poll when its time is over. Returns true if the session ends because it had
+/// no poll for too long.
 pub(crate) fn timeout(conn: &mut Client<'_>) -> bool {
     let now = conn.now();
     let Some(poll) = poll(conn) else { return false };
@@ -199,36 +202,36 @@ pub(crate) fn timeout(conn: &mut Client<'_>) -> bool {
     false
 }
 
-/// The session has ended: the poll that waits is told so.
+/// Answers the waiting poll because the session has ended.
 pub(crate) fn close(conn: &mut Client<'_>, why: LeaveReason) {
     let Some(from) = poll(conn).and_then(|poll| poll.waiting.take()) else { return };
     if why == LeaveReason::Draining {
-        // No other session is to begin.
-        tell(conn, from, AnswerBody { status: 410, token: None, messages: Vec::new() });
+        // 410 without a token: the client must not begin another session here.
+        send_answer(conn, from, AnswerBody { status: 410, token: None, messages: Vec::new() });
     } else {
-        conn.tell(
+        conn.send_unbounded(
             from.connection,
-            ChannelMessage(ChannelMessageKind::Gone { request: from.request }),
+            ChannelMessage(ChannelMessageKind::SessionGone { request: from.request }),
         );
     }
 }
 
-/// Answers the poll that waits, if one does, with all that there is to say.
+/// Answers the waiting poll, if there is one, with all messages.
 fn answer(conn: &mut Client<'_>, status: u16) {
     let now = conn.now();
     let Some(poll) = poll(conn) else { return };
     let Some(from) = poll.waiting.take() else { return };
     let messages = poll.inbox.take();
-    let said = AnswerBody { status, token: Some(poll.token.clone()), messages };
+    let body = AnswerBody { status, token: Some(poll.token.clone()), messages };
     poll.since = now;
     let inactive = poll.inactive();
     conn.set_timeout(inactive);
-    tell(conn, from, said);
+    send_answer(conn, from, body);
 }
 
-fn tell(conn: &mut Client<'_>, to: Requester, said: AnswerBody) {
-    let answer = SessionAnswer { request: to.request, session: conn.id(), said };
-    conn.tell(to.connection, ChannelMessage(ChannelMessageKind::Answer(answer)));
+fn send_answer(conn: &mut Client<'_>, to: Requester, body: AnswerBody) {
+    let answer = SessionAnswer { request: to.request, session: conn.id(), body };
+    conn.send_unbounded(to.connection, ChannelMessage(ChannelMessageKind::Answer(answer)));
 }
 
 fn poll<'c>(conn: &'c mut Client<'_>) -> Option<&'c mut Poll> {

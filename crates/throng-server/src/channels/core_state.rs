@@ -1,4 +1,4 @@
-//! What all channels of one core share.
+//! The state that all channels of one core share.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -11,44 +11,44 @@ use throng_pubsub::presence::Presence;
 use throng_report::ServerCounters;
 
 use super::channel::Info;
+use super::client_state::Topic;
 use super::config::Config;
-use super::conn::Topic;
 use super::longpoll::Memory;
 use crate::ConnectionId;
 
-/// The state of a core: no other core sees it.
+/// The state of a core, not shared with other cores.
 pub(crate) struct CoreState {
     pub(crate) config: Config,
     pub(crate) topics: Topics,
-    /// Where messages are encoded.
+    /// The buffer for encoding messages.
     pub(crate) frame: Vec<u8>,
     pub(crate) deflater: Deflater,
-    pub(crate) infos: Infos,
+    pub(crate) infos: InfoQueue,
     pub(crate) presence: Presence<Owner>,
-    /// Where posted base64 is decoded.
-    pub(crate) posted: Vec<u8>,
+    /// The buffer for decoding posted base64.
+    pub(crate) post_buffer: Vec<u8>,
     pub(crate) tokens: Tokens,
-    /// What the long-poll sessions hold.
+    /// The memory that the long-poll sessions use.
     pub(crate) poll_memory: Rc<Memory>,
-    /// What is counted; the gauges too: channels and long-poll sessions.
+    /// Counters, and the gauges of channels and long-poll sessions.
     pub(crate) counters: ServerCounters,
-    /// How many channels and polls there have been; it wraps.
+    /// The last serial of a channel or a poll; it wraps.
     serial: u32,
 }
 
 impl CoreState {
     pub(crate) fn new(config: Config, core: CoreId) -> Self {
         Self {
-            presence: Presence::new(core as u16, config.origin_ns).limited(config.presence),
+            presence: Presence::new(core as u16, config.origin_ns).with_limits(config.presence),
             poll_memory: Rc::new(Memory::new(config.poll_bytes_max)),
-            posted: Vec::new(),
+            post_buffer: Vec::new(),
             tokens: Tokens::new(&config.secret),
             counters: ServerCounters::default(),
             config,
             topics: Topics::default(),
             frame: Vec::new(),
             deflater: Deflater::new(),
-            infos: Infos::default(),
+            infos: InfoQueue::default(),
             serial: 0,
         }
     }
@@ -59,12 +59,12 @@ impl CoreState {
     }
 }
 
-/// The topics that somebody of this core is joined to, each with its name once.
+/// The topics that have channels on this core. Each name is stored once.
 #[derive(Default)]
 pub(crate) struct Topics(HashMap<Arc<str>, Rc<Topic>>);
 
 impl Topics {
-    /// The topic of that name, if any pattern of `config` takes it.
+    /// Returns the topic of that name, if a pattern of `config` matches it.
     pub(crate) fn get(&mut self, config: &Config, name: &str) -> Option<Rc<Topic>> {
         if let Some(topic) = self.0.get(name) {
             return Some(Rc::clone(topic));
@@ -75,7 +75,7 @@ impl Topics {
         Some(topic)
     }
 
-    /// Somebody is not joined any more: forgets the topic with the last one.
+    /// Drops a channel's reference to its topic, and removes the topic with the last one.
     pub(crate) fn release(&mut self, topic: Rc<Topic>) {
         if Rc::strong_count(&topic) <= 2 {
             self.0.remove(&topic.name);
@@ -83,22 +83,25 @@ impl Topics {
     }
 }
 
-/// What channels of the present connection have sent themselves.
+/// The messages that channels of the current connection have sent to themselves.
 #[derive(Default)]
-pub(crate) struct Infos {
+pub(crate) struct InfoQueue {
     queue: VecDeque<(Arc<str>, u32, Info)>,
-    /// How many since the present event began.
+    /// The number of messages since the current event began.
     count: usize,
 }
 
-impl Infos {
+impl InfoQueue {
     pub(crate) fn push(&mut self, topic: &Arc<str>, serial: u32, info: Info) {
         self.count += 1;
-        assert!(self.count <= INFOS_MAX, "a channel sends itself messages without end");
+        assert!(
+            self.count <= INFOS_MAX,
+            "a channel sent itself over {INFOS_MAX} messages in one event"
+        );
         self.queue.push_back((Arc::clone(topic), serial, info));
     }
 
-    /// The next; once there is none, the count begins anew.
+    /// Returns the next message. Resets the count when there is none.
     pub(crate) fn pop(&mut self) -> Option<(Arc<str>, u32, Info)> {
         let next = self.queue.pop_front();
         if next.is_none() {
@@ -108,8 +111,8 @@ impl Infos {
     }
 }
 
-/// A channel, as presence names it: the place of its connection, and its own serial, which wraps. The connection's key
-/// would be another one by the time it closes.
+/// The owner of a presence: a channel, named by the index of its connection and its serial, which
+/// wraps. The connection's key cannot be used: it has changed when the connection closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Owner(u32, u32);
 
@@ -119,5 +122,5 @@ impl Owner {
     }
 }
 
-/// Messages that channels of one connection may send themselves during one event.
+/// Messages that the channels of one connection may send to themselves during one event.
 const INFOS_MAX: usize = 1_000;

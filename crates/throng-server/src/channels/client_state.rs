@@ -1,4 +1,4 @@
-//! What the server keeps for each connection: small, since there are millions.
+//! The state of each connection. It is small, because there are millions.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -12,41 +12,43 @@ use super::config::ConnectGrant;
 use super::longpoll::{Poll, StoredPoll};
 use super::refs::Ref;
 
-/// The state of a connection. The first channel lives in it, so that a user of one topic costs nothing more.
+/// The state of a connection. The first channel is stored inline, so that a client of one topic
+/// needs no further allocation.
 #[derive(Default)]
 pub struct ClientState {
     first: Option<JoinedChannel>,
-    /// What few connections have.
+    /// Parts that few connections have.
     pub(crate) extra: Option<Box<Extra>>,
     pub(crate) mode: Mode,
 }
 
-/// What a connection is for.
+/// The use of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Requests, until one is upgraded.
+    /// HTTP requests, until one is upgraded.
     #[default]
     Http,
     /// A WebSocket of this version.
     Socket(Vsn),
     /// A request waits for the answer of its long-poll session.
-    Asking { request: u32, is_poll: bool },
+    AwaitingSession { request: u32, is_poll: bool },
     /// A long-poll session of this version; it has no socket.
     Poll(Vsn),
-    /// A close frame was sent; whatever comes now but the answer to it is nobody's.
+    /// A close frame was sent. Anything but the answer to it is ignored.
     Closing,
 }
 
+/// Parts of the state that few connections have.
 #[derive(Default)]
 pub(crate) struct Extra {
     /// The socket's id.
     pub(crate) id: Option<Arc<str>>,
     /// The application's own state of the whole connection.
     pub(crate) assigns: Option<Box<dyn Any>>,
-    /// A long-poll session's own.
+    /// The state of a long-poll session.
     pub(crate) poll: Option<Box<Poll>>,
-    /// The request that waits for its session, should there turn out to be none.
-    pub(crate) kept: Option<Box<StoredPoll>>,
+    /// The poll that waits for its session, to be repeated if the session has ended.
+    pub(crate) stored_poll: Option<Box<StoredPoll>>,
     /// The second channel and all later ones.
     pub(crate) more: Vec<JoinedChannel>,
 }
@@ -55,39 +57,39 @@ pub(crate) struct Extra {
 pub(crate) struct JoinedChannel {
     pub(crate) channel: Box<dyn ErasedChannel>,
     pub(crate) topic: Rc<Topic>,
-    /// The ref of the join, which all of the channel's messages carry.
+    /// The ref of the join, which all messages of the channel carry.
     pub(crate) join_ref: Ref,
     pub(crate) membership: Membership,
-    /// Tells it from other channels of the same topic, before and after it.
+    /// A number that distinguishes it from earlier and later channels of the same topic.
     pub(crate) serial: u32,
 }
 
-/// A topic that somebody of this core is joined to.
+/// A topic that a client of this core has joined.
 pub(crate) struct Topic {
     pub(crate) name: Arc<str>,
-    /// The place in [`Config::routes`](super::config::Config) of the pattern that it matches.
+    /// The index in [`Config::routes`](super::config::Config) of the pattern that it matches.
     pub(crate) route: u16,
 }
 
 impl Mode {
-    /// The version that channels speak on it, where there are channels.
+    /// Returns the version of the protocol, if the connection has channels.
     pub(crate) const fn vsn(self) -> Option<Vsn> {
         match self {
             Self::Socket(vsn) | Self::Poll(vsn) => Some(vsn),
-            Self::Http | Self::Asking { .. } | Self::Closing => None,
+            Self::Http | Self::AwaitingSession { .. } | Self::Closing => None,
         }
     }
 }
 
 impl ClientState {
-    /// A long-poll session that is about to begin.
-    pub(crate) fn poll(vsn: Vsn, connected: ConnectGrant, poll: Poll) -> Self {
-        let ConnectGrant { id, assigns } = connected;
+    /// Makes the state of a long-poll session that is about to begin.
+    pub(crate) fn poll(vsn: Vsn, grant: ConnectGrant, poll: Poll) -> Self {
+        let ConnectGrant { id, assigns } = grant;
         let extra = Extra { id, assigns, poll: Some(Box::new(poll)), ..Extra::default() };
         Self { first: None, extra: Some(Box::new(extra)), mode: Mode::Poll(vsn) }
     }
 
-    /// The channel of a topic, taken out for the length of a callback.
+    /// Takes out the channel of a topic, for the duration of a callback.
     pub(crate) fn take(&mut self, topic: &str) -> Option<JoinedChannel> {
         if self.first.as_ref().is_some_and(|first| *first.topic.name == *topic) {
             return self.first.take();
@@ -97,12 +99,12 @@ impl ClientState {
         Some(more.swap_remove(place))
     }
 
-    /// Any channel, taken out.
+    /// Takes out any channel.
     pub(crate) fn take_any(&mut self) -> Option<JoinedChannel> {
         self.first.take().or_else(|| self.extra.as_mut()?.more.pop())
     }
 
-    /// A channel that was taken out, or a new one.
+    /// Puts back a channel, or adds a new one.
     pub(crate) fn put(&mut self, joined: JoinedChannel) {
         match &mut self.first {
             first @ None => *first = Some(joined),
@@ -110,18 +112,18 @@ impl ClientState {
         }
     }
 
-    /// The channel of a topic.
+    /// Returns the channel of a topic.
     pub(crate) fn find(&self, topic: &str) -> Option<&JoinedChannel> {
         let more = self.extra.iter().flat_map(|extra| &extra.more);
         self.first.iter().chain(more).find(|joined| *joined.topic.name == *topic)
     }
 
-    /// Whether it is a long-poll session.
+    /// Reports whether this is a long-poll session.
     pub(crate) fn is_poll(&self) -> bool {
         self.extra.as_ref().is_some_and(|extra| extra.poll.is_some())
     }
 
-    /// How many channels it has.
+    /// Returns the number of channels.
     pub(crate) fn channels(&self) -> usize {
         let more = self.extra.as_ref().map_or(0, |extra| extra.more.len());
         usize::from(self.first.is_some()) + more
@@ -139,7 +141,7 @@ mod tests {
     #[test]
     fn a_connection_with_a_channel_is_small() {
         assert!(size_of::<ClientState>() <= 64, "{}", size_of::<ClientState>());
-        // With when it was heard, its timeout, and its place in the hub.
+        // With its last activity, its timeout and its place in the hub.
         let slot = size_of::<crate::Slot<ClientState>>();
         assert!(slot <= 96, "{slot}");
         assert!(size_of::<Extra>() <= 72, "{}", size_of::<Extra>());

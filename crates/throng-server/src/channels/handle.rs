@@ -1,4 +1,4 @@
-//! How other threads reach channels.
+//! The handle by which other threads reach channels.
 
 use throng_proto::phoenix::PhoenixPayload;
 
@@ -9,23 +9,24 @@ use super::socket::{Address, assert_object};
 use crate::ServerHandle;
 
 impl ServerHandle<ChannelHandler> {
-    /// Sends `event` to everyone who is joined to `topic`. What one thread broadcasts arrives in order. False
-    /// when too much waits for the server.
+    /// Sends `event` to all clients that have joined `topic`. Broadcasts of one thread arrive in
+    /// order. Returns false if `mailbox_max` messages wait for core 0.
     ///
-    /// `disconnect` to the id that the connect callback gave to connections closes them (code 1001).
+    /// `disconnect` to the id that the connect callback gave to connections closes them with code
+    /// 1001.
     ///
     /// # Panics
-    /// When `payload` is JSON but no object.
+    /// If `payload` is JSON but not an object.
     pub fn broadcast(&self, topic: &str, event: &str, payload: PhoenixPayload<'_>) -> bool {
         assert_object(payload);
         self.publish(Broadcast::new(event, payload).publication(topic)).is_ok()
     }
 
-    /// Has [`Channel::handle_info`](super::Channel::handle_info) called for a channel; for one that has ended by then it is
-    /// lost.
+    /// Sends a message to a channel, which receives it in
+    /// [`Channel::handle_info`](super::Channel::handle_info). It is lost if the channel has ended.
     ///
     /// # Errors
-    /// The message again, when too much waits for that channel's core.
+    /// Returns the message if `mailbox_max` messages wait for that channel's core.
     pub fn send_info(&self, to: &Address, info: Info) -> Result<(), Info> {
         self.send_message(to.connection, to.message(info)).map_err(super::ChannelMessage::into_info)
     }

@@ -1,0 +1,65 @@
+//! A running server whose handler is not part of its type.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use throng_report::{RunEvent, ServerSnapshot};
+
+use crate::{Handler, Server, StartError};
+
+/// The operations of a [`Server`] that do not depend on its handler.
+pub trait AnyServer: Send + Sync {
+    /// Returns the address it listens on; see [`Server::addr`].
+    fn addr(&self) -> SocketAddr;
+    /// Returns the counters; see [`Server::snapshot`].
+    fn snapshot(&self) -> ServerSnapshot;
+    /// Returns the events since the last call; see [`Server::events`].
+    fn events(&self) -> Vec<RunEvent>;
+    /// Returns the number of open connections; see [`Server::open`].
+    fn open(&self) -> u64;
+    /// Stops accepting; see [`Server::suspend`].
+    fn suspend(&self);
+    /// Accepts again; see [`Server::resume`].
+    fn resume(&self) -> Result<(), StartError>;
+    /// Stops accepting and waits until all connections have ended; see [`Server::drain`].
+    fn drain(&self, timeout: Duration) -> bool;
+    /// Stops the cores; see [`Server::stop`].
+    fn stop(&self) -> bool;
+}
+
+impl<H: Handler> AnyServer for Server<H>
+where
+    Self: Send + Sync,
+{
+    fn addr(&self) -> SocketAddr {
+        self.addr()
+    }
+
+    fn snapshot(&self) -> ServerSnapshot {
+        self.snapshot()
+    }
+
+    fn events(&self) -> Vec<RunEvent> {
+        self.events()
+    }
+
+    fn open(&self) -> u64 {
+        self.open()
+    }
+
+    fn suspend(&self) {
+        self.suspend();
+    }
+
+    fn resume(&self) -> Result<(), StartError> {
+        self.resume()
+    }
+
+    fn drain(&self, timeout: Duration) -> bool {
+        self.drain(timeout)
+    }
+
+    fn stop(&self) -> bool {
+        self.stop()
+    }
+}
