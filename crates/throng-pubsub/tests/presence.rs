@@ -1,4 +1,4 @@
-//! Presence over several cores and the clients that follow it: whatever the interleaving, in the end all agree.
+//! Presence over several cores and the clients that follow it: after any interleaving, all agree.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ proptest! {
     }
 }
 
-/// Who is present: for each key, the metas by their ref.
+/// The members of a topic: for each key, the metas by their ref.
 type Present = BTreeMap<String, BTreeMap<String, Value>>;
 
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ enum Step {
         core: usize,
         owner: u32,
     },
-    /// The core's turn ends: its changes go to its clients and into the mail.
+    /// The core's turn ends: its changes go to its clients and to the other cores.
     Drain {
         core: usize,
     },
@@ -64,17 +64,18 @@ enum Step {
         from: usize,
         to: usize,
     },
-    /// A client subscribes to the topic; it is pushed no state yet.
+    /// A client subscribes to the topic. It has no state yet.
     Subscribe {
         core: usize,
     },
-    /// The state is pushed to a client of the core, past what its fan-out has not brought to it yet.
+    /// The state is pushed to a client of the core, ahead of the diffs that its fan-out still
+    /// holds.
     PushState {
         core: usize,
         client: usize,
     },
-    /// A client of the core is pushed a state that is written as it is taken; what it is told later
-    /// comes behind it.
+    /// A client of the core is pushed a state that is written while it is taken. Later diffs follow
+    /// behind it.
     List {
         core: usize,
         client: usize,
@@ -111,9 +112,9 @@ fn step() -> impl Strategy<Value = Step> {
 struct World {
     now: Instant,
     cores: Vec<Core>,
-    /// What `from` has sent and `to` has not received, in order.
+    /// The diffs that `from` has sent and `to` has not received, in order.
     mail: BTreeMap<(usize, usize), VecDeque<Arc<Diff>>>,
-    /// Who tracks what: core, owner and key.
+    /// The tracked members: core, owner and key.
     tracked: BTreeMap<(usize, u32, u8), String>,
 }
 
@@ -201,7 +202,7 @@ impl World {
         }
     }
 
-    /// Everything that is on its way arrives.
+    /// Lets everything in flight arrive.
     fn settle(&mut self) {
         for core in 0..CORES {
             self.take(&Step::Drain { core });
@@ -216,7 +217,7 @@ impl World {
         }
     }
 
-    /// Refs by key, of what is tracked now: the metas themselves come from the owner's list.
+    /// Returns the refs of all tracked members by key; the metas come from the owner's list.
     fn truth(&self) -> Present {
         let mut truth = Present::new();
         for (&(core, _, key), r#ref) in &self.tracked {
@@ -238,8 +239,9 @@ impl Core {
     }
 }
 
-/// A client that follows as phoenix.js does: diffs wait for the first state; a state is turned into a diff against what is known,
-/// by refs; joins come behind the metas that are there, replace equal refs, and leaves drop a key with its last meta.
+/// A client that works like phoenix.js. Diffs wait for the first state. A state is turned into a
+/// diff against the known members, by refs. Joins are appended to the existing metas and replace
+/// equal refs. A leave drops a key with its last meta.
 #[derive(Default)]
 struct Client {
     coming: VecDeque<Coming>,
@@ -248,10 +250,10 @@ struct Client {
     known: BTreeMap<String, Vec<Value>>,
 }
 
-/// What waits for a client that has not taken it yet.
+/// An item that a client has not taken yet.
 enum Coming {
     Diff(Value),
-    /// One `presence_state`, of which so much has been written.
+    /// One `presence_state`, of which a part has been written.
     Parts {
         list: Listing,
         text: Vec<u8>,

@@ -36,7 +36,7 @@ pub(crate) struct Serve {
     /// Event loops [default: one per CPU; more if --connections-max needs their fd tables]
     #[arg(long, value_name = "N", value_parser = quantity::cores)]
     cores: Option<usize>,
-    /// How connections reach their core: reuseport (a listener for each core), shared (one listener
+    /// Way of connections to their core: reuseport (a listener for each core), shared (one listener
     /// that all cores accept from), dispatch (one registry assigns the core)
     #[arg(long, value_name = "HOW", default_value = "reuseport",
         value_parser = PossibleValuesParser::new(["reuseport", "shared", "dispatch"]))]

@@ -1,4 +1,4 @@
-//! Who hears what is broadcast, row by row.
+//! The clients that receive a broadcast, row by row.
 
 use crate::puppet::check;
 

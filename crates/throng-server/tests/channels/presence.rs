@@ -1,4 +1,4 @@
-//! Who is present, as clients of several cores see it.
+//! Presence as clients of several cores see it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use throng_sim::check;
 
 use crate::world::{Got, World};
 
-/// What phoenix.js makes of the list and the diffs, in the order in which they come.
+/// A client's view of the list and the diffs, as phoenix.js computes it in the order of arrival.
 #[derive(Default)]
 struct Seen {
     /// The metas of each key.
     users: BTreeMap<String, Vec<Value>>,
     has_list: bool,
-    /// Diffs that came before the list.
+    /// Diffs that arrived before the list.
     early: Vec<Value>,
 }
 
@@ -57,7 +57,7 @@ impl Seen {
         }
     }
 
-    /// Keys, and how often each is there.
+    /// Returns the keys, and how often each is present.
     fn who(&self) -> String {
         self.users.iter().map(|(key, metas)| format!("{key}:{} ", metas.len())).collect()
     }
@@ -95,7 +95,7 @@ fn everyone_sees_everyone_whichever_core_they_are_on() {
                 assert_eq!(meta["user"], Value::Null);
                 assert_eq!(meta["phx_ref"].as_str().unwrap().len(), 16);
             }
-            // One leaves, one closes, one joins anew: whoever was there follows by diffs alone.
+            // One leaves, one closes, one joins anew: the others follow by diffs alone.
             let mut left = clients.keys().copied().collect::<Vec<_>>().into_iter();
             let (leaves, closes, again) =
                 (left.next().unwrap(), left.next().unwrap(), left.next().unwrap());

@@ -1,4 +1,4 @@
-//! Channels on real sockets, and how other threads reach them.
+//! Channels on real sockets, and messages from other threads.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use throng_server::{Server, ServerOptions};
 
 use crate::world::{Got, Received, TEXT, frame, upgrade};
 
-/// Has a worker, on a thread of its own, answer what it is asked.
+/// A channel whose requests a worker on a thread of its own answers.
 struct Clerk {
     jobs: Sender<Job>,
 }

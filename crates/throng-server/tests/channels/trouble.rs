@@ -1,4 +1,4 @@
-//! What goes wrong, and how connections end.
+//! Faults, and the ends of connections.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! V1, and messages of bytes, row by row.
+//! V1, and binary messages, row by row.
 
 use crate::puppet::check;
 

@@ -28,7 +28,7 @@ struct World<'a> {
     driver: SimDriver<()>,
 }
 
-/// A client, and what it has received and not looked at.
+/// A client, and the bytes that it has received and not yet read.
 struct Client {
     fd: SimFd,
     received: Vec<u8>,
@@ -89,7 +89,7 @@ impl<'a> World<'a> {
         self.sim.run_for(span);
     }
 
-    /// Connects and upgrades; says how long it took.
+    /// Connects and upgrades; returns how long it took.
     fn join(&mut self) -> (Client, Duration) {
         let begin = self.sim.now();
         let mut client = self.connect();
@@ -106,7 +106,7 @@ impl<'a> World<'a> {
         panic!("not upgraded within {SHORTLY:?}");
     }
 
-    /// Has `clients[0]` say something, which all must hear.
+    /// Lets `clients[0]` send a message, which all must receive.
     fn chat(&mut self, clients: &mut [Client], said: &[u8]) {
         self.send(&clients[0], &wire::text(said));
         self.run_for(Duration::from_millis(20));
@@ -136,7 +136,7 @@ fn ten_thousand_who_never_finish_their_handshake_keep_nobody_out() {
         let mut silent: Vec<_> = (0..SILENT).map(|_| world.connect()).collect();
         world.run_for(Duration::from_secs(1));
         for (number, client) in silent.iter().enumerate() {
-            // Half of them have begun, the others say nothing at all.
+            // Half of them have sent a part of the request, the others nothing.
             if number % 2 == 0 {
                 world.send(client, &wire::HANDSHAKE.as_bytes()[..number % 100 + 1]);
             }
@@ -151,8 +151,8 @@ fn ten_thousand_who_never_finish_their_handshake_keep_nobody_out() {
         }
         world.chat(&mut users, b"can you hear me?");
 
-        // Their time counts from the moment at which they connected, or began: 10 s, and one more
-        // as they began later.
+        // Their time counts from the connect or from the first byte: 10 s, and one more for those
+        // that sent later.
         world.run_for(Duration::from_secs(9) + 2 * TICK + SHORTLY);
         assert_eq!(world.open(), users.len());
         for (number, client) in silent.iter_mut().enumerate() {
@@ -196,7 +196,7 @@ fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
         let mut world = World::new(sim, 1);
         let mut users = vec![world.join().0, world.join().0];
         let (mut rude, _) = world.join();
-        // Unmasked.
+        // A frame without a mask.
         world.send(&rude, &[0x81, 0x01, b'x']);
         world.run_for(SHORTLY);
         world.receive(&mut rude);
@@ -204,7 +204,7 @@ fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
         assert_eq!((opcode, u16::from_be_bytes([payload[0], payload[1]])), (8, 1002));
         assert!(rude.has_ended);
         world.chat(&mut users, b"who was that?");
-        // It has heard the last word, and has five seconds to close.
+        // It has received the close frame, and has five seconds to close.
         world.run_for(Duration::from_secs(4));
         assert_eq!(world.open(), 3);
         world.run_for(Duration::from_secs(1));
@@ -226,7 +226,7 @@ fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
             world.chat(&mut users, b"is anybody there?");
         }
         let mut silent = users.pop().unwrap();
-        // A pong that nobody has asked for.
+        // A pong without a ping.
         world.send(&silent, &[0x8a, 0x80, 0, 0, 0, 0]);
         for _ in 0..3 {
             world.run_for(Duration::from_secs(3));
@@ -253,7 +253,7 @@ fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
     });
 }
 
-/// The status of the answer to one request, on a connection of its own.
+/// Returns the status of the answer to one request, on a connection of its own.
 fn status(world: &mut World<'_>, request: &str) -> u16 {
     let mut client = world.connect();
     world.run_for(Duration::from_millis(1));
@@ -322,5 +322,5 @@ fn addr() -> SocketAddr {
 }
 
 const SILENT: usize = 10_000;
-/// Longer than anything takes that is not to wait.
+/// Longer than anything takes that does not wait for a timeout.
 const SHORTLY: Duration = Duration::from_millis(500);

@@ -99,7 +99,7 @@ fn who_says_too_much_hears_that_however_much_is_still_under_way() {
     let (opcode, payload) = loud.until(wire::take);
     assert_eq!((opcode, &payload[..2]), (8, &1009u16.to_be_bytes()[..]));
     assert_eq!(loud.stream.read(&mut [0; 1]).expect("it is not reset"), 0);
-    // It is in the room no more, though it has not closed.
+    // It has left the room, although it has not closed.
     others[0].say(b"what was that?");
     others.iter_mut().for_each(|other| assert_eq!(other.hear(), b"what was that?"));
     assert_eq!(snapshot(&server).counters.open, 3);
@@ -121,11 +121,11 @@ fn a_server_that_ends_says_so_and_lets_everyone_finish() {
             client.stream.write_all(&[0x88, 0x82, 0, 0, 0, 0, 3, 0xe9]).unwrap();
             assert!(is_cut_off(&mut client.stream));
         }
-        assert!(drain.join().unwrap(), "nobody had to be closed");
+        assert!(drain.join().unwrap(), "no connection had to be closed");
     });
 }
 
-/// Lets one of `clients` say something so many times, and all of them hear it each time.
+/// Lets one of `clients` send this many messages, and checks that all of them receive each.
 fn talk(clients: &mut [Client], said: &[u8], times: usize) {
     for _ in 0..times {
         clients[0].say(said);
@@ -146,8 +146,8 @@ fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
         let said = [b'x'; 20_000];
         let mut idle = Client::join(&server);
         eventually("all are members", || snapshot(&server).counters.memberships == 11);
-        // More than the socket's buffers hold, which on loopback are several MB. Who waited for it
-        // would wait for good.
+        // More than the socket's buffers hold, which on loopback are several MB. A server that
+        // waited for this client would wait forever.
         eventually("its queue is full", || {
             talk(&mut clients, &said, 30);
             let counters = snapshot(&server).counters;
@@ -166,13 +166,13 @@ fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
         if policy == Policy::Close {
             assert!(is_cut_off(&mut idle.stream));
         } else {
-            // It reads again, and whole frames come.
+            // It reads again, and receives whole frames.
             (0..5).for_each(|_| assert_eq!(idle.hear(), said));
         }
     }
 }
 
-/// Reads on until the other end has reset the connection, or closed it.
+/// Reads until the peer has reset or closed the connection.
 fn is_cut_off(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     loop {

@@ -135,7 +135,8 @@ pub(super) fn not_started(error: &StartError) -> Failure {
     let hint = match error {
         StartError::Listen(addr, errno) => match errno.name() {
             "EADDRINUSE" => format!(
-                "\n  `ss -ltnp sport = :{}` shows the process that listens there; --listen takes another port",
+                "\n  `ss -ltnp sport = :{}` shows the process that listens there; \
+                 --listen takes another port",
                 addr.port()
             ),
             "EADDRNOTAVAIL" => "\n  `ip address` shows the addresses of this machine".to_owned(),
