@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_told_with_its_meta_and_ref() {
+    fn a_member_is_listed_with_its_meta_and_ref() {
         let mut presence = presence(0);
         let r#ref = presence.track(NOW, 1, "t", "ann", "{\"at\":[1]}").unwrap().to_string();
         let metas = json!({"metas": [{"at": [1], "phx_ref": r#ref}]});

@@ -25,7 +25,8 @@ proptest! {
         for core in &world.cores {
             prop_assert_eq!(listed(&core.presence), truth.clone());
         }
-        for client in world.cores.iter().flat_map(|core| &core.clients).filter(|client| client.synced) {
+        let clients = world.cores.iter().flat_map(|core| &core.clients);
+        for client in clients.filter(|client| client.synced) {
             prop_assert_eq!(client.sorted(), truth.clone());
         }
     }
@@ -82,7 +83,7 @@ enum Step {
         in_pieces: bool,
     },
     /// The client takes the next diff that the fan-out has for it, or the next part of a list.
-    Hear {
+    Take {
         core: usize,
         client: usize,
     },
@@ -105,7 +106,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (core.clone(), 0..4usize).prop_map(|(core, client)| Step::PushState { core, client }),
         1 => (core.clone(), 0..4usize, any::<bool>())
             .prop_map(|(core, client, in_pieces)| Step::List { core, client, in_pieces }),
-        4 => (core, 0..4usize).prop_map(|(core, client)| Step::Hear { core, client }),
+        4 => (core, 0..4usize).prop_map(|(core, client)| Step::Take { core, client }),
     ]
 }
 
@@ -181,22 +182,23 @@ impl World {
                 if let Some(client) = clients.get_mut(client) {
                     let mut out = Vec::new();
                     presence.state(TOPIC, &mut out);
-                    client.hear_state(&serde_json::from_slice(&out).unwrap());
+                    client.apply_state(&serde_json::from_slice(&out).unwrap());
                 }
             }
             Step::List { core, client, in_pieces } => {
                 let Core { presence, clients } = &mut self.cores[core];
                 if let Some(client) = clients.get_mut(client) {
                     let (list, text) = (presence.members(TOPIC), Vec::new());
-                    client.coming.push_back(match in_pieces {
-                        true => Coming::Pieces { list, is_first: true },
-                        false => Coming::Parts { list, text },
+                    client.coming.push_back(if in_pieces {
+                        Coming::Pieces { list, is_first: true }
+                    } else {
+                        Coming::Parts { list, text }
                     });
                 }
             }
-            Step::Hear { core, client } => {
+            Step::Take { core, client } => {
                 if let Some(client) = self.cores[core].clients.get_mut(client) {
-                    client.hear_next();
+                    client.take_next();
                 }
             }
         }
@@ -213,7 +215,7 @@ impl World {
             }
         }
         for client in self.cores.iter_mut().flat_map(|core| &mut core.clients) {
-            while client.hear_next() {}
+            while client.take_next() {}
         }
     }
 
@@ -267,37 +269,42 @@ enum Coming {
 }
 
 impl Client {
-    fn hear_next(&mut self) -> bool {
+    fn take_next(&mut self) -> bool {
         match self.coming.pop_front() {
             None => return false,
-            Some(Coming::Diff(diff)) => self.hear_diff(diff),
-            Some(Coming::Parts { mut list, mut text }) => match list.part(1, &mut text) {
-                true => self.coming.push_front(Coming::Parts { list, text }),
-                false => self.hear_state(&serde_json::from_slice(&text).unwrap()),
-            },
+            Some(Coming::Diff(diff)) => self.apply_diff(diff),
+            Some(Coming::Parts { mut list, mut text }) => {
+                if list.part(1, &mut text) {
+                    self.coming.push_front(Coming::Parts { list, text });
+                } else {
+                    self.apply_state(&serde_json::from_slice(&text).unwrap());
+                }
+            }
             Some(Coming::Pieces { mut list, is_first }) => {
                 let mut text = Vec::new();
                 if list.object(1, &mut text) {
                     self.coming.push_front(Coming::Pieces { list, is_first: false });
                 }
                 let object: Value = serde_json::from_slice(&text).unwrap();
-                match is_first {
-                    true => self.hear_state(&object),
-                    false => self.hear_diff(serde_json::json!({"joins": object, "leaves": {}})),
+                if is_first {
+                    self.apply_state(&object);
+                } else {
+                    self.apply_diff(serde_json::json!({"joins": object, "leaves": {}}));
                 }
             }
         }
         true
     }
 
-    fn hear_diff(&mut self, diff: Value) {
-        match self.synced {
-            true => self.sync(&diff),
-            false => self.waiting.push(diff),
+    fn apply_diff(&mut self, diff: Value) {
+        if self.synced {
+            self.sync(&diff);
+        } else {
+            self.waiting.push(diff);
         }
     }
 
-    fn hear_state(&mut self, state: &Value) {
+    fn apply_state(&mut self, state: &Value) {
         let state = groups(state);
         for (key, metas) in &mut self.known {
             let stays: Vec<&Value> = state.get(key).into_iter().flatten().map(r#ref).collect();

@@ -180,7 +180,7 @@ impl Simulated {
     fn listen(&self, sim: &mut Sim) {
         let (reply, answers) = channel::<ListenReport>();
         let others = 1..self.running.len();
-        let heard = |sim: &mut Sim, count: usize| {
+        let answered = |sim: &mut Sim, count: usize| {
             let mut left = count;
             let listens = sim.run_until(PATIENCE, |_| {
                 left -= answers.try_iter().inspect(|(_, answer)| assert!(answer.is_ok())).count();
@@ -190,17 +190,17 @@ impl Simulated {
         };
         if self.accept == AcceptTopology::Reuseport {
             self.cores.post(0, CoreMessage::listen(addr(), reply.clone()));
-            heard(sim, 1);
+            answered(sim, 1);
             others
                 .for_each(|core| self.cores.post(core, CoreMessage::listen(addr(), reply.clone())));
-            heard(sim, self.running.len() - 1);
+            answered(sim, self.running.len() - 1);
         } else {
             others.for_each(|core| {
                 self.cores.post(core, CoreMessage::expect_listener(reply.clone()))
             });
-            heard(sim, self.running.len() - 1);
+            answered(sim, self.running.len() - 1);
             self.cores.post(0, CoreMessage::listen_for_all(addr(), reply.clone()));
-            heard(sim, self.running.len());
+            answered(sim, self.running.len());
         }
     }
 
@@ -291,7 +291,7 @@ const USERS: usize = 40;
 const ROUNDS: u32 = 5;
 
 #[test]
-fn connections_max_is_exact_and_nobody_is_stuck() {
+fn connections_max_is_exact_and_no_connection_is_stuck() {
     for accept in TOPOLOGIES {
         let options = SimCoresOptions { cores: 3, permits: 7, ..SimCoresOptions::default() };
         runs_to_the_end(accept, &options, Faults::draw, 0.0);
@@ -342,7 +342,7 @@ fn a_connection_that_is_closed_as_it_opens_gives_its_permit_back() {
 }
 
 #[test]
-fn full_private_tables_leave_nobody_stuck_while_others_have_room() {
+fn full_private_tables_leave_no_connection_stuck_while_others_have_room() {
     for accept in TOPOLOGIES {
         // Each of three tables holds four connections beside the listener.
         let options = SimCoresOptions {
@@ -357,7 +357,7 @@ fn full_private_tables_leave_nobody_stuck_while_others_have_room() {
 }
 
 #[test]
-fn a_full_shared_table_leaves_nobody_stuck() {
+fn a_full_shared_table_leaves_no_connection_stuck() {
     for accept in TOPOLOGIES {
         let options = SimCoresOptions {
             cores: 3,
@@ -378,7 +378,7 @@ fn panics_take_their_connection_and_no_permit() {
 }
 
 #[test]
-fn a_server_that_is_suspended_and_resumed_serves_everybody() {
+fn a_server_that_is_suspended_and_resumed_serves_every_client() {
     for accept in TOPOLOGIES {
         check(RUNS, |sim| {
             let faults = Faults::draw(&mut sim.prng());

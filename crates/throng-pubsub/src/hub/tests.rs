@@ -213,7 +213,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn nobody_misses_doubles_or_swaps_anything_whoever_comes_or_goes(steps in steps()) {
+    fn no_member_misses_doubles_or_swaps_publications_while_members_come_and_go(steps in steps()) {
         let mut both = Both::new();
         for step in &steps {
             both.step(step);
@@ -334,7 +334,7 @@ fn numbers_go_round() {
 }
 
 #[test]
-fn the_handle_of_a_place_that_changed_hands_ends_nobody_elses_membership() {
+fn the_handle_of_a_reused_place_ends_no_other_membership() {
     let mut hub = Hub::new();
     let (mut one, mut two) = (Memberships::default(), Memberships::default());
     let (key_one, key_two) = (Key::new(1, 0), Key::new(2, 0));

@@ -137,7 +137,7 @@ fn who_may_not_connect_is_answered_403_in_the_body() {
 }
 
 #[test]
-fn a_page_of_another_site_is_refused_whatever_it_asks_and_the_session_hears_nothing_of_it() {
+fn a_page_of_another_site_is_refused_whatever_it_requests_and_the_session_gets_none_of_it() {
     check(2, |sim| {
         let mut world = World::new(sim, &puppets(), 2);
         let ada = Poller::new(&mut world, "");
@@ -253,7 +253,7 @@ fn what_the_replaced_channel_says_last_comes_before_its_close_here_too() {
 }
 
 #[test]
-fn a_frame_longer_than_a_websockets_message_is_http_400_and_nothing_of_its_body_is_heard() {
+fn a_frame_longer_than_a_websockets_message_is_http_400_and_nothing_of_its_body_is_handled() {
     let limits = WebSocketLimits { message_bytes_max: 1_000, ..WebSocketLimits::default() };
     on_cores(&puppets().limits(limits), |world| {
         let ada = Poller::new(world, "");

@@ -12,7 +12,7 @@ use crate::puppet::puppets;
 use crate::world::{Got, World};
 
 #[test]
-fn a_session_that_nobody_polls_ends_and_the_next_poll_begins_another() {
+fn a_session_without_polls_ends_and_the_next_poll_begins_another() {
     on_cores(&puppets(), |world| {
         let bob = world.open("/socket/websocket?vsn=2.0.0", "");
         world.text(bob, r#"["1","1","puppet:b","phx_join",{}]"#);
@@ -79,7 +79,7 @@ fn one_whose_session_ends_is_present_no_more() {
 }
 
 #[test]
-fn an_inbox_that_nobody_empties_ends_the_session() {
+fn an_inbox_that_no_poll_empties_ends_the_session() {
     check(3, |sim| {
         let mut world = World::new(sim, &puppets(), 2);
         let ada = Poller::new(&mut world, "");
@@ -162,7 +162,7 @@ fn a_drain_closes_connections_with_their_answers_until_the_server_listens_again(
 }
 
 #[test]
-fn messages_of_an_answer_that_finds_nobody_wait_for_the_next_poll() {
+fn messages_of_an_answer_that_finds_no_connection_wait_for_the_next_poll() {
     check(20, |sim| {
         // The connection ends before the session can know of it.
         let mail_delay_max = Duration::from_millis(30);

@@ -20,7 +20,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn hear(&mut self, message: &Value) {
+    fn receive(&mut self, message: &Value) {
         let payload = &message[4];
         match message[3].as_str() {
             Some("presence_state") => {
@@ -67,7 +67,7 @@ fn hear_all(world: &mut World<'_>, clients: &mut BTreeMap<usize, Seen>) {
     world.wait(Duration::from_secs(1));
     for (&client, seen) in clients {
         while let Some(Got::Text(text)) = world.try_next(client) {
-            seen.hear(&serde_json::from_str(&text).unwrap());
+            seen.receive(&serde_json::from_str(&text).unwrap());
         }
     }
 }
@@ -80,7 +80,7 @@ fn join(world: &mut World<'_>, user: &str) -> (usize, Seen) {
 }
 
 #[test]
-fn everyone_sees_everyone_whichever_core_they_are_on() {
+fn every_member_sees_every_member_on_whichever_core() {
     for cores in [1, 2, 5] {
         check(10, |sim| {
             let mut world = World::new(sim, &demo(), cores);
@@ -136,7 +136,7 @@ fn a_user_without_a_name_is_refused() {
 }
 
 #[test]
-fn a_user_who_would_be_told_of_at_length_is_refused() {
+fn a_user_with_a_long_meta_is_refused() {
     check(3, |sim| {
         let mut world = World::new(sim, &demo(), 1);
         let client = world.open("/socket/websocket?vsn=2.0.0", "");

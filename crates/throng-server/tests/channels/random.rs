@@ -99,7 +99,7 @@ const EVENTS: [&str; 13] = [
 ];
 
 #[test]
-fn every_client_is_told_what_the_model_says() {
+fn every_client_receives_what_the_model_predicts() {
     check(60, |sim| {
         let mut prng = sim.prng();
         sim.set_faults(rough(&mut prng));
@@ -145,23 +145,23 @@ fn every_client_is_told_what_the_model_says() {
 struct Listener {
     /// The join_ref of its channel.
     joined: Option<String>,
-    heard: BTreeMap<u64, u64>,
+    last_of: BTreeMap<u64, u64>,
 }
 
 impl Listener {
-    fn hear(&mut self, text: &str) {
+    fn receive(&mut self, text: &str) {
         let message: Value = serde_json::from_str(text).unwrap();
         match message[3].as_str().unwrap() {
             "phx_reply" if message[4]["response"]["joined"] == true => {
                 self.joined = message[0].as_str().map(str::to_owned);
-                self.heard.clear();
+                self.last_of.clear();
             }
             // A replaced channel closes after the other one has joined.
             "phx_close" if message[0].as_str() == self.joined.as_deref() => self.joined = None,
             "said" => {
                 assert!(self.joined.is_some(), "a client that is not in the room received {text}");
                 let (sender, number) = (&message[4]["by"], message[4]["n"].as_u64().unwrap());
-                let before = self.heard.insert(sender.as_u64().unwrap(), number);
+                let before = self.last_of.insert(sender.as_u64().unwrap(), number);
                 assert!(
                     before.is_none_or(|before| before + 1 == number),
                     "{before:?}, then {text}"
@@ -173,7 +173,7 @@ impl Listener {
 }
 
 #[test]
-fn whoever_comes_and_goes_misses_nothing_and_hears_nothing_twice() {
+fn a_client_that_comes_and_goes_misses_nothing_and_receives_nothing_twice() {
     check(25, |sim| {
         let mut prng = sim.prng();
         let faults = rough(&mut prng);
@@ -218,14 +218,14 @@ fn whoever_comes_and_goes_misses_nothing_and_hears_nothing_twice() {
         for (client, listener) in clients.iter().zip(&mut listeners) {
             while let Some(got) = world.try_next(*client) {
                 match got {
-                    Got::Text(text) => listener.hear(&text),
+                    Got::Text(text) => listener.receive(&text),
                     other => panic!("{other:?}"),
                 }
             }
         }
         for (index, listener) in listeners.iter().enumerate() {
             assert_eq!(listener.joined.is_some(), wants[index], "client {index}");
-            for (&sender, &last) in listener.heard.iter().filter(|_| wants[index]) {
+            for (&sender, &last) in listener.last_of.iter().filter(|_| wants[index]) {
                 assert_eq!(
                     last, said[sender as usize],
                     "client {index} missed the end of {sender}"

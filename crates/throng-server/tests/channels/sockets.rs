@@ -144,7 +144,7 @@ fn another_thread_broadcasts_and_disconnects() {
 }
 
 #[test]
-fn who_says_too_much_hears_that_and_its_channels_end_at_once() {
+fn a_client_that_sends_too_much_gets_the_close_frame_and_its_channels_end_at_once() {
     let server = start(demo(), 1);
     let mut loud = Client::open(&server, "/socket/websocket?vsn=2.0.0");
     loud.text(r#"["1","1","rooms:a","phx_join",{}]"#);

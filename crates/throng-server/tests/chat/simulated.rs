@@ -129,7 +129,7 @@ impl<'a> World<'a> {
 }
 
 #[test]
-fn ten_thousand_who_never_finish_their_handshake_keep_nobody_out() {
+fn ten_thousand_unfinished_handshakes_keep_no_client_out() {
     check(2, |sim| {
         sim.set_faults(Faults { turn_max: Duration::from_micros(100), ..Faults::none() });
         let mut world = World::new(sim, 2);
@@ -171,7 +171,7 @@ fn ten_thousand_who_never_finish_their_handshake_keep_nobody_out() {
 }
 
 #[test]
-fn a_message_behind_the_handshake_is_heard() {
+fn a_message_behind_the_handshake_is_received() {
     check(10, |sim| {
         sim.set_faults(Faults { segment_bytes_max: 40, ..Faults::none() });
         let mut world = World::new(sim, 1);
@@ -191,7 +191,7 @@ fn a_message_behind_the_handshake_is_heard() {
 }
 
 #[test]
-fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
+fn a_client_that_breaks_the_rules_gets_a_close_frame_and_the_others_stay() {
     check(5, |sim| {
         let mut world = World::new(sim, 1);
         let mut users = vec![world.join().0, world.join().0];
@@ -216,7 +216,7 @@ fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
 }
 
 #[test]
-fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
+fn a_client_that_is_idle_for_too_long_gets_a_close_frame_whatever_the_others_send() {
     check(5, |sim| {
         let idle_timeout = Some(Duration::from_secs(10));
         let mut world = World::with(sim, 1, ChatOptions { idle_timeout, ..ChatOptions::default() });
@@ -234,7 +234,7 @@ fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
             world.receive(&mut silent);
             assert_eq!(wire::take(&mut silent.received), Some((1, b"is anybody there?".to_vec())));
         }
-        assert_eq!(wire::take(&mut silent.received), None, "the pong was heard");
+        assert_eq!(wire::take(&mut silent.received), None, "the pong was published");
         world.run_for(Duration::from_secs(2));
         world.chat(&mut users, b"where is he?");
         world.receive(&mut silent);

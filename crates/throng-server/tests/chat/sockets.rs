@@ -30,7 +30,7 @@ impl Client {
         self.stream.write_all(&wire::text(payload)).unwrap();
     }
 
-    fn hear(&mut self) -> Vec<u8> {
+    fn receive(&mut self) -> Vec<u8> {
         let (opcode, payload) = self.until(wire::take);
         assert_eq!(opcode, 1);
         payload
@@ -54,7 +54,7 @@ fn start(options: ServerOptions, chat: ChatOptions) -> Server<Chat> {
 }
 
 #[test]
-fn everyone_hears_everyone_over_cores_and_in_order() {
+fn every_client_receives_every_message_over_cores_and_in_order() {
     let server = start(options(AcceptTopology::Reuseport, 3), ChatOptions::default());
     let mut clients: Vec<_> = (0..20).map(|_| Client::join(&server)).collect();
     eventually("all are members", || snapshot(&server).counters.memberships == 20);
@@ -63,9 +63,9 @@ fn everyone_hears_everyone_over_cores_and_in_order() {
         clients[11].say(&[b'b', number]);
     }
     for client in &mut clients {
-        let heard: Vec<_> = (0..100).map(|_| client.hear()).collect();
+        let received: Vec<_> = (0..100).map(|_| client.receive()).collect();
         for who in [b'a', b'b'] {
-            let theirs = heard.iter().filter(|said| said[0] == who).map(|said| said[1]);
+            let theirs = received.iter().filter(|said| said[0] == who).map(|said| said[1]);
             assert_eq!(theirs.collect::<Vec<_>>(), (0..50).collect::<Vec<u8>>());
         }
     }
@@ -78,7 +78,7 @@ fn everyone_hears_everyone_over_cores_and_in_order() {
 }
 
 #[test]
-fn what_is_no_websocket_is_told_so() {
+fn a_request_that_is_no_upgrade_gets_the_reason() {
     let server = start(options(AcceptTopology::Reuseport, 1), ChatOptions::default());
     let mut stream = connect(server.addr());
     stream.write_all(b"GET / HTTP/1.1\r\nHost: chat\r\nConnection: close\r\n\r\n").unwrap();
@@ -89,7 +89,7 @@ fn what_is_no_websocket_is_told_so() {
 }
 
 #[test]
-fn who_says_too_much_hears_that_however_much_is_still_under_way() {
+fn a_client_that_sends_too_much_gets_the_close_frame_however_much_is_still_in_flight() {
     let server = start(options(AcceptTopology::Reuseport, 1), ChatOptions::default());
     let mut loud = Client::join(&server);
     let mut others = [Client::join(&server), Client::join(&server)];
@@ -101,7 +101,7 @@ fn who_says_too_much_hears_that_however_much_is_still_under_way() {
     assert_eq!(loud.stream.read(&mut [0; 1]).expect("it is not reset"), 0);
     // It has left the room, although it has not closed.
     others[0].say(b"what was that?");
-    others.iter_mut().for_each(|other| assert_eq!(other.hear(), b"what was that?"));
+    others.iter_mut().for_each(|other| assert_eq!(other.receive(), b"what was that?"));
     assert_eq!(snapshot(&server).counters.open, 3);
     drop(loud);
     eventually("it has left", || snapshot(&server).counters.open == 2);
@@ -109,7 +109,7 @@ fn who_says_too_much_hears_that_however_much_is_still_under_way() {
 }
 
 #[test]
-fn a_server_that_ends_says_so_and_lets_everyone_finish() {
+fn a_server_that_ends_sends_a_close_frame_and_lets_every_client_finish() {
     let server = start(options(AcceptTopology::Reuseport, 2), ChatOptions::default());
     let mut clients: Vec<_> = (0..5).map(|_| Client::join(&server)).collect();
     std::thread::scope(|scope| {
@@ -130,13 +130,13 @@ fn talk(clients: &mut [Client], said: &[u8], times: usize) {
     for _ in 0..times {
         clients[0].say(said);
         for client in clients.iter_mut() {
-            assert_eq!(client.hear(), said);
+            assert_eq!(client.receive(), said);
         }
     }
 }
 
 #[test]
-fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
+fn a_client_that_stops_reading_slows_no_other_and_meets_its_policy() {
     for policy in Policy::ALL {
         let options =
             ServerOptions { sndbuf_bytes: Some(16 << 10), ..options(AcceptTopology::Reuseport, 2) };
@@ -167,7 +167,7 @@ fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
             assert!(is_cut_off(&mut idle.stream));
         } else {
             // It reads again, and receives whole frames.
-            (0..5).for_each(|_| assert_eq!(idle.hear(), said));
+            (0..5).for_each(|_| assert_eq!(idle.receive(), said));
         }
     }
 }

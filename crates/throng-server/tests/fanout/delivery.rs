@@ -107,7 +107,7 @@ fn every_member_gets_every_publication_once_and_in_order() {
 }
 
 #[test]
-fn whoever_is_cut_off_leaves_its_topics_and_the_others_miss_nothing() {
+fn a_connection_that_is_reset_leaves_its_topics_and_the_others_miss_nothing() {
     check(12, |sim| {
         sim.set_faults(Faults {
             window_bytes_min: 2_000,
