@@ -29,7 +29,8 @@ const MISSING: &str = "\
 <body style=\"max-width: 40rem; margin: 4rem auto; padding: 0 1rem; \
 font: 16px/1.5 system-ui, sans-serif\">
 <h1>The chat page is not in this build</h1>
-<p>Channels are served at <code>/socket</code> nevertheless. npm bundles the page, and <code>cargo
-build</code> does not run npm: run <code>make page</code> with Node 20 or later, and build again.</p>
+<p>Channels are served at <code>/socket</code> nevertheless. npm bundles the page, and
+<code>cargo build</code> does not run npm: run <code>make page</code> with Node 20 or later,
+and build again.</p>
 </html>
 ";

@@ -1,24 +1,24 @@
-//! In how many ways one publication may have to be written.
+//! Dialects: the forms in which one publication may have to be written.
 
-/// How a member wants its frames: which version of a protocol, compressed or not. What the numbers mean is up to
-/// whoever renders.
+/// The form in which a subscriber receives its frames: the version of a protocol, compressed or
+/// not. The renderer defines the meaning of the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dialect(u8);
 
 impl Dialect {
-    /// How many there can be.
+    /// The number of dialects.
     pub const COUNT: usize = 8;
 
-    /// The dialect with this number.
+    /// Returns the dialect with this number.
     ///
     /// # Panics
-    /// When `number` is not below [`Self::COUNT`].
+    /// If `number` is not below [`Self::COUNT`].
     pub const fn new(number: u8) -> Self {
-        assert!((number as usize) < Self::COUNT, "there are not so many dialects");
+        assert!((number as usize) < Self::COUNT, "the number of a dialect is below 8");
         Self(number)
     }
 
-    /// Its number.
+    /// Returns the dialect's number.
     pub const fn number(self) -> usize {
         self.0 as usize
     }

@@ -1,23 +1,23 @@
-//! What a pass writes to every member: frames back to back, in memory that all of them share.
+//! The frames that a pass writes to every member: back to back, in shared memory.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One frame or several, in the order in which they were published.
+/// One or more frames in the order of their publication.
 #[derive(Clone, Debug)]
 pub struct Frames {
     bytes: Arc<[u8]>,
-    /// Where each frame ends; empty for a single one, which is all there is.
+    /// The end of each frame. Empty for a single frame.
     ends: Box<[usize]>,
 }
 
 impl Frames {
-    /// A single frame, not copied.
+    /// Makes a single frame without copying it.
     pub fn one(frame: Arc<[u8]>) -> Self {
         Self { bytes: frame, ends: Box::default() }
     }
 
-    /// Several frames, copied together.
+    /// Copies several frames together.
     pub fn join<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut bytes = Vec::new();
         let mut ends = Vec::new();
@@ -28,17 +28,17 @@ impl Frames {
         Self { bytes: bytes.into(), ends: ends.into() }
     }
 
-    /// The bytes of all of them.
+    /// Returns the bytes of all frames.
     pub const fn bytes(&self) -> &Arc<[u8]> {
         &self.bytes
     }
 
-    /// How many there are.
+    /// Returns the number of frames.
     pub fn count(&self) -> usize {
         self.ends.len().max(1)
     }
 
-    /// Where the frames of `range` lie in [`Self::bytes`].
+    /// Returns the range of [`Self::bytes`] that holds the frames of `range`.
     pub fn span(&self, range: Range<usize>) -> Range<usize> {
         debug_assert!(range.start < range.end && range.end <= self.count(), "{range:?}");
         if self.ends.is_empty() {

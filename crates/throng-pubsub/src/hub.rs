@@ -1,4 +1,4 @@
-//! One core's topics and their members, and whose turn it is to be told what.
+//! The hub: one core's topics and members, and the order of their deliveries.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -12,55 +12,56 @@ use crate::{
     Dialect, Frames, Lane, Membership, Memberships, Publication, Subscription, TopicRules,
 };
 
-/// One core's subscriptions. It writes nothing: [`Hub::next`] says what is to be written to whom.
+/// One core's subscriptions. It writes nothing: [`Hub::next`] returns what to write to which
+/// member.
 pub struct Hub {
     names: HashMap<Arc<str>, Key>,
     topics: Slab<Topic>,
     members: Members,
-    /// Topics that have something to deliver, the one whose turn it is first.
+    /// Topics that have deliveries to make, in the order of their turns.
     ready_topics: VecDeque<Key>,
-    /// Deliveries that are left of its turn.
+    /// Deliveries left in the turn of the first topic.
     turn_deliveries_left: u32,
     lanes: u32,
 }
 
-/// What became of a publication.
+/// The outcome of a publication on one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishOutcome {
-    /// Whether anybody here is in its topic.
+    /// True if its topic has members on this core.
     pub has_members: bool,
-    /// Publications that the topic's policy dropped, because too many wait already.
+    /// Publications that the topic's policy dropped because too many wait already.
     pub dropped: usize,
 }
 
 /// One member's share of a pass.
 #[derive(Debug)]
 pub struct Delivery<'a> {
-    /// Who gets it.
+    /// The member's connection.
     pub key: Key,
-    /// The subscriber's name for this membership.
+    /// The subscriber's tag of this membership.
     pub tag: u16,
-    /// What it speaks, whether it gets frames or not.
+    /// The member's dialect, whether it receives frames or not.
     pub dialect: Dialect,
-    /// What its queue is to know of the topic.
+    /// The rules of the topic for the connection's send queue.
     pub lane: Lane,
-    /// What it gets.
+    /// The delivered content.
     pub content: DeliveryContent<'a>,
 }
 
-/// What a member gets.
+/// The content of a delivery.
 #[derive(Debug)]
 pub enum DeliveryContent<'a> {
-    /// These of the frames.
+    /// A range of the frames.
     Frames(&'a Frames, Range<usize>),
-    /// The publication itself: it intercepts.
+    /// The publication itself, for a member that intercepts.
     Publication(Arc<Publication>),
-    /// Nothing of this: it is excepted, or its dialect has no frame for it.
+    /// Nothing: the publication excepts the member, or its dialect has no frame for it.
     Nothing,
 }
 
 impl Hub {
-    /// A hub without topics.
+    /// Makes a hub without topics.
     pub fn new() -> Self {
         Self {
             names: HashMap::new(),
@@ -72,29 +73,30 @@ impl Hub {
         }
     }
 
-    /// How many topics have members here.
+    /// Returns the number of topics that have members here.
     pub fn topics(&self) -> usize {
         self.topics.len() as usize
     }
 
-    /// How many memberships there are.
+    /// Returns the number of memberships.
     pub fn members(&self) -> usize {
         self.members.len() as usize
     }
 
-    /// Whether [`Self::next`] has something to say.
+    /// Reports whether [`Self::next`] has a delivery.
     pub fn is_busy(&self) -> bool {
         !self.ready_topics.is_empty()
     }
 
-    /// The members of one topic, for whoever shows it.
+    /// Returns the number of members of one topic.
     pub fn members_of(&self, topic: &str) -> usize {
         let topic = self.names.get(topic).and_then(|id| self.topics.get(*id));
         topic.map_or(0, |topic| topic.list.len as usize)
     }
 
-    /// Makes `key`, whose memberships are `of`, a member of `topic`: it gets what is published from now on. `rules` is
-    /// asked when the topic has no member yet. Joining twice makes two memberships, each with its own copy.
+    /// Makes `key`, whose memberships are `of`, a member of `topic`: it receives all later
+    /// publications. `rules` is called if the topic has no member yet. A second subscription makes
+    /// a second membership with its own copies.
     pub fn subscribe(
         &mut self,
         of: &mut Memberships,
@@ -113,7 +115,8 @@ impl Hub {
         Membership::new(index)
     }
 
-    /// Ends a membership of `key`: nothing is told to it any more. False when it had ended before.
+    /// Ends a membership of `key`: it receives no more deliveries. Returns false if it had already
+    /// ended.
     pub fn unsubscribe(&mut self, of: &mut Memberships, key: Key, membership: Membership) -> bool {
         let is_its_own = self.members.belongs_to(membership.index(), key);
         if is_its_own {
@@ -129,7 +132,7 @@ impl Hub {
         }
     }
 
-    /// Queues `publication` for the members that its topic has now, but not for `except`.
+    /// Queues `publication` for the current members of its topic, except for `except`.
     pub fn publish(
         &mut self,
         publication: &Arc<Publication>,
@@ -147,8 +150,8 @@ impl Hub {
         PublishOutcome { has_members: true, dropped }
     }
 
-    /// The next thing to be told to a member; none when everybody has been told everything. Costs the same however many
-    /// members there are. `render` makes the bytes of a publication in a dialect.
+    /// Returns the next delivery, or `None` if every member has received everything. The cost does
+    /// not depend on the number of members. `render` makes the bytes of a publication in a dialect.
     pub fn next(&mut self, render: &mut Render<'_>) -> Option<Delivery<'_>> {
         let (id, index) = self.next_member()?;
         let topic = self.topics.get_mut(id)?;
@@ -160,29 +163,30 @@ impl Hub {
         if member.intercepts {
             end = end.min(from + 1);
         }
-        // What it is excepted from counts as told.
-        let told = end.max(from + 1);
-        member.due = pass.number(told);
-        if told == pass.publications.len() {
+        // A publication that excepts the member counts as delivered.
+        let delivered = end.max(from + 1);
+        member.due = pass.number(delivered);
+        if delivered == pass.publications.len() {
             pass.cursor = member.next;
         }
-        let what = if end == from {
+        let content = if end == from {
             DeliveryContent::Nothing
         } else if member.intercepts {
             DeliveryContent::Publication(Arc::clone(&pass.publications[from].publication))
         } else {
             let frames = pass.frames(member.dialect, render);
-            match frames.span(from..end).is_empty() {
-                true => DeliveryContent::Nothing,
-                false => DeliveryContent::Frames(frames, from..end),
+            if frames.span(from..end).is_empty() {
+                DeliveryContent::Nothing
+            } else {
+                DeliveryContent::Frames(frames, from..end)
             }
         };
         let TopicRules { policy, queue_bytes_max, .. } = topic.rules;
         let lane = Lane { id: topic.lane, policy, queue_bytes_max };
-        Some(Delivery { key: member.key, tag: member.tag, dialect: member.dialect, lane, content: what })
+        Some(Delivery { key: member.key, tag: member.tag, dialect: member.dialect, lane, content })
     }
 
-    /// Whose turn it is, and in which topic.
+    /// Returns the member whose turn it is, and its topic.
     fn next_member(&mut self) -> Option<(Key, u32)> {
         loop {
             let id = *self.ready_topics.front()?;
@@ -200,7 +204,8 @@ impl Hub {
                 continue;
             }
             let Some(pass) = &topic.pass else { continue };
-            // One that has come after all of the pass was published gets none of it, nor does anyone behind it.
+            // A member that joined after the whole pass was published gets none of it, and neither
+            // do the members behind it.
             if pass.cursor != NONE && pass.first_for(self.members.at(pass.cursor).due).is_some() {
                 return Some((id, pass.cursor));
             }
@@ -232,11 +237,11 @@ impl Hub {
         }
     }
 
-    /// The next topic has its turn; this one goes to the end, or has nothing more to say.
-    fn end_turn(&mut self, comes_back: bool) {
+    /// Ends the turn of the first topic. It moves to the end of the queue if it `is_unfinished`.
+    fn end_turn(&mut self, is_unfinished: bool) {
         self.turn_deliveries_left = DELIVERIES_OF_TURN;
         if let Some(id) = self.ready_topics.pop_front()
-            && comes_back
+            && is_unfinished
         {
             self.ready_topics.push_back(id);
         }
@@ -249,7 +254,7 @@ impl Default for Hub {
     }
 }
 
-/// Deliveries of one topic before the next has its turn.
+/// Deliveries in one turn of a topic.
 const DELIVERIES_OF_TURN: u32 = 32;
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! Topics and fan-out, without sockets: one [`Hub`] a core knows the members that live there.
+//! Topics and fan-out, without sockets: each core has one [`Hub`] with its subscribers.
 //!
-//! A [`Publication`] is made once, shared by all cores, and rendered at most once in each [`Dialect`] that any member
-//! speaks. It crosses to every other core once; there the hub delivers it in *passes* over the topic's members: a
-//! pass takes whatever is queued for the topic when it begins, so that any number of publications cost each member
-//! one write. Passes of different topics take turns, a few deliveries each, and the caller decides how many deliveries
-//! make up a batch: nothing else on the core waits for longer than that.
+//! A [`Publication`] is made once, shared by all cores, and rendered at most once in each
+//! [`Dialect`] that a subscriber speaks. It crosses to every other core once. There the hub
+//! delivers it in *passes* over the topic's members: a pass takes all publications that are queued
+//! for the topic when it begins, so that any number of them cost each member one write. Passes of
+//! different topics take turns, a few deliveries each. The caller decides how many deliveries make
+//! up a batch: nothing else on the core waits for longer than that.
 //!
-//! [`presence`] says who is in a topic.
+//! [`presence`] tracks the members of a topic.
 
 mod dialect;
 mod frames;

@@ -1,5 +1,5 @@
-//! Who is in which topic. Every member stands in two lists, its topic's and its connection's, so that joining and
-//! leaving cost the same however many there are.
+//! The members of all topics of a core. Every member is in two lists, its topic's and its
+//! connection's, so that the cost of joining and leaving does not depend on their length.
 
 use std::num::NonZeroU32;
 
@@ -7,24 +7,25 @@ use throng_base::Key;
 
 use crate::Dialect;
 
-/// The handle by which a connection leaves a topic again.
+/// The handle by which a connection leaves a topic.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Membership(NonZeroU32);
 
-/// The topics that a connection is in: the head of a list. A connection keeps it, and hands it to every call.
+/// The memberships of a connection: the head of a list. The connection keeps it and passes it to
+/// every call.
 #[derive(Debug)]
 pub struct Memberships {
     first: u32,
 }
 
-/// How a member wants to be told.
+/// The options of a membership.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Subscription {
-    /// In which dialect frames are rendered for it.
+    /// The dialect in which frames are rendered for it.
     pub dialect: Dialect,
-    /// Whether it wants publications themselves instead of frames.
+    /// True to receive publications themselves instead of frames.
     pub intercepts: bool,
-    /// The subscriber's own name for this membership; told with what is intercepted.
+    /// The subscriber's own tag of this membership, passed with every delivery.
     pub tag: u16,
 }
 
@@ -32,9 +33,9 @@ pub struct Subscription {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) key: Key,
-    /// The place of its topic; [`NONE`] while nobody is here.
+    /// The index of its topic, or [`NONE`] if this place is free.
     pub(crate) topic: u32,
-    /// The number of the publication that it gets next.
+    /// The number of the publication that it receives next.
     pub(crate) due: u32,
     pub(crate) previous: u32,
     pub(crate) next: u32,
@@ -53,7 +54,7 @@ pub(crate) struct Members {
     taken: u32,
 }
 
-/// Both ends of a topic's list.
+/// The head of a topic's list of members.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) first: u32,
@@ -72,7 +73,7 @@ impl Membership {
 }
 
 impl Memberships {
-    /// Whether it is in no topic.
+    /// Reports whether the connection is in no topic.
     pub const fn is_empty(&self) -> bool {
         self.first == NONE
     }
@@ -103,12 +104,12 @@ impl Members {
         self.taken
     }
 
-    /// Whoever stands at `index`, which was handed out by [`Self::add`].
+    /// Returns the member at `index`, which [`Self::add`] has returned.
     pub(crate) fn at(&mut self, index: u32) -> &mut Member {
         &mut self.chunks[(index / CHUNK) as usize][(index % CHUNK) as usize]
     }
 
-    /// Whether `index` is a membership of `key`.
+    /// Reports whether `index` is a membership of `key`.
     pub(crate) fn belongs_to(&self, index: u32, key: Key) -> bool {
         let chunk = self.chunks.get((index / CHUNK) as usize);
         chunk
@@ -116,7 +117,7 @@ impl Members {
             .is_some_and(|member| member.topic != NONE && member.key == key)
     }
 
-    /// Puts a member at the end of its topic's list and at the head of its connection's.
+    /// Adds a member at the end of its topic's list and at the head of its connection's.
     pub(crate) fn add(
         &mut self,
         list: &mut List,
@@ -153,7 +154,7 @@ impl Members {
         index
     }
 
-    /// Takes a member out of both lists; says who came after it in its topic.
+    /// Removes a member from both lists. Returns the next member of its topic.
     pub(crate) fn remove(&mut self, list: &mut List, of: &mut Memberships, index: u32) -> u32 {
         let free = self.free;
         let member = self.at(index);
@@ -201,9 +202,9 @@ impl Members {
     }
 }
 
-/// No member.
+/// The index that stands for no member.
 pub(crate) const NONE: u32 = u32::MAX;
-/// Members of a chunk.
+/// The number of members in a chunk.
 const CHUNK: u32 = 1 << 10;
 
 #[cfg(test)]

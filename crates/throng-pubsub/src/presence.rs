@@ -1,14 +1,17 @@
-//! Who is present in a topic, as Phoenix tells it: every core owns the members that its own connections tracked, and
-//! mirrors those of the others.
+//! Presence: the members of a topic, as in Phoenix. Every core owns the members that its own
+//! connections track, and mirrors those of the other cores.
 //!
-//! A core's changes pile up until [`Presence::drain`] turns them into one [`Diff`] a topic. The core delivers it
-//! to its own subscribers and hands the same `Arc` to every other core, which calls [`Presence::apply`] and then delivers it to
-//! its own. What one core sends must reach another in order; between cores no order is needed, because nobody but its owner ever
-//! changes a member and every change has a ref of its own. So all mirrors agree as soon as nothing is on its way.
+//! A core collects its changes until [`Presence::drain`] turns them into one [`Diff`] for each
+//! topic. The core delivers the diff to its own subscribers and sends the same `Arc` to every other
+//! core, which calls [`Presence::apply`] and then delivers it to its own subscribers. Diffs from
+//! one core to another must arrive in order. Between cores no order is needed, because only its
+//! owner changes a member and every change has a ref of its own. So all mirrors agree once no diff
+//! is in flight.
 //!
-//! A client that is pushed the list ([`Presence::state`]) and hears every later diff agrees as well, whichever of the two comes first: a
-//! diff that is in the list already changes nothing. So the list need not be of one moment either: a [`Listing`] is written piece by
-//! piece, as its reader takes it, and no copy of it waits anywhere.
+//! A client that receives the list ([`Presence::state`]) and every later diff agrees as well,
+//! whichever of the two arrives first: a diff that is in the list already changes nothing. So the
+//! list need not be of one moment: a [`Listing`] is written piece by piece, while its reader takes
+//! it, and no copy of it waits in memory.
 
 mod diff;
 mod limits;
@@ -31,23 +34,25 @@ pub use members::Listing;
 use diff::DiffBuilder;
 use members::Members;
 
-/// One core's knowledge of who is present where. `O` names what tracks (a channel of a connection) on this core.
+/// One core's view of the members of all topics. `O` identifies the owner of a member on this core:
+/// a channel of a connection.
 ///
-/// Measured with keys of 10 bytes and metas of 14: 262 bytes a member on its own core, 19 on every other, which shares its texts.
+/// Measured with keys of 10 bytes and metas of 14: 262 bytes for a member on its own core, and 19
+/// on every other core, which shares its texts.
 #[derive(Debug)]
 pub struct Presence<O> {
     core: u16,
     limits: PresenceLimits,
-    /// Added to a moment to make it one that no earlier run of the server had.
+    /// Added to an [`Instant`], so that the result occurs in no earlier run of the server.
     origin_ns: u64,
-    /// The moment of the latest ref: no two are equal.
+    /// The time in the latest ref: no two refs have the same.
     latest_ns: u64,
     topics: HashMap<Arc<str>, Rc<Members>>,
     own: BTreeMap<(O, u64), Arc<PresenceMember>>,
     drafts: BTreeMap<Arc<str>, DiffBuilder>,
 }
 
-/// Why nothing changed: the application's fault.
+/// The reason why a change was refused: an error of the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PresenceError {
     /// This owner tracks the key in this topic already.
@@ -59,13 +64,14 @@ pub enum PresenceError {
     /// The key is longer than [`PresenceLimits::key_bytes_max`], or the meta than
     /// [`PresenceLimits::meta_bytes_max`].
     TooLong,
-    /// [`PresenceLimits::members_max`] are present in the topic already.
+    /// The topic already has [`PresenceLimits::members_max`] members.
     Full,
 }
 
 impl<O: Clone + Ord> Presence<O> {
-    /// The empty presence of a core. `origin_ns` is the wall clock's time of [`Instant::ZERO`] in nanoseconds since 1970, the same for all
-    /// cores: it keeps the refs of one run of the server apart from those of the next, which clients may compare.
+    /// Makes the empty presence of a core. `origin_ns` is the wall clock's time of
+    /// [`Instant::ZERO`] in nanoseconds since 1970, the same for all cores. It makes the refs of
+    /// one run of the server different from those of the next: clients may compare them.
     pub fn new(core: u16, origin_ns: u64) -> Self {
         Self {
             core,
@@ -78,24 +84,25 @@ impl<O: Clone + Ord> Presence<O> {
         }
     }
 
-    /// The same with other limits.
+    /// Sets the limits.
     #[must_use]
     pub const fn with_limits(mut self, limits: PresenceLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Checks whether a new member may be present in `topic` as `key`.
+    /// Checks whether a new member with `key` and `meta` may join `topic`.
     ///
     /// # Errors
-    /// Why not. That the same owner tracks the key already is not looked at.
+    /// Returns the reason. Whether the same owner tracks the key already is not checked.
     pub fn may_track(&self, topic: &str, key: &str, meta: &str) -> Result<(), PresenceError> {
         self.check(key, meta)?;
         let len = self.topics.get(topic).map_or(0, |members| members.len());
         if len < self.limits.members_max { Ok(()) } else { Err(PresenceError::Full) }
     }
 
-    /// `owner` is present in `topic` as `key`, from now on. `meta` is a JSON object; a `phx_ref` in it is overruled.
+    /// Adds `owner` as a member of `topic` with `key`. `meta` is a JSON object; a `phx_ref` in it
+    /// is overridden.
     pub fn track(
         &mut self,
         now: Instant,
@@ -111,7 +118,8 @@ impl<O: Clone + Ord> Presence<O> {
         Ok(self.join(now, owner, topic, key, meta, None))
     }
 
-    /// The meta of `key` changes: to others its member leaves and a new one joins, which names the old one's ref.
+    /// Changes the meta of `key`. In the diff the old member leaves and a new one joins, whose meta
+    /// names the old ref.
     pub fn update(
         &mut self,
         now: Instant,
@@ -127,14 +135,14 @@ impl<O: Clone + Ord> Presence<O> {
         Ok(r#ref)
     }
 
-    /// `owner` is no longer present in `topic` as `key`.
+    /// Removes `owner` as a member of `topic` with `key`.
     pub fn untrack(&mut self, owner: O, topic: &str, key: &str) -> Result<(), PresenceError> {
         let place = self.place(&owner, topic, key).ok_or(PresenceError::NotTracked)?;
         self.leave(&place);
         Ok(())
     }
 
-    /// `owner` has ended: it is no longer present anywhere.
+    /// Removes all members of `owner`, which has ended.
     pub fn untrack_all(&mut self, owner: &O) {
         let all = (owner.clone(), 0)..=(owner.clone(), u64::MAX);
         let places: Vec<(O, u64)> = self.own.range(all).map(|(place, _)| place.clone()).collect();
@@ -143,14 +151,15 @@ impl<O: Clone + Ord> Presence<O> {
         }
     }
 
-    /// What changed on this core since the last call, one diff a topic: to be delivered here, and handed to every other core.
+    /// Returns the changes on this core since the last call, one diff for each topic. Deliver them
+    /// here and send them to every other core.
     pub fn drain(&mut self) -> impl Iterator<Item = Arc<Diff>> + use<O> {
         std::mem::take(&mut self.drafts)
             .into_iter()
             .map(|(topic, draft)| Arc::new(draft.finish(topic)))
     }
 
-    /// Takes over another core's diff; it is then to be delivered here.
+    /// Applies another core's diff. Deliver it here afterwards.
     pub fn apply(&mut self, diff: &Diff) {
         for member in diff.joins() {
             insert(&mut self.topics, member);
@@ -160,22 +169,23 @@ impl<O: Clone + Ord> Presence<O> {
         }
     }
 
-    /// Appends the payload of `presence_state`: everyone who is present in `topic`, on any core.
+    /// Appends the payload of `presence_state`: all members of `topic` on all cores.
     pub fn state(&self, topic: &str, out: &mut Vec<u8>) {
         self.members(topic).object(usize::MAX, out);
     }
 
-    /// About how many bytes [`Self::state`] appends.
+    /// Returns about how many bytes [`Self::state`] appends.
     pub fn state_bytes(&self, topic: &str) -> usize {
         self.topics.get(topic).map_or(0, |members| members.bytes())
     }
 
-    /// Everyone who is present in `topic`, on any core: by key, and the members of one key in the order of their refs.
+    /// Returns all members of `topic` on all cores: by key, and those of one key in the order of
+    /// their refs.
     pub fn members(&self, topic: &str) -> Listing {
         Listing::new(self.topics.get(topic).map_or_else(Rc::default, Rc::clone))
     }
 
-    /// Where the member is that `owner` tracks: an owner has few.
+    /// Returns the place in `own` of the member that `owner` tracks. An owner has few members.
     fn place(&self, owner: &O, topic: &str, key: &str) -> Option<(O, u64)> {
         let all = (owner.clone(), 0)..=(owner.clone(), u64::MAX);
         let found = |member: &PresenceMember| member.topic() == topic && member.key() == key;
@@ -203,7 +213,7 @@ impl<O: Clone + Ord> Presence<O> {
         r#ref
     }
 
-    /// Whether a key may have such a meta.
+    /// Checks the lengths of a key and a meta, and that the meta is an object.
     fn check(&self, key: &str, meta: &str) -> Result<(), PresenceError> {
         let PresenceLimits { key_bytes_max, meta_bytes_max, .. } = self.limits;
         if key.len() > key_bytes_max || meta.len() > meta_bytes_max {
@@ -226,7 +236,7 @@ impl fmt::Display for PresenceError {
             Self::NotTracked => "the key is not tracked",
             Self::NotAnObject => "the meta is not a JSON object",
             Self::TooLong => "the key or the meta is too long",
-            Self::Full => "too many are present",
+            Self::Full => "the topic has too many members",
         })
     }
 }
@@ -239,7 +249,7 @@ fn insert(topics: &mut Topics, member: &Arc<PresenceMember>) {
     topics.entry(member.shared_topic()).or_default().insert(member);
 }
 
-/// A topic without members is forgotten.
+/// Removes a member, and its topic with the last one.
 fn remove(topics: &mut Topics, member: &Arc<PresenceMember>) {
     if topics.get(member.topic()).is_some_and(|members| members.remove(member)) {
         topics.remove(member.topic());
@@ -267,7 +277,7 @@ mod tests {
         serde_json::from_slice(&out).unwrap()
     }
 
-    /// The one diff that is due.
+    /// Returns the only diff.
     fn diff(presence: &mut Presence<u32>) -> (Value, Arc<Diff>) {
         let diffs: Vec<_> = presence.drain().collect();
         assert_eq!(diffs.len(), 1);
@@ -275,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_told_with_its_meta_and_ref() {
+    fn a_member_is_listed_with_its_meta_and_ref() {
         let mut presence = presence(0);
         let r#ref = presence.track(NOW, 1, "t", "ann", "{\"at\":[1]}").unwrap().to_string();
         let metas = json!({"metas": [{"at": [1], "phx_ref": r#ref}]});

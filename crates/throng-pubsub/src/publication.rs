@@ -1,4 +1,4 @@
-//! What is published: made once, shared by every core, rendered at most once in each dialect.
+//! A publication: made once, shared by every core, rendered at most once in each dialect.
 
 use std::any::Any;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::Dialect;
 
-/// Something said to everyone in a topic. What it says is the publisher's own type; bytes come of it when the first
-/// member is reached that speaks a dialect.
+/// A message to all members of a topic. Its body is of the publisher's own type, and is rendered to
+/// bytes for the first member of each dialect.
 pub struct Publication {
     topic: Arc<str>,
     body: Box<dyn Any + Send + Sync>,
@@ -16,7 +16,7 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// `body`, for everyone in `topic`.
+    /// Makes a publication of `body` for `topic`.
     pub fn new(topic: impl Into<Arc<str>>, body: impl Any + Send + Sync) -> Self {
         Self {
             topic: topic.into(),
@@ -26,30 +26,30 @@ impl Publication {
         }
     }
 
-    /// The same, whose body owns about `bytes` of memory: what queues count that it waits in.
+    /// Sets about how many bytes of memory the body owns. Queues count them.
     #[must_use]
     pub const fn with_body_bytes(mut self, bytes: usize) -> Self {
         self.body_bytes = bytes;
         self
     }
 
-    /// What a queue counts that it waits in: its body's bytes, and 256 for itself.
+    /// Returns the weight that queues count: the body's bytes, and 256 for the publication itself.
     pub const fn weight(&self) -> usize {
         self.body_bytes + OWN_BYTES
     }
 
-    /// To whom it goes.
+    /// Returns the topic.
     pub fn topic(&self) -> &str {
         &self.topic
     }
 
-    /// What it says, if it says it as a `T`.
+    /// Returns the body, if its type is `T`.
     pub fn body<T: Any>(&self) -> Option<&T> {
         self.body.downcast_ref()
     }
 
-    /// Its bytes in `dialect`. Whichever core is the first to want them has them appended by `render`; one that asks
-    /// meanwhile waits for it. A panic of `render` leaves it to the next one.
+    /// Returns the bytes in `dialect`. The first core that needs them calls `render`, which appends
+    /// them; other cores wait for it. If `render` panics, the next core calls it again.
     pub fn frame(&self, dialect: Dialect, render: impl FnOnce(&mut Vec<u8>)) -> &Arc<[u8]> {
         self.frames[dialect.number()].get_or_init(|| {
             let mut bytes = Vec::new();
@@ -65,7 +65,7 @@ impl fmt::Debug for Publication {
     }
 }
 
-/// About what a publication itself takes.
+/// About the memory of a publication itself.
 const OWN_BYTES: usize = 256;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Which rules a topic has.
+//! The rules of all topics.
 
 use crate::TopicRules;
 
-/// The rules of all topics, by the beginning of their names. Every core has the same.
+/// The rules of all topics, by prefixes of their names. Every core has the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rulebook {
     by_prefix: Vec<(Box<str>, TopicRules)>,
@@ -10,21 +10,21 @@ pub struct Rulebook {
 }
 
 impl Rulebook {
-    /// The same rules for every topic.
+    /// Makes the same rules for every topic.
     pub const fn all(rules: TopicRules) -> Self {
         Self { by_prefix: Vec::new(), otherwise: rules }
     }
 
-    /// Other rules for topics whose names begin with `prefix`; the longest prefix counts.
+    /// Adds rules for topics whose names begin with `prefix`. The longest prefix counts.
     #[must_use]
     pub fn with(mut self, prefix: &str, rules: TopicRules) -> Self {
         self.by_prefix.insert(0, (prefix.into(), rules));
-        // The longest first; of two that are the same, the one that was given last.
+        // The longest first. Of two equal prefixes, the one added last.
         self.by_prefix.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         self
     }
 
-    /// The rules of one topic.
+    /// Returns the rules of one topic.
     pub fn of(&self, topic: &str) -> TopicRules {
         let found = self.by_prefix.iter().find(|(prefix, _)| topic.starts_with(&**prefix));
         found.map_or(self.otherwise, |(_, rules)| *rules)

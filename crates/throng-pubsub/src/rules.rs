@@ -1,29 +1,33 @@
-//! What becomes of publications that somebody is too slow for.
+//! The rules of a topic: what happens to publications for slow readers.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What gives way when a queue of publications is full: a slow reader's, a core's mailbox, or a topic's own.
+/// The policy of a full queue of publications: of a slow reader, of a core's mailbox, or of a
+/// topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// The new publication is not queued: the reader gets the old ones, then a gap.
     DropNewest,
-    /// The oldest one that is not on its way yet makes room: the reader gets a gap, then the new ones.
+    /// The oldest publication that is not being sent makes room: the reader gets a gap, then the
+    /// new ones.
     DropOldest,
-    /// At most one waits, and a new one takes its place: for topics whose publications are states, not events.
+    /// At most one publication waits, and a new one replaces it: for topics whose publications are
+    /// states, not events.
     KeepLatest,
-    /// The reader is disconnected. The default: a gap that nobody is told of is worse than an end that the client sees,
-    /// and answers by connecting and asking for what it missed. A queue that no one reader owns (a mailbox, a
-    /// topic's) has nobody to disconnect; there this is [`Self::DropNewest`].
+    /// The reader is disconnected. The default: a silent gap is worse than a close, which the
+    /// client sees, so that it connects again and requests what it has missed. A queue without a
+    /// single reader (a mailbox, a topic's) has no connection to close; there this is
+    /// [`Self::DropNewest`].
     #[default]
     Close,
 }
 
 impl Policy {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Self; 4] = [Self::DropNewest, Self::DropOldest, Self::KeepLatest, Self::Close];
 
-    /// As it is written on the command line and in reports.
+    /// Returns the name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DropNewest => "drop-newest",
@@ -50,16 +54,17 @@ impl FromStr for Policy {
     }
 }
 
-/// The limits of a topic, and what happens at them.
+/// The limits of a topic, and the policy beyond them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopicRules {
-    /// What gives way.
+    /// The policy of full queues.
     pub policy: Policy,
-    /// Bytes of this topic that may wait for one slow reader. Default 512 KiB, so that a few topics fit into the
-    /// connection's own limit of 1 MiB.
+    /// Bytes of this topic that may wait for one slow reader. Default 512 KiB, so that a few topics
+    /// fit into the connection's own limit of 1 MiB.
     pub queue_bytes_max: usize,
-    /// Bytes of publications that may wait on a core while those before them are delivered: of each what
-    /// [`Publication::weight`](crate::Publication::weight) says. Default 16 MiB, which is some 60,000 short ones.
+    /// Bytes of publications that may wait on a core while earlier ones are delivered, each counted
+    /// by its [`Publication::weight`](crate::Publication::weight). Default 16 MiB, about 60,000
+    /// short ones.
     pub backlog_bytes_max: usize,
 }
 
@@ -69,12 +74,12 @@ impl Default for TopicRules {
     }
 }
 
-/// What a slow reader's queue knows of the topic that its frames belong to.
+/// The rules of a topic in the send queue of a slow reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// Tells the topics of one core apart; never 0.
+    /// A number that distinguishes the topics of one core; never 0.
     pub id: u32,
-    /// What gives way.
+    /// The policy of the full queue.
     pub policy: Policy,
     /// Bytes of the lane that may wait.
     pub queue_bytes_max: usize,

@@ -1,4 +1,4 @@
-//! One topic of a core: its members, what is queued for them, and the pass that is under way.
+//! A topic of one core: its members, its queue, and the pass in progress.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,46 +8,47 @@ use throng_base::Key;
 use crate::members::List;
 use crate::{Dialect, Frames, Policy, Publication, TopicRules};
 
-/// A topic that has members on this core. Its publications are numbered; every member knows the number of the one
-/// that it gets next, so that none is missed, doubled or told out of order, whoever comes or goes meanwhile.
+/// A topic that has members on this core. Its publications are numbered, and every member stores
+/// the number of its next one. So none is missed, doubled or delivered out of order when members
+/// join or leave.
 #[derive(Debug)]
 pub(crate) struct Topic {
     pub(crate) name: Arc<str>,
     pub(crate) rules: TopicRules,
     pub(crate) lane: u32,
     pub(crate) list: List,
-    /// Published, and in no pass yet.
+    /// Publications that are in no pass yet.
     queue: VecDeque<QueuedPublication>,
-    /// What the queue weighs.
+    /// The weight of the queue.
     queue_bytes: usize,
-    /// The number of the first in the queue, or of the next to come.
+    /// The number of the first publication in the queue, or of the next one.
     first: u32,
     pub(crate) pass: Option<Box<Pass>>,
-    /// Whether it stands among the topics that have something to deliver.
+    /// True while it is among the topics that have deliveries to make.
     pub(crate) is_ready: bool,
 }
 
-/// A publication, and who does not get it.
+/// A publication, and the connection that does not receive it.
 #[derive(Clone, Debug)]
 pub(crate) struct QueuedPublication {
     pub(crate) publication: Arc<Publication>,
     pub(crate) except: Option<Key>,
 }
 
-/// One walk over the members, with all that was queued when it began.
+/// One walk over the members, with all publications that were queued when it began.
 #[derive(Debug)]
 pub(crate) struct Pass {
-    /// The member whose turn it is; [`NONE`](crate::members::NONE) at the end.
+    /// The member whose turn it is, or [`NONE`](crate::members::NONE) at the end.
     pub(crate) cursor: u32,
     /// The number of the first publication.
     first: u32,
     pub(crate) publications: Vec<QueuedPublication>,
-    /// Who does not get which, in order.
+    /// The connections with the index of a publication that they do not receive, in order.
     excepted: Vec<(Key, usize)>,
     frames: [Option<Frames>; Dialect::COUNT],
 }
 
-/// How a hub has the bytes of a publication made.
+/// The function that makes the bytes of a publication.
 pub(crate) type Render<'a> = dyn FnMut(&Publication, Dialect) -> Arc<[u8]> + 'a;
 
 impl Topic {
@@ -65,26 +66,26 @@ impl Topic {
         }
     }
 
-    /// The number of the next publication.
+    /// Returns the number of the next publication.
     pub(crate) fn next_number(&self) -> u32 {
         self.first.wrapping_add(self.queue.len() as u32)
     }
 
-    /// Queues a publication; says how many the policy has dropped for it, itself perhaps.
+    /// Queues a publication. Returns how many the policy has dropped, which may include this one.
     pub(crate) fn queue(&mut self, queued: QueuedPublication) -> usize {
         let weight = queued.publication.weight();
         let mut dropped = 0;
         loop {
             let fits = self.queue_bytes + weight <= self.rules.backlog_bytes_max;
             match self.rules.policy {
-                // One always fits.
+                // A single publication always fits.
                 _ if self.queue.is_empty() => break,
                 Policy::KeepLatest => {}
                 _ if fits => break,
                 Policy::DropOldest => {}
                 Policy::DropNewest | Policy::Close => return 1,
             }
-            // Its number is nobody's.
+            // The number of the dropped publication is not used again.
             self.take_first();
             dropped += 1;
         }
@@ -93,7 +94,8 @@ impl Topic {
         dropped
     }
 
-    /// Begins a pass with what is queued, as far as it is written in one go. False when nothing is queued.
+    /// Begins a pass with the queued publications that are written together. Returns false if
+    /// nothing is queued.
     pub(crate) fn begin_pass(&mut self) -> bool {
         if self.queue.is_empty() {
             return false;
@@ -130,7 +132,7 @@ impl Topic {
         self.first = first;
     }
 
-    /// How many publications a member is written in one go.
+    /// Returns the number of publications that are written to a member together.
     fn count_of_pass(&self) -> usize {
         let mut bytes = 0;
         let fits = |queued: &&QueuedPublication| {
@@ -142,15 +144,17 @@ impl Topic {
 }
 
 impl Pass {
-    /// Which publications of the pass a member gets that is to get `due` next. None when it came too late for all.
+    /// Returns the index in the pass of the first publication for a member whose next number is
+    /// `due`. `None` if the member joined after all of them.
     pub(crate) fn first_for(&self, due: u32) -> Option<usize> {
-        // The difference is small, whichever way it goes: every pass brings every member up to date.
+        // The difference is small in both directions: every pass brings every member up to date.
         let behind = due.wrapping_sub(self.first).cast_signed();
         let from = behind.max(0) as usize;
         (from < self.publications.len()).then_some(from)
     }
 
-    /// Up to where a member may be given what begins at `from`: to the next that it is excepted from.
+    /// Returns the end of the run of publications from `from`: the next one that excepts the
+    /// member.
     pub(crate) fn end_for(&self, key: Key, from: usize) -> usize {
         if self.excepted.is_empty() {
             return self.publications.len();
@@ -162,12 +166,12 @@ impl Pass {
         }
     }
 
-    /// The number of the publication at place `at` of the pass.
+    /// Returns the number of the publication at index `at` of the pass.
     pub(crate) fn number(&self, at: usize) -> u32 {
         self.first.wrapping_add(at as u32)
     }
 
-    /// The bytes of the pass in `dialect`.
+    /// Returns the frames of the pass in `dialect`.
     pub(crate) fn frames(&mut self, dialect: Dialect, render: &mut Render<'_>) -> &Frames {
         let publications = &self.publications;
         self.frames[dialect.number()].get_or_insert_with(|| match &publications[..] {
@@ -181,5 +185,5 @@ impl Pass {
     }
 }
 
-/// What the publications of one pass may weigh together: some hundreds of short ones, or a long one.
+/// The maximum weight of the publications of one pass: some hundreds of short ones, or a long one.
 const BYTES_OF_PASS_MAX: usize = 128 << 10;

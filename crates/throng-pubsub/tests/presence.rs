@@ -1,4 +1,4 @@
-//! Presence over several cores and the clients that follow it: whatever the interleaving, in the end all agree.
+//! Presence over several cores and the clients that follow it: after any interleaving, all agree.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -25,13 +25,14 @@ proptest! {
         for core in &world.cores {
             prop_assert_eq!(listed(&core.presence), truth.clone());
         }
-        for client in world.cores.iter().flat_map(|core| &core.clients).filter(|client| client.synced) {
+        let clients = world.cores.iter().flat_map(|core| &core.clients);
+        for client in clients.filter(|client| client.synced) {
             prop_assert_eq!(client.sorted(), truth.clone());
         }
     }
 }
 
-/// Who is present: for each key, the metas by their ref.
+/// The members of a topic: for each key, the metas by their ref.
 type Present = BTreeMap<String, BTreeMap<String, Value>>;
 
 #[derive(Clone, Debug)]
@@ -55,7 +56,7 @@ enum Step {
         core: usize,
         owner: u32,
     },
-    /// The core's turn ends: its changes go to its clients and into the mail.
+    /// The core's turn ends: its changes go to its clients and to the other cores.
     Drain {
         core: usize,
     },
@@ -64,24 +65,25 @@ enum Step {
         from: usize,
         to: usize,
     },
-    /// A client subscribes to the topic; it is pushed no state yet.
+    /// A client subscribes to the topic. It has no state yet.
     Subscribe {
         core: usize,
     },
-    /// The state is pushed to a client of the core, past what its fan-out has not brought to it yet.
+    /// The state is pushed to a client of the core, ahead of the diffs that its fan-out still
+    /// holds.
     PushState {
         core: usize,
         client: usize,
     },
-    /// A client of the core is pushed a state that is written as it is taken; what it is told later
-    /// comes behind it.
+    /// A client of the core is pushed a state that is written while it is taken. Later diffs follow
+    /// behind it.
     List {
         core: usize,
         client: usize,
         in_pieces: bool,
     },
     /// The client takes the next diff that the fan-out has for it, or the next part of a list.
-    Hear {
+    Take {
         core: usize,
         client: usize,
     },
@@ -104,16 +106,16 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (core.clone(), 0..4usize).prop_map(|(core, client)| Step::PushState { core, client }),
         1 => (core.clone(), 0..4usize, any::<bool>())
             .prop_map(|(core, client, in_pieces)| Step::List { core, client, in_pieces }),
-        4 => (core, 0..4usize).prop_map(|(core, client)| Step::Hear { core, client }),
+        4 => (core, 0..4usize).prop_map(|(core, client)| Step::Take { core, client }),
     ]
 }
 
 struct World {
     now: Instant,
     cores: Vec<Core>,
-    /// What `from` has sent and `to` has not received, in order.
+    /// The diffs that `from` has sent and `to` has not received, in order.
     mail: BTreeMap<(usize, usize), VecDeque<Arc<Diff>>>,
-    /// Who tracks what: core, owner and key.
+    /// The tracked members: core, owner and key.
     tracked: BTreeMap<(usize, u32, u8), String>,
 }
 
@@ -180,28 +182,29 @@ impl World {
                 if let Some(client) = clients.get_mut(client) {
                     let mut out = Vec::new();
                     presence.state(TOPIC, &mut out);
-                    client.hear_state(&serde_json::from_slice(&out).unwrap());
+                    client.apply_state(&serde_json::from_slice(&out).unwrap());
                 }
             }
             Step::List { core, client, in_pieces } => {
                 let Core { presence, clients } = &mut self.cores[core];
                 if let Some(client) = clients.get_mut(client) {
                     let (list, text) = (presence.members(TOPIC), Vec::new());
-                    client.coming.push_back(match in_pieces {
-                        true => Coming::Pieces { list, is_first: true },
-                        false => Coming::Parts { list, text },
+                    client.coming.push_back(if in_pieces {
+                        Coming::Pieces { list, is_first: true }
+                    } else {
+                        Coming::Parts { list, text }
                     });
                 }
             }
-            Step::Hear { core, client } => {
+            Step::Take { core, client } => {
                 if let Some(client) = self.cores[core].clients.get_mut(client) {
-                    client.hear_next();
+                    client.take_next();
                 }
             }
         }
     }
 
-    /// Everything that is on its way arrives.
+    /// Lets everything in flight arrive.
     fn settle(&mut self) {
         for core in 0..CORES {
             self.take(&Step::Drain { core });
@@ -212,11 +215,11 @@ impl World {
             }
         }
         for client in self.cores.iter_mut().flat_map(|core| &mut core.clients) {
-            while client.hear_next() {}
+            while client.take_next() {}
         }
     }
 
-    /// Refs by key, of what is tracked now: the metas themselves come from the owner's list.
+    /// Returns the refs of all tracked members by key; the metas come from the owner's list.
     fn truth(&self) -> Present {
         let mut truth = Present::new();
         for (&(core, _, key), r#ref) in &self.tracked {
@@ -238,8 +241,9 @@ impl Core {
     }
 }
 
-/// A client that follows as phoenix.js does: diffs wait for the first state; a state is turned into a diff against what is known,
-/// by refs; joins come behind the metas that are there, replace equal refs, and leaves drop a key with its last meta.
+/// A client that works like phoenix.js. Diffs wait for the first state. A state is turned into a
+/// diff against the known members, by refs. Joins are appended to the existing metas and replace
+/// equal refs. A leave drops a key with its last meta.
 #[derive(Default)]
 struct Client {
     coming: VecDeque<Coming>,
@@ -248,10 +252,10 @@ struct Client {
     known: BTreeMap<String, Vec<Value>>,
 }
 
-/// What waits for a client that has not taken it yet.
+/// An item that a client has not taken yet.
 enum Coming {
     Diff(Value),
-    /// One `presence_state`, of which so much has been written.
+    /// One `presence_state`, of which a part has been written.
     Parts {
         list: Listing,
         text: Vec<u8>,
@@ -265,37 +269,42 @@ enum Coming {
 }
 
 impl Client {
-    fn hear_next(&mut self) -> bool {
+    fn take_next(&mut self) -> bool {
         match self.coming.pop_front() {
             None => return false,
-            Some(Coming::Diff(diff)) => self.hear_diff(diff),
-            Some(Coming::Parts { mut list, mut text }) => match list.part(1, &mut text) {
-                true => self.coming.push_front(Coming::Parts { list, text }),
-                false => self.hear_state(&serde_json::from_slice(&text).unwrap()),
-            },
+            Some(Coming::Diff(diff)) => self.apply_diff(diff),
+            Some(Coming::Parts { mut list, mut text }) => {
+                if list.part(1, &mut text) {
+                    self.coming.push_front(Coming::Parts { list, text });
+                } else {
+                    self.apply_state(&serde_json::from_slice(&text).unwrap());
+                }
+            }
             Some(Coming::Pieces { mut list, is_first }) => {
                 let mut text = Vec::new();
                 if list.object(1, &mut text) {
                     self.coming.push_front(Coming::Pieces { list, is_first: false });
                 }
                 let object: Value = serde_json::from_slice(&text).unwrap();
-                match is_first {
-                    true => self.hear_state(&object),
-                    false => self.hear_diff(serde_json::json!({"joins": object, "leaves": {}})),
+                if is_first {
+                    self.apply_state(&object);
+                } else {
+                    self.apply_diff(serde_json::json!({"joins": object, "leaves": {}}));
                 }
             }
         }
         true
     }
 
-    fn hear_diff(&mut self, diff: Value) {
-        match self.synced {
-            true => self.sync(&diff),
-            false => self.waiting.push(diff),
+    fn apply_diff(&mut self, diff: Value) {
+        if self.synced {
+            self.sync(&diff);
+        } else {
+            self.waiting.push(diff);
         }
     }
 
-    fn hear_state(&mut self, state: &Value) {
+    fn apply_state(&mut self, state: &Value) {
         let state = groups(state);
         for (key, metas) in &mut self.known {
             let stays: Vec<&Value> = state.get(key).into_iter().flatten().map(r#ref).collect();

@@ -150,26 +150,26 @@ impl Size {
         };
         let cores = match (options.cores, options.connections_max) {
             (Some(cores), _) => cores.max(1),
-            (None, Some(wanted)) if private => cores_for(wanted, cpus, room),
+            (None, Some(requested)) if private => cores_for(requested, cpus, room),
             (None, _) => cpus,
         };
         let room = room(cores);
         match options.connections_max {
             // With one table for the process, the free part of it is unknown: EMFILE will report
             // it.
-            Some(wanted) if wanted <= room || !private => {
-                Self { cores, connections_max: wanted, limited_by_fds: false }
+            Some(requested) if requested <= room || !private => {
+                Self { cores, connections_max: requested, limited_by_fds: false }
             }
             _ => Self { cores, connections_max: room, limited_by_fds: true },
         }
     }
 }
 
-/// Returns the fewest cores, `cpus` at least, whose tables hold `wanted` connections, or the number
+/// Returns the fewest cores, `cpus` at least, whose tables hold `requested` connections, or the number
 /// of cores that holds the most: every core costs every table a few fds.
-fn cores_for(wanted: usize, cpus: usize, room: impl Fn(usize) -> usize) -> usize {
+fn cores_for(requested: usize, cpus: usize, room: impl Fn(usize) -> usize) -> usize {
     let mut cores = cpus;
-    while room(cores) < wanted && room(cores + 1) > room(cores) {
+    while room(cores) < requested && room(cores + 1) > room(cores) {
         cores += 1;
     }
     cores

@@ -295,8 +295,8 @@ impl<H: Handler> Server<H> {
         Ok(addr)
     }
 
-    /// Opens one listening socket on core 0, which shares it. The other cores are told to expect it
-    /// first, so that none of them takes it for a late one.
+    /// Opens one listening socket on core 0, which shares it. The other cores receive the order to
+    /// expect it first, so that none of them takes it for a late one.
     fn listen_once(&self) -> Result<SocketAddr, Errno> {
         let (reply, answers) = channel();
         let others = self.size.cores - 1;

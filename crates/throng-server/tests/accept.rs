@@ -1,4 +1,4 @@
-//! Accepting, on real sockets: every topology, every limit.
+//! Accepting on real sockets: every topology, every limit.
 
 mod support;
 
@@ -22,12 +22,12 @@ fn every_topology_accepts_on_many_cores() {
         assert_eq!(counted.counters.messages_sent, 200, "{accept}");
         assert_eq!(counted.open_per_core.iter().sum::<u64>(), 200, "{accept}");
         match accept {
-            // The one registry hands out in turn.
+            // The one registry assigns cores in turn.
             AcceptTopology::Dispatch => assert_eq!(counted.open_per_core, [50; 4]),
             AcceptTopology::Reuseport => {
                 assert!(counted.open_per_core.iter().all(|&open| open > 10))
             }
-            // Who wakes first takes; nothing is promised.
+            // The core that wakes first accepts; nothing is promised.
             AcceptTopology::Shared => {}
         }
         drop(clients);
@@ -58,9 +58,9 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
         let mut first: Vec<_> = (0..MAX).map(|_| connect(server.addr())).collect();
         first.iter_mut().for_each(ask);
         std::thread::scope(|scope| {
-            // Twice as many clients as there are permits, each connecting again and again: all of
-            // them are served only if every permit that comes back finds whoever waits, on
-            // whichever core that is.
+            // Twice as many clients as there are permits, each connecting again and again. All of
+            // them are served only if every returned permit wakes a waiting core, whichever core
+            // that is.
             let clients: Vec<_> = (0..8)
                 .map(|_| {
                     scope.spawn(|| {
@@ -70,7 +70,7 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
                     })
                 })
                 .collect();
-            // The limit is reached whoever runs when: the others come while these are open.
+            // The limit is reached in any order of events: the others connect while these are open.
             eventually(accept.name(), || snapshot(&server).counters.pauses_max > 0);
             drop(first);
             for client in clients {
@@ -90,8 +90,8 @@ fn connections_max_is_reached_and_left_again_under_churn_and_never_exceeded() {
     }
 }
 
-/// Opens `count` connections at a time and closes each one as soon as it is served; says how many
-/// were.
+/// Opens `count` connections at a time and closes each one as soon as it is served. Returns how
+/// many were served.
 fn serve_all<H: throng_server::Handler>(server: &Server<H>, count: usize) -> u64 {
     let mut streams: Vec<_> = (0..count).map(|_| connect(server.addr())).collect();
     for stream in &mut streams {
@@ -111,7 +111,7 @@ fn serve_all<H: throng_server::Handler>(server: &Server<H>, count: usize) -> u64
     served
 }
 
-/// How many connections are open over all cores, as the handlers see it.
+/// Returns the number of connections open over all cores, as the handlers count it.
 static OPEN: AtomicU64 = AtomicU64::new(0);
 static MOST_OPEN: AtomicU64 = AtomicU64::new(0);
 
@@ -152,7 +152,8 @@ fn a_waiting_connect_is_served_when_any_core_frees_a_place() {
         }
         assert!(!is_answered(&mut waiting[0]), "{accept}");
         open.iter_mut().for_each(ask);
-        // One goes, one comes: which one is the kernel's choice, but none is left over.
+        // For each connection that closes, one waiting connection is accepted: the kernel chooses
+        // which, and in the end none remains.
         for left in (0..8).rev() {
             drop(open.pop());
             eventually("one more is accepted", || server.snapshot().counters.accepted == 16 - left);
@@ -181,7 +182,7 @@ fn a_registrys_mailbox_is_measured() {
     let clients: Vec<_> = (0..50).map(|_| connect(server.addr())).collect();
     assert!(server.wait_until(|open| open == 50, PATIENCE));
     drop(clients);
-    // Whoever counts connections takes nothing away from the snapshot.
+    // Other calls that count connections take no maxima away from the snapshot.
     assert!(server.wait_until(|open| open == 0, PATIENCE));
     assert_eq!(server.open(), 0);
     let first = snapshot(&server);

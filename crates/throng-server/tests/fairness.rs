@@ -1,6 +1,6 @@
-//! Clients whose input is much more work than it is bytes do not keep another client of their core
-//! from its answer: the real server and real WebSockets, on virtual time. What is asserted is work
-//! that was done, never time.
+//! Clients whose input is much more work than its bytes do not keep another client of their core
+//! from its answer: the real server and real WebSockets, on virtual time. The tests assert work
+//! done, never time.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use throng_sim::{Faults, Sim, SimCoresOptions, SimDriver, SimFd, check};
 
 type Never = std::convert::Infallible;
 
-/// Answers every message with `ok`, and notes whose it was and when it was served.
+/// A handler that answers every message with `ok`, and notes its client and the time.
 #[derive(Clone, Default)]
 struct Answerer {
     served: Rc<RefCell<Vec<Served>>>,
@@ -32,7 +32,7 @@ struct Answerer {
 struct Served {
     at: Instant,
     by: ConnectionId,
-    /// Whether it is the question of the client that waits for its answer.
+    /// True for the question of the client that waits for its answer.
     is_question: bool,
 }
 
@@ -65,10 +65,10 @@ impl Handler for Answerer {
     }
 }
 
-/// What a hostile client sends at once.
+/// The messages that a hostile client sends at once.
 struct Flood {
     bytes: Vec<u8>,
-    /// Messages in it.
+    /// The number of messages.
     messages: usize,
     /// The work of each, as the limits count it: its bytes, 1 KiB, and what it inflates to.
     message_work_bytes: usize,
@@ -81,7 +81,7 @@ impl Flood {
     }
 
     /// Returns how many messages of `hostile` such clients may be served at most before another
-    /// client's question that arrives at the same moment.
+    /// client's question that arrives at the same time.
     ///
     /// Each of them has a share of the work when its bytes arrive, and another one when it waits in
     /// front of the other client. A message may begin with one byte of the share left.
@@ -91,8 +91,8 @@ impl Flood {
     }
 }
 
-/// Has `hostile` clients send `flood` and one other client a question, all at one moment. Returns
-/// how many messages of the floods are served before the question.
+/// Lets `hostile` clients send `flood` and one other client a question, all at the same time.
+/// Returns how many messages of the floods are served before the question.
 fn served_before(sim: &mut Sim, limits: CoreLimits, flood: &Flood, hostile: usize) -> usize {
     sim.set_faults(Faults {
         segment_bytes_max: WINDOW_BYTES,
@@ -122,14 +122,14 @@ fn served_before(sim: &mut Sim, limits: CoreLimits, flood: &Flood, hostile: usiz
     let asker = served[place].by;
     let floods = served.iter().filter(|one| one.by != asker).count();
     assert_eq!(floods, hostile * flood.messages, "hostile clients are served, too");
-    // Only what had arrived by then can have been served before.
+    // Only messages that had arrived by then can have been served before.
     let before = served[..place].iter().filter(|one| one.at == served[place].at).count();
     assert_eq!(before, place, "all of it arrives at one moment");
     clients.into_iter().for_each(|client| driver.close(client, SocketClose::Reset));
     before
 }
 
-/// Connects and has a WebSocket that may send compressed messages.
+/// Connects and opens a WebSocket that may send compressed messages.
 fn open(sim: &mut Sim, driver: &mut SimDriver<()>) -> SimFd {
     let (source, options) = (SourceAddress::Any, SocketOptions::default());
     let client = driver.connect(&ConnectSpec { target: addr(), source, options }).unwrap();
@@ -160,7 +160,7 @@ fn check_flood(flood: &Flood) {
             turn_work_bytes_max: usize::MAX,
             ..CoreLimits::default()
         };
-        // Where the seed has the question come first, all is well without a budget, too.
+        // If the seed lets the question arrive first, it is served in time without a budget, too.
         let mut worlds = (0..4 * SEEDS).map(Sim::new);
         let is_starved =
             worlds.any(|mut sim| served_before(&mut sim, endless, flood, hostile) > most);
@@ -193,7 +193,7 @@ fn messages_in_one_byte_fragments_leave_others_their_turn() {
     check_flood(&Flood::of(&message, 200, 0));
 }
 
-/// A frame as a client sends it; a mask of zeros changes nothing.
+/// Makes a frame of a client; a mask of zeros changes nothing.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match payload.len() {
@@ -208,7 +208,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A compressed payload (RFC 7692 section 7.2.1): its last four bytes are left out.
+/// Returns a compressed payload (RFC 7692 section 7.2.1), without its last four bytes.
 fn deflated(payload: &[u8]) -> Vec<u8> {
     let mut compress = Compress::new(Compression::best(), false);
     let mut out = Vec::with_capacity(payload.len());
@@ -223,13 +223,13 @@ fn addr() -> SocketAddr {
     "127.0.0.1:7000".parse().unwrap()
 }
 
-/// Each has an order of its own in which the core is told of its clients.
+/// The seeds. Each has another order in which the core learns of its clients.
 const SEEDS: u64 = 8;
 const QUESTION: &str = "are you there?";
 const UPGRADE: &str = "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
     Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n";
-/// All of a flood is there at once.
+/// A delay after which all of a flood has arrived.
 const WINDOW_BYTES: usize = 2 << 20;
-/// Longer than anything is on its way.
+/// Longer than any packet is in flight.
 const A_MOMENT: Duration = Duration::from_millis(10);

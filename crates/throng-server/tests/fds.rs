@@ -1,5 +1,5 @@
-//! Full fd tables. The server runs in a process of its own, under a small `ulimit -n`; the clients
-//! are here.
+//! Full fd tables. The server runs in a process of its own under a small `ulimit -n`; the clients
+//! run in this process.
 
 mod support;
 
@@ -18,7 +18,7 @@ fn a_full_private_table_passes_connections_on_until_all_tables_are_full() {
         let room = server.count("room") as usize;
         assert!((100..400).contains(&room), "{room}");
         let mut open: Vec<_> = (0..room).map(|_| connect(server.addr)).collect();
-        // However unevenly the kernel spreads them: while one core has room, none waits.
+        // However unevenly the kernel spreads connections: while one core has room, none waits.
         open.iter_mut().for_each(ask);
         assert_eq!(server.count("open") as usize, room, "{accept}");
 
@@ -50,7 +50,7 @@ fn a_full_shared_table_pauses_accepting_and_a_close_resumes_it() {
         }
         eventually("EMFILE", || server.count("emfile") > 0);
         eventually("a pause", || server.count("pauses_fd") > 0 && server.count("full_events") > 0);
-        // Those that were accepted are served on, and as they go the others come.
+        // Accepted connections are still served, and when they close, the waiting ones follow.
         let mut served = 0;
         eventually(accept, || {
             let before = clients.len();
@@ -62,7 +62,7 @@ fn a_full_shared_table_pauses_accepting_and_a_close_resumes_it() {
         eventually("all gone", || server.count("open") == 0);
         eventually("it resumes", || server.count("resumed_events") > 0);
         ask(&mut connect(server.addr));
-        // With room again, it does not pause and does not spin.
+        // With room again, the acceptor does not pause and does not spin.
         let turns = server.count("turns");
         std::thread::sleep(A_WHILE);
         assert!(server.count("turns") - turns < 20, "{accept}");
@@ -75,7 +75,7 @@ fn is_served(stream: &mut TcpStream) -> bool {
     matches!(stream.read(&mut [0; 2]), Ok(2))
 }
 
-/// A server in a process of its own. It ends with its standard input.
+/// A server in a process of its own. It ends when its standard input closes.
 struct ServerProcess {
     child: Child,
     to: Option<ChildStdin>,
@@ -115,7 +115,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// The rest of the next line that begins with `= what `.
+/// Returns the rest of the next line that begins with `= what `.
 fn answer(from: &mut impl BufRead, what: &str) -> String {
     let prefix = format!("= {what} ");
     for line in from.lines() {
@@ -126,7 +126,7 @@ fn answer(from: &mut impl BufRead, what: &str) -> String {
     panic!("the server has ended");
 }
 
-/// Not a test: what [`ServerProcess`] runs.
+/// Not a test: the program that [`ServerProcess`] runs.
 #[test]
 #[ignore = "the other tests run it in a process of its own"]
 fn the_server() {

@@ -1,4 +1,4 @@
-//! What a handler can do, on real sockets.
+//! The operations of a handler, on real sockets.
 
 mod support;
 
@@ -15,7 +15,7 @@ use throng_server::{
     ServerOptions, kinds,
 };
 
-/// Does what the first byte of a packet says, and reports.
+/// A handler that executes the first byte of a packet as a command, and reports.
 struct Puppet(Sender<Told>);
 
 #[derive(Debug, PartialEq)]
@@ -95,7 +95,7 @@ fn send_now_says_what_the_kernel_has_taken() {
     let mut client = connect(server.addr());
     let (mut taken, mut pending) = (0, 0);
     assert!(matches!(told.recv_timeout(PATIENCE), Ok(Told::Open(_))));
-    // The peer does not read: sooner or later the kernel takes no more.
+    // The peer does not read: after some time the kernel takes no more.
     while pending == 0 {
         client.write_all(b"f").unwrap();
         let Ok(Told::Sent(sent)) = told.recv_timeout(PATIENCE) else { panic!("not sent") };
@@ -104,7 +104,7 @@ fn send_now_says_what_the_kernel_has_taken() {
     }
     assert_eq!(snapshot(&server).core.pending_bytes, pending as u64);
     assert_eq!(snapshot(&server).core.bytes_sent, taken as u64);
-    // It reads at last: everything comes.
+    // The peer reads: everything arrives.
     client.read_exact(&mut vec![0; taken + pending]).unwrap();
     assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Drained));
     assert_eq!(snapshot(&server).core.pending_bytes, 0);
@@ -119,7 +119,7 @@ fn a_peer_that_never_reads_is_reset_at_the_limit() {
     let (server, told) = puppets(options);
     let mut client = connect(server.addr());
     let Ok(Told::Open(id)) = told.recv_timeout(PATIENCE) else { panic!("not open") };
-    // One call may send eight times as much as may wait to a peer that has read everything.
+    // One call may send a peer that has read everything eight times as much as may wait.
     client.write_all(b"F").unwrap();
     eventually("much waits", || snapshot(&server).core.pending_bytes > 1 << 20);
     assert_eq!((snapshot(&server).core.pending_overflows, server.open()), (0, 1));
@@ -157,7 +157,7 @@ fn an_idle_connection_is_closed_after_the_timeout_and_a_talking_one_is_not() {
     assert!(is_closed_by_peer(&mut is_silent));
     assert!(begun.elapsed() >= idle);
     ask(&mut talks);
-    eventually("the handler hears", || {
+    eventually("the handler receives", || {
         told.try_iter().any(|told| told == Told::Ended(DisconnectReason::Idle))
     });
     assert_eq!(snapshot(&server).counters.idle_timeouts, 1);
@@ -195,7 +195,7 @@ fn a_message_reaches_a_connection_from_any_thread_and_from_any_core() {
     let sender = server.handle();
     std::thread::spawn(move || {
         sender.send_message(ids[0], (None, 7)).unwrap();
-        // To the first, which sends it on to the second: on the other core.
+        // To the first, which sends it to the second, on the other core.
         sender.send_message(ids[0], (Some(ids[1]), 10)).unwrap();
         sender.send_message(ids[0], (Some(ids[0]), 20)).unwrap();
     })
@@ -204,7 +204,7 @@ fn a_message_reaches_a_connection_from_any_thread_and_from_any_core() {
     let mut heard: Vec<_> = (0..3).map(|_| told.recv_timeout(PATIENCE).unwrap()).collect();
     heard.sort_by_key(|told| if let Told::Message(n) = told { *n } else { 0 });
     assert_eq!(heard, [Told::Message(7), Told::Message(11), Told::Message(21)]);
-    // Two answers went to one client and one to the other.
+    // Two answers went to one client and one to the other client.
     clients.iter_mut().for_each(read_ok);
 }
 
@@ -216,7 +216,7 @@ fn a_message_to_a_connection_that_has_ended_is_lost_and_nothing_else() {
     client.write_all(b"c").unwrap();
     assert!(is_closed_by_peer(&mut client));
     assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Ended(DisconnectReason::Local)));
-    // The next connection lives in the same place of the table.
+    // The next connection has the same place in the table.
     let mut next = connect(server.addr());
     ask(&mut next);
     server.handle().send_message(id, (None, 1)).unwrap();
@@ -227,7 +227,7 @@ fn a_message_to_a_connection_that_has_ended_is_lost_and_nothing_else() {
 
 #[test]
 fn a_full_mailbox_refuses_messages_and_gives_them_back() {
-    /// Hears nothing while the lock is held.
+    /// A handler that blocks while the lock is held.
     struct Deaf(Sender<ConnectionId>, Arc<Mutex<()>>);
     impl Handler for Deaf {
         type Session = Raw;
@@ -302,7 +302,7 @@ fn a_panic_about_a_message_ends_its_connection_only() {
 
 #[test]
 fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
-    /// Panics when the second one is made, and when one is dropped that was told to.
+    /// A state that panics when the second one is made, and when a marked one is dropped.
     #[derive(Debug)]
     struct Touchy(bool);
     static MADE: AtomicUsize = AtomicUsize::new(0);
@@ -341,7 +341,7 @@ fn what_panics_as_it_is_made_or_dropped_ends_no_core() {
     drop(client);
     assert!(server.wait_until(|open| open == 0, PATIENCE));
     assert!(is_closed_by_peer(&mut connect(server.addr())), "its state could not be made");
-    // The one permit has come back both times.
+    // The only permit was returned both times.
     let mut client = connect(server.addr());
     ask(&mut client);
     let gone = told.recv_timeout(PATIENCE).unwrap();

@@ -1,5 +1,4 @@
-//! What a handler does with an fd that was opened elsewhere, where every core has an fd table of
-//! its own.
+//! Handlers that use an fd opened elsewhere, while every core has an fd table of its own.
 
 mod support;
 
@@ -17,7 +16,7 @@ use throng_server::{
     AcceptTopology, Connection, Handler, Raw, Server, ServerHandle, ServerOptions, kinds,
 };
 
-/// Writes to logs that it has captured, and answers `ok`.
+/// A handler that writes to logs that it has captured, and answers `ok`.
 struct Logging {
     logs: Arc<Vec<File>>,
     failures: Arc<AtomicU64>,
@@ -43,13 +42,12 @@ impl Handler for Logging {
 }
 
 const EBADF: i32 = 9;
-/// More logs than a private table has spare places for, and enough clients for all of their
-/// numbers.
+/// More logs than a private table has spare places, and enough clients for all of their numbers.
 const LOGS: usize = 40;
 const CLIENTS: usize = 200;
 
-/// What the handlers' logs got, how often a write failed, and what the clients got besides their
-/// answers.
+/// The bytes in the handlers' logs, the number of failed writes, and the bytes that the clients
+/// received beside their answers.
 fn run(accept: AcceptTopology, private_fds: bool) -> (Vec<u8>, u64, Vec<u8>) {
     let (mut read, write): (Vec<_>, Vec<_>) = (0..LOGS).map(|_| std::io::pipe().unwrap()).unzip();
     let logs: Vec<File> = write.into_iter().map(|write| File::from(OwnedFd::from(write))).collect();
@@ -66,7 +64,7 @@ fn run(accept: AcceptTopology, private_fds: bool) -> (Vec<u8>, u64, Vec<u8>) {
     drop(server);
     let mut besides = Vec::new();
     for mut client in clients {
-        // A server that stops resets what it has not read.
+        // A server that stops resets connections with unread bytes.
         let _ = client.read_to_end(&mut besides);
     }
     let mut logged = Vec::new();
@@ -94,7 +92,7 @@ fn with_one_table_for_all_a_captured_fd_works() {
     assert_eq!(logged.len(), whole, "each log gets each line twice");
 }
 
-/// Publishes through another server's handle, and tells what came of it.
+/// A handler that publishes through another server's handle, and reports the outcome.
 struct Relaying {
     to: ServerHandle<throng_server::WebSockets<kinds::Chat>>,
     told: Sender<Option<String>>,

@@ -1,4 +1,4 @@
-//! Publications from a thread that is no core.
+//! Publications from a thread that is not a core.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::{connect, eventually, options};
 use throng_server::pubsub::{Dialect, Publication, Subscription};
 use throng_server::{AcceptTopology, Connection, Handler, Raw, Server};
 
-/// Whoever says anything becomes a member.
+/// A handler that subscribes a connection at its first byte.
 struct Listeners;
 
 impl Handler for Listeners {
@@ -44,7 +44,7 @@ fn what_another_thread_publishes_reaches_all_cores_in_order() {
         assert!(sender.publish(Arc::new(Publication::new("news", number))).is_ok());
         assert!(sender.publish(Publication::new("rumours", number)).is_ok());
     }
-    // What cannot be rendered reaches nobody, and ends nothing.
+    // A publication that cannot be rendered reaches no connection and ends none.
     for member in &mut members {
         for number in (0..COUNT).filter(|&number| number != PANICS_AT) {
             let mut bytes = [0; 4];

@@ -1,5 +1,5 @@
-//! The whole server on virtual time, with everything going wrong that can: limits hold, nobody is
-//! left waiting, and the books balance.
+//! The whole server on virtual time, with all faults: limits hold, no connection waits forever, and
+//! the counters add up.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -27,16 +27,16 @@ type ServerCore = Rc<RefCell<Core<ServerDriver, ServerApp<Watcher, ServerDriver>
 
 const TOPOLOGIES: [AcceptTopology; 3] =
     [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch];
-/// Longer than any run takes in which nobody is stuck.
+/// Longer than any run in which no user is stuck.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// Answers `?` with `ok`, panics at `!`, and counts how many connections there are over all cores.
+/// A handler that answers `?` with `ok`, panics at `!`, and counts connections over all cores.
 #[derive(Clone, Default)]
 struct Watcher {
     open: Rc<Cell<usize>>,
     most: Rc<Cell<usize>>,
     served: Rc<Cell<usize>>,
-    /// Whether it closes every connection at once.
+    /// True to close every connection at once.
     turns_away: Rc<Cell<bool>>,
 }
 
@@ -64,15 +64,15 @@ impl Handler for Watcher {
     }
 }
 
-/// Users that connect, ask, read the answer and close, over and over, until each has been served
-/// often enough.
+/// Users that connect, send a question, read the answer and close, again and again, until each has
+/// been served often enough.
 struct Users {
     target: ConnectSpec,
     count: usize,
     rounds: u32,
-    /// The chance that one makes the server's handler panic.
+    /// The chance that a user makes the server's handler panic.
     panics: f64,
-    /// Whether it leaves the close to the server.
+    /// True if the user leaves the close to the server.
     stays: bool,
     prng: Prng,
     served: usize,
@@ -82,7 +82,7 @@ struct Users {
 struct User {
     rounds_left: u32,
     received: usize,
-    /// It asked for a panic: being cut off is what it waits for.
+    /// It has sent `!` and waits for the reset.
     provokes: bool,
 }
 
@@ -115,7 +115,7 @@ impl App<SimDriver<()>> for Users {
     fn event(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, bytes: &[u8]) {
         conn.state().received += bytes.len();
         if conn.state().received == 2 && !self.stays {
-            // It stays for a while, so that the limits are met.
+            // It stays open for a while, so that the limits are reached.
             let stay = Duration::from_millis(self.prng.below(40));
             conn.set_deadline(Deadline::Exact(conn.now() + stay));
         }
@@ -176,11 +176,11 @@ impl Simulated {
         server
     }
 
-    /// As the control thread does it.
+    /// Resumes the server as the control thread does.
     fn listen(&self, sim: &mut Sim) {
         let (reply, answers) = channel::<ListenReport>();
         let others = 1..self.running.len();
-        let heard = |sim: &mut Sim, count: usize| {
+        let answered = |sim: &mut Sim, count: usize| {
             let mut left = count;
             let listens = sim.run_until(PATIENCE, |_| {
                 left -= answers.try_iter().inspect(|(_, answer)| assert!(answer.is_ok())).count();
@@ -190,17 +190,17 @@ impl Simulated {
         };
         if self.accept == AcceptTopology::Reuseport {
             self.cores.post(0, CoreMessage::listen(addr(), reply.clone()));
-            heard(sim, 1);
+            answered(sim, 1);
             others
                 .for_each(|core| self.cores.post(core, CoreMessage::listen(addr(), reply.clone())));
-            heard(sim, self.running.len() - 1);
+            answered(sim, self.running.len() - 1);
         } else {
             others.for_each(|core| {
                 self.cores.post(core, CoreMessage::expect_listener(reply.clone()))
             });
-            heard(sim, self.running.len() - 1);
+            answered(sim, self.running.len() - 1);
             self.cores.post(0, CoreMessage::listen_for_all(addr(), reply.clone()));
-            heard(sim, self.running.len());
+            answered(sim, self.running.len());
         }
     }
 
@@ -215,7 +215,7 @@ impl Simulated {
         }));
     }
 
-    /// What all cores counted together.
+    /// Returns the counters of all cores together.
     fn counters(&self, sim: &mut Sim) -> ServerCounters {
         let (reply, answers) = channel();
         (0..self.running.len())
@@ -231,7 +231,7 @@ impl Simulated {
         sum
     }
 
-    /// Nothing is open, no permit is out, and what came has gone.
+    /// Checks that nothing is open, no permit is taken, and every accepted connection has closed.
     fn assert_balanced(&self, sim: &mut Sim) {
         let gone = sim.run_until(PATIENCE, |_| self.cores.permits().taken() == 0);
         assert!(gone, "{} permits were never given back", self.cores.permits().taken());
@@ -291,7 +291,7 @@ const USERS: usize = 40;
 const ROUNDS: u32 = 5;
 
 #[test]
-fn connections_max_is_exact_and_nobody_is_stuck() {
+fn connections_max_is_exact_and_no_connection_is_stuck() {
     for accept in TOPOLOGIES {
         let options = SimCoresOptions { cores: 3, permits: 7, ..SimCoresOptions::default() };
         runs_to_the_end(accept, &options, Faults::draw, 0.0);
@@ -300,8 +300,8 @@ fn connections_max_is_exact_and_nobody_is_stuck() {
 
 #[test]
 fn a_single_permit_goes_round() {
-    // Whoever is woken for it and has no use for it must wake the next, even if a message woke him
-    // before and he took it out of turn.
+    // A core that is woken for a permit and does not need it must wake the next core, even if a
+    // message woke it before and it took the permit out of turn.
     for accept in TOPOLOGIES {
         check(8 * RUNS, |sim| {
             sim.set_faults(Faults { mail_delay_max: Duration::from_millis(3), ..Faults::none() });
@@ -328,7 +328,7 @@ fn a_connection_that_is_closed_as_it_opens_gives_its_permit_back() {
             sim.set_faults(Faults::rough());
             let server = Simulated::start(sim, accept, &options, None);
             server.watcher.turns_away.set(true);
-            // Nobody is served, but everybody is let in and out again.
+            // No user is served, but every user connects and is disconnected again.
             users(sim, ROUNDS, 0.0);
             sim.run_for(Duration::from_secs(3));
             assert!(server.counters(sim).accepted > 100);
@@ -342,9 +342,9 @@ fn a_connection_that_is_closed_as_it_opens_gives_its_permit_back() {
 }
 
 #[test]
-fn full_private_tables_leave_nobody_stuck_while_others_have_room() {
+fn full_private_tables_leave_no_connection_stuck_while_others_have_room() {
     for accept in TOPOLOGIES {
-        // Four connections beside the listener in each of three tables.
+        // Each of three tables holds four connections beside the listener.
         let options = SimCoresOptions {
             cores: 3,
             permits: 12,
@@ -357,7 +357,7 @@ fn full_private_tables_leave_nobody_stuck_while_others_have_room() {
 }
 
 #[test]
-fn a_full_shared_table_leaves_nobody_stuck() {
+fn a_full_shared_table_leaves_no_connection_stuck() {
     for accept in TOPOLOGIES {
         let options = SimCoresOptions {
             cores: 3,
@@ -378,7 +378,7 @@ fn panics_take_their_connection_and_no_permit() {
 }
 
 #[test]
-fn a_server_that_is_suspended_and_resumed_serves_everybody() {
+fn a_server_that_is_suspended_and_resumed_serves_every_client() {
     for accept in TOPOLOGIES {
         check(RUNS, |sim| {
             let faults = Faults::draw(&mut sim.prng());

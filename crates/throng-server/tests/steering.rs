@@ -21,7 +21,7 @@ fn a_suspended_server_refuses_connects_and_serves_those_it_has() {
         open.iter_mut().for_each(ask);
         server.suspend();
         for _ in 0..20 {
-            // Every reference in every fd table is closed: not one connect gets through.
+            // Every reference in every fd table is closed: no connect succeeds.
             assert!(TcpStream::connect(server.addr()).is_err(), "{accept}");
         }
         open.iter_mut().for_each(ask);
@@ -108,7 +108,7 @@ fn an_address_that_is_taken_is_an_error() {
 
 #[test]
 fn a_core_that_stalls_is_reported_as_it_was_last() {
-    /// Tells that it stalls, and does until it is told to go on.
+    /// A handler that reports that it stalls, and stalls until it is released.
     struct Stall(Sender<()>, Arc<Mutex<Receiver<()>>>);
     impl throng_server::Handler for Stall {
         type Session = throng_server::Raw;
@@ -128,7 +128,7 @@ fn a_core_that_stalls_is_reported_as_it_was_last() {
     assert!(server.wait_until(|open| open == 2, PATIENCE));
     clients[0].write_all(b"x").unwrap();
     told.recv_timeout(PATIENCE).unwrap();
-    // Nobody waits for a stalled core: its handler does not go on before this has been told.
+    // The stalled core is not waited for: its handler continues only after this report.
     eventually("the other core answers", || server.snapshot().cores_silent == 1);
     assert_eq!(server.snapshot().open_per_core, [1, 1]);
     go_on.send(()).unwrap();

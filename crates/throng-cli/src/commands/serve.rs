@@ -22,9 +22,9 @@ use crate::control::ServerControl;
 use crate::interrupt::{Interrupt, LOOK_EVERY};
 use crate::{Exit, Failure, output, quantity};
 
-/// Run a ready-made server
+/// The command `throng serve`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", limits::help()))]
+#[command(about = about(), long_about = None, after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", limits::help()))]
 pub(crate) struct Serve {
     /// The kind of server
     #[arg(value_parser = kind())]
@@ -36,7 +36,7 @@ pub(crate) struct Serve {
     /// Event loops [default: one per CPU; more if --connections-max needs their fd tables]
     #[arg(long, value_name = "N", value_parser = quantity::cores)]
     cores: Option<usize>,
-    /// How connections reach their core: reuseport (a listener for each core), shared (one listener
+    /// Way of connections to their core: reuseport (a listener for each core), shared (one listener
     /// that all cores accept from), dispatch (one registry assigns the core)
     #[arg(long, value_name = "HOW", default_value = "reuseport",
         value_parser = PossibleValuesParser::new(["reuseport", "shared", "dispatch"]))]
@@ -212,6 +212,12 @@ impl Serve {
             output::say(text::stats(before, now, span));
         }
     }
+}
+
+/// Returns the first line of the help, which lists all kinds.
+fn about() -> String {
+    let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+    format!("Run a server: {}", names.join(", "))
 }
 
 /// Reads the name of a kind; the names and the help of each come from [`KINDS`].

@@ -1,4 +1,4 @@
-//! The hub beside a naive one, under joins, leaves, publications and batches in any order.
+//! The hub compared with a naive one, under joins, leaves, publications and batches in any order.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{Dialect, Policy};
 
-/// What happens next.
+/// One random operation.
 #[derive(Clone, Debug)]
 enum Step {
     Join { connection: usize, topic: usize, intercepts: bool },
@@ -17,27 +17,27 @@ enum Step {
     Deliver { count: usize },
 }
 
-/// A connection as the test keeps it.
+/// The test's state of a connection.
 struct Connection {
     key: Key,
     of: Memberships,
 }
 
-/// One membership and what the naive hub says that it gets.
+/// One membership, and its deliveries by the naive hub.
 struct Expected {
     connection: usize,
     topic: usize,
     membership: Option<Membership>,
-    /// Publications made while it was a member, its own exceptions left out.
+    /// Publications made while it was a member, except those that except it.
     due: Vec<u32>,
     got: Vec<u32>,
 }
 
-/// The hub and its naive double.
+/// The hub and the naive hub.
 struct Both {
     hub: Hub,
     connections: Vec<Connection>,
-    /// By tag.
+    /// Memberships by tag.
     memberships: Vec<Expected>,
     renders: HashMap<(u32, Dialect), u32>,
     published: u32,
@@ -47,7 +47,7 @@ const CONNECTIONS: usize = 6;
 const TOPICS: usize = 3;
 const NAMES: [&str; TOPICS] = ["lobby", "rooms:1", "rooms:2"];
 
-/// What a publication says: its number, and how many bytes its frame has.
+/// The body of a publication: its number, and the length of its frame.
 struct Body(u32, usize);
 
 fn frame_of(number: u32, bytes: usize) -> Vec<u8> {
@@ -57,7 +57,7 @@ fn frame_of(number: u32, bytes: usize) -> Vec<u8> {
     frame
 }
 
-/// The numbers in frames that stand back to back.
+/// Returns the numbers in adjacent frames.
 fn numbers_in(mut bytes: &[u8]) -> Vec<u32> {
     let mut numbers = Vec::new();
     while !bytes.is_empty() {
@@ -145,7 +145,7 @@ impl Both {
         assert_eq!(self.hub.members(), live);
     }
 
-    /// One delivery. False when there is none left.
+    /// Takes one delivery. Returns false if there is none.
     fn deliver(&mut self) -> bool {
         let Self { hub, memberships, connections, renders, .. } = self;
         let delivery = hub.next(&mut |publication, dialect| {
@@ -176,7 +176,7 @@ impl Both {
         for one in &self.memberships {
             let got = &one.got[..];
             match &one.membership {
-                // It got the beginning of what it was due, and nothing since it left.
+                // It received the first of its publications, and none since it left.
                 None => assert_eq!(got, &one.due[..got.len()]),
                 Some(_) => assert_eq!(got, one.due),
             }
@@ -192,17 +192,19 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let publish =
         (topic, prop::option::of(connection.clone()), prop_oneof![0..40usize, 0..30_000usize]);
     let step = prop_oneof![
-        3 => join.prop_map(|(connection, topic, intercepts)| Step::Join { connection, topic, intercepts }),
+        3 => join.prop_map(|(connection, topic, intercepts)| {
+            Step::Join { connection, topic, intercepts }
+        }),
         2 => any::<prop::sample::Index>().prop_map(|nth| Step::Leave { nth: nth.index(1 << 20) }),
         1 => connection.prop_map(|connection| Step::End { connection }),
         5 => publish.prop_map(|(topic, except, bytes)| Step::Publish { topic, except, bytes }),
         5 => (0..12usize).prop_map(|count| Step::Deliver { count }),
     ];
-    // An interpreter is given fewer of them.
+    // Under an interpreter fewer cases run.
     prop::collection::vec(step, 0..if cfg!(miri) { 30 } else { 300 })
 }
 
-/// An interpreter is given as many cases as the environment says.
+/// The number of cases under an interpreter, from the environment.
 fn config() -> ProptestConfig {
     if cfg!(miri) { ProptestConfig::default() } else { ProptestConfig::with_cases(400) }
 }
@@ -211,7 +213,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn nobody_misses_doubles_or_swaps_anything_whoever_comes_or_goes(steps in steps()) {
+    fn no_member_misses_doubles_or_swaps_publications_while_members_come_and_go(steps in steps()) {
         let mut both = Both::new();
         for step in &steps {
             both.step(step);
@@ -224,7 +226,7 @@ proptest! {
     }
 }
 
-/// A hub whose topics have members 0.., as many as asked for.
+/// Makes a hub whose topics have the members 0.., as many as requested.
 fn hub_of(members: &[(&str, u32)], rules: TopicRules) -> (Hub, Vec<Connection>) {
     let mut hub = Hub::new();
     let mut connections = Vec::new();
@@ -243,7 +245,7 @@ fn publish(hub: &mut Hub, topic: &str, number: u32) -> PublishOutcome {
     hub.publish(&Arc::new(Publication::new(topic, Body(number, 0))), None)
 }
 
-/// The next delivery: to whom, and which publications.
+/// Returns the next delivery: the member, and the publications.
 fn next(hub: &mut Hub) -> Option<(u32, Vec<u32>)> {
     let render = &mut |publication: &Publication, dialect| {
         let Body(number, bytes) = publication.body().unwrap();
@@ -332,7 +334,7 @@ fn numbers_go_round() {
 }
 
 #[test]
-fn the_handle_of_a_place_that_changed_hands_ends_nobody_elses_membership() {
+fn the_handle_of_a_reused_place_ends_no_other_membership() {
     let mut hub = Hub::new();
     let (mut one, mut two) = (Memberships::default(), Memberships::default());
     let (key_one, key_two) = (Key::new(1, 0), Key::new(2, 0));

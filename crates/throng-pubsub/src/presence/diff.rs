@@ -1,4 +1,4 @@
-//! What changed in one topic: who joined and who left.
+//! The changes of one topic's members: joins and leaves.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +6,7 @@ use super::member::{PresenceMember, write_groups};
 
 /// The changes of one topic that one core made between two drains.
 ///
-/// A member that came and went in between is among both: joins are to be taken first.
+/// A member that joined and left in between is in both lists: apply the joins first.
 #[derive(Debug)]
 pub struct Diff {
     topic: Arc<str>,
@@ -15,7 +15,7 @@ pub struct Diff {
     payload: OnceLock<String>,
 }
 
-/// A diff in the making.
+/// A diff that is being collected.
 #[derive(Debug, Default)]
 pub(super) struct DiffBuilder {
     pub(super) joins: Vec<Arc<PresenceMember>>,
@@ -23,22 +23,22 @@ pub(super) struct DiffBuilder {
 }
 
 impl Diff {
-    /// Where.
+    /// Returns the topic.
     pub const fn topic(&self) -> &Arc<str> {
         &self.topic
     }
 
-    /// Who came, by key.
+    /// Returns the members that joined, by key.
     pub fn joins(&self) -> &[Arc<PresenceMember>] {
         &self.joins
     }
 
-    /// Who went, by key.
+    /// Returns the members that left, by key.
     pub fn leaves(&self) -> &[Arc<PresenceMember>] {
         &self.leaves
     }
 
-    /// The payload of `presence_diff`, encoded once for all cores.
+    /// Returns the payload of `presence_diff`, encoded once for all cores.
     pub fn payload(&self) -> &str {
         self.payload.get_or_init(|| {
             let mut out = b"{\"joins\":".to_vec();

@@ -1,14 +1,16 @@
-//! How many may be present, and what may be told of each.
+//! The limits of presence.
 
-/// The bounds of presence. Beyond each of them nothing is tracked.
+/// The limits of presence. A member beyond one of them is not tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresenceLimits {
-    /// Members of a topic, as its cores know them: cores that track at the same moment may exceed
-    /// it by what is on its way between them. Every member is told to all others. Default 10,000.
+    /// The maximum of members of a topic, as its cores know them. Cores that track at the same time
+    /// may exceed it by the members in flight between them. Every member is sent to all others.
+    /// Default 10,000.
     pub members_max: usize,
-    /// Bytes of a key. Every core keeps it for as long as its member is present. Default 1 KiB.
+    /// The maximum length of a key in bytes. Every core keeps it while its member is present.
+    /// Default 1 KiB.
     pub key_bytes_max: usize,
-    /// Bytes of a meta, which is kept and told as its key is. Default 1 KiB.
+    /// The maximum length of a meta in bytes, which is kept and sent like its key. Default 1 KiB.
     pub meta_bytes_max: usize,
 }
 

@@ -1,4 +1,4 @@
-//! One who is present, and how that is written.
+//! A member of a topic, and its JSON.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,13 +8,14 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE;
 use throng_proto::phoenix::json;
 
-/// A name that no other member ever has: `phx_ref`.
+/// The `phx_ref` of a member: a name that no other member ever has.
 ///
-/// Twelve bytes: the moment it was tracked, which its core uses once, the core, and two that are zero. Refs of one core sort by age.
+/// It has twelve bytes: the time of tracking, which its core uses once, the number of the core, and
+/// two zero bytes. Refs of one core sort by age.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PresenceRef([u8; 12]);
 
-/// One who is present: a key with what is told about it. It never changes, and all cores share it.
+/// A member of a topic: a key with its meta. It never changes, and all cores share it.
 #[derive(Debug)]
 pub struct PresenceMember {
     topic: Arc<str>,
@@ -23,7 +24,7 @@ pub struct PresenceMember {
     meta: Box<str>,
 }
 
-/// A member's place in its topic's list.
+/// A member, ordered by its key and then by its ref.
 #[derive(Debug)]
 pub(super) struct ByKey(pub(super) Arc<PresenceMember>);
 
@@ -52,7 +53,8 @@ impl fmt::Debug for PresenceRef {
 }
 
 impl PresenceMember {
-    /// `meta` is a JSON object. The refs are added behind what is in it: of a name that comes twice, the last counts.
+    /// Makes a member. `meta` is a JSON object. The refs are added after its fields: of a name that
+    /// occurs twice, the last counts.
     pub(super) fn new(
         topic: Arc<str>,
         key: &str,
@@ -73,27 +75,27 @@ impl PresenceMember {
         Self { topic, key: key.into(), r#ref, meta: meta.into() }
     }
 
-    /// Where it is present.
+    /// Returns the topic.
     pub fn topic(&self) -> &str {
         &self.topic
     }
 
-    /// As whom; several members may share a key: the same user on two devices.
+    /// Returns the key. Several members may share one: the same user on two devices.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Its own name.
+    /// Returns the ref.
     pub const fn r#ref(&self) -> PresenceRef {
         self.r#ref
     }
 
-    /// What is told about it, as JSON text, its refs included.
+    /// Returns the meta as JSON text, its refs included.
     pub fn meta(&self) -> &str {
         &self.meta
     }
 
-    /// About what it takes in a list, as text.
+    /// Returns about the length of the member in a list, as text.
     pub(super) fn weight(&self) -> usize {
         self.key.len() + self.meta.len() + AROUND_BYTES
     }
@@ -102,7 +104,7 @@ impl PresenceMember {
         self.topic.clone()
     }
 
-    /// The order within a topic.
+    /// Returns the sort key within a topic.
     pub(super) fn place(&self) -> (&str, PresenceRef) {
         (&self.key, self.r#ref)
     }
@@ -128,10 +130,10 @@ impl PartialEq for ByKey {
 
 impl Eq for ByKey {}
 
-/// What stands around a key and a meta: quotes, brackets, a name.
+/// Bytes around a key and a meta: quotes, brackets, a name.
 const AROUND_BYTES: usize = 16;
 
-/// Appends `{key: {"metas": […]}, …}`; members of one key come one after another.
+/// Appends `{key: {"metas": […]}, …}`. Members of one key must be adjacent.
 pub(super) fn write_groups<'a>(
     members: impl IntoIterator<Item = &'a Arc<PresenceMember>>,
     out: &mut Vec<u8>,

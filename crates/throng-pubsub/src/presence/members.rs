@@ -1,4 +1,4 @@
-//! The members of one topic, and walks over them that may stop and go on later.
+//! The members of one topic, and walks over them that may pause.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::member::{ByKey, GroupWriter, PresenceMember};
 
-/// The members of one topic. A [`Listing`] keeps it for as long as it walks.
+/// The members of one topic. A [`Listing`] keeps them alive while it walks.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     by_key: RefCell<BTreeSet<ByKey>>,
-    /// About what a list of all of them takes as text.
+    /// About the length of a list of all members, as text.
     bytes: Cell<usize>,
 }
 
@@ -23,7 +23,7 @@ impl Members {
         }
     }
 
-    /// Removes a member. True when none is left.
+    /// Removes a member. Returns true if none is left.
     pub(super) fn remove(&self, member: &Arc<PresenceMember>) -> bool {
         let mut by_key = self.by_key.borrow_mut();
         if by_key.remove(&ByKey(Arc::clone(member))) {
@@ -41,15 +41,16 @@ impl Members {
     }
 }
 
-/// A walk over the members of a topic, by key and then by age, each told once.
+/// A walk over the members of a topic, by key and then by age, each once.
 ///
-/// Members may come and go while it pauses: a new member is told if its place is still ahead, and
-/// one that goes is not. A client that gets all diffs since the beginning of the walk behind the
-/// list knows the members in the end: a diff of what the list says already changes nothing.
+/// Members may join and leave while it pauses: a new member is included if its place is still
+/// ahead, and a member that has left is not. A client that receives the list, and behind it all
+/// diffs since the beginning of the walk, knows the members: a diff that is in the list already
+/// changes nothing.
 #[derive(Debug)]
 pub struct Listing {
     members: Rc<Members>,
-    /// The member that was told last.
+    /// The last member of the walk so far.
     last: Option<Arc<PresenceMember>>,
     /// The state of the object that [`Self::part`] writes.
     writer: GroupWriter,
@@ -60,8 +61,8 @@ impl Listing {
         Self { members, last: None, writer: GroupWriter::default() }
     }
 
-    /// Appends the next part of one object of all members, the payload of `presence_state`: members
-    /// for about `bytes` bytes, one at least. True while there is more of it.
+    /// Appends the next part of one object of all members, the payload of `presence_state`: about
+    /// `bytes` bytes of members, at least one member. Returns true while there is more of it.
     pub fn part(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool {
         let mut writer = std::mem::take(&mut self.writer);
         let is_more = self.walk(bytes, out, |member, out| writer.member(member, out));
@@ -72,8 +73,8 @@ impl Listing {
         is_more
     }
 
-    /// Appends an object of the next members, for about `bytes` bytes, of one at least. True while
-    /// there are more.
+    /// Appends an object of the next members: about `bytes` bytes, at least one member. Returns
+    /// true while there are more.
     pub fn object(&mut self, bytes: usize, out: &mut Vec<u8>) -> bool {
         let mut writer = GroupWriter::default();
         let is_more = self.walk(bytes, out, |member, out| writer.member(member, out));
@@ -85,7 +86,7 @@ impl Listing {
         &mut self,
         bytes: usize,
         out: &mut Vec<u8>,
-        mut tell: impl FnMut(&Arc<PresenceMember>, &mut Vec<u8>),
+        mut write: impl FnMut(&Arc<PresenceMember>, &mut Vec<u8>),
     ) -> bool {
         let end = out.len().saturating_add(bytes);
         let members = Rc::clone(&self.members);
@@ -96,7 +97,7 @@ impl Listing {
             if self.last.is_some() && out.len() >= end {
                 return true;
             }
-            tell(member, out);
+            write(member, out);
             self.last = Some(Arc::clone(member));
         }
         self.last = self.last.take().or(last.map(|ByKey(member)| member));

@@ -138,10 +138,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_count_what_is_said_whoever_says_it() {
+    fn queues_count_the_event_and_the_payload_of_every_broadcast() {
         let of_nothing = Publication::new("t", ()).weight();
-        let said = Broadcast::new("said", PhoenixPayload::Json(r#"{"a":1}"#)).publication("t");
-        assert_eq!(said.weight(), of_nothing + 4 + 7);
+        let broadcast = Broadcast::new("said", PhoenixPayload::Json(r#"{"a":1}"#)).publication("t");
+        assert_eq!(broadcast.weight(), of_nothing + 4 + 7);
         let mut presence = Presence::new(0, 0);
         let meta = format!(r#"{{"text":"{}"}}"#, "x".repeat(1_000));
         presence.track(Instant::ZERO, 1, "t", "ann", &meta).unwrap();

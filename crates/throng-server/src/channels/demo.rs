@@ -42,7 +42,7 @@ impl Channel for Room {
             "echo" => socket.reply("ok", payload),
             "push_me" => socket.push("pushed", payload),
             "error" => socket.reply("error", PhoenixPayload::Json(r#"{"reason":"asked"}"#)),
-            "crash" => panic!("a client asked for this"),
+            "crash" => panic!("a client requested this panic"),
             "stop" => socket.stop(),
             _ => {}
         }

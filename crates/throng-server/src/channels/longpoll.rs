@@ -40,7 +40,7 @@ pub(crate) use session::{
 
 use crate::ConnectionId;
 
-/// A request on its way to a session.
+/// A request in flight to a session.
 pub(crate) struct SessionRequest {
     /// The connection that waits for the answer, and the number of its request.
     pub(crate) from: Requester,
@@ -60,7 +60,7 @@ pub(crate) enum SessionCommand {
     Post { content_type: Option<String>, body: Vec<u8> },
 }
 
-/// An answer on its way to the client.
+/// An answer in flight to the client.
 pub(crate) struct SessionAnswer {
     pub(crate) request: u32,
     /// The session that gets the messages back if the client is gone.

@@ -332,8 +332,8 @@ fn write(
     }
 }
 
-/// Checks that a JSON payload begins as an object, because anything else breaks the clients.
-/// Whether the rest is valid JSON is the application's responsibility.
+/// Checks that a JSON payload begins as an object, because anything else breaks the clients. The
+/// application is responsible for the rest of the JSON.
 pub(crate) fn assert_object(payload: PhoenixPayload<'_>) {
     if let PhoenixPayload::Json(json) = payload {
         assert!(

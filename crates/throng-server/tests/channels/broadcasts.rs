@@ -1,9 +1,9 @@
-//! Who hears what is broadcast, row by row.
+//! The clients that receive a broadcast, row by row.
 
 use crate::puppet::check;
 
 #[test]
-fn a_broadcast_reaches_everyone_in_his_own_version() {
+fn a_broadcast_reaches_every_client_in_its_own_version() {
     check(
         r#"
         a > ["1","1","puppet:a","phx_join",{}]
@@ -53,7 +53,7 @@ fn an_intercepted_event_is_what_the_channel_makes_of_it() {
 }
 
 #[test]
-fn one_who_has_left_hears_nothing_more() {
+fn a_client_that_has_left_receives_nothing_more() {
     check(
         r#"
         a > ["1","1","puppet:b","phx_join",{}]

@@ -1,4 +1,4 @@
-//! What `throng serve channels` serves, row by row.
+//! The application of `throng serve channels`, row by row.
 
 use throng_server::channels::demo;
 

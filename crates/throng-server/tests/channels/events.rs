@@ -1,4 +1,4 @@
-//! Events of a channel, from its client and from elsewhere, row by row.
+//! Events of a channel, from its client and from other channels, row by row.
 
 use crate::puppet::check;
 

@@ -1,4 +1,4 @@
-//! Joining and leaving, and what follows from them, row by row.
+//! Joining and leaving, and their effects, row by row.
 
 use crate::puppet::check;
 

@@ -1,4 +1,4 @@
-//! What one client may make the server keep, and what it is told beyond that.
+//! The limits on what one client can make the server keep, and the answers beyond them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::world::{Got, TEXT, World, frame, upgrade};
 
 const PONG: u8 = 10;
 
-/// Joins `presence:x` with a mood of so many bytes.
+/// Joins `presence:x` with a mood of this many bytes.
 fn join_presence(world: &mut World<'_>, user: &str, bytes: usize) -> usize {
     let client = world.open("/socket/websocket?vsn=2.0.0", "");
     let payload = json!({"user": user, "mood": "x".repeat(bytes)});
@@ -20,7 +20,7 @@ fn join_presence(world: &mut World<'_>, user: &str, bytes: usize) -> usize {
     client
 }
 
-/// The keys of the next list that a client is told.
+/// Returns the keys of the next list that a client receives.
 #[track_caller]
 fn list(world: &mut World<'_>, client: usize) -> Vec<String> {
     loop {
@@ -92,7 +92,7 @@ fn sessions_of_a_core_have_its_bytes_among_them() {
         let counters = world.counters();
         assert!(counters.poll_overflows > 0, "{counters:?}");
         assert!(counters.poll_bytes < 400_000, "{}", counters.poll_bytes);
-        // A session that keeps little finds room all the same.
+        // A session that keeps little still finds room.
         let modest = Poller::new(&mut world, "");
         modest.post(&mut world, join);
         assert_eq!(modest.messages(&mut world).len(), 1);
@@ -134,7 +134,7 @@ fn a_long_list_is_one_message_in_fragments_and_whole() {
     for cores in [1, 3] {
         check(6, |sim| {
             if sim.seed().is_multiple_of(2) {
-                // So small that a list takes many turns.
+                // So small that a list needs many turns.
                 let window_bytes_min = 5_000;
                 sim.set_faults(Faults {
                     window_bytes_min,
@@ -150,7 +150,7 @@ fn a_long_list_is_one_message_in_fragments_and_whole() {
                 world.wait(Duration::from_millis(50));
             }
             world.wait(Duration::from_secs(1));
-            // The last to join gets all of them.
+            // The last client to join receives all of them.
             assert_eq!(list(&mut world, clients[59]), users);
             assert_eq!(list(&mut world, clients[0])[0], users[0]);
         });
@@ -184,7 +184,7 @@ fn a_list_that_is_longer_than_an_answer_comes_with_several_polls() {
             }
         }
         assert!((2..5).contains(&polls) && states == 1, "{polls} polls, {states} states");
-        // What changes later comes behind it.
+        // Later changes arrive behind it.
         world.close(clients[7]);
         world.wait(Duration::from_secs(1));
         let messages = ada.messages(world);
@@ -202,7 +202,7 @@ fn a_topic_with_as_many_members_as_may_be_refuses_the_next() {
             world.wait(Duration::from_millis(100));
         }
         let late = join_presence(&mut world, "late", 1);
-        let reason = r#"{"status":"error","response":{"reason":"too many are present"}}"#;
+        let reason = r#"{"status":"error","response":{"reason":"the topic has too many members"}}"#;
         world.expect(late, &format!(r#"["1","1","presence:x","phx_reply",{reason}]"#));
         let counters = world.counters();
         assert_eq!((counters.presence_refused, counters.joins_refused), (1, 1));

@@ -21,7 +21,7 @@ fn what_is_posted_is_answered_by_the_next_poll() {
         let joined =
             r#"["1","1","puppet:a","phx_reply",{"status":"ok","response":{"hello":"ä\n"}}]"#;
         assert_eq!(ada.messages(world), [joined]);
-        // Several at once, in order; line ends of both kinds, and an empty line.
+        // Several messages at once, in order; line ends of both kinds, and an empty line.
         let lines: Vec<_> =
             (2..60).map(|n| format!(r#"["1","{n}","puppet:a","ask",{{"n":{n}}}]"#)).collect();
         assert_eq!(ada.post(world, &(lines.join("\r\n") + "\n\n")), json!({"status": 200}));
@@ -33,7 +33,7 @@ fn what_is_posted_is_answered_by_the_next_poll() {
             })
             .collect();
         assert_eq!(ada.messages(world), replies);
-        // Any other content type: the body is one frame.
+        // With any other content type the body is one frame.
         let client =
             ada.begin_post(world, "application/json", r#"["1","60","puppet:a","phx_leave",{}]"#);
         assert_eq!(answer(world, client), json!({"status": 200}));
@@ -92,7 +92,7 @@ fn what_is_said_between_two_polls_waits_in_order() {
         let said = say(world, bob, 2..20);
         world.wait(Duration::from_secs(2));
         assert_eq!(ada.messages(world), said);
-        // And the other way round, while bob listens.
+        // The other way round, while bob polls.
         ada.post(world, r#"["1","20","puppet:a","others",{"n":20}]"#);
         world.expect(bob, r#"[null,null,"puppet:a","said",{"n":20}]"#);
         ada.post(world, r#"["1","21","puppet:a","filtered",{"n":"secret"}]"#);
@@ -119,7 +119,7 @@ fn who_may_not_connect_is_answered_403_in_the_body() {
         assert_eq!(get("vsn=2.0.0", "origin: http://evil.org\n"), 403);
         assert_eq!(get("vsn=2.0.0", "origin: http://example.com\n"), 410);
         assert_eq!(get("", ""), 410);
-        // Nobody has a token that was not issued: that is a first request.
+        // A token that was not issued makes it a first request.
         assert_eq!(get("vsn=2.0.0&token=AAAA", ""), 410);
     });
     check(2, |sim| {
@@ -137,7 +137,7 @@ fn who_may_not_connect_is_answered_403_in_the_body() {
 }
 
 #[test]
-fn a_page_of_another_site_is_refused_whatever_it_asks_and_the_session_hears_nothing_of_it() {
+fn a_page_of_another_site_is_refused_whatever_it_requests_and_the_session_gets_none_of_it() {
     check(2, |sim| {
         let mut world = World::new(sim, &puppets(), 2);
         let ada = Poller::new(&mut world, "");
@@ -155,7 +155,7 @@ fn a_page_of_another_site_is_refused_whatever_it_asks_and_the_session_hears_noth
             world.send_raw(client, &join.as_bytes()[..length]);
             assert_eq!(answer(&mut world, client), json!({"status": 403}), "{method}");
         }
-        assert_eq!(ada.poll(&mut world)["status"], 204, "nobody has joined");
+        assert_eq!(ada.poll(&mut world)["status"], 204, "no client has joined");
     });
 }
 
@@ -193,8 +193,7 @@ fn a_body_that_cannot_be_taken_apart_is_http_400_and_the_session_goes_on() {
             let client = ada.begin_post(world, "application/x-ndjson", body);
             assert_eq!(world.answer(client), (400, String::new()));
         }
-        // `echo` in base64 of a binary frame: what bytes are answered with has no place in a poll's
-        // answer.
+        // `echo` in base64 of a binary frame: a poll's answer cannot contain the binary reply.
         ada.post(world, r#"["1","1","puppet:a","phx_join",{}]"#);
         ada.messages(world);
         let posted = "AAEBCAMxMnB1cHBldDphYXNrZQ==\n[\"1\",\"3\",\"puppet:a\",\"ask\",{}]";
@@ -254,7 +253,7 @@ fn what_the_replaced_channel_says_last_comes_before_its_close_here_too() {
 }
 
 #[test]
-fn a_frame_longer_than_a_websockets_message_is_http_400_and_nothing_of_its_body_is_heard() {
+fn a_frame_longer_than_a_websockets_message_is_http_400_and_nothing_of_its_body_is_handled() {
     let limits = WebSocketLimits { message_bytes_max: 1_000, ..WebSocketLimits::default() };
     on_cores(&puppets().limits(limits), |world| {
         let ada = Poller::new(world, "");
@@ -272,7 +271,7 @@ fn a_frame_longer_than_a_websockets_message_is_http_400_and_nothing_of_its_body_
             let client = ada.begin_post(world, content_type, &body);
             assert_eq!(world.answer(client), (400, String::new()));
         }
-        // Nobody has joined, and there are as many bytes as a WebSocket may send.
+        // No client has joined, and the bytes are as many as a WebSocket may send.
         assert_eq!(ada.post(world, &format!("{join}\n{}", ask(1_000))), json!({"status": 200}));
         assert_eq!(ada.messages(world).len(), 2);
     });

@@ -1,5 +1,4 @@
-//! How sessions of the long-poll transport end, and their connections, and what becomes of messages
-//! meanwhile.
+//! The ends of long-poll sessions and of their connections, and the messages sent meanwhile.
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use crate::puppet::puppets;
 use crate::world::{Got, World};
 
 #[test]
-fn a_session_that_nobody_polls_ends_and_the_next_poll_begins_another() {
+fn a_session_without_polls_ends_and_the_next_poll_begins_another() {
     on_cores(&puppets(), |world| {
         let bob = world.open("/socket/websocket?vsn=2.0.0", "");
         world.text(bob, r#"["1","1","puppet:b","phx_join",{}]"#);
@@ -80,7 +79,7 @@ fn one_whose_session_ends_is_present_no_more() {
 }
 
 #[test]
-fn an_inbox_that_nobody_empties_ends_the_session() {
+fn an_inbox_that_no_poll_empties_ends_the_session() {
     check(3, |sim| {
         let mut world = World::new(sim, &puppets(), 2);
         let ada = Poller::new(&mut world, "");
@@ -121,7 +120,7 @@ fn a_poll_that_is_hung_up_takes_no_messages_with_it() {
         let said = say(world, bob, 2..5);
         world.wait(Duration::from_secs(1));
         assert_eq!(ada.messages(world), said);
-        // Nobody polls any more, so the session ends in its time.
+        // The client polls no more, so the session ends in time.
         let poll = ada.begin_poll(world);
         world.wait(Duration::from_secs(1));
         world.close(poll);
@@ -143,7 +142,7 @@ fn a_drain_closes_connections_with_their_answers_until_the_server_listens_again(
         let Got::Answer(head, body) = world.next(poll) else { panic!("no answer") };
         assert!(head.contains("\r\nconnection: close") && body.contains("410"), "{head}: {body}");
         assert_eq!(world.next(poll), Got::End);
-        // Who connects now is told so, too.
+        // A client that connects now gets the same answer.
         let late = world.connect();
         world.wait(Duration::from_millis(100));
         assert_eq!(world.try_next(late), Some(Got::End));
@@ -163,9 +162,9 @@ fn a_drain_closes_connections_with_their_answers_until_the_server_listens_again(
 }
 
 #[test]
-fn messages_of_an_answer_that_finds_nobody_wait_for_the_next_poll() {
+fn messages_of_an_answer_that_finds_no_connection_wait_for_the_next_poll() {
     check(20, |sim| {
-        // The end of the connection is known before the session can have heard of it.
+        // The connection ends before the session can know of it.
         let mail_delay_max = Duration::from_millis(30);
         sim.set_faults(Faults { mail_delay_max, ..Faults::none() });
         let mut world = World::new(sim, &puppets(), 3);

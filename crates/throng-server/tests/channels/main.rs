@@ -1,4 +1,4 @@
-//! Phoenix Channels: what goes in, and what must come out; on virtual time but for `sockets`.
+//! Phoenix Channels: input and expected output, on virtual time except for `sockets`.
 
 mod broadcasts;
 mod corpus;

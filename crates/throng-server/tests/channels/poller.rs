@@ -8,8 +8,7 @@ use throng_sim::check;
 
 use crate::world::{Got, World};
 
-/// A client of one session. Every request of it is on a connection of its own, which may be to any
-/// core.
+/// A client of one session. Each of its requests has a connection of its own, to any core.
 pub(crate) struct Poller {
     pub(crate) query: String,
     pub(crate) token: String,
@@ -39,7 +38,7 @@ impl Poller {
         answer(world, client)
     }
 
-    /// The messages that the next poll brings.
+    /// Returns the messages of the next poll.
     #[track_caller]
     pub(crate) fn messages(&self, world: &mut World<'_>) -> Vec<String> {
         let got = self.poll(world);
@@ -75,7 +74,7 @@ impl Poller {
         answer(world, client)
     }
 
-    /// A WebSocket that is joined to the same puppet as this client.
+    /// Connects a WebSocket and joins it to the same puppet as this client.
     pub(crate) fn with_a_websocket(&self, world: &mut World<'_>) -> usize {
         let join = r#"["1","1","puppet:a","phx_join",{}]"#;
         self.post(world, join);
@@ -87,7 +86,7 @@ impl Poller {
     }
 }
 
-/// Has a WebSocket say each of `numbers` to everybody, and tells how everybody hears it.
+/// Lets a WebSocket broadcast each of `numbers`, and returns what each client receives.
 pub(crate) fn say(world: &mut World<'_>, bob: usize, numbers: Range<u64>) -> Vec<String> {
     let say = |n| {
         world.text(bob, &format!(r#"["1","{n}","puppet:a","all",{{"n":{n}}}]"#));

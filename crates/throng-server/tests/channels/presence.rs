@@ -1,4 +1,4 @@
-//! Who is present, as clients of several cores see it.
+//! Presence as clients of several cores see it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use throng_sim::check;
 
 use crate::world::{Got, World};
 
-/// What phoenix.js makes of the list and the diffs, in the order in which they come.
+/// A client's view of the list and the diffs, as phoenix.js computes it in the order of arrival.
 #[derive(Default)]
 struct Seen {
     /// The metas of each key.
     users: BTreeMap<String, Vec<Value>>,
     has_list: bool,
-    /// Diffs that came before the list.
+    /// Diffs that arrived before the list.
     early: Vec<Value>,
 }
 
 impl Seen {
-    fn hear(&mut self, message: &Value) {
+    fn receive(&mut self, message: &Value) {
         let payload = &message[4];
         match message[3].as_str() {
             Some("presence_state") => {
@@ -57,7 +57,7 @@ impl Seen {
         }
     }
 
-    /// Keys, and how often each is there.
+    /// Returns the keys, and how often each is present.
     fn who(&self) -> String {
         self.users.iter().map(|(key, metas)| format!("{key}:{} ", metas.len())).collect()
     }
@@ -67,7 +67,7 @@ fn hear_all(world: &mut World<'_>, clients: &mut BTreeMap<usize, Seen>) {
     world.wait(Duration::from_secs(1));
     for (&client, seen) in clients {
         while let Some(Got::Text(text)) = world.try_next(client) {
-            seen.hear(&serde_json::from_str(&text).unwrap());
+            seen.receive(&serde_json::from_str(&text).unwrap());
         }
     }
 }
@@ -80,7 +80,7 @@ fn join(world: &mut World<'_>, user: &str) -> (usize, Seen) {
 }
 
 #[test]
-fn everyone_sees_everyone_whichever_core_they_are_on() {
+fn every_member_sees_every_member_on_whichever_core() {
     for cores in [1, 2, 5] {
         check(10, |sim| {
             let mut world = World::new(sim, &demo(), cores);
@@ -95,7 +95,7 @@ fn everyone_sees_everyone_whichever_core_they_are_on() {
                 assert_eq!(meta["user"], Value::Null);
                 assert_eq!(meta["phx_ref"].as_str().unwrap().len(), 16);
             }
-            // One leaves, one closes, one joins anew: whoever was there follows by diffs alone.
+            // One leaves, one closes, one joins anew: the others follow by diffs alone.
             let mut left = clients.keys().copied().collect::<Vec<_>>().into_iter();
             let (leaves, closes, again) =
                 (left.next().unwrap(), left.next().unwrap(), left.next().unwrap());
@@ -136,7 +136,7 @@ fn a_user_without_a_name_is_refused() {
 }
 
 #[test]
-fn a_user_who_would_be_told_of_at_length_is_refused() {
+fn a_user_with_a_long_meta_is_refused() {
     check(3, |sim| {
         let mut world = World::new(sim, &demo(), 1);
         let client = world.open("/socket/websocket?vsn=2.0.0", "");

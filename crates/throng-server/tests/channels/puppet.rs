@@ -1,4 +1,4 @@
-//! A channel that does what it is told.
+//! A channel that executes commands.
 
 use throng_server::channels::{
     Address, Channel, Channels, ConnectGrant, ConnectRefusal, Info, JoinRefusal, Joining,
@@ -108,7 +108,7 @@ impl Channel for Puppet {
     }
 }
 
-/// A topic that is there in one piece.
+/// A channel for an exact topic pattern.
 struct Exact;
 
 impl Channel for Exact {

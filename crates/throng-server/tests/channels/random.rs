@@ -1,4 +1,4 @@
-//! Clients that do anything in any order, and a model that knows what each of them must be told.
+//! Clients that act in any order, and a model that predicts what each of them must receive.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use throng_sim::check;
 use crate::puppet::puppets;
 use crate::world::{Got, World, rough};
 
-/// What the server knows of one client: the join_ref of each of its topics.
+/// The server's state of one client: the join_ref of each of its topics.
 #[derive(Default)]
 struct Model {
     joined: BTreeMap<String, String>,
-    /// What it must be told, in order.
+    /// The messages that it must receive, in order.
     told: Vec<String>,
 }
 
 impl Model {
-    /// A message, and what follows from it.
+    /// Predicts the effects of a message.
     fn say(&mut self, join_ref: Option<&str>, r#ref: &str, topic: &str, event: &str) -> String {
         let known = self.joined.get(topic).cloned();
         let quoted =
@@ -99,7 +99,7 @@ const EVENTS: [&str; 13] = [
 ];
 
 #[test]
-fn every_client_is_told_what_the_model_says() {
+fn every_client_receives_what_the_model_predicts() {
     check(60, |sim| {
         let mut prng = sim.prng();
         sim.set_faults(rough(&mut prng));
@@ -112,7 +112,7 @@ fn every_client_is_told_what_the_model_says() {
         for number in 0..150 {
             let client = *models.keys().nth(prng.below(3) as usize).unwrap();
             let model = models.get_mut(&client).unwrap();
-            // Nobody else joins the topics in which a client talks.
+            // No other client joins the topics in which a client broadcasts.
             let own = [format!("puppet:{client}-a"), format!("puppet:{client}-b")];
             let topics = [&own[0], &own[1], &own[0], "puppet:no", "puppet:panic", "nowhere"];
             let topic = pick(&mut prng, &topics).to_owned();
@@ -139,29 +139,29 @@ fn every_client_is_told_what_the_model_says() {
     });
 }
 
-/// What a client of a busy room has heard since it joined: of each sender, the number of the last
-/// message.
+/// The broadcasts that a client of a busy room has received since it joined: for each sender, the
+/// number of the last one.
 #[derive(Default)]
 struct Listener {
     /// The join_ref of its channel.
     joined: Option<String>,
-    heard: BTreeMap<u64, u64>,
+    last_of: BTreeMap<u64, u64>,
 }
 
 impl Listener {
-    fn hear(&mut self, text: &str) {
+    fn receive(&mut self, text: &str) {
         let message: Value = serde_json::from_str(text).unwrap();
         match message[3].as_str().unwrap() {
             "phx_reply" if message[4]["response"]["joined"] == true => {
                 self.joined = message[0].as_str().map(str::to_owned);
-                self.heard.clear();
+                self.last_of.clear();
             }
-            // One that was replaced closes after the other has joined.
+            // A replaced channel closes after the other one has joined.
             "phx_close" if message[0].as_str() == self.joined.as_deref() => self.joined = None,
             "said" => {
-                assert!(self.joined.is_some(), "one who is not in the room hears {text}");
+                assert!(self.joined.is_some(), "a client that is not in the room received {text}");
                 let (sender, number) = (&message[4]["by"], message[4]["n"].as_u64().unwrap());
-                let before = self.heard.insert(sender.as_u64().unwrap(), number);
+                let before = self.last_of.insert(sender.as_u64().unwrap(), number);
                 assert!(
                     before.is_none_or(|before| before + 1 == number),
                     "{before:?}, then {text}"
@@ -173,7 +173,7 @@ impl Listener {
 }
 
 #[test]
-fn whoever_comes_and_goes_misses_nothing_and_hears_nothing_twice() {
+fn a_client_that_comes_and_goes_misses_nothing_and_receives_nothing_twice() {
     check(25, |sim| {
         let mut prng = sim.prng();
         let faults = rough(&mut prng);
@@ -183,7 +183,7 @@ fn whoever_comes_and_goes_misses_nothing_and_hears_nothing_twice() {
             (0..12).map(|_| world.open("/socket/websocket?vsn=2.0.0", "")).collect();
         let mut listeners: Vec<_> = clients.iter().map(|_| Listener::default()).collect();
         let mut said = vec![0; clients.len()];
-        // Joined, as far as the client itself knows.
+        // The client itself has seen the reply to its join.
         let mut wants = vec![false; clients.len()];
         for number in 0..400 {
             let index = prng.below(12) as usize;
@@ -213,18 +213,19 @@ fn whoever_comes_and_goes_misses_nothing_and_hears_nothing_twice() {
             }
         }
         world.wait(std::time::Duration::from_secs(5));
-        // What everyone who is still there must have heard last, if they heard that sender at all.
+        // The last broadcast of each sender, which all remaining members must have received if they
+        // received any of that sender.
         for (client, listener) in clients.iter().zip(&mut listeners) {
             while let Some(got) = world.try_next(*client) {
                 match got {
-                    Got::Text(text) => listener.hear(&text),
+                    Got::Text(text) => listener.receive(&text),
                     other => panic!("{other:?}"),
                 }
             }
         }
         for (index, listener) in listeners.iter().enumerate() {
             assert_eq!(listener.joined.is_some(), wants[index], "client {index}");
-            for (&sender, &last) in listener.heard.iter().filter(|_| wants[index]) {
+            for (&sender, &last) in listener.last_of.iter().filter(|_| wants[index]) {
                 assert_eq!(
                     last, said[sender as usize],
                     "client {index} missed the end of {sender}"

@@ -10,7 +10,7 @@ use throng_sim::{Faults, SimCoresOptions, SimDriver, SimFd, check};
 use crate::puppet::puppets;
 use crate::world::{Got, Received, TEXT, World, addr, frame, upgrade};
 
-/// A client that receives only when it is told to.
+/// A client that receives only on request.
 struct Sleeper {
     driver: SimDriver<()>,
     fd: SimFd,
@@ -44,7 +44,7 @@ impl Sleeper {
         assert_eq!(self.driver.send(&self.fd, bytes).unwrap(), bytes.len());
     }
 
-    /// Receives until nothing more comes.
+    /// Receives until nothing more arrives.
     fn read(&mut self, world: &mut World<'_>) {
         let mut buffer = [0; 4_096];
         let mut idle = 0;
@@ -61,7 +61,7 @@ impl Sleeper {
         }
     }
 
-    /// The numbers in the messages that it has received.
+    /// Returns the numbers in the messages that it has received.
     fn numbers(&mut self) -> Vec<usize> {
         let number = |got| match got {
             Got::Text(text) => {
@@ -102,7 +102,7 @@ fn a_slow_reader_of_a_topic_that_intercepts_is_spared_by_the_topics_policy() {
             world.text(speaker, &format!(r#"["1",null,"puppet:a","{event}",{payload}]"#));
             assert!(matches!(world.next(speaker), Got::Text(_)));
         };
-        // More than a connection may have waiting that no policy protects.
+        // More than may wait in a connection without the protection of a policy.
         const { assert!(SAID * MESSAGE_BYTES > 3 << 19) };
         (0..SAID).for_each(|number| say(&mut world, "all", number));
         say(&mut world, "filtered", SAID);
@@ -111,7 +111,7 @@ fn a_slow_reader_of_a_topic_that_intercepts_is_spared_by_the_topics_policy() {
         let counters = world.counters();
         assert_eq!((counters.open, counters.resets, counters.slow_closed), (2, 0, 0));
         assert_eq!(counters.intercepted, 2, "what was filtered, by both");
-        // The speaker's own copies were told it directly, the other's went by its queue.
+        // The sender's own copies were sent directly, the other client's went through its queue.
         assert_eq!(counters.fanned_out, SAID as u64);
         let numbers = slow.numbers();
         assert_eq!(numbers.len() as u64, SAID as u64 + 1 - counters.dropped_oldest);
@@ -150,7 +150,7 @@ fn a_slow_reader_is_not_idle_while_it_reads_and_one_that_reads_nothing_is() {
                 }
                 world.wait(Duration::from_millis(200));
             };
-            // More comes than it reads, so that something waits all the time.
+            // More is sent than the client reads, so that bytes wait all the time.
             (0..100).for_each(|_| go_on(&mut world, Some(&mut slow)));
             let counters = world.counters();
             assert_eq!((counters.open, counters.idle_timeouts), (2, 0));
@@ -162,9 +162,9 @@ fn a_slow_reader_is_not_idle_while_it_reads_and_one_that_reads_nothing_is() {
     }
 }
 
-/// How long somebody may be silent.
+/// The idle timeout.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Longer than anything is on its way.
+/// Longer than any packet is in flight.
 const A_MOMENT: Duration = Duration::from_millis(20);
 const QUEUE_BYTES: usize = 40_000;
 const MESSAGE_BYTES: usize = 4_000;

@@ -1,4 +1,4 @@
-//! Channels on real sockets, and how other threads reach them.
+//! Channels on real sockets, and messages from other threads.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use throng_server::{Server, ServerOptions};
 
 use crate::world::{Got, Received, TEXT, frame, upgrade};
 
-/// Has a worker, on a thread of its own, answer what it is asked.
+/// A channel whose requests a worker on a thread of its own answers.
 struct Clerk {
     jobs: Sender<Job>,
 }
@@ -144,7 +144,7 @@ fn another_thread_broadcasts_and_disconnects() {
 }
 
 #[test]
-fn who_says_too_much_hears_that_and_its_channels_end_at_once() {
+fn a_client_that_sends_too_much_gets_the_close_frame_and_its_channels_end_at_once() {
     let server = start(demo(), 1);
     let mut loud = Client::open(&server, "/socket/websocket?vsn=2.0.0");
     loud.text(r#"["1","1","rooms:a","phx_join",{}]"#);

@@ -1,4 +1,4 @@
-//! What goes wrong, and how connections end.
+//! Faults, and the ends of connections.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn a_frame_that_is_no_message_closes_the_connection() {
 }
 
 #[test]
-fn a_bad_frame_ends_the_channels_of_its_connection_and_nobody_elses() {
+fn a_bad_frame_ends_the_channels_of_its_connection_and_no_others() {
     transcript(
         &puppets(),
         r#"
@@ -161,7 +161,7 @@ fn a_broadcast_of_disconnect_to_a_sockets_id_closes_it() {
 }
 
 #[test]
-fn a_server_that_drains_tells_everyone_to_come_back_later() {
+fn a_server_that_drains_tells_every_client_to_come_back_later() {
     transcript(
         &puppets(),
         r#"
@@ -177,7 +177,7 @@ fn a_server_that_drains_tells_everyone_to_come_back_later() {
 }
 
 #[test]
-fn who_may_not_connect_is_told_so() {
+fn a_client_that_may_not_connect_gets_the_reason() {
     let channels = puppets().host("example.com");
     let limited =
         puppets().check_origin(CheckOrigin::List(vec!["//*.example.org".parse().unwrap()]));

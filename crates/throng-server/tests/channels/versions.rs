@@ -1,4 +1,4 @@
-//! V1, and messages of bytes, row by row.
+//! V1, and binary messages, row by row.
 
 use crate::puppet::check;
 
@@ -56,7 +56,7 @@ fn bytes_are_answered_pushed_and_broadcast_as_bytes() {
 }
 
 #[test]
-fn v1_hears_no_bytes_and_a_push_of_bytes_to_it_is_the_channels_fault() {
+fn v1_receives_no_bytes_and_a_push_of_bytes_to_it_is_the_channels_fault() {
     check(
         r#"
         v1 > {"topic":"puppet:a","event":"phx_join","payload":{},"ref":"1"}

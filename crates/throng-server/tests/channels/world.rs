@@ -1,4 +1,4 @@
-//! A server of channels and its clients in a simulated world, and transcripts of what they say.
+//! A server of channels and its clients in a simulated world, and transcripts of their messages.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -25,7 +25,7 @@ type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
 
 /// Runs a transcript against `channels`, in several worlds.
 ///
-/// A line names a client, which is connected when it is first named, and says what it does:
+/// A line names a client, which is connected when it is first named, and gives its action:
 ///
 /// ```text
 /// a > ["1","1","rooms:lobby","phx_join",{}]     it sends this text
@@ -39,8 +39,8 @@ type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
 /// drain                                         the server is about to end
 /// ```
 ///
-/// A client whose name begins with `v1` speaks V1, any other V2. What nobody waits for must not
-/// come.
+/// A client whose name begins with `v1` speaks V1, any other V2. A message that no line expects is
+/// an error.
 #[track_caller]
 pub(crate) fn transcript(channels: &Channels, text: &str) {
     check(RUNS, |sim| {
@@ -92,21 +92,21 @@ pub(crate) struct World<'s> {
     pub(crate) sim: &'s mut Sim,
     pub(crate) cores: SimCores<CoreMessage<ChannelMessage>>,
     clients: ClientCore,
-    /// How many cores the server has.
+    /// The number of cores.
     count: usize,
-    /// Frames that leave with the next one.
+    /// Frames that are sent with the next one.
     held: Vec<u8>,
 }
 
-/// What a client gets.
+/// An item that a client receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Got {
     Text(String),
     Binary(Vec<u8>),
-    /// A text that came compressed.
+    /// A text that was compressed.
     Deflated(String),
     Close(Option<u16>),
-    /// A part of a text, before the rest has come.
+    /// A part of a text, before the rest has arrived.
     Fragment(Vec<u8>),
     /// An answer to a request: its head and its body.
     Answer(String, String),
@@ -115,12 +115,12 @@ pub(crate) enum Got {
 }
 
 impl<'s> World<'s> {
-    /// A server of `count` cores.
+    /// Starts a server of `count` cores.
     pub(crate) fn new(sim: &'s mut Sim, channels: &Channels, count: usize) -> Self {
         Self::with_idle_timeout(sim, channels, count, None)
     }
 
-    /// A server that closes what is idle.
+    /// Starts a server that closes idle connections.
     pub(crate) fn with_idle_timeout(
         sim: &'s mut Sim,
         channels: &Channels,
@@ -141,7 +141,7 @@ impl<'s> World<'s> {
         world
     }
 
-    /// The server listens; after a drain, again.
+    /// Makes the server listen, also after a drain.
     pub(crate) fn listen(&mut self) {
         let (reply, answers) = channel::<ListenReport>();
         for core in 0..self.count {
@@ -169,8 +169,7 @@ impl<'s> World<'s> {
         number
     }
 
-    /// Connects a client that asks for a WebSocket, with `headers` beside the usual ones, and has
-    /// one.
+    /// Connects a client and opens a WebSocket, with `headers` beside the usual ones.
     pub(crate) fn open(&mut self, path: &str, headers: &str) -> usize {
         let client = self.connect();
         self.request(client, &upgrade(path, headers));
@@ -180,7 +179,7 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Sends a request as it is written here; lines end with `\r\n` on the wire.
+    /// Sends a request as written; lines end with `\r\n` on the wire.
     pub(crate) fn request(&mut self, client: usize, request: &str) {
         self.send_raw(client, request.replace('\n', "\r\n").as_bytes());
     }
@@ -204,19 +203,19 @@ impl<'s> World<'s> {
         self.with(client, |conn| conn.send(bytes));
     }
 
-    /// Ends the connection; the server has not heard of it when this returns.
+    /// Closes the connection. The server has not noticed when this returns.
     pub(crate) fn hang_up(&mut self, client: usize) {
         self.with(client, |conn| conn.close());
     }
 
-    /// Ends the connection.
+    /// Closes the connection and lets the server notice.
     pub(crate) fn close(&mut self, client: usize) {
         self.hang_up(client);
         self.wait(Duration::from_millis(100));
         self.clients.borrow().app().received.borrow_mut()[client].queue.clear();
     }
 
-    /// What the client gets next; fails when nothing comes.
+    /// Returns the next item that the client receives; panics if nothing arrives.
     #[track_caller]
     pub(crate) fn next(&mut self, client: usize) -> Got {
         let waiting = |clients: &ClientCore| {
@@ -226,7 +225,7 @@ impl<'s> World<'s> {
         self.try_next(client).unwrap_or_else(|| panic!("client {client} got nothing"))
     }
 
-    /// The body of the next answer, and the status of its head.
+    /// Returns the body of the next answer, and the status of its head.
     #[track_caller]
     pub(crate) fn answer(&mut self, client: usize) -> (u16, String) {
         match self.next(client) {
@@ -240,7 +239,7 @@ impl<'s> World<'s> {
         assert_eq!(self.next(client), Got::Text(text.to_owned()));
     }
 
-    /// What the client has got already.
+    /// Returns the items that the client has already received.
     pub(crate) fn try_next(&mut self, client: usize) -> Option<Got> {
         self.clients.borrow().app().received.borrow_mut()[client].take()
     }
@@ -249,7 +248,7 @@ impl<'s> World<'s> {
         self.sim.run_for(span);
     }
 
-    /// What all cores have counted.
+    /// Returns the counters of all cores together.
     pub(crate) fn counters(&mut self) -> ServerCounters {
         self.report().server
     }
@@ -276,7 +275,7 @@ impl<'s> World<'s> {
     }
 }
 
-/// A channel that panics is nothing that the server's core gets to see.
+/// The panic of a channel is not a panic of the server's core.
 impl Drop for World<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
@@ -285,7 +284,7 @@ impl Drop for World<'_> {
     }
 }
 
-/// The request for a WebSocket.
+/// The upgrade request of a WebSocket.
 pub(crate) fn upgrade(path: &str, headers: &str) -> String {
     format!(
         "GET {path} HTTP/1.1\nhost: example.com\nupgrade: websocket\nconnection: Upgrade\n\
@@ -299,19 +298,19 @@ pub(crate) struct Clients {
     received: RefCell<Vec<Received>>,
 }
 
-/// What came to one client.
+/// The items that arrived at one client.
 #[derive(Default)]
 pub(crate) struct Received {
     key: Option<Key>,
     bytes: Vec<u8>,
     is_socket: bool,
-    /// A text of which frames are still to come, and how many have come.
+    /// A text whose frames have not all arrived, and the number of frames so far.
     fragments: (Vec<u8>, usize),
     queue: VecDeque<Got>,
 }
 
 impl Received {
-    /// More bytes.
+    /// Adds bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         while let Some((got, len)) = if self.is_socket { self.frame() } else { self.answer() } {
@@ -336,7 +335,7 @@ impl Received {
         }
     }
 
-    /// The next thing that came.
+    /// Returns the next item.
     pub(crate) fn take(&mut self) -> Option<Got> {
         self.queue.pop_front()
     }
@@ -366,8 +365,8 @@ impl Received {
             0x01 | 0x00 | 0x80 => Got::Fragment(payload.to_vec()),
             0x81 => Got::Text(String::from_utf8(payload.to_vec()).unwrap()),
             0x82 => Got::Binary(payload.to_vec()),
-            // Compressed (RFC 7692 section 7.2.2): the end that the sender left out is put back,
-            // and a last, empty block follows.
+            // Compressed (RFC 7692 section 7.2.2): puts back the end that the sender left out, and
+            // adds a last, empty block.
             0xc1 => {
                 let mut inflated = String::new();
                 let whole = [payload, &[0, 0, 0xff, 0xff, 1, 0, 0, 0xff, 0xff]].concat();
@@ -401,7 +400,7 @@ impl App<SimDriver<()>> for Clients {
     fn started(&mut self, _: &mut CoreContext<SimDriver<()>, Self>) {}
 }
 
-/// A frame as a client sends it.
+/// Makes a frame of a client.
 pub(crate) fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x80 | opcode];
     match payload.len() {
@@ -421,7 +420,7 @@ pub(crate) fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A network that cuts and delays; nothing is lost.
+/// A network that splits and delays segments, but loses none.
 pub(crate) fn rough(prng: &mut Prng) -> Faults {
     Faults {
         delay_max: Duration::from_millis(5),
@@ -435,7 +434,7 @@ pub(crate) fn rough(prng: &mut Prng) -> Faults {
     }
 }
 
-/// `00 ff "text"`: bytes in hex, and text.
+/// Reads `00 ff "text"`: bytes in hex, and text.
 fn bytes_of(mut spec: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     while let Some(first) = spec.trim_start().chars().next() {
@@ -460,9 +459,9 @@ pub(crate) fn addr() -> SocketAddr {
 pub(crate) const TEXT: u8 = 1;
 pub(crate) const BINARY: u8 = 2;
 pub(crate) const CLOSE: u8 = 8;
-/// Longer than anything takes that comes at all.
+/// Longer than any expected message takes.
 const PATIENCE: Duration = Duration::from_secs(200);
-/// Longer than anything is on its way.
+/// Longer than any packet is in flight.
 const A_WHILE: Duration = Duration::from_secs(2);
-/// Worlds that a transcript is run in.
+/// The number of worlds in which a transcript runs.
 const RUNS: u64 = 5;

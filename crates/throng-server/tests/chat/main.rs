@@ -1,4 +1,4 @@
-//! The chat: everyone hears everyone, and nobody can keep the others from it.
+//! The chat: every client receives every message, and no client can block the others.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -29,7 +29,7 @@ struct World<'a> {
     driver: SimDriver<()>,
 }
 
-/// A client, and what it has received and not looked at.
+/// A client, and the bytes that it has received and not yet read.
 struct Client {
     fd: SimFd,
     received: Vec<u8>,
@@ -90,7 +90,7 @@ impl<'a> World<'a> {
         self.sim.run_for(span);
     }
 
-    /// Connects and upgrades; says how long it took.
+    /// Connects and upgrades; returns how long it took.
     fn join(&mut self) -> (Client, Duration) {
         let begin = self.sim.now();
         let mut client = self.connect();
@@ -107,7 +107,7 @@ impl<'a> World<'a> {
         panic!("not upgraded within {SHORTLY:?}");
     }
 
-    /// Has `clients[0]` say something, which all must hear.
+    /// Lets `clients[0]` send a message, which all must receive.
     fn chat(&mut self, clients: &mut [Client], said: &[u8]) {
         self.send(&clients[0], &wire::text(said));
         self.run_for(Duration::from_millis(20));
@@ -130,14 +130,14 @@ impl<'a> World<'a> {
 }
 
 #[test]
-fn ten_thousand_who_never_finish_their_handshake_keep_nobody_out() {
+fn ten_thousand_unfinished_handshakes_keep_no_client_out() {
     check(2, |sim| {
         sim.set_faults(Faults { turn_max: Duration::from_micros(100), ..Faults::none() });
         let mut world = World::new(sim, 2);
         let mut silent: Vec<_> = (0..SILENT).map(|_| world.connect()).collect();
         world.run_for(Duration::from_secs(1));
         for (number, client) in silent.iter().enumerate() {
-            // Half of them have begun, the others say nothing at all.
+            // Half of them have sent a part of the request, the others nothing.
             if number % 2 == 0 {
                 world.send(client, &wire::HANDSHAKE.as_bytes()[..number % 100 + 1]);
             }
@@ -152,8 +152,8 @@ fn ten_thousand_who_never_finish_their_handshake_keep_nobody_out() {
         }
         world.chat(&mut users, b"can you hear me?");
 
-        // Their time counts from the moment at which they connected, or began: 10 s, and one more
-        // as they began later.
+        // Their time counts from the connect or from the first byte: 10 s, and one more for those
+        // that sent later.
         world.run_for(Duration::from_secs(9) + 2 * TICK + SHORTLY);
         assert_eq!(world.open(), users.len());
         for (number, client) in silent.iter_mut().enumerate() {
@@ -172,7 +172,7 @@ fn ten_thousand_who_never_finish_their_handshake_keep_nobody_out() {
 }
 
 #[test]
-fn a_message_behind_the_handshake_is_heard() {
+fn a_message_behind_the_handshake_is_received() {
     check(10, |sim| {
         sim.set_faults(Faults { segment_bytes_max: 40, ..Faults::none() });
         let mut world = World::new(sim, 1);
@@ -192,12 +192,12 @@ fn a_message_behind_the_handshake_is_heard() {
 }
 
 #[test]
-fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
+fn a_client_that_breaks_the_rules_gets_a_close_frame_and_the_others_stay() {
     check(5, |sim| {
         let mut world = World::new(sim, 1);
         let mut users = vec![world.join().0, world.join().0];
         let (mut rude, _) = world.join();
-        // Unmasked.
+        // A frame without a mask.
         world.send(&rude, &[0x81, 0x01, b'x']);
         world.run_for(SHORTLY);
         world.receive(&mut rude);
@@ -205,7 +205,7 @@ fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
         assert_eq!((opcode, u16::from_be_bytes([payload[0], payload[1]])), (8, 1002));
         assert!(rude.has_ended);
         world.chat(&mut users, b"who was that?");
-        // It has heard the last word, and has five seconds to close.
+        // It has received the close frame, and has five seconds to close.
         world.run_for(Duration::from_secs(4));
         assert_eq!(world.open(), 3);
         world.run_for(Duration::from_secs(1));
@@ -217,7 +217,7 @@ fn who_breaks_the_rules_is_told_and_closed_and_the_others_stay() {
 }
 
 #[test]
-fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
+fn a_client_that_is_idle_for_too_long_gets_a_close_frame_whatever_the_others_send() {
     check(5, |sim| {
         let idle_timeout = Some(Duration::from_secs(10));
         let mut world =
@@ -228,7 +228,7 @@ fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
             world.chat(&mut users, b"is anybody there?");
         }
         let mut silent = users.pop().unwrap();
-        // A pong that nobody has asked for.
+        // A pong without a ping.
         world.send(&silent, &[0x8a, 0x80, 0, 0, 0, 0]);
         for _ in 0..3 {
             world.run_for(Duration::from_secs(3));
@@ -236,7 +236,7 @@ fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
             world.receive(&mut silent);
             assert_eq!(wire::take(&mut silent.received), Some((1, b"is anybody there?".to_vec())));
         }
-        assert_eq!(wire::take(&mut silent.received), None, "the pong was heard");
+        assert_eq!(wire::take(&mut silent.received), None, "the pong was published");
         world.run_for(Duration::from_secs(2));
         world.chat(&mut users, b"where is he?");
         world.receive(&mut silent);
@@ -255,7 +255,7 @@ fn who_says_nothing_for_too_long_is_told_so_whatever_the_others_say() {
     });
 }
 
-/// The status of the answer to one request, on a connection of its own.
+/// Returns the status of the answer to one request, on a connection of its own.
 fn status(world: &mut World<'_>, request: &str) -> u16 {
     let mut client = world.connect();
     world.run_for(Duration::from_millis(1));
@@ -328,5 +328,5 @@ fn addr() -> SocketAddr {
 }
 
 const SILENT: usize = 10_000;
-/// Longer than anything takes that is not to wait.
+/// Longer than anything takes that does not wait for a timeout.
 const SHORTLY: Duration = Duration::from_millis(500);

@@ -4,9 +4,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
 use throng_server::kinds::Chat;
+use throng_server::{WebSocketOptions, WebSockets};
 use throng_server::pubsub::{Policy, TopicRules};
 use throng_server::{AcceptTopology, Server, ServerOptions};
-use throng_server::{WebSocketOptions, WebSockets};
 
 use crate::support::{PATIENCE, connect, eventually, options, snapshot};
 use crate::wire;
@@ -31,7 +31,7 @@ impl Client {
         self.stream.write_all(&wire::text(payload)).unwrap();
     }
 
-    fn hear(&mut self) -> Vec<u8> {
+    fn receive(&mut self) -> Vec<u8> {
         let (opcode, payload) = self.until(wire::take);
         assert_eq!(opcode, 1);
         payload
@@ -55,7 +55,7 @@ fn start(options: ServerOptions, chat: WebSocketOptions) -> Server<WebSockets<Ch
 }
 
 #[test]
-fn everyone_hears_everyone_over_cores_and_in_order() {
+fn every_client_receives_every_message_over_cores_and_in_order() {
     let server = start(options(AcceptTopology::Reuseport, 3), WebSocketOptions::default());
     let mut clients: Vec<_> = (0..20).map(|_| Client::join(&server)).collect();
     eventually("all are members", || snapshot(&server).counters.memberships == 20);
@@ -64,9 +64,9 @@ fn everyone_hears_everyone_over_cores_and_in_order() {
         clients[11].say(&[b'b', number]);
     }
     for client in &mut clients {
-        let heard: Vec<_> = (0..100).map(|_| client.hear()).collect();
+        let received: Vec<_> = (0..100).map(|_| client.receive()).collect();
         for who in [b'a', b'b'] {
-            let theirs = heard.iter().filter(|said| said[0] == who).map(|said| said[1]);
+            let theirs = received.iter().filter(|said| said[0] == who).map(|said| said[1]);
             assert_eq!(theirs.collect::<Vec<_>>(), (0..50).collect::<Vec<u8>>());
         }
     }
@@ -79,7 +79,7 @@ fn everyone_hears_everyone_over_cores_and_in_order() {
 }
 
 #[test]
-fn what_is_no_websocket_is_told_so() {
+fn a_request_that_is_no_upgrade_gets_the_reason() {
     let server = start(options(AcceptTopology::Reuseport, 1), WebSocketOptions::default());
     let mut stream = connect(server.addr());
     stream.write_all(b"GET / HTTP/1.1\r\nHost: chat\r\nConnection: close\r\n\r\n").unwrap();
@@ -90,7 +90,7 @@ fn what_is_no_websocket_is_told_so() {
 }
 
 #[test]
-fn who_says_too_much_hears_that_however_much_is_still_under_way() {
+fn a_client_that_sends_too_much_gets_the_close_frame_however_much_is_still_in_flight() {
     let server = start(options(AcceptTopology::Reuseport, 1), WebSocketOptions::default());
     let mut loud = Client::join(&server);
     let mut others = [Client::join(&server), Client::join(&server)];
@@ -100,9 +100,9 @@ fn who_says_too_much_hears_that_however_much_is_still_under_way() {
     let (opcode, payload) = loud.until(wire::take);
     assert_eq!((opcode, &payload[..2]), (8, &1009u16.to_be_bytes()[..]));
     assert_eq!(loud.stream.read(&mut [0; 1]).expect("it is not reset"), 0);
-    // It is in the room no more, though it has not closed.
+    // It has left the room, although it has not closed.
     others[0].say(b"what was that?");
-    others.iter_mut().for_each(|other| assert_eq!(other.hear(), b"what was that?"));
+    others.iter_mut().for_each(|other| assert_eq!(other.receive(), b"what was that?"));
     assert_eq!(snapshot(&server).counters.open, 3);
     drop(loud);
     eventually("it has left", || snapshot(&server).counters.open == 2);
@@ -110,7 +110,7 @@ fn who_says_too_much_hears_that_however_much_is_still_under_way() {
 }
 
 #[test]
-fn a_server_that_ends_says_so_and_lets_everyone_finish() {
+fn a_server_that_ends_sends_a_close_frame_and_lets_every_client_finish() {
     let server = start(options(AcceptTopology::Reuseport, 2), WebSocketOptions::default());
     let mut clients: Vec<_> = (0..5).map(|_| Client::join(&server)).collect();
     std::thread::scope(|scope| {
@@ -122,22 +122,22 @@ fn a_server_that_ends_says_so_and_lets_everyone_finish() {
             client.stream.write_all(&[0x88, 0x82, 0, 0, 0, 0, 3, 0xe9]).unwrap();
             assert!(is_cut_off(&mut client.stream));
         }
-        assert!(drain.join().unwrap(), "nobody had to be closed");
+        assert!(drain.join().unwrap(), "no connection had to be closed");
     });
 }
 
-/// Lets one of `clients` say something so many times, and all of them hear it each time.
+/// Lets one of `clients` send this many messages, and checks that all of them receive each.
 fn talk(clients: &mut [Client], said: &[u8], times: usize) {
     for _ in 0..times {
         clients[0].say(said);
         for client in clients.iter_mut() {
-            assert_eq!(client.hear(), said);
+            assert_eq!(client.receive(), said);
         }
     }
 }
 
 #[test]
-fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
+fn a_client_that_stops_reading_slows_no_other_and_meets_its_policy() {
     for policy in Policy::ALL {
         let options =
             ServerOptions { sndbuf_bytes: Some(16 << 10), ..options(AcceptTopology::Reuseport, 2) };
@@ -147,8 +147,8 @@ fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
         let said = [b'x'; 20_000];
         let mut idle = Client::join(&server);
         eventually("all are members", || snapshot(&server).counters.memberships == 11);
-        // More than the socket's buffers hold, which on loopback are several MB. Who waited for it
-        // would wait for good.
+        // More than the socket's buffers hold, which on loopback are several MB. A server that
+        // waited for this client would wait forever.
         eventually("its queue is full", || {
             talk(&mut clients, &said, 30);
             let counters = snapshot(&server).counters;
@@ -167,13 +167,13 @@ fn a_client_that_stops_reading_slows_nobody_and_meets_its_policy() {
         if policy == Policy::Close {
             assert!(is_cut_off(&mut idle.stream));
         } else {
-            // It reads again, and whole frames come.
-            (0..5).for_each(|_| assert_eq!(idle.hear(), said));
+            // It reads again, and receives whole frames.
+            (0..5).for_each(|_| assert_eq!(idle.receive(), said));
         }
     }
 }
 
-/// Reads on until the other end has reset the connection, or closed it.
+/// Reads until the peer has reset or closed the connection.
 fn is_cut_off(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     loop {

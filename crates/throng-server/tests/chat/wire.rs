@@ -1,12 +1,12 @@
-//! What a client of the chat writes and reads, byte by byte.
+//! The bytes that a client of the chat writes and reads.
 
-/// The opening handshake of RFC 6455's example, and what its answer must contain.
+/// The opening handshake of RFC 6455's example, and lines of its answer.
 pub(crate) const HANDSHAKE: &str = "GET /any/path HTTP/1.1\r\nHost: chat\r\nUpgrade: websocket\r\n\
     Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
     Sec-WebSocket-Version: 13\r\n\r\n";
 pub(crate) const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// A text message as a client sends it, with a mask of zeros.
+/// Makes a text message of a client, with a mask of zeros.
 pub(crate) fn text(payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x81];
     match payload.len() {
@@ -21,7 +21,7 @@ pub(crate) fn text(payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Takes the first whole frame that a server sent: opcode and payload.
+/// Takes the first whole frame of a server: opcode and payload.
 pub(crate) fn take(bytes: &mut Vec<u8>) -> Option<(u8, Vec<u8>)> {
     let (opcode, short) = (*bytes.first()? & 0x0f, usize::from(*bytes.get(1)?));
     let (head, length) = match short {

@@ -1,4 +1,4 @@
-//! Who is told what, whoever comes, goes and publishes meanwhile.
+//! The deliveries that each member receives while others join, leave and publish.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::world::{Frame, World};
 const PEERS: usize = 12;
 const CORES: usize = 3;
 
-/// Everyone joins topic 0 and stays there; then joins and leaves the other topics, and publishes,
-/// at random.
+/// Lets all peers join topic 0 and stay there, while they join and leave the other topics and
+/// publish at random.
 fn crowd(world: &mut World<'_>, prng: &mut Prng) -> BTreeMap<usize, usize> {
     for peer in 0..PEERS {
         world.connect();
@@ -35,8 +35,8 @@ fn crowd(world: &mut World<'_>, prng: &mut Prng) -> BTreeMap<usize, usize> {
             }
             2 if !is_common => world.say(peer, b'l', topic, 0),
             _ => {
-                // Numbers go up over all topics, so that gaps in one topic are no wonder in the
-                // random ones.
+                // Numbers increase over all topics, so that gaps in a single topic are expected in
+                // the random ones.
                 let number = published.entry(peer).or_default();
                 world.say_long(peer, b'p', 0, *number, prng.below(900) as usize);
                 *number += 1;
@@ -52,8 +52,8 @@ fn crowd(world: &mut World<'_>, prng: &mut Prng) -> BTreeMap<usize, usize> {
     published
 }
 
-/// What was published to the common topic, as everyone must have been told it: each publisher's in
-/// order.
+/// Returns the publications of the common topic in the order in which every member must receive
+/// them: each publisher's in order.
 fn check_common(world: &World<'_>, peer: usize, published: &BTreeMap<usize, usize>) {
     let mut told: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
     for (from, number) in world.peers[peer].messages(0) {
@@ -79,7 +79,7 @@ fn every_member_gets_every_publication_once_and_in_order() {
         world.run_for(Duration::from_secs(2));
         for peer in 0..PEERS {
             check_common(&world, peer, &published);
-            // Nobody was told what it published for the others, or what it was no member for.
+            // No peer received what it excepted itself from, or what it was not a member for.
             let mut is_member = [false; 3];
             for &Frame { letter, topic, from, .. } in &world.peers[peer].told {
                 match letter {
@@ -107,7 +107,7 @@ fn every_member_gets_every_publication_once_and_in_order() {
 }
 
 #[test]
-fn whoever_is_cut_off_leaves_its_topics_and_the_others_miss_nothing() {
+fn a_connection_that_is_reset_leaves_its_topics_and_the_others_miss_nothing() {
     check(12, |sim| {
         sim.set_faults(Faults {
             window_bytes_min: 2_000,
@@ -122,8 +122,8 @@ fn whoever_is_cut_off_leaves_its_topics_and_the_others_miss_nothing() {
             world.hang_up(peer);
         }
         world.run_for(Duration::from_secs(10));
-        // A publisher that was cut off published less than it said; its last words are everyone's
-        // or nobody's.
+        // A publisher whose connection was reset published less than it sent: its last publications
+        // reach all members or none.
         let live: Vec<usize> = (0..PEERS).filter(|&peer| !world.peers[peer].has_ended()).collect();
         for pair in live.windows(2) {
             let by_publisher = |peer: usize| {
@@ -171,7 +171,7 @@ fn a_broadcast_delays_a_reply_by_a_few_turns_at_most() {
         let told = told(&world);
         assert!(took <= 8 * turn_max, "{took:?}");
         assert!(told < MEMBERS / 2, "the broadcast was over already: {told}");
-        world.until("all are told", |world| {
+        world.until("all have received all", |world| {
             world.peers[..MEMBERS].iter().all(|peer| peer.numbers(0) == [1])
         });
     });

@@ -1,4 +1,4 @@
-//! Cores that do not keep up with what others publish.
+//! Cores that are slower than the publications of other cores.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::world::World;
 
 /// A world of two cores with a member each, and a mailbox of two messages.
 fn with_two_cores(world: &mut World<'_>) -> (usize, usize) {
-    // Reuseport spreads connections; enough of them, and both cores have one.
+    // Reuseport spreads connections: with enough of them, each core has one.
     for peer in 0..16 {
         world.connect();
         world.say(peer, b'j', 0, 0);
@@ -35,7 +35,7 @@ fn a_full_mailbox_delays_publications_and_loses_none() {
             world.say(0, b'p', 0, number);
             world.say(1, b'p', 0, number);
         }
-        world.until("all is told", |world| {
+        world.until("all is delivered", |world| {
             world.peers.iter().all(|peer| peer.messages(0).len() == 2 * EACH)
         });
         let expected: Vec<u8> = (0..EACH).map(|number| number as u8).collect();

@@ -1,5 +1,5 @@
-//! Publications from any core to members on any core, on virtual time: who gets what, and what
-//! becomes of those who are slow.
+//! Publications from any core to members on any core, on virtual time: which members receive them,
+//! and what happens to slow ones.
 
 mod delivery;
 mod mailbox;

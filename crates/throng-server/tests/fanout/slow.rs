@@ -11,8 +11,8 @@ use crate::world::World;
 const PUBLISHED: usize = 200;
 const FRAME_BYTES: usize = 508;
 
-/// Publishes to three members, of whom one does not read until all of it was published. Says what
-/// it got in the end, and what was counted.
+/// Publishes to three members, one of which does not read until everything was published. Returns
+/// what that member received, and the counters.
 fn check_slow(policy: Policy, judge: impl Fn(&[u8], bool, &ServerCounters)) {
     check(8, |sim| {
         sim.set_faults(Faults {
@@ -34,14 +34,14 @@ fn check_slow(policy: Policy, judge: impl Fn(&[u8], bool, &ServerCounters)) {
         for number in 0..PUBLISHED {
             world.say_long(0, b'p', 0, number, FRAME_BYTES - 8);
             // The others keep up.
-            world.until("those who read are told", |world| {
+            world.until("the readers have received all", |world| {
                 world.peers[..3].iter().all(|peer| peer.messages(0).len() == number + 1)
             });
         }
         world.run_for(Duration::from_millis(100));
         world.peers[slow].reads = true;
         world.run_for(Duration::from_secs(1));
-        // Whoever is still there and reads again gets what is new.
+        // A member that is still connected and reads again receives new publications.
         world.say_long(0, b'p', 0, PUBLISHED, FRAME_BYTES - 8);
         world.run_for(Duration::from_secs(1));
         let all: Vec<u8> = (0..=PUBLISHED).map(|number| number as u8).collect();
@@ -54,7 +54,7 @@ fn check_slow(policy: Policy, judge: impl Fn(&[u8], bool, &ServerCounters)) {
     });
 }
 
-/// How many of what was published reached the slow one, by what was counted.
+/// Returns how many publications reached the slow member, by the counters.
 fn told_by(counters: &ServerCounters) -> u64 {
     let lost = counters.dropped_newest + counters.dropped_oldest + counters.replaced;
     PUBLISHED as u64 + 1 - lost
@@ -64,7 +64,7 @@ fn is_run(numbers: &[u8]) -> bool {
     numbers.windows(2).all(|pair| pair[0] + 1 == pair[1])
 }
 
-/// What the two windows and the queue hold, in frames.
+/// The frames that the two windows and the queue hold.
 const HELD_MAX: usize = (3_000 + 3_000 + 10_000) / FRAME_BYTES + 2;
 
 #[test]
@@ -72,7 +72,7 @@ fn drop_newest_keeps_what_was_there_and_refuses_what_comes() {
     check_slow(Policy::DropNewest, |numbers, has_ended, counters| {
         assert!(!has_ended);
         let (last, before) = numbers.split_last().unwrap();
-        assert!(usize::from(*last) == PUBLISHED, "it is told again: {numbers:?}");
+        assert!(usize::from(*last) == PUBLISHED, "it receives again: {numbers:?}");
         assert!(is_run(before) && before[0] == 0 && before.len() <= HELD_MAX, "{numbers:?}");
         assert!(before.len() >= 10_000 / FRAME_BYTES, "the queue was used: {numbers:?}");
         assert_eq!(numbers.len() as u64, told_by(counters));
@@ -100,7 +100,7 @@ fn drop_oldest_keeps_what_is_new() {
 fn keep_latest_keeps_one() {
     check_slow(Policy::KeepLatest, |numbers, has_ended, counters| {
         assert!(!has_ended);
-        // What the windows hold, the last before it read again, and what came after.
+        // The frames in the windows, the last one before it read again, and the later ones.
         let [before @ .., last, after] = numbers else { panic!("{numbers:?}") };
         assert!(is_run(before) && before.len() <= 6_000 / FRAME_BYTES + 2, "{numbers:?}");
         assert_eq!((usize::from(*last), usize::from(*after)), (PUBLISHED - 1, PUBLISHED));

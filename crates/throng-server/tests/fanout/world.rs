@@ -1,4 +1,4 @@
-//! A server of topics in a simulated world, and peers that do what a test says.
+//! A server of topics in a simulated world, and peers that a test controls.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -21,26 +21,26 @@ type Never = std::convert::Infallible;
 type ServerDriver = FaultyDriver<SimDriver<CoreMessage<Never>>>;
 type ServerCore = Rc<RefCell<Core<ServerDriver, ServerApp<Rooms, ServerDriver>>>>;
 
-/// Topics that there are.
+/// The number of topics.
 pub(crate) const TOPICS: usize = 3;
-/// Bytes of a frame or a command, but for what it carries.
+/// Bytes of a frame or a command without its payload.
 const HEAD: usize = 8;
 
-/// What a peer says: a letter, a topic, two bytes of its own, and how many more follow; and what it
-/// is told.
+/// A command of a peer, and a frame that it receives: a letter, a topic, two bytes of its own, and
+/// the length of the payload.
 ///
-/// `j`oin, `i`ntercepting join, `l`eave, `p`ublish, publish what is a thousand times as `h`eavy,
-/// publish to all `e`xcept itself, `a`sk. The server acknowledges all but `p`, `h` and `e` by
-/// sending them back, and delivers `p` as `m`, and to interceptors as `M`.
+/// `j`oin, `i`ntercepting join, `l`eave, `p`ublish, publish a thousand times as `h`eavy a
+/// publication, publish to all `e`xcept itself, `a`sk. The server acknowledges all but `p`, `h` and
+/// `e` by sending them back, and delivers `p` as `m`, and to interceptors as `M`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) letter: u8,
     pub(crate) topic: u8,
-    /// Which peer published it.
+    /// The peer that published it.
     pub(crate) from: u8,
-    /// The how-many-eth of that peer, modulo 256.
+    /// Its number among the publications of that peer, modulo 256.
     pub(crate) number: u8,
-    /// Bytes that follow.
+    /// Bytes of the payload.
     pub(crate) bytes: usize,
 }
 
@@ -150,12 +150,12 @@ pub(crate) struct World<'a> {
     pub(crate) peers: Vec<Peer>,
 }
 
-/// A client: a socket, and what it was told.
+/// A client: a socket, and the frames that it has received.
 pub(crate) struct Peer {
     fd: Option<SimFd>,
     to_send: Vec<u8>,
     received: Vec<u8>,
-    /// Whether it receives.
+    /// True if it receives.
     pub(crate) reads: bool,
     pub(crate) told: Vec<Frame>,
 }
@@ -165,7 +165,7 @@ impl Peer {
         self.fd.is_none()
     }
 
-    /// The publications that it was told of in one topic, as (from, number).
+    /// Returns the publications that it has received in one topic, as (from, number).
     pub(crate) fn messages(&self, topic: u8) -> Vec<(u8, u8)> {
         let of_topic = |frame: &&Frame| b"mM".contains(&frame.letter) && frame.topic == topic;
         self.told.iter().filter(of_topic).map(|frame| (frame.from, frame.number)).collect()
@@ -219,7 +219,7 @@ impl<'a> World<'a> {
         self.peers.len() - 1
     }
 
-    /// Has a peer send something, as soon as it can.
+    /// Lets a peer send a command as soon as it can.
     pub(crate) fn say(&mut self, peer: usize, letter: u8, topic: u8, number: usize) {
         self.say_long(peer, letter, topic, number, 0);
     }
@@ -236,21 +236,21 @@ impl<'a> World<'a> {
         frame.append(&mut self.peers[peer].to_send);
     }
 
-    /// Has a peer close its connection.
+    /// Lets a peer close its connection.
     pub(crate) fn hang_up(&mut self, peer: usize) {
         if let Some(fd) = self.peers[peer].fd.take() {
             self.driver.close(fd, SocketClose::Finish);
         }
     }
 
-    /// Lets the world go on.
+    /// Advances the world.
     pub(crate) fn run_for(&mut self, span: Duration) {
         for _ in 0..span.as_micros().div_ceil(STEP.as_micros()) {
             self.step();
         }
     }
 
-    /// Lets the world go on until something is so, which must be.
+    /// Advances the world until a condition holds, which must happen.
     #[track_caller]
     pub(crate) fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
         for _ in 0..STEPS_MAX {
@@ -267,7 +267,7 @@ impl<'a> World<'a> {
         self.pump();
     }
 
-    /// What all cores counted together.
+    /// Returns the counters of all cores together.
     pub(crate) fn counters(&mut self) -> ServerCounters {
         let (reply, answers) = channel();
         (0..self.running.len())
@@ -316,7 +316,7 @@ fn addr() -> SocketAddr {
     "127.0.0.1:7000".parse().unwrap()
 }
 
-/// How often the peers look at their sockets.
+/// The interval at which the peers receive.
 const STEP: Duration = Duration::from_millis(1);
-/// More than anything takes.
+/// Longer than anything takes.
 const STEPS_MAX: usize = 900_000;

@@ -1,4 +1,4 @@
-//! What the tests on real sockets have in common.
+//! The helpers of the tests on real sockets.
 #![allow(dead_code, unreachable_pub)]
 
 use std::io::{ErrorKind, Read, Write};
@@ -10,17 +10,17 @@ use throng_server::{AcceptTopology, Handler, Server, ServerOptions};
 
 pub const TOPOLOGIES: [AcceptTopology; 3] =
     [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch];
-/// Longer than anything takes that is to happen, on a machine that is busy too.
+/// Longer than any expected event takes, on a busy machine too.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Long enough for what is not to happen to happen.
+/// Long enough for an event that must not happen.
 pub const A_WHILE: Duration = Duration::from_millis(200);
 
-/// With fd tables of their own, as `throng serve` runs it.
+/// Makes options with private fd tables, as `throng serve` uses them.
 pub fn options(accept: AcceptTopology, cores: usize) -> ServerOptions {
     ServerOptions { accept, cores: Some(cores), private_fds: true, ..ServerOptions::default() }
 }
 
-/// A client that gives up after [`PATIENCE`].
+/// Connects a client whose reads time out after [`PATIENCE`].
 pub fn connect(addr: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect_timeout(&addr, PATIENCE).expect("the server takes connects");
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -35,7 +35,7 @@ pub fn ask(stream: &mut TcpStream) {
     assert_eq!(&answer, b"ok");
 }
 
-/// Whether the `ok` for a byte that was sent has come within [`A_WHILE`].
+/// Reports whether the `ok` for a sent byte arrives within [`A_WHILE`].
 pub fn is_answered(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(A_WHILE)).unwrap();
     let read = stream.read(&mut [0; 2]);
@@ -47,7 +47,7 @@ pub fn is_answered(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// Whether the other end has closed, in order or by reset.
+/// Reports whether the peer has closed, in order or by reset.
 pub fn is_closed_by_peer(stream: &mut TcpStream) -> bool {
     match stream.read(&mut [0; 64]) {
         Ok(read) => read == 0,
@@ -55,7 +55,7 @@ pub fn is_closed_by_peer(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// Waits until `condition` holds; panics when it does not within [`PATIENCE`].
+/// Waits until `condition` holds; panics if it does not within [`PATIENCE`].
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
@@ -64,7 +64,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// What every core has counted by now: where one is kept from running, it is asked again.
+/// Returns the counters of every core. If a core is kept from running, it is asked again.
 pub fn snapshot<H: Handler>(server: &Server<H>) -> ServerSnapshot {
     let mut last = server.snapshot();
     eventually("every core answers", || {
@@ -76,7 +76,7 @@ pub fn snapshot<H: Handler>(server: &Server<H>) -> ServerSnapshot {
     last
 }
 
-/// Reads the `ok` for a byte that was sent.
+/// Reads the `ok` for a sent byte.
 pub fn read_ok(stream: &mut TcpStream) {
     let mut answer = [0; 2];
     stream.read_exact(&mut answer).expect("the server answers");

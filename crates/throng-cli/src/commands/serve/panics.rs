@@ -4,8 +4,8 @@ use std::panic;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Installs a panic hook that prints at most one panic per second. The server counts all of them: in
-/// `core.panics`, and those of channels in `channel_crashes`.
+/// Installs a panic hook that prints at most one panic per second. The server counts all of them:
+/// in `core.panics`, and those of channels in `channel_crashes`.
 pub(super) fn limit_output() {
     let print = panic::take_hook();
     let throttle = Mutex::new(Throttle::default());

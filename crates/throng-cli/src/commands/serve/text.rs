@@ -45,7 +45,7 @@ fn why_connections(snapshot: &ServerSnapshot, typed: &Serve) -> String {
     let max = snapshot.connections_max;
     let limit = throng_driver::fdtable::raise_limit();
     match typed.connections_max {
-        Some(wanted) if wanted as u64 == max => "--connections-max".to_owned(),
+        Some(requested) if requested as u64 == max => "--connections-max".to_owned(),
         _ => {
             let each = max / snapshot.cores.max(1);
             format!(
@@ -57,15 +57,15 @@ fn why_connections(snapshot: &ServerSnapshot, typed: &Serve) -> String {
 }
 
 /// Describes the backlog. The kernel clamps it to `net.core.somaxconn`.
-fn backlog(asked: u32) -> String {
+fn backlog(requested: u32) -> String {
     let somaxconn = throng_doctor::ProcRoot::default().text("proc/sys/net/core/somaxconn");
     let allowed = somaxconn.known().and_then(|text| text.trim().parse::<u32>().ok());
     match allowed {
-        Some(allowed) if allowed < asked => format!(
-            "{allowed} of {asked}: limited by net.core.somaxconn; \
-             sysctl -w net.core.somaxconn={asked} raises it"
+        Some(allowed) if allowed < requested => format!(
+            "{allowed} of {requested}: limited by net.core.somaxconn; \
+             sysctl -w net.core.somaxconn={requested} raises it"
         ),
-        _ => asked.to_string(),
+        _ => requested.to_string(),
     }
 }
 
@@ -135,7 +135,8 @@ pub(super) fn not_started(error: &StartError) -> Failure {
     let hint = match error {
         StartError::Listen(addr, errno) => match errno.name() {
             "EADDRINUSE" => format!(
-                "\n  `ss -ltnp sport = :{}` shows the process that listens there; --listen takes another port",
+                "\n  `ss -ltnp sport = :{}` shows the process that listens there; \
+                 --listen takes another port",
                 addr.port()
             ),
             "EADDRNOTAVAIL" => "\n  `ip address` shows the addresses of this machine".to_owned(),

@@ -155,9 +155,9 @@ impl Inbox {
 
     /// Takes out the entries pushed since `mark` that no answer has taken.
     pub(crate) fn cut(&mut self, mark: usize) -> Vec<Entry> {
-        let came = self.count.saturating_sub(mark).min(self.entries.len());
-        let cut: Vec<Entry> = self.entries.drain(self.entries.len() - came..).collect();
-        self.count -= came;
+        let new = self.count.saturating_sub(mark).min(self.entries.len());
+        let cut: Vec<Entry> = self.entries.drain(self.entries.len() - new..).collect();
+        self.count -= new;
         cut.iter().for_each(|entry| self.release(entry));
         cut
     }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_share_leaves_room_for_all() {
+    fn a_text_that_all_share_leaves_room_for_all() {
         let memory = Rc::new(Memory::new(4 << 20));
         let shared: Arc<[u8]> = vec![b's'; 1 << 20].into();
         let mut inboxes: Vec<Inbox> = (0..5_000).map(|_| inbox(&memory)).collect();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_is_the_first_again_if_there_is_room() {
+    fn returned_messages_are_the_first_again_if_there_is_room() {
         let memory = Rc::new(Memory::new(64 << 20));
         let mut inbox = inbox(&memory);
         assert!(inbox.push(own(3)).is_ok() && inbox.push(own(4)).is_ok());
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_since_a_mark_is_cut_out_unless_an_answer_has_taken_it() {
+    fn entries_since_a_mark_are_cut_out_unless_an_answer_has_taken_them() {
         let memory = Rc::new(Memory::new(64 << 20));
         let mut inbox = inbox(&memory);
         assert!(inbox.push(own(3)).is_ok());

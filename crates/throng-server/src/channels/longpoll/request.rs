@@ -62,9 +62,9 @@ pub(crate) fn session_gone(handler: &mut ChannelHandler, conn: &mut Client<'_>, 
     }
     match conn.state().extra.take().and_then(|extra| extra.stored_poll) {
         None => answer_json(conn, 410),
-        Some(kept) => {
-            let headers = Headers::new(&kept.headers);
-            let target = &*kept.target;
+        Some(poll) => {
+            let headers = Headers::new(&poll.headers);
+            let target = &*poll.target;
             begin(handler, conn, &Request { method: "GET", target, headers, body: b"" });
         }
     }
@@ -159,9 +159,9 @@ pub(crate) fn give_back(body: AnswerBody, send: impl FnOnce(ChannelMessage)) {
 /// Notifies the session of a waiting poll that its connection has ended.
 pub(crate) fn connection_ended(conn: &mut Client<'_>) {
     let Mode::AwaitingSession { request, is_poll: true } = conn.state().mode else { return };
-    let kept = conn.state().extra.as_ref().and_then(|extra| extra.stored_poll.as_ref());
+    let stored = conn.state().extra.as_ref().and_then(|extra| extra.stored_poll.as_ref());
     // Without a stored poll, the request began the session, which answers it at once.
-    let Some(session) = kept.map(|kept| kept.session) else { return };
+    let Some(session) = stored.map(|poll| poll.session) else { return };
     let from = Requester { connection: conn.id(), request };
     conn.send_unbounded(session, ChannelMessage(ChannelMessageKind::ClientDisconnected { from }));
 }
