@@ -15,7 +15,7 @@ pub enum CheckOrigin {
     /// Pages of this server's own host, with any scheme and port. Default.
     ///
     /// If the server's name is configured ([`Channels::host`](crate::channels::Channels::host), or
-    /// [`ChatOptions::host`](crate::kinds::ChatOptions)), its host is that name and no other.
+    /// [`WebSocketOptions::host`](crate::WebSocketOptions)), its host is that name and no other.
     /// Otherwise it is the request's `host` header, if that is an IP address or `localhost`. Any
     /// other name is not trusted: its owner can make it resolve to this server after a browser has
     /// loaded a page of that name from another server (DNS rebinding), and then both headers
